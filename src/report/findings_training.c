@@ -242,9 +242,10 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
         *(marked[i] ? &outside : &inside) += ranks[i] / (double)known;
     }
     qk__finding_begin(findings, "training-steps", TOPIC);
-    qk__outcome outcome =
-        qk__tested(findings, steps < ENOUGH_STEPS ? (qk__test){NAN, 0}
-                                                  : qk__test_ranks(ranks, marked, steps));
+    qk__test test = {NAN, 0};
+    if (steps >= ENOUGH_STEPS && !qk__test_ranks(ranks, marked, steps, &test))
+        findings->status = qk__nomem(&findings->err);
+    qk__outcome outcome = qk__tested(findings, test);
     qk__claim_by(findings, &STEPS, qk__verdict_of(&outcome), "");
     qk__evidence(
         findings,

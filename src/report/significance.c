@@ -134,9 +134,10 @@ static double *count_choices(const double *values, size_t count, size_t chosen, 
     return ways;
 }
 
-qk__test qk__test_ranks(const double *values, const char *marked, size_t count)
+bool qk__test_ranks(const double *values, const char *marked, size_t count, qk__test *test)
 {
     size_t chosen = 0, sum = 0, sums = 1;
+    *test = NONE;
     for (size_t i = 0; i < count; i++) {
         size_t rank = twice_rank(values, count, i);
         chosen += marked[i] != 0;
@@ -144,10 +145,10 @@ qk__test qk__test_ranks(const double *values, const char *marked, size_t count)
         sums += rank;
     }
     if (chosen == 0 || chosen == count)
-        return NONE;
+        return true;
     double *ways = count_choices(values, count, chosen, sums);
     if (!ways)
-        return NONE;
+        return false;
     double all = 0, above = 0, below = 0;
     for (size_t s = 0; s < sums; s++) {
         double number = ways[chosen * sums + s];
@@ -156,7 +157,8 @@ qk__test qk__test_ranks(const double *values, const char *marked, size_t count)
         below += s <= sum ? number : 0;
     }
     free(ways);
-    return qk__test_of_sides(above / all, below / all);
+    *test = qk__test_of_sides(above / all, below / all);
+    return true;
 }
 
 /* ---- several tests ---------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #ifndef QK_REPORT_SIGNIFICANCE_H
 #define QK_REPORT_SIGNIFICANCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct qk__test {
@@ -23,8 +24,8 @@ qk__test qk__test_correlation(double r, double pairs);
 qk__test qk__test_difference(const double *a, size_t count_a, const double *b, size_t count_b);
 /* The rank-sum test (Wilcoxon, Mann and Whitney) of whether the marked values are above the others, exact:
  * of all choices of as many, the share with ranks as high; ties have the mean of their ranks. p is NaN
- * without marked or other values, or where memory runs out. */
-qk__test qk__test_ranks(const double *values, const char *marked, size_t count);
+ * without marked or other values. False: memory ran out. */
+bool qk__test_ranks(const double *values, const char *marked, size_t count, qk__test *test);
 
 /* Of tests about one claim: p that all of them lie on that side (the largest one-sided p), and that any
  * does (Bonferroni: the smallest, times their number). NaN if one is. */

@@ -71,7 +71,8 @@ static void run_test(const char *name, const double *v, size_t count)
         test = qk__test_difference(v + 1, other, v + 1 + other, count - 1 - other);
     else if (strcmp(name, "ranks") == 0) {
         memset(marked, 1, other);
-        test = qk__test_ranks(v + 1, marked, count - 1);
+        if (!qk__test_ranks(v + 1, marked, count - 1, &test))
+            exit(1);
     } else if (strcmp(name, "correct") == 0) {
         qk__correct(v, count, adjusted);
         for (size_t i = 0; i < count; i++)
