@@ -43,23 +43,35 @@ size_t qk__group_end(const qk__result_model *model, size_t first)
     return h;
 }
 
-/* Of one model: its groups' means, its mean, and its counts. */
+/* Adds a group's values to the means, and its own mean to the units. */
+static void add_group(qk__units *units, const qk__result_model *model, size_t first, size_t end,
+                      qk__head_number *number, const void *argument, qk__mean *means[3])
+{
+    qk__mean group = {0};
+    for (size_t i = first; i < end; i++) {
+        double value = qk__say(&model->heads[i], number, argument);
+        qk__mean_add(&group, value);
+        for (size_t k = 0; k < 3; k++)
+            qk__mean_add(means[k], value);
+        units->positive += isfinite(value) && value > 0;
+    }
+    if (group.count > 0)
+        units->groups[units->num_groups++] = qk__mean_of(&group);
+}
+
+/* Of one model: the means of its groups and layers, and its own, which is returned. */
 static double gather(const qk__result_model *model, qk__head_number *number,
                      const void *argument, qk__mean *all, qk__units *units)
 {
-    qk__mean own = {0};
+    qk__mean own = {0}, layer = {0};
     for (size_t h = 0, end; h < model->num_heads; h = end) {
-        qk__mean group = {0};
         end = qk__group_end(model, h);
-        for (size_t i = h; i < end; i++) {
-            double value = qk__say(&model->heads[i], number, argument);
-            qk__mean_add(&group, value);
-            qk__mean_add(&own, value);
-            qk__mean_add(all, value);
-            units->positive += isfinite(value) && value > 0;
-        }
-        if (group.count > 0)
-            units->groups[units->num_groups++] = qk__mean_of(&group);
+        add_group(units, model, h, end, number, argument, (qk__mean *[]){&layer, &own, all});
+        if (end < model->num_heads && model->heads[end].layer == model->heads[h].layer)
+            continue;
+        if (layer.count > 0)
+            units->layers[units->num_layers++] = qk__mean_of(&layer);
+        layer = (qk__mean){0};
     }
     return qk__mean_of(&own);
 }
@@ -71,12 +83,13 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     size_t room = results->num_models + qk__count_heads(results);
     qk__mean all = {0};
     qk__units units = {0};
-    units.values = qk__calloc(2 * room + 1, sizeof *units.values);
+    units.values = qk__calloc(3 * room + 1, sizeof *units.values);
     if (!units.values) {
         findings->status = qk__nomem(&findings->err);
         return units;
     }
     units.groups = units.values + room;
+    units.layers = units.groups + room;
     for (size_t m = 0; m < results->num_models; m++) {
         if (!qk__in_scope(scope, &results->models[m]))
             continue;

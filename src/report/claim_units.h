@@ -11,7 +11,10 @@
 
 #include "report/findings.h"
 
-enum { QK__ENOUGH_MODELS = 3 }; /* for a claim about models */
+enum {
+    QK__ENOUGH_MODELS = 3,  /* for a claim about models */
+    QK__ENOUGH_LAYERS = 10, /* to compare layers with each other */
+};
 
 /* Heads that a claim is about. */
 typedef struct qk__scope {
@@ -46,7 +49,9 @@ typedef struct qk__units {
     size_t count;
     double *values;
     size_t num_groups;
-    double *groups;  /* per group of heads that share keys, whatever the units are */
+    double *groups; /* per group of heads that share keys, whatever the units are */
+    size_t num_layers;
+    double *layers;  /* per layer of each model, likewise */
     size_t heads;    /* that had a number */
     size_t models;   /* that had one */
     size_t positive; /* heads with more than 0 */

@@ -123,12 +123,21 @@ void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope)
                      qk__number(most).text);
 }
 
+static bool can_compare_layers(const qk__units *units)
+{
+    return !units->of_models && units->num_layers >= QK__ENOUGH_LAYERS;
+}
+
 qk__phrase qk__how_many(const qk__units *units)
 {
     qk__phrase out;
     qk__shown heads = qk__show_count(units->heads), count = qk__show_count(units->count);
-    snprintf(out.text, sizeof out.text, "n = %s %s (%s heads)", count.text,
-             units->of_models ? "models" : "groups of heads that share keys", heads.text);
+    char layers[40] = "";
+    if (can_compare_layers(units))
+        snprintf(layers, sizeof layers, " in %zu layers", units->num_layers);
+    snprintf(out.text, sizeof out.text, "n = %s %s (%s heads)%s", count.text,
+             units->of_models ? "models" : "groups of heads that share keys", heads.text,
+             layers);
     return out;
 }
 
@@ -310,6 +319,32 @@ qk__verdict qk__verdict_of(const qk__outcome *outcome)
                                : QK__UNSUPPORTED;
 }
 
+qk__estimate qk__estimate_units(const qk__units *units, bool share)
+{
+    qk__estimate (*of)(const double *, size_t) = share ? qk__estimate_share : qk__estimate_mean;
+    qk__estimate out = of(units->values, units->count);
+    if (!can_compare_layers(units))
+        return out;
+    qk__estimate layers = of(units->layers, units->num_layers);
+    return layers.high - layers.low > out.high - out.low ? layers : out;
+}
+
+/* Student's t needs numbers that can be anything. Those of a group of heads, where they are counted, are
+ * a few steps wide: such groups are tested by their signs. */
+qk__test qk__test_units(const qk__units *units, double against, bool counts)
+{
+    qk__test groups = counts ? qk__test_signs(units->groups, units->num_groups, against)
+                             : qk__test_mean(units->groups, units->num_groups, against);
+    qk__test above = units->of_models ? qk__test_mean(units->values, units->count, against)
+                     : can_compare_layers(units)
+                         ? qk__test_mean(units->layers, units->num_layers, against)
+                         : groups;
+    if (isnan(above.p) || isnan(groups.p))
+        return (qk__test){NAN, 0};
+    above.p = above.side == groups.side ? fmax(above.p, groups.p) : 1;
+    return above;
+}
+
 /* ---- questions -------------------------------------------------------------------------- */
 
 typedef struct limit {
@@ -334,19 +369,6 @@ static qk__units units_asked(qk__findings *findings, const qk__scope *scope,
                            : qk__units_of(findings, scope, qk__field_number, l.field);
 }
 
-/* Of shares and counts. Student's t needs numbers that can be anything: those of a group of heads are
- * a few steps wide. So groups are tested by their signs; models by Student's t, but never as surer than
- * all groups together are. */
-static qk__test test_counts(const qk__units *units, double against)
-{
-    qk__test groups = qk__test_signs(units->groups, units->num_groups, against);
-    if (!units->of_models)
-        return groups;
-    qk__test models = qk__test_mean(units->values, units->count, against);
-    models.p = models.side == groups.side ? fmax(models.p, groups.p) : 1;
-    return models;
-}
-
 void qk__claim_by(qk__findings *findings, const qk__question *question, qk__verdict verdict,
                   const char *where)
 {
@@ -368,13 +390,11 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
     qk__units units = units_asked(findings, scope, question);
     bool known = units.count > 0;
     if (known) {
-        qk__estimate estimate = question->share ? qk__estimate_share(units.values, units.count)
-                                                : qk__estimate_mean(units.values, units.count);
+        qk__estimate estimate = qk__estimate_units(&units, question->share);
         qk__finding_begin(findings, question->id, question->topic);
-        qk__outcome outcome = qk__tested(
-            findings, question->share || question->counts
-                          ? test_counts(&units, question->against)
-                          : qk__test_mean(units.values, units.count, question->against));
+        qk__outcome outcome =
+            qk__tested(findings, qk__test_units(&units, question->against,
+                                                question->share || question->counts));
         *answer = (qk__answer){
             units.heads,
             units.positive,

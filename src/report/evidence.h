@@ -93,6 +93,13 @@ qk__outcome qk__tested(qk__findings *findings, qk__test test);
 qk__short_phrase qk__outcome_phrase(const qk__outcome *outcome);
 qk__verdict qk__verdict_of(const qk__outcome *outcome);
 
+/* Of a mean over units. Heads of a layer resemble each other as models do, only less: so with ten layers
+ * of too few models the layers are looked at as well, and with enough models the groups of heads, since a
+ * few models may agree by chance. The test is the less certain one of the two, and so is the interval of
+ * groups and layers. counts: the numbers are shares of heads, or other counts. */
+qk__estimate qk__estimate_units(const qk__units *units, bool share);
+qk__test qk__test_units(const qk__units *units, double against, bool counts);
+
 /* ---- questions -------------------------------------------------------------------------- */
 
 /* Whether a mean over units lies above or below a number, and what is said then. */

@@ -11,8 +11,6 @@
 #include "base/error.h"
 #include "report/evidence.h"
 
-enum { ENOUGH_LAYERS = 10 };
-
 static const struct {
     const char *field, *id;
 } TRENDS[] = {
@@ -79,7 +77,7 @@ static void claim_trend(qk__findings *findings, size_t t, qk__verdict verdict, i
     else if (verdict == QK__TOO_FEW)
         qk__claim(findings,
                   "Too few layers to tell whether %s changes with depth: a trend needs %d.",
-                  noun.text, ENOUGH_LAYERS);
+                  noun.text, QK__ENOUGH_LAYERS);
     else if (verdict == QK__UNSUPPORTED)
         qk__claim(findings, "The data do not show that %s changes steadily with depth %s.",
                   noun.text, where);
@@ -91,7 +89,7 @@ static void claim_trend(qk__findings *findings, size_t t, qk__verdict verdict, i
 static qk__outcome test_one(qk__findings *findings, const model_trend *trend, bool named)
 {
     qk__test test = {NAN, 0};
-    if (trend->layers >= ENOUGH_LAYERS && isfinite(trend->r)) {
+    if (trend->layers >= QK__ENOUGH_LAYERS && isfinite(trend->r)) {
         test = qk__test_correlation(trend->r, trend->independent);
         if (isnan(test.p)) /* the layers are worth fewer than three */
             test = (qk__test){1, 0};
@@ -161,7 +159,7 @@ static void trend(qk__findings *findings, const qk__scope *scope, size_t t, doub
         model_trend found = trend_in(&results->models[m], field, x, y);
         if (found.layers == 0)
             continue;
-        if (found.layers >= ENOUGH_LAYERS && isfinite(found.r))
+        if (found.layers >= QK__ENOUGH_LAYERS && isfinite(found.r))
             z[enough++] = qk__fisher_z(found.r);
         if (count < sizeof few / sizeof *few)
             few[count] = found;

@@ -51,7 +51,7 @@ static contest compare_components(qk__findings *findings, const qk__scope *scope
         if (!isfinite(mean))
             break;
         qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &pc);
-        out.tests[out.count++] = qk__test_mean(lead.values, lead.count, 0);
+        out.tests[out.count++] = qk__test_units(&lead, 0, false);
         qk__units_free(&lead);
         if (mean > out.other) {
             out.other = mean;
@@ -84,7 +84,7 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
         findings, qk__test_of_sides(qk__one_sided_all(found.tests, found.count, 1),
                                     qk__one_sided_any(found.tests, found.count, -1)));
     qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &found.best);
-    qk__estimate e = qk__estimate_mean(lead.values, lead.count);
+    qk__estimate e = qk__estimate_units(&lead, false);
     qk__claim_by(findings, &question, qk__verdict_of(&outcome), qk__where(scope, &lead).text);
     qk__evidence(findings,
                  "Mean position correlation of queries: %s on PC0, %s on PC%zu, the next best; "

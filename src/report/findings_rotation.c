@@ -72,9 +72,9 @@ static void slope_of(qk__findings *findings, const qk__scope *scope, const char 
 {
     qk__units units = qk__units_of(findings, scope, log_slope_ratio, NULL);
     if (units.count > 0) {
-        qk__estimate e = qk__estimate_mean(units.values, units.count);
+        qk__estimate e = qk__estimate_units(&units, false);
         qk__estimate ratio = {e.count, exp(e.value), exp(e.low), exp(e.high)};
-        qk__outcome outcome = qk__tested(findings, qk__test_mean(units.values, units.count, 0));
+        qk__outcome outcome = qk__tested(findings, qk__test_units(&units, 0, false));
         qk__short_name family = qk__short_name_of(name);
         all->families++;
         all->keys += outcome.side > 0;
@@ -147,7 +147,7 @@ static void plane_variance(qk__findings *findings, const qk__scope *scope)
     qk__units units =
         qk__units_of(findings, scope, qk__field_number, qk__find_field("plane_var_fraction"));
     if (units.count > 0) {
-        qk__estimate e = qk__estimate_mean(units.values, units.count);
+        qk__estimate e = qk__estimate_units(&units, false);
         double low = HUGE_VAL, high = -HUGE_VAL;
         for (size_t i = 0; i < units.count; i++) {
             low = fmin(low, units.values[i]);

@@ -122,8 +122,8 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
     qk__units k =
         qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_energy_k"));
     if (q.count > 0 && k.count > 0) {
-        qk__estimate e_q = qk__estimate_mean(q.values, q.count);
-        qk__estimate e_k = qk__estimate_mean(k.values, k.count);
+        qk__estimate e_q = qk__estimate_units(&q, false);
+        qk__estimate e_k = qk__estimate_units(&k, false);
         qk__finding_begin(findings, "rope-slow-energy", TOPIC);
         qk__claim(findings,
                   "Rotary pairs that turn less than once in the context hold %s of the squared "
