@@ -9,17 +9,17 @@ DRAWS = (lambda rng, n: rng.normal(size=n), lambda rng, n: rng.standard_t(4, n) 
 
 
 class Study:
-    """number() is of all heads of one model: mean 0 and variance 1, and of_models is the standard deviation
-    of what its heads have in common. With kept, heads keep that share of their variance from model to
+    """number() is of all heads of one model: mean 0 and variance 1, of which of_layers is what the heads of a
+    layer have in common; of_models is the standard deviation of what all have in common. With kept, heads keep that share of their variance from model to
     model, in the order of the calls since next_model()."""
 
-    def __init__(self, seed, layers, heads, group, of_models=0.0, kept=0.0):
+    def __init__(self, seed, layers, heads, group, of_models=0.0, kept=0.0, of_layers=0.0):
         self.rng = np.random.default_rng(seed)
         self.draw = DRAWS[seed % len(DRAWS)]
         self.group, self.size = group, layers * heads
         self.layer = np.repeat(np.arange(layers), heads)
         self.head = np.tile(np.arange(heads), layers)
-        self.of_models, self.kept = of_models, kept
+        self.of_models, self.kept, self.of_layers = of_models, kept, of_layers
         self.first, self.calls = [], 0
 
     def next_model(self):
@@ -28,7 +28,8 @@ class Study:
     def number(self):
         own = self.draw(self.rng, self.size)
         shared = np.repeat(self.draw(self.rng, self.size // self.group), self.group)
-        value = (own + shared) / np.sqrt(2)
+        layers = np.repeat(self.draw(self.rng, self.layer[-1] + 1), self.head[-1] + 1)
+        value = np.sqrt(self.of_layers) * layers + np.sqrt((1 - self.of_layers) / 2) * (own + shared)
         self.calls += 1
         if self.kept and self.calls > len(self.first):
             self.first.append(value)
@@ -93,11 +94,12 @@ def tables_of_model(study, model, v):
     }
 
 
-def write_study(folder, seed, models=1, layers=12, heads=8, group=2, phases=(), effect=None):
+def write_study(folder, seed, models=1, layers=12, heads=8, group=2, phases=(), of_layers=0.0, effect=None):
     """A results folder. With phases models are checkpoints, whose heads keep most of their numbers; else
-    three models make a family. effect(v, i, study) changes the numbers of model i."""
+    three models make a family, and each has something of its own. effect(v, i, study) changes the numbers
+    of model i."""
     study = Study(seed, layers, heads, group, 0.3 if models > 1 and not phases else 0.0,
-                  0.9 if phases else 0.0)
+                  0.9 if phases else 0.0, of_layers)
     tables, listed, scores = [], [], []
     for i in range(models):
         study.next_model()

@@ -50,7 +50,9 @@ def test_findings_name_figures(findings_of):
 
 def test_the_page_has_all_findings(report_of, findings_of):
     made = trained([0.46, 0.08, 0.44, 0.64], "ABCC")
-    page, found = findings(report_of(**made)), findings_of(**made)
+    text = report_of(**made)
+    page, found = findings(text), findings_of(**made)
+    assert "Benjamini and Hochberg" in text and "not corrected for" not in text
     assert list(page) == list(found)
     for name, finding in found.items():
         assert (page[name].verdict, page[name].claim) == (finding.verdict, finding.claim)

@@ -10,10 +10,11 @@ scipy_stats = pytest.importorskip("scipy.stats")
 
 PHASES = ("Stage 1", "Stage 1", "Stage 2", "Stage 2", "LC 32K", "LC 32K")
 SAYS = {"supported", "opposite", "divided"}
-KINDS = {  # seeds and studies: one model, models of two families, checkpoints
-    "one": (range(0, 80), {}),
-    "models": (range(1000, 1060), {"models": 6}),
-    "training": (range(2000, 2060), {"models": 6, "phases": PHASES}),
+KINDS = {  # seeds and studies: one model, one whose layers differ, models of two families, checkpoints
+    "one": (range(50), {}),
+    "layers": (range(500, 550), {"of_layers": 0.2}),
+    "models": (range(1000, 1050), {"models": 6}),
+    "training": (range(2000, 2050), {"models": 6, "phases": PHASES}),
 }
 
 
@@ -44,7 +45,7 @@ def test_p_values_of_nothing(nothing):
     for kind, every in nothing.items():
         for name in set(every[0]) - {"bias-and-separation", "keys-drift-faster"}:  # the least of several
             p = np.array([study[name].p for study in every if study[name].p is not None])
-            if p.size < 50:
+            if p.size < 40:
                 continue
             for level in (0.05, 0.2):
                 few = scipy_stats.binom(p.size, level).ppf(1 - 1e-4)
