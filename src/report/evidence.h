@@ -17,11 +17,11 @@
 
 #include <qkscope/analysis.h>
 
+#include "report/claim_units.h"
 #include "report/estimate.h"
 #include "report/findings.h"
 #include "report/page.h"
 #include "report/significance.h"
-#include "report/claim_units.h"
 
 /* A claim holds when its corrected p-value is at most this. */
 #define QK__LEVEL 0.05
