@@ -93,9 +93,11 @@ typedef struct qk_hub_snapshot {
     int num_layers;     /* of a capture: up to the largest layer on the Hub; 0 = not known */
     int q_per_kv_group; /* likewise query heads per key head, where all layers have the same heads;
                            else 0. The part of a capture that is here does not tell it. */
+    size_t cached_files; /* of num_files, before anything was fetched */
     size_t fetched_files;
     int64_t fetched_bytes;
     int64_t requests; /* that were sent to the Hub, redirects to other servers not counted */
+    bool is_outline;  /* path is a folder that goes with this struct (qk_hub_outline) */
 } qk_hub_snapshot;
 
 /* Makes sure that what is wanted of a dataset or a model is in the cache, as huggingface_hub has it.
@@ -112,6 +114,17 @@ QK_API QK_MUST_CHECK qk_status qk_hub_get(const qk_hub_settings *settings,
 QK_API void qk_hub_snapshot_free(qk_hub_snapshot **snapshot);
 
 /* ==== looking ============================================================================= */
+
+/* A folder with what is wanted, as far as it takes to say what it holds: files that the cache has are
+ * links to it; of the others there is what tells of them, the rest being holes. That is the footer of a
+ * Parquet file, the header of a safetensors file, all of capture.json, config.json and the like, and
+ * nothing of what else there is. It is asked for by ranges: one request for each file, more where a footer
+ * or header is long. Nothing is written to the cache. The folder is below TMPDIR; qk_hub_snapshot_free
+ * removes it. Where the cache has all, or with `offline` some of it, path is the snapshot's own folder.
+ * Progress counts "files".
+ * Errors: as qk_hub_get; QK_ERR_UNSUPPORTED: GGUF files, a server that does not do ranges. */
+QK_API QK_MUST_CHECK qk_status qk_hub_outline(const qk_hub_settings *settings,
+                                              qk_hub_snapshot **snapshot, qk_error *err);
 
 /* A branch or tag and what is wanted of it. */
 typedef struct qk_hub_branch {
