@@ -70,6 +70,9 @@ typedef struct qk_hub_settings {
     /* A revision whose commit the cache knows is that commit: nobody is asked whether there is a
      * newer one. */
     bool cached;
+    /* A file to which a line is added for each file that was fetched, as soon as it is here:
+     * qk_hub_drop reads it; NULL = none */
+    const char *record;
     int jobs;  /* files at a time; 0 = 4 */
     int tries; /* of a request that brings nothing; 0 = 6 */
     /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
@@ -112,6 +115,14 @@ typedef struct qk_hub_snapshot {
 QK_API QK_MUST_CHECK qk_status qk_hub_get(const qk_hub_settings *settings,
                                           qk_hub_snapshot **snapshot, qk_error *err);
 QK_API void qk_hub_snapshot_free(qk_hub_snapshot **snapshot);
+
+/* Removes files from the cache again: of those that are wanted the ones that settings->record names, no
+ * others, and their bytes unless a link of another snapshot leads to them. Whenever it is stopped, what is
+ * there is whole, and the snapshot is known to lack the rest; the revision stays what it was. Calls of
+ * several processes do not harm each other. *freed is the number of bytes. Nothing is sent.
+ * Errors: QK_ERR_IO, QK_ERR_NOMEM; what is not in the cache is none. */
+QK_API QK_MUST_CHECK qk_status qk_hub_drop(const qk_hub_settings *settings, int64_t *freed,
+                                           qk_error *err);
 
 /* ==== looking ============================================================================= */
 

@@ -362,6 +362,8 @@ qk_status qk__download_run(qk__fetch *fetch, qk__connection *connection, qk__dow
             status = publish(&p, err);
         keep = status != QK_OK;
         download->fetched = status == QK_OK && !download->busy;
+        if (download->fetched && fetch->settings->record)
+            status = qk__record_add(fetch, '+', &file, 1, err);
     }
     if (status == QK_OK && !download->busy)
         status = qk__snapshot_link(fetch->folder, fetch->commit, file, err);

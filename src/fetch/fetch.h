@@ -2,7 +2,7 @@
 /* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
  * several threads; download.c brings one file into the cache, connection.c sends one request, as often
  * as it takes, crew.c many of them; outline.c fetches parts of files; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
- * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. need.c is for other rooms. */
+ * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. drop.c removes what record.c knows to have been fetched. need.c is for other rooms. */
 #ifndef QK_FETCH_FETCH_H
 #define QK_FETCH_FETCH_H
 
@@ -195,6 +195,19 @@ QK_MUST_CHECK qk_status qk__download_run(qk__fetch *fetch, qk__connection *conne
 /* Where the Hub has a file, with a zero byte at its end. */
 QK_MUST_CHECK qk_status qk__file_address(const qk__fetch *fetch, const qk__repo_file *file,
                                          qk__buffer *address, qk_error *err);
+
+/* ---- what was fetched (record.c) --------------------------------------------------------- */
+
+/* Adds lines to settings->record: '+' for files that were fetched, '-' for those that are to go. */
+QK_MUST_CHECK qk_status qk__record_add(const qk__fetch *fetch, char sign,
+                                       const qk__repo_file *const *files, size_t count,
+                                       qk_error *err);
+
+/* What the record says of this repository: sorted names in blobs/ of what was fetched and not dropped. */
+QK_MUST_CHECK qk_status qk__record_read(const qk__fetch *fetch, qk__names *names,
+                                        qk_error *err);
+
+/* ---- leftovers (download.c) -------------------------------------------------------------- */
 
 /* Names in blobs/ of files that are not complete, sorted. */
 QK_MUST_CHECK qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names,

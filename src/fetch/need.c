@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "fetch/get.h"
 #include "hub/hub.h"
 
 static qk_status fetch(const qk_hub_settings *what, qk__needed *needed, qk_error *err)
@@ -44,4 +45,24 @@ qk_status qk__fetch_need(const qk_hub_settings *what, const char *local_root,
     return qk_hub_is_remote(name)
                ? fetch(what, needed, err)
                : qk_hub_find_dataset(name, what->revision, local_root, &needed->path, err);
+}
+
+qk_status qk__fetch_place(const qk_hub_settings *what, char **place, qk_error *err)
+{
+    qk_hub_settings settings = *what;
+    qk__fetch fetch;
+    qk__connection *connection = NULL;
+    settings.cached = true;
+    *place = NULL;
+    qk_status status = qk__fetch_open(&fetch, &settings, err);
+    if (status == QK_OK && !fetch.access.offline)
+        status = qk__connection_open(&connection, &fetch, err);
+    if (status == QK_OK)
+        status = qk__fetch_about(&fetch, qk__fetch_settle_commit(&fetch, connection, err), err);
+    if (status == QK_OK &&
+        !(*place = qk__format("%s/snapshots/%s", strrchr(fetch.folder, '/') + 1, fetch.commit)))
+        status = qk__nomem(err);
+    qk__connection_close(&connection);
+    qk__fetch_close(&fetch);
+    return status;
 }

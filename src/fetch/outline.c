@@ -17,7 +17,7 @@
 
 enum {
     FIRST_TAIL = 8 << 10, /* bytes asked for where nothing is known of footers yet */
-    PARQUET_END = 8,       /* length of the footer, "PAR1" */
+    PARQUET_END = 8,      /* length of the footer, "PAR1" */
     FIRST_HEAD = 64 << 10,
     HEAD_BEGIN = 8, /* length of a safetensors header */
     MAX_PIECE = 64 << 20,
