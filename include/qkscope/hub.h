@@ -45,6 +45,8 @@ typedef enum qk_hub_part {
     QK_HUB_MODEL,     /* config.json, weights as safetensors (a GGUF file where there are none),
                          tokenizer */
     QK_HUB_TOKENIZER, /* tokenizer.json */
+    QK_HUB_TEXTS, /* Parquet and JSONL files; of these the ones with text_name, and then those with
+                         text_split, as a word of their paths, if any has it */
 } qk_hub_part;
 
 typedef struct qk_hub_settings {
@@ -59,6 +61,7 @@ typedef struct qk_hub_settings {
     const char *prefix;       /* sub-folder that holds the capture; NULL = all */
     const char *const *files; /* patterns, as a shell has them, of whole paths; NULL = all */
     size_t num_files;
+    const char *text_name, *text_split; /* NULL = all */
 
     /* where from and to; NULL and 0: as the environment says, which is what other programs do */
     const char *cache;    /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ... */

@@ -111,8 +111,10 @@ qk_hub_settings qk__run_hub(const qk_analysis_settings *s)
                              .heads = s->heads,
                              .q_per_kv_group = s->q_per_kv_group,
                              .prefix = s->prefix,
+                             .cache = s->cache,
                              .offline = s->offline,
                              .cached = true,
+                             .jobs = s->jobs,
                              .notice = s->notice,
                              .progress = s->progress,
                              .user = s->user};

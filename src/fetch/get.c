@@ -196,7 +196,8 @@ qk_status qk__fetch_choose(const qk__fetch *f, qk__repo_files *files, size_t *co
         .group = s->q_per_kv_group,
         .prefix = s->prefix,
         .patterns = s->files,
-        .num_patterns = s->num_files};
+        .num_patterns = s->num_files,
+        .words = {s->text_name, s->text_split}};
     return qk__wanted_choose(&wanted, files, count, err);
 }
 
@@ -388,8 +389,9 @@ static qk_status fail_none_wanted(const qk__fetch *f, const qk__repo_files *file
     bool heads = s->part == QK_HUB_CAPTURE || s->layers.count > 0 || s->heads.count > 0;
     return qk__fail(err, QK_ERR_NOT_FOUND, "none of the %zu files of revision %s is wanted%s",
                     files->count, f->revision,
-                    heads ? ": there are no folders of heads such as l00h00q, or not these"
-                          : "");
+                    s->part == QK_HUB_TEXTS ? ": there are no Parquet or JSONL files"
+                    : heads ? ": there are no folders of heads such as l00h00q, or not these"
+                            : "");
 }
 
 qk_status qk__fetch_find(qk__fetch *f, qk__connection *connection, bool keep,

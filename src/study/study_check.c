@@ -297,9 +297,10 @@ static qk_status check_commit(const qk__study_work *work, size_t i, const qk__ma
     qk_analysis_settings settings = qk__study_settings(work, i);
     const json_t *manifest = only_run(before);
     const char *capture = json_string_value(json_object_get(manifest, "capture"));
-    const qk_hub_settings what = qk__run_hub(&settings);
+    qk_hub_settings what = qk__run_hub(&settings);
     qk_error why;
     char *place;
+    QK_TRY(qk__fetch_settle_cache(&what, settings.local_root, err));
     take_kept(check, manifest, &settings);
     QK_TRY(check_results(check, before, manifest, &settings, err));
     bool undrawn = work->run->figures && !work->run->dry_run && !check->rowless &&

@@ -67,7 +67,6 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
     ahead->stands = ahead->check.stands;
     if (ahead->stands)
         return QK_OK;
-    what.jobs = work->run->jobs;
     what.record = work->record;
     what.notice = on_notice;
     what.progress = on_progress;
@@ -199,6 +198,7 @@ qk_status qk__study_drop(qk__study_work *work, size_t i, qk_error *err)
         qk_analysis_settings settings = qk__study_settings(work, j);
         qk_hub_settings what = qk__run_hub(&settings);
         what.record = work->record;
+        QK_TRY(qk__fetch_settle_cache(&what, settings.local_root, err));
         qk_status status = qk_hub_drop(&what, &freed, &why);
         all += freed;
         if (status == QK_ERR_NOMEM)

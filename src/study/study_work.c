@@ -65,6 +65,7 @@ qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
     settings.threads = work->threads;
     settings.command_line = run->command_line;
     settings.offline |= run->offline || run->dry_run;
+    settings.jobs = run->jobs;
     if (!work->plan->folders[i] && run->local_root)
         settings.local_root = run->local_root;
     if (work->places[i].local) {
