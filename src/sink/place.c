@@ -15,7 +15,6 @@
 #include "capture/capture.h"
 #include "sink/sink.h"
 
-
 char *qk__place(const char *output, int place)
 {
     return place == 0 ? qk__strdup(output)

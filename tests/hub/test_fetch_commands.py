@@ -168,6 +168,20 @@ def test_files_that_are_no_captures(hub, tmp_path, name, said):
         assert said in told, told
 
 
+@pytest.mark.parametrize("words", [
+    ["inspect", "PATH"], ["scatter", "PATH", "-o", "out"], ["repack", "PATH", "-o", "out"], ["tokenize", "PATH", "x"],
+    ["capture", "--model", "PATH", "EXAMPLE", "-o", "out"], ["capture", "--model", "MODEL", "PATH", "-o", "out"],
+    ["compare-stages", "PATH", "PATH", "-o", "out"]])
+def test_mistyped_paths_of_every_command(hub, tmp_path, words):
+    """Nobody is asked, and nothing is said of downloads."""
+    (tmp_path / "x").write_text("text")
+    for path in ("./nowhere", "captures/of/mine", "/no/where", "../no/where", "nowhere"):
+        known = {"PATH": path, "EXAMPLE": str(tmp_path / "x"), "MODEL": str(MODEL)}
+        _, said = run(hub, tmp_path, *(known.get(word, word) for word in words), expect=1, cwd=tmp_path)
+        assert path in said and "qkscope get" not in said and "fetch" not in said, said
+    assert not hub.log
+
+
 def test_names_that_the_hub_does_not_have(hub, tmp_path):
     said = run(hub, tmp_path, "analyze", "org/nmae", "-o", tmp_path / "a", expect=1)[1]
     assert "the Hub has no dataset of this name" in said and "nor is there a folder of this name" in said

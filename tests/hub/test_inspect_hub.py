@@ -170,6 +170,14 @@ def test_files_that_are_no_parquet(hub, tmp_path):
     assert found["num_failed"] == 1 and f"{NAME}/{name}: " in said and "outline" not in said
 
 
+def test_the_token_stays_with_the_hub(hub, tmp_path):
+    hub.add("datasets", NAME, files_of(EXAMPLE))
+    hub.repos["datasets", NAME].private = True
+    inspect(hub, tmp_path, NAME, HF_TOKEN="hf_good")
+    assert all(r.headers["authorization"] == "Bearer hf_good" for r in hub.requests())
+    assert not any("authorization" in r.headers for r in hub.requests("cdn"))
+
+
 # ---- models ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("option", [[], ["--model"]])
