@@ -29,7 +29,7 @@ QK_API void qk_published_free(qk_published **file);
 /* Keys of the file, and flags, have the names of the members. */
 typedef struct qk_heads_settings {
     const char *model_dir;                    /* folder in the dataset that holds the heads */
-    const char *dataset_name;                 /* in the Hugging Face cache */
+    const char *dataset_name;                 /* on the Hugging Face Hub */
     const char *dataset_cache_dir;            /* that cache; NULL = the usual one */
     const char *dataset_local_root;           /* a folder instead of it; NULL = none */
     int download_max_workers;                 /* files fetched at a time; 0 = 4 */

@@ -46,7 +46,7 @@ def analyze(
 ) -> Results:
     """The analyses of pca, rotate and plasticity in one run, which reads each file once.
 
-    capture is a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open
+    capture is a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open
     returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
     in a private folder, which goes with them.
 
