@@ -100,6 +100,7 @@ static qk_status fetch_piece(const outlining *o, qk__connection *connection,
                              uint8_t **bytes, qk_error *err)
 {
     qk__buffer address = {0};
+    *bytes = NULL;
     if (size > MAX_PIECE)
         return qk__fail(err, QK_ERR_MALFORMED, "a footer or header of more than %d MB",
                         MAX_PIECE >> 20);
@@ -182,10 +183,8 @@ static qk_status fetch_head(const outlining *o, qk__connection *connection,
 static qk_status fetch_whole(const outlining *o, qk__connection *connection,
                              const qk__repo_file *file, int fd, qk_error *err)
 {
-    uint8_t *bytes = NULL;
-    qk_status status = file->size > 0
-                           ? fetch_piece(o, connection, file, fd, 0, file->size, &bytes, err)
-                           : QK_OK;
+    uint8_t *bytes;
+    qk_status status = fetch_piece(o, connection, file, fd, 0, file->size, &bytes, err);
     free(bytes);
     return status;
 }
@@ -235,7 +234,7 @@ static qk_status outline_file(outlining *o, const qk__repo_file *file,
 {
     int fd = -1;
     qk_status status = make_hole(o, file, &fd, err);
-    if (status == QK_OK) {
+    if (status == QK_OK && file->size > 0) {
         switch (role_of(o, file)) {
         case ROLE_TAIL:
             status = fetch_tail(o, connection, file, fd, err);

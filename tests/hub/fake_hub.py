@@ -297,8 +297,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
             with open(file.path, "rb") as source:
                 while start < end:
-                    start += os.sendfile(self.connection.fileno(), source.fileno(), start, end - start)
-            self.request_.sent = end
+                    sent = os.sendfile(self.connection.fileno(), source.fileno(), start, end - start)
+                    start += sent
+                    self.request_.sent += sent
             return
         spoil, piece_size = self.how.get("spoil"), self.how.get("piece", 1 << 20)
         for piece in file.pieces(start, stop):

@@ -170,6 +170,21 @@ def test_files_that_are_no_parquet(hub, tmp_path):
     assert found["num_failed"] == 1 and f"{NAME}/{name}: " in said and "outline" not in said
 
 
+@pytest.mark.parametrize("size, said", [(0, "l00h00q"), (3, "l00h00q"), (12, "l00h00q"), (80 << 20, "more than 64 MB")])
+def test_files_of_odd_sizes(hub, tmp_path, size, said):
+    """Of 80 MB, 70 claim to be the footer."""
+    end = ((70 << 20).to_bytes(4, "little") + b"PAR1")[-size:] if size else b""
+    with open(tmp_path / "odd", "wb") as file:
+        file.truncate(size - len(end))
+        file.seek(0, 2)
+        file.write(end)
+    files = {name: data for name, data in files_of(EXAMPLE).items() if name.startswith("l00")}
+    hub.add("datasets", NAME, files | {"l00h00q/data.parquet": tmp_path / "odd"})
+    found, text = inspect(hub, tmp_path, NAME, expect=1 if size > 1000 else 3)
+    assert said in text and (found is None if size > 1000 else found["num_failed"] == 1), text
+    assert sum(r.sent for r in hub.requests("cdn")) < 100000
+
+
 def test_the_token_stays_with_the_hub(hub, tmp_path):
     hub.add("datasets", NAME, files_of(EXAMPLE))
     hub.repos["datasets", NAME].private = True
