@@ -41,9 +41,9 @@ typedef struct qk_study_settings {
     int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
     bool offline;           /* fetch nothing from the Hub; nor does a dry run */
-    /* 0: what this study has fetched of a model is dropped from the cache when its results and collages
+    /* 1: what this study has fetched of a model is dropped from the cache when its results and collages
      * are there; output/downloads.txt says what that is, also of runs that were stopped */
-    int keep_downloads;
+    int drop_downloads;
     int jobs;            /* files that are fetched at a time; 0 = 4 */
     const char *formats; /* of figures, in place of the study's; NULL = the study's */
     const char *theme;   /* likewise */
@@ -84,7 +84,7 @@ typedef struct qk_study_outcome {
     qk_study_result *models;   /* in plan order */
     qk_report_outcome *report; /* NULL without figures */
     double seconds;
-    int64_t freed_bytes; /* of the cache, by keep_downloads */
+    int64_t freed_bytes; /* of the cache, by drop_downloads */
 } qk_study_outcome;
 
 extern QK_API const qk_settings_table qk_study_settings_table;

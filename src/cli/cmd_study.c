@@ -45,7 +45,12 @@ static bool on_progress(void *user, const qk_progress *progress)
     if (progress->done < w->done) /* collages are done, other figures begin */
         restart(w);
     w->done = progress->done;
-    return cli_progress(&w->messages, progress);
+    const char *of = w->messages.of;
+    if (strcmp(progress->what, "MB") == 0) /* of the next one */
+        w->messages.of = NULL;
+    bool on = cli_progress(&w->messages, progress);
+    w->messages.of = of;
+    return on;
 }
 
 static void on_model(void *user, size_t i, const qk_study_model *model, bool computed)

@@ -21,7 +21,7 @@
 
 #define AT(member) QK_SETTING_AT(qk_study_settings, member)
 
-static const qk_word YES_NO[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
+static const qk_word KEPT[] = {{"yes", 0}, {"no", 1}, {NULL, 0}};
 
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
@@ -44,8 +44,7 @@ static const qk_setting ROWS[] = {
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
     QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),
-    {"keep-downloads", QK_SETTING_CHOICE, AT(keep_downloads), .number = 1, .words = YES_NO,
-     .value = "WHETHER",
+    {"keep-downloads", QK_SETTING_CHOICE, AT(drop_downloads), .words = KEPT, .value = "WHETHER",
      .help = "yes; no: drop from the cache what this study has fetched of a model, and nothing "
              "else, "
              "when it is done with it",

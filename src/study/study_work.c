@@ -165,7 +165,7 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
     int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
     work->threads = threads > 0 ? threads : qk__available_threads();
     QK_TRY(make_outcome(work, err));
-    if (!run->keep_downloads && !run->dry_run &&
+    if (run->drop_downloads && !run->dry_run &&
         !(work->record = qk__path_join(run->output, "downloads.txt")))
         return qk__nomem(err);
     for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)

@@ -2,13 +2,14 @@
 """A study of captures on the Hub: the next one comes while this one is analysed; what was fetched can go again."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
 
 import pytest
-from conftest import EXAMPLE
+from conftest import EXAMPLE, on_terminal
 from fake_hub import FakeHub, cache_tree
 from test_fetch_commands import PROGRAM, files_of, run, tables
 from test_get import NAME, get
@@ -242,3 +243,13 @@ def test_a_model_that_misses_heads_stays(hub, tmp_path):
     sent = len(hub.log)
     run(hub, tmp_path, *words, expect=3)
     assert len(hub.log) == sent
+
+
+def test_progress_of_what_is_waited_for(hub, tmp_path):
+    add(hub, "a", "b")
+    words = write_study(tmp_path, "a", "b")
+    hub.fault("cdn", times=99, piece=60000, pause=0.05)
+    said = on_terminal([PROGRAM, *words, "--no-figures"], "stderr",
+                       env=hub.environment(tmp_path) | {"HF_HUB_OFFLINE": None})
+    assert re.search(r"\] 1/2 MB, \d+ MB/s", said), said
+    assert "b: org/name at b: fetching" in said
