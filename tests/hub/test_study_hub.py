@@ -93,14 +93,16 @@ def test_interrupted(hub, tmp_path, at):
     hub.fault("hub", path=f"/revision/{at}$", times=99, delay=60)
     process = subprocess.Popen([PROGRAM, *words, "--no-figures"], env=hub.environment(tmp_path),
                                stderr=subprocess.PIPE, text=True)
+    manifest = tmp_path / "out" / "models" / "a" / "manifest.json"
     deadline = time.monotonic() + 30
-    while not hub.requests(path=f"/revision/{at}$") and time.monotonic() < deadline:
+    while time.monotonic() < deadline and not (hub.requests(path=f"/revision/{at}$") and
+                                               manifest.exists() == (at == "b")):
         time.sleep(0.02)
-    time.sleep(0.5)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=10)[1]
     assert process.returncode == -signal.SIGINT, said
-    assert (tmp_path / "out" / "models" / "a").exists() == (at == "b")
+    assert manifest.exists() == (at == "b")
 
 
 # ---- dropping --------------------------------------------------------------------------------
