@@ -204,8 +204,9 @@ static void print_hub(const qk_inspection *in)
 {
     if (!in->commit)
         return;
-    cli_print("%-12s%.12s, %zu of %zu files in the cache", "commit", in->commit,
-              in->cached_files, in->wanted_files);
+    cli_print("%-12s%.12s", "commit", in->commit);
+    if (in->wanted_files > 0) /* else nobody knows */
+        cli_print(", %zu of %zu files in the cache", in->cached_files, in->wanted_files);
     if (in->footers)
         cli_print("; footers by %" PRId64 " request%s, %.1f kB", in->requests,
                   cli_s(in->requests), (double)in->fetched_bytes / 1e3);

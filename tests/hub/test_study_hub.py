@@ -9,9 +9,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import EXAMPLE, on_terminal
+from conftest import EXAMPLE, ROOT, on_terminal
 from fake_hub import FakeHub, cache_tree
-from test_fetch_commands import PROGRAM, files_of, run, tables
+from test_fetch_commands import MODEL, PROGRAM, files_of, run, tables
 from test_get import NAME, get
 
 HEADS = {name: data for name, data in files_of(EXAMPLE).items() if name.startswith(("l00", "l01")) or "/" not in name}
@@ -160,6 +160,19 @@ def test_files_that_another_snapshot_has(hub, tmp_path):
     run(hub, tmp_path, *words, "--no-figures", "--keep-downloads", "no")
     assert blobs(tmp_path) == etags(hub, "other")
     assert get(hub, tmp_path, NAME, "--revision", "other", HF_HUB_OFFLINE="1")[0]
+
+
+def test_moments_stand_without_their_files(hub, tmp_path):
+    """A capture of moments changes the settings of its run, which the manifest has."""
+    texts = ROOT / "examples" / "kjv-tiny" / "passages.jsonl"
+    run(hub, tmp_path, "capture", "--model", MODEL, texts, "-o", tmp_path / "c", "--keep", "moments", "--max-texts", "6",
+        "--layers", "0-1")
+    hub.add("datasets", NAME, files_of(tmp_path / "c"), revision="a")
+    words = [*write_study(tmp_path, "a"), "--no-figures", "--keep-downloads", "no", "--json"]
+    assert states(run(hub, tmp_path, *words)[0]) == {"a": "computed"} and not blobs(tmp_path)
+    sent, made = len(hub.log), tables(tmp_path / "out")
+    assert states(run(hub, tmp_path, *words)[0]) == {"a": "kept"}
+    assert len(hub.log) == sent and tables(tmp_path / "out") == made
 
 
 def test_one_snapshot_of_two_models(hub, tmp_path):
