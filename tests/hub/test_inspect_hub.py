@@ -2,11 +2,14 @@
 """`qkscope inspect org/name`: footers and headers by ranges, nothing fetched."""
 import json
 import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 from conftest import EXAMPLE, ROOT
 from fake_hub import FakeHub
-from test_fetch_commands import MODEL, files_of, run
+from test_fetch_commands import MODEL, PROGRAM, files_of, run
 from test_get import NAME, get
 
 
@@ -183,6 +186,21 @@ def test_files_of_odd_sizes(hub, tmp_path, size, said):
     found, text = inspect(hub, tmp_path, NAME, expect=1 if size > 1000 else 3)
     assert said in text and (found is None if size > 1000 else found["num_failed"] == 1), text
     assert sum(r.sent for r in hub.requests("cdn")) < 100000
+
+
+def test_interrupted(hub, tmp_path):
+    """Ctrl-C: at once, and nothing is left."""
+    hub.add("datasets", NAME, files_of(EXAMPLE))
+    hub.fault("cdn", times=99, delay=30)
+    process = subprocess.Popen([PROGRAM, "inspect", NAME], env=hub.environment(tmp_path, TMPDIR=tmp_path),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not hub.requests("cdn") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [p.name[:16] for p in tmp_path.iterdir()] == ["qkscope-outline."]
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=10)[1]
+    assert process.returncode == -signal.SIGINT and "stopped" in said and not list(tmp_path.iterdir())
 
 
 def test_the_token_stays_with_the_hub(hub, tmp_path):
