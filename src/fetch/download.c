@@ -321,7 +321,7 @@ static qk_status fetch_bytes(part *p, qk__connection *connection, qk_error *err)
         status = qk__quote(&address, p->file->path, true, err);
     if (status == QK_OK)
         status = qk__buffer_append(&address, "", 1, err);
-    const qk__request request = {(char *)address.data, &t, begin_transfer, take, end};
+    const qk__request request = {(char *)address.data, &t, begin_transfer, take, end, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);

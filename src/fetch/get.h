@@ -27,6 +27,10 @@ QK_MUST_CHECK qk_status qk__fetch_files(qk__fetch *fetch, qk__connection *connec
 QK_MUST_CHECK qk_status qk__fetch_choose(const qk__fetch *fetch, qk__repo_files *files,
                                          size_t *count, qk_error *err);
 
+/* An address of the Hub's interface for programs: /api/datasets/org/name, then `tail`, then a quoted
+ * word. NULL without memory. */
+char *qk__fetch_address(const qk__fetch *fetch, const char *tail, const char *word);
+
 /* The answer of the Hub's interface for programs. */
 QK_MUST_CHECK qk_status qk__fetch_json(qk__connection *connection, const char *address,
                                        json_t **root, qk_error *err);
