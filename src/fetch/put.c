@@ -84,7 +84,10 @@ static void announce(qk__put *put, int64_t bytes)
     char size[24];
     size_t count = put->num_differing;
     qk__size_text(bytes, size);
-    if (count > 0)
+    if (count == 0)
+        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: all %zu files are there", f->name,
+                         f->revision, put->files.count);
+    else
         qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: sending %zu file%s, %s%s", f->name,
                          f->revision, count, ending(count), size,
                          put->files.count > count ? " (the others are there)" : "");

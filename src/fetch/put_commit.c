@@ -226,7 +226,7 @@ static qk_status commit_some(qk__put *put, work *w, qk_error *err)
 static qk_status plan(qk__put *put, work *w, qk_error *err)
 {
     w->files = qk__calloc(put->num_differing + put->others.count + 1, sizeof(qk__put_file *));
-    w->attributes = (qk__put_file){.path = (char[]){".gitattributes"},
+    w->attributes = (qk__put_file){.path = (char *)(uintptr_t) ".gitattributes",
                                    .size = (int64_t)strlen(qk__put_attributes),
                                    .change = QK_HUB_NEW};
     w->most = MOST_FILES;
@@ -251,7 +251,7 @@ qk_status qk__put_commit(qk__put *put, qk_error *err)
     qk_status status = plan(put, &w, err);
     while (status == QK_OK && w.done < w.count)
         status = commit_some(put, &w, err);
-    if (status == QK_OK)
+    if (status == QK_OK && w.count > 0)
         status = qk__put_check(put, w.files, w.count, &odd, err);
     if (odd)
         status = qk__fail(err, QK_ERR_INCONSISTENT,

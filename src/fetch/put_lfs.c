@@ -241,19 +241,6 @@ static qk_status join_parts(qk__connection *c, const qk__put_file *file, const c
                         json_pack("{s:s, s:o}", "oid", file->sha256, "parts", parts), err);
 }
 
-static qk_status verify(const qk__fetch *f, qk__connection *c, const qk__put_file *file,
-                        const json_t *object, qk_error *err)
-{
-    const json_t *action = json_object_get(json_object_get(object, "actions"), "verify");
-    const char *address = action_address(object, "verify");
-    if (!action || json_is_null(action))
-        return QK_OK;
-    QK_TRY(check_address(f, address, file->path, err));
-    return qk__put_post(
-        c, address, true,
-        json_pack("{s:s, s:I}", "oid", file->sha256, "size", (json_int_t)file->size), err);
-}
-
 static qk_status send_one(qk__put *put, qk__connection *c, const qk__put_file *file,
                           const json_t *object, bool *stale, qk_error *err)
 {
@@ -270,8 +257,6 @@ static qk_status send_one(qk__put *put, qk__connection *c, const qk__put_file *f
         status = qk__put_send(c, file, &target, stale, err);
     if (status == QK_OK && target.etags)
         status = join_parts(c, file, action_address(object, "upload"), &target, err);
-    if (status == QK_OK)
-        status = verify(f, c, file, object, err);
     free(target.addresses);
     free(target.etags);
     return qk__context(err, status, "%s", file->path);
@@ -338,12 +323,38 @@ static qk_status renew(qk__put *put, qk__connection *c, qk__put_file *file, bool
     return status;
 }
 
+/* The Hub may want to be told of each file that is stored, by a request. So it is asked once more for
+ * all: what it knows by now needs none. */
+static qk_status tell_stored(qk__put *put, qk__connection *c, qk__put_file *const *files,
+                             size_t count, qk_error *err)
+{
+    json_t *answer = NULL;
+    qk_status status = ask_store(put, c, files, count, &answer, err);
+    for (size_t i = 0; status == QK_OK && i < count; i++) {
+        const json_t *object = object_of(answer, files[i], err);
+        const char *address = action_address(object, "verify");
+        status = !object ? err->status : QK_OK;
+        if (status == QK_OK && address)
+            status = check_address(&put->fetch, address, files[i]->path, err);
+        if (status == QK_OK && address)
+            status = qk__context(err,
+                                 qk__put_post(c, address, true,
+                                              json_pack("{s:s, s:I}", "oid", files[i]->sha256,
+                                                        "size", (json_int_t)files[i]->size),
+                                              err),
+                                 "%s", files[i]->path);
+    }
+    json_decref(answer);
+    return status;
+}
+
 static qk_status store_some(qk__put *put, qk__connection *c, size_t i, qk_error *err)
 {
     qk__put_file *const *files = put->large + put->chunks[i];
     size_t count = put->chunks[i + 1] - put->chunks[i];
     json_t *answer = NULL;
     qk_error why = {.status = QK_OK};
+    bool any = false;
     qk_status status = ask_store(put, c, files, count, &answer, &why);
     if (status == QK_OK && json_array_size(json_object_get(answer, "objects")) != count)
         status = qk__fail(&why, QK_ERR_MALFORMED,
@@ -351,11 +362,14 @@ static qk_status store_some(qk__put *put, qk__connection *c, size_t i, qk_error 
     for (size_t j = 0; status == QK_OK && j < count; j++) {
         bool stale = false;
         const json_t *object = object_of(answer, files[j], &why);
+        any |= action_address(object, "verify") != NULL;
         status = object ? send_one(put, c, files[j], object, &stale, &why) : why.status;
         for (int k = 0; status != QK_OK && stale && k < MAX_RENEWALS; k++)
             status = renew(put, c, files[j], &stale, &why);
     }
     json_decref(answer);
+    if (status == QK_OK && any)
+        status = tell_stored(put, c, files, count, &why);
     return status == QK_OK ? QK_OK : qk__fail(err, status, "%s", why.message);
 }
 

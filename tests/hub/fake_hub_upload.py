@@ -23,6 +23,8 @@ class Uploads:
         self.first_commit = True  # of an empty branch; else it has none until something is committed
         self.most_files = 25000  # in a commit
         self.parts = {}  # oid -> {number: bytes}
+        self.wants_telling = False  # of each file that is stored, before it can be committed
+        self.stored = {}  # such files
         self.keep = True  # the bytes that come; else only their hash and size, for measurements
         self.commits = []  # (revision, header, lines) in their order
 
@@ -190,8 +192,10 @@ def batch(handler, kind, name):
 
 
 def verify(handler, _kind, _name):
-    body = json.loads(handler.request_.body)
-    file = handler.server.hub.blobs.get(body["oid"])
+    hub, body = handler.server.hub, json.loads(handler.request_.body)
+    if body["oid"] in hub.uploads.stored:
+        hub.blobs[body["oid"]] = hub.uploads.stored[body["oid"]]
+    file = hub.blobs.get(body["oid"])
     if file is None or file.size != body["size"]:
         return handler.refuse(404, None, "no such object")
     return handler.say(200, b"")
@@ -242,7 +246,7 @@ def commit(handler, repo, revision, name):
 def keep_blob(hub, oid, data, sha256, size):
     """Bytes of another hash lie there and are not the file's."""
     if oid == sha256:
-        hub.blobs[oid] = hub.file(data, True) if hub.uploads.keep else Received(sha256, size)
+        (hub.uploads.stored if hub.uploads.wants_telling else hub.blobs)[oid] = hub.file(data, True) if hub.uploads.keep else Received(sha256, size)
 
 
 def store(handler, url):
