@@ -74,10 +74,7 @@ static qk_status add_below(qk__put_files *files, const qk_capture *capture, cons
     path += strspn(path, "/");
     return qk__put_is_of_capture(path)
                ? add(files, path, source, err)
-               : qk__fail(err, QK_ERR_INCONSISTENT,
-                          "%s: not where a capture has it; give the folder that holds the "
-                          "folders of heads",
-                          source);
+               : qk__fail(err, QK_ERR_INCONSISTENT, "%s: not where a capture has it", source);
 }
 
 /* capture.json may lie above. */
@@ -120,10 +117,17 @@ static void settle(qk__put_files *files)
 
 /* ---- whole or not ------------------------------------------------------------------------ */
 
-static qk_status check_whole(const qk_capture *capture, qk_error *err)
+static qk_status check_whole(const qk_capture *capture, const char *root, qk_error *err)
 {
     char names[200];
     const char *folder = qk_capture_path(capture);
+    size_t length = strlen(root);
+    while (length > 1 && root[length - 1] == '/')
+        length--;
+    if (strncmp(folder, root, length) != 0) /* the parent, of a folder of one head */
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: a folder of a capture; give the folder that holds all of them: %s",
+                        root, folder);
     if (!qk_capture_get_info(capture)->complete)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: the capture is not finished, says its capture.json: run the same "
@@ -167,7 +171,7 @@ static qk_status find(const qk_capture *capture, const char *root, qk__put_files
                       char **title, qk_error *err)
 {
     const char *model = qk_capture_get_info(capture)->model;
-    QK_TRY(check_whole(capture, err));
+    QK_TRY(check_whole(capture, root, err));
     QK_TRY(add_heads(files, capture, err));
     QK_TRY(add_papers(files, capture, root, err));
     settle(files);

@@ -323,6 +323,20 @@ static qk_status renew(qk__put *put, qk__connection *c, qk__put_file *file, bool
     return status;
 }
 
+/* Tells the Hub that its store has a file. */
+static qk_status tell_one(qk__put *put, qk__connection *c, const qk__put_file *file,
+                          const char *address, qk_error *err)
+{
+    QK_TRY(check_address(&put->fetch, address, file->path, err));
+    qk_status status = qk__put_post(
+        c, address, true,
+        json_pack("{s:s, s:I}", "oid", file->sha256, "size", (json_int_t)file->size), err);
+    if (status == QK_ERR_NOT_FOUND && qk__connection_answer(c)->status == 404)
+        status =
+            qk__fail(err, QK_ERR_IO, "its store took it, and the Hub does not find it there");
+    return qk__context(err, status, "%s", file->path);
+}
+
 /* The Hub may want to be told of each file that is stored, by a request. So it is asked once more for
  * all: what it knows by now needs none. */
 static qk_status tell_stored(qk__put *put, qk__connection *c, qk__put_file *const *files,
@@ -333,16 +347,10 @@ static qk_status tell_stored(qk__put *put, qk__connection *c, qk__put_file *cons
     for (size_t i = 0; status == QK_OK && i < count; i++) {
         const json_t *object = object_of(answer, files[i], err);
         const char *address = action_address(object, "verify");
-        status = !object ? err->status : QK_OK;
-        if (status == QK_OK && address)
-            status = check_address(&put->fetch, address, files[i]->path, err);
-        if (status == QK_OK && address)
-            status = qk__context(err,
-                                 qk__put_post(c, address, true,
-                                              json_pack("{s:s, s:I}", "oid", files[i]->sha256,
-                                                        "size", (json_int_t)files[i]->size),
-                                              err),
-                                 "%s", files[i]->path);
+        if (!object)
+            status = err->status;
+        else if (address)
+            status = tell_one(put, c, files[i], address, err);
     }
     json_decref(answer);
     return status;

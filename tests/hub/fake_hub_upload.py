@@ -125,7 +125,7 @@ def create(handler):
     hub, body = handler.server.hub, json.loads(handler.request_.body)
     name, key = f"{body['organization']}/{body['name']}", body.get("type", "model") + "s"
     if (key, name) in hub.repos:
-        return handler.refuse(409, None, "You already created this dataset repo")
+        return handler.say(409, {"error": "You already created this dataset repo", "url": f"{hub.url}/{key}/{name}"})
     repo = hub.new_repo(key, name)
     repo.private = body.get("visibility", "private" if body.get("private") else "public") != "public"
     add_commit(hub, repo, "main", {".gitattributes": hub.file(ATTRIBUTES, False)}, "initial commit")
