@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sending a capture shares. put.c leads. put_files.c finds the files of a capture, put_hash.c
+/* What sending a capture shares. put_capture.c leads. put_files.c finds the files of a capture, put_hash.c
  * their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch. put_lfs.c
  * has large files stored, put_send.c sends the bytes of one; put_commit.c commits. put_refusal.c says what to do
  * about a no; put_each.c shares jobs among threads. */
@@ -37,7 +37,7 @@ void qk__put_files_free(qk__put_files *files);
 /* Whether a path is one that captures have; README.md is everybody's. */
 bool qk__put_is_of_capture(const char *path);
 
-/* ---- the call (put.c) -------------------------------------------------------------------- */
+/* ---- the call (put_capture.c) ----------------------------------------------------------- */
 
 typedef struct qk__put {
     const qk_hub_put_settings *settings;

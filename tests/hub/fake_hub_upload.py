@@ -25,7 +25,7 @@ class Uploads:
         self.parts = {}  # oid -> {number: bytes}
         self.wants_telling = False  # of each file that is stored, before it can be committed
         self.stored = {}  # such files
-        self.keep = True  # the bytes that come; else only their hash and size, for measurements
+        self.keep = True  # the bytes that come; else only the hash that they are said to have, for measurements
         self.commits = []  # (revision, header, lines) in their order
 
 
@@ -59,13 +59,13 @@ def receive(handler):
             handler.close_connection = True
             return False
         request.received += len(piece)
-        whole.update(piece)
         if keep:
+            whole.update(piece)
             pieces.append(piece)
     if "cut_body" in handler.how:
         handler.break_off()
         return False
-    request.body, request.sha256 = b"".join(pieces), whole.hexdigest()
+    request.body, request.sha256 = b"".join(pieces), whole.hexdigest() if keep else None
     return True
 
 
@@ -245,8 +245,10 @@ def commit(handler, repo, revision, name):
 
 def keep_blob(hub, oid, data, sha256, size):
     """Bytes of another hash lie there and are not the file's."""
-    if oid == sha256:
-        (hub.uploads.stored if hub.uploads.wants_telling else hub.blobs)[oid] = hub.file(data, True) if hub.uploads.keep else Received(sha256, size)
+    if not hub.uploads.keep:
+        hub.blobs[oid] = Received(oid, size)
+    elif oid == sha256:
+        (hub.uploads.stored if hub.uploads.wants_telling else hub.blobs)[oid] = hub.file(data, True)
 
 
 def store(handler, url):
