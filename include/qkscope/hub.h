@@ -197,12 +197,13 @@ typedef struct qk_hub_put_outcome {
 /* Sends a capture to a branch of a dataset on the Hub: rows, moments, capture.json, README.md,
  * examples.csv, truth.json, and nothing else. Dataset and branch are made where they are missing; a
  * new branch is empty. Files whose hashes the branch lists are not sent. Large ones go to the Hub's
- * store first, then commits of at most 1,000 files name them; each names the commit that it follows, so
- * that a change by somebody else is an error and not lost. What a run that was stopped has sent stays, and the next one
- * goes on from there. In the end the branch's list of files is read, and must have the hashes of those here.
+ * store first, then commits of at most 1,000 files name them; each names the commit that it follows,
+ * so that a change by somebody else is an error and not lost. What a call that was stopped has sent
+ * stays, and the next one goes on from there. In the end the branch's list of files is read, and must
+ * have the hashes of those here.
  *
- * Errors: QK_ERR_ARGUMENT (no name, no branch), QK_ERR_NOT_FOUND (no capture; offline; no token, or one
- * that may not write there), QK_ERR_INCONSISTENT (a capture that is not complete, a file that changed
+ * Errors: QK_ERR_ARGUMENT (no name, no branch), QK_ERR_NOT_FOUND (no capture; offline; no token, or
+ * one that may not write there), QK_ERR_INCONSISTENT (a capture that is not complete, a file that changed
  * meanwhile, a branch that did), QK_ERR_IO, QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED and
  * QK_ERR_CANCELLED as of qk_hub_get. */
 QK_API QK_MUST_CHECK qk_status qk_hub_put(const qk_hub_put_settings *settings,

@@ -14,10 +14,11 @@ enum {
     MAX_REDIRECTS = 10,
     MAX_FAILURES = 5, /* in a row, without so many new bytes: */
     ENOUGH_BYTES = 16384,
-    MAX_UNANSWERED = 2,    /* where no server has answered yet: it may be the wrong address */
-    MAX_WRONG = 2,         /* bytes that are not those of the file */
-    MAX_LIMITS = 20,       /* times that the Hub's limit was met by one request */
-    MAX_WAIT = 3600,       /* seconds */
+    MAX_UNANSWERED = 2, /* where no server has answered yet: it may be the wrong address */
+    MAX_WRONG = 2,      /* bytes that are not those of the file */
+    MAX_LIMITS = 20,    /* times that the Hub's limit was met by one request */
+    MAX_WAIT = 3600,    /* seconds */
+    SENDING_TIMEOUT = 60,
     MAX_IGNORED = 1 << 20, /* bytes of a body that nobody reads */
     BUFFER = 256 << 10,
 };
@@ -30,7 +31,7 @@ struct qk__connection {
     qk_status failed; /* in a callback, with */
     qk_error failure;
     int64_t ignored;
-    int64_t seen; /* bytes, the last of which came at */
+    int64_t seen; /* bytes, the last of which came or went at */
     double moved;
     bool silent;   /* too long since then */
     bool answered; /* some server, once */
@@ -73,12 +74,15 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *user)
     return c->failed == QK_OK ? size : 0;
 }
 
-/* Seconds without a byte. What was sent may take its time to be done. */
+/* Seconds without a byte. What is sent waits in buffers before it goes, and may take its time to be
+ * done. */
 static long patience_of(const qk__connection *c)
 {
     const qk__sending *sending = c->request->sending;
-    long timeout = c->fetch->access.timeout;
-    return sending && sending->patience > timeout ? sending->patience : timeout;
+    long timeout = c->fetch->access.timeout, more = 0;
+    if (sending)
+        more = c->seen < sending->size ? SENDING_TIMEOUT : sending->patience;
+    return more > timeout ? more : timeout;
 }
 
 static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t to_send,

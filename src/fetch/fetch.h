@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
  * several threads; download.c brings one file into the cache, connection.c sends one request, as often
- * as it takes, text.c those of texts; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
- * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. need.c is for other rooms. */
+ * as it takes, text.c those of texts; headers.c reads headers; refusal.c says what to do about a no;
+ * access.c knows address, token and time-outs, address.c addresses; load.c gets libraries.c;
+ * progress.c tells the user. need.c is for other rooms; put.h is about sending. */
 #ifndef QK_FETCH_FETCH_H
 #define QK_FETCH_FETCH_H
 
@@ -121,7 +122,7 @@ QK_MUST_CHECK qk_status qk__address_path(const qk__libraries *libraries, const c
 qk_status qk__refused(const qk__fetch *fetch, const qk__headers *answer, const char *origin,
                       qk_error *err);
 
-/* ---- one request (connection.c, text.c) ---------------------------------------------------------- */
+/* ---- one request (connection.c, text.c) -------------------------------------------------- */
 
 /* One of these a thread. */
 typedef struct qk__connection qk__connection;
@@ -169,8 +170,8 @@ const qk__headers *qk__connection_answer(const qk__connection *connection);
 
 enum { QK__MAX_TEXT = 32 << 20 };
 
-/* A whole body (text.c) of at most so many bytes, with a zero byte after it that is not counted. *next (may be NULL): the
- * path of the next page on the Hub, or NULL. */
+/* A whole body of at most so many bytes, with a zero byte after it that is not counted. *next (may be
+ * NULL): the path of the next page on the Hub, or NULL. */
 QK_MUST_CHECK qk_status qk__connection_get_text(qk__connection *connection, const char *address,
                                                 qk__buffer *text, char **next, qk_error *err);
 

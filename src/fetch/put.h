@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sending a capture shares. put_capture.c leads. put_files.c finds the files of a capture, put_hash.c
- * their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch. put_lfs.c
- * has large files stored, put_send.c sends the bytes of one; put_commit.c commits. put_refusal.c says what to do
- * about a no; put_each.c shares jobs among threads. */
+/* What sending a capture shares. put_capture.c leads. put_files.c finds the files of a capture,
+ * put_hash.c their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch.
+ * put_lfs.c has large files stored, put_send.c sends the bytes of one; put_commit.c commits.
+ * put_refusal.c says what to do about a no; put_each.c shares jobs among threads. */
 #ifndef QK_FETCH_PUT_H
 #define QK_FETCH_PUT_H
 

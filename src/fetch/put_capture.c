@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sending a capture to the Hub: what of it the branch lacks, large files first, then commits that name
- * them. Nothing is kept here about what was sent: the Hub's lists tell, so a run that was stopped is gone on
- * with by the same command. */
+ * them. Nothing is kept here about what was sent: the Hub's lists tell, so the same command goes on
+ * with what was stopped. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commits: lines of JSON that tell of many files at once, each commit on top of the one that this program
- * knows. Where no answer comes the branch is looked at: the commit may have been made. */
+/* Commits: lines of JSON that tell of many files at once, each commit on top of the one that this
+ * program knows. Where no answer comes the branch is looked at: the commit may have been made. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a capture consists of, and whether it is whole. Whatever else lies in its folder (hidden files,
- * an unfinished run, results) is not looked at, so it cannot be sent. */
+/* The files that a capture consists of, and whether it is whole. Whatever else lies in its folder
+ * (hidden files, an unfinished run, results) is not looked at, so it cannot be sent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,13 +136,15 @@ static qk_status check_whole(const qk_capture *capture, const char *root, qk_err
     size_t missing = qk__capture_missing(capture, NULL, NULL, names, sizeof names);
     if (missing > 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: %zu heads that capture.json lists are missing, %s: complete the "
+                        "%s: %zu head%s that capture.json lists %s missing, %s: complete the "
                         "capture, then send it",
-                        folder, missing, names);
+                        folder, missing, missing == 1 ? "" : "s", missing == 1 ? "is" : "are",
+                        names);
     return QK_OK;
 }
 
-/* Reads the footers of a head's files: rows that are not there would be found by those who fetch them. */
+/* Reads the footers of a head's files: what is missing of them would be found by those who fetch
+ * them. */
 static qk_status check_head(qk_rows **rows, const qk_head *head, qk_error *err)
 {
     if (head->failure)

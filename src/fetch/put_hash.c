@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hashes of files here: SHA-256, by which the Hub's store knows them, and git's SHA-1 of small ones. */
+/* Hashes of files here: SHA-256, by which the Hub's store knows them, and git's SHA-1 of small
+ * ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large files: the Hub says which ones they are, and where its store wants their bytes, unless it has them
- * already. Its answers are not believed: each file must be told of once, and addresses must be such. */
+/* Large files: the Hub says which ones they are, and where its store wants their bytes, unless it
+ * has them already. Its answers are not believed: each file must be told of once, and addresses must be
+ * such. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -337,8 +338,8 @@ static qk_status tell_one(qk__put *put, qk__connection *c, const qk__put_file *f
     return qk__context(err, status, "%s", file->path);
 }
 
-/* The Hub may want to be told of each file that is stored, by a request. So it is asked once more for
- * all: what it knows by now needs none. */
+/* The Hub may want to be told of each file that is stored, by a request. So it is asked once more
+ * for all: what it knows by now needs none. */
 static qk_status tell_stored(qk__put *put, qk__connection *c, qk__put_file *const *files,
                              size_t count, qk_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the Hub has: whether there are dataset and branch, which commit and which files the branch has.
- * Makes dataset and branch. */
+/* What the Hub has: whether there are dataset and branch, which commit and which files the branch
+ * has. Makes dataset and branch. */
 #include <stdlib.h>
 #include <string.h>
 

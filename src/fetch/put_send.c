@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of one file to where the Hub stores files, hashed a second time on their way: between the
- * first time and now the file may have changed. */
+/* The bytes of one file to where the Hub stores files, hashed a second time on their way: between
+ * the first time and now the file may have changed. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

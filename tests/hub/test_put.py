@@ -239,7 +239,7 @@ def test_sub_folders(hub, tmp_path):
 
 @pytest.mark.parametrize("fault, said", [
     ("not finished", "the capture is not finished, says its capture.json"),
-    ("no head", "1 heads that capture.json lists are missing, l00h01q"),
+    ("no head", "1 head that capture.json lists is missing, l00h01q"),
     ("cut", "l00h01q/data.parquet"),
     ("no capture", "no head folders"),
     ("being made", "the capture is not finished"),
