@@ -307,20 +307,6 @@ static bool set_up(qk__connection *c)
            lib->easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
 }
 
-/* Certificates of those who may speak for the Hub, where a site has its own; as huggingface_hub
- * and curl have them. */
-static bool trust(const qk__connection *c)
-{
-    static const char *const VARIABLES[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE",
-                                            "REQUESTS_CA_BUNDLE"};
-    for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++) {
-        const char *file = qk__environment(VARIABLES[i]);
-        if (file)
-            return c->fetch->libraries.easy_setopt(c->curl, CURLOPT_CAINFO, file) == CURLE_OK;
-    }
-    return true;
-}
-
 /* Before the first request. */
 static qk_status get_ready(qk__connection *c, qk_error *err)
 {
@@ -330,7 +316,9 @@ static qk_status get_ready(qk__connection *c, qk_error *err)
     c->curl = c->fetch->libraries.easy_init();
     if (!c->curl)
         return qk__nomem(err);
-    return set_up(c) && trust(c)
+    const char *file = qk__certificates();
+    return set_up(c) && (!file || c->fetch->libraries.easy_setopt(c->curl, CURLOPT_CAINFO,
+                                                                  file) == CURLE_OK)
                ? QK_OK
                : qk__fail(err, QK_ERR_UNSUPPORTED,
                           "libcurl is too old: at least version 7.85 is needed");

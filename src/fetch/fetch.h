@@ -63,6 +63,10 @@ void qk__access_close(qk__access *access);
 /* Whether nothing may be sent. */
 bool qk__is_offline(const qk_hub_settings *settings);
 
+/* The file of those who may speak for the Hub, where a site has its own; as huggingface_hub and curl
+ * have it. NULL: there is none. */
+const char *qk__certificates(void);
+
 /* ---- addresses (address.c) --------------------------------------------------------------- */
 
 /* "https://host:443" of an address. QK_ERR_MALFORMED: it is none of http or https, or has a user. */

@@ -100,7 +100,12 @@ static qk_status send_part(part *p, qk__connection *c, const char *address, qk_e
                                  .give = give,
                                  .refused = refused,
                                  .patience = PATIENCE};
-    const qk__request request = {address, p, begin, take, end, &sending};
+    const qk__request request = {.address = address,
+                                 .user = p,
+                                 .begin = begin,
+                                 .take = take,
+                                 .end = end,
+                                 .sending = &sending};
     qk_status status = qk__connection_get(c, &request, err);
     return p->changed ? qk__put_changed(p->file, err) : status;
 }

@@ -53,7 +53,11 @@ qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__bu
     text_request user = {.fetch = qk__connection_fetch(c), .text = text, .next = next};
     if (next)
         *next = NULL;
-    const qk__request request = {address, &user, begin_text, take_text, end_text, NULL};
+    const qk__request request = {.address = address,
+                                 .user = &user,
+                                 .begin = begin_text,
+                                 .take = take_text,
+                                 .end = end_text};
     return qk__connection_get(c, &request, err);
 }
 
@@ -93,7 +97,11 @@ qk_status qk__connection_post(qk__connection *c, const qk__post *post, qk__buffe
         .patience = post->patience,
         .once = post->once,
     };
-    const qk__request request = {post->address, &user,    begin_text,
-                                 take_text,     end_text, &sending};
+    const qk__request request = {.address = post->address,
+                                 .user = &user,
+                                 .begin = begin_text,
+                                 .take = take_text,
+                                 .end = end_text,
+                                 .sending = &sending};
     return qk__connection_get(c, &request, err);
 }
