@@ -106,6 +106,18 @@ static void warn_of_others(qk__put *put)
                          put->fetch.revision, count, ending(count), put->others.items[0].path);
 }
 
+/* The page of a dataset shows its card, whose front matter tells of the heads. */
+static void note_missing_card(qk__put *put)
+{
+    for (size_t i = 0; i < put->files.count; i++)
+        if (strcmp(put->files.items[i].path, "README.md") == 0)
+            return;
+    qk__fetch_notice(&put->fetch, QK_NOTICE_WARNING,
+                     "%s: there is no README.md: the page of the dataset will not tell of its "
+                     "heads; qkscope repack writes one",
+                     put->settings->capture);
+}
+
 static char *page_address(const qk__fetch *f)
 {
     qk__buffer out = {0};
@@ -181,6 +193,7 @@ static qk_status put_all(qk__put *put, qk_hub_put_outcome *o, qk_error *err)
     if (s->dry_run)
         return QK_OK;
     announce(put, o->differing);
+    note_missing_card(put);
     QK_TRY(qk__put_ask_modes(put, err));
     QK_TRY(qk__put_store(put, err));
     return qk__put_commit(put, err);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`qkscope put` against a server that takes as the Hub does (fake_hub_upload.py): what is sent is the capture, bytes and
+"""`qkscope put` against a server that takes as the Hub does (fake_hub_upload.py): what is sent is the capture, and
 nothing else; the real huggingface_hub reads it, and the server takes what that one sends."""
 import json
 import os
@@ -69,7 +69,8 @@ def capture(tmp_path_factory):
 
 # ---- there and back --------------------------------------------------------------------------
 
-@pytest.mark.parametrize("options", [[], ["--layout", "packed"], ["--shards", 3], ["--layout", "packed", "--shards", 2]])
+@pytest.mark.parametrize("options", [[], ["--layout", "packed"], ["--shards", 3],
+                                     ["--layout", "packed", "--shards", 2]])
 def test_put_then_get_gives_the_same_bytes(hub, tmp_path, options):
     made = synth(tmp_path / "capture", *options)
     out, said = put(hub, tmp_path / "a", made, NAME, "--revision", "qwen3/8b")
@@ -81,7 +82,8 @@ def test_put_then_get_gives_the_same_bytes(hub, tmp_path, options):
                                          b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n")
     assert got == files_of(made)
     assert hub.repos[KEY].private and set(hub.repos[KEY].refs) == {"main", "qwen3/8b"}
-    large = {path for path, file in hub.repos[KEY].commits[hub.repos[KEY].refs["qwen3/8b"]].items() if file.lfs}
+    sent = hub.repos[KEY].commits[hub.repos[KEY].refs["qwen3/8b"]]
+    large = {path for path, file in sent.items() if file.lfs}
     assert large == {path for path in files_of(made) if path.endswith(".parquet")}
 
 
@@ -216,6 +218,15 @@ def test_titles(hub, tmp_path, capture):
     put(hub, tmp_path, capture, NAME)
     put(hub, tmp_path, capture, NAME, "--revision", "b", "-m", "Größe \"x\"")
     assert [header["summary"] for _, header, _ in hub.uploads.commits] == ["Queries and keys of synth", "Größe \"x\""]
+
+
+def test_captures_without_a_card(hub, tmp_path, capture):
+    made = shutil.copytree(capture, tmp_path / "capture")
+    for name in ("README.md", "capture.json", "truth.json"):
+        (made / name).unlink()
+    _, said = put(hub, tmp_path, made, NAME)
+    assert "warning: " in said and "there is no README.md: the page of the dataset will not tell of its heads" in said
+    assert on_branch(hub) == files_of(made) and hub.uploads.commits[0][1]["summary"] == "Queries and keys"
 
 
 def test_public_datasets_are_told(hub, tmp_path, capture):

@@ -130,7 +130,8 @@ def test_commits_whose_answer_is_lost(hub, tmp_path, capture, how, done):
             return handler.break_off()
         if how.isdigit():
             return handler.say(int(how))
-        return handler.say(200, {"no JSON": b"<html>", "truncated JSON": b'{"commitOid": "0123', "no commit": b"{}"}[how])
+        bodies = {"no JSON": b"<html>", "truncated JSON": b'{"commitOid": "0123', "no commit": b"{}"}
+        return handler.say(200, bodies[how])
     hub.fault(path="/commit/", act=act)
     said = put(hub, tmp_path, capture, NAME)[1]
     # libcurl sends again by itself where a connection that it kept ends without a byte
@@ -280,7 +281,8 @@ def header(**members):
     ("/batch", header(chunk_size="many"), "wants parts of no size that will do"),
     ("/batch", header(chunk_size="1"), "wants parts of no size that will do"),
     ("/batch", header(chunk_size=5000), "has no address for a part"),
-    ("/batch", header(chunk_size=1 << 40, **{"1": "http://127.0.0.1/", "2": "http://127.0.0.1/"}), "parts that are none"),
+    ("/batch", header(chunk_size=1 << 40, **{"1": "http://127.0.0.1/", "2": "http://127.0.0.1/"}),
+     "parts that are none"),
     ("/batch", header(chunk_size=1 << 40, **{"0": "http://127.0.0.1/"}), "parts that are none"),
     ("/batch", header(chunk_size=1 << 40, **{"1": "file:///etc/passwd"}), "neither http nor https"),
     ("/tree/", lambda _: b"{}", "the Hub's list of files: not a list of files"),
@@ -322,7 +324,8 @@ def test_a_store_that_answers_too_early(hub, tmp_path, capture):
     """It says that all is well, and has not kept it."""
     hub.fault("cdn", path="/upload/", times=100, status=200, body=b"")
     said = put(hub, tmp_path, capture, NAME, expect=1)[1]
-    assert "l00h00k/data.parquet: its store took it, and the Hub does not find it there" in said and not hub.uploads.commits
+    assert "l00h00k/data.parquet: its store took it, and the Hub does not find it there" in said
+    assert not hub.uploads.commits
 
 
 def test_lists_that_do_not_have_what_was_sent(hub, tmp_path, capture):
