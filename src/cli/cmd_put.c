@@ -106,9 +106,10 @@ const cli_command cmd_put = {
         "parts of a capture are left alone; heads of another capture stay, with a warning, "
         "unless --delete is given.\n\nIt needs a token with the right to write: hf auth login, "
         "or HF_TOKEN.",
-    .examples = "qkscope put capture me/my-captures --revision qwen3-8b --dry-run\n"
-                "qkscope put capture me/my-captures --revision qwen3-8b\n"
-                "qkscope get me/my-captures --revision qwen3-8b\n",
+    .examples =
+        "qkscope put capture me/my-captures --revision qwen3-8b --dry-run\n"
+        "qkscope put capture me/my-captures --revision qwen3-8b\n"
+        "qkscope put capture me/my-captures --public --message \"Twelve more layers\"\n",
     .table = &TABLE,
     .max_arguments = 2,
     .run = run,
