@@ -44,7 +44,7 @@ class World:
 
     def __init__(self, folder, hub):
         self.folder, self.hub = folder, hub
-        self.environment = {**hub.environment(folder / "hf"), "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+        self.environment = {**hub.environment(folder / "hf", HF_TOKEN="hf_good"), "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
         shutil.copytree(ROOT / "examples", folder / "examples")  # study files name folders from where they lie
         for name in ("studies", "configs", "docs"):
             (folder / name).symlink_to(ROOT / name)
