@@ -6,7 +6,7 @@
 
 #include "figure/figure.h"
 
-enum { MAX_LABELS = 100, NUM_SIGNED = 201, MAX_TICS = 6, TIC_HEIGHT = 24 };
+enum { MAX_LABELS = 100, NUM_SIGNED = 201, MAX_TICS = 6, TIC_HEIGHT = 22 };
 
 static void find_range(const qk__heatmap *map, double *low, double *high)
 {
@@ -123,17 +123,25 @@ static void plot_gaps(qk__figure *figure, const qk__heatmap *map)
                      block, figure->theme->grid, block, figure->theme->muted);
 }
 
-/* As many tics as the scale has room for. */
-static void set_scale(qk__figure *figure, const qk__heatmap *map, const qk__colormap *colors,
-                      double low, double high)
+/* Between tics of the scale: round, and with room for their numbers. */
+static double tic_step(const qk__figure *figure, double range)
 {
     double height = figure->panel_height > 0 ? figure->panel_height : figure->height / 2.0;
     double room = height / (TIC_HEIGHT * figure->theme->font_size / 13);
+    double least = range / fmax(1, fmin(MAX_TICS, room)), step = qk__round_step(least);
+    while (step < 0.99 * least)
+        step = qk__round_step(2.1 * step);
+    return step;
+}
+
+static void set_scale(qk__figure *figure, const qk__heatmap *map, const qk__colormap *colors,
+                      double low, double high)
+{
     qk__figure_palette(figure, colors, false);
     qk__figure_print(figure,
                      "set cbrange [%.9g:%.9g]\nset colorbox\n"
                      "set cbtics scale 0.4 %.9g offset 0,mid\n",
-                     low, high, qk__round_step((high - low) / fmax(1, fmin(MAX_TICS, room))));
+                     low, high, tic_step(figure, high - low));
     set_text(figure, "cblabel", map->scale_label);
 }
 

@@ -63,6 +63,7 @@ typedef struct cell {
 /* How sure a cell is, from 0 (one pair) to 1 (ENOUGH pairs, or as many as half of the cells have
  * where they have fewer). At the rim there are a handful of pairs, and millions elsewhere. */
 enum { ENOUGH = 1000 };
+#define VEIL 0.85 /* over a cell of one pair */
 
 static double sureness(double pairs, double enough)
 {
@@ -120,8 +121,8 @@ static void find_colors(qk__figure *figure, const cell *cells, size_t count, dou
     }
 }
 
-/* distance bin, lag bin, plasticity, veil (the page's box over an unsure cell), pairs; the range
- * of the colours. */
+/* Two blocks: distance bin, lag bin, plasticity, pairs; and of the unsure cells their bins and
+ * a veil, a colour like that of no pairs. Sets the range of the colours. */
 static void add_distances(qk__figure *figure, const qk__distance_map *map, size_t merge,
                           size_t rows, size_t columns, double range[2])
 {
@@ -131,15 +132,16 @@ static void add_distances(qk__figure *figure, const qk__distance_map *map, size_
     size_t count = gather_cells(map, merge, rows, columns, cells);
     double enough = enough_pairs(figure, cells, count);
     find_colors(figure, cells, count, enough, range);
+    for (size_t i = 0; i < count; i++)
+        qk__figure_row(figure, cells[i].column, cells[i].row, cells[i].ap, cells[i].pairs);
+    qk__figure_end_block(figure);
     for (size_t i = 0; i < count; i++) {
-        double veil = 0.85 * (1 - sureness(cells[i].pairs, enough));
-        qk__figure_values(figure, cells[i].column, cells[i].row, cells[i].ap);
-        if (veil > 0)
-            qk__figure_words(figure, "0x%02x%s ", (unsigned)lround(255 * (1 - veil)),
-                             figure->theme->box + 1);
-        else
-            qk__figure_words(figure, "NaN ");
-        qk__figure_value(figure, cells[i].pairs);
+        double veil = VEIL * (1 - sureness(cells[i].pairs, enough));
+        if (!(veil > 0))
+            continue;
+        qk__figure_values(figure, cells[i].column, cells[i].row);
+        qk__figure_words(figure, "0x%02x%s", (unsigned)lround(255 * (1 - veil)),
+                         figure->theme->box + 1);
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
@@ -180,9 +182,9 @@ static void build_distances(qk__figure *figure, const qk__subject *subject)
                      /* where there are no pairs: no colour of the ramp */
                      "set object rectangle from graph 0,0 to graph 1,1 behind "
                      "fc rgb '%s' fs solid noborder\n"
-                     "plot data using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
+                     "plot data index 0 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
                      "with boxxyerror fs solid border lw 0.3 lc palette, "
-                     "data using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):4 "
+                     "data index 1 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
                      "with boxxyerror fs solid noborder lc rgb variable\n",
                      unit, unit, range[0], range[1], width, figure->theme->box);
     qk__end_panels(figure);

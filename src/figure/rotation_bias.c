@@ -304,7 +304,7 @@ static void set_range(qk__figure *figure, char axis, const double *values, size_
         high = fmax(high, values[i] * factor);
     }
     double margin = 0.05 * (high - low);
-    qk__set_range(figure, axis, low - margin, high + margin, axis == 'x' ? 5 : 6);
+    qk__set_range(figure, axis, low - margin, high + margin, axis == 'x' ? 4 : 6);
 }
 
 /* "r = −0.65", or that there is none. */
