@@ -143,6 +143,7 @@ static void set_scale(qk__figure *figure, const qk__heatmap *map, const qk__colo
                      "set cbtics scale 0.4 %.9g offset 0,mid\n",
                      low, high, tic_step(figure, high - low));
     set_text(figure, "cblabel", map->scale_label);
+    qk__figure_print(figure, "set cblabel offset 0.8,0\n");
 }
 
 void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map)

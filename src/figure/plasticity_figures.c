@@ -60,8 +60,8 @@ typedef struct cell {
     double column, row, ap, pairs;
 } cell;
 
-/* How sure a cell is, from 0 (one pair) to 1 (ENOUGH pairs, or as many as half of the cells have
- * where they have fewer). At the rim there are a handful of pairs, and millions elsewhere. */
+/* How sure a cell is, from 0 (one pair) to 1 (enough pairs). At the rim there are a handful of
+ * pairs, and millions elsewhere. */
 enum { ENOUGH = 1000 };
 #define VEIL 0.85 /* over a cell of one pair */
 
@@ -70,6 +70,7 @@ static double sureness(double pairs, double enough)
     return enough > 1 ? fmin(1, log(fmax(pairs, 1)) / log(enough)) : 1;
 }
 
+/* ENOUGH; as many as the median cell has where that is fewer, or a thousandth of them. */
 static double enough_pairs(qk__figure *figure, const cell *cells, size_t count)
 {
     double *pairs = qk__figure_alloc(figure, count + 1, sizeof *pairs);
@@ -79,7 +80,7 @@ static double enough_pairs(qk__figure *figure, const cell *cells, size_t count)
         pairs[i] = cells[i].pairs;
     double median = qk__median(pairs, count);
     free(pairs);
-    return fmin(ENOUGH, median);
+    return fmin(median, fmax(ENOUGH, median / 1000));
 }
 
 static size_t gather_cells(const qk__distance_map *map, size_t merge, size_t rows,
@@ -105,7 +106,7 @@ static void find_colors(qk__figure *figure, const cell *cells, size_t count, dou
     size_t sure = 0;
     range[0] = range[1] = 0;
     for (size_t i = 0; values && i < count; i++)
-        if (sureness(cells[i].pairs, enough) > 0.5)
+        if (cells[i].pairs >= enough / 10)
             values[sure++] = cells[i].ap;
     if (sure > 0) {
         qk__sort(values, sure);
@@ -173,20 +174,21 @@ static void build_distances(qk__figure *figure, const qk__subject *subject)
     qk__figure_palette(figure, &qk__magma, false);
     set_distance_axis(figure, 'x', columns, width, MAX_X_TICS);
     set_distance_axis(figure, 'y', rows, width, MAX_Y_TICS);
-    qk__figure_print(figure,
-                     "set xlabel 'Inter-key distance (%s)'\n"
-                     "set ylabel 'Key-to-query distance (%s)'\n"
-                     "set cblabel 'Attention plasticity'\nset cbrange [%.9g:%.9g]\n"
-                     "set cbtics scale 0.4\nset format xy '%%.0f'\nunset key\n"
-                     "w = %.9g\n"
-                     /* where there are no pairs: no colour of the ramp */
-                     "set object rectangle from graph 0,0 to graph 1,1 behind "
-                     "fc rgb '%s' fs solid noborder\n"
-                     "plot data index 0 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
-                     "with boxxyerror fs solid border lw 0.3 lc palette, "
-                     "data index 1 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
-                     "with boxxyerror fs solid noborder lc rgb variable\n",
-                     unit, unit, range[0], range[1], width, figure->theme->box);
+    qk__figure_print(
+        figure,
+        "set xlabel 'Inter-key distance (%s)'\n"
+        "set ylabel 'Key-to-query distance (%s)'\n"
+        "set cblabel 'Attention plasticity' offset 0.8,0\nset cbrange [%.9g:%.9g]\n"
+        "set cbtics scale 0.4\nset format xy '%%.0f'\nunset key\n"
+        "w = %.9g\n"
+        /* where there are no pairs: no colour of the ramp */
+        "set object rectangle from graph 0,0 to graph 1,1 behind "
+        "fc rgb '%s' fs solid noborder\n"
+        "plot data index 0 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
+        "with boxxyerror fs solid border lw 0.3 lc palette, "
+        "data index 1 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
+        "with boxxyerror fs solid noborder lc rgb variable\n",
+        unit, unit, range[0], range[1], width, figure->theme->box);
     qk__end_panels(figure);
 }
 
@@ -372,10 +374,12 @@ static void build_weights(qk__figure *figure, const qk__subject *subject)
     start_plot(figure, subject, "Positional information in the query dimensions", 24, 220, 54);
     qk__set_range(figure, 'y', range[0], range[1], 6);
     qk__figure_print(figure,
-                     "set xlabel 'Query dimension'\nset ylabel 'Share of positional "
-                     "information'\nset xrange [-1:%zu]\nset grid y back\n"
+                     "set xlabel 'Query dimension'\n"
+                     "set label 'Share of positional information' at screen %.5f, graph 0.5 "
+                     "center rotate tc rgb '%s'\nset xrange [-1:%zu]\nset grid y back\n"
                      "set boxwidth 0.85\nset style fill solid 1 noborder\nunset key\n"
                      "plot data using 1:2 with boxes lc rgb '%s'\n",
+                     20 * qk__em(figure) / figure->width, figure->theme->ink,
                      model->num_components, figure->theme->q);
     qk__end_panels(figure);
 }
@@ -386,9 +390,10 @@ static const qk__figure_kind KINDS[] = {
     {"plasticity-01-distance-heatmap", "Attention plasticity over distances",
      "Mean plasticity of the pairs of keys at a distance from each other (across) and from the "
      "query (up), over all heads, by pairs. Light: content decides which key wins; dark: "
-     "position does. Grey: no pairs. Cells of fewer than 1,000 pairs fade, and the colours "
-     "reach "
-     "from the 2nd to the 98th percentile of the others.",
+     "position does. Grey: no pairs. Cells of few pairs fade (below 1,000, or a "
+     "thousandth of the median cell), and the colours reach from the 2nd to the 98th "
+     "percentile "
+     "of the others.",
      true, 800, 620, has_distances, build_distances},
     {"plasticity-02-profiles", "Attention plasticity along the context",
      "Plasticity by the position of the query: a grey line for each head, in red the mean over "
