@@ -13,7 +13,6 @@ from figure_files import SVG, read_svg
 XLINK = "{http://www.w3.org/1999/xlink}href"
 PLACE = re.compile(r"translate\(([-\d.]+),([-\d.]+)\)(?: rotate\(([-\d.]+)\))?(?: scale\(([-\d.]+)\))?")
 POINT = re.compile(r"([-\d.]+),([-\d.]+)")
-MARK = re.compile(r"M([-\d.]+),([-\d.]+) L([-\d.]+),([-\d.]+)\s*$")
 
 
 @functools.cache
@@ -140,11 +139,11 @@ def read_picture(path):
             fill = element.get("fill") or ""
             picture.areas.append(Area(color_of(fill), points, fill.startswith("url")))
         elif element.tag == SVG + "path" and element.get("d"):
-            mark = MARK.match(element.get("d").strip())
-            if mark:
-                picture.marks.append(tuple(map(float, mark.groups())))
-            picture.lines.append((color_of(element.get("stroke")),
-                                  [(float(x), float(y)) for x, y in POINT.findall(element.get("d"))]))
+            for part in re.findall(r"M[^M]*", element.get("d")):
+                points = [(float(x), float(y)) for x, y in POINT.findall(part)]
+                if len(points) == 2:
+                    picture.marks.append((*points[0], *points[1]))
+                picture.lines.append((color_of(element.get("stroke")), points))
     return picture
 
 
@@ -160,7 +159,7 @@ def overlap(one, two):
 def pdf_characters(path):
     """The characters of a PDF of cairo, sorted, without spaces."""
     data = path.read_bytes()
-    objects = {int(n): body for n, body in re.findall(rb"(\d+) 0 obj\n(.*?)endobj", data, re.S)}
+    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", data, re.S)}
     page = next(body for body in objects.values() if re.search(rb"/Type /Page\b", body))
     content = pdf_stream(objects[int(re.search(rb"/Contents (\d+)", page)[1])])
     content = re.sub(rb"/ActualText\s*<[^>]*>", b"", content)  # says again what is drawn
@@ -179,8 +178,8 @@ def pdf_characters(path):
 
 
 def pdf_stream(body):
-    raw = re.search(rb"stream\r?\n(.*?)\r?\nendstream", body, re.S)[1]
-    return zlib.decompress(raw) if b"/FlateDecode" in body else raw
+    raw = re.search(rb"stream\r?\n(.*)", body, re.S)[1]
+    return zlib.decompressobj().decompress(raw) if b"/FlateDecode" in body else raw
 
 
 def pdf_font(objects, number):
