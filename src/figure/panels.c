@@ -144,7 +144,7 @@ void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis)
     for (size_t m = 0; m < results->num_models; m += axis->step)
         qk__figure_print(figure, "%s%s %zu", m ? ", " : "",
                          qk__figure_tic(figure, results->models[m].label), m);
-    qk__figure_print(figure, ") font small\n");
+    qk__figure_print(figure, ") font small tc rgb '%s'\n", figure->theme->ink);
 }
 
 const char *qk__model_word(const qk__results *results)

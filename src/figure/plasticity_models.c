@@ -7,9 +7,9 @@
 #include "figure/panels.h"
 #include "figure/catalog.h"
 
-/* How much of the accent an area and a line between two values have. */
-#define AREA_SHARE 0.2
-#define LINE_SHARE 0.5
+/* How transparent an area and a line between two values are, as gnuplot has it: what lies below,
+ * like the lines between phases, is seen. */
+enum { AREA_ALPHA = 0xcc, LINE_ALPHA = 0x80 };
 
 static double model_mean(const qk__result_model *model, const char *name)
 {
@@ -75,17 +75,18 @@ static qk__power add_biases(qk__figure *figure, const qk__results *results, doub
     return qk__power_of(fmax(range[1], -range[0]));
 }
 
-/* Of the area between the two curves, which the legend shows, too. */
-static const char *drop_color(const qk__figure *figure, double share, char out[8])
+/* Of the area or the line between two values, in the plot and in the legend. */
+static const char *drop_color(const qk__figure *figure, unsigned alpha, char out[10])
 {
-    return qk__mixed_color(figure->theme->accent, figure->theme->background, share, out);
+    snprintf(out, 10, "#%02x%.6s", alpha, figure->theme->accent + 1);
+    return out;
 }
 
 static void plot_ends(qk__figure *figure, const qk__place *place, const qk__results *results,
                       const double range[2])
 {
-    char drop[8];
-    drop_color(figure, AREA_SHARE, drop);
+    char drop[10];
+    drop_color(figure, AREA_ALPHA, drop);
     qk__put_panel(figure, place);
     qk__figure_panel_phases(figure, results, place);
     qk__label_panel(figure, place, "Attention plasticity");
@@ -139,8 +140,8 @@ void qk__build_trajectory(qk__figure *figure, const qk__subject *subject)
     const qk__results *results = subject->results;
     const qk__theme *theme = figure->theme;
     const double em = qk__em(figure), right = 20 * em;
-    char drop[8];
-    drop_color(figure, AREA_SHARE, drop);
+    char drop[10];
+    drop_color(figure, AREA_ALPHA, drop);
     const qk__entry entries[] = {{"AP, first 20 %", theme->q, 7},
                                  {"AP, last 20 %", theme->k, 5},
                                  {"AP drop", drop, QK__AREA},
@@ -216,10 +217,10 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
     const qk__results *results = subject->results;
     const qk__theme *theme = figure->theme;
     const double em = qk__em(figure);
-    char drop[8];
+    char drop[10];
     const qk__entry entries[] = {{"first 20 % of the context", theme->q, 7},
                                  {"last 20 %", theme->k, 5},
-                                 {"drop", drop_color(figure, LINE_SHARE, drop), QK__LINE}};
+                                 {"drop", drop_color(figure, LINE_ALPHA, drop), QK__LINE}};
     size_t count = count_models(results);
     double left = qk__text_width(figure, qk__longest_label(results)) + 46 * em;
     qk__set_heading(figure, results, NULL, "Attention plasticity by model");

@@ -196,7 +196,7 @@ static void plot_hills(qk__figure *figure, const qk__family_panels *panels,
         double base = ridges ? (double)(family->num_models - 1 - m) : 0;
         qk__model_color(figure, panels, family, m, color);
         qk__figure_print(figure,
-                         "%sdata index %zu using 1:(%g+%.9g*$2):(%g) with filledcurves "
+                         "%sdata index %zu using 1:(%g+%.9g*$2) with filledcurves y=%g "
                          "fs transparent solid 0.3 noborder lc rgb '%s', "
                          "data index %zu using 1:(%g+%.9g*$2) with lines lt 1 lw 1.3 "
                          "lc rgb '%s'",

@@ -110,15 +110,22 @@ size_t qk__most_models(const qk__family_panels *panels)
     return most;
 }
 
+static size_t count_models(const qk__family_panels *panels)
+{
+    size_t count = 0;
+    for (size_t f = 0; f < panels->count; f++)
+        count += panels->families[f].num_models;
+    return count;
+}
+
 bool qk__gather_families(qk__figure *figure, const qk__results *results, qk__pick_fn *pick,
                          bool split, qk__family_panels *panels)
 {
     *panels = (qk__family_panels){.results = results};
     bool ok = gather(results, pick, panels);
-    if (ok && split && qk__most_models(panels) > TOGETHER)
+    panels->has_legends = split && qk__most_models(panels) <= TOGETHER;
+    if (ok && split && !panels->has_legends && count_models(panels) <= MAX_PANELS)
         ok = split_families(pick, panels);
-    else
-        panels->has_legends = split;
     if (!ok)
         qk__figure_nomem(figure);
     return ok;

@@ -36,7 +36,7 @@ typedef struct qk__family_panels {
 bool qk__has_pairs(const qk__results *results, qk__pick_fn *pick);
 
 /* Families with something to show. split: where one has more models than can be told apart in a
- * panel, each model gets a panel. False without memory: the figure has failed. To be freed in any
+ * panel, each model gets a panel; where that would be very many, models are not told apart. False without memory: the figure has failed. To be freed in any
  * case. */
 bool qk__gather_families(qk__figure *figure, const qk__results *results, qk__pick_fn *pick,
                          bool split, qk__family_panels *panels);
