@@ -201,7 +201,7 @@ int qk__model_point(const qk__family_panels *panels, const qk__family *family, s
 static size_t num_columns(size_t panels)
 {
     if (panels <= 3)
-        return panels;
+        return panels > 0 ? panels : 1;
     if (panels == 4)
         return 2;
     return panels <= 6 || panels == 9 ? 3 : MAX_COLUMNS;
