@@ -112,9 +112,10 @@ static void plot_gaps(qk__figure *figure, const qk__heatmap *map)
 {
     if (!qk__heatmap_has_gaps(map))
         return;
-    for (size_t i = 0; i < map->rows * map->columns; i++)
-        if (!isfinite(map->values[i]))
-            qk__figure_row(figure, (double)(i % map->columns), (double)(i / map->columns));
+    for (size_t row = 0; row < map->rows; row++)
+        for (size_t column = 0; column < map->columns; column++)
+            if (!isfinite(map->values[row * map->columns + column]))
+                qk__figure_row(figure, (double)column, (double)row);
     size_t block = qk__figure_end_block(figure);
     qk__figure_print(figure,
                      ", data index %zu using 1:2:(0.5):(0.5) with boxxyerror fs solid noborder "

@@ -355,7 +355,7 @@ static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
 static void build_portraits(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
-    size_t chosen[MAX_PORTRAITS], count = choose_portraits(results, chosen), most = 1;
+    size_t chosen[MAX_PORTRAITS] = {0}, count = choose_portraits(results, chosen), most = 1;
     qk__entry phases[QK__MAX_ENTRIES];
     size_t num_phases =
         qk__series_entries(figure, results->phases, results->num_phases, phases);
