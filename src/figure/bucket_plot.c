@@ -129,16 +129,16 @@ static size_t fill_legend(const qk__figure *figure, const qk__bucket_plot *p,
         qk__colormap_at(p->layers, i, rgb);
         snprintf(ends[i], sizeof ends[i], "#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
     }
-    entries[count++] = (qk__entry){"mean over all heads", figure->theme->k, QK__AREA};
+    entries[count++] = (qk__entry){"mean over all heads", figure->theme->k, QK__LINE};
     if (p->trend_threshold > 0) {
-        entries[count++] = (qk__entry){"rising", "#2ca02c", QK__AREA};
-        entries[count++] = (qk__entry){"falling", "#d62728", QK__AREA};
-        entries[count++] = (qk__entry){"flat", figure->theme->muted, QK__AREA};
+        entries[count++] = (qk__entry){"rising", "#2ca02c", QK__LINE};
+        entries[count++] = (qk__entry){"falling", "#d62728", QK__LINE};
+        entries[count++] = (qk__entry){"flat", figure->theme->muted, QK__LINE};
     } else if (p->layers) {
-        entries[count++] = (qk__entry){"first layer", ends[0], QK__AREA};
-        entries[count++] = (qk__entry){"last layer", ends[1], QK__AREA};
+        entries[count++] = (qk__entry){"first layer", ends[0], QK__LINE};
+        entries[count++] = (qk__entry){"last layer", ends[1], QK__LINE};
     } else {
-        entries[count++] = (qk__entry){"single heads", figure->theme->q, QK__AREA};
+        entries[count++] = (qk__entry){"single heads", figure->theme->q, QK__LINE};
     }
     return count;
 }
@@ -152,13 +152,14 @@ size_t qk__figure_buckets(qk__figure *figure, const qk__bucket_plot *p)
     qk__entry entries[4];
     char ends[2][8];
     size_t count = fill_legend(figure, p, entries, ends);
+    const qk__results titled = {.title = p->model_name ? p->model_name : ""};
+    qk__set_heading(figure, &titled, NULL, "Attention plasticity by query bucket");
     qk__place place = {LEFT * em, qk__heading_height(figure) + 4 * em,
                        figure->width - (LEFT + RIGHT) * em, PLOT_HEIGHT * em};
     qk__legend legend = qk__plan_legend(figure, entries, count, place.width);
     double axis = place.top + place.height;
     figure->height = (int)ceil(axis + legend.height + 66 * em);
-    const qk__results titled = {.title = p->model_name ? p->model_name : ""};
-    qk__start_panels(figure, &titled, "attention plasticity by query bucket");
+    qk__begin_panels(figure);
     qk__put_panel(figure, &place);
     qk__put_legend(figure, &legend, figure->width / 2.0, axis + 58 * em);
     qk__figure_print(figure,

@@ -11,8 +11,9 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-/* Characters shown of a text from outside: in a line of its own, as a label on an axis. */
-enum { MAX_SHOWN = 60, MAX_LABEL = 32 };
+/* Characters shown of a text from outside: in a line of its own, as a label on an axis, in a
+ * line of a heading. */
+enum { MAX_SHOWN = 60, MAX_LABEL = 32, MAX_LINE = 200 };
 /* Bytes that one character may take in a script. */
 enum { MAX_ESCAPED = 12 };
 #define SEPARATOR "\xe2\x80\x8b" /* zero-width space */
@@ -22,8 +23,8 @@ enum { MAX_ESCAPED = 12 };
 struct qk__text {
     struct qk__text *next;
     char name[16]; /* "" = the literal serves every format */
-    char literal[MAX_ESCAPED * MAX_SHOWN + 8];
-    char drawable[MAX_ESCAPED * MAX_SHOWN + 8];
+    char literal[MAX_ESCAPED * MAX_LINE + 8];
+    char drawable[MAX_ESCAPED * MAX_LINE + 8];
 };
 
 void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *theme, int width,
@@ -206,6 +207,11 @@ const char *qk__figure_quote(qk__figure *figure, const char *text)
     return quote(figure, text, MAX_SHOWN, false);
 }
 
+const char *qk__figure_quote_line(qk__figure *figure, const char *text)
+{
+    return quote(figure, text, MAX_LINE, false);
+}
+
 const char *qk__figure_tic(qk__figure *figure, const char *text)
 {
     return quote(figure, text, MAX_LABEL, true);
@@ -217,6 +223,18 @@ void qk__figure_words(qk__figure *figure, const char *fmt, ...)
     va_start(args, fmt);
     add_formatted(figure, &figure->data, fmt, args);
     va_end(args);
+}
+
+const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, double value)
+{
+    char text[QK__NUMBER_TEXT];
+    snprintf(text, sizeof text, format, value);
+    size_t length = 0;
+    for (const char *c = strtod(text, NULL) == 0 && text[0] == '-' ? text + 1 : text;
+         *c && length + 4 < QK__NUMBER_TEXT; c++)
+        length += put(out + length, *c == '-' ? "\xe2\x88\x92" : (const char[]){*c, '\0'});
+    out[length] = '\0';
+    return out;
 }
 
 void qk__figure_value(qk__figure *figure, double value)
@@ -272,6 +290,12 @@ void qk__figure_horizontal(qk__figure *figure, double y)
         y);
 }
 
+double qk__round_step(double step)
+{
+    double unit = pow(10, floor(log10(step))), times = step / unit;
+    return unit * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
+}
+
 void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned)
 {
     qk__figure_print(figure, "set palette defined (");
@@ -280,9 +304,4 @@ void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned
         qk__figure_print(figure, "%s%zu '#%02x%02x%02x'", i ? ", " : "", i, c[0], c[1], c[2]);
     }
     qk__figure_print(figure, ")\n");
-}
-
-void qk__figure_legend(qk__figure *figure, const char *style, const char *title)
-{
-    qk__figure_print(figure, ", NaN with %s title %s", style, title);
 }

@@ -29,6 +29,12 @@
 typedef struct qk__figure {
     char name[120];    /* of the files, without ending: letters, digits, ". _ -" */
     int width, height; /* nominal pixels: of the SVG; the PNG has twice as many */
+    struct {
+        char title[240];   /* markup without quotes, or text from outside */
+        char subject[240]; /* of which study and model: text from outside */
+        bool plain;        /* the title is from outside */
+    } heading;
+    double panel_height; /* nominal pixels, of the panel placed last */
     const qk__theme *theme;
     qk__buffer script, data;
     size_t num_blocks;      /* blocks of data closed so far */
@@ -60,6 +66,8 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
  * character that no font of this machine has becomes '?'. The literal lives as long as the
  * figure. */
 const char *qk__figure_quote(qk__figure *figure, const char *text);
+/* The same for a line of a heading: 200 characters. */
+const char *qk__figure_quote_line(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
  * characters. */
 const char *qk__figure_tic(qk__figure *figure, const char *text);
@@ -76,6 +84,11 @@ void qk__figure_value(qk__figure *figure, double value);
 void qk__figure_words(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qk__figure_end_row(qk__figure *figure);
+
+/* A number in a text of a figure, printf style: with a proper minus, and none before a zero.
+ * Returns out. */
+enum { QK__NUMBER_TEXT = 48 };
+const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, double value);
 /* Several numbers; a row of them. */
 #define qk__figure_values(figure, ...)                                                         \
     qk__figure_add_values((figure), (const double[]){__VA_ARGS__},                             \
@@ -106,27 +119,30 @@ bool qk__is_figure_name(const char *name);
 void qk__figure_vertical(qk__figure *figure, double x);
 void qk__figure_horizontal(qk__figure *figure, double y);
 
+/* 1, 2 or 5 times a power of ten, near to step. */
+double qk__round_step(double step);
+
 /* `set palette` of a ramp; turned: high values get the first colours. */
 void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned);
-
-/* Adds ", NaN with STYLE title TITLE" to a plot command: a legend entry without data. TITLE is
- * a gnuplot literal (qk__figure_quote). */
-void qk__figure_legend(qk__figure *figure, const char *style, const char *title);
 
 /* ---- heatmap (heatmap.c) ---------------------------------------------------------------- */
 
 typedef struct qk__heatmap {
     size_t rows, columns;
-    const double *values;             /* [rows][columns], row 0 at the top; NaN = blank */
+    const double *values;             /* [rows][columns], row 0 at the top; NaN = hatched */
     const char *const *row_labels;    /* [rows]; NULL = numbers */
     const char *const *column_labels; /* [columns] */
     /* gnuplot literals, quotes included, or NULL */
     const char *title, *x_label, *y_label, *scale_label;
     const qk__colormap *map;
-    double low, high;        /* of the colours; equal: from the values */
+    const qk__colormap *negative; /* of values below 0; NULL = one ramp for all */
+    double low, high;             /* of the colours; equal: from the values */
     const char *cell_format; /* printf of one double, printed in the cells; NULL = no text */
     bool bottom_up;          /* row 0 at the bottom */
 } qk__heatmap;
+
+/* Whether it has a cell without a value. */
+bool qk__heatmap_has_gaps(const qk__heatmap *map);
 
 /* One heatmap: cells, values in black or white, a colour scale; uses the data file and ends
  * with its plot command. May be called once per panel between `set multiplot` and `unset

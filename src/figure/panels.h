@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several plots in one figure, each in a place of its own: heading, places, model axes,
- * legends, and the power of ten of what they show. Lengths are nominal pixels, from the top
- * left. */
+/* Several plots in one figure, each in a place of its own: places, model axes and the power of
+ * ten of what they show (panels.c, which leads), and legends (legend.c). Lengths are nominal
+ * pixels, from the top left. */
 #ifndef QK_FIGURE_PANELS_H
 #define QK_FIGURE_PANELS_H
 
 #include "figure/figure.h"
+#include "figure/heading.h"
+#include "figure/figure_text.h"
 #include "results/results.h"
 
 /* Of a plot without its axes. */
@@ -13,32 +15,22 @@ typedef struct qk__place {
     double left, top, width, height;
 } qk__place;
 
-/* What 1 pixel beside type of 13 pixels is beside the theme's type. */
-double qk__em(const qk__figure *figure);
-/* Width of text of 0.8 times the theme's size, about. */
-double qk__text_width(const qk__figure *figure, size_t characters);
-/* Width of a text in characters; those of Chinese, Japanese and Korean count twice. */
-size_t qk__count_columns(const char *text);
-/* At most limit (> 0) such characters of text, the last an ellipsis where there are more, cut
- * to size bytes. The result is still text from outside: quote it. */
-void qk__shorten(const char *text, size_t limit, char *out, size_t size);
 /* Width of the longest label of a model, at most 32: longer ones are cut. */
 size_t qk__longest_label(const qk__results *results);
-/* A literal (qk__figure_quote) of at most limit characters. */
-const char *qk__brief(qk__figure *figure, const char *text, int limit);
-
-/* `set multiplot`, the font `small` of legends and labels, and above all panels "TITLE OF THE
- * STUDY: rest" (markup without quotes). Takes the first qk__heading_height of the figure. */
-void qk__start_panels(qk__figure *figure, const qk__results *results, const char *rest);
-double qk__heading_height(const qk__figure *figure);
+/* `set multiplot`, the font `small` of legends and labels, and above all panels the heading that
+ * is set (heading.h); the figure's size must be final. */
+void qk__begin_panels(qk__figure *figure);
+/* The same, and sets that heading. */
+void qk__start_panels(qk__figure *figure, const qk__results *results, const char *title);
 /* `set margins`. The figure's size must be final. */
 void qk__put_panel(qk__figure *figure, const qk__place *place);
 /* Up the left side of a panel, markup without quotes: a label of the figure, since gnuplot puts
  * `ylabel` outside of a narrow margin. */
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label);
-/* A text (a gnuplot expression) centred about a place; a note is small and muted. Labels of the
- * figure again: how far `title` and `xlabel` lie from a plot differs between formats. */
-void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note);
+/* The same about a place across. */
+void qk__put_side_text(qk__figure *figure, const char *text, double x, const qk__place *place);
+/* What the models of a study are, markup: "Model" or "Training checkpoint". */
+const char *qk__model_word(const qk__results *results);
 void qk__end_panels(qk__figure *figure);
 
 /* The x axis of a plot of that width over the models in order. */
@@ -47,19 +39,25 @@ typedef struct qk__model_axis {
     double width;
     bool turned;
     size_t step;   /* every which label is shown */
-    double height; /* of the labels */
+    double height; /* of the labels, and of the axis' own */
     double reach;  /* of a turned label to the left of its place */
 } qk__model_axis;
 qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
                                    double width);
 void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
 
-/* Over an axis of checkpoints (all models in order at 0, 1, ...) of a plot that is that many
- * nominal pixels wide, without what lies beside it: dashed lines between phases, and their
- * names along the top, between plot and title; shortened or left out where they have no room.
- * Nothing where the models are no checkpoints. Once per panel: `unset arrow` and `unset label`
- * before the next. */
-void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width);
+/* What the axis shows, below its labels. */
+void qk__label_model_axis(qk__figure *figure, const qk__model_axis *axis,
+                          const qk__place *place);
+
+/* Over an axis of checkpoints (all models in order at 0, 1, ...): dashed lines between phases,
+ * and their names above the plot, in lines as wide as the phase; left out where there is room
+ * for a few letters only. Nothing where the models are no checkpoints. Once per panel: `unset
+ * arrow` and `unset label` before the next. */
+void qk__figure_panel_phases(qk__figure *figure, const qk__results *results,
+                             const qk__place *place);
+/* Of these names above a plot that is so wide. */
+double qk__phases_height(const qk__figure *figure, const qk__results *results, double width);
 /* The dashed lines alone. */
 void qk__part_phases(qk__figure *figure, const qk__results *results);
 
@@ -71,7 +69,7 @@ typedef struct qk__entry {
     const char *color;
     int point; /* type; of areas QK__AREA, of lines QK__LINE */
 } qk__entry;
-enum { QK__AREA = 5, QK__LINE = -1, QK__MAX_ENTRIES = 16 };
+enum { QK__AREA = 5, QK__LINE = -1, QK__MAX_ENTRIES = 64 };
 
 typedef struct qk__legend {
     size_t count, columns, characters; /* of a name at the most */
@@ -104,10 +102,12 @@ qk__power qk__power_of(double largest);
  * empty range is widened. */
 void qk__set_range(qk__figure *figure, char axis, double low, double high, int count);
 
-/* A heatmap with a row for each model and a column for each tenth of the depth. */
+/* A heatmap with a row for each model and a column for each tenth of the depth; or for each
+ * layer, where no model has ten: tenths would leave columns empty. */
 typedef struct qk__depth_map {
     qk__heatmap heatmap; /* its colours and texts are the caller's */
     const qk__results *results;
+    bool by_layer;
     double *values;
     const char **labels;
 } qk__depth_map;
@@ -115,6 +115,8 @@ typedef struct qk__depth_map {
 bool qk__start_depth_map(qk__figure *figure, const qk__results *results, qk__depth_map *map);
 /* Means of a field, or of its magnitude. */
 void qk__fill_depth_map(qk__depth_map *map, const char *field, bool magnitude);
+/* What the columns are, a literal; also that some are hatched. When it is filled. */
+const char *qk__depth_label(const qk__depth_map *map);
 void qk__free_depth_map(qk__depth_map *map);
 
 /* qk__spread_of a field, or of its magnitude, by name; NaN and a count of 0 for no heads and

@@ -2,13 +2,14 @@
 /* Figures of the combined QK PCA: what each component carries, and how PC0 follows position. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "figure/catalog.h"
 #include "figure/panels.h"
 #include "figure/pca_parts.h"
 
-/* Entries that a legend beside the plot has room for, and characters of a name in it. */
-enum { MAX_COMPONENTS = 10, MAX_LEGEND = 20, MAX_LEGEND_CHARACTERS = 22 };
+/* Characters of a family or phase in the legend; pixels beside the plot for it. */
+enum { MAX_COMPONENTS = 10, MAX_GROUP = 40, LEGEND_WIDTH = 340 };
 
 /* ---- by component ----------------------------------------------------------------------- */
 
@@ -78,14 +79,16 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
                   "Explained variance by component (combined QK PCA)");
     qk__figure_print(figure,
                      "set ylabel 'Mean share of variance'\nset yrange [0:%g]\n"
-                     "set grid y back\nset boxwidth 0.78\nset style fill solid 1 noborder\n",
-                     high > 0 ? 1.12 * high : 1);
+                     "set format y '%%g%%%%'\nset grid y back\nset boxwidth 0.78\nset style "
+                     "fill solid 1 noborder\n",
+                     high > 0 ? 112 * high : 100);
     set_component_axis(figure, count);
-    qk__figure_print(figure,
-                     "plot data using 1:2 with boxes lt 1 lc rgb '%s', "
-                     "data using 1:2:(sprintf('%%.1f%%%%', 100*$2)) with labels offset 0,0.6 "
-                     "tc rgb '%s' font sprintf(',%%g', 0.85*size)\n",
-                     figure->theme->accent, figure->theme->ink);
+    qk__figure_print(
+        figure,
+        "plot data using 1:(100*$2) with boxes lt 1 lc rgb '%s', "
+        "data using 1:(100*$2):(sprintf('%%.1f%%%%', 100*$2)) with labels offset 0,0.6 "
+        "tc rgb '%s' font sprintf(',%%g', 0.85*size)\n",
+        figure->theme->accent, figure->theme->ink);
     qk__end_panels(figure);
 }
 
@@ -126,60 +129,72 @@ static size_t count_group(const qk__results *results, int group)
     return count;
 }
 
-/* "Qwen3 (1600)" for each group that has heads, below one another. */
-static void add_legend(qk__figure *figure, const qk__results *results)
+/* What a legend beside the plot says: "Qwen3 (1600)" for each group that has heads. */
+typedef struct naming {
+    size_t count;
+    qk__entry entries[QK__MAX_ENTRIES];
+    char names[QK__MAX_ENTRIES][164];
+} naming;
+
+static void name_groups(const qk__figure *figure, const qk__results *results, naming *named)
 {
     const char *const *names;
-    size_t count = qk__color_groups(results, &names), shown = 0, i = 0;
-    for (; i < count && shown < MAX_LEGEND; i++) {
+    size_t count = qk__color_groups(results, &names);
+    named->count = 0;
+    for (size_t i = 0; i < count && named->count < QK__MAX_ENTRIES; i++) {
         size_t heads = count_group(results, (int)i);
         if (heads == 0)
             continue;
-        char name[160], style[80], title[200];
-        qk__shorten(names[i], MAX_LEGEND_CHARACTERS, name, sizeof name);
-        snprintf(style, sizeof style, "points pt %d ps 1 lc rgb '%s'", qk__series_point((int)i),
-                 qk__series_color(figure->theme, (int)i));
-        snprintf(title, sizeof title, "%s (%zu)", name, heads);
-        qk__figure_legend(figure, style, qk__figure_quote(figure, title));
-        shown++;
+        char *name = named->names[named->count];
+        qk__shorten(names[i], MAX_GROUP, name, 140);
+        snprintf(name + strlen(name), 24, " (%zu)", heads);
+        named->entries[named->count++] = (qk__entry){
+            name, qk__series_color(figure->theme, (int)i), qk__series_point((int)i)};
     }
-    size_t others = 0;
-    for (; i < count; i++)
-        others += count_group(results, (int)i) > 0;
-    if (others > 0) {
-        char title[60];
-        snprintf(title, sizeof title, "'and %zu more'", others);
-        qk__figure_legend(figure, "points ps 0", title);
-    }
+}
+
+/* The plot's place; sets the figure's size for it and for the legend beside it. */
+static qk__place place_plane(qk__figure *figure, naming *named, qk__legend *legend)
+{
+    const double em = qk__em(figure), left = 74 * em, below = 58 * em;
+    const double plot = figure->width - left - 218 * em, top = qk__heading_height(figure);
+    *legend = qk__plan_legend(figure, named->entries, named->count, LEGEND_WIDTH * em);
+    if (legend->columns > 1) /* one below the other */
+        *legend =
+            qk__plan_legend(figure, named->entries, named->count, legend->column_width + 1);
+    figure->width = (int)ceil(left + plot + fmax(218 * em, legend->column_width + 40 * em));
+    figure->height = (int)fmax(figure->height, ceil(top + 24 * em + legend->height + below));
+    return (qk__place){left, top, plot, figure->height - top - below};
 }
 
 /* 02 */
 static void build_scatter(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
-    const double em = qk__em(figure), legend = 218 * em;
-    const qk__place place = {74 * em, qk__heading_height(figure),
-                             figure->width - 74 * em - legend,
-                             figure->height - qk__heading_height(figure) - 58 * em};
-    const double x = (place.left + place.width + 22 * em) / figure->width;
+    const double em = qk__em(figure);
+    naming named;
+    qk__legend legend;
+    qk__set_heading(figure, results, NULL,
+                    "{/:Italic r}_q against {/:Italic r}_k on PC0, all heads");
+    name_groups(figure, results, &named);
+    const qk__place place = place_plane(figure, &named, &legend);
+    const double beside = place.left + place.width + 22 * em;
     add_heads(figure, results);
-    qk__start_panels(figure, results,
-                     "{/:Italic r}_q against {/:Italic r}_k on PC0, all heads");
+    qk__begin_panels(figure);
     qk__put_panel(figure, &place);
     qk__set_signal_plane(figure, results);
-    qk__figure_print(
-        figure,
-        "set label 2 '%s (heads)' at screen %.5f,%.5f left tc rgb '%s' font small\n"
-        "set key at screen %.5f,%.5f left top samplen 1 font small\n",
-        results->checkpoints ? "Phase" : "Family", x, 1 - (place.top + 8 * em) / figure->height,
-        figure->theme->muted, x, 1 - (place.top + 18 * em) / figure->height);
+    qk__figure_print(figure,
+                     "set label '%s (heads)' at screen %.5f,%.5f left offset 0,mid "
+                     "tc rgb '%s' font small\n",
+                     results->checkpoints ? "Phase" : "Family", beside / figure->width,
+                     1 - (place.top + 8 * em) / figure->height, figure->theme->muted);
+    qk__put_legend(figure, &legend, beside + 6 * em + (legend.column_width - 24 * em) / 2,
+                   place.top + 18 * em);
     qk__figure_print(figure,
                      "set xlabel 'Correlation of queries with position, {/:Italic r}_q'\n"
                      "set ylabel 'Correlation of keys with position, {/:Italic r}_k'\n"
-                     "plot data using 1:2:4:3 with points pt variable ps %g lc rgb variable",
+                     "plot data using 1:2:4:3 with points pt variable ps %g lc rgb variable\n",
                      qk__point_size(qk__count_signals(results), figure->height));
-    add_legend(figure, results);
-    qk__figure_print(figure, "\n");
     qk__end_panels(figure);
 }
 
@@ -211,11 +226,12 @@ static const qk__figure_kind KINDS[] = {
      false, 900, 590, has_signals, build_scatter},
     {"pca-03-layer-heatmap-rq", "Query signal by depth",
      "Mean correlation of queries with position on PC0 in each tenth of the depth "
-     "(layer / last layer).",
+     "(layer / last layer), or layer by layer where no model has ten. Orange: negative. "
+     "Hatched: no layer there.",
      false, 900, 500, has_signals, build_depth_q},
     {"pca-04-layer-heatmap-rk", "Key signal by depth",
-     "Mean correlation of keys with position on PC0 in each tenth of the depth. Colours begin "
-     "at 0; a negative mean shows as its value.",
+     "Mean correlation of keys with position on PC0 in each tenth of the depth, or layer by "
+     "layer where no model has ten. Blue: negative. Hatched: no layer there.",
      false, 900, 500, has_signals, build_depth_k},
     {"pca-05-explained-variance", "Explained variance by component",
      "Mean share of the pooled variance of queries and keys along each component, over all "

@@ -66,22 +66,24 @@ double qk__point_size(size_t heads, double height)
 
 /* ---- depth ------------------------------------------------------------------------------ */
 
-/* Pixels of a row, and of what lies above and below the cells. */
+/* Pixels of a row, where there are few and many, and of all rows; of the axis and its label
+ * below, and of the colour scale with its numbers and label. */
 enum {
     ROW = 32,
     LOW_ROW = 17,
     FEW_ROWS = 16,
     LEAST_CELLS = 130,
     MOST_CELLS = 6000,
-    REST = 110
+    BELOW = 52,
+    SCALE = 74
 };
 
-static int map_height(size_t rows)
+static double cells_height(size_t rows)
 {
     double cells = (double)(rows > FEW_ROWS ? rows * LOW_ROW : rows * ROW);
     if (rows > FEW_ROWS)
         cells = fmax(cells, FEW_ROWS * ROW);
-    return REST + (int)fmin(MOST_CELLS, fmax(LEAST_CELLS, cells));
+    return fmin(MOST_CELLS, fmax(LEAST_CELLS, cells));
 }
 
 /* Gaps between the phases, in the colour of the page. */
@@ -95,21 +97,41 @@ static void part_phases(qk__figure *figure, const qk__results *results)
                              (double)m - 0.5, (double)m - 0.5, figure->theme->background);
 }
 
+/* The cells' place; sets the figure's height. gnuplot's colour scale and the gap before it are
+ * 0.075 of the plot's width. */
+static qk__place place_cells(qk__figure *figure, const qk__results *results)
+{
+    const double em = qk__em(figure);
+    double left = 34 * em + qk__text_width(figure, qk__longest_label(results)) / 0.75;
+    qk__place place = {left, qk__heading_height(figure),
+                       (figure->width - left - SCALE * em) / 1.075,
+                       cells_height(results->num_models) * em};
+    figure->height = (int)ceil(place.top + place.height + BELOW * em);
+    return place;
+}
+
 void qk__build_depth_map(qk__figure *figure, const qk__results *results, const char *field,
                          const char *title)
 {
     bool queries = strcmp(field, "r_q") == 0;
     qk__depth_map map;
     if (qk__start_depth_map(figure, results, &map)) {
+        qk__set_heading(figure, results, NULL, title);
+        qk__place place = place_cells(figure, results);
         qk__fill_depth_map(&map, field, false);
-        map.heatmap.x_label = "'Depth (layer / last layer)'";
         map.heatmap.scale_label = queries ? "'{/:Italic r}_q'" : "'{/:Italic r}_k'";
         map.heatmap.map = queries ? &qk__blues : &qk__reds;
+        map.heatmap.negative = queries ? &qk__ylorrd : &qk__blues;
         map.heatmap.low = 0;
         map.heatmap.high = 1;
+        for (size_t i = 0; i < map.heatmap.rows * map.heatmap.columns; i++)
+            map.heatmap.low = fmin(map.heatmap.low, map.values[i]);
         map.heatmap.cell_format = "%.2f";
-        figure->height = map_height(results->num_models);
-        qk__start_one(figure, results, title);
+        qk__begin_panels(figure);
+        qk__put_panel(figure, &place);
+        qk__put_text(figure, qk__depth_label(&map), place.left + place.width / 2,
+                     place.top + place.height + 40 * qk__em(figure), false);
+        qk__put_side_text(figure, qk__model_word(results), 14 * qk__em(figure), &place);
         part_phases(figure, results);
         qk__figure_heatmap(figure, &map.heatmap);
         qk__end_panels(figure);

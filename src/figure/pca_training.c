@@ -18,7 +18,7 @@ static bool has_signals(const qk__subject *subject)
 }
 
 /* Height of a plot without its axes, and what lies around it, in pixels at type of 13. */
-enum { PLOT_HEIGHT = 270, LEFT = 80, RIGHT = 16, PHASES = 16, KEY = 32 };
+enum { PLOT_HEIGHT = 270, LEFT = 80, RIGHT = 16, KEY = 28, ABOVE = 6 };
 
 /* Heading, place and checkpoint axis of the one plot of a figure, with the phases on top; right
  * and below are what it leaves free there. Sets the figure's height. */
@@ -27,16 +27,19 @@ static qk__place start_plot(qk__figure *figure, const qk__results *results, cons
 {
     const double em = qk__em(figure);
     double left = LEFT * em;
+    qk__set_heading(figure, results, NULL, title);
     qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - right);
     left = fmax(left, axis.reach + 8 * em);
     axis = qk__plan_model_axis(figure, results, figure->width - left - right);
-    qk__place place = {left, qk__heading_height(figure) + PHASES * em,
+    qk__place place = {left, qk__heading_height(figure) + ABOVE * em,
                        figure->width - left - right, PLOT_HEIGHT * em};
-    figure->height = (int)(place.top + place.height + axis.height + below);
-    qk__start_panels(figure, results, title);
+    place.top += qk__phases_height(figure, results, place.width);
+    figure->height = (int)ceil(place.top + place.height + axis.height + below);
+    qk__begin_panels(figure);
     qk__put_panel(figure, &place);
     qk__set_model_axis(figure, &axis);
-    qk__figure_panel_phases(figure, results, place.width);
+    qk__label_model_axis(figure, &axis, &place);
+    qk__figure_panel_phases(figure, results, &place);
     return place;
 }
 
@@ -202,7 +205,8 @@ static void build_depth_k(qk__figure *figure, const qk__subject *subject)
 
 /* ---- phase portraits -------------------------------------------------------------------- */
 
-enum { MAX_PORTRAITS = 6, MAX_PANEL_CHARACTERS = 28, PANEL_WIDTH = 270, PANEL_HEIGHT = 250 };
+/* Pixels of a panel, and of a line of its name at type of 13. */
+enum { MAX_PORTRAITS = 6, PANEL_WIDTH = 270, PANEL_HEIGHT = 250, NAME_LINE = 13 };
 
 /* The first checkpoint at or after `from` that has heads to show; num_models: none. */
 static size_t next_shown(const qk__results *results, size_t from)
@@ -269,24 +273,39 @@ static size_t choose_portraits(const qk__results *results, size_t chosen[MAX_POR
     return count;
 }
 
-/* Panels of the grid, in pixels. */
+/* Panels of the grid, in pixels, and what stands around it. */
 typedef struct grid {
     size_t count, columns, rows;
     double left, top, gap_x, gap_y;
     double point_size;
+    qk__legend legend; /* of the phases */
 } grid;
 
-static grid lay_out(qk__figure *figure, size_t count)
+/* The name of a checkpoint, in as many lines as it needs above a panel. */
+static void break_name(const qk__figure *figure, const qk__result_model *model,
+                       qk__lines *lines)
+{
+    qk__break_lines(model->label, false, (size_t)(PANEL_WIDTH / qk__text_width(figure, 1)), 3,
+                    lines);
+}
+
+static grid lay_out(qk__figure *figure, const qk__results *results, const size_t *chosen,
+                    size_t count, const qk__entry *phases, size_t num_phases)
 {
     const double em = qk__em(figure);
-    grid g = {.count = count,
-              .left = 74 * em,
-              .top = qk__heading_height(figure) + 28 * em,
-              .gap_x = 14 * em,
-              .gap_y = 34 * em};
+    size_t lines = 1;
+    for (size_t i = 0; i < count; i++) {
+        qk__lines name;
+        break_name(figure, &results->models[chosen[i]], &name);
+        lines = name.count > lines ? name.count : lines;
+    }
+    grid g = {.count = count, .left = 74 * em, .gap_x = 14 * em};
+    g.gap_y = (20 + NAME_LINE * (double)lines) * em;
     g.columns = count == 4 ? 2 : count > 3 ? 3 : count > 0 ? count : 1;
     g.rows = (count + g.columns - 1) / g.columns;
     figure->width = (int)(g.left + (double)g.columns * (PANEL_WIDTH + g.gap_x));
+    g.legend = qk__plan_legend(figure, phases, num_phases, figure->width - 20 * em);
+    g.top = qk__heading_height(figure) + g.legend.height + g.gap_y - 8 * em;
     figure->height = (int)(g.top + (double)g.rows * (PANEL_HEIGHT + g.gap_y) + 22 * em);
     return g;
 }
@@ -305,39 +324,53 @@ static size_t add_heads(qk__figure *figure, const qk__result_model *model)
 static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
                           const qk__result_model *model)
 {
+    const double em = qk__em(figure);
     size_t row = i / g->columns, column = i % g->columns;
     bool lowest = i + g->columns >= g->count, first = column == 0;
     const qk__place place = {g->left + (double)column * (PANEL_WIDTH + g->gap_x),
                              g->top + (double)row * (PANEL_HEIGHT + g->gap_y), PANEL_WIDTH,
                              PANEL_HEIGHT};
     size_t block = add_heads(figure, model);
-    char name[160];
-    qk__shorten(model->label, MAX_PANEL_CHARACTERS, name, sizeof name);
+    qk__lines name;
+    break_name(figure, model, &name);
+    for (size_t l = 0; l < name.count; l++)
+        qk__put_text(
+            figure,
+            qk__brief(figure, name.text[l], (int)(PANEL_WIDTH / qk__text_width(figure, 1))),
+            place.left + place.width / 2,
+            place.top - (NAME_LINE * (double)(name.count - l) - 3) * em, true);
     qk__put_panel(figure, &place);
     qk__figure_print(figure,
-                     "set title %s offset 0,-0.5\nset xlabel '%s'\nset ylabel '%s'\n"
+                     "set xlabel '%s'\nset ylabel '%s'\n"
                      "set format x '%s'\nset format y '%s'\n"
-                     "plot data index %zu using 1:2 with points pt 7 ps %g lc rgb '#80%s'\n"
+                     "plot data index %zu using 1:2 with points pt %d ps %g lc rgb '#80%s'\n"
                      "unset label\n",
-                     qk__figure_quote(figure, name), lowest ? "{/:Italic r}_q" : "",
-                     first ? "{/:Italic r}_k" : "", lowest ? "%g" : "", first ? "%g" : "",
-                     block, g->point_size, figure->theme->q + 1);
+                     lowest ? "{/:Italic r}_q" : "", first ? "{/:Italic r}_k" : "",
+                     lowest ? "%g" : "", first ? "%g" : "", block,
+                     qk__series_point(model->phase_index), g->point_size,
+                     qk__series_color(figure->theme, model->phase_index) + 1);
 }
 
 /* 12 */
 static void build_portraits(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
-    size_t chosen[MAX_PORTRAITS];
-    grid g = lay_out(figure, choose_portraits(results, chosen));
-    size_t most = 1;
+    size_t chosen[MAX_PORTRAITS] = {0}, count = choose_portraits(results, chosen), most = 1;
+    qk__entry phases[QK__MAX_ENTRIES];
+    size_t num_phases =
+        qk__series_entries(figure, results->phases, results->num_phases, phases);
+    for (size_t p = 0; p < num_phases; p++)
+        phases[p].point = qk__series_point((int)p);
+    qk__set_heading(figure, results, NULL,
+                    "{/:Italic r}_q against {/:Italic r}_k on PC0 during training");
+    grid g = lay_out(figure, results, chosen, count, phases, num_phases);
     for (size_t i = 0; i < g.count; i++) {
         size_t heads = qk__count_heads_with(&results->models[chosen[i]], qk__has_signal);
         most = heads > most ? heads : most;
     }
     g.point_size = qk__point_size(most, PANEL_HEIGHT);
-    qk__start_panels(figure, results,
-                     "{/:Italic r}_q against {/:Italic r}_k on PC0 during training");
+    qk__begin_panels(figure);
+    qk__put_legend(figure, &g.legend, figure->width / 2.0, qk__heading_height(figure));
     qk__set_signal_plane(figure, results);
     for (size_t i = 0; i < g.count; i++)
         draw_portrait(figure, &g, i, &results->models[chosen[i]]);
@@ -362,11 +395,11 @@ static const qk__figure_kind KINDS[] = {
      false, 900, 500, has_signals, build_depth_q},
     {"pca-11-checkpoint-heatmap-rk", "Key signal by depth during training",
      "Mean correlation of keys with position on PC0 in each tenth of the depth, a row per "
-     "checkpoint; gaps part the phases. Colours begin at 0; a negative mean shows as its "
-     "value.",
+     "checkpoint; gaps part the phases. Blue: negative. Hatched: no layer there.",
      false, 900, 500, has_signals, build_depth_k},
     {"pca-12-phase-portraits", "Phase portraits",
-     "Every head at up to six checkpoints: the first and the last of each phase (evenly spread "
+     "Every head at up to six checkpoints, coloured by phase: the first and the last of each "
+     "phase (evenly spread "
      "ones of them if there are more than six), then the middles of the widest gaps.",
      false, 900, 640, has_signals, build_portraits},
 };

@@ -10,16 +10,17 @@
 
 enum { LEFT = 96 }; /* of y axes, for numbers of six digits and the name */
 
-/* "LABEL: rest" above a plot of that height; returns where the plot's x axis is. */
-static double start_plot(qk__figure *figure, const qk__result_model *model, const char *rest,
+/* A heading that names the study and the model, above a plot of that height; returns where the
+ * plot's x axis is. */
+static double start_plot(qk__figure *figure, const qk__subject *subject, const char *title,
                          double right, double height, double below)
 {
     const double em = qk__em(figure);
-    const qk__results titled = {.title = model->label};
+    qk__set_heading(figure, subject->results, subject->model, title);
     qk__place place = {LEFT * em, qk__heading_height(figure) + 4 * em,
                        figure->width - (LEFT + right) * em, height * em};
     figure->height = (int)ceil(place.top + place.height + below * em);
-    qk__start_panels(figure, &titled, rest);
+    qk__begin_panels(figure);
     qk__put_panel(figure, &place);
     return place.top + place.height;
 }
@@ -54,42 +55,98 @@ static double merged_ap(const qk__distance_map *map, size_t row, size_t column, 
     return pairs > 0 ? sum / pairs : NAN;
 }
 
-/* Pairs that a cell needs for a say in the range of the colours: at the rim there are a
- * handful, and millions elsewhere. */
-static double enough_pairs(const qk__distance_map *map)
+/* A merged cell. */
+typedef struct cell {
+    double column, row, ap, pairs;
+} cell;
+
+/* How sure a cell is, from 0 (one pair) to 1 (enough pairs). At the rim there are a handful of
+ * pairs, and millions elsewhere. */
+enum { ENOUGH = 1000 };
+#define VEIL 0.85 /* over a cell of one pair */
+
+static double sureness(double pairs, double enough)
 {
-    double sum = 0, count = 0;
-    for (size_t i = 0; i < map->rows * map->columns; i++) {
-        sum += map->pairs[i];
-        count += map->pairs[i] > 0;
-    }
-    return 1e-3 * sum / count;
+    return enough > 1 ? fmin(1, log(fmax(pairs, 1)) / log(enough)) : 1;
 }
 
-/* distance bin, lag bin, plasticity; the range of the colours. */
-static void add_distances(qk__figure *figure, const qk__distance_map *map, size_t merge,
-                          size_t rows, size_t columns, double range[2])
+/* ENOUGH; as many as the median cell has where that is fewer, or a thousandth of them. */
+static double enough_pairs(qk__figure *figure, const cell *cells, size_t count)
 {
-    double enough = enough_pairs(map), pairs;
-    range[0] = INFINITY;
-    range[1] = -INFINITY;
+    double *pairs = qk__figure_alloc(figure, count + 1, sizeof *pairs);
+    if (!pairs)
+        return ENOUGH;
+    for (size_t i = 0; i < count; i++)
+        pairs[i] = cells[i].pairs;
+    double median = qk__median(pairs, count);
+    free(pairs);
+    return fmin(median, fmax(ENOUGH, median / 1000));
+}
+
+static size_t gather_cells(const qk__distance_map *map, size_t merge, size_t rows,
+                           size_t columns, cell *cells)
+{
+    size_t count = 0;
     for (size_t row = 0; row < rows; row++)
         for (size_t column = 0; column < columns; column++) {
-            double ap = merged_ap(map, row, column, merge, &pairs);
-            if (!isfinite(ap))
-                continue;
-            if (pairs >= enough) {
-                range[0] = fmin(range[0], ap);
-                range[1] = fmax(range[1], ap);
-            }
-            qk__figure_row(figure, (double)column, (double)row, ap);
+            cell one = {(double)column, (double)row, 0, 0};
+            one.ap = merged_ap(map, row, column, merge, &one.pairs);
+            if (isfinite(one.ap))
+                cells[count++] = one;
         }
-    qk__figure_end_block(figure);
+    return count;
+}
+
+/* The colours reach from the 2nd to the 98th percentile of the cells that are sure enough:
+ * neither a cell of eight pairs nor a single odd one sets the scale. */
+static void find_colors(qk__figure *figure, const cell *cells, size_t count, double enough,
+                        double range[2])
+{
+    double *values = qk__figure_alloc(figure, count + 1, sizeof *values);
+    size_t sure = 0;
+    range[0] = range[1] = 0;
+    for (size_t i = 0; values && i < count; i++)
+        if (cells[i].pairs >= enough / 10)
+            values[sure++] = cells[i].ap;
+    if (sure > 0) {
+        qk__sort(values, sure);
+        size_t cut = (sure - 1) / 50;
+        range[0] = values[cut];
+        range[1] = values[sure - 1 - cut];
+    }
+    free(values);
     double size = fmax(1, fmax(fabs(range[0]), fabs(range[1])));
     if (range[1] - range[0] < 1e-6 * size) { /* one value: any range that holds it */
         range[0] -= 0.05 * size;
         range[1] += 0.05 * size;
     }
+}
+
+/* Two blocks: distance bin, lag bin, plasticity, pairs; and of the unsure cells their bins and
+ * a veil, a colour like that of no pairs. Sets the range of the colours. */
+static void add_distances(qk__figure *figure, const qk__distance_map *map, size_t merge,
+                          size_t rows, size_t columns, double range[2])
+{
+    cell *cells = qk__figure_alloc(figure, rows * columns, sizeof *cells);
+    if (!cells)
+        return;
+    size_t count = gather_cells(map, merge, rows, columns, cells);
+    double enough = enough_pairs(figure, cells, count);
+    find_colors(figure, cells, count, enough, range);
+    for (size_t i = 0; i < count; i++)
+        qk__figure_row(figure, cells[i].column, cells[i].row, cells[i].ap, cells[i].pairs);
+    qk__figure_end_block(figure);
+    for (size_t i = 0; i < count; i++) {
+        double veil = VEIL * (1 - sureness(cells[i].pairs, enough));
+        if (!(veil > 0))
+            continue;
+        qk__figure_values(figure, cells[i].column, cells[i].row);
+        qk__figure_words(figure, "0x%02x%s", (unsigned)lround(255 * (1 - veil)),
+                         figure->theme->box + 1);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    free(cells);
 }
 
 /* From 0, a tic every so many bins, that number a power of two. */
@@ -110,25 +167,28 @@ static void build_distances(qk__figure *figure, const qk__subject *subject)
     size_t side = map->rows > map->columns ? map->rows : map->columns;
     size_t merge = (side + MAX_SIDE - 1) / MAX_SIDE;
     size_t rows = (map->rows + merge - 1) / merge, columns = (map->columns + merge - 1) / merge;
-    double width = (tokens ? map->bucket_width : 1) * (double)merge, range[2];
+    double width = (tokens ? map->bucket_width : 1) * (double)merge, range[2] = {0, 1};
     const char *unit = tokens ? "tokens" : "buckets";
     add_distances(figure, map, merge, rows, columns, range);
-    start_plot(figure, subject->model, "attention plasticity over distances", 132, 480, 54);
+    start_plot(figure, subject, "Attention plasticity over distances", 132, 480, 54);
     qk__figure_palette(figure, &qk__magma, false);
     set_distance_axis(figure, 'x', columns, width, MAX_X_TICS);
     set_distance_axis(figure, 'y', rows, width, MAX_Y_TICS);
-    qk__figure_print(figure,
-                     "set xlabel 'Inter-key distance (%s)'\n"
-                     "set ylabel 'Key-to-query distance (%s)'\n"
-                     "set cblabel 'Attention plasticity'\nset cbrange [%.9g:%.9g]\n"
-                     "set cbtics scale 0.4\nset format xy '%%.0f'\nunset key\n"
-                     "w = %.9g\n"
-                     /* where there are no pairs: no colour of the ramp */
-                     "set object rectangle from graph 0,0 to graph 1,1 behind "
-                     "fc rgb '%s' fs solid noborder\n"
-                     "plot data using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
-                     "with boxxyerror fs solid border lw 0.3 lc palette\n",
-                     unit, unit, range[0], range[1], width, figure->theme->box);
+    qk__figure_print(
+        figure,
+        "set xlabel 'Inter-key distance (%s)'\n"
+        "set ylabel 'Key-to-query distance (%s)'\n"
+        "set cblabel 'Attention plasticity' offset 0.8,0\nset cbrange [%.9g:%.9g]\n"
+        "set cbtics scale 0.4\nset format xy '%%.0f'\nunset key\n"
+        "w = %.9g\n"
+        /* where there are no pairs: no colour of the ramp */
+        "set object rectangle from graph 0,0 to graph 1,1 behind "
+        "fc rgb '%s' fs solid noborder\n"
+        "plot data index 0 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
+        "with boxxyerror fs solid border lw 0.3 lc palette, "
+        "data index 1 using (w*($1+0.5)):(w*($2+0.5)):(w/2):(w/2):3 "
+        "with boxxyerror fs solid noborder lc rgb variable\n",
+        unit, unit, range[0], range[1], width, figure->theme->box);
     qk__end_panels(figure);
 }
 
@@ -270,11 +330,13 @@ static void build_profiles(qk__figure *figure, const qk__subject *subject)
         snprintf(heads, sizeof heads, "%zu of %zu heads", drawn, all);
     else
         snprintf(heads, sizeof heads, "single heads (%zu)", all);
-    const qk__entry entries[] = {{heads, theme->muted, QK__AREA},
-                                 {"mean over all heads", theme->k, QK__AREA}};
+    char faint[8];
+    qk__mixed_color(theme->muted, theme->background, opacity, faint);
+    const qk__entry entries[] = {{heads, faint, QK__LINE},
+                                 {"mean over all heads", theme->k, QK__LINE}};
     qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - (LEFT + 24) * em);
-    double axis = start_plot(figure, subject->model, "attention plasticity by query position",
-                             24, 350, 60 + legend.height / em + 6);
+    double axis = start_plot(figure, subject, "Attention plasticity by query position", 24, 350,
+                             60 + legend.height / em + 6);
     qk__put_legend(figure, &legend, figure->width / 2.0, axis + 58 * em);
     qk__figure_print(figure,
                      "set xlabel 'Position of the query (tokens)'\n"
@@ -309,13 +371,15 @@ static void build_weights(qk__figure *figure, const qk__subject *subject)
         qk__figure_row(figure, (double)i, model->component_weights[i]);
     }
     qk__figure_end_block(figure);
-    start_plot(figure, model, "positional information in the query dimensions", 24, 220, 54);
+    start_plot(figure, subject, "Positional information in the query dimensions", 24, 220, 54);
     qk__set_range(figure, 'y', range[0], range[1], 6);
     qk__figure_print(figure,
-                     "set xlabel 'Query dimension'\nset ylabel 'Share of positional "
-                     "information'\nset xrange [-1:%zu]\nset grid y back\n"
+                     "set xlabel 'Query dimension'\n"
+                     "set label 'Share of positional information' at screen %.5f, graph 0.5 "
+                     "center rotate tc rgb '%s'\nset xrange [-1:%zu]\nset grid y back\n"
                      "set boxwidth 0.85\nset style fill solid 1 noborder\nunset key\n"
                      "plot data using 1:2 with boxes lc rgb '%s'\n",
+                     20 * qk__em(figure) / figure->width, figure->theme->ink,
                      model->num_components, figure->theme->q);
     qk__end_panels(figure);
 }
@@ -326,9 +390,9 @@ static const qk__figure_kind KINDS[] = {
     {"plasticity-01-distance-heatmap", "Attention plasticity over distances",
      "Mean plasticity of the pairs of keys at a distance from each other (across) and from the "
      "query (up), over all heads, by pairs. Light: the query decides which key wins; dark: "
-     "the same key wins, whatever the query. Grey: no pairs. Cells with less than a thousandth "
-     "of the mean number of "
-     "pairs do not stretch the scale.",
+     "the same key wins, whatever the query. Grey: no pairs. Cells of few pairs fade (below "
+     "1,000, or a thousandth of the median cell), and the colours reach from the 2nd to the "
+     "98th percentile of the others.",
      true, 800, 620, has_distances, build_distances},
     {"plasticity-02-profiles", "Attention plasticity along the context",
      "Plasticity by the position of the query: a grey line for each head, in red the mean over "
@@ -344,7 +408,7 @@ static const qk__figure_kind KINDS[] = {
      "Means over heads of plasticity in the first and the last fifth of the context, the drop "
      "between them, and the bias strength of the rotation model, over checkpoints.",
      false, 800, 560, qk__has_trajectory, qk__build_trajectory},
-    {"plasticity-05-score", "A metric against an external score",
+    {"plasticity-05-score", "Models against an external score",
      "A point per model, coloured by family, with the least-squares line, Pearson's r and the "
      "number of models. The axis says whether the metric comes from the score file or is the "
      "mean over the heads of this study. With so few models r is a description, no proof.",

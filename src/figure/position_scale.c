@@ -68,14 +68,6 @@ typedef struct ramp {
     double early, late;
 } ramp;
 
-static bool is_dark_page(const qk__theme *theme)
-{
-    unsigned r = 255, g = 255, b = 255;
-    sscanf(theme->background, "#%2x%2x%2x", &r, &g, &b);
-    const unsigned char rgb[3] = {(unsigned char)r, (unsigned char)g, (unsigned char)b};
-    return qk__is_dark(rgb);
-}
-
 static void add_ramp(qk__figure *figure, ramp r, double from, bool last)
 {
     for (int i = 0; i < RAMP_KNOTS; i++) {
@@ -91,7 +83,7 @@ static void add_ramp(qk__figure *figure, ramp r, double from, bool last)
 /* Early rows keep off the page's colour, so that late ones stand out most on any theme. */
 static void set_palette(qk__figure *figure, bool one_text)
 {
-    bool dark = is_dark_page(figure->theme);
+    bool dark = qk__is_dark_page(figure->theme);
     qk__figure_print(figure, "set palette model RGB defined (");
     if (one_text) {
         const ramp viridis = {&qk__viridis, dark ? 0.2 : 0, dark ? 1 : 0.93};

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "figure/catalog.h"
 #include "figure/rotation_families.h"
@@ -49,13 +50,10 @@ static void free_points(points *all)
 /* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
  * them would press all others into one bin. */
 #define FENCE 15
-enum {
-    MIN_BINS = 8,
-    MAX_BINS = 60,
-    HISTOGRAM_HEIGHT = 190,
-    SCATTER_HEIGHT = 240,
-    MAX_FILLS = 7
-};
+enum { MIN_BINS = 8, MAX_BINS = 60, HISTOGRAM_HEIGHT = 190, SCATTER_HEIGHT = 240 };
+/* A row of a model: pixels between rows, and how far the highest hill reaches up, in rows. */
+enum { RIDGE = 26 };
+#define RIDGE_REACH 1.7
 
 /* Bins of a family, each [i width, (i+1) width) for i from first: zero is an edge. */
 typedef struct bins {
@@ -151,8 +149,8 @@ static void add_outline(qk__figure *figure, const qk__result_model *model, bins 
     qk__figure_end_block(figure);
 }
 
-/* Ranges and what is told in words. */
-static void set_histogram(qk__figure *figure, const bins *of, const qk__power *power)
+/* The range across, and a line at 0. */
+static void set_values(qk__figure *figure, const bins *of, const qk__power *power)
 {
     double low = of->first * of->width * power->factor;
     double high = (of->first + (double)of->count) * of->width * power->factor;
@@ -162,9 +160,20 @@ static void set_histogram(qk__figure *figure, const bins *of, const qk__power *p
     if (high < 0 && high > -2 * span)
         high = 0;
     qk__set_range(figure, 'x', low - 0.03 * span, high + 0.03 * span, 5);
-    qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
     if (low <= 0 && high >= 0)
         qk__figure_vertical(figure, 0);
+}
+
+/* Rows from the top, each named on the left. */
+static void set_rows(qk__figure *figure, const qk__family *family)
+{
+    qk__figure_print(figure, "set yrange [-0.2:%.9g]\nset ytics scale 0 (",
+                     (double)family->num_models - 1 + RIDGE_REACH + 0.1);
+    for (size_t m = 0; m < family->num_models; m++)
+        qk__figure_print(figure, "%s%s %zu", m ? ", " : "",
+                         qk__figure_tic(figure, family->models[m]->label),
+                         family->num_models - 1 - m);
+    qk__figure_print(figure, ") font small\nset grid y back\n");
 }
 
 /* "'97.4% of heads above 0, 1 beyond the range'" */
@@ -176,10 +185,32 @@ static void describe_heads(const bins *of, char out[96])
     snprintf(out, 96, "'%.3g%% of heads above 0%s'", 100 * of->above_zero, beyond);
 }
 
+/* A hill per model: from the axis for a single one, else each from a line of its own. */
+static void plot_hills(qk__figure *figure, const qk__family_panels *panels,
+                       const qk__family *family, size_t first, const bins *of, bool ridges)
+{
+    double scale = !ridges ? 1 : of->highest > 0 ? RIDGE_REACH / of->highest : 0;
+    qk__figure_print(figure, "plot ");
+    for (size_t m = 0; m < family->num_models; m++) {
+        char color[8];
+        double base = ridges ? (double)(family->num_models - 1 - m) : 0;
+        qk__model_color(figure, panels, family, m, color);
+        qk__figure_print(figure,
+                         "%sdata index %zu using 1:(%g+%.9g*$2) with filledcurves y=%g "
+                         "fs transparent solid 0.3 noborder lc rgb '%s', "
+                         "data index %zu using 1:(%g+%.9g*$2) with lines lt 1 lw 1.3 "
+                         "lc rgb '%s'",
+                         m ? ", " : "", first + m, base, scale, base, color, first + m, base,
+                         scale, color);
+    }
+    qk__figure_print(figure, "\nunset arrow\nunset label\n");
+}
+
 static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, size_t panel,
                            bins *of, const qk__power *power)
 {
     const qk__family *family = &panels->families[panel];
+    bool ridges = panels->results->num_models > 1;
     size_t first = figure->num_blocks;
     for (size_t m = 0; m < family->num_models; m++)
         add_outline(figure, family->models[m], of, power);
@@ -187,46 +218,65 @@ static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, 
     describe_heads(of, note);
     snprintf(x_label, sizeof x_label, "'Bias strength%s'", power->text);
     qk__put_family(figure, panels, panel,
-                   &(qk__around){.title = qk__figure_quote(figure, family->name),
-                                 .note = note,
+                   &(qk__around){.note = note,
                                  .x_label = x_label,
-                                 .y_label = "Density of heads"});
-    set_histogram(figure, of, power);
-    qk__figure_print(figure, "plot ");
-    /* Fills first: no outline is covered. Of many models, they would be one grey hill. */
-    size_t fills = family->num_models <= MAX_FILLS ? family->num_models : 0;
-    for (size_t m = 0; m < fills + family->num_models; m++) {
-        char color[8];
-        bool fill = m < fills;
-        qk__model_color(figure, family, m % family->num_models, color);
-        qk__figure_print(figure, "%sdata index %zu using 1:2 with %s lc rgb '%s'",
-                         m ? ", " : "", first + m % family->num_models,
-                         fill ? "filledcurves y=0 fs transparent solid 0.1 noborder"
-                              : "lines lt 1 lw 1.3",
-                         color);
-    }
-    qk__figure_print(figure, "\nunset arrow\nunset label\n");
+                                 .y_label = ridges ? "Density of heads, a row per model"
+                                                   : "Density of heads"});
+    set_values(figure, of, power);
+    if (ridges)
+        set_rows(figure, family);
+    else
+        qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
+    plot_hills(figure, panels, family, first, of, ridges);
+}
+
+/* The legend of phases, under the heading; families have their names above the panels. */
+static qk__legend plan_phases(const qk__figure *figure, const qk__results *results,
+                              qk__entry entries[QK__MAX_ENTRIES])
+{
+    size_t count = results->checkpoints ? qk__series_entries(figure, results->phases,
+                                                             results->num_phases, entries)
+                                        : 0;
+    return qk__plan_legend(figure, entries, count, figure->width - 40 * qk__em(figure));
+}
+
+static void draw_histograms(qk__figure *figure, qk__family_panels *panels, bins *all)
+{
+    const qk__results *results = panels->results;
+    const double em = qk__em(figure);
+    bool ridges = results->num_models > 1;
+    double rows = (double)qk__most_models(panels) - 1 + RIDGE_REACH + 0.3, largest = 0;
+    for (size_t f = 0; f < panels->count; f++)
+        largest = fmax(largest, fmax(fabs(all[f].low), fabs(all[f].high)));
+    qk__power power = qk__power_of(largest);
+    qk__entry entries[QK__MAX_ENTRIES];
+    if (panels->count == 1)
+        figure->width = figure->width * 3 / 4;
+    qk__set_heading(figure, results, NULL,
+                    panels->count > 1 ? "Bias strength of heads by family"
+                                      : "Bias strength of heads");
+    qk__legend legend = plan_phases(figure, results, entries);
+    qk__arrange_families(
+        figure, ridges ? qk__text_width(figure, qk__longest_label(results)) + 42 * em : 66 * em,
+        legend.height, ridges ? fmax(HISTOGRAM_HEIGHT, rows * RIDGE * em) : HISTOGRAM_HEIGHT,
+        panels);
+    qk__begin_panels(figure);
+    qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
+    for (size_t f = 0; f < panels->count; f++)
+        draw_histogram(figure, panels, f, &all[f], &power);
+    qk__end_panels(figure);
 }
 
 void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject)
 {
     qk__family_panels panels;
     bins *all = NULL;
-    double largest = 0;
-    bool ok =
-        qk__plan_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels) &&
-        (all = qk__figure_alloc(figure, panels.count, sizeof *all));
-    for (size_t f = 0; ok && f < panels.count; f++) {
+    bool ok = qk__gather_families(figure, subject->results, pick_bias, false, &panels) &&
+              (all = qk__figure_alloc(figure, panels.count, sizeof *all));
+    for (size_t f = 0; ok && f < panels.count; f++)
         ok = plan_bins(figure, &panels.families[f], &all[f]);
-        largest = fmax(largest, fmax(fabs(all[f].low), fabs(all[f].high)));
-    }
-    if (ok) {
-        qk__power power = qk__power_of(largest);
-        qk__start_panels(figure, subject->results, "Bias strength by family");
-        for (size_t f = 0; f < panels.count; f++)
-            draw_histogram(figure, &panels, f, &all[f], &power);
-        qk__end_panels(figure);
-    }
+    if (ok)
+        draw_histograms(figure, &panels, all);
     free(all);
     qk__free_families(&panels);
 }
@@ -254,22 +304,24 @@ static void set_range(qk__figure *figure, char axis, const double *values, size_
         high = fmax(high, values[i] * factor);
     }
     double margin = 0.05 * (high - low);
-    qk__set_range(figure, axis, low - margin, high + margin, axis == 'x' ? 5 : 6);
+    qk__set_range(figure, axis, low - margin, high + margin, axis == 'x' ? 4 : 6);
 }
 
 /* "r = −0.65", or that there is none. */
-static void describe_r(const points *all, char out[32])
+static void describe_r(const points *all, char out[64])
 {
+    char value[QK__NUMBER_TEXT];
     double r = qk__fit_line(all->x, all->y, all->count).r;
     if (isfinite(r))
-        snprintf(out, 32, "{/:Italic r} = %s%.2f", r <= -0.005 ? "−" : "", fabs(r));
+        snprintf(out, 64, "{/:Italic r} = %s", qk__number_text(value, "%.2f", r));
     else
-        snprintf(out, 32, "no {/:Italic r}");
+        snprintf(out, 64, "no {/:Italic r}");
 }
 
 /* Rows: separation, bias, colour (half transparent), point type. Models take turns, so that
  * none covers the others. */
-static size_t add_points(qk__figure *figure, const qk__family *family, const qk__power *power)
+static size_t add_points(qk__figure *figure, const qk__family_panels *panels,
+                         const qk__family *family, const qk__power *power)
 {
     size_t most = 0;
     for (size_t m = 0; m < family->num_models; m++)
@@ -283,64 +335,125 @@ static size_t add_points(qk__figure *figure, const qk__family *family, const qk_
             if (isnan(pair.y))
                 continue;
             char color[8];
-            qk__model_color(figure, family, m, color);
+            qk__model_color(figure, panels, family, m, color);
             qk__figure_values(figure, pair.x, pair.y * power->factor);
-            qk__figure_words(figure, "0x80%s %d", color + 1, qk__model_point(family, m));
+            qk__figure_words(figure, "0x80%s %d", color + 1,
+                             qk__model_point(panels, family, m));
             qk__figure_end_row(figure);
         }
     return qk__figure_end_block(figure);
+}
+
+/* The panels of one family, which share their ranges: *count of them from the first one. */
+static const qk__family *same_family(const qk__family_panels *panels, size_t panel,
+                                     size_t *count)
+{
+    size_t first = panel, end = panel;
+    while (first > 0 && panels->families[first - 1].index == panels->families[panel].index)
+        first--;
+    while (end < panels->count && panels->families[end].index == panels->families[panel].index)
+        end++;
+    *count = end - first;
+    return &panels->families[first];
 }
 
 static void draw_scatter(qk__figure *figure, const qk__family_panels *panels, size_t panel,
                          const qk__power *power)
 {
     const qk__family *family = &panels->families[panel];
-    points all;
-    if (gather_points(figure, family, 1, pick_pair, &all)) {
-        char r[32];
-        describe_r(&all, r);
-        int room = (int)(panels->first.width / qk__text_width(figure, 1) * 0.8) - 14;
-        char title[1024], y_label[60];
-        snprintf(title, sizeof title, "%s.' (%s)'", qk__brief(figure, family->name, room), r);
+    points own = {0, NULL, NULL}, shared = {0, NULL, NULL};
+    size_t count;
+    const qk__family *same = same_family(panels, panel, &count);
+    if (gather_points(figure, family, 1, pick_pair, &own) &&
+        gather_points(figure, same, count, pick_pair, &shared)) {
+        char r[64], note[70], y_label[60];
+        describe_r(&own, r);
+        snprintf(note, sizeof note, "'%s'", r);
         snprintf(y_label, sizeof y_label, "Bias strength%s", power->text);
         qk__put_family(figure, panels, panel,
-                       &(qk__around){.title = title,
+                       &(qk__around){.note = note,
                                      .x_label = "'Separation strength'",
-                                     .y_label = y_label,
-                                     .points = true});
-        set_range(figure, 'x', all.x, all.count, 1);
-        set_range(figure, 'y', all.y, all.count, power->factor);
-        qk__figure_print(figure, "plot ");
+                                     .y_label = y_label});
+        set_range(figure, 'x', shared.x, shared.count, 1);
+        set_range(figure, 'y', shared.y, shared.count, power->factor);
         qk__figure_print(figure,
-                         "data index %zu using 1:2:4:3 with points pt variable ps 0.4 "
-                         "lc rgb variable",
-                         add_points(figure, family, power));
-        qk__figure_print(figure, "\nunset label\n");
+                         "plot data index %zu using 1:2:4:3 with points pt variable ps 0.4 "
+                         "lc rgb variable\nunset label\n",
+                         add_points(figure, panels, family, power));
     }
-    free_points(&all);
+    free_points(&own);
+    free_points(&shared);
+}
+
+/* With a panel per model: what the hues are, and r within each family. */
+typedef struct hues {
+    size_t count;
+    qk__entry entries[QK__MAX_ENTRIES];
+    char names[QK__MAX_ENTRIES][200];
+} hues;
+
+static void name_hues(qk__figure *figure, const qk__family_panels *panels, hues *of)
+{
+    const qk__results *results = panels->results;
+    of->count = 0;
+    if (panels->split && results->checkpoints)
+        of->count =
+            qk__series_entries(figure, results->phases, results->num_phases, of->entries);
+    for (size_t f = 0, count; panels->split && !results->checkpoints && f < panels->count &&
+                              of->count < QK__MAX_ENTRIES;
+         f += count) {
+        points all;
+        const qk__family *same = same_family(panels, f, &count);
+        char value[QK__NUMBER_TEXT] = "?", *name = of->names[of->count];
+        if (gather_points(figure, same, count, pick_pair, &all))
+            qk__number_text(value, "%.2f", qk__fit_line(all.x, all.y, all.count).r);
+        free_points(&all);
+        qk__shorten(results->families[same->index], 60, name, 180);
+        snprintf(name + strlen(name), 20, " (r = %.12s)", value);
+        of->entries[of->count++] = (qk__entry){name, NULL, 0};
+        of->entries[of->count - 1].color = qk__series_color(figure->theme, same->index);
+        of->entries[of->count - 1].point = qk__series_point(same->index);
+    }
+    for (size_t i = 0; results->checkpoints && i < of->count; i++)
+        of->entries[i].point = qk__series_point((int)i);
+}
+
+static void draw_scatters(qk__figure *figure, qk__family_panels *panels, const points *all)
+{
+    const double em = qk__em(figure);
+    double largest = 0;
+    for (size_t i = 0; i < all->count; i++)
+        largest = fmax(largest, fabs(all->y[i]));
+    qk__power power = qk__power_of(largest);
+    char r[64], heading[120];
+    hues named;
+    describe_r(all, r);
+    snprintf(heading, sizeof heading, "Bias against separation%s%s%s",
+             panels->count > 1 ? " (all heads, " : "", panels->count > 1 ? r : "",
+             panels->count > 1 ? ")" : "");
+    if (panels->count == 1)
+        figure->width = figure->width * 3 / 5;
+    qk__set_heading(figure, panels->results, NULL, heading);
+    name_hues(figure, panels, &named);
+    qk__legend legend =
+        qk__plan_legend(figure, named.entries, named.count, figure->width - 40 * em);
+    qk__arrange_families(figure, 66 * em, legend.height,
+                         panels->split ? HISTOGRAM_HEIGHT : SCATTER_HEIGHT, panels);
+    qk__begin_panels(figure);
+    qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
+    qk__figure_print(figure, "set xzeroaxis ls 103\n");
+    for (size_t f = 0; f < panels->count; f++)
+        draw_scatter(figure, panels, f, &power);
+    qk__end_panels(figure);
 }
 
 void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject)
 {
     qk__family_panels panels;
     points all = {0, NULL, NULL};
-    if (qk__plan_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
-        gather_points(figure, panels.families, panels.count, pick_pair, &all)) {
-        double largest = 0;
-        for (size_t i = 0; i < all.count; i++)
-            largest = fmax(largest, fabs(all.y[i]));
-        qk__power power = qk__power_of(largest);
-        char r[32], heading[96];
-        describe_r(&all, r);
-        snprintf(heading, sizeof heading, "Bias against separation%s%s%s",
-                 panels.count > 1 ? " (all families: " : "", panels.count > 1 ? r : "",
-                 panels.count > 1 ? ")" : "");
-        qk__start_panels(figure, subject->results, heading);
-        qk__figure_print(figure, "set xzeroaxis ls 103\n");
-        for (size_t f = 0; f < panels.count; f++)
-            draw_scatter(figure, &panels, f, &power);
-        qk__end_panels(figure);
-    }
+    if (qk__gather_families(figure, subject->results, pick_pair, true, &panels) &&
+        gather_points(figure, panels.families, panels.count, pick_pair, &all))
+        draw_scatters(figure, &panels, &all);
     free_points(&all);
     qk__free_families(&panels);
 }

@@ -26,16 +26,18 @@ static void start_bars(qk__figure *figure, const qk__results *results, const cha
         axis = qk__plan_model_axis(figure, results, figure->width - left - edge);
     }
     qk__legend legend = qk__plan_legend(figure, entries, num_entries, axis.width);
+    qk__set_heading(figure, results, NULL, heading);
     double legend_top = qk__heading_height(figure);
-    double top = legend_top + (num_entries ? legend.height + 8 * em : 0) +
-                 (results->checkpoints ? 22 : 4) * em;
+    double top = legend_top + (num_entries ? legend.height + 8 * em : 0) + 4 * em +
+                 qk__phases_height(figure, results, axis.width);
     figure->height = (int)(top + BAR_HEIGHT + axis.height + 8 * em);
-    qk__start_panels(figure, results, heading);
+    qk__begin_panels(figure);
     qk__place place = {left, top, axis.width, BAR_HEIGHT};
     qk__put_panel(figure, &place);
     qk__label_panel(figure, &place, label);
     qk__set_model_axis(figure, &axis);
-    qk__figure_panel_phases(figure, results, axis.width);
+    qk__label_model_axis(figure, &axis, &place);
+    qk__figure_panel_phases(figure, results, &place);
     qk__put_legend(figure, &legend, left + axis.width / 2, legend_top);
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
 }
@@ -101,18 +103,21 @@ static void build_shares(qk__figure *figure, const qk__subject *subject)
         qk__figure_row(figure, (double)m, mean.a, mean.b, 1 - mean.a - mean.b);
     }
     qk__figure_end_block(figure);
-    const qk__entry entries[] = {
-        {"axis a (drift)", qk__series_color(figure->theme, 1), QK__AREA},
-        {"axis b (separation)", qk__series_color(figure->theme, 0), QK__AREA},
-        {"complement", figure->theme->grid, QK__AREA}};
-    start_bars(figure, results, "Shares of variance: the plane (a, b) and its complement",
+    /* Two tints of a colour that no family and no phase has. */
+    char tint[8];
+    const qk__theme *theme = figure->theme;
+    qk__mixed_color(theme->accent, theme->background, 0.5, tint);
+    const qk__entry entries[] = {{"axis a (drift)", theme->accent, QK__AREA},
+                                 {"axis b (separation)", tint, QK__AREA},
+                                 {"complement", theme->grid, QK__AREA}};
+    start_bars(figure, results, "Shares of variance in the plane (a, b) and its complement",
                "Mean share of variance", entries, 3);
     qk__figure_print(figure,
                      "set yrange [0:1]\n"
-                     "plot data using 1:($2/2):(0.38):($2/2) with boxxyerror ls 2, "
-                     "data using 1:($2+$3/2):(0.38):($3/2) with boxxyerror ls 1, "
+                     "plot data using 1:($2/2):(0.38):($2/2) with boxxyerror lc rgb '%s', "
+                     "data using 1:($2+$3/2):(0.38):($3/2) with boxxyerror lc rgb '%s', "
                      "data using 1:(1-$4/2):(0.38):($4/2) with boxxyerror lc rgb '%s'\n",
-                     figure->theme->grid);
+                     theme->accent, tint, theme->grid);
     qk__end_panels(figure);
 }
 
@@ -180,82 +185,60 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
 
 /* Pixels of a row of cells, where there are few and many, and of all rows. */
 enum { ROW = 26, LOW_ROW = 17, FEW_ROWS = 16, MOST_CELLS = 5000, LEAST_CELLS = 104 };
-enum { NUM_SIGNED = 201 };
-
-/* A ramp over *low to *high in which only negative values are blue, as deep as positive ones of
- * that size are red. The range is widened to have 0 at one of its colours: between two of them,
- * colours of both signs would mix. */
-static void fill_signed(double *low, double *high, unsigned char rgb[NUM_SIGNED][3])
-{
-    const int last = NUM_SIGNED - 1;
-    int zero = (int)fmin(last, ceil(last * -*low / (*high - *low)));
-    double step = zero > 0 ? -*low / zero : 0;
-    if (zero < last)
-        step = fmax(step, *high / (last - zero));
-    *low = -zero * step;
-    *high = (last - zero) * step;
-    double largest = step * (zero > last - zero ? zero : last - zero);
-    for (int i = 0; i < NUM_SIGNED; i++) {
-        double size = fabs((i - zero) * step) / largest;
-        if (i < zero)
-            qk__colormap_at(&qk__blues, 0.3 + 0.7 * size, rgb[i]);
-        else
-            qk__colormap_at(&qk__ylorrd, size, rgb[i]);
-    }
-}
 
 /* A map with its place and texts. */
-static void draw_map(qk__figure *figure, const qk__heatmap *map, const qk__place *place,
-                     const char *title)
+static void draw_map(qk__figure *figure, const qk__depth_map *of, const qk__heatmap *map,
+                     const qk__place *place, const char *title)
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
     qk__put_panel(figure, place);
     qk__put_text(figure, title, middle, place->top - 15 * em, false);
-    qk__put_text(figure, "'Depth (layer / last layer)'", middle,
-                 place->top + place->height + 42 * em, false);
+    qk__put_text(figure, qk__depth_label(of), middle, place->top + place->height + 42 * em,
+                 false);
+    qk__put_side_text(figure, qk__model_word(of->results), 14 * em, place);
     qk__figure_heatmap(figure, map);
     qk__figure_print(figure, "unset label\n");
 }
 
-static void draw_correlation_map(qk__figure *figure, qk__heatmap map, const qk__place *place)
+static void draw_correlation_map(qk__figure *figure, const qk__depth_map *of,
+                                 const qk__place *place)
 {
+    qk__heatmap map = of->heatmap;
     map.map = &qk__reds;
     map.low = 0;
     map.high = 1;
     map.cell_format = "%.2f";
-    draw_map(figure, &map, place, "'|{/:Italic r}_k| on the drift axis a'");
+    draw_map(figure, of, &map, place, "'|{/:Italic r}_k| on the drift axis a'");
 }
 
 /* Shows the values times a power of ten. */
-static void draw_bias_map(qk__figure *figure, qk__heatmap map, double *values,
-                          const qk__place *place)
+static void draw_bias_map(qk__figure *figure, const qk__depth_map *of, const qk__place *place)
 {
+    qk__heatmap map = of->heatmap;
     double low = 0, high = 0;
     for (size_t i = 0; i < map.rows * map.columns; i++) {
-        low = fmin(low, values[i]);
-        high = fmax(high, values[i]);
+        low = fmin(low, of->values[i]);
+        high = fmax(high, of->values[i]);
     }
     qk__power power = qk__power_of(fmax(-low, high));
     for (size_t i = 0; i < map.rows * map.columns; i++)
-        values[i] *= power.factor;
+        of->values[i] *= power.factor;
     map.low = low * power.factor; /* <= 0 <= high */
     map.high = low == high ? 1 : high * power.factor;
-    unsigned char rgb[NUM_SIGNED][3];
-    fill_signed(&map.low, &map.high, rgb);
-    qk__colormap both = {"signed", NUM_SIGNED, (const unsigned char(*)[3])rgb};
-    map.map = low < 0 ? &both : &qk__ylorrd;
+    map.map = &qk__ylorrd;
+    map.negative = &qk__blues;
     map.cell_format = fmax(-low, high) * power.factor < 10 ? "%.2f" : "%.1f";
     char title[120];
     snprintf(title, sizeof title, "'Bias strength μ_q^a α_k%s%s'", power.text,
              low < 0 ? " (blue: negative)" : "");
-    draw_map(figure, &map, place, title);
+    draw_map(figure, of, &map, place, title);
 }
 
 /* The place of the upper map; sets the figure's height for both, the lower one *down below. */
 static qk__place place_maps(qk__figure *figure, const qk__results *results, double *down)
 {
     const double em = qk__em(figure), above = 30 * em, below = 56 * em;
-    double left = 16 * em + qk__text_width(figure, qk__longest_label(results)) / 0.75;
+    double left = 34 * em + qk__text_width(figure, qk__longest_label(results)) / 0.75;
     double rows = (double)results->num_models;
     double cells = rows > FEW_ROWS ? fmax(rows * LOW_ROW, FEW_ROWS * ROW) : rows * ROW;
     /* gnuplot's colour scale and the gap before it are 0.075 of the plot's width. */
@@ -280,13 +263,14 @@ static void build_depth_maps(qk__figure *figure, const qk__subject *subject)
     qk__depth_map map;
     if (qk__start_depth_map(figure, results, &map)) {
         double down;
+        qk__set_heading(figure, results, NULL, "Key drift and bias by depth");
         qk__place place = place_maps(figure, results, &down);
-        qk__start_panels(figure, results, "Key drift and bias by depth");
+        qk__begin_panels(figure);
         qk__fill_depth_map(&map, "r_k_a", true);
-        draw_correlation_map(figure, map.heatmap, &place);
+        draw_correlation_map(figure, &map, &place);
         qk__fill_depth_map(&map, "bias_strength", false);
         place.top += down;
-        draw_bias_map(figure, map.heatmap, map.values, &place);
+        draw_bias_map(figure, &map, &place);
         qk__end_panels(figure);
     }
     qk__free_depth_map(&map);
@@ -305,20 +289,24 @@ static const qk__figure_kind KINDS[] = {
      false, 1000, 420, has_shares, build_shares},
     {"rotation-04-bias-histograms", "Bias strength",
      "Densities over heads of the bias strength: how fast the score of a key grows with its "
-     "position, whatever its content. Right of the dashed line later keys gain (recency). Each "
-     "panel has its own scale.",
+     "position, whatever its content. A row per model. Right of the dashed line later keys "
+     "gain "
+     "(recency). Each panel has its own scale.",
      false, 1000, 320, qk__has_bias, qk__build_bias_histograms},
     {"rotation-05-slope-ratio", "Drift of keys beside that of queries",
      "Median over heads of the ratio of drift along axis a, keys to queries. Above the dashed "
      "line keys drift faster.",
      false, 1000, 420, has_ratios, build_ratios},
     {"rotation-06-layer-heatmaps", "Key drift and bias by depth",
-     "Means in each tenth of the depth: how well keys follow position along axis a, and the "
-     "bias strength. Blue cells have a negative bias.",
+     "Means in each tenth of the depth, or layer by layer where no model has ten: how well "
+     "keys "
+     "follow position along axis a, and the bias strength. Blue cells have a negative bias. "
+     "Hatched: no layer there.",
      false, 1000, 700, has_depths, build_depth_maps},
     {"rotation-07-bias-vs-separation", "Bias against separation",
      "Every head by how far apart its queries and keys lie and by its bias strength, with "
-     "Pearson r in each family; a trend over all families need not hold within any.",
+     "Pearson r in each family; a trend over all families need not hold within any. Where a "
+     "family has more than four models, each has a panel.",
      false, 1000, 360, qk__has_bias_pairs, qk__build_bias_scatter},
 };
 

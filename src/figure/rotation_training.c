@@ -116,41 +116,72 @@ static void draw_bars(qk__figure *figure, const sheet *of, size_t index,
         figure, "plot data index %zu using 1:2:(0.76):6 with boxes lc rgb variable", block);
     if (of->quartiles)
         qk__figure_print(figure,
-                         ", data index %zu using 1:5:3:4 with yerrorbars pt 7 ps %g lw 1.2 "
+                         /* yerrorbars would leave a gap around the point */
+                         ", data index %zu using 1:3:(0):($4-$3) with vectors nohead lw 1.2 "
+                         "lc rgb '%s', data index %zu using 1:5 with points pt 7 ps %g "
                          "lc rgb '%s'",
-                         block, results->num_models > MAX_BESIDE ? 0.3 : 0.45,
-                         figure->theme->ink);
+                         block, figure->theme->ink, block,
+                         results->num_models > MAX_BESIDE ? 0.3 : 0.45, figure->theme->ink);
+}
+
+/* What the bars and their marks are, and the phases' colours. */
+static size_t list_entries(const qk__figure *figure, const qk__results *results,
+                           const sheet *of, qk__entry entries[QK__MAX_ENTRIES + 2])
+{
+    size_t count = qk__series_entries(figure, results->phases, results->num_phases, entries);
+    if (of->quartiles) {
+        entries[count++] = (qk__entry){"quartiles", figure->theme->ink, QK__LINE};
+        entries[count++] = (qk__entry){"median", figure->theme->ink, 7};
+    }
+    return count;
+}
+
+/* Panels of a sheet: the first, and from one to the next. */
+typedef struct layout {
+    qk__place first;
+    double right, down;
+} layout;
+
+static void draw_sheet(qk__figure *figure, const qk__results *results, const sheet *of,
+                       const qk__model_axis *axis, const layout *at)
+{
+    for (size_t i = 0; i < of->num_metrics; i++) {
+        size_t row = i / of->columns, column = i % of->columns;
+        qk__place place = at->first;
+        place.left += (double)column * at->right;
+        place.top += (double)row * at->down;
+        if (column == 0)
+            qk__put_side_text(figure, "Mean over heads", 12 * qk__em(figure), &place);
+        qk__label_model_axis(figure, axis, &place);
+        draw_bars(figure, of, i, results, &place);
+        qk__figure_print(figure, "\nunset label\nunset arrow\n");
+    }
 }
 
 static void build_sheet(qk__figure *figure, const qk__results *results, const sheet *of)
 {
-    const double em = qk__em(figure), beside = 52 * em, above = 28 * em, edge = 14 * em;
+    const double em = qk__em(figure), beside = 62 * em, above = 28 * em, edge = 14 * em;
     double right = (figure->width - edge) / (double)of->columns, left = beside;
     qk__model_axis axis = qk__plan_model_axis(figure, results, right - left);
     if (axis.reach > left) {
         left = fmin(axis.reach, right / 2);
         axis = qk__plan_model_axis(figure, results, right - left);
     }
-    qk__entry phases[QK__MAX_ENTRIES];
-    size_t num_phases =
-        qk__series_entries(figure, results->phases, results->num_phases, phases);
-    qk__legend legend = qk__plan_legend(figure, phases, num_phases, figure->width - 2 * edge);
+    qk__entry entries[QK__MAX_ENTRIES + 2];
+    size_t count = list_entries(figure, results, of, entries);
+    qk__legend legend = qk__plan_legend(figure, entries, count, figure->width - 2 * edge);
+    qk__set_heading(figure, results, NULL, of->heading);
     double top = qk__heading_height(figure) + legend.height + above + 4 * em;
-    double down = PANEL_HEIGHT + axis.height + above + 8 * em;
+    layout at = {{left, top, axis.width, PANEL_HEIGHT},
+                 right,
+                 PANEL_HEIGHT + axis.height + above + 8 * em};
     size_t rows = (of->num_metrics + of->columns - 1) / of->columns;
-    figure->height = (int)(top - above + (double)rows * down);
-    qk__start_panels(figure, results, of->heading);
-    qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n"
-                             "set errorbars small\n");
+    figure->height = (int)(top - above + (double)rows * at.down);
+    qk__begin_panels(figure);
+    qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
     qk__set_model_axis(figure, &axis);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
-    for (size_t i = 0; i < of->num_metrics; i++) {
-        size_t row = i / of->columns, column = i % of->columns;
-        qk__place place = {left + (double)column * right, top + (double)row * down, axis.width,
-                           PANEL_HEIGHT};
-        draw_bars(figure, of, i, results, &place);
-        qk__figure_print(figure, "\nunset label\nunset arrow\n");
-    }
+    draw_sheet(figure, results, of, &axis, &at);
     qk__end_panels(figure);
 }
 
@@ -183,10 +214,8 @@ static bool has_metrics(const qk__subject *subject)
 static void build_metrics(qk__figure *figure, const qk__subject *subject)
 {
     size_t columns = subject->results->num_models > MAX_BESIDE ? 1 : 2;
-    build_sheet(
-        figure, subject->results,
-        &(sheet){"Rotation model over training: means, quartiles (lines), medians (dots)",
-                 NUM_METRICS, METRICS, columns, true});
+    build_sheet(figure, subject->results,
+                &(sheet){"Rotation model over training", NUM_METRICS, METRICS, columns, true});
 }
 
 static const metric FACTORS[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A number of the models against a score from elsewhere (a benchmark): a point per model. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,11 +216,10 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
 static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
                        size_t count)
 {
-    char r[64] = "r undefined";
+    char r[80] = "r undefined", value[QK__NUMBER_TEXT];
     const char *column = pair->results->score_columns[pair->y_column];
     if (isfinite(p->line.r))
-        snprintf(r, sizeof r, "{/:Italic r} = %s%.2f", p->line.r < 0 ? "−" : "",
-                 fabs(p->line.r));
+        snprintf(r, sizeof r, "{/:Italic r} = %s", qk__number_text(value, "%.2f", p->line.r));
     if (pair->from_scores)
         qk__figure_print(figure, "set xlabel %s.' (from the score file)'\n",
                          qk__figure_quote(figure, pair->metric));
@@ -262,6 +262,12 @@ static void draw(qk__figure *figure, const qk__score_pairing *pair, const point 
     const double em = qk__em(figure);
     qk__entry entries[QK__MAX_ENTRIES];
     size_t num_families = list_families(figure, points, count, entries);
+    char heading[240];
+    snprintf(heading, sizeof heading, "%s against %s",
+             pair->from_scores ? pair->metric : pair->field->info.label,
+             pair->results->score_columns[pair->y_column]);
+    heading[0] = (char)toupper((unsigned char)heading[0]);
+    qk__set_plain_heading(figure, pair->results, heading);
     plot p = {.place = {84 * em, qk__heading_height(figure) + 30 * em, figure->width - 110 * em,
                         420 * em}};
     qk__legend legend = qk__plan_legend(figure, entries, num_families, p.place.width);
@@ -269,7 +275,7 @@ static void draw(qk__figure *figure, const qk__score_pairing *pair, const point 
     figure->height = (int)ceil(legend_top + legend.height + 8 * em);
 
     add_points(figure, points, count, &p);
-    qk__start_panels(figure, pair->results, "A metric against an external score");
+    qk__begin_panels(figure);
     qk__put_panel(figure, &p.place);
     qk__put_legend(figure, &legend, p.place.left + p.place.width / 2, legend_top);
     qk__set_range(figure, 'x', p.x[0], p.x[1], 8);

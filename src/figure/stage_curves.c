@@ -80,9 +80,9 @@ static void draw_panel(qk__figure *figure, const qk__result_head *head, const qk
     double low, high, last = head->curve_distance[head->num_curve - 1] + 1;
     size_t block = add_curve(figure, head, &low, &high);
     double r_squared = head->v.r_squared_predicted;
-    char title[120];
-    snprintf(title, sizeof title, "'layer %d, head %d: {/:Italic R}² = %s%.2f'", head->layer,
-             head->q_head, r_squared < 0 ? "−" : "", fabs(r_squared));
+    char title[120], text[QK__NUMBER_TEXT];
+    snprintf(title, sizeof title, "'layer %d, head %d: {/:Italic R}² = %s'", head->layer,
+             head->q_head, qk__number_text(text, "%.2f", r_squared));
     qk__put_panel(figure, place);
     qk__put_text(figure, title, middle, place->top - 12 * em, false);
     if (below)
@@ -116,10 +116,11 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
     size_t columns = count > 0 && count < COLUMNS ? count : COLUMNS;
     size_t rows = (count + columns - 1) / columns;
     double width = (figure->width - left - right - gap * (COLUMNS - 1)) / COLUMNS;
-    double top = qk__heading_height(figure) + 46 * em, height = 168, down = height + 58 * em;
     figure->width = (int)(left + (double)columns * (width + gap) - gap + right);
+    qk__set_heading(figure, subject->results, subject->model, "Mean score by distance");
+    double top = qk__heading_height(figure) + 46 * em, height = 168, down = height + 58 * em;
     figure->height = (int)(top + (double)rows * down + 14 * em);
-    qk__start_panels(figure, subject->results, "Mean score by distance");
+    qk__begin_panels(figure);
     const qk__entry entries[] = {{"measured", figure->theme->ink, 7},
                                  {"predicted", figure->theme->highlight, QK__LINE}};
     qk__legend legend = qk__plan_legend(figure, entries, 2, 300 * em);

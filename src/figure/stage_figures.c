@@ -191,9 +191,11 @@ static void draw_pair_maps(qk__figure *figure, const qk__subject *subject,
     const double em = qk__em(figure), left = 62 * em, gap = 88 * em, right = 62 * em;
     double width = (figure->width - left - right - 2 * gap) / PANELS;
     double height = fmin(MOST, fmax(LEAST, ROW * (subject->model->last_layer + 1.0)));
+    qk__set_heading(figure, subject->results, subject->model,
+                    "What each rotary pair holds, by layer");
     qk__place place = {left, qk__heading_height(figure) + 30 * em, width, height};
     figure->height = (int)(place.top + height + 56 * em);
-    qk__start_panels(figure, subject->results, "What each rotary pair holds, by layer");
+    qk__begin_panels(figure);
     qk__label_panel(figure, &place, "Layer");
     for (int i = 0; i < PANELS; i++) {
         draw_pair_map(figure, subject->model, axis, values, NUMBERS[i], MAPS[i], &place,
@@ -231,24 +233,23 @@ static bool has_changes(const qk__subject *subject)
 static void build_changes(qk__figure *figure, const qk__subject *subject)
 {
     enum { N = QK_NUM_CATEGORIES };
-    double counts[N * N];
+    double counts[N * N] = {0};
     const char *names[N];
-    for (int i = 0; i < N * N; i++)
-        counts[i] = NAN; /* blank: no head */
     for (size_t h = 0; h < subject->model->num_heads; h++) {
         const qk__result_head *head = &subject->model->heads[h];
         if (!has_change(head))
             continue;
-        double *cell = &counts[head->category_before * N + head->category_after];
-        *cell = isnan(*cell) ? 1 : *cell + 1;
+        counts[head->category_before * N + head->category_after]++;
     }
     for (int i = 0; i < N; i++)
         names[i] = qk_category_name((qk_category)i);
     double most = largest(counts, (size_t)N * N);
     const double em = qk__em(figure), left = 168 * em, below = 64 * em;
+    qk__set_heading(figure, subject->results, subject->model,
+                    "Heads by category, before and after RoPE");
     qk__place place = {left, qk__heading_height(figure), figure->width - left - 120 * em,
                        figure->height - qk__heading_height(figure) - below};
-    qk__start_panels(figure, subject->results, "Heads by category, before and after RoPE");
+    qk__begin_panels(figure);
     qk__put_panel(figure, &place);
     qk__put_text(figure, "'After RoPE'", place.left + place.width / 2, figure->height - 20 * em,
                  false);

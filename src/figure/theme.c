@@ -2,6 +2,9 @@
 /* The three themes and the colours of series and categories. */
 #include "figure/theme.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include <qkscope/stats.h>
 
 /* Queries and keys keep the blue and red of the ramps they are drawn in (Blues, Reds). */
@@ -19,19 +22,24 @@ const qk__theme *qk__theme_of(qk_figure_theme theme)
     return &THEMES[theme];
 }
 
-/* Okabe and Ito (2008), the pale yellow left out: it does not show as a line on white. */
-static const struct {
-    const char *color;
-    int point;
-} SERIES[] = {
-    {"#0072b2", 7},  {"#d55e00", 5}, {"#009e73", 9}, {"#cc79a7", 13},
-    {"#e69f00", 11}, {"#56b4e9", 6}, {"ink", 4},
+/* Okabe and Ito (2008), the pale yellow left out: it does not show as a line on white. What
+ * follows is for studies of many families: each the colour that is farthest from those before
+ * it, also without red or without green, and shows on a white and on a dark page. */
+static const char *const SERIES[] = {
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "ink",     "#991122",
+    "#664466", "#556655", "#4411dd", "#8877ff", "#99bb77", "#ccaaaa", "#448888", "#224499",
+    "#cc6655", "#cc1155", "#666688", "#cc1100", "#9922ff", "#33aabb", "#996677", "#cc22bb",
+    "#005544", "#cc8844", "#ff77dd", "#cc8888", "#006633", "#776622", "#777766", "#ff4499",
 };
-enum { NUM_SERIES = sizeof SERIES / sizeof *SERIES };
+static const int POINTS[] = {7, 5, 9, 13, 11, 6, 4};
+enum {
+    NUM_SERIES = sizeof SERIES / sizeof *SERIES,
+    NUM_POINTS = sizeof POINTS / sizeof *POINTS
+};
 
 const char *qk__series_color(const qk__theme *theme, int index)
 {
-    const char *color = SERIES[(index < 0 ? 0 : index) % NUM_SERIES].color;
+    const char *color = SERIES[(index < 0 ? 0 : index) % NUM_SERIES];
     return color[0] == '#' ? color : theme->ink;
 }
 
@@ -39,7 +47,26 @@ const char *qk__series_color(const qk__theme *theme, int index)
 int qk__series_point(int index)
 {
     int i = index < 0 ? 0 : index;
-    return SERIES[(i + i / NUM_SERIES % NUM_SERIES) % NUM_SERIES].point;
+    return POINTS[(i + i / NUM_SERIES) % NUM_POINTS];
+}
+
+const char *qk__mixed_color(const char *color, const char *with, double share, char out[8])
+{
+    unsigned a[3] = {0, 0, 0}, b[3] = {0, 0, 0};
+    sscanf(color, "#%2x%2x%2x", &a[0], &a[1], &a[2]);
+    sscanf(with, "#%2x%2x%2x", &b[0], &b[1], &b[2]);
+    for (int i = 0; i < 3; i++)
+        a[i] = (unsigned)lround(share * a[i] + (1 - share) * b[i]) & 0xff;
+    snprintf(out, 8, "#%02x%02x%02x", a[0], a[1], a[2]);
+    return out;
+}
+
+bool qk__is_dark_page(const qk__theme *theme)
+{
+    unsigned r = 255, g = 255, b = 255;
+    sscanf(theme->background, "#%2x%2x%2x", &r, &g, &b);
+    const unsigned char rgb[3] = {(unsigned char)r, (unsigned char)g, (unsigned char)b};
+    return qk__is_dark(rgb);
 }
 
 const char *qk__category_color(const qk__theme *theme, int category)

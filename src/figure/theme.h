@@ -3,6 +3,7 @@
 #ifndef QK_FIGURE_THEME_H
 #define QK_FIGURE_THEME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <qkscope/report.h>
@@ -21,11 +22,15 @@ typedef struct qk__theme {
 
 const qk__theme *qk__theme_of(qk_figure_theme theme);
 
-/* Families (and phases, models within a family) by index, round and round: Okabe and Ito's
+/* Families (and phases of training) by index, round and round after 32: first Okabe and Ito's
  * colours, told apart with any colour vision. The black of the set is the theme's ink. */
 const char *qk__series_color(const qk__theme *theme, int index);
 /* gnuplot point types that go with them, so that colour is never alone. */
 int qk__series_point(int index);
+/* `share` of a colour and the rest of another, as if the first were so opaque on the second.
+ * Returns out. */
+const char *qk__mixed_color(const char *color, const char *with, double share, char out[8]);
+bool qk__is_dark_page(const qk__theme *theme);
 /* Of a qk_category; index -1 is "none". */
 const char *qk__category_color(const qk__theme *theme, int category);
 

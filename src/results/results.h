@@ -136,6 +136,9 @@ double qk__mean_over_heads(const qk__result_model *model, const qk__field *field
  * empty. */
 void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
                   double means[QK__DEPTH_BINS]);
+/* The same in each of the first `layers` layers. */
+void qk__by_layer(const qk__result_model *model, const qk__field *field, bool magnitude,
+                  double *means, size_t layers);
 
 /* How much the numbers of a model rest on: rows of a head and kind, texts of a head, the fewest
  * and the median, NaN where no table tells; how many categories have a share, and how many of

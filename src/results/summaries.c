@@ -100,6 +100,18 @@ void qk__by_depth(const qk__result_model *model, const qk__field *field, bool ma
     qk__depth_values(&sums, means);
 }
 
+void qk__by_layer(const qk__result_model *model, const qk__field *field, bool magnitude,
+                  double *means, size_t layers)
+{
+    for (size_t layer = 0; layer < layers; layer++) {
+        qk__mean sum = {0};
+        for (size_t i = 0; i < model->num_heads; i++)
+            if ((size_t)model->heads[i].layer == layer)
+                qk__mean_add(&sum, pick(&model->heads[i], field, magnitude));
+        means[layer] = qk__mean_of(&sum);
+    }
+}
+
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc)
 {
     qk__mean ev = {0}, r_q = {0}, r_k = {0};

@@ -74,7 +74,8 @@ static void add_legend(qk__figure *figure, const sample *of)
     for (size_t start = 0; start < of->count; start += AT_ONCE) {
         qk__figure_print(figure, "plot 0");
         for (size_t i = start; i < of->count && i < start + AT_ONCE; i++)
-            qk__figure_legend(figure, "lines", qk__figure_quote(figure, of->texts[i]));
+            qk__figure_print(figure, ", NaN with lines title %s",
+                             qk__figure_quote(figure, of->texts[i]));
         qk__figure_print(figure, "\n");
     }
     qk__figure_print(figure, "unset multiplot\n");

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/figure.h"
+#include "figure/heading.h"
+#include "figure/figure_text.h"
 #include "tests/base/tree.h"
 
 static qk__figure figure;
@@ -391,7 +393,73 @@ static void test_a_cell_that_rounds_to_zero_has_no_sign(void **state)
     const char *data = (const char *)sample.data.data;
     assert_null(strstr(data, " -0.00\n"));
     assert_non_null(strstr(data, " 0.00\n"));
-    assert_non_null(strstr(data, " -0.01\n"));
+    assert_non_null(strstr(data, " \xe2\x88\x92"
+                                 "0.01\n")); /* a proper minus */
+    qk__figure_free(&sample);
+}
+
+static void test_number_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *text;
+        double value;
+    } CASES[] = {{"%.2f", "0.00", -0.004},  {"%.2f", "−0.01", -0.006}, {"%.0f", "0", -0.0},
+                 {"%.1f%%", "0.0%", -0.04}, {"%g", "−1e−05", -1e-5},   {"%.3f", "2.500", 2.5}};
+    char text[QK__NUMBER_TEXT];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(qk__number_text(text, CASES[i].format, CASES[i].value),
+                            CASES[i].text);
+}
+
+/* ---- headings --------------------------------------------------------------------------- */
+
+/* Each line has room for its text, and together they say all of it. */
+static void test_lines_of_a_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *lines; /* with '|' between them */
+        size_t room;
+        bool markup;
+    } CASES[] = {
+        {"one two three", "one two|three", 8, false},
+        {"one", "one", 3, false},
+        {"", "", 3, false},
+        {"step-000400-of-the-run", "step-|000400-|of-the-|run", 8, false},
+        {"abcdefghij", "abcd|efgh|ij", 4, false},
+        {"日本語のモデル", "日本|語の|モデ|ル", 4, false},
+        {"a b c d e f g h i j", "a b|c d|e f|g h|i j", 3, false},
+        {"{/:Italic r}_q against {/:Italic r}_k", "{/:Italic r}_q against|{/:Italic r}_k", 10,
+         true},
+        {"one two three four five six seven", "one|two|three|four|five|six …", 5, false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        qk__lines lines;
+        char all[200] = "";
+        qk__break_lines(CASES[i].text, CASES[i].markup, CASES[i].room, QK__MAX_LINES, &lines);
+        for (size_t l = 0; l < lines.count; l++) {
+            strcat(all, l > 0 ? "|" : "");
+            strcat(all, lines.text[l]);
+        }
+        assert_string_equal(all, CASES[i].lines);
+    }
+}
+
+static void test_a_heading_takes_the_height_of_its_lines(void **state)
+{
+    (void)state;
+    qk__result_model model = {.label = "model"};
+    qk__results results = {.title = "", .num_models = 2};
+    qk__figure sample;
+    qk__figure_init(&sample, "heading", qk__theme_of(QK_THEME_PAPER), 400, 100);
+    qk__set_heading(&sample, &results, NULL, "Short");
+    double one = qk__heading_height(&sample);
+    qk__set_heading(&sample, &results, &model, "Short");
+    double named = qk__heading_height(&sample);
+    qk__set_heading(&sample, &results, &model,
+                    "A title of so many words that there is no room for it in one line");
+    assert_true(one < named && named < qk__heading_height(&sample));
     qk__figure_free(&sample);
 }
 
@@ -469,6 +537,9 @@ int main(void)
         with_folder(test_names),
         cmocka_unit_test(test_heatmap_ranges),
         cmocka_unit_test(test_a_cell_that_rounds_to_zero_has_no_sign),
+        cmocka_unit_test(test_number_texts),
+        cmocka_unit_test(test_lines_of_a_text),
+        cmocka_unit_test(test_a_heading_takes_the_height_of_its_lines),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_themes),
         cmocka_unit_test(test_ends_of_ramps),

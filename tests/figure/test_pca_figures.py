@@ -137,10 +137,11 @@ def first_component(qk):
 
 
 def depth_means(qk, column):
-    """[model][tenth] means, NaN where there is no layer."""
+    """[model][tenth] means, or [model][layer] where no model has ten, NaN where there is no layer."""
     first = first_component(qk).copy()
     last = first.groupby("model").layer.transform("max")
-    first["bin"] = np.minimum(9, np.floor(10 * first.layer / last.where(last > 0, 1))).astype(int)
+    tenths = np.minimum(9, np.floor(10 * first.layer / last.where(last > 0, 1))).astype(int)
+    first["bin"] = tenths if last.max() > 8 else first.layer
     order = list(dict.fromkeys(first.model))
     table = first.pivot_table(index="model", columns="bin", values=column, aggfunc="mean")
     return table.reindex(index=order, columns=range(10)).to_numpy()
@@ -199,15 +200,14 @@ def test_scatter_is_to_scale(cross):
 
 def numbers_of_points(path):
     data = np.array([row[:2] for row in blocks(path)[0]], float)
-    return data, points(path)[:len(data)]
+    return data, points(path)[-len(data):]  # after those of the legend
 
 
 def test_scatter_of_many_families(tmp_path):
     make_study(tmp_path, [(f"m{i}", f"f{i}", "") for i in range(40)], layers=2, heads=1)
     draw(tmp_path, tmp_path / "figures")
     path = tmp_path / "figures" / "pca-02-rq-rk-scatter"
-    has(path, "f0 (2)", "f19 (2)", "and 20 more")
-    assert "f20 (2)" not in svg_texts(path)
+    has(path, *(f"f{i} (2)" for i in range(40)))
     assert len({tuple(row[2:]) for row in blocks(path)[0]}) == 40
 
 
@@ -224,16 +224,18 @@ def test_depth(request, study, name, column):
     for column_index, row_index, value, color, text in rows:
         mean = expected[int(row_index), int(column_index)]
         close(float(value), mean)
-        assert text == f"{mean:.2f}"
+        assert text == f"{mean:.2f}".replace("-", "−")
         assert color in ("0xfefefe", "0x101010")
     models = CROSS if study == "cross" else checkpoints()
+    tenths = qk.layer.max() > 8
+    assert ("Layer" in svg_texts(path)) != tenths
     has(path, *(row[0] for row in models), *{row[4] for row in rows},
-        *(f"{i / 10:.1f}" for i in range(10)), "Depth (layer / last layer)")
+        *(f"{i / 10:.1f}" if tenths else f"{i}" for i in range(10 if tenths else qk.layer.max() + 1)))
     colors = {row[4]: row[3] for row in rows}
-    assert colors[max(colors, key=float)] == "0xfefefe" or column == "r_k"
+    assert colors[max(colors, key=lambda text: float(text.replace("−", "-")))] == "0xfefefe" or column == "r_k"
 
 
-def test_negative_means_print_their_value_in_the_lowest_colour(tmp_path):
+def test_negative_means_have_their_own_side_of_the_scale(tmp_path):
     qk = pd.DataFrame([("name0", layer, 0, 0, 0, 0.5, 0.5, value)
                        for layer, value in enumerate([-0.4, 0.0, 0.9])],
                       columns=["model", "layer", "q_head", "k_head", "pc",
@@ -241,10 +243,11 @@ def test_negative_means_print_their_value_in_the_lowest_colour(tmp_path):
     write_study(tmp_path, qk, [("m", "m", "")])
     draw(tmp_path, tmp_path / "figures")
     path = tmp_path / "figures" / ALWAYS[3]
-    has(path, "-0.40", "0.00", "0.90")
-    fills = [e.get("fill") for e in read_svg(path).iter(SVG + "polygon")]
+    has(path, "−0.40", "0.00", "0.90", "Layer", "2")
+    fills = [[int(c) for c in re.findall(r"\d+", e.get("fill"))] for e in read_svg(path).iter(SVG + "polygon")]
     below, zero, high = fills[:3]
-    assert below == zero != high
+    assert below[2] > below[0] + 50, "blue"
+    assert high[0] > high[2] + 50 and min(zero) > 230, "red, and next to white"
 
 
 # ---- over checkpoints ------------------------------------------------------------------------
@@ -261,7 +264,7 @@ def test_position_signal(training):
     path, qk = training[0] / "pca-07-position-signal", training[1]
     close(numbers(blocks(path)[0]), np.column_stack([np.arange(10), spread(qk, "r_q", -1, 1),
                                           spread(qk, "r_k", -1, 1)]))
-    has(path, "Tiny-3B: Position correlation on PC0 during training",
+    has(path, "Position correlation on PC0 during training", "Tiny-3B", "Training checkpoint",
         "rq, mean ± 1 sd", "rk, mean ± 1 sd")
 
 
@@ -280,7 +283,7 @@ def test_variance(training):
     path, qk = training[0] / "pca-09-pc0-variance", training[1]
     close(numbers(blocks(path)[0]),
           np.column_stack([np.arange(10), spread(qk, "explained_variance", 0, 1)]))
-    has(path, "Tiny-3B: Explained variance of PC0 during training", "Share of variance")
+    has(path, "Explained variance of PC0 during training", "Tiny-3B", "Share of variance", "Training checkpoint")
 
 
 def test_taxonomy(training):
@@ -334,7 +337,7 @@ def test_portraits(tmp_path, phases, expected):
     assert found == expected
     has(path, *(models[m][0] for m in found))
     assert len(dashed_lines(path)) == 6 * len(found)
-    assert len(points(path)) == 10 * len(found)
+    assert len(points(path)) == 10 * len(found) + len({phase for phase, _ in phases}), "with the legend"
 
 
 # ---- all of them -----------------------------------------------------------------------------

@@ -110,15 +110,26 @@ def mean_distances(table, merge=1):
     return (sums.total / sums.n_pairs).to_dict()
 
 
-def check_distances(figures, name, expected):
-    cells = blocks(figures / name)[0]
+def check_distances(figures, name, expected, table):
+    """Cells; the range of the colours, from the 2nd to the 98th percentile of those that are sure enough; a veil over
+    those of few pairs."""
+    cells, veils = blocks(figures / name)
     assert len(cells) == len(expected)
-    for distance, lag, ap in cells:
+    for distance, lag, ap, _ in cells:
         assert float(ap) == pytest.approx(expected[int(distance), int(lag)], rel=1e-5)
+    found = numbers(cells)
+    assert found[:, 3].sum() == pytest.approx(table.dropna(subset="ap").n_pairs.sum(), rel=1e-4)
+    median = np.median(found[:, 3])
+    enough = min(median, max(1000, median / 1000))
+    sure = np.clip(np.log(found[:, 3]) / np.log(enough), 0, 1)
+    values = np.sort(found[found[:, 3] >= enough / 10, 2])
+    cut = (len(values) - 1) // 50
     low, high = map(float, re.search(r"set cbrange \[(.*):(.*)\]",
                                      script_of(figures / name)).groups())
-    np.testing.assert_allclose([low, high], [min(expected.values()), max(expected.values())],
-                               rtol=1e-6)
+    np.testing.assert_allclose([low, high], [values[cut], values[-1 - cut]], rtol=1e-5)
+    veiled = {(row[0], row[1]): 1 - int(row[2][2:4], 16) / 255 for row in veils if row[0] != "NaN"}
+    for cell, share in zip(cells, sure, strict=True):
+        assert veiled.get((cell[0], cell[1]), 0) == pytest.approx(0.85 * (1 - share), abs=5e-3), cell
 
 
 @pytest.mark.parametrize("model", ["m0", "m2"])
@@ -126,11 +137,13 @@ def test_distances(cross, model):
     figures, tables = cross
     table = tables["head_distance"]
     name = f"{DISTANCES}-{model}"
-    check_distances(figures, name, mean_distances(table[table.model == model]))
+    table = table[table.model == model]
+    check_distances(figures, name, mean_distances(table), table)
     texts = texts_of(figures / name)
     assert {"Inter-key distance (tokens)", "Key-to-query distance (tokens)",
             "Attention plasticity"} <= set(texts)
-    assert f"{'Alpha 1' if model == 'm0' else 'Beta'}: attention plasticity over distances" in texts
+    assert {"Attention plasticity over distances",
+            f"Three models · {'Alpha 1' if model == 'm0' else 'Beta'}"} <= set(texts)
     assert re.search(r"^w = 64$", script_of(figures / name), re.M)
     assert {"0", "128", "512"} <= set(texts)
 
@@ -146,7 +159,7 @@ def test_wide_maps_are_merged(qkscope, tmp_path):
     tables = write_study(tmp_path, [{**model, "head_distance": table}])
     figures = draw(qkscope, tmp_path)
     expected = mean_distances(tables["head_distance"], merge=3)
-    check_distances(figures, f"{DISTANCES}-wide", expected)
+    check_distances(figures, f"{DISTANCES}-wide", expected, tables["head_distance"])
     assert max(d for d, _ in expected) == 49
     assert re.search(r"^w = 192$", script_of(figures / f"{DISTANCES}-wide"), re.M)
 
@@ -240,7 +253,7 @@ def test_by_model(cross):
     np.testing.assert_allclose(rows[:, 2], means(tables, "ap_last_20pct"), **TOLERANCE)
     texts = texts_of(figures / BY_MODEL)
     assert {"Alpha 1", "Alpha 2", "Beta", "first 20 % of the context", "last 20 %",
-            "Three models: Attention plasticity by model"} <= set(texts)
+            "Attention plasticity by model", "Three models"} <= set(texts)
     assert {f"{drop:.3f}" for drop in means(tables, "ap_drop")} <= set(texts)
 
 
@@ -482,8 +495,8 @@ def test_a_real_capture(qkscope, tmp_path):
     figures = draw(qkscope, tmp_path)
     assert drawn(figures, "plasticity") == names_of(["kjv"])
     check_pictures(figures, names_of(["kjv"]))
-    check_distances(figures, f"{DISTANCES}-kjv",
-                    mean_distances(pd.read_csv(tmp_path / "head_distance.csv")))
+    table = pd.read_csv(tmp_path / "head_distance.csv")
+    check_distances(figures, f"{DISTANCES}-kjv", mean_distances(table), table)
     check_mean_profile(blocks(figures / f"{PROFILES}-kjv")[1],
                        pd.read_csv(tmp_path / "head_profile.csv"))
 

@@ -109,7 +109,7 @@ def test_drift_correlation(cross):
         np.testing.assert_allclose(cross.column(CROSS[0], column), expected, **TOLERANCE)
     texts = cross.texts(CROSS[0])
     assert {"queries", "keys", "Mean |r| with position", *cross.labels} <= set(texts)
-    assert "Seven models: Position correlation on the drift axis a" in texts
+    assert {"Position correlation on the drift axis a", "Seven models", "Model"} <= set(texts)
     script = cross.script(CROSS[0])
     assert "set yrange [0:1]" in script
     assert re.findall(r"graph 0, first ([\d.]+) to graph 1", script) == ["0.3", "0.7"]
@@ -170,7 +170,8 @@ def test_a_far_head_does_not_squeeze_the_histogram(qkscope, tmp_path):
 
 
 def test_layer_heatmaps(cross):
-    correlations, biases = cross.blocks(CROSS[4])
+    correlations, gaps, biases, _ = cross.blocks(CROSS[4])
+    assert len(correlations) + len(gaps) == 10 * len(cross.labels), "a cell without a layer is hatched"
     expected = {}, {}
     for row, table in enumerate(cross.by_model):
         depth = np.minimum(9, np.floor(10 * table.layer / table.layer.max())).astype(int)
@@ -185,9 +186,9 @@ def test_layer_heatmaps(cross):
             assert float(value) == pytest.approx(mean, rel=1e-5, abs=1e-9)
             decimals = len(shown.partition(".")[2])
             assert decimals == (2 if max(abs(m) for m in cells.values()) < 10 else 1)
-            assert abs(float(shown) - mean) <= 0.501 * 10.0 ** -decimals
-            assert shown in [t.strip().replace("−", "-") for t in texts]
-    assert {"|rk| on the drift axis a", "Depth (layer / last layer)", *cross.labels} <= set(texts)
+            assert abs(float(shown.replace("−", "-")) - mean) <= 0.501 * 10.0 ** -decimals
+            assert "-" not in shown and shown in texts
+    assert {"|rk| on the drift axis a", "Depth (layer / last layer; hatched: no layer there)", *cross.labels} <= set(texts)
     assert any("(blue: negative)" in t for t in texts)
     assert min(float(row[2]) for row in biases) < 0
 
@@ -203,7 +204,7 @@ def fill_of(figures, value, low, high):
 def test_only_negative_bias_is_blue(cross):
     low, high = map(float, re.findall(r"set cbrange \[(.*):(.*)\]", cross.script(CROSS[4]))[-1])
     assert low < 0 < high
-    for _, _, value, *_ in cross.blocks(CROSS[4])[1]:
+    for _, _, value, *_ in cross.blocks(CROSS[4])[2]:
         red, _, blue = fill_of(cross.figures, float(value), low, high)
         if not -0.005 * (high - low) < float(value) < 0:  # less than a step of the ramp
             assert (blue > red) == (float(value) < 0), value
@@ -217,7 +218,7 @@ def test_bias_against_separation(cross):
         tables = cross.of_family(family)
         pooled = pd.concat(tables)[["separation_strength", "bias_strength"]].dropna()
         r = np.corrcoef(pooled.T)[0, 1]
-        assert f"{family} (r = {r:.2f})".replace("-", "−") in texts
+        assert family in texts and f"r = {r:.2f}".replace("-", "−") in texts
         points = np.array([[float(x), float(y)] for x, y, *_ in block])
         order = np.lexsort(points.T)
         expected = pooled.to_numpy() * [1, 1000]
@@ -227,7 +228,7 @@ def test_bias_against_separation(cross):
             t[["separation_strength", "bias_strength"]].dropna().shape[0] for t in tables)
     pooled = pd.concat(cross.by_model)[["separation_strength", "bias_strength"]].dropna()
     r = np.corrcoef(pooled.T)[0, 1]
-    assert any(t.endswith(f"(all families: r = {r:.2f})".replace("-", "−")) for t in texts)
+    assert any(t.endswith(f"(all heads, r = {r:.2f})".replace("-", "−")) for t in texts)
     assert set(cross.labels) <= set(texts)
 
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sets the heading of a figure, in lines that fit its width. */
+#include "figure/heading.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "figure/figure_text.h"
+
+/* Pixels at type of 13: the middle of the first line, lines of the title and of the subject, and
+ * what is left free below. */
+enum { FIRST = 15, TITLE_LINE = 18, SUBJECT_LINE = 14, REST = 19, MOST_LINES = 4 };
+#define TITLE_SIZE 1.1 /* of type, beside the theme's */
+
+static void set(qk__figure *figure, const qk__results *results, const qk__result_model *model,
+                const char *title, bool plain)
+{
+    if (!model && results->num_models == 1)
+        model = &results->models[0];
+    const char *label = model ? model->label : "";
+    bool same = strcmp(results->title, label) == 0;
+    snprintf(figure->heading.title, sizeof figure->heading.title, "%s", title);
+    snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s",
+             same ? "" : results->title, *label && *results->title && !same ? " · " : "",
+             label);
+    figure->heading.plain = plain;
+}
+
+void qk__set_heading(qk__figure *figure, const qk__results *results,
+                     const qk__result_model *model, const char *title)
+{
+    set(figure, results, model, title, false);
+}
+
+void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title)
+{
+    set(figure, results, NULL, title, true);
+}
+
+static void break_heading(const qk__figure *figure, qk__lines *title, qk__lines *subject)
+{
+    double room = (figure->width - 24 * qk__em(figure)) / qk__text_width(figure, 1);
+    double large = room * QK__SMALL / TITLE_SIZE;
+    qk__break_lines(figure->heading.title, !figure->heading.plain, (size_t)fmax(large, 2),
+                    MOST_LINES, title);
+    qk__break_lines(figure->heading.subject, false, (size_t)fmax(room, 2), MOST_LINES, subject);
+}
+
+double qk__heading_height(const qk__figure *figure)
+{
+    qk__lines title = {.count = 1}, subject = {.count = 1};
+    if (*figure->heading.title)
+        break_heading(figure, &title, &subject);
+    return (FIRST + REST + TITLE_LINE * ((double)title.count - 1) +
+            SUBJECT_LINE * (double)subject.count) *
+           qk__em(figure);
+}
+
+void qk__put_heading(qk__figure *figure)
+{
+    const double em = qk__em(figure);
+    double y = FIRST * em;
+    qk__lines title, subject;
+    break_heading(figure, &title, &subject);
+    for (size_t i = 0; i < title.count; i++, y += TITLE_LINE * em) {
+        const char *plain =
+            figure->heading.plain ? qk__figure_quote_line(figure, title.text[i]) : NULL;
+        qk__figure_print(figure,
+                         "set label %s%s%s at screen 0.5,%.5f center offset 0,mid tc rgb '%s' "
+                         "font sprintf(',%%g', %g*size)\n",
+                         plain ? "" : "'", plain ? plain : title.text[i], plain ? "" : "'",
+                         1 - y / figure->height, figure->theme->ink, TITLE_SIZE);
+    }
+    y += (SUBJECT_LINE - TITLE_LINE + 3) * em;
+    for (size_t i = 0; i < subject.count; i++, y += SUBJECT_LINE * em)
+        qk__put_text(figure, qk__figure_quote_line(figure, subject.text[i]),
+                     figure->width / 2.0, y, true);
+}

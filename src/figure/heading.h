@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a figure is called: its title, and below it of which study and model, in as many lines as
+ * they need (heading.c). */
+#ifndef QK_FIGURE_HEADING_H
+#define QK_FIGURE_HEADING_H
+
+#include "figure/figure.h"
+#include "results/results.h"
+
+/* The heading: title is markup without quotes. Its subject is the study's title and the label of
+ * the model, or of the only one where model is NULL. To be set before qk__heading_height is
+ * asked for, when the figure's width is final. */
+void qk__set_heading(qk__figure *figure, const qk__results *results,
+                     const qk__result_model *model, const char *title);
+/* The same for a title from outside. */
+void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title);
+
+/* Takes the first qk__heading_height of the figure. Where no heading is set yet, it is that of
+ * one line and a subject. */
+double qk__heading_height(const qk__figure *figure);
+void qk__put_heading(qk__figure *figure);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Legends: entries in a grid, each a sample and a name; and what colours tell apart. */
+#include <math.h>
+
+#include "figure/panels.h"
+
+/* Pixels of a row; characters of a name; pixels from a sample to its name, and of both without
+ * the name. */
+enum { LEGEND_ROW = 17, MAX_NAME = 60, TO_NAME = 10, BESIDE = 34 };
+
+qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
+                           double width)
+{
+    const double em = qk__em(figure), beside = BESIDE * em;
+    qk__legend legend = {.count = count, .columns = 1, .characters = 4, .entries = entries};
+    double room = (width - beside) / qk__text_width(figure, 1);
+    if (room > 4)
+        legend.characters = room < MAX_NAME ? (size_t)room : MAX_NAME;
+    size_t longest = 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t characters = qk__count_columns(entries[i].name);
+        longest = characters > longest ? characters : longest;
+    }
+    if (longest > legend.characters)
+        longest = legend.characters;
+    legend.column_width = beside + qk__text_width(figure, longest);
+    if (width > 2 * legend.column_width)
+        legend.columns = (size_t)(width / legend.column_width);
+    if (legend.columns > count || legend.columns == 0)
+        legend.columns = count > 0 ? count : 1;
+    size_t rows = (count + legend.columns - 1) / legend.columns;
+    legend.height = (double)rows * LEGEND_ROW * em;
+    return legend;
+}
+
+/* A sample is a label of its own: gnuplot moves the text of a label with a point up by half the
+ * point. */
+static void put_sample(qk__figure *figure, const qk__entry *entry, double x, double y)
+{
+    const double em = qk__em(figure), width = figure->width;
+    if (entry->point == QK__LINE)
+        qk__figure_print(figure,
+                         "set arrow from screen %.5f,%.5f to screen %.5f,%.5f nohead lw 2 "
+                         "lc rgb '%s'\n",
+                         (x - 16 * em) / width, y, (x + 6 * em) / width, y, entry->color);
+    else
+        qk__figure_print(
+            figure, "set label '' at screen %.5f,%.5f point pt %d ps %g lc rgb '%s'\n",
+            x / width, y, entry->point, entry->point == QK__AREA ? 1.2 : 0.9, entry->color);
+}
+
+void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y)
+{
+    const double em = qk__em(figure);
+    double left = x - ((double)legend->columns * legend->column_width - 24 * em) / 2;
+    for (size_t i = 0; i < legend->count; i++) {
+        const qk__entry *entry = &legend->entries[i];
+        size_t row = i / legend->columns, column = i % legend->columns;
+        double at = left + (double)column * legend->column_width;
+        double down = 1 - (y + ((double)row + 0.5) * LEGEND_ROW * em) / figure->height;
+        put_sample(figure, entry, at, down);
+        qk__figure_print(figure,
+                         "set label %s at screen %.5f,%.5f left offset 0,mid tc rgb '%s' "
+                         "font small\n",
+                         qk__brief(figure, entry->name, (int)legend->characters),
+                         (at + TO_NAME * em) / figure->width, down, figure->theme->ink);
+    }
+}
+
+/* ---- what colours tell apart -------------------------------------------------------------- */
+
+int qk__color_group(const qk__results *results, const qk__result_model *model)
+{
+    return results->checkpoints ? model->phase_index : model->family_index;
+}
+
+size_t qk__color_groups(const qk__results *results, const char *const **names)
+{
+    *names = results->checkpoints ? results->phases : results->families;
+    return results->checkpoints ? results->num_phases : results->num_families;
+}
+
+size_t qk__series_entries(const qk__figure *figure, const char *const *names, size_t count,
+                          qk__entry entries[QK__MAX_ENTRIES])
+{
+    size_t i = 0;
+    for (; i < count && i < QK__MAX_ENTRIES; i++)
+        entries[i] = (qk__entry){names[i], qk__series_color(figure->theme, (int)i), QK__AREA};
+    return i;
+}

@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader sees in the figures: measured in the pictures themselves, of studies of one, four and eleven models and
+of ten checkpoints, in the three themes and formats. That the numbers are right is the business of the other tests."""
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from conftest import ROOT, environment
+from figure_files import blocks, check_pictures, helper, needs_gnuplot, numbers
+from svg_pictures import overlap, pdf_characters, read_picture, width_of
+
+sys.path.insert(0, str(ROOT / "tests" / "report"))
+from made_tables import CROSS_MODEL, make_heads, write_results  # noqa: E402
+
+pytestmark = needs_gnuplot
+
+PHASES = ["stage 1: web"] * 4 + ["stage 2: code and mathematics"] * 2 + ["stage 3"] + ["long context extension 64k"] * 2 + ["SFT"]
+STUDIES = ["one", "four", "eleven", "ten"]
+TITLES = {"one": "", "four": "Four models", "eleven": "Eleven models, from three families, before they learn long contexts",
+          "ten": "SmolLM3-3B in training: how plasticity changes"}
+FAMILIES = {"four": ["Alpha", "Beta"], "eleven": ["Qwen3", "Llama 3.2", "Ministral3"]}
+LABELS = {"one": ["SmolLM2-135M-Instruct"],
+          "four": ["Alpha-1B", "Alpha-3B", "Beta-2B", "Beta-7B-Instruct-v0.3"],
+          "eleven": [label for _, label, _ in CROSS_MODEL],
+          "ten": [f"step-{40000 * (i + 1):06d}" for i in range(7)] + ["LC-32k", "LC-64k", "SFT-final"]}
+EVERY = [(study, theme) for study in STUDIES for theme in ("paper", "screen", "dark")]
+
+
+def change_of(study, i):
+    """Some models have keys that point the other way, some a bias towards early keys."""
+    def change(row, rng):
+        if study == "four" and i == 2:
+            row["r_k"] = -abs(row["r_k"]) * (0.02 if row["layer"] == 0 else 1)
+        if study == "ten":
+            row |= {"r_k": row["r_k"] - (1 if i < 2 else 0), "ap_first_20pct": 0.75 - 0.01 * i}
+        if study in ("four", "ten") and i % 3 == 1:
+            row["bias_strength"] *= -0.4
+    return change
+
+
+def make_study(folder, study):
+    layers = {"one": 24, "four": 6, "eleven": 12, "ten": 8}[study]
+    labels, rows, models, scores = LABELS[study], [], [], []
+    family = {"one": ["SmolLM2"], "four": ["Alpha", "Alpha", "Beta", "Beta"],
+              "eleven": [f for _, _, f in CROSS_MODEL], "ten": ["SmolLM3"] * 10}[study]
+    for i, label in enumerate(labels):
+        rows += make_heads(label.lower(), layers, 4, 2, seed=i, change=change_of(study, i))
+        models.append({"model": label.lower(), "label": label, "family": family[i],
+                       "phase": PHASES[i] if study == "ten" else ""})
+        scores.append({"model": label.lower(), "family": family[i], "longbench_pro": 40 - 2 * i})
+    write_results(folder, rows, models, scores if study in FAMILIES else None, pcs=10, buckets=5, bins=6, dim=16)
+    if TITLES[study]:
+        (folder / "manifest.json").write_text(f'{{"title": "{TITLES[study]}"}}')
+    if study in ("eleven", "ten"):  # the figures of single models are looked at in the others
+        for table in ("head_profile", "head_distance", "head_component_weights"):
+            (folder / f"{table}.csv").unlink()
+
+
+def draw_study(tables, out, theme="paper", formats="svg"):
+    subprocess.run([helper("draw_figures"), tables, out, theme, formats], check=True, capture_output=True,
+                   env=environment())
+    return {path.stem: read_picture(path) for path in sorted(out.glob("*.svg"))}
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """drawn(study, theme) -> {name: Picture}; drawn.folder(study, theme)."""
+    root, made = tmp_path_factory.mktemp("pictures"), {}
+
+    def get(study, theme="paper"):
+        if not (root / study).exists():
+            make_study(root / study, study)
+        if (study, theme) not in made:
+            whole = theme == "paper" or study == "four"
+            made[study, theme] = draw_study(root / study, get.folder(study, theme), theme,
+                                            "png,svg,pdf" if whole else "svg")
+        return made[study, theme]
+    get.folder = lambda study, theme="paper": root / f"{study}-{theme}"
+    return get
+
+
+def texts_at(picture, words, size=0):
+    """The words are shown whole, in one line or below one another about the same middle."""
+    lines = [t for t in picture.texts if t.turn == 0 and t.text and t.text in words]
+    for text in lines:
+        column = sorted((t for t in lines if abs(t.x - text.x) < 1 and t.size == text.size), key=lambda t: t.y)
+        for first in range(len(column)):
+            for end in range(first + 1, len(column) + 1):
+                if " ".join(t.text for t in column[first:end]).replace("- ", "-") == words:
+                    return True
+    return False
+
+
+def numbers_of(picture):
+    return [t.text for t in picture.texts if re.fullmatch(r"[-−]?\d[\d.]*%?", t.text.strip())]
+
+
+# ---- all figures -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("study, theme", EVERY)
+def test_texts_are_whole_and_apart(drawn, study, theme):
+    """No text leaves the picture, is cut short, or runs into another: long titles, names of phases, numbers of the
+    colour bar, labels of axes."""
+    faults = []
+    for name, picture in drawn(study, theme).items():
+        shown = [t for t in picture.texts if t.box and t.text.strip()]
+        for i, text in enumerate(shown):
+            left, top, right, bottom = text.box
+            if left < 0 or top < 0 or right > picture.width or bottom > picture.height:
+                faults.append((name, "leaves the picture", text.text, text.box))
+            if "…" in text.text:
+                faults.append((name, "is cut", text.text))
+            for other in shown[i + 1:]:
+                twice = (text.text, text.x, text.y) == (other.text, other.x, other.y)  # gnuplot draws boxed ones twice
+                if not twice and overlap(text.box, other.box) > 1.5:
+                    faults.append((name, "run into one another", text.text, other.text))
+    assert not faults
+
+
+@pytest.mark.parametrize("study, theme", EVERY)
+def test_numbers_stand_below_their_tics(drawn, study, theme):
+    found = 0
+    for name, picture in drawn(study, theme).items():
+        tics = [m for m in picture.marks if m[0] == m[2] and 2.5 < m[3] - m[1] < 6]
+        for text in (t for t in picture.texts if t.anchor == "middle" and t.turn == 0):
+            below = [m for m in tics if abs(m[0] - text.x) < 10 and 5 < text.y - m[3] < 30]
+            if below:
+                assert text.text == text.text.strip(), (name, text.text)  # a space would move it
+                assert min(abs(m[0] - text.x) for m in below) < 0.1, (name, text.text)
+                found += 1
+    assert found > 30
+
+
+@pytest.mark.parametrize("study, theme", EVERY)
+def test_samples_of_legends_stand_on_the_line_of_their_texts(drawn, study, theme):
+    found = 0
+    for name, picture in drawn(study, theme).items():
+        for sample, text in picture.legend():
+            assert abs(text.middle - sample.y) < 0.12 * text.size, (name, text.text, text.middle - sample.y)
+            found += 1
+    assert found >= 4
+
+
+@pytest.mark.parametrize("study, theme", EVERY)
+def test_minus_signs(drawn, study, theme):
+    shown = [n for picture in drawn(study, theme).values() for n in numbers_of(picture)]
+    assert any(n.startswith("−") for n in shown)
+    assert not [n for n in shown if "-" in n or re.fullmatch(r"−0(\.0*)?%?", n)]
+
+
+@pytest.mark.parametrize("study, theme", EVERY)
+def test_headings(drawn, study, theme):
+    """The figure first, then of which study and model; the words of the study's title are all there."""
+    for name, picture in drawn(study, theme).items():
+        heading = [t for t in picture.texts if t.anchor == "middle" and abs(t.x - picture.width / 2) < 1]
+        largest = max(t.size for t in heading)
+        title = [t.text for t in heading if t.size == largest]
+        assert 1 <= len(title) <= 2 and not any(":" in t for t in title), title
+        assert "external score" not in " ".join(title) and len(" ".join(title)) > 10
+        labels = [label for label in LABELS[study] if name.endswith("-" + label.lower().replace(".", "_"))
+                  or name.endswith("-" + label.lower())] if name.startswith("plasticity-0") else []
+        label = LABELS["one"][0] if study == "one" else labels[0] if labels else ""
+        subject = " · ".join(filter(None, [TITLES[study], label]))
+        assert texts_at(picture, subject), (name, subject, picture.words()[:5])
+    if study == "four":
+        assert texts_at(drawn(study, theme)["plasticity-05-score"],
+                        "Attention plasticity drop, first to last 20% of context against longbench_pro")
+
+
+@pytest.mark.parametrize("study, theme", [e for e in EVERY if e[1] == "paper" or e[0] == "four"])
+def test_formats_show_the_same(drawn, study, theme):
+    folder = drawn.folder(study, theme)
+    pictures = drawn(study, theme)
+    for name, picture in pictures.items():
+        shown, seen = [], set()
+        for text in picture.texts:
+            if (text.text, text.x, text.y) not in seen:
+                shown.append(text.text)
+            seen.add((text.text, text.x, text.y))
+        expected = Counter("".join(shown).replace(" ", ""))
+        found = Counter(pdf_characters(folder / f"{name}.pdf"))
+        assert not expected - found and not {c for c in found - expected if name != "plasticity-05-score"}, name
+    check_pictures(folder, pictures)
+
+
+AXES = {
+    "pca-01-pc-roles": ["Principal component", "Mean Pearson r with position"],
+    "pca-03-layer-heatmap-rq": ["Layer", "Training checkpoint"],
+    "pca-07-position-signal": ["Training checkpoint", "Pearson r with position"],
+    "pca-08-taxonomy": ["Training checkpoint", "Share of heads"],
+    "pca-09-pc0-variance": ["Training checkpoint", "Share of variance"],
+    "rotation-02-drift-correlation": ["Training checkpoint", "Mean |r| with position"],
+    "rotation-03-variance-shares": ["Training checkpoint", "Mean share of variance"],
+    "rotation-04-bias-histograms": ["Bias strength × 103", "Density of heads, a row per model"],
+    "rotation-05-slope-ratio": ["Training checkpoint", "Median |αk| / |αq|"],
+    "rotation-06-layer-heatmaps": ["Layer", "Training checkpoint"],
+    "rotation-09-training-metrics": ["Training checkpoint", "Mean over heads"],
+    "rotation-10-bias-decomposition": ["Training checkpoint", "Mean over heads"],
+    "plasticity-04-trajectory": ["Training checkpoint", "Attention plasticity", "Bias × 103"],
+}
+
+
+def test_axes_say_what_they_show(drawn):
+    pictures = drawn("ten")
+    for name, labels in AXES.items():
+        assert set(labels) <= set(pictures[name].words()), name
+    assert pictures["rotation-09-training-metrics"].words().count("Training checkpoint") == 4
+    assert pictures["rotation-10-bias-decomposition"].words().count("Training checkpoint") == 3
+    by_model = drawn("four")
+    for name in ("rotation-02-drift-correlation", "rotation-06-layer-heatmaps", "plasticity-06-by-model"):
+        assert "Model" in by_model[name].words(), name
+
+
+@pytest.mark.parametrize("name", ["pca-07-position-signal", "pca-08-taxonomy", "pca-09-pc0-variance",
+                                  "rotation-02-drift-correlation", "plasticity-04-trajectory"])
+@pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
+def test_phases_are_named_whole(drawn, name, theme):
+    picture = drawn("ten", theme)[name]
+    for phase in set(PHASES):
+        assert texts_at(picture, phase), (phase, picture.words())
+
+
+# ---- colours and legends ---------------------------------------------------------------------
+
+LEGENDS = {  # study, figure: names of the legend
+    ("ten", "pca-02-rq-rk-scatter"): [f"{p} ({4 * 8 * PHASES.count(p)})" for p in dict.fromkeys(PHASES)],
+    ("ten", "pca-12-phase-portraits"): list(dict.fromkeys(PHASES)),
+    ("ten", "rotation-04-bias-histograms"): list(dict.fromkeys(PHASES)),
+    ("ten", "rotation-05-slope-ratio"): list(dict.fromkeys(PHASES)),
+    ("ten", "rotation-07-bias-vs-separation"): list(dict.fromkeys(PHASES)),
+    ("ten", "rotation-10-bias-decomposition"): list(dict.fromkeys(PHASES)),
+    ("eleven", "pca-02-rq-rk-scatter"): ["Qwen3 (240)", "Llama 3.2 (144)", "Ministral3 (144)"],
+    ("eleven", "rotation-05-slope-ratio"): FAMILIES["eleven"],
+    ("eleven", "plasticity-05-score"): FAMILIES["eleven"],
+    ("four", "rotation-07-bias-vs-separation"): LABELS["four"],
+}
+
+
+@pytest.mark.parametrize("study, name", LEGENDS)
+@pytest.mark.parametrize("theme", ["paper", "dark"])
+def test_legends_are_complete(drawn, study, name, theme):
+    picture = drawn(study, theme)[name]
+    points = LABELS[study] if name == "plasticity-05-score" else []  # they have their names beside them
+    legend = [(sample, text) for sample, text in picture.legend() if text.text not in points]
+    assert sorted(text.text for _, text in legend) == sorted(LEGENDS[study, name])
+    colors = [sample.color for sample, _ in legend]
+    assert len(set(colors)) == len(colors), "each entry has a colour of its own"
+    entries = {id(sample) for sample, _ in legend}
+    used = {s.color for s in picture.samples if id(s) not in entries} | {a.color for a in picture.areas}
+    assert set(colors) <= used, "each colour of the legend is drawn"
+
+
+def colors_of(picture, names):
+    """name: colour of its sample in the legend, whatever follows the name there."""
+    return {name: sample.color for name in names for sample, text in picture.legend()
+            if text.text.split(" (")[0] == name}
+
+
+@pytest.mark.parametrize("study, groups", [("eleven", FAMILIES["eleven"]), ("ten", list(dict.fromkeys(PHASES)))])
+@pytest.mark.parametrize("theme", ["paper", "dark"])
+def test_a_colour_means_one_thing(drawn, study, groups, theme):
+    """That of a family (in training: of a phase) is the same in every figure, and is not that of a model."""
+    pictures = drawn(study, theme)
+    expected = colors_of(pictures["rotation-05-slope-ratio"], groups)
+    assert len(set(expected.values())) == len(groups)
+    assert colors_of(pictures["pca-02-rq-rk-scatter"], groups) == expected
+    assert colors_of(pictures["rotation-07-bias-vs-separation"], groups) == expected
+    hills = [color for color, points in pictures["rotation-04-bias-histograms"].lines if len(points) > 8 and color in expected.values()]
+    assert set(hills) == set(expected.values()) and len(hills) == len(LABELS[study])
+    shares = {sample.color for sample, _ in pictures["rotation-03-variance-shares"].legend()}
+    assert not shares & set(expected.values()), "parts of the variance are no families"
+
+
+def test_shades_within_a_family(drawn):
+    picture = drawn("four")["rotation-07-bias-vs-separation"]
+    colors = {text.text: sample.color for sample, text in picture.legend()}
+    kinds = {text.text: sample.point for sample, text in picture.legend()}
+    assert len(set(colors.values())) == 4
+    assert kinds["Alpha-1B"] != kinds["Alpha-3B"], "told apart without colour, too"
+
+
+def test_many_families_have_as_many_colours(tmp_path):
+    rows = [row for i in range(30) for row in make_heads(f"m{i}", 2, 2, seed=i)]
+    models = [{"model": f"m{i}", "label": f"M{i}", "family": f"Family {i}"} for i in range(30)]
+    write_results(tmp_path / "tables", rows, models, tables=("rotation", "pca"), pcs=1)
+    pictures = draw_study(tmp_path / "tables", tmp_path / "out")
+    for name in ("pca-02-rq-rk-scatter", ):
+        legend = pictures[name].legend()
+        assert [text.text for _, text in legend] == [f"Family {i} (4)" for i in range(30)]
+        assert len({sample.color for sample, _ in legend}) == 30
+    bars = [a.color for a in pictures["rotation-05-slope-ratio"].areas]
+    assert len(set(bars)) == 30
+
+
+# ---- figures one by one ----------------------------------------------------------------------
+
+@pytest.mark.parametrize("study", ["eleven", "ten"])
+def test_a_row_per_model(drawn, study):
+    """Ten outlines over one another cannot be read: each has a line of its own, with its name."""
+    picture = drawn(study)["rotation-04-bias-histograms"]
+    rows = {label: picture.find(label)[0] for label in LABELS[study]}
+    for group in ([LABELS[study]] if study == "ten" else
+                  [[label for _, label, f in CROSS_MODEL if f == family] for family in FAMILIES[study]]):
+        places = [rows[label].y for label in group]
+        assert all(b - a > 20 for a, b in zip(places, places[1:], strict=False))
+    feet = {round(max(y for _, y in points)) for _, points in picture.lines if len(points) > 8}
+    for text in rows.values():
+        assert min(abs(foot - text.middle) for foot in feet) < 3, text.text
+
+
+def test_at_most_four_models_share_a_panel(drawn):
+    for study in ("eleven", "ten"):
+        picture = drawn(study)["rotation-07-bias-vs-separation"]
+        assert all(len(picture.find(label)) == 1 for label in LABELS[study])
+    words = drawn("four")["rotation-07-bias-vs-separation"].words()
+    assert words.count("Separation strength") == 2 and {"Alpha", "Beta"} <= set(words)
+    titles = drawn("eleven")["rotation-07-bias-vs-separation"].words()
+    assert sum(bool(re.fullmatch(r"(Qwen3|Llama 3.2|Ministral3) \(r = −?\d\.\d\d\)", t)) for t in titles) == 3
+
+
+def cells_of(picture):
+    """Boxes of a heatmap: four corners, larger than those of the colour scale."""
+    widest = Counter(round(a.box[2] - a.box[0]) for a in picture.areas if len(a.points) == 4).most_common()
+    width = max(w for w, count in widest if count > 3 and w > 40)
+    return [a for a in picture.areas if len(a.points) == 4 and abs(a.box[2] - a.box[0] - width) < 2]
+
+
+@pytest.mark.parametrize("study, theme", EVERY)
+def test_few_layers_have_a_column_each(drawn, study, theme):
+    layers = {"one": None, "four": 6, "eleven": None, "ten": 8}[study]
+    for name in ("pca-03-layer-heatmap-rq", "pca-04-layer-heatmap-rk"):
+        picture = drawn(study, theme)[name]
+        cells = cells_of(picture)
+        assert len(cells) == len(LABELS[study]) * (layers or 10)
+        assert not any(a.pattern for a in cells) and picture.background not in {a.color for a in cells}
+        words = picture.words()
+        assert ("Layer" in words) == (layers is not None)
+        assert ("Depth (layer / last layer)" in words) == (layers is None)
+
+
+@pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
+def test_what_is_missing_is_hatched(tmp_path, theme):
+    rows = [r for r in make_heads("gappy", 24, 3, 1, seed=3) if r["layer"] in (0, 3, 9, 15, 16, 23)]
+    write_results(tmp_path / "tables", rows + make_heads("full", 24, 3, 1, seed=4), tables=("pca", "rotation"), pcs=1)
+    pictures = draw_study(tmp_path / "tables", tmp_path / "out", theme)
+    missing = 10 - len({min(9, 10 * r["layer"] // 23) for r in rows})
+    assert missing == 5
+    for name, maps in ("pca-03-layer-heatmap-rq", 1), ("pca-04-layer-heatmap-rk", 1), ("rotation-06-layer-heatmaps", 2):
+        cells = cells_of(pictures[name])
+        hatched = [a for a in cells if a.pattern]
+        assert len(hatched) == maps * missing
+        assert len(cells) == maps * (20 + missing), "a grey cell below each pattern"
+        assert pictures[name].background not in {a.color for a in cells}
+        assert "Depth (layer / last layer; hatched: no layer there)" in pictures[name].words()
+
+
+def rgb(color):
+    return [int(color[i:i + 2], 16) for i in (1, 3, 5)]
+
+
+def test_negative_values_have_their_side_of_the_scale(drawn):
+    picture, folder = drawn("four")["pca-04-layer-heatmap-rk"], drawn.folder("four")
+    values = numbers([row[:3] for row in blocks(folder / "pca-04-layer-heatmap-rk")[0]])[:, 2]
+    colors = [rgb(a.color) for a in cells_of(picture)]
+    negative = {}
+    for value, (red, _, blue) in zip(values, colors, strict=True):
+        assert (blue > red) == (value < 0), value
+        if value < 0:
+            negative[value] = blue - red + 255 - red  # the deeper, the more
+    least, most = max(negative), min(negative)
+    assert least > -0.05 and most < -0.3
+    assert negative[most] > negative[least] + 60, "-0.02 and -0.5 do not look alike"
+    assert "−0.2" in picture.words() or "−0.5" in picture.words(), "the scale has them, too"
+
+
+def test_the_scale_of_one_row_has_room_for_its_numbers(drawn):
+    picture = drawn("one")["rotation-06-layer-heatmaps"]
+    right = max(a.box[2] for a in picture.areas)
+    scale = [t for t in picture.texts if t.anchor == "start" and t.x > right]
+    assert len(scale) >= 4
+    for one in scale:
+        for other in scale:
+            assert one is other or abs(one.y - other.y) > one.size, (one.text, other.text)
+
+
+def test_one_style_of_numbers(drawn):
+    shares = [n for n in numbers_of(drawn("four")["pca-05-explained-variance"]) if n != "0"]
+    assert len(shares) > 12 and all(n.endswith("%") for n in shares)
+
+
+@pytest.mark.parametrize("theme", ["paper", "dark"])
+def test_whiskers_are_whole(drawn, theme):
+    """One line from the first to the third quartile, with the median's dot on it and no gap around that."""
+    picture, name = drawn("ten", theme)["rotation-09-training-metrics"], "rotation-09-training-metrics"
+    legend = picture.legend()
+    ink = next(sample.color for sample, text in legend if text.text == "median")
+    assert {"quartiles", *PHASES} <= set(picture.words())
+    dots = [s for s in picture.samples if s.color == ink and s.point == "gpPt6"]
+    assert len(dots) == 4 * 10 + 1
+    assert not [s for s in picture.samples if s.color == picture.background]
+    rows = [numbers([row[:5] for row in block]) for block in blocks(drawn.folder("ten", theme) / name)]
+    lines = [m for m in picture.marks if m[0] == m[2] and m[3] != m[1]]
+    heights = []
+    for dot in dots[1:] if legend else dots:
+        at = [m for m in lines if abs(m[0] - dot.x) < 0.1 and min(m[1], m[3]) - 0.1 <= dot.y <= max(m[1], m[3]) + 0.1]
+        if at:
+            heights.append(max(abs(m[3] - m[1]) for m in at))
+    assert len(heights) == 40
+    for panel, block in enumerate(rows):
+        lengths = block[:, 3] - block[:, 2]
+        found = [h / length for h, length in zip(heights[10 * panel:10 * panel + 10], lengths, strict=True)]
+        assert max(found) / min(found) == pytest.approx(1, rel=0.02), "as long as the quartiles are apart"
+
+
+@pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
+def test_samples_have_the_colours_of_what_they_stand_for(drawn, theme):
+    picture = drawn("ten", theme)["plasticity-04-trajectory"]
+    legend = {text.text: sample for sample, text in picture.legend()}
+    areas = {a.color for a in picture.areas}
+    assert {legend["AP drop"].color, legend["bias strength"].color} <= areas
+    assert legend["AP drop"].color != legend["bias strength"].color
+    heads = drawn("one", theme)["plasticity-02-profiles-smollm2-135m-instruct"]
+    widest = [text for text in heads.texts if text.text.startswith("single heads")]
+    assert len(widest) == 1
+
+
+def test_measured_widths():
+    """The ruler itself: DejaVu Sans has 2048 units, its digits are 1303 wide."""
+    assert width_of("0", 2048) == pytest.approx(1303, abs=21)
+    assert width_of("00", 10) == pytest.approx(2 * width_of("0", 10))
