@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/keep.h"
 #include "analysis/run.h"
 #include "analysis/sharing.h"
 #include "base/clock.h"
@@ -233,28 +234,42 @@ static qk_status begin_output(qk__run *run, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
-                          qk_error *err)
+qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t components,
+                                   qk_analysis_results **results, qk__kept_head **kept,
+                                   qk_error *err)
 {
-    QK_NEED(err, results);
     double start = qk__now();
-    *results = NULL;
-    QK_NEED(err, settings);
     qk__run run;
+    *results = NULL;
     QK_TRY(check_settings(settings, err));
     QK_TRY(check_shard(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
+    run.keep = components;
     if (status == QK_OK)
         status = begin_output(&run, err);
     if (status == QK_OK)
         status = run_all(&run, err);
     if (run.results)
         run.results->seconds = qk__now() - start;
-    if (status == QK_OK || status == QK_ERR_PARTIAL)
+    bool there = status == QK_OK || status == QK_ERR_PARTIAL;
+    if (kept)
+        *kept = there ? run.kept : NULL;
+    if (!there && run.results)
+        qk__kept_heads_free(&run.kept, run.results->num_heads);
+    if (there)
         *results = run.results;
     else
         qk_analysis_results_free(&run.results);
     qk__sharing_free(&run);
     qk__run_close(&run);
     return status;
+}
+
+qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
+                          qk_error *err)
+{
+    QK_NEED(err, results);
+    *results = NULL;
+    QK_NEED(err, settings);
+    return qk__analysis_run_keeping(settings, 0, results, NULL, err);
 }

@@ -29,10 +29,12 @@ QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__he
                                           const qk__head_data *k, qk_rotation *rotation,
                                           size_t first, size_t count, qk_error *err);
 
-/* The intervals of a head whose analyses are done (intervals.c). */
+/* The intervals of a head whose analyses are done (intervals.c). kept: takes the repetitions; NULL:
+ * nobody wants them. */
 QK_MUST_CHECK qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                                            const qk__head_data *queries,
                                            const qk__key_data *keys,
-                                           qk_head_intervals *intervals, qk_error *err);
+                                           qk_head_intervals *intervals, qk__kept_head *kept,
+                                           qk_error *err);
 
 #endif

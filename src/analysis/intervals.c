@@ -7,11 +7,9 @@
 #include "analysis/head_analyses.h"
 #include "base/error.h"
 #include "stats/jackknife.h"
+#include "stats/kept_head.h"
 #include "stats/project.h"
 #include "stats/query_model.h"
-
-/* The numbers that get an interval, as they are counted below. */
-enum { R_Q, R_K, R_Q_A, R_K_A, ALPHA_K, BIAS, AP, AP_DROP, NUM_NUMBERS };
 
 /* One head with its full analyses, and the group being left out. */
 typedef struct repetition {
@@ -26,7 +24,7 @@ typedef struct repetition {
     qk_block queries, keys;            /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
     double *scratch;                   /* [dim] */
-    double values[NUM_NUMBERS][QK_MOST_GROUPS];
+    double values[QK__NUM_REPEATED][QK_MOST_GROUPS];
 } repetition;
 
 static qk__axis_view project(const repetition *r, const qk_moments *m, const double *axis)
@@ -56,8 +54,8 @@ static qk_status repeat_pca(repetition *r, qk_error *err)
         sign = qk__dot(axis, own->axes, full->dim) < 0 ? -1 : 1;
         axis = own->axes;
     }
-    set(r, R_Q, sign * project(r, r->q_rest, axis).r);
-    set(r, R_K, sign * project(r, r->k_rest, axis).r);
+    set(r, QK__R_Q, sign * project(r, r->q_rest, axis).r);
+    set(r, QK__R_K, sign * project(r, r->k_rest, axis).r);
     qk_pca_free(&own);
     return QK_OK;
 }
@@ -79,10 +77,10 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
     if (axis) {
         qk__axis_view on_q = project(r, r->q_rest, axis);
         qk__axis_view on_k = project(r, r->k_rest, axis);
-        set(r, R_Q_A, sign * on_q.r);
-        set(r, R_K_A, sign * on_k.r);
-        set(r, ALPHA_K, sign * on_k.slope);
-        set(r, BIAS, on_q.mu * on_k.slope); /* both change sign with the axis */
+        set(r, QK__R_Q_A, sign * on_q.r);
+        set(r, QK__R_K_A, sign * on_k.r);
+        set(r, QK__ALPHA_K, sign * on_k.slope);
+        set(r, QK__BIAS, on_q.mu * on_k.slope); /* both change sign with the axis */
     }
     qk_rotation_free(&own);
     return QK_OK;
@@ -99,8 +97,8 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, NULL,
                                               &settings, r->stream, &overall, fifths, err);
     if (status == QK_OK) {
-        set(r, AP, overall);
-        set(r, AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
+        set(r, QK__AP, overall);
+        set(r, QK__AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
     }
     qk__query_model_free(&model);
     return status;
@@ -138,7 +136,7 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
     qk_moments *own_q, *own_k;
     uint64_t label = r->labels.label[g];
     r->queries.left_out = r->keys.left_out = g;
-    for (int i = 0; i < NUM_NUMBERS; i++)
+    for (int i = 0; i < QK__NUM_REPEATED; i++)
         set(r, i, NAN);
     QK_TRY(take_out(q, qk__text_parts_find(r->q_of, label), &r->q_rest, &own_q, err));
     qk_status status =
@@ -154,20 +152,23 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
 
 /* The repetitions that a number is of: those without a group that has rows of a kind that it
  * depends on. The others would only repeat it. */
-static uint32_t gather(const repetition *r, int number, double values[QK_MOST_GROUPS])
+static void gather(const repetition *r, int number, qk__repetitions *repeated)
 {
     bool refit = r->run->settings->ci_refit;
-    bool of_q = refit || !(number == R_K || number == R_K_A || number == ALPHA_K);
-    bool of_k = refit || !(number == R_Q || number == R_Q_A);
-    uint32_t count = 0;
-    for (uint32_t g = 0; g < r->labels.count; g++)
-        if ((of_q && qk__text_parts_find(r->q_of, r->labels.label[g])) ||
-            (of_k && qk__text_parts_find(r->k_of, r->labels.label[g])))
-            values[count++] = r->values[number][g];
-    return count;
+    bool of_q = refit || !(number == QK__R_K || number == QK__R_K_A || number == QK__ALPHA_K);
+    bool of_k = refit || !(number == QK__R_Q || number == QK__R_Q_A);
+    repeated->count = 0;
+    for (uint32_t g = 0; g < r->labels.count; g++) {
+        uint64_t label = r->labels.label[g];
+        if (!(of_q && qk__text_parts_find(r->q_of, label)) &&
+            !(of_k && qk__text_parts_find(r->k_of, label)))
+            continue;
+        repeated->label[repeated->count] = label;
+        repeated->without[repeated->count++] = r->values[number][g];
+    }
 }
 
-static void conclude(const repetition *r, qk_head_intervals *out)
+static void conclude(const repetition *r, qk_head_intervals *out, qk__kept_head *kept)
 {
     const qk_pca *pca = r->full->pca;
     const qk_rotation *rotation = r->full->rotation;
@@ -176,22 +177,24 @@ static void conclude(const repetition *r, qk_head_intervals *out)
         double estimate;
         bool is_correlation;
         qk_interval *interval;
-    } numbers[NUM_NUMBERS] = {
-        [R_Q] = {pca ? pca->components[0].r_q : NAN, true, &out->r_q},
-        [R_K] = {pca ? pca->components[0].r_k : NAN, true, &out->r_k},
-        [R_Q_A] = {rotation ? rotation->r_q_a : NAN, true, &out->r_q_a},
-        [R_K_A] = {rotation ? rotation->r_k_a : NAN, true, &out->r_k_a},
-        [ALPHA_K] = {rotation ? rotation->alpha_k : NAN, false, &out->alpha_k},
-        [BIAS] = {rotation ? rotation->bias_strength : NAN, false, &out->bias_strength},
-        [AP] = {plasticity ? plasticity->ap_overall : NAN, false, &out->ap_overall},
-        [AP_DROP] = {plasticity ? plasticity->ap_drop : NAN, false, &out->ap_drop},
+    } numbers[QK__NUM_REPEATED] = {
+        [QK__R_Q] = {pca ? pca->components[0].r_q : NAN, true, &out->r_q},
+        [QK__R_K] = {pca ? pca->components[0].r_k : NAN, true, &out->r_k},
+        [QK__R_Q_A] = {rotation ? rotation->r_q_a : NAN, true, &out->r_q_a},
+        [QK__R_K_A] = {rotation ? rotation->r_k_a : NAN, true, &out->r_k_a},
+        [QK__ALPHA_K] = {rotation ? rotation->alpha_k : NAN, false, &out->alpha_k},
+        [QK__BIAS] = {rotation ? rotation->bias_strength : NAN, false, &out->bias_strength},
+        [QK__AP] = {plasticity ? plasticity->ap_overall : NAN, false, &out->ap_overall},
+        [QK__AP_DROP] = {plasticity ? plasticity->ap_drop : NAN, false, &out->ap_drop},
     };
-    for (int i = 0; i < NUM_NUMBERS; i++) {
-        double values[QK_MOST_GROUPS];
-        uint32_t groups = gather(r, i, values);
-        qk__jackknife_interval(numbers[i].estimate, values, groups, r->run->settings->ci / 100,
-                               numbers[i].is_correlation, &numbers[i].interval->lo,
-                               &numbers[i].interval->hi);
+    for (int i = 0; i < QK__NUM_REPEATED; i++) {
+        qk__repetitions repeated;
+        gather(r, i, &repeated);
+        qk__jackknife_interval(numbers[i].estimate, repeated.without, repeated.count,
+                               r->run->settings->ci / 100, numbers[i].is_correlation,
+                               &numbers[i].interval->lo, &numbers[i].interval->hi);
+        if (kept)
+            kept->numbers[i] = repeated;
     }
     out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
     out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
@@ -226,7 +229,7 @@ static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk_
 
 qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
-                             qk_head_intervals *intervals, qk_error *err)
+                             qk_head_intervals *intervals, qk__kept_head *kept, qk_error *err)
 {
     const qk_moments *q = queries->moments, *k = keys->data.moments;
     repetition *r = malloc(sizeof *r + q->dim * sizeof(double));
@@ -249,7 +252,7 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
     for (uint32_t g = 0; g < r->labels.count && status == QK_OK; g++)
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
-        conclude(r, intervals);
+        conclude(r, intervals, kept);
     qk__query_model_free(&model);
     qk__text_parts_free(&r->q_parts);
     qk__text_parts_free(&r->k_parts);

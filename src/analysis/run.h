@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "results/manifest.h"
+#include "stats/kept_head.h"
 #include "stats/moments.h"
 #include "units/units.h"
 
@@ -84,6 +85,8 @@ typedef struct qk__run {
     qk__folder folder;   /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
     json_t *staying;     /* its runs whose tables stay, less the tables that do not */
+    size_t keep;         /* components of the spaces kept of each head; 0: nothing is kept */
+    qk__kept_head *kept; /* [heads of the results] */
     json_t *warnings;    /* of qk__run_warn; NULL: no memory for one */
     qk__outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;

@@ -2,6 +2,8 @@
 /* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
  * stages.csv. */
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -23,26 +25,39 @@ typedef struct head_table {
     qk__head_table which;
     qk__id_columns ids;
     size_t num_fields;
-    size_t columns[MAX_FIELDS], offsets[MAX_FIELDS];
+    size_t columns[3 * MAX_FIELDS], offsets[3 * MAX_FIELDS]; /* into the built head */
     size_t pc, explained_variance, r_q, r_k; /* of qk.csv */
     size_t category, bucket_width;           /* of heads.csv, head_metrics.csv */
     size_t category_before, category_after;  /* of stages.csv */
     size_t n_q, n_k;                         /* of any */
 } head_table;
 
+/* A number of that name, or with it an end of its interval; where it goes. */
+static qk_status find_number(head_table *t, const qk__field *field, const char *end,
+                             size_t numbers, qk_error *err)
+{
+    char name[64];
+    size_t column;
+    snprintf(name, sizeof name, "%s%s", field->info.name, end);
+    QK_TRY(qk__feed_find(&t->feed, name, false, &column, err));
+    if (column == QK__NO_COLUMN)
+        return QK_OK;
+    t->columns[t->num_fields] = column;
+    t->offsets[t->num_fields++] = numbers + field->number;
+    return QK_OK;
+}
+
 static qk_status find_columns(head_table *t, qk_error *err)
 {
     const qk__feed *feed = &t->feed;
     QK_TRY(qk__find_ids(feed, &t->ids, err));
     for (size_t i = 0; i < qk__num_fields; i++) {
-        size_t column;
-        if (strcmp(qk__fields[i].file, TABLES[t->which]) != 0)
+        const qk__field *field = &qk__fields[i];
+        if (strcmp(field->file, TABLES[t->which]) != 0)
             continue;
-        QK_TRY(qk__feed_find(feed, qk__fields[i].info.name, false, &column, err));
-        if (column == QK__NO_COLUMN)
-            continue;
-        t->columns[t->num_fields] = column;
-        t->offsets[t->num_fields++] = qk__fields[i].number;
+        QK_TRY(find_number(t, field, "", offsetof(qk__result_head, v), err));
+        QK_TRY(find_number(t, field, "_lo", offsetof(qk__result_head, lo), err));
+        QK_TRY(find_number(t, field, "_hi", offsetof(qk__result_head, hi), err));
     }
     QK_TRY(qk__feed_find(feed, "pc", t->which == QK__QK, &t->pc, err));
     QK_TRY(qk__feed_find(feed, "explained_variance", false, &t->explained_variance, err));
@@ -111,7 +126,7 @@ static qk_status read_row(const head_table *t, qk_error *err)
         double value; /* checked where it is not needed, too */
         QK_TRY(qk__feed_number(&t->feed, t->columns[i], &value, err));
         if (pc == 0)
-            memcpy((char *)&head->head.v + t->offsets[i], &value, sizeof value);
+            memcpy((char *)&head->head + t->offsets[i], &value, sizeof value);
     }
     QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
     QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));

@@ -24,6 +24,7 @@ enum {
     QK__INTERVALS = 1 << 11, /* confidence intervals */
     QK__STUDY = 1 << 12,     /* of many models */
     QK__RESERVOIR = 1 << 13, /* some of the rows, beside moments of all */
+    QK__COMPARISON = 1 << 14, /* of two models */
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 
@@ -40,6 +41,39 @@ typedef struct qk__listed_model {
     int layers;
     size_t heads;
 } qk__listed_model;
+
+/* One number of a head in two models, in compare.csv; NaN where it is not known. */
+typedef struct qk__change {
+    int layer, q_head, k_head;
+    const char *metric; /* the column's name */
+    double a, b;
+    double difference, difference_lo, difference_hi; /* b - a */
+    double size;                                     /* in spreads of the metric over heads */
+    double p, p_corrected;
+    const char *pairing; /* "paired", "independent"; "" without p */
+} qk__change;
+
+/* A head of either model, in compare_heads.csv. */
+typedef struct qk__compared_head {
+    int layer, q_head, k_head;
+    const char *in; /* "both", "a", "b" */
+    const char *category_a, *category_b; /* "" = none */
+    double category_share_a, category_share_b;
+    double rows_a, rows_b, texts_a, texts_b;
+    double turned; /* 1: PC0 of b is counted the other way round, 0: not; NaN of one model */
+    const char *top_metric; /* the one with the largest |size|; "" = none */
+    double top_difference, top_size, top_p_corrected;
+} qk__compared_head;
+
+/* How the leading components of a head lie to each other, in compare_angles.csv. */
+typedef struct qk__compared_space {
+    int layer, q_head, k_head;
+    const char *space; /* "qk", "q", "k" */
+    size_t components;
+    double angle_least, angle_most; /* degrees */
+    double overlap, overlap_chance, overlap_halves_a, overlap_halves_b;
+    double share_a, share_b;
+} qk__compared_space;
 
 /* ---- a row ------------------------------------------------------------------------------ */
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An analysis that keeps of each head what a comparison needs and no table has. */
+#ifndef QK_ANALYSIS_KEEP_H
+#define QK_ANALYSIS_KEEP_H
+
+#include <qkscope/analysis.h>
+
+#include "stats/kept_head.h"
+#include "stats/text_parts.h"
+
+/* As qk_analysis_run, of settings with `ci`; *kept has an entry for each head of the results, with the
+ * spaces of `components` components (1 .. QK_MOST_SUBSPACE). Release it with
+ * qk__kept_heads_free(kept, (*results)->num_heads). */
+QK_MUST_CHECK qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings,
+                                                 size_t components,
+                                                 qk_analysis_results **results,
+                                                 qk__kept_head **kept, qk_error *err);
+
+/* The leading axes of a head, and how far those of halves of its texts agree (keep.c). */
+QK_MUST_CHECK qk_status qk__keep_spaces(const qk_moments *q, const qk_moments *k,
+                                        const qk__text_parts *q_parts,
+                                        const qk__text_parts *k_parts, size_t components,
+                                        qk__kept_head *kept, qk_error *err);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two models beside each other: which heads belong together, and their differences. */
+#include "results/comparison.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/difference.h"
+
+/* ---- heads ------------------------------------------------------------------------------ */
+
+static int compare_heads(const qk__result_head *a, const qk__result_head *b)
+{
+    if (a->layer != b->layer)
+        return a->layer < b->layer ? -1 : 1;
+    return (a->q_head > b->q_head) - (a->q_head < b->q_head);
+}
+
+static const char *category_name(const qk__result_head *head)
+{
+    return head && head->category >= 0 ? qk_category_name((qk_category)head->category) : "";
+}
+
+static double number_of(const qk__result_head *head, size_t offset)
+{
+    double value = NAN;
+    if (head)
+        memcpy(&value, (const char *)&head->v + offset, sizeof value);
+    return value;
+}
+
+static void describe(const qk__result_head *a, const qk__result_head *b,
+                     qk__compared_head *head)
+{
+    const qk__result_head *one = a ? a : b;
+    *head = (qk__compared_head){
+        .layer = one->layer,
+        .q_head = one->q_head,
+        .k_head = one->k_head,
+        .in = a && b ? "both" : a ? "a" : "b",
+        .category_a = category_name(a),
+        .category_b = category_name(b),
+        .category_share_a = number_of(a, offsetof(qk__head_numbers, category_share)),
+        .category_share_b = number_of(b, offsetof(qk__head_numbers, category_share)),
+        .rows_a = a ? fmin(a->n_q, a->n_k) : NAN,
+        .rows_b = b ? fmin(b->n_q, b->n_k) : NAN,
+        .texts_a = number_of(a, offsetof(qk__head_numbers, texts)),
+        .texts_b = number_of(b, offsetof(qk__head_numbers, texts)),
+        .turned = NAN,
+        .top_metric = "",
+        .top_difference = NAN,
+        .top_size = NAN,
+        .top_p_corrected = NAN,
+    };
+}
+
+/* An axis has no sign of its own: that of b is chosen to be nearer to a. */
+static bool is_turned(const qk__result_head *a, const qk__result_head *b)
+{
+    return a->v.r_q * b->v.r_q + a->v.r_k * b->v.r_k < 0;
+}
+
+static qk_status check_keys(const qk__result_head *a, const qk__result_head *b, qk_error *err)
+{
+    if (a->k_head == b->k_head)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "layer %d, query head %d has key head %d in a and %d in b: these are of "
+                    "different architectures, or one of them was analysed with a wrong group "
+                    "size (--q-per-kv-group)",
+                    a->layer, a->q_head, a->k_head, b->k_head);
+}
+
+static qk_status pair_heads(qk__comparison *c, qk_error *err)
+{
+    const qk__result_model *a = c->sides[0].model, *b = c->sides[1].model;
+    for (size_t i = 0, j = 0; i < a->num_heads || j < b->num_heads;) {
+        int order = i == a->num_heads   ? 1
+                    : j == b->num_heads ? -1
+                                        : compare_heads(&a->heads[i], &b->heads[j]);
+        const qk__result_head *of_a = order <= 0 ? &a->heads[i++] : NULL;
+        const qk__result_head *of_b = order >= 0 ? &b->heads[j++] : NULL;
+        qk__compared_head *head = &c->heads[c->num_heads++];
+        describe(of_a, of_b, head);
+        if (!of_a || !of_b) {
+            c->only[of_a ? 0 : 1]++;
+            continue;
+        }
+        QK_TRY(check_keys(of_a, of_b, err));
+        head->turned = is_turned(of_a, of_b);
+        c->pairs[0][c->num_paired] = of_a;
+        c->pairs[1][c->num_paired++] = of_b;
+        if (of_a->category >= 0 && of_b->category >= 0)
+            c->categories[of_a->category][of_b->category]++;
+    }
+    return c->num_paired > 0 ? QK_OK
+                             : qk__fail(err, QK_ERR_INCONSISTENT,
+                                        "no head is in both: a has %zu, b has %zu; compare "
+                                        "models of one architecture, or the same --layers",
+                                        a->num_heads, b->num_heads);
+}
+
+/* ---- what was kept of them -------------------------------------------------------------- */
+
+static int compare_ids(const void *key, const void *item)
+{
+    const qk__result_head *head = key;
+    const qk_head_results *of = item;
+    const qk_head_id id = {head->layer, head->q_head, QK_QUERY};
+    return qk_head_compare(id, of->id);
+}
+
+const qk__kept_head *qk__kept_of(const qk__comparison *c, int side, size_t i)
+{
+    const qk__side *s = &c->sides[side];
+    if (!s->kept)
+        return NULL;
+    const qk_head_results *found = bsearch(c->pairs[side][i], s->run->heads, s->run->num_heads,
+                                           sizeof *s->run->heads, compare_ids);
+    return found ? &s->kept[found - s->run->heads] : NULL;
+}
+
+static const qk__repetitions *repetitions_of(const qk__comparison *c, int side, size_t i,
+                                             const char *metric)
+{
+    const qk__kept_head *kept = qk__kept_of(c, side, i);
+    for (int n = 0; kept && n < QK__NUM_REPEATED; n++)
+        if (strcmp(metric, qk__repeated_names[n]) == 0)
+            return kept->numbers[n].count > 1 ? &kept->numbers[n] : NULL;
+    return NULL;
+}
+
+static bool same_groups(const qk__repetitions *a, const qk__repetitions *b)
+{
+    return a && b && a->count == b->count &&
+           memcmp(a->label, b->label, a->count * sizeof *a->label) == 0;
+}
+
+/* ---- differences ------------------------------------------------------------------------ */
+
+/* What the sign of PC0 is in. */
+static bool turns(const qk__field *field)
+{
+    static const char *const names[] = {"r_q", "r_k", "mu_q", "mu_k", "alpha", "beta"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(field->info.name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static qk__ranged ranged_of(const qk__field *field, const qk__result_head *head, bool turned)
+{
+    qk__ranged r = {qk__field_value(field, &head->v), qk__field_value(field, &head->lo),
+                    qk__field_value(field, &head->hi)};
+    return turned ? (qk__ranged){-r.value, -r.hi, -r.lo} : r;
+}
+
+static bool is_correlation(const qk__field *field)
+{
+    return field->info.unit && strcmp(field->info.unit, "correlation") == 0;
+}
+
+/* Groups of a jackknife over so many texts; 0: nobody knows. */
+static uint32_t groups_of(const qk__repetitions *repeated, const qk__result_head *head)
+{
+    double texts = head->v.texts;
+    if (repeated)
+        return repeated->count;
+    return isfinite(texts) ? (uint32_t)fmin(texts, QK_INTERVAL_GROUPS) : 0;
+}
+
+static bool has_level(const qk__comparison *c, const qk__field *field)
+{
+    for (int s = 0; s < 2; s++) {
+        const qk__side *side = &c->sides[s];
+        if (!(fabs(side->level(side, field->file) - c->level) < 1e-9))
+            return false;
+    }
+    return true;
+}
+
+static void paired(const qk__comparison *c, const qk__repetitions *of_a,
+                   const qk__repetitions *of_b, bool turned, qk__change *change)
+{
+    double without_b[QK_INTERVAL_GROUPS];
+    for (uint32_t g = 0; g < of_b->count; g++)
+        without_b[g] = turned ? -of_b->without[g] : of_b->without[g];
+    qk__difference d = qk__difference_paired(change->a, change->b, of_a->without, without_b,
+                                             of_a->count, c->level);
+    change->difference_lo = d.lo;
+    change->difference_hi = d.hi;
+    change->p = d.p;
+    change->pairing = isfinite(d.p) ? "paired" : "";
+}
+
+static void independent(const qk__comparison *c, const qk__field *field, const qk__ranged *a,
+                        const qk__ranged *b, uint32_t groups, qk__change *change)
+{
+    if (!isfinite(a->lo) || !isfinite(b->lo) || !isfinite(a->hi) || !isfinite(b->hi))
+        return;
+    qk__difference d = qk__difference_of(a, b);
+    qk__difference_test(&d, a, b, is_correlation(field), c->level, groups);
+    change->difference_lo = d.lo;
+    change->difference_hi = d.hi;
+    change->p = d.p;
+    change->pairing = isfinite(d.p) ? "independent" : "";
+}
+
+static void take_change(const qk__comparison *c, const qk__field *field, size_t i,
+                        bool with_intervals, qk__change *change)
+{
+    const qk__result_head *of_a = c->pairs[0][i], *of_b = c->pairs[1][i];
+    bool turned = turns(field) && is_turned(of_a, of_b);
+    const qk__ranged a = ranged_of(field, of_a, false), b = ranged_of(field, of_b, turned);
+    *change = (qk__change){.layer = of_a->layer,
+                           .q_head = of_a->q_head,
+                           .k_head = of_a->k_head,
+                           .metric = field->info.name,
+                           .a = a.value,
+                           .b = b.value + 0.0, /* no -0 */
+                           .difference = b.value - a.value,
+                           .difference_lo = NAN,
+                           .difference_hi = NAN,
+                           .size = NAN,
+                           .p = NAN,
+                           .p_corrected = NAN,
+                           .pairing = ""};
+    if (!isfinite(change->difference) || !with_intervals)
+        return;
+    const qk__repetitions *in_a = repetitions_of(c, 0, i, field->info.name);
+    const qk__repetitions *in_b = repetitions_of(c, 1, i, field->info.name);
+    uint32_t groups = groups_of(in_a, of_a), others = groups_of(in_b, of_b);
+    if (same_groups(in_a, in_b))
+        paired(c, in_a, in_b, turned, change);
+    else
+        independent(c, field, &a, &b, groups < others ? groups : others, change);
+}
+
+/* ---- metrics ---------------------------------------------------------------------------- */
+
+/* Numbers that say how sure others are, or how many rows there were. */
+static bool is_metric(const qk__field *field)
+{
+    static const char *const others[] = {"p_q", "p_k", "category_share", "texts", "r_q_width"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(field->info.name, others[i]) == 0)
+            return false;
+    return true;
+}
+
+static bool is_in_both(const qk__comparison *c, const qk__field *field)
+{
+    for (size_t i = 0; i < c->num_paired; i++)
+        if (isfinite(qk__field_value(field, &c->pairs[0][i]->v)) &&
+            isfinite(qk__field_value(field, &c->pairs[1][i]->v)))
+            return true;
+    return false;
+}
+
+static qk_status take_changes(qk__comparison *c, qk_error *err)
+{
+    c->metrics = qk__calloc(qk__num_fields, sizeof *c->metrics);
+    if (!c->metrics)
+        return qk__nomem(err);
+    for (size_t f = 0; f < qk__num_fields; f++)
+        if (is_metric(&qk__fields[f]) && is_in_both(c, &qk__fields[f]))
+            c->metrics[c->num_metrics++].field = &qk__fields[f];
+    if (c->num_metrics == 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "no number is in both: run the same analyses on both");
+    c->changes = qk__calloc(c->num_metrics, c->num_paired * sizeof *c->changes);
+    if (!c->changes)
+        return qk__nomem(err);
+    c->num_changes = c->num_metrics * c->num_paired;
+    for (size_t m = 0; m < c->num_metrics; m++) {
+        bool with_intervals = has_level(c, c->metrics[m].field);
+        c->metrics[m].first = m * c->num_paired;
+        for (size_t i = 0; i < c->num_paired; i++)
+            take_change(c, c->metrics[m].field, i, with_intervals,
+                        &c->changes[m * c->num_paired + i]);
+    }
+    return QK_OK;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static qk_status make(qk__comparison *c, qk_error *err)
+{
+    size_t most = c->sides[0].model->num_heads + c->sides[1].model->num_heads;
+    c->heads = qk__calloc(most + 1, sizeof *c->heads);
+    c->pairs[0] = qk__calloc(most + 1, sizeof *c->pairs[0]);
+    c->pairs[1] = qk__calloc(most + 1, sizeof *c->pairs[1]);
+    c->top = qk__calloc(most + 1, sizeof *c->top);
+    if (!c->heads || !c->pairs[0] || !c->pairs[1] || !c->top)
+        return qk__nomem(err);
+    QK_TRY(pair_heads(c, err));
+    QK_TRY(take_changes(c, err));
+    QK_TRY(qk__compare_means(c, err));
+    return qk__compare_spaces(c, err);
+}
+
+qk_status qk__compare(const qk__side sides[2], double level, size_t components,
+                      qk__comparison *comparison, qk_error *err)
+{
+    *comparison = (qk__comparison){
+        .sides = {sides[0], sides[1]}, .level = level, .components = components};
+    qk_status status = make(comparison, err);
+    if (status != QK_OK)
+        qk__comparison_free(comparison);
+    return status;
+}
+
+void qk__comparison_free(qk__comparison *c)
+{
+    free(c->heads);
+    free(c->pairs[0]);
+    free(c->pairs[1]);
+    free(c->metrics);
+    free(c->changes);
+    free(c->spaces);
+    free(c->top);
+    *c = (qk__comparison){.level = 0};
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two models beside each other, head by head: what figures, page and tables of a comparison are
+ * made of. comparison.c, which leads, pairs heads and takes differences; compared_means.c sums up;
+ * compared_spaces.c has the angles. docs/compare.md */
+#ifndef QK_RESULTS_COMPARISON_H
+#define QK_RESULTS_COMPARISON_H
+
+#include "results/results.h"
+#include "stats/kept_head.h"
+
+/* One of the two. */
+typedef struct qk__side {
+    const qk__result_model *model;
+    const qk_analysis_results *run; /* it is of; NULL: its numbers were read from a folder */
+    const qk__kept_head *kept;      /* [run->num_heads]; NULL: nothing was kept */
+    /* The level of the intervals of a table, 0..1; NaN: it has none. */
+    double (*level)(const struct qk__side *side, const char *table);
+    const void *context; /* of level */
+} qk__side;
+
+/* A metric over all heads that both have. */
+typedef struct qk__compared_metric {
+    const qk__field *field;
+    size_t heads;              /* with both numbers */
+    double mean_a, mean_b;     /* of these heads */
+    double spread;             /* standard deviation over heads, of a and b together */
+    size_t groups;             /* key heads whose query heads these are */
+    double mean, low, high, p; /* mean over groups of the mean difference of each */
+    double p_corrected;        /* for all metrics */
+    size_t tested, supported;  /* heads with a p-value; those with a corrected one below 0.05 */
+    size_t first;              /* index of its change of the first paired head; one follows for each */
+} qk__compared_metric;
+
+typedef struct qk__comparison {
+    qk__side sides[2];
+    double level;        /* of the intervals of differences */
+    size_t components;   /* of the spaces */
+    size_t num_heads;    /* of either */
+    qk__compared_head *heads;
+    size_t num_paired, only[2];
+    const qk__result_head **pairs[2]; /* [num_paired] */
+    size_t num_metrics;
+    qk__compared_metric *metrics;
+    size_t num_changes; /* num_metrics * num_paired, by metric and head; those without a and b are NaN */
+    qk__change *changes;
+    size_t num_spaces;
+    qk__compared_space *spaces; /* by head and kind of space */
+    const char *no_spaces;      /* why there are none; NULL: there are */
+    size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES]; /* heads of a (rows) and b */
+    size_t num_top;
+    size_t *top; /* heads by |top_size|, the largest first; supported ones before the others */
+} qk__comparison;
+
+/* The sides are copied, what they point to must stay. QK_ERR_INCONSISTENT: no head is in both, or heads that
+ * are in both have other key heads. */
+QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, size_t components,
+                                    qk__comparison *comparison, qk_error *err);
+void qk__comparison_free(qk__comparison *comparison);
+
+/* A change below this is called supported. */
+#define QK__SUPPORTED 0.05
+
+/* ---- between the files ------------------------------------------------------------------ */
+
+QK_MUST_CHECK qk_status qk__compare_means(qk__comparison *c, qk_error *err);
+QK_MUST_CHECK qk_status qk__compare_spaces(qk__comparison *c, qk_error *err);
+/* What was kept of head i of the pairs; NULL: nothing. */
+const qk__kept_head *qk__kept_of(const qk__comparison *c, int side, size_t i);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The difference of two numbers that each have an interval, or that were computed again without
+ * each of the same groups of texts: its interval and p-value. docs/compare.md */
+#ifndef QK_STATS_DIFFERENCE_H
+#define QK_STATS_DIFFERENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A number with the interval that stands beside it in a table; NaN where there is none. */
+typedef struct qk__ranged {
+    double value, lo, hi;
+} qk__ranged;
+
+typedef struct qk__difference {
+    double value, lo, hi; /* of b - a; NaN where not known */
+    double p;             /* two-sided, of no difference */
+} qk__difference;
+
+/* Of numbers of different texts, by the method of Zou and Donner (Statistics in Medicine 27(10),
+ * 2008), which takes intervals that are not symmetric. Both intervals are of one level, and so is
+ * that of the difference. */
+qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b);
+
+/* Sets p of such a difference: 1 less the level at which its interval would just hold 0, so that it is
+ * below 1 - level where the interval does not hold 0. groups: of the jackknife behind the interval
+ * with the fewest; with fewer than 2 there is none. Correlations move by atanh, as their
+ * intervals do. */
+void qk__difference_test(qk__difference *difference, const qk__ranged *a, const qk__ranged *b,
+                         bool is_correlation, double level, uint32_t groups);
+
+/* The same of numbers without each group of texts, the same groups for a and b: the jackknife of
+ * the differences, in which what a text does to both falls out. */
+qk__difference qk__difference_paired(double a, double b, const double *without_a,
+                                     const double *without_b, uint32_t groups, double level);
+
+#endif
