@@ -30,6 +30,7 @@
  *     results.h    tables as columns, and what they mean
  *     arrow.h      such tables for pandas, polars, pyarrow, DuckDB
  *     report.h     figures, the report, scatter collages
+ *     compare.h    what changed from one model to another
  *     study.h      many models: tables, figures and one report
  *     published.h  the front ends of the original tool
  *
@@ -53,6 +54,7 @@
 #include <qkscope/arrow.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
+#include <qkscope/compare.h>
 #include <qkscope/hub.h>
 #include <qkscope/model.h>
 #include <qkscope/parquet.h>

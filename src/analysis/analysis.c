@@ -235,7 +235,7 @@ static qk_status begin_output(qk__run *run, qk_error *err)
 }
 
 qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t components,
-                                   qk_analysis_results **results, qk__kept_head **kept,
+                                   qk_analysis_results **results, qk__kept_run *kept,
                                    qk_error *err)
 {
     double start = qk__now();
@@ -252,10 +252,10 @@ qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t 
     if (run.results)
         run.results->seconds = qk__now() - start;
     bool there = status == QK_OK || status == QK_ERR_PARTIAL;
-    if (kept)
-        *kept = there ? run.kept : NULL;
     if (!there && run.results)
         qk__kept_heads_free(&run.kept, run.results->num_heads);
+    if (kept)
+        *kept = (qk__kept_run){run.kept, there ? json_incref(run.warnings) : NULL};
     if (there)
         *results = run.results;
     else

@@ -11,7 +11,8 @@
 #define ALL      "pca rotate plasticity analyze"
 #define TABLES   ALL " compare-stages"
 #define CAPTURES ALL " scatter"
-#define EVERY    TABLES " scatter"
+#define EVERY    TABLES " scatter compare"
+#define WRITING  TABLES " compare"
 
 #define AT(member) QK_SETTING_AT(qk_analysis_settings, member)
 
@@ -24,11 +25,11 @@ static const qk_word BUCKETS[] = {{"capture", QK_BUCKETS_CAPTURE}, {0}};
 
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
-     .help = "folder for the tables", .section = "Output", .commands = TABLES,
+     .help = "folder for the tables", .section = "Output", .commands = WRITING,
      .yaml = "output.results_dir", .traits = QK_SETTING_PER_CAPTURE},
     {"force", QK_SETTING_FLAG, AT(force),
      .help = "replace the results that DIR holds, even those of another capture",
-     .section = "Output", .commands = TABLES},
+     .section = "Output", .commands = WRITING},
     {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
      .help = "name in the model column", .unset = "from capture.json, else of the dataset",
      .section = "Output", .commands = TABLES, .yaml = "output.model_name",
@@ -56,7 +57,7 @@ static const qk_setting ROWS[] = {
      .unset = "all", .section = "Heads and rows", .commands = EVERY, .yaml = "data.layers",
      .manifest = "layers"},
     {"heads", QK_SETTING_LIST, AT(heads), .value = "LIST", .help = "only these query heads",
-     .unset = "all", .section = "Heads and rows", .commands = TABLES, .yaml = "data.heads",
+     .unset = "all", .section = "Heads and rows", .commands = WRITING, .yaml = "data.heads",
      .manifest = "heads"},
     {"max-samples", QK_SETTING_INTEGER, AT(max_samples), .min = 1, .max = 1e15, .value = "N",
      .unit = "rows", .help = "only the first N rows of each head", .unset = "all",
@@ -77,7 +78,7 @@ static const qk_setting ROWS[] = {
      .section = "Intervals", .commands = ALL, .yaml = "analysis.ci", .manifest = "ci"},
     {"ci-refit", QK_SETTING_FLAG, AT(ci_refit),
      .help = "let the intervals include the choice of the axes", .section = "Intervals",
-     .commands = ALL, .yaml = "analysis.ci_refit", .manifest = "ci_refit"},
+     .commands = ALL " compare", .yaml = "analysis.ci_refit", .manifest = "ci_refit"},
     QK_SETTING_PART(qk_analysis_settings, pca, qk__pca_settings_table),
     {"lda", QK_SETTING_FLAG, AT(lda),
      .help = "fill lda_accuracy in heads.csv (reads the rows twice)", .section = "PCA",

@@ -3,18 +3,25 @@
 #ifndef QK_ANALYSIS_KEEP_H
 #define QK_ANALYSIS_KEEP_H
 
+#include <jansson.h>
+
 #include <qkscope/analysis.h>
 
 #include "stats/kept_head.h"
 #include "stats/text_parts.h"
 
-/* As qk_analysis_run, of settings with `ci`; *kept has an entry for each head of the results, with the
- * spaces of `components` components (1 .. QK_MOST_SUBSPACE). Release it with
- * qk__kept_heads_free(kept, (*results)->num_heads). */
+/* Of a run. The second is an array of texts, in an order that no thread decides. */
+typedef struct qk__kept_run {
+    qk__kept_head *heads; /* [heads of the results] */
+    json_t *warnings;     /* NULL: no memory for one */
+} qk__kept_run;
+
+/* As qk_analysis_run, of settings with `ci`; keeps of each head the spaces of `components` components
+ * (1 .. QK_MOST_SUBSPACE). Release *kept with qk__kept_heads_free and json_decref. */
 QK_MUST_CHECK qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings,
                                                  size_t components,
                                                  qk_analysis_results **results,
-                                                 qk__kept_head **kept, qk_error *err);
+                                                 qk__kept_run *kept, qk_error *err);
 
 /* The leading axes of a head, and how far those of halves of its texts agree (keep.c). */
 QK_MUST_CHECK qk_status qk__keep_spaces(const qk_moments *q, const qk_moments *k,

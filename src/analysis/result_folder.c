@@ -172,10 +172,9 @@ static qk_status check_unknown(const qk__run *run, qk_error *err)
 static qk_status check_owner(qk__run *run, qk_error *err)
 {
     const qk__manifest *before = &run->before;
-    if (before->is_study)
-        return qk__fail(err, QK_ERR_EXISTS,
-                        "%s: is the folder of a study; choose another folder",
-                        run->settings->output);
+    if (before->is_study || before->is_comparison)
+        return qk__fail(err, QK_ERR_EXISTS, "%s: is the folder of a %s; choose another folder",
+                        run->settings->output, before->is_study ? "study" : "comparison");
     if (run->settings->force)
         return QK_OK;
     if (!before->runs)

@@ -14,6 +14,7 @@
     X(rotate) \
     X(plasticity) \
     X(analyze) \
+    X(compare) \
     X(compare_stages) \
     X(merge) \
     X(study) \

@@ -14,6 +14,7 @@
 typedef struct qk__subject {
     const qk__results *results;
     const qk__result_model *model;
+    const struct qk__comparison *comparison; /* of two models; NULL: of none */
     const char *score_metric; /* of the score figure: a field or a column of the score file */
     const char *score_column; /* NULL = its first numeric column */
     /* Names of the figures asked for; without the slug of a model: all models'. None: all. */
@@ -45,6 +46,7 @@ extern const qk__figure_family qk__rotation_figures;   /* rotation_figures.c */
 extern const qk__figure_family qk__rotation_training;  /* rotation_training.c */
 extern const qk__figure_family qk__stage_figures;      /* stage_figures.c: RoPE */
 extern const qk__figure_family qk__plasticity_figures; /* plasticity_figures.c, with scores */
+extern const qk__figure_family qk__compare_figures;    /* compare_figures.c: two models */
 
 extern const qk__figure_family *const qk__figure_families[];
 extern const size_t qk__num_figure_families;

@@ -10,6 +10,7 @@
 
 /* One of the two. */
 typedef struct qk__side {
+    const char *label; /* what figures call it */
     const qk__result_model *model;
     const qk_analysis_results *run; /* it is of; NULL: its numbers were read from a folder */
     const qk__kept_head *kept;      /* [run->num_heads]; NULL: nothing was kept */

@@ -68,6 +68,7 @@ static qk_status understand(qk__manifest *manifest, const char *folder, qk_error
 {
     const json_t *root = manifest->root;
     manifest->is_study = strcmp(text_of(root, "kind"), "study") == 0;
+    manifest->is_comparison = strcmp(text_of(root, "kind"), "comparison") == 0;
     manifest->complete = !json_is_false(json_object_get(root, "complete"));
     if (manifest->is_study || strcmp(text_of(root, "kind"), "published") == 0)
         return QK_OK;

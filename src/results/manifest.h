@@ -17,7 +17,7 @@
 typedef struct qk__manifest {
     json_t *root; /* NULL: no manifest, or none of ours */
     json_t *runs; /* array, oldest first; belongs to root. NULL: of a study, or not known */
-    bool is_study;
+    bool is_study, is_comparison;
     bool complete; /* false only where the manifest says so */
     bool broken;   /* a file of that name is not JSON, and nothing is known of it */
 } qk__manifest;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changed from one model to another, head by head: two checkpoints, two sets of texts, two
+ * models of one architecture. docs/compare.md */
+#ifndef QKSCOPE_COMPARE_H
+#define QKSCOPE_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <qkscope/analysis.h>
+#include <qkscope/common.h>
+#include <qkscope/report.h>
+#include <qkscope/results.h>
+#include <qkscope/settings.h>
+
+QK_BEGIN_DECLS
+
+/*     qk_compare_settings settings;
+ *     qk_compare_outcome *outcome;
+ *     qk_compare_settings_default(&settings);
+ *     settings.a = "captures/step-20";
+ *     settings.b = "captures/step-2004";
+ *     settings.input.output = "changes";
+ *     qk_status status = qk_compare_run(&settings, &outcome, &err);
+ *
+ * writes changes/compare.csv, compare_heads.csv, compare_angles.csv, compare_summary.json,
+ * compare.html, figures/ and manifest.json. */
+
+/* Leading components whose spaces are compared, at most. */
+enum { QK_MAX_SUBSPACE = 10 };
+
+typedef struct qk_compare_settings {
+    /* Each is a folder of results, FOLDER:MODEL for a model among several there, or a capture, which
+     * is analysed first. */
+    const char *a, *b;
+    double ci;    /* level of the intervals in percent; those of tables must have it */
+    int subspace; /* components that span the spaces whose angles are taken; 1 to QK_MAX_SUBSPACE */
+    bool plasticity;            /* of captures: computed, too */
+    bool html;                  /* false: neither figures nor compare.html */
+    qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
+    qk_analysis_settings input; /* of captures: layers, heads, group size, ... as in an analysis; output,
+                                   force, threads, notice, progress. Its capture, ci and analyses are
+                                   not used */
+} qk_compare_settings;
+
+extern QK_API const qk_settings_table qk_compare_settings_table;
+QK_API void qk_compare_settings_default(qk_compare_settings *settings);
+
+/* One metric over the heads that both have. NaN where there is none. */
+typedef struct qk_compare_metric {
+    const char *name; /* of the column */
+    bool main;        /* one of those that are shown where there is little room */
+    size_t heads;
+    double mean_a, mean_b;
+    /* Mean of b - a over key heads, each with the mean of its query heads, since these are not
+     * independent; its interval and corrected p-value over key heads. */
+    double mean, low, high, p_corrected;
+    size_t tested, supported; /* heads with a p-value, and with a corrected one below 0.05 */
+} qk_compare_metric;
+
+/* What changed most in a head. */
+typedef struct qk_compare_mover {
+    int layer, q_head;
+    const char *metric;
+    double a, b, difference, low, high;
+    double size; /* in standard deviations of the metric over heads */
+    double p_corrected;
+} qk_compare_mover;
+
+/* Spaces of the leading components over heads; "qk", "q" or "k". Keys count once a key head. */
+typedef struct qk_compare_space {
+    const char *space;
+    size_t heads;
+    double overlap, angle;      /* medians: of the overlap, of the largest angle in degrees */
+    double halves_a, halves_b;  /* of the overlap of halves of the texts */
+    double chance;              /* of the overlap of unrelated spaces */
+    size_t judged, moved;       /* heads with both halves; with less overlap than either */
+} qk_compare_space;
+
+typedef struct qk_compare_outcome {
+    char *names[2]; /* what a and b are called */
+    size_t paired, only_a, only_b;
+    size_t num_metrics, num_movers, num_spaces, num_warnings;
+    qk_compare_metric *metrics;
+    qk_compare_mover *movers; /* one a head, supported ones first, then by |size|; at most 20 */
+    qk_compare_space *spaces;
+    const char *no_spaces; /* why there are none; NULL: there are */
+    size_t tested, supported; /* all metrics of all heads */
+    size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES]; /* heads by kind in a (rows) and in b */
+    char **warnings; /* of what the two are, and of their analyses */
+    char *summary;   /* compare_summary.json */
+    size_t num_figures, num_outputs;
+    char **outputs; /* files written into the folder, without figures */
+    double seconds;
+} qk_compare_outcome;
+
+/* QK_OK; QK_ERR_PARTIAL where heads of a capture, or figures, failed (*outcome is set, the others are
+ * there). QK_ERR_INCONSISTENT: no head is in both, or heads belong to other key heads; tables that changed
+ * since they were written. QK_ERR_EXISTS: the output folder has other results, or another
+ * comparison without `force`. Files appear whole or not at all. */
+QK_API QK_MUST_CHECK qk_status qk_compare_run(const qk_compare_settings *settings,
+                                              qk_compare_outcome **outcome, qk_error *err);
+QK_API void qk_compare_outcome_free(qk_compare_outcome **outcome);
+
+/* One table of two results side by side, in memory: rows of heads (and components, ...) of either, in
+ * order; numbers become NAME_a, NAME_b and NAME_diff, which is b - a, texts NAME_a and NAME_b. With
+ * `intervals`, columns NAME_lo and NAME_hi of both, which are of one level, give NAME_diff_lo and
+ * NAME_diff_hi, by the method of qk_compare_run for texts that are not the same.
+ * QK_ERR_INCONSISTENT: rows are not of heads, or several are of one. */
+QK_API QK_MUST_CHECK qk_status qk_compare_columns(const qk_columns *a, const qk_columns *b,
+                                                  const char *table, bool intervals,
+                                                  qk_columns **joined, qk_error *err);
+
+QK_END_DECLS
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qkscope compare: what changed from one model to another. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <qkscope/compare.h>
+
+typedef struct request {
+    cli_common common;
+    qk_compare_settings settings;
+} request;
+
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, settings, qk_compare_settings_table),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
+
+enum { SHOWN_MOVERS = 8 };
+
+/* ---- what was found --------------------------------------------------------------------- */
+
+static void print_means(const qk_compare_outcome *o)
+{
+    cli_print("\n  %-20s %10s %10s %10s %9s  %s\n", "mean over heads", "a", "b", "b - a", "p",
+              "heads that changed");
+    for (size_t i = 0; i < o->num_metrics; i++) {
+        const qk_compare_metric *m = &o->metrics[i];
+        if (!m->main)
+            continue;
+        cli_print("  %-20s ", m->name);
+        cli_print_number("%10.4g", m->mean_a);
+        cli_print(" ");
+        cli_print_number("%10.4g", m->mean_b);
+        cli_print(" ");
+        cli_print_number("%+10.3g", m->mean);
+        cli_print(" ");
+        cli_print_number("%9.2g", m->p_corrected);
+        if (m->tested > 0)
+            cli_print("  %zu of %zu\n", m->supported, m->tested);
+        else
+            cli_print("  -\n");
+    }
+}
+
+static void print_categories(const qk_compare_outcome *o)
+{
+    size_t all = 0, same = 0;
+    for (int a = 0; a < QK_NUM_CATEGORIES; a++)
+        for (int b = 0; b < QK_NUM_CATEGORIES; b++) {
+            all += o->categories[a][b];
+            same += a == b ? o->categories[a][b] : 0;
+        }
+    if (all == 0)
+        return;
+    cli_print("\nof another kind in b: %zu of %zu heads\n", all - same, all);
+    for (int a = 0; a < QK_NUM_CATEGORIES; a++)
+        for (int b = 0; b < QK_NUM_CATEGORIES; b++)
+            if (a != b && o->categories[a][b] > 0)
+                cli_print("  %4zu %s, in b %s\n", o->categories[a][b],
+                          qk_category_name((qk_category)a), qk_category_name((qk_category)b));
+}
+
+static void print_movers(const qk_compare_outcome *o)
+{
+    if (o->num_movers == 0) {
+        cli_print("\nno number of any head changed\n");
+        return;
+    }
+    cli_print("\nthe biggest movers\n  %5s %6s  %-20s %10s %10s %10s %9s\n", "layer", "q_head",
+              "metric", "a", "b", "b - a", "p");
+    for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++) {
+        const qk_compare_mover *m = &o->movers[i];
+        cli_print("  %5d %6d  %-20s %10.4g %10.4g %+10.3g ", m->layer, m->q_head, m->metric,
+                  m->a, m->b, m->difference);
+        cli_print_number("%9.2g", m->p_corrected);
+        cli_print("\n");
+    }
+}
+
+static void print_spaces(const qk_compare_outcome *o, int components)
+{
+    if (o->num_spaces == 0) {
+        cli_print("\nno angles: %s\n", o->no_spaces ? o->no_spaces : "");
+        return;
+    }
+    cli_print("\noverlap of the first %d component%s, medians (halves of the texts; by chance)\n",
+              components, cli_s(components));
+    for (size_t i = 0; i < o->num_spaces; i++) {
+        const qk_compare_space *s = &o->spaces[i];
+        cli_print("  %-2s %.3f (", s->space, s->overlap);
+        cli_print_number("%.3f", fmin(s->halves_a, s->halves_b));
+        cli_print("; %.3f), largest angle %.1f degrees", s->chance, s->angle);
+        if (s->judged > 0)
+            cli_print(", %zu of %zu moved", s->moved, s->judged);
+        cli_print("\n");
+    }
+}
+
+static void print_outcome(const request *r, const qk_compare_outcome *o)
+{
+    cli_print("a: %s\nb: %s\n%zu head%s in both, %zu in a alone, %zu in b alone, %.2f s\n",
+              o->names[0], o->names[1], o->paired, cli_s((int64_t)o->paired), o->only_a,
+              o->only_b, o->seconds);
+    if (o->tested > 0)
+        cli_print("%zu of %zu changes are more than texts explain (corrected p < 0.05)\n",
+                  o->supported, o->tested);
+    print_means(o);
+    print_categories(o);
+    print_movers(o);
+    print_spaces(o, r->settings.subspace);
+    cli_print("\n");
+    for (size_t i = 0; i < o->num_outputs; i++)
+        cli_print("%s/%s\n", r->settings.input.output, o->outputs[i]);
+    if (o->num_figures > 0)
+        cli_print("%s/figures\n", r->settings.input.output);
+}
+
+/* What compare_summary.json holds, and what was done. */
+static void print_json(const request *r, const qk_compare_outcome *o)
+{
+    json_t *root = json_loads(o->summary, 0, NULL);
+    json_t *done =
+        json_pack("{s:o, s:o, s:I, s:f}", "output", cli_json_text(r->settings.input.output),
+                  "files", cli_json_texts(o->outputs, o->num_outputs), "figures",
+                  (json_int_t)o->num_figures, "seconds", o->seconds);
+    if (root && done)
+        json_object_update(root, done);
+    json_decref(done);
+    cli_json_print(root);
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+static int compare(request *r)
+{
+    cli_messages messages;
+    qk_compare_outcome *outcome = NULL;
+    qk_error err;
+    qk_analysis_settings *in = &r->settings.input;
+    cli_messages_init(&messages, &r->common, "heads");
+    in->notice = cli_notice;
+    in->progress = cli_progress;
+    in->user = &messages;
+    qk_status status = qk_compare_run(&r->settings, &outcome, &err);
+    cli_messages_end(&messages, status, &err);
+    if (outcome && r->common.json)
+        print_json(r, outcome);
+    else if (outcome && !r->common.quiet)
+        print_outcome(r, outcome);
+    qk_compare_outcome_free(&outcome);
+    return cli_exit_code(status);
+}
+
+static int run(cli_call *call)
+{
+    request *r = call->request;
+    qk_analysis_settings *in = &r->settings.input;
+    if (call->count < 2)
+        return cli_usage("which two? Give A and B: results folders, FOLDER:MODEL, or captures");
+    if (!in->output)
+        return cli_usage("where to? Give -o DIR");
+    if (in->pca.low > in->pca.high)
+        return cli_usage("--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
+                         in->pca.high);
+    r->settings.a = call->arguments[0];
+    r->settings.b = call->arguments[1];
+    in->command_line = call->line;
+    return compare(r);
+}
+
+const cli_command cmd_compare = {
+    .name = "compare",
+    .group = "Analyse",
+    .summary = "what changed from one model, checkpoint or run to another, head by head",
+    .usage = "A B -o DIR [options]",
+    .description =
+        "What changed from A to B, head by head: the difference b - a of every number, with "
+        "intervals over texts and p-values that are corrected together; means over all heads; "
+        "which heads are of another kind; the biggest movers; and how far the leading components "
+        "of queries and keys still span the same space. A and B are each a folder of results, "
+        "FOLDER:MODEL for one model of a study's folder, or a capture, which is analysed first. "
+        "Two captures of the same texts say most: their differences are paired by text, and only "
+        "captures have the components. Results need intervals (analyze --ci 95) for p-values. "
+        "Heads are paired by layer and number, so A and B should be of one architecture. Writes "
+        "compare.csv (a row per head and metric), compare_heads.csv, compare_angles.csv, "
+        "compare_summary.json, figures/ and compare.html into DIR, which holds nothing else.",
+    .examples = "qkscope compare captures/step-20 captures/step-2004 -o changes\n"
+                "qkscope compare results/base results/tuned -o changes\n"
+                "qkscope compare study:step-20 study:step-2004 -o changes --no-html\n",
+    .table = &TABLE,
+    .max_arguments = 2,
+    .run = run,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares two models: what is done in which order, and with which settings. */
+#include "compare/compare.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "figure/figure_settings.h"
+#include "settings/settings.h"
+
+#define AT(member) QK_SETTING_AT(qk_compare_settings, member)
+
+_Static_assert((int)QK_MAX_SUBSPACE == (int)QK_MOST_SUBSPACE, "the same");
+
+static const qk_setting ROWS[] = {
+    {"a", QK_SETTING_TEXT, AT(a), .value = "A", .help = "results, or a capture",
+     .section = "Input", .commands = ""},
+    {"b", QK_SETTING_TEXT, AT(b), .value = "B", .help = "what it is compared with",
+     .section = "Input", .commands = ""},
+    {"ci", QK_SETTING_PERCENT, AT(ci), .number = 95, .min = 1, .max = 99.999999,
+     .value = "PERCENT", .unit = "percent",
+     .help = "level of the intervals; those of tables must be of it", .section = "Intervals"},
+    {"subspace", QK_SETTING_INTEGER, AT(subspace), .number = 3, .min = 1,
+     .max = QK_MAX_SUBSPACE, .value = "K",
+     .help = "of captures: angles between the spaces of the first K components",
+     .section = "Comparison"},
+    {"plasticity", QK_SETTING_FLAG, AT(plasticity), .number = true, .off = "no-plasticity",
+     .off_help = "of captures: leave plasticity out, which takes longest",
+     .section = "Comparison"},
+    {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
+     .off_help = "tables alone: neither figures nor compare.html", .section = "Output"},
+    QK_SETTING_PART(qk_compare_settings, figures, qk__figure_settings_table),
+    QK_SETTING_PART(qk_compare_settings, input, qk_analysis_settings_table),
+};
+
+const qk_settings_table qk_compare_settings_table = {
+    QK_SETTINGS_ROWS(qk_compare_settings, ROWS)};
+
+void qk_compare_settings_default(qk_compare_settings *settings)
+{
+    qk__settings_default(&qk_compare_settings_table, settings);
+}
+
+void qk_compare_outcome_free(qk_compare_outcome **outcome)
+{
+    assert(outcome);
+    qk_compare_outcome *o = *outcome;
+    if (!o)
+        return;
+    free(o->names[0]);
+    free(o->names[1]);
+    free(o->metrics);
+    free(o->movers);
+    free(o->spaces);
+    qk__strings_free(o->warnings, o->num_warnings);
+    qk__strings_free(o->outputs, o->num_outputs);
+    free(o->summary);
+    free(o);
+    *outcome = NULL;
+}
+
+static qk_status check(const qk_compare_settings *s, qk_error *err)
+{
+    if (!s->a || !s->b)
+        return qk__fail(err, QK_ERR_ARGUMENT, "two things are compared: give a and b");
+    if (!s->input.output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    if (s->input.pca.low > s->input.pca.high)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "taxonomy-low: %g is above %g, which is taxonomy-high",
+                        s->input.pca.low, s->input.pca.high);
+    return qk__settings_check(&qk_compare_settings_table, s, err);
+}
+
+/* Heads or figures that are missing do not take the rest away. */
+static qk_status conclude(const qk__comparing *c, qk_error *err)
+{
+    for (int s = 0; s < 2; s++)
+        if (c->sides[s].partial)
+            return qk__fail(err, QK_ERR_PARTIAL, "%s: some heads have no numbers",
+                            c->sides[s].letter);
+    for (size_t i = 0; i < c->drawn.count; i++)
+        if (c->drawn.items[i].status != QK_OK)
+            return qk__fail(err, QK_ERR_PARTIAL, "figure %s: %s", c->drawn.items[i].name,
+                            c->drawn.items[i].message ? c->drawn.items[i].message
+                                                      : "out of memory");
+    return QK_OK;
+}
+
+static qk_status execute(qk__comparing *c, qk_error *err)
+{
+    qk__side sides[2];
+    QK_TRY(qk__compare_claim(c, err));
+    QK_TRY(qk__open_sides(c, err));
+    for (int s = 0; s < 2; s++) {
+        sides[s] = c->comparison.sides[s];
+        sides[s].label = c->sides[s].label;
+    }
+    QK_TRY(qk__compare(sides, c->settings->ci / 100, (size_t)c->settings->subspace,
+                       &c->comparison, err));
+    QK_TRY(qk__compare_sum_up(c, err));
+    QK_TRY(qk__compare_write_tables(c, err));
+    if (c->settings->html) {
+        QK_TRY(qk__compare_draw(c, err));
+        QK_TRY(qk__compare_write_page(c, err));
+    }
+    c->outcome->seconds = qk__now() - c->start;
+    QK_TRY(qk__compare_commit(c, err));
+    return conclude(c, err);
+}
+
+qk_status qk_compare_run(const qk_compare_settings *settings, qk_compare_outcome **outcome,
+                         qk_error *err)
+{
+    QK_NEED(err, outcome);
+    *outcome = NULL;
+    QK_NEED(err, settings);
+    QK_TRY(check(settings, err));
+    qk__comparing c = {.settings = settings,
+                       .sides = {{.letter = "a", .watched = {.lock = -1}},
+                                 {.letter = "b", .watched = {.lock = -1}}},
+                       .outcome = qk__calloc(1, sizeof *c.outcome),
+                       .warnings = json_array(),
+                       .folder = {.lock = -1},
+                       .start = qk__now()};
+    qk_status status = c.outcome && c.warnings ? execute(&c, err) : qk__nomem(err);
+    if (status == QK_OK || status == QK_ERR_PARTIAL)
+        *outcome = c.outcome;
+    else
+        qk_compare_outcome_free(&c.outcome);
+    qk__comparison_free(&c.comparison);
+    qk__close_sides(&c);
+    qk__compare_release(&c);
+    return status;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of a comparison: whether it may be written into, its figures, its manifest, and how
+ * everything takes its place. While it does, manifest.json says that the folder is not complete. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/run_manifest.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json_build.h"
+#include "compare/compare.h"
+#include "settings/settings_json.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* ---- whose it is ------------------------------------------------------------------------ */
+
+static qk_status check_names(const char *folder, qk_error *err)
+{
+    qk__names names;
+    QK_TRY(qk__list_dir(folder, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++)
+        if (qk__temporary_stem(names.items[i]) == 0)
+            status = qk__fail(err, QK_ERR_EXISTS,
+                              "%s: holds other things than a comparison (%s); choose another "
+                              "folder",
+                              folder, names.items[i]);
+    qk__names_free(&names);
+    return status;
+}
+
+static qk_status check_earlier(const qk__comparing *c, const qk__manifest *before,
+                               qk_error *err)
+{
+    const qk_compare_settings *s = c->settings;
+    const json_t *run = json_array_get(before->runs, 0);
+    const char *a = text_of(run, "a_given"), *b = text_of(run, "b_given");
+    if (s->input.force || !run || (strcmp(a, s->a) == 0 && strcmp(b, s->b) == 0))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_EXISTS,
+                    "%s: holds a comparison of %.200s and %.200s; choose another folder, or "
+                    "--force to replace it",
+                    s->input.output, a, b);
+}
+
+qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
+{
+    const char *output = c->settings->input.output;
+    qk__manifest before;
+    QK_TRY(qk__folder_claim(&c->folder, output, err));
+    QK_TRY(qk__manifest_read(&before, output, err));
+    qk_status status = before.is_comparison ? check_earlier(c, &before, err) : check_names(output, err);
+    qk__manifest_free(&before);
+    return status == QK_OK ? qk__folder_sweep(output, err) : status;
+}
+
+/* ---- figures ---------------------------------------------------------------------------- */
+
+static bool pass_progress(void *user, const qk_progress *progress)
+{
+    const qk_compare_settings *s = user;
+    return !s->input.progress || s->input.progress(s->input.user, progress);
+}
+
+qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
+{
+    qk_figure_settings figures = c->settings->figures;
+    qk_error why;
+    char *folder = qk__path_join(c->settings->input.output, "figures");
+    c->staging = folder ? qk__path_join(folder, ".compare.XXXXXX") : NULL;
+    qk_status status = c->staging ? qk__make_dirs(folder, err) : qk__nomem(err);
+    if (status == QK_OK && !mkdtemp(c->staging)) {
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", folder,
+                          strerror(errno));
+        free(c->staging);
+        c->staging = NULL;
+    }
+    free(folder);
+    QK_TRY(status);
+    const qk__results none = {.title = ""};
+    const qk__subject subject = {.results = &none, .comparison = &c->comparison};
+    figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
+    figures.threads = c->settings->input.threads;
+    status = qk__draw_figures(&subject, c->staging, &figures, pass_progress,
+                              (void *)(uintptr_t)c->settings, &c->drawn, &why);
+    for (size_t i = 0; i < c->drawn.count; i++)
+        c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
+    if (status == QK_OK || (status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM))
+        return QK_OK; /* the page says which failed */
+    if (err)
+        *err = why;
+    return status;
+}
+
+/* ---- the manifest ----------------------------------------------------------------------- */
+
+static qk_status list_contents(const qk__comparing *c, json_t **tables, json_t **contents,
+                               qk_error *err)
+{
+    *tables = json_array();
+    *contents = json_object();
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < c->num_files && status == QK_OK; i++) {
+        if (strcmp(c->names[i], QK__COMPARE_PAGE) == 0)
+            continue;
+        if (strcmp(c->names[i], "schema.json") != 0)
+            *tables = qk__json_append(*tables, json_string(c->names[i]));
+        status = qk__describe_table(contents, c->names[i], qk__outfile_temporary(c->files[i]),
+                                    err);
+    }
+    return status;
+}
+
+static json_t *describe_settings(const qk_compare_settings *s)
+{
+    json_t *root = json_pack("{s:f, s:i, s:b}", "ci", s->ci, "subspace", s->subspace,
+                             "plasticity", s->plasticity);
+    json_t *layers = qk__describe_settings(&s->input);
+    root = qk__json_set(root, "ci_refit", json_boolean(s->input.ci_refit));
+    static const char *const KEYS[] = {"layers", "heads", "max_samples", "q_per_kv_group"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        json_t *value = json_object_get(layers, KEYS[i]);
+        root = qk__json_set(root, KEYS[i], value ? json_incref(value) : json_null());
+    }
+    json_decref(layers);
+    return root;
+}
+
+static qk_status describe_run(const qk__comparing *c, json_t **run, qk_error *err)
+{
+    const qk_compare_settings *s = c->settings;
+    json_t *tables, *contents;
+    qk_status status = list_contents(c, &tables, &contents, err);
+    *run = json_pack("{s:s, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:o, s:o, s:f}", "qkscope",
+                     QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line),
+                     "a_given", qk__json_text(s->a), "b_given", qk__json_text(s->b), "a",
+                     c->sides[0].facts, "b", c->sides[1].facts, "settings",
+                     describe_settings(s), "heads", (json_int_t)c->outcome->paired, "warnings",
+                     c->warnings, "tables", tables, "contents", contents, "seconds",
+                     c->outcome->seconds);
+    if (status == QK_OK && !*run)
+        status = qk__nomem(err);
+    if (status != QK_OK) {
+        json_decref(*run);
+        *run = NULL;
+    }
+    return status;
+}
+
+/* Takes over run; without one the folder is not complete. */
+static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile **file,
+                                qk_error *err)
+{
+    const qk_compare_settings *s = c->settings;
+    bool complete = run != NULL;
+    json_t *runs = json_array();
+    if (run)
+        runs = qk__json_append(runs, run);
+    json_t *root = json_pack("{s:s, s:s, s:b, s:o, s:o}", "qkscope", QK_VERSION, "kind",
+                             "comparison", "complete", complete, "command_line",
+                             qk__json_text_or_null(s->input.command_line), "runs", runs);
+    return qk__json_write(root, s->input.output, QK__MANIFEST_NAME, file, err);
+}
+
+/* ---- into their places ------------------------------------------------------------------ */
+
+static bool is_written(const qk__comparing *c, const char *name)
+{
+    for (size_t i = 0; i < c->num_files; i++)
+        if (strcmp(c->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static qk_status install_figures(const qk__comparing *c, qk_error *err)
+{
+    char *figures = qk__path_join(c->settings->input.output, "figures");
+    qk_status status = figures ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && qk__is_dir(figures))
+        status = qk__install_figures(&c->drawn, true, c->staging ? c->staging : figures, figures,
+                                     err);
+    free(figures);
+    return status;
+}
+
+static qk_status move_files(qk__comparing *c, qk_error *err)
+{
+    static const char *const OPTIONAL[] = {"compare_angles.csv", QK__COMPARE_PAGE};
+    const char *output = c->settings->input.output;
+    for (size_t i = 0; i < sizeof OPTIONAL / sizeof *OPTIONAL; i++)
+        if (!is_written(c, OPTIONAL[i]))
+            QK_TRY(qk__remove_file(output, OPTIONAL[i], err));
+    QK_TRY(install_figures(c, err));
+    for (size_t i = 0; i < c->num_files; i++)
+        QK_TRY(qk__outfile_commit(&c->files[i], err));
+    return QK_OK;
+}
+
+static qk_status list_outputs(qk__comparing *c, qk_error *err)
+{
+    qk_compare_outcome *o = c->outcome;
+    o->outputs = qk__calloc(c->num_files + 1, sizeof *o->outputs);
+    if (!o->outputs)
+        return qk__nomem(err);
+    for (size_t i = 0; i <= c->num_files; i++) {
+        const char *name = i < c->num_files ? c->names[i] : QK__MANIFEST_NAME;
+        if (!(o->outputs[i] = qk__strdup(name)))
+            return qk__nomem(err);
+        o->num_outputs++;
+    }
+    return QK_OK;
+}
+
+qk_status qk__compare_commit(qk__comparing *c, qk_error *err)
+{
+    json_t *run;
+    qk__outfile *last, *first = NULL;
+    QK_TRY(list_outputs(c, err));
+    QK_TRY(describe_run(c, &run, err));
+    QK_TRY(write_manifest(c, run, &last, err));
+    qk_status status = write_manifest(c, NULL, &first, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&first, err);
+    if (status == QK_OK)
+        status = move_files(c, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&last, err);
+    qk__outfile_discard(&last);
+    return status;
+}
+
+void qk__compare_release(qk__comparing *c)
+{
+    for (size_t i = 0; i < c->num_files; i++)
+        qk__outfile_discard(&c->files[i]);
+    if (c->staging)
+        qk__remove_staging(c->staging);
+    free(c->staging);
+    if (c->folder.path) {
+        char *figures = qk__path_join(c->folder.path, "figures");
+        if (figures)
+            rmdir(figures); /* where there is nothing in it */
+        free(figures);
+    }
+    qk__drawn_list_free(&c->drawn);
+    json_decref(c->warnings);
+    qk__folder_release(&c->folder);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums a comparison up: the numbers that are printed, shown on the page and written as JSON. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json_build.h"
+#include "compare/compare.h"
+
+enum { MAX_MOVERS = 20 };
+
+/* What there is room for on a screen. */
+static bool is_main(const char *name)
+{
+    static const char *const names[] = {"r_q",        "r_k",       "ev0",
+                                        "lin_var_q",  "lin_var_k", "r_q_a",
+                                        "r_k_a",      "alpha_k",   "bias_strength",
+                                        "separation_strength",     "plane_var_fraction",
+                                        "ap_overall", "ap_drop"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static qk_status take_metrics(qk__comparing *c, qk_error *err)
+{
+    const qk__comparison *from = &c->comparison;
+    qk_compare_outcome *o = c->outcome;
+    o->metrics = qk__calloc(from->num_metrics, sizeof *o->metrics);
+    if (!o->metrics)
+        return qk__nomem(err);
+    o->num_metrics = from->num_metrics;
+    for (size_t i = 0; i < from->num_metrics; i++) {
+        const qk__compared_metric *m = &from->metrics[i];
+        o->metrics[i] = (qk_compare_metric){.name = m->field->info.name,
+                                            .main = is_main(m->field->info.name),
+                                            .heads = m->heads,
+                                            .mean_a = m->mean_a,
+                                            .mean_b = m->mean_b,
+                                            .mean = m->mean,
+                                            .low = m->low,
+                                            .high = m->high,
+                                            .p_corrected = m->p_corrected,
+                                            .tested = m->tested,
+                                            .supported = m->supported};
+        o->tested += m->tested;
+        o->supported += m->supported;
+    }
+    return QK_OK;
+}
+
+/* The change of a metric in the paired head of that layer and number. */
+static const qk__change *find_change(const qk__comparison *from, const qk__compared_head *head)
+{
+    for (size_t m = 0; m < from->num_metrics; m++) {
+        if (strcmp(from->metrics[m].field->info.name, head->top_metric) != 0)
+            continue;
+        for (size_t i = 0; i < from->num_paired; i++) {
+            const qk__change *change = &from->changes[from->metrics[m].first + i];
+            if (change->layer == head->layer && change->q_head == head->q_head)
+                return change;
+        }
+    }
+    return NULL;
+}
+
+static qk_status take_movers(qk__comparing *c, qk_error *err)
+{
+    const qk__comparison *from = &c->comparison;
+    qk_compare_outcome *o = c->outcome;
+    o->movers = qk__calloc(MAX_MOVERS, sizeof *o->movers);
+    if (!o->movers)
+        return qk__nomem(err);
+    for (size_t i = 0; i < from->num_top && i < MAX_MOVERS; i++) {
+        const qk__change *x = find_change(from, &from->heads[from->top[i]]);
+        if (x)
+            o->movers[o->num_movers++] = (qk_compare_mover){.layer = x->layer,
+                                                            .q_head = x->q_head,
+                                                            .metric = x->metric,
+                                                            .a = x->a,
+                                                            .b = x->b,
+                                                            .difference = x->difference,
+                                                            .low = x->difference_lo,
+                                                            .high = x->difference_hi,
+                                                            .size = x->size,
+                                                            .p_corrected = x->p_corrected};
+    }
+    return QK_OK;
+}
+
+/* ---- spaces ----------------------------------------------------------------------------- */
+
+/* Keys are the same for all query heads of a group: the first stands for them. */
+static bool counts(const qk__comparison *from, size_t i)
+{
+    const qk__compared_space *space = &from->spaces[i];
+    if (strcmp(space->space, "k") != 0)
+        return true;
+    for (size_t j = i; j-- > 0;) {
+        const qk__compared_space *before = &from->spaces[j];
+        if (before->layer != space->layer || before->k_head != space->k_head)
+            return true;
+        if (strcmp(before->space, "k") == 0)
+            return false;
+    }
+    return true;
+}
+
+static bool moved(const qk__compared_space *space)
+{
+    return space->overlap < fmin(space->overlap_halves_a, space->overlap_halves_b);
+}
+
+/* Medians over heads; values has room for four numbers of each space. */
+static qk_compare_space sum_space(const qk__comparison *from, const char *name, double *values)
+{
+    qk_compare_space sum = {.space = name};
+    size_t room = from->num_spaces, halves_a = 0, halves_b = 0;
+    for (size_t i = 0; i < from->num_spaces; i++) {
+        const qk__compared_space *space = &from->spaces[i];
+        if (strcmp(space->space, name) != 0 || !counts(from, i))
+            continue;
+        values[sum.heads] = space->overlap;
+        values[room + sum.heads++] = space->angle_most;
+        if (isfinite(space->overlap_halves_a))
+            values[2 * room + halves_a++] = space->overlap_halves_a;
+        if (isfinite(space->overlap_halves_b))
+            values[3 * room + halves_b++] = space->overlap_halves_b;
+        sum.chance = space->overlap_chance;
+        if (isfinite(space->overlap_halves_a) && isfinite(space->overlap_halves_b)) {
+            sum.judged++;
+            sum.moved += moved(space);
+        }
+    }
+    sum.overlap = qk__median(values, sum.heads);
+    sum.angle = qk__median(values + room, sum.heads);
+    sum.halves_a = qk__median(values + 2 * room, halves_a);
+    sum.halves_b = qk__median(values + 3 * room, halves_b);
+    return sum;
+}
+
+static qk_status take_spaces(qk__comparing *c, qk_error *err)
+{
+    const qk__comparison *from = &c->comparison;
+    qk_compare_outcome *o = c->outcome;
+    o->no_spaces = from->no_spaces;
+    o->spaces = qk__calloc(QK__NUM_SPACES, sizeof *o->spaces);
+    double *values = qk__calloc(from->num_spaces + 1, 4 * sizeof *values);
+    for (int s = 0; o->spaces && values && s < QK__NUM_SPACES; s++) {
+        qk_compare_space sum = sum_space(from, qk__space_names[s], values);
+        if (sum.heads > 0)
+            o->spaces[o->num_spaces++] = sum;
+    }
+    qk_status status = o->spaces && values ? QK_OK : qk__nomem(err);
+    free(values);
+    return status;
+}
+
+/* ---- as JSON ---------------------------------------------------------------------------- */
+
+static json_t *list_metrics(const qk_compare_outcome *o)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < o->num_metrics; i++) {
+        const qk_compare_metric *m = &o->metrics[i];
+        list = qk__json_append(
+            list, json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric",
+                            m->name, "heads", (json_int_t)m->heads, "mean_a",
+                            qk__json_number(m->mean_a), "mean_b", qk__json_number(m->mean_b),
+                            "mean_difference", qk__json_number(m->mean), "low",
+                            qk__json_number(m->low), "high", qk__json_number(m->high),
+                            "p_corrected", qk__json_number(m->p_corrected), "heads_tested",
+                            (json_int_t)m->tested, "heads_supported",
+                            (json_int_t)m->supported));
+    }
+    return list;
+}
+
+static json_t *list_movers(const qk_compare_outcome *o)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < o->num_movers; i++) {
+        const qk_compare_mover *m = &o->movers[i];
+        list = qk__json_append(
+            list, json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "layer",
+                            m->layer, "q_head", m->q_head, "metric", m->metric, "a",
+                            qk__json_number(m->a), "b", qk__json_number(m->b), "difference",
+                            qk__json_number(m->difference), "low", qk__json_number(m->low),
+                            "high", qk__json_number(m->high), "size", qk__json_number(m->size),
+                            "p_corrected", qk__json_number(m->p_corrected)));
+    }
+    return list;
+}
+
+static json_t *list_spaces(const qk_compare_outcome *o)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < o->num_spaces; i++) {
+        const qk_compare_space *s = &o->spaces[i];
+        list = qk__json_append(
+            list,
+            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "space", s->space,
+                      "heads", (json_int_t)s->heads, "median_overlap",
+                      qk__json_number(s->overlap), "median_largest_angle",
+                      qk__json_number(s->angle), "median_overlap_halves_a",
+                      qk__json_number(s->halves_a), "median_overlap_halves_b",
+                      qk__json_number(s->halves_b), "overlap_chance",
+                      qk__json_number(s->chance), "heads_judged", (json_int_t)s->judged,
+                      "heads_moved", (json_int_t)s->moved));
+    }
+    return list;
+}
+
+static json_t *list_categories(const qk_compare_outcome *o)
+{
+    json_t *rows = json_object();
+    for (int a = 0; a < QK_NUM_CATEGORIES; a++) {
+        json_t *row = json_object();
+        for (int b = 0; b < QK_NUM_CATEGORIES; b++)
+            row = qk__json_set(row, qk_category_name((qk_category)b),
+                               json_integer((json_int_t)o->categories[a][b]));
+        rows = qk__json_set(rows, qk_category_name((qk_category)a), row);
+    }
+    return rows;
+}
+
+json_t *qk__compare_summary(const qk__comparing *c)
+{
+    const qk_compare_outcome *o = c->outcome;
+    return json_pack(
+        "{s:o, s:o, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:O}", "a",
+        qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]), "heads_in_both",
+        (json_int_t)o->paired, "heads_in_a_only", (json_int_t)o->only_a, "heads_in_b_only",
+        (json_int_t)o->only_b, "level", c->comparison.level, "tested", (json_int_t)o->tested,
+        "supported", (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
+        list_categories(o), "movers", list_movers(o), "components", c->settings->subspace,
+        "spaces", list_spaces(o), "no_spaces", qk__json_text_or_null(o->no_spaces), "warnings",
+        c->warnings);
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static qk_status take_warnings(qk__comparing *c, qk_error *err)
+{
+    qk_compare_outcome *o = c->outcome;
+    size_t count = json_array_size(c->warnings);
+    if (!c->warnings)
+        return qk__nomem(err);
+    o->warnings = qk__calloc(count + 1, sizeof *o->warnings);
+    for (size_t i = 0; o->warnings && i < count; i++)
+        if ((o->warnings[i] =
+                 qk__strdup(json_string_value(json_array_get(c->warnings, i)))) != NULL)
+            o->num_warnings++;
+    return o->warnings && o->num_warnings == count ? QK_OK : qk__nomem(err);
+}
+
+static void warn_of_intervals(qk__comparing *c)
+{
+    double level = c->settings->ci;
+    if (c->outcome->tested > 0)
+        return;
+    for (int s = 0; s < 2; s++) {
+        const qk__side *side = &c->comparison.sides[s];
+        double own = NAN;
+        for (size_t i = 0; i < qk__num_fields && isnan(own); i++)
+            own = side->level(side, qk__fields[i].file);
+        if (isnan(own))
+            qk__compare_warn(c, "%s has no intervals, so differences have none: analyse it with "
+                                "--ci %g, or give captures",
+                             c->sides[s].letter, level);
+        else if (fabs(100 * own - level) > 1e-7)
+            qk__compare_warn(c, "%s has intervals of %g %%, not of %g %%: give --ci %g",
+                             c->sides[s].letter, 100 * own, level, 100 * own);
+    }
+}
+
+static void warn_of_few(qk__comparing *c)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < c->comparison.num_heads; i++) {
+        const qk__compared_head *head = &c->comparison.heads[i];
+        least = fmin(least, fmin(head->texts_a, head->texts_b));
+    }
+    if (least < QK_FEW_TEXTS)
+        qk__compare_warn(c, "there are heads with %.0f texts: with so few, intervals of "
+                            "differences are wide and rough",
+                         least);
+    if (c->outcome->only_a + c->outcome->only_b > 0)
+        qk__compare_warn(c, "%zu heads are in a alone and %zu in b alone: these are not compared",
+                         c->outcome->only_a, c->outcome->only_b);
+}
+
+qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
+{
+    const qk__comparison *from = &c->comparison;
+    qk_compare_outcome *o = c->outcome;
+    for (int s = 0; s < 2; s++)
+        if (!(o->names[s] = qk__strdup(c->sides[s].label)))
+            return qk__nomem(err);
+    o->paired = from->num_paired;
+    o->only_a = from->only[0];
+    o->only_b = from->only[1];
+    memcpy(o->categories, from->categories, sizeof o->categories);
+    QK_TRY(take_metrics(c, err));
+    QK_TRY(take_movers(c, err));
+    QK_TRY(take_spaces(c, err));
+    warn_of_intervals(c);
+    warn_of_few(c);
+    QK_TRY(take_warnings(c, err));
+    json_t *summary = qk__compare_summary(c);
+    o->summary = qk__json_dumps(summary, JSON_INDENT(2));
+    json_decref(summary);
+    return o->summary ? QK_OK : qk__nomem(err);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a and b: tables of a folder, or a capture, which is analysed. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/capture.h>
+
+#include "analysis/keep.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json_build.h"
+#include "compare/compare.h"
+
+enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* ---- what is said ----------------------------------------------------------------------- */
+
+void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    c->warnings = qk__json_append(c->warnings, qk__json_text(message));
+    if (c->settings->input.notice)
+        c->settings->input.notice(c->settings->input.user, QK_NOTICE_WARNING, message);
+}
+
+/* Warnings come again at the end of the run, in an order. */
+static void pass_notice(void *user, qk_notice_level level, const char *message)
+{
+    const qk__comparing *c = user;
+    const qk_analysis_settings *s = &c->settings->input;
+    char *whole = qk__format("%s: %s", c->sides[c->side].letter, message);
+    if (s->notice && level != QK_NOTICE_WARNING)
+        s->notice(s->user, level, whole ? whole : message);
+    free(whole);
+}
+
+static bool pass_progress(void *user, const qk_progress *progress)
+{
+    const qk__comparing *c = user;
+    const qk_analysis_settings *s = &c->settings->input;
+    return !s->progress || s->progress(s->user, progress);
+}
+
+static void warn_again(qk__comparing *c, const json_t *warnings)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(warnings, i, one)
+    {
+        if (json_is_string(one))
+            qk__compare_warn(c, "%s: %s", c->sides[c->side].letter, json_string_value(one));
+    }
+}
+
+/* ---- a capture -------------------------------------------------------------------------- */
+
+/* What capture.json says of where the rows come from. */
+static json_t *describe_capture(const qk_analysis_results *run)
+{
+    static const char *const stages[] = {"", "pre-rope", "post-rope"};
+    qk_capture *capture = NULL;
+    qk_capture_info info = {.model = ""};
+    if (qk_capture_open(&capture, run->capture, NULL, NULL) == QK_OK)
+        info = *qk_capture_get_info(capture);
+    char *path = qk__path_join(run->capture, "capture.json");
+    json_t *root = path ? qk__json_read(path) : NULL;
+    const json_t *identity = json_object_get(root, "run");
+    const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
+    json_t *sampler = json_object_get(identity, "sampler");
+    json_t *facts = json_pack(
+        "{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I}", "kind", "capture", "path",
+        qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
+        stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
+        qk__json_text(text_of(root, "fingerprint")), "texts", texts, "sampler", sampler,
+        "rows", (json_int_t)run->num_rows);
+    json_decref(root);
+    free(path);
+    qk_capture_close(&capture);
+    return facts;
+}
+
+static double level_of_run(const qk__side *side, const char *table)
+{
+    const qk_compare_settings *settings = side->context;
+    (void)table;
+    return settings->ci / 100;
+}
+
+static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
+{
+    qk_analysis_settings s = c->settings->input;
+    s.capture = name;
+    s.output = NULL;
+    s.shard = (qk_shard){0};
+    s.merge = s.force = false;
+    s.combined = true;
+    s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION |
+                 (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);
+    s.ci = c->settings->ci;
+    s.published_tables = NULL;
+    s.notice = pass_notice;
+    s.progress = pass_progress;
+    s.user = c;
+    return s;
+}
+
+/* The tables of the run, without a way through files. */
+static qk_status take_run(qk__opened *side, qk_error *err)
+{
+    const qk_analysis_results *run = side->run;
+    qk__builder *builder;
+    const qk__listed_model listed = {.name = run->model,
+                                     .label = "",
+                                     .family = "",
+                                     .phase = "",
+                                     .source = "",
+                                     .folder = "",
+                                     .layers = run->num_layers,
+                                     .heads = run->num_heads};
+    QK_TRY(qk__results_begin(&builder, run->capture, err));
+    qk_status status = qk__results_add(builder, &listed, run, NULL, run->contents, err);
+    if (status != QK_OK) {
+        qk__results_discard(&builder);
+        return status;
+    }
+    QK_TRY(qk__results_finish(&builder, &side->results, err));
+    side->model = &side->results->models[0];
+    return QK_OK;
+}
+
+static qk_status analyse(qk__comparing *c, qk__opened *side, const char *name, qk_error *err)
+{
+    qk__kept_run kept = {0};
+    qk_error why = {0};
+    const qk_analysis_settings settings = settings_of(c, name);
+    qk_status status = qk__analysis_run_keeping(&settings, (size_t)c->settings->subspace,
+                                                &side->run, &kept, &why);
+    side->kept = kept.heads;
+    side->partial = status == QK_ERR_PARTIAL;
+    if (side->run) {
+        warn_again(c, kept.warnings);
+        if (side->partial)
+            qk__compare_warn(c, "%s: %s", side->letter, why.message);
+        status = take_run(side, err);
+        side->facts = describe_capture(side->run);
+    } else if (err) {
+        *err = why;
+    }
+    json_decref(kept.warnings);
+    return status;
+}
+
+/* ---- a folder of results ---------------------------------------------------------------- */
+
+/* In percent; 0: none. */
+static double confidence_of(const json_t *run)
+{
+    return json_number_value(json_object_get(json_object_get(run, "settings"), "ci"));
+}
+
+static double level_of_folder(const qk__side *side, const char *table)
+{
+    const qk__opened *opened = side->context;
+    const json_t *run = opened->manifest.is_study ? opened->manifest.root
+                                                  : qk__manifest_owner(&opened->manifest, table);
+    double percent = confidence_of(run);
+    return percent > 0 ? percent / 100 : NAN;
+}
+
+static json_t *describe_folder(const qk__opened *side, const char *folder)
+{
+    json_t *captures = json_array();
+    for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
+        const json_t *run = json_array_get(side->manifest.runs, i);
+        captures = qk__json_append(captures, qk__json_text(text_of(run, "capture")));
+    }
+    return json_pack("{s:s, s:o, s:o, s:o}", "kind", "results", "path", qk__json_text(folder),
+                     "model", qk__json_text(side->model->name), "captures", captures);
+}
+
+/* Tables that were edited or cut short would be compared as if they were whole. */
+static qk_status check_tables(qk__comparing *c, const qk__opened *side, const char *folder,
+                              qk_error *err)
+{
+    json_t *changes;
+    if (side->manifest.is_comparison)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "%s: is a comparison itself; give the results or captures that it was "
+                        "made of",
+                        folder);
+    QK_TRY(qk__manifest_check(&side->manifest, folder, err));
+    QK_TRY(qk__manifest_changes(&side->manifest, folder, &changes, err));
+    const char *first = json_string_value(json_array_get(changes, 0));
+    qk_status status = QK_OK;
+    if (first && !c->settings->input.force)
+        status = qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s/%s; run the analysis again, or give --force to compare the "
+                          "tables as they are",
+                          folder, first);
+    else if (first)
+        qk__compare_warn(c, "%s: %s/%s; compared all the same", side->letter, folder, first);
+    json_decref(changes);
+    return status;
+}
+
+static qk_status list_models(const qk__results *results, const char *folder, const char *wanted,
+                             qk_error *err)
+{
+    qk__buffer names = {0};
+    for (size_t i = 0; i < results->num_models && i < MAX_NAMED; i++)
+        QK_TRY(qk__buffer_printf(&names, NULL, "%s'%.60s'", i ? ", " : "",
+                                 results->models[i].name));
+    const char *text = names.data ? (const char *)names.data : "none";
+    const char *more = results->num_models > MAX_NAMED ? ", ..." : "";
+    qk_status status =
+        wanted ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: has no model '%.80s'; it has %s%s",
+                          folder, wanted, text, more)
+               : qk__fail(err, QK_ERR_ARGUMENT,
+                          "%s: has %zu models: say which, as %s:MODEL; it has %s%s", folder,
+                          results->num_models, folder, text, more);
+    qk__buffer_free(&names);
+    return status;
+}
+
+static qk_status choose_model(qk__opened *side, const char *folder, const char *wanted,
+                              qk_error *err)
+{
+    const qk__results *results = side->results;
+    for (size_t i = 0; i < results->num_models && !side->model; i++)
+        if (!wanted ? results->num_models == 1
+                    : strcmp(results->models[i].name, wanted) == 0 ||
+                          strcmp(results->models[i].label, wanted) == 0)
+            side->model = &results->models[i];
+    return side->model ? QK_OK : list_models(results, folder, wanted, err);
+}
+
+static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *folder,
+                             const char *model, qk_error *err)
+{
+    QK_TRY(qk__folder_watch(&side->watched, folder, c->side ? &c->sides[0].watched : NULL, err));
+    QK_TRY(qk__manifest_read(&side->manifest, folder, err));
+    QK_TRY(check_tables(c, side, folder, err));
+    QK_TRY(qk__results_read(&side->results, folder, NULL, err));
+    QK_TRY(choose_model(side, folder, model, err));
+    for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
+        const json_t *run = json_array_get(side->manifest.runs, i);
+        if (strcmp(text_of(run, "model"), side->model->name) == 0)
+            warn_again(c, json_object_get(run, "warnings"));
+    }
+    side->facts = describe_folder(side, folder);
+    return QK_OK;
+}
+
+/* ---- which of them it is ---------------------------------------------------------------- */
+
+/* Tables of heads lie there, or what says so. */
+static bool is_results(const char *folder)
+{
+    static const char *const NAMES[] = {"manifest.json", "heads.csv",        "qk.csv",
+                                        "rotated.csv",   "head_metrics.csv", "stages.csv"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (qk__is_file_in(folder, NAMES[i]))
+            return true;
+    return false;
+}
+
+static qk_status open_side(qk__comparing *c, const char *name, qk_error *err)
+{
+    qk__opened *side = &c->sides[c->side];
+    const char *colon = strrchr(name, ':');
+    if (is_results(name))
+        return read_folder(c, side, name, NULL, err);
+    if (!colon || qk__is_dir(name))
+        return analyse(c, side, name, err);
+    char *folder = qk__strdup(name);
+    if (!folder)
+        return qk__nomem(err);
+    folder[colon - name] = 0;
+    qk_status status = is_results(folder) ? read_folder(c, side, folder, colon + 1, err)
+                                          : analyse(c, side, name, err);
+    free(folder);
+    return status;
+}
+
+/* ---- what the two are ------------------------------------------------------------------- */
+
+static bool differ(const qk__comparing *c, const char *key)
+{
+    const json_t *a = json_object_get(c->sides[0].facts, key);
+    const json_t *b = json_object_get(c->sides[1].facts, key);
+    bool known = a && b && !json_is_null(a) && !json_is_null(b) &&
+                 !(json_is_string(a) && (!*json_string_value(a) || !*json_string_value(b)));
+    return known && !json_equal(a, b);
+}
+
+static void warn_of_kinds(qk__comparing *c)
+{
+    if (differ(c, "stage"))
+        qk__compare_warn(c,
+                         "one capture is before RoPE, the other after it: differences are those "
+                         "of RoPE as well (qkscope compare-stages is made for that)");
+    if (differ(c, "texts"))
+        qk__compare_warn(c, "a and b are of different texts: differences are of the texts, too, "
+                            "and are not paired by text");
+    if (differ(c, "sampler") && !differ(c, "texts"))
+        qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
+}
+
+/* The name of its model, unless the other has the same, or it has none. */
+static qk_status name_sides(qk__comparing *c, qk_error *err)
+{
+    const char *names[2], *paths[2] = {c->settings->a, c->settings->b};
+    for (int s = 0; s < 2; s++)
+        names[s] = *c->sides[s].model->name ? c->sides[s].model->label : "";
+    bool same = strcmp(names[0], names[1]) == 0;
+    for (int s = 0; s < 2; s++) {
+        const char *last = strrchr(paths[s], '/');
+        const char *base = last && last[1] ? last + 1 : paths[s];
+        char *label = same || !*names[s] ? qk__strdup(base) : qk__strdup(names[s]);
+        if (!label)
+            return qk__nomem(err);
+        c->sides[s].label = label;
+    }
+    if (strcmp(c->sides[0].label, c->sides[1].label) != 0)
+        return QK_OK;
+    for (int s = 0; s < 2; s++) { /* a folder of the same name elsewhere, or the same one */
+        free(c->sides[s].label);
+        c->sides[s].label = qk__format("%s %s", c->sides[s].letter, paths[s]);
+        if (!c->sides[s].label)
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
+qk_status qk__open_sides(qk__comparing *c, qk_error *err)
+{
+    const char *names[2] = {c->settings->a, c->settings->b};
+    for (c->side = 0; c->side < 2; c->side++) {
+        qk_status status = open_side(c, names[c->side], err);
+        if (status != QK_OK)
+            return status;
+        if (!c->sides[c->side].facts)
+            return qk__nomem(err);
+        const qk__opened *o = &c->sides[c->side];
+        c->comparison.sides[c->side] = (qk__side){.model = o->model,
+                                                  .run = o->run,
+                                                  .kept = o->kept,
+                                                  .level = o->run ? level_of_run
+                                                                  : level_of_folder,
+                                                  .context = o->run ? (const void *)c->settings
+                                                                    : (const void *)o};
+    }
+    warn_of_kinds(c);
+    return name_sides(c, err);
+}
+
+void qk__close_sides(qk__comparing *c)
+{
+    for (int s = 0; s < 2; s++) {
+        qk__opened *o = &c->sides[s];
+        if (o->run)
+            qk__kept_heads_free(&o->kept, o->run->num_heads);
+        qk__results_free(&o->results);
+        qk_analysis_results_free(&o->run);
+        qk__manifest_free(&o->manifest);
+        qk__folder_release(&o->watched);
+        json_decref(o->facts);
+        free(o->label);
+    }
+}
