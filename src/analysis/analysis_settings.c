@@ -78,7 +78,7 @@ static const qk_setting ROWS[] = {
      .section = "Intervals", .commands = ALL, .yaml = "analysis.ci", .manifest = "ci"},
     {"ci-refit", QK_SETTING_FLAG, AT(ci_refit),
      .help = "let the intervals include the choice of the axes", .section = "Intervals",
-     .commands = ALL " compare", .yaml = "analysis.ci_refit", .manifest = "ci_refit"},
+     .commands = ALL, .yaml = "analysis.ci_refit", .manifest = "ci_refit"},
     QK_SETTING_PART(qk_analysis_settings, pca, qk__pca_settings_table),
     {"lda", QK_SETTING_FLAG, AT(lda),
      .help = "fill lda_accuracy in heads.csv (reads the rows twice)", .section = "PCA",

@@ -184,7 +184,8 @@ const cli_command cmd_compare = {
         "of queries and keys still span the same space. A and B are each a folder of results, "
         "FOLDER:MODEL for one model of a study's folder, or a capture, which is analysed first. "
         "Two captures of the same texts say most: their differences are paired by text, and only "
-        "captures have the components. Results need intervals (analyze --ci 95) for p-values. "
+        "captures have the components. Results need intervals (analyze --ci 95 --ci-refit) for "
+        "p-values. "
         "Heads are paired by layer and number, so A and B should be of one architecture. Writes "
         "compare.csv (a row per head and metric), compare_heads.csv, compare_angles.csv, "
         "compare_summary.json, figures/ and compare.html into DIR, which holds nothing else.",

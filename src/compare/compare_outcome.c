@@ -257,24 +257,22 @@ static qk_status take_warnings(qk__comparing *c, qk_error *err)
     return o->warnings && o->num_warnings == count ? QK_OK : qk__nomem(err);
 }
 
+static bool has_intervals(const qk__side *side)
+{
+    for (size_t i = 0; i < qk__num_fields; i++)
+        if (isfinite(side->level(side, qk__fields[i].file)))
+            return true;
+    return false;
+}
+
+/* Those of another level, and along fixed axes, were warned of. */
 static void warn_of_intervals(qk__comparing *c)
 {
-    double level = c->settings->ci;
-    if (c->outcome->tested > 0)
-        return;
-    for (int s = 0; s < 2; s++) {
-        const qk__side *side = &c->comparison.sides[s];
-        double own = NAN;
-        for (size_t i = 0; i < qk__num_fields && isnan(own); i++)
-            own = side->level(side, qk__fields[i].file);
-        if (isnan(own))
-            qk__compare_warn(c, "%s has no intervals, so differences have none: analyse it with "
-                                "--ci %g, or give captures",
-                             c->sides[s].letter, level);
-        else if (fabs(100 * own - level) > 1e-7)
-            qk__compare_warn(c, "%s has intervals of %g %%, not of %g %%: give --ci %g",
-                             c->sides[s].letter, 100 * own, level, 100 * own);
-    }
+    for (int s = 0; s < 2 && c->outcome->tested == 0; s++)
+        if (!has_intervals(&c->comparison.sides[s]))
+            qk__compare_warn(c, "%s has no intervals that could be used, so differences have none: "
+                                "analyse it with --ci %g --ci-refit, or give the capture",
+                             c->sides[s].letter, c->settings->ci);
 }
 
 static void warn_of_few(qk__comparing *c)

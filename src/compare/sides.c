@@ -110,6 +110,7 @@ static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION |
                  (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);
     s.ci = c->settings->ci;
+    s.ci_refit = true; /* each side has axes of its own, which texts move, too */
     s.published_tables = NULL;
     s.notice = pass_notice;
     s.progress = pass_progress;
@@ -171,13 +172,45 @@ static double confidence_of(const json_t *run)
     return json_number_value(json_object_get(json_object_get(run, "settings"), "ci"));
 }
 
+/* Along axes that stay, an interval leaves out what texts do to the axes: of two models with axes of
+ * their own, differences would look far surer than they are. Plasticity hardly minds. */
+static bool fixes_axes(const json_t *run, const char *table)
+{
+    const json_t *refit = json_object_get(json_object_get(run, "settings"), "ci_refit");
+    return !json_is_true(refit) && strcmp(table, "head_metrics.csv") != 0;
+}
+
 static double level_of_folder(const qk__side *side, const char *table)
 {
     const qk__opened *opened = side->context;
     const json_t *run = opened->manifest.is_study ? opened->manifest.root
                                                   : qk__manifest_owner(&opened->manifest, table);
     double percent = confidence_of(run);
-    return percent > 0 ? percent / 100 : NAN;
+    return percent > 0 && !fixes_axes(run, table) ? percent / 100 : NAN;
+}
+
+/* What keeps intervals of a folder from being used. */
+static void warn_of_level(qk__comparing *c, const qk__opened *side, const char *folder)
+{
+    double level = c->settings->ci, other = 0;
+    bool fixed = false;
+    size_t count = side->manifest.is_study ? 1 : json_array_size(side->manifest.runs);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *run = side->manifest.is_study ? side->manifest.root
+                                                    : json_array_get(side->manifest.runs, i);
+        double own = confidence_of(run);
+        other = own > 0 && fabs(own - level) > 1e-7 ? own : other;
+        fixed = fixed || (own > 0 && fixes_axes(run, ""));
+    }
+    if (other > 0)
+        qk__compare_warn(c, "%s: %s has intervals of %g %%, not of %g %%: give --ci %g",
+                         side->letter, folder, other, level, other);
+    if (fixed)
+        qk__compare_warn(c,
+                         "%s: the intervals of %s are along fixed axes, which makes differences "
+                         "look surer than they are: only those of plasticity are used; analyse it "
+                         "with --ci %g --ci-refit, or give the capture",
+                         side->letter, folder, level);
 }
 
 static json_t *describe_folder(const qk__opened *side, const char *folder)
@@ -260,6 +293,7 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
         if (strcmp(text_of(run, "model"), side->model->name) == 0)
             warn_again(c, json_object_get(run, "warnings"));
     }
+    warn_of_level(c, side, folder);
     side->facts = describe_folder(side, folder);
     return QK_OK;
 }

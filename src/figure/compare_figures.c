@@ -75,12 +75,12 @@ static qk__place place_of(const grid *g, size_t i)
     return place;
 }
 
-/* The label of a metric in as few words as there is room for. */
+/* The label of a metric; it may reach into the gaps beside its panel. */
 static void put_title(qk__figure *figure, const qk__compared_metric *metric,
-                      const qk__place *place, const char *more)
+                      const qk__place *place, double across, const char *more)
 {
     const char *label = metric->field->info.label;
-    int room = (int)(place->width / qk__text_width(figure, 1)) - (int)strlen(more);
+    int room = (int)(0.97 * across / qk__text_width(figure, 1)) - (*more ? 6 : 0);
     char title[256];
     snprintf(title, sizeof title, "%s.'%s'",
              qk__brief(figure, label ? label : metric->field->info.name, room), more);
@@ -112,6 +112,14 @@ static void add_heads(qk__figure *figure, const qk__comparison *c,
     }
 }
 
+/* Shares and correlations are read as they are. */
+static qk__power power_of(const qk__compared_metric *metric, double largest)
+{
+    const char *unit = metric->field->info.unit;
+    bool plain = unit && (strcmp(unit, "share") == 0 || strcmp(unit, "correlation") == 0);
+    return plain ? (qk__power){0, 1, ""} : qk__power_of(largest);
+}
+
 static double largest_of(const qk__comparison *c, const qk__compared_metric *metric)
 {
     double most = 0;
@@ -124,16 +132,17 @@ static double largest_of(const qk__comparison *c, const qk__compared_metric *met
 }
 
 static void draw_scatter(qk__figure *figure, const qk__comparison *c,
-                         const qk__compared_metric *metric, const qk__place *place)
+                         const qk__compared_metric *metric, const qk__place *place,
+                         double across)
 {
     const double em = qk__em(figure);
-    qk__power power = qk__power_of(largest_of(c, metric));
+    qk__power power = power_of(metric, largest_of(c, metric));
     size_t blocks[2];
     double low, high;
     add_heads(figure, c, metric, power.factor, blocks, &low, &high);
     double margin = high > low ? 0.06 * (high - low) : 0.5;
     qk__put_panel(figure, place);
-    put_title(figure, metric, place, power.text);
+    put_title(figure, metric, place, across, power.text);
     int room = (int)(place->width / qk__text_width(figure, 1));
     qk__put_text(figure, qk__brief(figure, c->sides[0].label, room),
                  place->left + place->width / 2, place->top + place->height + 36 * em, true);
@@ -178,7 +187,7 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
         qk__place place = place_of(&g, i);
         if (i % g.columns == 0)
             label_left(figure, &place, c->sides[1].label);
-        draw_scatter(figure, c, chosen[i], &place);
+        draw_scatter(figure, c, chosen[i], &place, g.across);
     }
     qk__end_panels(figure);
 }
@@ -208,18 +217,18 @@ static void fill_grid(const qk__comparison *c, const qk__compared_metric *metric
 
 static void draw_map(qk__figure *figure, const qk__comparison *c,
                      const qk__compared_metric *metric, head_grid *g, const qk__place *place,
-                     bool below)
+                     double across, bool below)
 {
     const double em = qk__em(figure);
     double largest = 0, most;
     for (size_t i = 0; i < c->num_paired; i++)
         if (isfinite(c->changes[metric->first + i].difference))
             largest = fmax(largest, fabs(c->changes[metric->first + i].difference));
-    qk__power power = qk__power_of(largest);
+    qk__power power = power_of(metric, largest);
     fill_grid(c, metric, g, power.factor, &most);
     most = most > 0 ? most : 1;
     qk__put_panel(figure, place);
-    put_title(figure, metric, place, power.text);
+    put_title(figure, metric, place, across, power.text);
     if (below)
         qk__put_text(figure, "'Head'", place->left + place->width / 2,
                      place->top + place->height + 34 * em, true);
@@ -272,7 +281,8 @@ static void build_maps(qk__figure *figure, const qk__subject *subject)
         qk__place place = place_of(&places, i);
         if (i % places.columns == 0)
             label_left(figure, &place, "Layer");
-        draw_map(figure, c, chosen[i], &g, &place, i + places.columns >= count);
+        draw_map(figure, c, chosen[i], &g, &place, places.across,
+                 i + places.columns >= count);
     }
     qk__end_panels(figure);
     free(g.values);
@@ -337,7 +347,7 @@ static void draw_space(qk__figure *figure, const qk__comparison *c, const char *
         qk__figure_horizontal(figure, chance);
     qk__figure_print(figure,
                      "plot data index %zu using 1:2 with points pt 6 ps 0.5 lc rgb '%s', "
-                     "data index %zu using 1:3 with lines dt 2 lw 1.5 lc rgb '%s', "
+                     "data index %zu using 1:3 with lines lw 1 lc rgb '%s', "
                      "data index %zu using 1:2 with lines lw 2 lc rgb '%s'\n"
                      "unset label\nunset arrow\n",
                      blocks[0], figure->theme->muted, blocks[1], figure->theme->ink, blocks[1],
@@ -382,7 +392,7 @@ static const qk__figure_kind KINDS[] = {
      560, has_map, build_maps},
     {"compare-03-overlap", "Overlap of the leading components",
      "How much of the space of the leading components in a lies in that in b: 1 is the same "
-     "space. A point for each head, and the mean of each layer. The dashed curve is the overlap "
+     "space. A point for each head, and the mean of each layer. The dark curve is the overlap "
      "of the spaces that two halves of the texts give, the smaller of a and b: what lies below it "
      "moved by more than texts explain. The dashed line across is the overlap of unrelated "
      "spaces.",
