@@ -34,6 +34,7 @@ _PCA = Keywords(_TABLE, "pca", _HIDDEN, [_SHARD, _PROGRESS])
 _ROTATE = Keywords(_TABLE, "rotate", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS])
 _PLASTICITY = Keywords(_TABLE, "plasticity", _HIDDEN, [_SHARD, _PROGRESS])
 _STAGES = Keywords("qk_stages_settings_table", "compare-stages", _HIDDEN, [_PROGRESS])
+_COMPARE = Keywords("qk_compare_settings_table", "compare", _HIDDEN, [_PROGRESS])
 _STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
 
 
@@ -209,6 +210,42 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
                               free=lib.qk_stages_results_free, keep=(settings, line),
                               progress=keywords.get("progress"))
         return _tell(_results.of_run(handle, handle.run, folder, owned), partial)
+
+
+@_COMPARE
+def comparison(a: Any, b: Any, **keywords: Any) -> Results:
+    """What changed from a to b, head by head: tables compare, compare_heads and, of captures, compare_angles.
+
+    a and b are results (or a folder with some, or "FOLDER:MODEL" for one of several models there), or captures, which are
+    analysed first. Two captures of the same texts say most: their differences are paired by text. With `output` the page
+    (compare.html) and its figures are written, too; they need gnuplot.
+
+        changes = qkscope.comparison("captures/step-20", "captures/step-2004", subspace=5)
+        changes.compare.to_pandas().query("p_corrected < 0.05")
+        changes.compare_angles["overlap"]
+
+    Raises as analyze, and DataError where no head is in both.
+    """
+    settings = _COMPARE.settings("comparison", keywords)
+    values = settings.values
+    sides = [side.folder if isinstance(side, Results) else side for side in (a, b)]
+    for name, side in zip("ab", sides):
+        settings.set(name, _path(side), name)
+    _check_output(keywords.get("output"), *sides)
+    if keywords.get("output") is None:
+        values.html = False
+    line = _line("comparison", tuple(sides), keywords)
+    values.input.command_line = line
+    out = ffi.new("qk_compare_outcome **")
+    with _folder(settings, keywords.get("output")) as (folder, owned):
+        outcome, partial = run(lib.qk_compare_run, values, out, hooks=values.input, out=out,
+                               free=lib.qk_compare_outcome_free, keep=(settings, line),
+                               progress=keywords.get("progress"))
+        results = Results.read(folder)
+        results.seconds, results._owned = outcome.seconds, owned
+    if partial is not None:
+        warn(f"{partial}; the results have the others", PartialWarning)
+    return results
 
 
 # ---- many ---------------------------------------------------------------------------------

@@ -482,6 +482,89 @@ def compare_stages(
             of (what, done, total), which may return False to stop
     """
 
+def comparison(
+    a: Any,
+    b: Any,
+    *,
+    ci: float = 95.0,
+    subspace: int = 3,
+    plasticity: bool = True,
+    html: bool = True,
+    format: str | Iterable[str] = 'png,svg',
+    theme: Literal['paper', 'screen', 'dark'] = 'paper',
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    revision: str | None = None,
+    offline: bool = False,
+    q_per_kv_group: int | None = None,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int] | None = None,
+    max_samples: int | None = None,
+    taxonomy_low: float = 0.3,
+    taxonomy_high: float = 0.7,
+    threads: int | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """What changed from a to b, head by head: tables compare, compare_heads and, of captures, compare_angles.
+
+    a and b are results (or a folder with some, or "FOLDER:MODEL" for one of several models there), or captures, which are
+    analysed first. Two captures of the same texts say most: their differences are paired by text. With `output` the page
+    (compare.html) and its figures are written, too; they need gnuplot.
+
+        changes = qkscope.comparison("captures/step-20", "captures/step-2004", subspace=5)
+        changes.compare.to_pandas().query("p_corrected < 0.05")
+        changes.compare_angles["overlap"]
+
+    Raises as analyze, and DataError where no head is in both.
+
+    Intervals:
+        ci = 95.0
+            level of the intervals; those of tables must be of it (1 to below 100)
+    Comparison:
+        subspace = 3
+            of captures: angles between the spaces of the first K components (1 to 10)
+        plasticity = True
+            False: of captures: leave plasticity out, which takes longest
+    Output:
+        html = True
+            False: tables alone: neither figures nor compare.html
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+    Figures:
+        format = 'png,svg'
+            pictures: png, svg, pdf or several of them; the page always needs png and svg ('png' or
+            'svg' or 'pdf')
+        theme = 'paper'
+            colours and fonts of the figures ('paper' or 'screen' or 'dark')
+    Input:
+        revision
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+    PCA:
+        taxonomy_low = 0.3
+            lower taxonomy threshold on |r| (0 to 1)
+        taxonomy_high = 0.7
+            upper taxonomy threshold on |r| (0 to 1)
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
 def study(
     path: str | os.PathLike[str],
     output: str | os.PathLike[str],

@@ -245,10 +245,11 @@ def _make(name: str, schema: Sequence[Column], values: Mapping[str, Sequence[Any
     made = ffi.new("qk_columns **")
     call(lib.qk_columns_make, made, infos, len(schema), rows.pop() if rows else 0,
          ffi.new("void *[]", [ffi.cast("void *", array) for array in arrays] or 1))
-    return _owned(made[0], name)
+    return of_columns(made[0], name)
 
 
-def _owned(columns: Any, name: str) -> Table:
+def of_columns(columns: Any, name: str) -> Table:
+    """A table that the library made, which now owns it."""
     return Table(ffi.gc(columns, lambda one: lib.qk_columns_free(ffi.new("qk_columns **", one))), name)
 
 
@@ -256,7 +257,7 @@ def of_run(results: Any, name: str, handle: Any) -> Table:
     """A table of a run in memory, which `handle` owns: it has to be there as long as this takes."""
     made = ffi.new("qk_columns **")
     call(lib.qk_results_table, results, name.encode(), made)
-    return _owned(made[0], name)
+    return of_columns(made[0], name)
 
 
 def schema_of(name: str) -> dict[str, Column]:

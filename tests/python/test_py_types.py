@@ -17,9 +17,9 @@ from conftest import BUILD, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 # modules whose keywords come from tables of settings, so that they have stubs
-STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "compare_stages", "study"], "making": ["repack", "synth"]}
+STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "compare_stages", "comparison", "study"], "making": ["repack", "synth"]}
 FUNCTIONS = sum(STUBS.values(), [])
-COMMANDS = {"compare_stages": "compare-stages"}
+COMMANDS = {"compare_stages": "compare-stages", "comparison": "compare"}
 # options that have no keyword: what Python has other means for
 OFF = {"float32": "bfloat16"}  # options that switch off what has another name
 OF_THE_SHELL = {"config", "quiet", "verbose", "json", "help", "version", "combined"}
