@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope compare against NumPy and SciPy, and on captures whose truth is known."""
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import EXAMPLE, head_names, head_pairs, read_csv, read_json, read_rows, synth, write_rows
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("mpmath")
+oracle = pytest.importorskip("compare_oracle")
+
+NAMES = ("r_q", "r_k", "r_q_a", "r_k_a", "alpha_k", "bias_strength")
+
+
+def compare(qkscope, a, b, out, *more):
+    qkscope("compare", a, b, "-o", out, "--no-html", *more, expect=0)
+    rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
+    spaces = [(r["layer"], r["q_head"], r["space"]) for r in read_csv(out / "compare_angles.csv")] \
+        if (out / "compare_angles.csv").exists() else []
+    assert len(rows) == len(read_csv(out / "compare.csv")) and len(set(spaces)) == len(spaces)
+    return rows
+
+
+def angles_of(out):
+    return {(r["layer"], r["q_head"], r["space"]): r for r in read_csv(out / "compare_angles.csv")}
+
+
+def subset(source, target, keep, change=None):
+    """Rows of which keep(columns) is true, with the vectors that change(name, columns) makes of them."""
+    for name in head_names(source):
+        columns = read_rows(source, name)
+        chosen = keep(columns)
+        columns = {key: values[chosen] for key, values in columns.items()}
+        if change:
+            columns["vector"] = change(name, columns)
+        write_rows(target, name, columns)
+    return target
+
+
+def texts(first, end):
+    return lambda columns: (columns["example_id"] >= first) & (columns["example_id"] < end)
+
+
+@pytest.fixture(scope="module")
+def made(qkscope, tmp_path_factory):
+    """24 texts of two layers, and halves of them."""
+    folder = tmp_path_factory.mktemp("made")
+    synth(qkscope, folder / "all", layers=2, query_heads=4, dim=12, examples=24, rows=40, seed=3, rope_planes=1)
+    for name, first, end in (("a", 0, 12), ("b", 12, 24)):
+        subset(folder / "all", folder / name, texts(first, end))
+    synth(qkscope, folder / "other", layers=2, query_heads=4, dim=12, examples=12, rows=40, seed=4, rope_planes=1)
+    return folder
+
+
+# ---- against SciPy ----------------------------------------------------------------------------
+
+def check(row, want, scale):
+    for column, value in zip(("difference", "difference_lo", "difference_hi"), want):
+        assert row[column] == pytest.approx(value, abs=1e-8 * scale), column
+    assert row["p"] == pytest.approx(want[3], rel=1e-5, abs=1e-300)
+
+
+def head_runs(capture):
+    return {(layer, head): (oracle.numbers_of(q, k), oracle.runs_of(q, k))
+            for layer, head, q, k in head_pairs(capture, 2)}
+
+
+def test_paired_differences(qkscope, made, tmp_path):
+    """Texts of the same ids: the jackknife of the differences."""
+    rows = compare(qkscope, made / "a", made / "other", tmp_path / "out", "--no-plasticity")
+    sides = head_runs(made / "a"), head_runs(made / "other")
+    for head in sides[0]:
+        (a, runs_a), (b, runs_b) = (side[head] for side in sides)
+        turn = oracle.turn_of(a, b)
+        for name in NAMES:
+            sign = turn if name in ("r_q", "r_k") else 1
+            row = rows[(*head, name)]
+            assert row["pairing"] == "paired"
+            want = oracle.paired(a[name], sign * b[name], [run[name] for run in runs_a],
+                                 [sign * run[name] for run in runs_b])
+            check(row, want, max(abs(a[name]), abs(b[name])))
+
+
+def test_independent_differences(qkscope, made, tmp_path):
+    """Texts of other ids, and tables of them: the interval of Zou and Donner, and p by its inversion."""
+    captures = compare(qkscope, made / "a", made / "b", tmp_path / "captures")
+    for name in "ab":
+        qkscope("analyze", made / name, "-o", tmp_path / name, "--ci", 95, "--ci-refit", expect=0)
+    tables = compare(qkscope, tmp_path / "a", tmp_path / "b", tmp_path / "tables")
+    of = [{**{(r["layer"], r["q_head"], name): (r[name], (r[f"{name}_lo"], r[f"{name}_hi"]))
+              for table in ("qk.csv", "rotated.csv", "head_metrics.csv") for r in read_csv(tmp_path / side / table)
+              if r.get("pc", 0) == 0 for name in (*NAMES, "ap_overall", "ap_drop") if name in r}} for side in "ab"]
+    turned = {(r["layer"], r["q_head"]): r["turned"] for r in read_csv(tmp_path / "tables" / "compare_heads.csv")}
+    seen = 0
+    for key, row in tables.items():
+        if key not in of[0]:
+            assert row["p"] is None and row["difference_lo"] is None
+            continue
+        (a, ends_a), (b, ends_b) = of[0][key], of[1][key]
+        if key[2] in ("r_q", "r_k") and turned[key[:2]]:
+            b, ends_b = -b, (-ends_b[1], -ends_b[0])
+        want = oracle.independent(key[2], a, b, ends_a, ends_b, 12)
+        check(row, want, max(abs(a), abs(b)))
+        assert (row["difference_lo"] <= 0 <= row["difference_hi"]) == (row["p"] >= 0.05)
+        assert captures[key]["pairing"] == row["pairing"] == "independent"
+        for column in ("a", "b", "difference", "difference_lo", "difference_hi", "p", "p_corrected"):
+            assert captures[key][column] == pytest.approx(row[column], rel=1e-9), column
+        seen += 1
+    assert seen == 8 * 8
+
+
+def test_corrected_together(qkscope, made, tmp_path):
+    rows = [r for r in compare(qkscope, made / "a", made / "other", tmp_path / "out").values() if r["p"] is not None]
+    want = scipy.stats.false_discovery_control([r["p"] for r in rows])
+    assert [r["p_corrected"] for r in rows] == pytest.approx(want.tolist(), rel=1e-12)
+    assert len(rows) == 64 and 0 < sum(want < 0.05) < 64
+
+
+def test_means_over_key_heads(qkscope, made, tmp_path):
+    rows = compare(qkscope, made / "a", made / "other", tmp_path / "out", "--no-plasticity")
+    summary = {m["metric"]: m for m in read_json(tmp_path / "out" / "compare_summary.json")["metrics"]}
+    p = {}
+    for name in summary:
+        own = [r for key, r in rows.items() if key[2] == name and r["difference"] is not None]
+        groups = {}
+        for r in own:
+            groups.setdefault((r["layer"], r["k_head"]), []).append(r["difference"])
+        means = [np.mean(group) for group in groups.values()]
+        assert summary[name]["mean_difference"] == pytest.approx(np.mean(means), rel=1e-9)
+        test = scipy.stats.ttest_1samp(means, 0)
+        interval = test.confidence_interval(0.95)
+        assert [summary[name]["low"], summary[name]["high"]] == pytest.approx(list(interval), rel=1e-9)
+        p[name] = float(test.pvalue)
+        values = np.array([[r["a"], r["b"]] for r in own])
+        for r in own:
+            assert r["size"] == pytest.approx(r["difference"] / values.std(), rel=1e-9)
+    want = scipy.stats.false_discovery_control(list(p.values()))
+    assert [summary[name]["p_corrected"] for name in p] == pytest.approx(want.tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3, 10])
+def test_angles(qkscope, made, tmp_path, count):
+    compare(qkscope, made / "a", made / "b", tmp_path / "out", "--no-plasticity", "--subspace", count)
+    rows = angles_of(tmp_path / "out")
+    pairs = [head_pairs(made / side, 2) for side in "ab"]
+    assert len(rows) == 3 * 8
+    for (layer, head, q_a, k_a), (_, _, q_b, k_b) in zip(*pairs):
+        spaces = [oracle.spaces_of(q, k, count) for q, k in ((q_a, k_a), (q_b, k_b))]
+        within = [oracle.halves(q, k, count) for q, k in ((q_a, k_a), (q_b, k_b))]
+        for name in ("qk", "q", "k"):
+            row = rows[layer, head, name]
+            want = oracle.angles(spaces[0][name], spaces[1][name])
+            assert [row["angle_least"], row["angle_most"]] == pytest.approx([want[0], want[-1]], abs=1e-6)
+            assert row["overlap"] == pytest.approx(oracle.overlap(spaces[0][name], spaces[1][name]), abs=1e-9)
+            for side, mine in zip("ab", within):
+                assert row[f"overlap_halves_{side}"] == pytest.approx(mine[name], abs=1e-9)
+            assert row["overlap_chance"] == count / 12 and row["components"] == count
+
+
+# ---- known truth ------------------------------------------------------------------------------
+
+def test_nothing_changed(qkscope, tmp_path):
+    """A real capture with itself, also as tables."""
+    rows = compare(qkscope, EXAMPLE, EXAMPLE, tmp_path / "out")
+    assert {r["difference"] for r in rows.values()} == {0}
+    assert {r["p"] for r in rows.values()} == {None, 1}
+    for row in read_csv(tmp_path / "out" / "compare_angles.csv"):
+        assert row["angle_most"] < 1e-6 and row["overlap"] == pytest.approx(1, abs=1e-12)
+    summary = read_json(tmp_path / "out" / "compare_summary.json")
+    assert summary["supported"] == 0 and summary["movers"] == [] and summary["tested"] == 160
+    assert all(space["heads_moved"] == 0 for space in summary["spaces"])
+
+
+def turn_plane(vectors, x, y, degrees):
+    """Turns the plane of orthonormal x and y."""
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    p, q = vectors @ x, vectors @ y
+    return vectors + np.outer(p * (c - 1) - q * s, x) + np.outer(p * s + q * (c - 1), y)
+
+
+@pytest.mark.parametrize("degrees", [1e-3, 5, 30, 60, 89])
+def test_a_rotated_head(qkscope, tmp_path, degrees):
+    """The third leading direction is turned towards one that was outside: one angle is that, the others are 0."""
+    synth(qkscope, tmp_path / "a", layers=1, query_heads=4, dim=12, examples=8, rows=60, seed=5, rope_planes=0)
+
+    def change(name, columns):
+        vectors = columns["vector"].astype(np.float64)
+        if name not in ("l00h02q", "l00h01k"):
+            return columns["vector"]
+        axes = oracle.spaces_of({"vector": vectors}, {"vector": vectors}, 12)["q"]
+        return turn_plane(vectors, axes[2], axes[7], degrees)
+    subset(tmp_path / "a", tmp_path / "b", lambda c: np.full(len(c["position"]), True), change)
+    compare(qkscope, tmp_path / "a", tmp_path / "b", tmp_path / "out", "--no-plasticity")
+    rows = angles_of(tmp_path / "out")
+    for (_, head, space), row in rows.items():
+        touched = {"q": head == 2, "k": head >= 2, "qk": head >= 2}[space]
+        if not touched:
+            assert row["angle_most"] < 1e-5
+        elif space in "qk" and space != "qk":
+            assert row["angle_most"] == pytest.approx(degrees, rel=1e-4, abs=1e-4)
+            assert row["angle_least"] < 1e-4
+            assert row["overlap"] == pytest.approx((2 + math.cos(math.radians(degrees)) ** 2) / 3, abs=1e-6)
+
+
+def test_a_changed_head_is_found_among_others(qkscope, tmp_path):
+    """Two disjoint sets of texts of one truth; in b one head drifts faster."""
+    synth(qkscope, tmp_path / "all", layers=3, query_heads=4, dim=16, examples=32, rows=120, seed=6, r_q=0.4, r_k=0.4)
+    drift = {}
+
+    def change(name, columns):
+        vectors, t = columns["vector"].astype(np.float64), columns["position"]
+        if name != "l01h02q":
+            return columns["vector"]
+        drift["by"] = 3 * (t - t.mean())[:, None] * np.polyfit(t, vectors, 1)[0]
+        return vectors + drift["by"]
+    subset(tmp_path / "all", tmp_path / "a", texts(0, 16))
+    subset(tmp_path / "all", tmp_path / "b", texts(16, 32), change)
+    rows = compare(qkscope, tmp_path / "a", tmp_path / "b", tmp_path / "out")
+    summary = read_json(tmp_path / "out" / "compare_summary.json")
+    assert (summary["movers"][0]["layer"], summary["movers"][0]["q_head"]) == (1, 2)
+    supported = {key[:2] for key, row in rows.items() if (row["p_corrected"] or 1) < 0.05}
+    assert (1, 2) in supported and len(supported) <= 2
+    assert rows[1, 2, "r_q_a"]["p_corrected"] < 1e-4
+
+
+def test_chance_is_not_called_a_change(qkscope, tmp_path):
+    """Disjoint texts of one truth: about one test in twenty has p below 0.05, and corrected ones none; with the same
+    texts and other rows of them, likewise."""
+    p, corrected = {"independent": [], "paired": []}, []
+    for seed in range(2):
+        whole = tmp_path / f"all{seed}"
+        synth(qkscope, whole, layers=3, query_heads=8, dim=16, examples=32, rows=80, seed=seed)
+        subset(whole, tmp_path / f"a{seed}", texts(0, 16))
+        subset(whole, tmp_path / f"b{seed}", texts(16, 32))
+        for side in (0, 1):  # not every second row: that would be of later positions
+            subset(whole, tmp_path / f"{side}{seed}",
+                   lambda c, side=side: np.random.default_rng(7).permutation(len(c["position"])) % 2 == side)
+        for one, other in (("a", "b"), ("0", "1")):
+            rows = compare(qkscope, tmp_path / f"{one}{seed}", tmp_path / f"{other}{seed}", tmp_path / f"{one}out{seed}",
+                           "--no-plasticity")
+            for row in rows.values():
+                if row["p"] is not None:
+                    p[row["pairing"]].append(row["p"])
+                    corrected.append(row["p_corrected"])
+    for pairing, values in p.items():
+        values = np.array(values)
+        assert len(values) == 2 * 24 * 6 and 0.005 < (values < 0.05).mean() < 0.09, (pairing, (values < 0.05).mean())
+    assert sum(value < 0.05 for value in corrected) <= 3
