@@ -182,10 +182,12 @@ static bool is_written(const qk__comparing *c, const char *name)
 static qk_status install_figures(const qk__comparing *c, qk_error *err)
 {
     char *figures = qk__path_join(c->settings->input.output, "figures");
-    qk_status status = figures ? QK_OK : qk__nomem(err);
+    char *none = figures ? qk__path_join(figures, ".none") : NULL; /* nothing was drawn */
+    qk_status status = none ? QK_OK : qk__nomem(err);
     if (status == QK_OK && qk__is_dir(figures))
-        status = qk__install_figures(&c->drawn, true, c->staging ? c->staging : figures, figures,
+        status = qk__install_figures(&c->drawn, true, c->staging ? c->staging : none, figures,
                                      err);
+    free(none);
     free(figures);
     return status;
 }

@@ -109,9 +109,12 @@ static bool counts(const qk__comparison *from, size_t i)
     return true;
 }
 
+/* More than twice as far as halves of the texts, which lie about twice as far apart as two sets of
+ * all texts would: a fourth of the rows' say. */
 static bool moved(const qk__compared_space *space)
 {
-    return space->overlap < fmin(space->overlap_halves_a, space->overlap_halves_b);
+    double halves = fmin(space->overlap_halves_a, space->overlap_halves_b);
+    return 1 - space->overlap > 2 * (1 - halves);
 }
 
 /* Medians over heads; values has room for four numbers of each space. */

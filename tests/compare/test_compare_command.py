@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope compare as a command: what it takes, refuses, writes and leaves; its page and figures; Python."""
+import html.parser
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLE, check_tables, head_names, read_bytes, read_csv, read_json, synth
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = ("compare.csv", "compare_heads.csv", "compare_summary.json", "schema.json")
+gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="needs gnuplot")
+
+
+@pytest.fixture(scope="module")
+def made(qkscope, tmp_path_factory):
+    """Captures of one shape and one of more heads, results of each, and a study of two models."""
+    folder = tmp_path_factory.mktemp("compared")
+    synth(qkscope, folder / "a", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=1, model_name="first")
+    synth(qkscope, folder / "b", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=2, model_name="second")
+    synth(qkscope, folder / "more", layers=3, query_heads=6, dim=8, examples=10, rows=30, seed=2)
+    for name in ("a", "b", "more"):
+        qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, "--ci-refit", expect=0)
+    (folder / "study.yaml").write_text(
+        "models:\n" + "".join(f"  - {{name: {n}, label: {n.upper()}-label, source: {n}}}\n" for n in "ab")
+        + "pca: {lda: false}\nanalysis: {ci: 95, ci_refit: true}\n")
+    return folder
+
+
+def compare(qkscope, a, b, out, *more, expect=0):
+    done = qkscope("compare", a, b, "-o", out, "--no-html", *more, expect=expect)
+    return done.out if expect == 0 else done.err
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+# ---- what it writes -------------------------------------------------------------------------------
+
+def test_files_and_schema(qkscope, made, tmp_path):
+    out = tmp_path / "out"
+    said = compare(qkscope, made / "a", made / "b", out)
+    assert files(out) == sorted([*TABLES, "compare_angles.csv", "manifest.json"])
+    assert "8 heads in both, 0 in a alone, 0 in b alone" in said and "a: first\nb: second\n" in said
+    check_tables(out)
+    manifest = read_json(out / "manifest.json")
+    assert manifest["kind"] == "comparison" and manifest["complete"] is True
+    run, = manifest["runs"]
+    assert run["tables"] == ["compare.csv", "compare_heads.csv", "compare_angles.csv", "compare_summary.json"]
+    assert run["a"]["model"] == "first" and run["settings"]["subspace"] == 3
+    assert set(run["contents"]) == {*run["tables"], "schema.json"}
+
+
+def test_bytes_do_not_depend_on_threads(qkscope, made, tmp_path):
+    for threads in (1, 3):
+        compare(qkscope, made / "a", made / "b", tmp_path / str(threads), "--threads", threads)
+    names = (*TABLES, "compare_angles.csv")
+    assert read_bytes(tmp_path / "1", *names) == read_bytes(tmp_path / "3", *names)
+
+
+def test_json(qkscope, made, tmp_path):
+    printed = json.loads(compare(qkscope, made / "a", made / "b", tmp_path / "out", "--json"))
+    summary = read_json(tmp_path / "out" / "compare_summary.json")
+    assert {key: printed[key] for key in summary} == summary
+    assert printed["files"] == [*[f for f in read_json(tmp_path / "out" / "manifest.json")["runs"][0]["tables"]],
+                                "schema.json", "manifest.json"]
+    assert sum(sum(row.values()) for row in summary["categories"].values()) == summary["heads_in_both"] == 8
+
+
+def test_kinds_of_heads(qkscope, made, tmp_path):
+    compare(qkscope, made / "of-a", made / "of-b", tmp_path / "out")
+    kinds = [{(r["layer"], r["q_head"]): r["category"] for r in read_csv(made / f"of-{side}" / "heads.csv")} for side in "ab"]
+    heads = read_csv(tmp_path / "out" / "compare_heads.csv")
+    assert [(r["category_a"], r["category_b"]) for r in heads] == [
+        (kinds[0][r["layer"], r["q_head"]], kinds[1][r["layer"], r["q_head"]]) for r in heads]
+    counted = read_json(tmp_path / "out" / "compare_summary.json")["categories"]
+    for one, row in counted.items():
+        for other, count in row.items():
+            assert count == sum((r["category_a"], r["category_b"]) == (one, other) for r in heads)
+
+
+def test_the_biggest_movers_come_first(qkscope, made, tmp_path):
+    compare(qkscope, made / "a", made / "b", tmp_path / "out")
+    rows = read_csv(tmp_path / "out" / "compare.csv")
+    heads = {(r["layer"], r["q_head"]): r for r in read_csv(tmp_path / "out" / "compare_heads.csv")}
+
+    def rank(size, p):
+        return (p is None or p >= 0.05, -abs(size))
+    for key, head in heads.items():
+        own = [r for r in rows if (r["layer"], r["q_head"]) == key and r["size"]]
+        best = min(own, key=lambda r: rank(r["size"], r["p_corrected"]))
+        assert (head["top_metric"], head["top_size"]) == (best["metric"], best["size"])
+    movers = read_json(tmp_path / "out" / "compare_summary.json")["movers"]
+    ranks = [rank(m["size"], m["p_corrected"]) for m in movers]
+    assert ranks == sorted(ranks) and len(movers) == 8
+
+
+# ---- heads that do not pair ----------------------------------------------------------------------
+
+def test_heads_of_one_side(qkscope, made, tmp_path):
+    said = compare(qkscope, made / "of-a", made / "of-a", tmp_path / "all")
+    compare(qkscope, made / "a", made / "b", tmp_path / "some", "--layers", 1, "--heads", "0,3")
+    assert len(read_csv(tmp_path / "some" / "compare_heads.csv")) == 2
+    shutil.copytree(made / "b", tmp_path / "fewer")
+    for name in ("l00h03q", "l01h00q"):
+        shutil.rmtree(tmp_path / "fewer" / name)
+    manifest = read_json(tmp_path / "fewer" / "capture.json")
+    manifest["heads"] = [h for h in manifest.get("heads", []) if h["name"] not in ("l00h03q", "l01h00q")]
+    (tmp_path / "fewer" / "capture.json").write_text(json.dumps(manifest))
+    done = qkscope("compare", made / "a", tmp_path / "fewer", "-o", tmp_path / "out", "--no-html", expect=0)
+    assert "6 heads in both, 2 in a alone, 0 in b alone" in done.out
+    assert "2 heads are in a alone and 0 in b alone: these are not compared" in done.err
+    heads = read_csv(tmp_path / "out" / "compare_heads.csv")
+    assert [(r["layer"], r["q_head"]) for r in heads if r["in"] == "a"] == [(0, 3), (1, 0)]
+    assert {(r["layer"], r["q_head"]) for r in read_csv(tmp_path / "out" / "compare.csv")} == {
+        (r["layer"], r["q_head"]) for r in heads if r["in"] == "both"}
+    assert "no number of any head changed" in said
+
+
+def test_other_architectures_are_refused(qkscope, made, tmp_path):
+    synth(qkscope, tmp_path / "mha", layers=2, query_heads=4, q_per_kv_group=1, dim=8, examples=10, rows=30)
+    said = compare(qkscope, made / "a", tmp_path / "mha", tmp_path / "out", expect=1)
+    assert "layer 0, query head 1 has key head 0 in a and 1 in b: these are of different architectures" in said
+    compare(qkscope, made / "a", made / "of-b", tmp_path / "ok", "--layers", 1)
+    shutil.copytree(made / "of-b", tmp_path / "upper")
+    qkscope("analyze", made / "more", "-o", tmp_path / "two", "--layers", 2, expect=0)
+    said = compare(qkscope, made / "of-a", tmp_path / "two", tmp_path / "out", expect=1)
+    assert "no head is in both: a has 8, b has 6" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_dimensions_have_no_angles(qkscope, made, tmp_path):
+    synth(qkscope, tmp_path / "wide", layers=2, query_heads=4, dim=12, examples=10, rows=30)
+    said = compare(qkscope, made / "a", tmp_path / "wide", tmp_path / "out")
+    assert "no angles: the heads of a and b have different dimensions" in said
+    assert not (tmp_path / "out" / "compare_angles.csv").exists()
+    assert len(read_csv(tmp_path / "out" / "compare.csv")) > 100
+
+
+# ---- what a and b may be -----------------------------------------------------------------------
+
+def test_models_of_a_study(qkscope, made, tmp_path):
+    qkscope("study", made / "study.yaml", "-o", tmp_path / "study", "--no-figures", expect=0)
+    compare(qkscope, f"{tmp_path}/study:a", f"{tmp_path}/study:B-label", tmp_path / "study-out")
+    compare(qkscope, made / "of-a", made / "of-b", tmp_path / "out")
+    assert read_bytes(tmp_path / "out", "compare.csv") == read_bytes(tmp_path / "study-out", "compare.csv")
+    said = compare(qkscope, tmp_path / "study", made / "b", tmp_path / "no", expect=1)
+    assert f"has 2 models: say which, as {tmp_path}/study:MODEL; it has 'a', 'b'" in said
+    said = compare(qkscope, f"{tmp_path}/study:c", made / "b", tmp_path / "no", expect=1)
+    assert "has no model 'c'; it has 'a', 'b'" in said
+    assert not (tmp_path / "no").exists()
+
+
+def test_results_beside_a_capture(qkscope, made, tmp_path):
+    compare(qkscope, made / "of-a", made / "b", tmp_path / "mixed")
+    compare(qkscope, made / "a", made / "b", tmp_path / "both")
+    mixed, both = (read_csv(tmp_path / name / "compare.csv") for name in ("mixed", "both"))
+    for x, y in zip(mixed, both, strict=True):
+        assert x["difference"] == y["difference"] and x["pairing"] in ("independent", "")
+    assert {y["pairing"] for y in both} == {"paired", ""}
+
+
+def test_intervals_that_cannot_be_used(qkscope, made, tmp_path):
+    """Of another level, along axes that stay, or none: said, with the remedy."""
+    for name, options in {"none": [], "fixed": ["--ci", 95], "ninety": ["--ci", 90, "--ci-refit"]}.items():
+        qkscope("analyze", made / "a", "-o", tmp_path / name, *options, expect=0)
+
+    def warned(side, *more):
+        done = qkscope("compare", tmp_path / side, made / "of-b", "-o", tmp_path / f"out-{side}", "--no-html", *more, expect=0)
+        rows = read_csv(tmp_path / f"out-{side}" / "compare.csv")
+        return done.err, {r["metric"] for r in rows if r["p"] is not None}
+    said, tested = warned("none")
+    assert "a has no intervals that could be used" in said and "--ci 95 --ci-refit" in said and tested == set()
+    said, tested = warned("fixed")
+    assert "along fixed axes, which makes differences look surer than they are" in said
+    assert tested == {"ap_overall", "ap_drop"}
+    said, tested = warned("ninety")
+    assert "has intervals of 90 %, not of 95 %: give --ci 90" in said and tested == set()
+    assert read_json(tmp_path / "out-ninety" / "compare_summary.json")["warnings"]
+
+
+def test_what_is_refused(qkscope, made, tmp_path):
+    compare(qkscope, made / "a", made / "b", tmp_path / "out")
+    said = compare(qkscope, tmp_path / "out", made / "b", tmp_path / "no", expect=1)
+    assert "is a comparison itself; give the results or captures that it was made of" in said
+    said = compare(qkscope, made / "gone", made / "b", tmp_path / "no", expect=1)
+    assert "gone" in said
+    shutil.copytree(made / "of-a", tmp_path / "edited")
+    text = (tmp_path / "edited" / "heads.csv").read_text()
+    (tmp_path / "edited" / "heads.csv").write_text(text.replace("mixed", "Q-positional", 1) if "mixed" in text
+                                                   else text.replace("position-dominated", "mixed", 1))
+    said = compare(qkscope, tmp_path / "edited", made / "b", tmp_path / "no", expect=1)
+    assert "heads.csv is not as it was written; run the analysis again, or give --force" in said
+    assert "compared all the same" in qkscope("compare", tmp_path / "edited", made / "b", "-o", tmp_path / "forced",
+                                              "--no-html", "--force", expect=0).err
+    for broken, message in {"layer,q_head\n1,x\n": "heads.csv", "": "heads.csv"}.items():
+        (tmp_path / "edited" / "heads.csv").write_text(broken)
+        assert message in compare(qkscope, tmp_path / "edited", made / "b", tmp_path / "no", "--force", expect=1)
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "which two? Give A and B"), (["a"], "which two? Give A and B"), (["a", "b"], "where to? Give -o DIR"),
+    (["a", "b", "-o", "x", "--subspace", "11"], "subspace"), (["a", "b", "-o", "x", "--ci", "0"], "ci"),
+    (["a", "b", "-o", "x", "--taxonomy-low", "0.8"], "is above --taxonomy-high"),
+    (["a", "b", "c", "-o", "x"], "c")])
+def test_usage(qkscope, tmp_path, arguments, message):
+    assert message in qkscope("compare", *arguments, expect=2, cwd=tmp_path).err
+    assert not list(tmp_path.iterdir())
+
+
+# ---- the folder -----------------------------------------------------------------------------------
+
+def test_the_folder_is_the_comparisons_alone(qkscope, made, tmp_path):
+    out = tmp_path / "out"
+    compare(qkscope, made / "a", made / "b", out)
+    before = read_bytes(out, *TABLES)
+    compare(qkscope, made / "a", made / "b", out)  # the same again
+    assert read_bytes(out, *TABLES) == before
+    said = compare(qkscope, made / "b", made / "a", out, expect=1)
+    assert "holds a comparison of" in said and "--force to replace it" in said
+    assert read_bytes(out, *TABLES) == before
+    compare(qkscope, made / "of-b", made / "of-a", out, "--force")
+    assert not (out / "compare_angles.csv").exists()
+    for folder in (made / "of-a", made / "a", ROOT / "examples"):
+        listed = files(folder)
+        said = compare(qkscope, made / "a", made / "b", folder, "--force", expect=1)
+        assert "holds other things than a comparison" in said and files(folder) == listed
+    assert "is the folder of a comparison" in qkscope("analyze", made / "a", "-o", out, expect=1).err
+    assert "no tables of results here" in qkscope("report", out, expect=1).err
+    assert files(out) == sorted([*TABLES, "manifest.json"])
+
+
+def test_heads_that_fail(qkscope, made, tmp_path):
+    shutil.copytree(made / "b", tmp_path / "broken")
+    (tmp_path / "broken" / "l01h02q" / "data.parquet").write_bytes(b"PAR1")
+    done = qkscope("compare", made / "a", tmp_path / "broken", "-o", tmp_path / "out", "--no-html", expect=3)
+    assert "7 heads in both, 1 in a alone" in done.out and "l01h02q" in done.err
+    summary = read_json(tmp_path / "out" / "compare_summary.json")
+    assert any(w.startswith("b: 1 of 8 heads have no numbers; the first is l01h02q") for w in summary["warnings"])
+
+
+def test_captures_of_other_texts_and_stages(qkscope, tmp_path):
+    """capture.json tells what rows are of."""
+    words = ["capture", "-m", ROOT / "examples/kjv-tiny/step-20", "--rows", 300, "--layers", 0]
+    passages = (ROOT / "examples/kjv-tiny/passages.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "one.jsonl").write_text("".join(passages[:10]))
+    (tmp_path / "other.jsonl").write_text("".join(passages[10:20]))
+    qkscope(*words, "-t", tmp_path / "one.jsonl", "-o", tmp_path / "one", "--stage", "both", expect=0)
+    qkscope(*words, "-t", tmp_path / "other.jsonl", "-o", tmp_path / "other", expect=0)
+    qkscope(*words, "-t", tmp_path / "one.jsonl", "-o", tmp_path / "again", "--keep", "moments", expect=0)
+
+    def warned(a, b):
+        done = qkscope("compare", a, b, "-o", tmp_path / "out", "--no-html", "--force", expect=0)
+        return done.err + done.out
+    assert "a and b are of different texts" in warned(tmp_path / "one/post", tmp_path / "other")
+    said = warned(tmp_path / "one/pre", tmp_path / "one/post")
+    assert "one capture is before RoPE, the other after it" in said and "different texts" not in said
+    said = warned(tmp_path / "one/post", tmp_path / "again")  # rows beside moments of the same rows
+    assert "different texts" not in said
+    rows = [r for r in read_csv(tmp_path / "out" / "compare.csv") if r["metric"] in ("r_q", "r_k", "alpha_k")]
+    assert {r["pairing"] for r in rows} == {"paired"}
+
+
+# ---- page and figures ------------------------------------------------------------------------------
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links, self.ids, self.text = [], [], [], []
+        self.shown = True
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.shown = tag != "style"
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href"):
+                self.links.append(value)
+            if name == "id":
+                self.ids.append(value)
+
+    def handle_data(self, data):
+        if self.shown:
+            self.text.append(data)
+
+
+@gnuplot
+def test_page(qkscope, made, tmp_path):
+    """One file, which fetches nothing; names from outside are text."""
+    hostile = "</script><b>\"&'\u202e$(x)"
+    synth(qkscope, tmp_path / "a", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=1, model_name=hostile)
+    out = tmp_path / "out"
+    qkscope("compare", tmp_path / "a", made / "b", "-o", out, "--format", "pdf", expect=0)
+    names = ["compare-01-heads", "compare-02-map", "compare-03-overlap"]
+    assert sorted(p.name for p in (out / "figures").iterdir()) == sorted(
+        f"{name}.{end}" for name in names for end in ("dat", "gp", "pdf", "png", "svg"))
+    text = (out / "compare.html").read_text()
+    page = Page(text)
+    assert "script" not in page.tags and page.tags.count("svg") == 3
+    assert all(link.startswith(("#", "data:")) for link in page.links if link)
+    assert len(page.ids) == len(set(page.ids)) and {f"fig-{name}" for name in names} <= set(page.ids)
+    assert "</script><b>" in "".join(page.text) and not re.search(r"\b(nan|inf)\b", "".join(page.text), re.I)
+    assert "-0.0" not in "".join(page.text)
+    assert len(text) < 1_500_000
+    qkscope("compare", tmp_path / "a", made / "b", "-o", out, "--no-html", expect=0)  # the page would be old
+    assert not (out / "compare.html").exists() and not list(out.glob("figures/*"))
+
+
+@gnuplot
+def test_figures_hold_the_tables(qkscope, made, tmp_path):
+    out = tmp_path / "out"
+    qkscope("compare", made / "a", made / "b", "-o", out, "--theme", "dark", expect=0)
+    rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
+    numbers = [[tuple(map(float, line.split()[:3])) for line in block.splitlines() if line and line[0] != "#"]
+               for block in re.split(r"\n\n+", (out / "figures" / "compare-02-map.dat").read_text()) if block.strip()]
+    first = {(int(y), int(x)): z for x, y, z in numbers[0]}
+    assert first == pytest.approx({key[:2]: r["difference"] for key, r in rows.items() if key[2] == "r_q"}, rel=1e-5)
+    points = (out / "figures" / "compare-01-heads.dat").read_text()
+    shown = sorted(tuple(map(float, line.split())) for line in points.split("\n\n")[0].splitlines()
+                   + points.split("\n\n\n")[1].splitlines() if line and "NaN" not in line)
+    want = sorted((r["a"], r["b"]) for key, r in rows.items() if key[2] == "r_q")
+    assert [x for pair in shown for x in pair] == pytest.approx([x for pair in want for x in pair], rel=1e-5)
+
+
+def test_without_gnuplot(qkscope, made, tmp_path):
+    """Tables and page are there; the exit code says that something is missing."""
+    out = tmp_path / "out"
+    done = qkscope("compare", made / "a", made / "b", "-o", out, expect=3, env={"PATH": str(tmp_path)})
+    assert "gnuplot" in done.err
+    assert (out / "compare.csv").is_file() and "could not be drawn" in (out / "compare.html").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_folder_that_cannot_be_written(qkscope, made, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "file" in compare(qkscope, made / "a", made / "b", tmp_path / "file" / "out", expect=1)
+    assert (tmp_path / "file").read_text() == ""
+
+
+# ---- Python ------------------------------------------------------------------------------------------
+
+def test_python(qkscope, made, tmp_path):
+    qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+    compare(qkscope, made / "a", made / "b", tmp_path / "command", "--subspace", 2)
+    changes = qk.comparison(made / "a", made / "b", subspace=2, progress=False)
+    assert changes.tables == ["compare.csv", "compare_heads.csv", "compare_angles.csv"]
+    for name in changes.tables:
+        assert (changes.folder / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
+    assert changes.compare.schema["p_corrected"].unit == "probability" and changes.num_heads == 8
+    assert [r.metric for r in changes.compare][0] == "r_q"
+    saved = changes.save(tmp_path / "saved")
+    assert qk.Results.read(saved).compare_angles.column("overlap") == changes.compare_angles.column("overlap")
+    changes.close()
+    assert not changes.folder.exists()
+    pair = [qk.analyze(made / name, ci=95, ci_refit=True, progress=False) for name in "ab"]
+    tables = qk.comparison(*pair, output=tmp_path / "kept", html=False, progress=False)
+    assert "compare_angles" not in tables and tables.folder == tmp_path / "kept"
+    side = qk.compare(*pair, "rotated")
+    rows = [r for r in tables.compare if r.metric == "bias_strength"]
+    assert [r.difference for r in rows] == side.column("bias_strength_diff")
+    assert [r.difference_lo for r in rows] == side.column("bias_strength_diff_lo")  # one mechanism
+    with pytest.raises(qk.DataError, match="no head is in both"):
+        qk.comparison(made / "of-a", qk.pca(made / "more", layers=2, progress=False), progress=False)
+    with pytest.raises(ValueError, match="subspace"):
+        qk.comparison(made / "a", made / "b", subspace=0)
+
+
+def test_every_head_of_the_example(qkscope, tmp_path):
+    """The bundled capture, and its own heads, none left out."""
+    compare(qkscope, EXAMPLE, EXAMPLE, tmp_path / "out", "--no-plasticity")
+    assert len(read_csv(tmp_path / "out" / "compare_heads.csv")) == sum(n.endswith("q") for n in head_names(EXAMPLE))
