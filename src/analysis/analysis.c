@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/keep.h"
+#include "analysis/kept_run.h"
 #include "analysis/run.h"
 #include "analysis/sharing.h"
 #include "base/clock.h"

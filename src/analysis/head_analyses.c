@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/keep.h"
+#include "analysis/kept_run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/key_weights.h"

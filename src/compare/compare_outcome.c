@@ -109,8 +109,8 @@ static bool counts(const qk__comparison *from, size_t i)
     return true;
 }
 
-/* More than twice as far as halves of the texts, which lie about twice as far apart as two sets of
- * all texts would: a fourth of the rows' say. */
+/* More than twice as far apart as halves of the texts. Two sets of as many texts as a and b have lie
+ * about half as far apart as these, so what chance does seldom gets there. */
 static bool moved(const qk__compared_space *space)
 {
     double halves = fmin(space->overlap_halves_a, space->overlap_halves_b);

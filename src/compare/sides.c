@@ -8,7 +8,7 @@
 
 #include <qkscope/capture.h>
 
-#include "analysis/keep.h"
+#include "analysis/kept_run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"

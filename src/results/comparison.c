@@ -105,24 +105,6 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
 
 /* ---- what was kept of them -------------------------------------------------------------- */
 
-static int compare_ids(const void *key, const void *item)
-{
-    const qk__result_head *head = key;
-    const qk_head_results *of = item;
-    const qk_head_id id = {head->layer, head->q_head, QK_QUERY};
-    return qk_head_compare(id, of->id);
-}
-
-const qk__kept_head *qk__kept_of(const qk__comparison *c, int side, size_t i)
-{
-    const qk__side *s = &c->sides[side];
-    if (!s->kept)
-        return NULL;
-    const qk_head_results *found = bsearch(c->pairs[side][i], s->run->heads, s->run->num_heads,
-                                           sizeof *s->run->heads, compare_ids);
-    return found ? &s->kept[found - s->run->heads] : NULL;
-}
-
 static const qk__repetitions *repetitions_of(const qk__comparison *c, int side, size_t i,
                                              const char *metric)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two models beside each other, head by head: what figures, page and tables of a comparison are
  * made of. comparison.c, which leads, pairs heads and takes differences; compared_means.c sums up;
- * compared_spaces.c has the angles. docs/compare.md */
+ * compared_spaces.c has the angles, and finds what was kept of a head. docs/compare.md */
 #ifndef QK_RESULTS_COMPARISON_H
 #define QK_RESULTS_COMPARISON_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An analysis that keeps of each head what a comparison needs and no table has. */
-#ifndef QK_ANALYSIS_KEEP_H
-#define QK_ANALYSIS_KEEP_H
+/* An analysis (analysis.c) that keeps of each head what a comparison needs and no table has: its
+ * repetitions and, from head_spaces.c, its leading axes. */
+#ifndef QK_ANALYSIS_KEPT_RUN_H
+#define QK_ANALYSIS_KEPT_RUN_H
 
 #include <jansson.h>
 
@@ -23,7 +24,7 @@ QK_MUST_CHECK qk_status qk__analysis_run_keeping(const qk_analysis_settings *set
                                                  qk_analysis_results **results,
                                                  qk__kept_run *kept, qk_error *err);
 
-/* The leading axes of a head, and how far those of halves of its texts agree (keep.c). */
+/* The leading axes of a head, and how far those of halves of its texts agree. */
 QK_MUST_CHECK qk_status qk__keep_spaces(const qk_moments *q, const qk_moments *k,
                                         const qk__text_parts *q_parts,
                                         const qk__text_parts *k_parts, size_t components,

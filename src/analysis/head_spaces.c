@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The leading axes of a head, for comparisons. */
-#include "analysis/keep.h"
+#include "analysis/kept_run.h"
 
 #include <math.h>
 #include <string.h>
