@@ -64,6 +64,10 @@ run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE
 run compare-stages "$out/kjv-tiny" -o "$out/post"
 run report "$out/post"
 cp "$out"/post/figures/stages-01-rotary-pairs-*.svg "$pictures/stages-01-rotary-pairs.svg" # SmolLM2's has 0.9 MB
+run capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --id-column id \
+    -o "$out/step-20"
+run compare "$out/step-20" "$out/kjv-tiny/post" -o "$out/changes"
+take "$out/changes/figures" compare-01-heads compare-02-map compare-03-overlap
 mkdir "$out/models"
 cp tools/gallery/models.csv "$out/models"
 for table in qk heads rotated head_metrics head_profile head_distance head_component_weights; do

@@ -393,8 +393,8 @@ static const qk__figure_kind KINDS[] = {
     {"compare-03-overlap", "Overlap of the leading components",
      "How much of the space of the leading components in a lies in that in b: 1 is the same "
      "space. A point for each head, and the mean of each layer. The dark curve is the overlap "
-     "of the spaces that two halves of the texts give, the smaller of a and b: what lies below it "
-     "moved by more than texts explain. The dashed line across is the overlap of unrelated "
+     "of the spaces that two halves of the texts give, the smaller of a and b: what lies far below "
+     "it moved by more than texts explain. The dashed line across is the overlap of unrelated "
      "spaces.",
      false, 1000, 360, has_spaces, build_angles},
 };

@@ -42,7 +42,7 @@ def test_every_basis_of_scatter_is_shown(page):
 
 def test_every_picture_has_a_command(page):
     for section in page.split("\n### ")[1:]:
-        assert re.search(r"^    (qkscope (study|report|scatter) |make demo)", section, re.M), section
+        assert re.search(r"^    (qkscope (study|report|scatter|compare) |make demo)", section, re.M), section
         assert len(shown(section)) == 1, section
 
 
