@@ -33,14 +33,14 @@ typedef struct qk_compare_settings {
     /* Each is a folder of results, FOLDER:MODEL for a model among several there, or a capture, which
      * is analysed first. */
     const char *a, *b;
-    double ci;    /* level of the intervals in percent; those of tables must have it */
+    double ci; /* level of the intervals in percent; those of tables must have it */
     int subspace; /* components that span the spaces whose angles are taken; 1 to QK_MAX_SUBSPACE */
     bool plasticity;            /* of captures: computed, too */
     bool html;                  /* false: neither figures nor compare.html */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
-    qk_analysis_settings input; /* of captures: layers, heads, group size, ... as in an analysis; output,
-                                   force, threads, notice, progress. Its capture, ci and analyses are
-                                   not used */
+    /* Of captures: layers, heads, group size, ... as in an analysis; output, force, threads, notice,
+     * progress. Its capture, ci and analyses are not used. */
+    qk_analysis_settings input;
 } qk_compare_settings;
 
 extern QK_API const qk_settings_table qk_compare_settings_table;
@@ -71,10 +71,10 @@ typedef struct qk_compare_mover {
 typedef struct qk_compare_space {
     const char *space;
     size_t heads;
-    double overlap, angle;      /* medians: of the overlap, of the largest angle in degrees */
-    double halves_a, halves_b;  /* of the overlap of halves of the texts */
-    double chance;              /* of the overlap of unrelated spaces */
-    size_t judged, moved;       /* heads with both halves; with less overlap than either */
+    double overlap, angle;     /* medians: of the overlap, of the largest angle in degrees */
+    double halves_a, halves_b; /* of the overlap of halves of the texts */
+    double chance;             /* of the overlap of unrelated spaces */
+    size_t judged, moved;      /* heads with both halves; farther off than twice these */
 } qk_compare_space;
 
 typedef struct qk_compare_outcome {
@@ -84,9 +84,10 @@ typedef struct qk_compare_outcome {
     qk_compare_metric *metrics;
     qk_compare_mover *movers; /* one a head, supported ones first, then by |size|; at most 20 */
     qk_compare_space *spaces;
-    const char *no_spaces; /* why there are none; NULL: there are */
+    const char *no_spaces;    /* why there are none; NULL: there are */
     size_t tested, supported; /* all metrics of all heads */
-    size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES]; /* heads by kind in a (rows) and in b */
+    /* Heads by kind in a (rows) and in b. */
+    size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES];
     char **warnings; /* of what the two are, and of their analyses */
     char *summary;   /* compare_summary.json */
     size_t num_figures, num_outputs;

@@ -71,8 +71,7 @@ static qk_status compare_halves(const halves *h, qk__space space, size_t compone
     QK_TRY(fit_half(h, 0, space, components, &one, err));
     qk_status status = fit_half(h, 1, space, components, &other, err);
     if (status == QK_OK && one && other) {
-        status =
-            qk__subspace_angles(one->axes, other->axes, components, one->dim, angles, err);
+        status = qk__subspace_angles(one->axes, other->axes, components, one->dim, angles, err);
         if (status == QK_OK)
             *overlap = qk__subspace_overlap(angles, components);
     }

@@ -87,8 +87,9 @@ static void print_spaces(const qk_compare_outcome *o, int components)
         cli_print("\nno angles: %s\n", o->no_spaces ? o->no_spaces : "");
         return;
     }
-    cli_print("\noverlap of the first %d component%s, medians (halves of the texts; by chance)\n",
-              components, cli_s(components));
+    cli_print(
+        "\noverlap of the first %d component%s, medians (halves of the texts; by chance)\n",
+        components, cli_s(components));
     for (size_t i = 0; i < o->num_spaces; i++) {
         const qk_compare_space *s = &o->spaces[i];
         cli_print("  %-2s %.3f (", s->space, s->overlap);
@@ -180,13 +181,17 @@ const cli_command cmd_compare = {
     .description =
         "What changed from A to B, head by head: the difference b - a of every number, with "
         "intervals over texts and p-values that are corrected together; means over all heads; "
-        "which heads are of another kind; the biggest movers; and how far the leading components "
+        "which heads are of another kind; the biggest movers; and how far the leading "
+        "components "
         "of queries and keys still span the same space. A and B are each a folder of results, "
-        "FOLDER:MODEL for one model of a study's folder, or a capture, which is analysed first. "
-        "Two captures of the same texts say most: their differences are paired by text, and only "
+        "FOLDER:MODEL for one model of a study's folder, or a capture, which is analysed "
+        "first. "
+        "Two captures of the same texts say most: their differences are paired by text, and "
+        "only "
         "captures have the components. Results need intervals (analyze --ci 95 --ci-refit) for "
         "p-values. "
-        "Heads are paired by layer and number, so A and B should be of one architecture. Writes "
+        "Heads are paired by layer and number, so A and B should be of one architecture. "
+        "Writes "
         "compare.csv (a row per head and metric), compare_heads.csv, compare_angles.csv, "
         "compare_summary.json, figures/ and compare.html into DIR, which holds nothing else.",
     .examples = "qkscope compare captures/step-20 captures/step-2004 -o changes\n"

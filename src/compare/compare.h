@@ -37,7 +37,7 @@ typedef struct qk__comparing {
     json_t *warnings; /* NULL: no memory for one */
     int side;         /* that is being opened, for notices */
     qk__folder folder;
-    char *staging;    /* where figures are drawn */
+    char *staging; /* where figures are drawn */
     qk__drawn_list drawn;
     qk__outfile *files[8]; /* written in full, not yet in their places */
     const char *names[8];

@@ -13,10 +13,9 @@
 #include "stats/difference.h"
 
 /* What a row is of, where a table has it. */
-static const char *const KEYS[] = {"layer",    "q_head",       "k_head",   "head",
-                                   "kind",     "pc",           "pca_dim",  "pair",
-                                   "component", "q_bucket",    "k_bucket", "distance_bin",
-                                   "lag_bin",  "bin"};
+static const char *const KEYS[] = {
+    "layer", "q_head",    "k_head",   "head",     "kind",         "pc",      "pca_dim",
+    "pair",  "component", "q_bucket", "k_bucket", "distance_bin", "lag_bin", "bin"};
 enum { NUM_KEYS = sizeof KEYS / sizeof *KEYS };
 
 /* Where a row is in a and in b. */
@@ -115,11 +114,10 @@ static qk_status find_keys(joining *j, qk_error *err)
         j->keys[0][j->num_keys] = a;
         j->keys[1][j->num_keys++] = b;
     }
-    if (j->num_keys > 0 &&
-        strcmp(j->side[0]->columns[j->keys[0][0]]->info.name, "layer") == 0)
+    if (j->num_keys > 0 && strcmp(j->side[0]->columns[j->keys[0][0]]->info.name, "layer") == 0)
         return QK_OK;
-    return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s: has no rows of heads that could be compared", j->table);
+    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: has no rows of heads that could be compared",
+                    j->table);
 }
 
 static qk_status join_rows(joining *j, qk_error *err)
@@ -144,8 +142,8 @@ static qk_status join_rows(joining *j, qk_error *err)
 /* ---- columns ---------------------------------------------------------------------------- */
 
 /* A new column like another; its values, 8 bytes each, are the caller's to set. */
-static qk_status add(joining *j, const qk_column_info *like, const char *end,
-                     const char *about, void **values, qk_error *err)
+static qk_status add(joining *j, const qk_column_info *like, const char *end, const char *about,
+                     void **values, qk_error *err)
 {
     char *name = qk__format("%s%s", like->name, end);
     char *sentence = qk__format("%s%s", about, *end ? like->about : "");
@@ -175,8 +173,8 @@ static qk__value nothing(qk_column_type type)
 static qk__value value_at(const qk_columns *c, size_t column, size_t row)
 {
     qk_column_type type = type_of(c, column);
-    bool empty = row == NOWHERE || (type == QK_COLUMN_INTEGER && c->empty &&
-                                    c->empty[column] && c->empty[column][row]);
+    bool empty = row == NOWHERE || (type == QK_COLUMN_INTEGER && c->empty && c->empty[column] &&
+                                    c->empty[column][row]);
     return empty ? nothing(type) : c->values[column][row];
 }
 

@@ -57,7 +57,8 @@ qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
     qk__manifest before;
     QK_TRY(qk__folder_claim(&c->folder, output, err));
     QK_TRY(qk__manifest_read(&before, output, err));
-    qk_status status = before.is_comparison ? check_earlier(c, &before, err) : check_names(output, err);
+    qk_status status =
+        before.is_comparison ? check_earlier(c, &before, err) : check_names(output, err);
     qk__manifest_free(&before);
     return status == QK_OK ? qk__folder_sweep(output, err) : status;
 }
@@ -113,8 +114,8 @@ static qk_status list_contents(const qk__comparing *c, json_t **tables, json_t *
             continue;
         if (strcmp(c->names[i], "schema.json") != 0)
             *tables = qk__json_append(*tables, json_string(c->names[i]));
-        status = qk__describe_table(contents, c->names[i], qk__outfile_temporary(c->files[i]),
-                                    err);
+        status =
+            qk__describe_table(contents, c->names[i], qk__outfile_temporary(c->files[i]), err);
     }
     return status;
 }
@@ -138,13 +139,13 @@ static qk_status describe_run(const qk__comparing *c, json_t **run, qk_error *er
     const qk_compare_settings *s = c->settings;
     json_t *tables, *contents;
     qk_status status = list_contents(c, &tables, &contents, err);
-    *run = json_pack("{s:s, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:o, s:o, s:f}", "qkscope",
-                     QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line),
-                     "a_given", qk__json_text(s->a), "b_given", qk__json_text(s->b), "a",
-                     c->sides[0].facts, "b", c->sides[1].facts, "settings",
-                     describe_settings(s), "heads", (json_int_t)c->outcome->paired, "warnings",
-                     c->warnings, "tables", tables, "contents", contents, "seconds",
-                     c->outcome->seconds);
+    *run =
+        json_pack("{s:s, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:o, s:o, s:f}", "qkscope",
+                  QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line),
+                  "a_given", qk__json_text(s->a), "b_given", qk__json_text(s->b), "a",
+                  c->sides[0].facts, "b", c->sides[1].facts, "settings", describe_settings(s),
+                  "heads", (json_int_t)c->outcome->paired, "warnings", c->warnings, "tables",
+                  tables, "contents", contents, "seconds", c->outcome->seconds);
     if (status == QK_OK && !*run)
         status = qk__nomem(err);
     if (status != QK_OK) {
@@ -185,8 +186,8 @@ static qk_status install_figures(const qk__comparing *c, qk_error *err)
     char *none = figures ? qk__path_join(figures, ".none") : NULL; /* nothing was drawn */
     qk_status status = none ? QK_OK : qk__nomem(err);
     if (status == QK_OK && qk__is_dir(figures))
-        status = qk__install_figures(&c->drawn, true, c->staging ? c->staging : none, figures,
-                                     err);
+        status =
+            qk__install_figures(&c->drawn, true, c->staging ? c->staging : none, figures, err);
     free(none);
     free(figures);
     return status;

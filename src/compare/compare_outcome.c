@@ -14,11 +14,19 @@ enum { MAX_MOVERS = 20 };
 /* What there is room for on a screen. */
 static bool is_main(const char *name)
 {
-    static const char *const names[] = {"r_q",        "r_k",       "ev0",
-                                        "lin_var_q",  "lin_var_k", "r_q_a",
-                                        "r_k_a",      "alpha_k",   "bias_strength",
-                                        "separation_strength",     "plane_var_fraction",
-                                        "ap_overall", "ap_drop"};
+    static const char *const names[] = {"r_q",
+                                        "r_k",
+                                        "ev0",
+                                        "lin_var_q",
+                                        "lin_var_k",
+                                        "r_q_a",
+                                        "r_k_a",
+                                        "alpha_k",
+                                        "bias_strength",
+                                        "separation_strength",
+                                        "plane_var_fraction",
+                                        "ap_overall",
+                                        "ap_drop"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
@@ -170,14 +178,14 @@ static json_t *list_metrics(const qk_compare_outcome *o)
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
         list = qk__json_append(
-            list, json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric",
-                            m->name, "heads", (json_int_t)m->heads, "mean_a",
-                            qk__json_number(m->mean_a), "mean_b", qk__json_number(m->mean_b),
-                            "mean_difference", qk__json_number(m->mean), "low",
-                            qk__json_number(m->low), "high", qk__json_number(m->high),
-                            "p_corrected", qk__json_number(m->p_corrected), "heads_tested",
-                            (json_int_t)m->tested, "heads_supported",
-                            (json_int_t)m->supported));
+            list,
+            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric", m->name,
+                      "heads", (json_int_t)m->heads, "mean_a", qk__json_number(m->mean_a),
+                      "mean_b", qk__json_number(m->mean_b), "mean_difference",
+                      qk__json_number(m->mean), "low", qk__json_number(m->low), "high",
+                      qk__json_number(m->high), "p_corrected", qk__json_number(m->p_corrected),
+                      "heads_tested", (json_int_t)m->tested, "heads_supported",
+                      (json_int_t)m->supported));
     }
     return list;
 }
@@ -204,15 +212,14 @@ static json_t *list_spaces(const qk_compare_outcome *o)
     for (size_t i = 0; i < o->num_spaces; i++) {
         const qk_compare_space *s = &o->spaces[i];
         list = qk__json_append(
-            list,
-            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "space", s->space,
-                      "heads", (json_int_t)s->heads, "median_overlap",
-                      qk__json_number(s->overlap), "median_largest_angle",
-                      qk__json_number(s->angle), "median_overlap_halves_a",
-                      qk__json_number(s->halves_a), "median_overlap_halves_b",
-                      qk__json_number(s->halves_b), "overlap_chance",
-                      qk__json_number(s->chance), "heads_judged", (json_int_t)s->judged,
-                      "heads_moved", (json_int_t)s->moved));
+            list, json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "space", s->space,
+                            "heads", (json_int_t)s->heads, "median_overlap",
+                            qk__json_number(s->overlap), "median_largest_angle",
+                            qk__json_number(s->angle), "median_overlap_halves_a",
+                            qk__json_number(s->halves_a), "median_overlap_halves_b",
+                            qk__json_number(s->halves_b), "overlap_chance",
+                            qk__json_number(s->chance), "heads_judged", (json_int_t)s->judged,
+                            "heads_moved", (json_int_t)s->moved));
     }
     return list;
 }
@@ -254,8 +261,8 @@ static qk_status take_warnings(qk__comparing *c, qk_error *err)
         return qk__nomem(err);
     o->warnings = qk__calloc(count + 1, sizeof *o->warnings);
     for (size_t i = 0; o->warnings && i < count; i++)
-        if ((o->warnings[i] =
-                 qk__strdup(json_string_value(json_array_get(c->warnings, i)))) != NULL)
+        if ((o->warnings[i] = qk__strdup(json_string_value(json_array_get(c->warnings, i)))) !=
+            NULL)
             o->num_warnings++;
     return o->warnings && o->num_warnings == count ? QK_OK : qk__nomem(err);
 }
@@ -273,9 +280,11 @@ static void warn_of_intervals(qk__comparing *c)
 {
     for (int s = 0; s < 2 && c->outcome->tested == 0; s++)
         if (!has_intervals(&c->comparison.sides[s]))
-            qk__compare_warn(c, "%s has no intervals that could be used, so differences have none: "
-                                "analyse it with --ci %g --ci-refit, or give the capture",
-                             c->sides[s].letter, c->settings->ci);
+            qk__compare_warn(
+                c,
+                "%s has no intervals that could be used, so differences have none: "
+                "analyse it with --ci %g --ci-refit, or give the capture",
+                c->sides[s].letter, c->settings->ci);
 }
 
 static void warn_of_few(qk__comparing *c)
@@ -286,11 +295,13 @@ static void warn_of_few(qk__comparing *c)
         least = fmin(least, fmin(head->texts_a, head->texts_b));
     }
     if (least < QK_FEW_TEXTS)
-        qk__compare_warn(c, "there are heads with %.0f texts: with so few, intervals of "
-                            "differences are wide and rough",
+        qk__compare_warn(c,
+                         "there are heads with %.0f texts: with so few, intervals of "
+                         "differences are wide and rough",
                          least);
     if (c->outcome->only_a + c->outcome->only_b > 0)
-        qk__compare_warn(c, "%zu heads are in a alone and %zu in b alone: these are not compared",
+        qk__compare_warn(c,
+                         "%zu heads are in a alone and %zu in b alone: these are not compared",
                          c->outcome->only_a, c->outcome->only_b);
 }
 

@@ -119,8 +119,7 @@ static void means(qk__page *page, const qk_compare_outcome *o)
 {
     qk__page_raw(page, "<section id=\"means\" tabindex=\"-1\">\n<h2>Over all heads</h2>\n");
     table_begin(page, "Mean over heads, and mean difference over key heads");
-    HEADS(page, "metric", "a", "b", "b − a", "interval", "p, corrected",
-          "heads that changed");
+    HEADS(page, "metric", "a", "b", "b − a", "interval", "p, corrected", "heads that changed");
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
         if (!m->main)
@@ -166,7 +165,8 @@ static void categories(qk__page *page, const qk_compare_outcome *o)
     for (int a = 0; a < QK_NUM_CATEGORIES; a++) {
         qk__page_print(page, "<tr><th scope=\"row\">%s</th>", qk_category_name((qk_category)a));
         for (int b = 0; b < QK_NUM_CATEGORIES; b++)
-            qk__page_print(page, o->categories[a][b] ? "<td>%zu</td>" : "<td class=\"none\">%zu</td>",
+            qk__page_print(page,
+                           o->categories[a][b] ? "<td>%zu</td>" : "<td class=\"none\">%zu</td>",
                            o->categories[a][b]);
         qk__page_raw(page, "</tr>\n");
     }
@@ -197,11 +197,11 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
                        qk__show(m->p_corrected, 2).text);
     }
     table_end(page);
-    qk__page_raw(page,
-                 "<p class=\"note\">First those that changed by more than texts explain. In "
-                 "spreads: over the standard deviation of the metric over all heads. The biggest "
-                 "of many is partly luck: other texts would show a smaller change.</p>\n"
-                 "</section>\n");
+    qk__page_raw(
+        page, "<p class=\"note\">First those that changed by more than texts explain. In "
+              "spreads: over the standard deviation of the metric over all heads. The biggest "
+              "of many is partly luck: other texts would show a smaller change.</p>\n"
+              "</section>\n");
 }
 
 static const char *space_name(const char *space)
@@ -214,9 +214,11 @@ static const char *space_name(const char *space)
 static void spaces(qk__page *page, const qk__comparing *c)
 {
     const qk_compare_outcome *o = c->outcome;
-    qk__page_raw(page, "<section id=\"angles\" tabindex=\"-1\">\n<h2>Leading components</h2>\n");
+    qk__page_raw(page,
+                 "<section id=\"angles\" tabindex=\"-1\">\n<h2>Leading components</h2>\n");
     if (o->num_spaces == 0) {
-        qk__page_text_in(page, "<p>There are no angles: ", o->no_spaces ? o->no_spaces : "", ".");
+        qk__page_text_in(page, "<p>There are no angles: ", o->no_spaces ? o->no_spaces : "",
+                         ".");
         qk__page_raw(page, "</p>\n</section>\n");
         return;
     }
@@ -264,8 +266,8 @@ static void figures(qk__page *page, const qk__comparing *c)
     for (size_t i = 0; i < c->drawn.count; i++) {
         const qk__drawn *drawn = &c->drawn.items[i];
         if (drawn->status != QK_OK) {
-            qk__page_print(page, "<p class=\"failed\"><code>%s</code> could not be drawn: ",
-                           drawn->name);
+            qk__page_print(
+                page, "<p class=\"failed\"><code>%s</code> could not be drawn: ", drawn->name);
             qk__page_text(page, drawn->message ? drawn->message : "out of memory");
             qk__page_raw(page, "</p>\n");
             continue;
@@ -287,9 +289,12 @@ static void end(qk__page *page, const qk__comparing *c)
         page,
         "<section id=\"method\" tabindex=\"-1\">\n<h2>How it is computed</h2>\n"
         "<p>Differences are b − a of the same head. Intervals (%s %%) are those of a jackknife "
-        "over texts: of the differences themselves where a and b are of the same texts (paired), "
-        "else from the intervals of a and of b. p-values of all metrics of all heads are corrected "
-        "together (Benjamini and Hochberg). <code>docs/compare.md</code> has the formulas.</p>\n",
+        "over texts: of the differences themselves where a and b are of the same texts "
+        "(paired), "
+        "else from the intervals of a and of b. p-values of all metrics of all heads are "
+        "corrected "
+        "together (Benjamini and Hochberg). <code>docs/compare.md</code> has the "
+        "formulas.</p>\n",
         qk__show(100 * c->comparison.level, 3).text);
     if (line)
         qk__page_text_in(page, "<pre tabindex=\"0\">", line, "</pre>\n");

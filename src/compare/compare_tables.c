@@ -69,8 +69,7 @@ static qk_status write_table(qk__comparing *c, const char *name, qk_error *err)
     if (status == QK_OK && table == qk__find_table("compare.csv"))
         status = add_changes(c, table, &text, err);
     else if (status == QK_OK && table == qk__find_table("compare_heads.csv"))
-        status =
-            add_rows(table, from->heads, from->num_heads, sizeof *from->heads, &text, err);
+        status = add_rows(table, from->heads, from->num_heads, sizeof *from->heads, &text, err);
     else if (status == QK_OK)
         status =
             add_rows(table, from->spaces, from->num_spaces, sizeof *from->spaces, &text, err);

@@ -80,12 +80,12 @@ static json_t *describe_capture(const qk_analysis_results *run)
     const json_t *identity = json_object_get(root, "run");
     const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
     json_t *sampler = json_object_get(identity, "sampler");
-    json_t *facts = json_pack(
-        "{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I}", "kind", "capture", "path",
-        qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
-        stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
-        qk__json_text(text_of(root, "fingerprint")), "texts", texts, "sampler", sampler,
-        "rows", (json_int_t)run->num_rows);
+    json_t *facts =
+        json_pack("{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I}", "kind", "capture", "path",
+                  qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
+                  stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
+                  qk__json_text(text_of(root, "fingerprint")), "texts", texts, "sampler",
+                  sampler, "rows", (json_int_t)run->num_rows);
     json_decref(root);
     free(path);
     qk_capture_close(&capture);
@@ -183,8 +183,9 @@ static bool fixes_axes(const json_t *run, const char *table)
 static double level_of_folder(const qk__side *side, const char *table)
 {
     const qk__opened *opened = side->context;
-    const json_t *run = opened->manifest.is_study ? opened->manifest.root
-                                                  : qk__manifest_owner(&opened->manifest, table);
+    const json_t *run = opened->manifest.is_study
+                            ? opened->manifest.root
+                            : qk__manifest_owner(&opened->manifest, table);
     double percent = confidence_of(run);
     return percent > 0 && !fixes_axes(run, table) ? percent / 100 : NAN;
 }
@@ -206,11 +207,12 @@ static void warn_of_level(qk__comparing *c, const qk__opened *side, const char *
         qk__compare_warn(c, "%s: %s has intervals of %g %%, not of %g %%: give --ci %g",
                          side->letter, folder, other, level, other);
     if (fixed)
-        qk__compare_warn(c,
-                         "%s: the intervals of %s are along fixed axes, which makes differences "
-                         "look surer than they are: only those of plasticity are used; analyse it "
-                         "with --ci %g --ci-refit, or give the capture",
-                         side->letter, folder, level);
+        qk__compare_warn(
+            c,
+            "%s: the intervals of %s are along fixed axes, which makes differences "
+            "look surer than they are: only those of plasticity are used; analyse it "
+            "with --ci %g --ci-refit, or give the capture",
+            side->letter, folder, level);
 }
 
 static json_t *describe_folder(const qk__opened *side, const char *folder)
@@ -283,7 +285,8 @@ static qk_status choose_model(qk__opened *side, const char *folder, const char *
 static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *folder,
                              const char *model, qk_error *err)
 {
-    QK_TRY(qk__folder_watch(&side->watched, folder, c->side ? &c->sides[0].watched : NULL, err));
+    QK_TRY(
+        qk__folder_watch(&side->watched, folder, c->side ? &c->sides[0].watched : NULL, err));
     QK_TRY(qk__manifest_read(&side->manifest, folder, err));
     QK_TRY(check_tables(c, side, folder, err));
     QK_TRY(qk__results_read(&side->results, folder, NULL, err));
@@ -343,12 +346,13 @@ static bool differ(const qk__comparing *c, const char *key)
 static void warn_of_kinds(qk__comparing *c)
 {
     if (differ(c, "stage"))
-        qk__compare_warn(c,
-                         "one capture is before RoPE, the other after it: differences are those "
-                         "of RoPE as well (qkscope compare-stages is made for that)");
+        qk__compare_warn(
+            c, "one capture is before RoPE, the other after it: differences are those "
+               "of RoPE as well (qkscope compare-stages is made for that)");
     if (differ(c, "texts"))
-        qk__compare_warn(c, "a and b are of different texts: differences are of the texts, too, "
-                            "and are not paired by text");
+        qk__compare_warn(c,
+                         "a and b are of different texts: differences are of the texts, too, "
+                         "and are not paired by text");
     if (differ(c, "sampler") && !differ(c, "texts"))
         qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
 }
@@ -389,13 +393,12 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
         if (!c->sides[c->side].facts)
             return qk__nomem(err);
         const qk__opened *o = &c->sides[c->side];
-        c->comparison.sides[c->side] = (qk__side){.model = o->model,
-                                                  .run = o->run,
-                                                  .kept = o->kept,
-                                                  .level = o->run ? level_of_run
-                                                                  : level_of_folder,
-                                                  .context = o->run ? (const void *)c->settings
-                                                                    : (const void *)o};
+        c->comparison.sides[c->side] =
+            (qk__side){.model = o->model,
+                       .run = o->run,
+                       .kept = o->kept,
+                       .level = o->run ? level_of_run : level_of_folder,
+                       .context = o->run ? (const void *)c->settings : (const void *)o};
     }
     warn_of_kinds(c);
     return name_sides(c, err);

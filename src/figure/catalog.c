@@ -12,9 +12,8 @@
 #include "base/parallel.h"
 
 const qk__figure_family *const qk__figure_families[] = {
-    &qk__pca_figures,       &qk__pca_training,       &qk__rotation_figures,
-    &qk__rotation_training, &qk__plasticity_figures, &qk__stage_figures,
-    &qk__compare_figures,
+    &qk__pca_figures,        &qk__pca_training,  &qk__rotation_figures, &qk__rotation_training,
+    &qk__plasticity_figures, &qk__stage_figures, &qk__compare_figures,
 };
 const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__figure_families;
 

@@ -13,7 +13,7 @@
 enum { MOST = 6, COLUMNS = 3 };
 
 /* Metrics that are shown, if both have them. */
-static const char *const METRICS[] = {"r_q",           "r_k",       "ev0",
+static const char *const METRICS[] = {"r_q",           "r_k",        "ev0",
                                       "bias_strength", "ap_overall", "plane_var_fraction",
                                       "lin_var_q",     "lin_var_k"};
 enum { NUM_METRICS = sizeof METRICS / sizeof *METRICS };
@@ -32,8 +32,8 @@ static size_t choose_metrics(const qk__comparison *c, const qk__compared_metric 
         for (size_t m = 0; m < c->num_metrics && count < MOST; m++)
             if (strcmp(c->metrics[m].field->info.name, METRICS[i]) == 0)
                 chosen[count++] = &c->metrics[m];
-    for (size_t m = 0; m < c->num_metrics && count == 0; m++) /* of a table with none of these */
-        chosen[count++] = &c->metrics[m];
+    if (count == 0) /* of a table with none of these */
+        chosen[count++] = &c->metrics[0];
     return count;
 }
 
@@ -55,7 +55,7 @@ static grid plan_grid(qk__figure *figure, size_t count, double left, double gap,
                       double height, double below)
 {
     const double em = qk__em(figure);
-    grid g = {.columns = count < COLUMNS ? count : COLUMNS};
+    grid g = {.columns = count == 0 ? 1 : count < COLUMNS ? count : COLUMNS};
     double right = 24 * em;
     double width = (figure->width - left - right - gap * (COLUMNS - 1)) / COLUMNS;
     g.first = (qk__place){left, qk__heading_height(figure) + above, width, height};
@@ -70,8 +70,9 @@ static grid plan_grid(qk__figure *figure, size_t count, double left, double gap,
 static qk__place place_of(const grid *g, size_t i)
 {
     qk__place place = g->first;
-    place.left += (double)(i % g->columns) * g->across;
-    place.top += (double)(i / g->columns) * g->down;
+    size_t row = i / g->columns, column = i % g->columns;
+    place.left += (double)column * g->across;
+    place.top += (double)row * g->down;
     return place;
 }
 
@@ -159,12 +160,10 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
 static void label_left(qk__figure *figure, const qk__place *place, const char *label)
 {
     int room = (int)(place->height / qk__text_width(figure, 1));
-    qk__figure_print(figure,
-                     "set label %s at screen %.5f,%.5f center rotate tc rgb '%s' font small\n",
-                     qk__brief(figure, label, room),
-                     (place->left - 52 * qk__em(figure)) / figure->width,
-                     1 - (place->top + place->height / 2) / figure->height,
-                     figure->theme->muted);
+    qk__figure_print(
+        figure, "set label %s at screen %.5f,%.5f center rotate tc rgb '%s' font small\n",
+        qk__brief(figure, label, room), (place->left - 52 * qk__em(figure)) / figure->width,
+        1 - (place->top + place->height / 2) / figure->height, figure->theme->muted);
 }
 
 static void build_scatter(qk__figure *figure, const qk__subject *subject)
@@ -178,8 +177,9 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
     grid g = plan_grid(figure, count, 70 * em, 66 * em, 54 * em, 210, 48 * em);
     qk__start_panels(figure, subject->results, "Each head in a (across) and in b (up)");
     if (tested > 0) {
-        const qk__entry entries[] = {{"changed (corrected p < 0.05)", figure->theme->highlight, 7},
-                                     {"no change shown", figure->theme->muted, 6}};
+        const qk__entry entries[] = {
+            {"changed (corrected p < 0.05)", figure->theme->highlight, 7},
+            {"no change shown", figure->theme->muted, 6}};
         qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - 80 * em);
         qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     }
@@ -281,8 +281,7 @@ static void build_maps(qk__figure *figure, const qk__subject *subject)
         qk__place place = place_of(&places, i);
         if (i % places.columns == 0)
             label_left(figure, &place, "Layer");
-        draw_map(figure, c, chosen[i], &g, &place, places.across,
-                 i + places.columns >= count);
+        draw_map(figure, c, chosen[i], &g, &place, places.across, i + places.columns >= count);
     }
     qk__end_panels(figure);
     free(g.values);
@@ -384,8 +383,10 @@ static void build_angles(qk__figure *figure, const qk__subject *subject)
 
 static const qk__figure_kind KINDS[] = {
     {"compare-01-heads", "Each head in a and in b",
-     "A point for each head that both have: its number in a across, in b up. On the dashed line "
-     "nothing changed. Filled points changed by more than texts explain (corrected p below 0.05).",
+     "A point for each head that both have: its number in a across, in b up. On the dashed "
+     "line "
+     "nothing changed. Filled points changed by more than texts explain (corrected p below "
+     "0.05).",
      false, 1000, 560, has_comparison, build_scatter},
     {"compare-02-map", "Where in the model heads changed",
      "b - a of each head, by layer (up) and head (across): red grew, blue fell.", false, 1000,
@@ -393,7 +394,8 @@ static const qk__figure_kind KINDS[] = {
     {"compare-03-overlap", "Overlap of the leading components",
      "How much of the space of the leading components in a lies in that in b: 1 is the same "
      "space. A point for each head, and the mean of each layer. The dark curve is the overlap "
-     "of the spaces that two halves of the texts give, the smaller of a and b: what lies far below "
+     "of the spaces that two halves of the texts give, the smaller of a and b: what lies far "
+     "below "
      "it moved by more than texts explain. The dashed line across is the overlap of unrelated "
      "spaces.",
      false, 1000, 360, has_spaces, build_angles},

@@ -99,7 +99,8 @@ static void sum_up(const qk__comparison *c, qk__compared_metric *m, double *mean
     estimate(means, mean_by_group(changes, c->num_paired, means), c->level, m);
     for (size_t i = 0; i < c->num_paired; i++)
         if (isfinite(changes[i].difference))
-            changes[i].size = changes[i].difference == 0 ? 0 : changes[i].difference / m->spread;
+            changes[i].size =
+                changes[i].difference == 0 ? 0 : changes[i].difference / m->spread;
 }
 
 static qk_status correct_means(qk__comparison *c, qk_error *err)

@@ -2,6 +2,7 @@
 /* Two models beside each other: which heads belong together, and their differences. */
 #include "results/comparison.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +37,14 @@ static void describe(const qk__result_head *a, const qk__result_head *b,
                      qk__compared_head *head)
 {
     const qk__result_head *one = a ? a : b;
+    assert(one);
     *head = (qk__compared_head){
         .layer = one->layer,
         .q_head = one->q_head,
         .k_head = one->k_head,
-        .in = a && b ? "both" : a ? "a" : "b",
+        .in = a && b ? "both"
+              : a    ? "a"
+                     : "b",
         .category_a = category_name(a),
         .category_b = category_name(b),
         .category_share_a = number_of(a, offsetof(qk__head_numbers, category_share)),

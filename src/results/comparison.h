@@ -29,21 +29,21 @@ typedef struct qk__compared_metric {
     double mean, low, high, p; /* mean over groups of the mean difference of each */
     double p_corrected;        /* for all metrics */
     size_t tested, supported;  /* heads with a p-value; those with a corrected one below 0.05 */
-    size_t first;              /* index of its change of the first paired head; one follows for each */
+    size_t first; /* index of its change of the first paired head; one follows for each */
 } qk__compared_metric;
 
 typedef struct qk__comparison {
     qk__side sides[2];
-    double level;        /* of the intervals of differences */
-    size_t components;   /* of the spaces */
-    size_t num_heads;    /* of either */
+    double level;      /* of the intervals of differences */
+    size_t components; /* of the spaces */
+    size_t num_heads;  /* of either */
     qk__compared_head *heads;
     size_t num_paired, only[2];
     const qk__result_head **pairs[2]; /* [num_paired] */
     size_t num_metrics;
     qk__compared_metric *metrics;
-    size_t num_changes; /* num_metrics * num_paired, by metric and head; those without a and b are NaN */
-    qk__change *changes;
+    size_t num_changes;  /* num_metrics * num_paired */
+    qk__change *changes; /* by metric and head; NaN where neither has the number */
     size_t num_spaces;
     qk__compared_space *spaces; /* by head and kind of space */
     const char *no_spaces;      /* why there are none; NULL: there are */
@@ -52,8 +52,8 @@ typedef struct qk__comparison {
     size_t *top; /* heads by |top_size|, the largest first; supported ones before the others */
 } qk__comparison;
 
-/* The sides are copied, what they point to must stay. QK_ERR_INCONSISTENT: no head is in both, or heads that
- * are in both have other key heads. */
+/* The sides are copied, what they point to must stay. QK_ERR_INCONSISTENT: no head is in both, or
+ * heads that are in both have other key heads. */
 QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, size_t components,
                                     qk__comparison *comparison, qk_error *err);
 void qk__comparison_free(qk__comparison *comparison);

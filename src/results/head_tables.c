@@ -26,10 +26,10 @@ typedef struct head_table {
     qk__id_columns ids;
     size_t num_fields;
     size_t columns[3 * MAX_FIELDS], offsets[3 * MAX_FIELDS]; /* into the built head */
-    size_t pc, explained_variance, r_q, r_k; /* of qk.csv */
-    size_t category, bucket_width;           /* of heads.csv, head_metrics.csv */
-    size_t category_before, category_after;  /* of stages.csv */
-    size_t n_q, n_k;                         /* of any */
+    size_t pc, explained_variance, r_q, r_k;                 /* of qk.csv */
+    size_t category, bucket_width;          /* of heads.csv, head_metrics.csv */
+    size_t category_before, category_after; /* of stages.csv */
+    size_t n_q, n_k;                        /* of any */
 } head_table;
 
 /* A number of that name, or with it an end of its interval; where it goes. */

@@ -18,12 +18,12 @@
 /* What a run has besides its analyses (a sum of qk_analyses and these), and what a table
  * needs. */
 enum {
-    QK__SINGLE = 1 << 8,     /* the PCA of each kind by itself */
-    QK__PUBLISHED = 1 << 9,  /* the original tool's tables in place of ours */
-    QK__PLANES = 1 << 10,    /* of the complement */
-    QK__INTERVALS = 1 << 11, /* confidence intervals */
-    QK__STUDY = 1 << 12,     /* of many models */
-    QK__RESERVOIR = 1 << 13, /* some of the rows, beside moments of all */
+    QK__SINGLE = 1 << 8,      /* the PCA of each kind by itself */
+    QK__PUBLISHED = 1 << 9,   /* the original tool's tables in place of ours */
+    QK__PLANES = 1 << 10,     /* of the complement */
+    QK__INTERVALS = 1 << 11,  /* confidence intervals */
+    QK__STUDY = 1 << 12,      /* of many models */
+    QK__RESERVOIR = 1 << 13,  /* some of the rows, beside moments of all */
     QK__COMPARISON = 1 << 14, /* of two models */
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
@@ -56,7 +56,7 @@ typedef struct qk__change {
 /* A head of either model, in compare_heads.csv. */
 typedef struct qk__compared_head {
     int layer, q_head, k_head;
-    const char *in; /* "both", "a", "b" */
+    const char *in;                      /* "both", "a", "b" */
     const char *category_a, *category_b; /* "" = none */
     double category_share_a, category_share_b;
     double rows_a, rows_b, texts_a, texts_b;

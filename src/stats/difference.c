@@ -62,8 +62,8 @@ void qk__difference_test(qk__difference *d, const qk__ranged *a, const qk__range
         d->p = 1;
     else
         d->p = qk__student_p_value(factor_to_zero(a, b, d->value, is_correlation) *
-                           qk__student_quantile((1 + level) / 2, degrees),
-                       degrees);
+                                       qk__student_quantile((1 + level) / 2, degrees),
+                                   degrees);
 }
 
 qk__difference qk__difference_paired(double a, double b, const double *without_a,

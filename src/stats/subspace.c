@@ -75,8 +75,8 @@ qk_status qk__subspace_angles(const double *a, const double *b, size_t count, si
     singular_values(rest, count, dim, sines);
     for (size_t i = 0; i < count; i++) {
         double sine = sines[count - 1 - i];
-        angles[i] = cosines[i] * cosines[i] < 0.5 ? acos(fmin(cosines[i], 1))
-                                                  : asin(fmin(sine, 1));
+        angles[i] =
+            cosines[i] * cosines[i] < 0.5 ? acos(fmin(cosines[i], 1)) : asin(fmin(sine, 1));
     }
     free(rest);
     return QK_OK;

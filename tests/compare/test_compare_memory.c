@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A comparison when memory runs out at any moment: it is reported as such, and its files are all
+ * there or, as the manifest says, not. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "tests/unit.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include <qkscope/capture.h>
+#include <qkscope/compare.h>
+
+#include "tests/base/tree.h"
+#include "tests/failing_memory.h"
+
+enum { TEXT_BYTES = 1 << 17 };
+
+static char *contents(const char *name)
+{
+    char *text = calloc(1, TEXT_BYTES);
+    int fd = open(tree_path(name), O_RDONLY);
+    if (fd >= 0) {
+        assert_true(read(fd, text, TEXT_BYTES - 1) >= 0);
+        close(fd);
+    }
+    return text;
+}
+
+static void make_capture(const char *folder, uint64_t seed)
+{
+    qk_error err = {0};
+    qk_synth_settings s;
+    qk_synth_settings_default(&s);
+    s.layers = 1;
+    s.query_heads = s.group = 2;
+    s.dim = 4;
+    s.examples = 3;
+    s.rows_per_example = 8;
+    s.buckets = 2;
+    s.rope_planes = 0;
+    s.threads = 1;
+    s.seed = seed;
+    assert_int_equal(qk_synth_write(&s, tree_path(folder), &err), QK_OK);
+}
+
+static qk_status compare(const char *a, const char *b, bool force, qk_error *err)
+{
+    char from[512], with[512], to[512];
+    qk_compare_settings s;
+    qk_compare_outcome *outcome;
+    qk_compare_settings_default(&s);
+    snprintf(from, sizeof from, "%s", tree_path(a));
+    snprintf(with, sizeof with, "%s", tree_path(b));
+    snprintf(to, sizeof to, "%s", tree_path("out"));
+    s.a = from;
+    s.b = with;
+    s.html = s.plasticity = false;
+    s.subspace = 2;
+    s.input.output = to;
+    s.input.threads = 1;
+    s.input.force = force;
+    qk_status status = qk_compare_run(&s, &outcome, err);
+    assert_true((outcome != NULL) == (status == QK_OK || status == QK_ERR_PARTIAL));
+    qk_compare_outcome_free(&outcome);
+    return status;
+}
+
+static void check(qk_status status, const qk_error *err, const char *table, long n)
+{
+    char *manifest = contents("out/manifest.json"), *now = contents("out/compare.csv");
+    if (status == QK_OK && strcmp(now, table) != 0)
+        fail_msg("allocation %ld: another table", n);
+    if (status == QK_ERR_PARTIAL && !strstr(manifest, "memory"))
+        fail_msg("allocation %ld: heads are missing without a word", n);
+    if (status != QK_OK && status != QK_ERR_PARTIAL && !strstr(err->message, "memory"))
+        fail_msg("allocation %ld: status %d, %s", n, (int)status, err->message);
+    if (status != QK_OK && status != QK_ERR_PARTIAL && *manifest &&
+        !strstr(manifest, "\"complete\": false"))
+        fail_msg("allocation %ld: failed, and the folder looks whole", n);
+    free(manifest);
+    free(now);
+}
+
+static void comparing(const char *a, const char *b, const char *earlier)
+{
+    qk_error err = {0};
+    assert_int_equal(compare(a, b, false, &err), QK_OK);
+    char *table = contents("out/compare.csv");
+    assert_non_null(strstr(table, "r_q"));
+    tree_remove(tree_path("out"));
+    bool more = true;
+    for (long n = 0; more; n += stride()) {
+        if (earlier)
+            assert_int_equal(compare(earlier, earlier, true, &err), QK_OK);
+        remaining = n;
+        qk_status status = compare(a, b, true, &err);
+        more = remaining < 0;
+        remaining = -1;
+        if (!earlier || status == QK_OK)
+            check(status, &err, table, n);
+        tree_remove(tree_path("out"));
+    }
+    free(table);
+}
+
+static void captures(void **state)
+{
+    (void)state;
+    make_capture("a", 1);
+    make_capture("b", 2);
+    comparing("a", "b", NULL);
+}
+
+static void results(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char from[512], to[512];
+        qk_error err = {0};
+        qk_analysis_settings s;
+        qk_analysis_results *run;
+        qk_analysis_settings_default(&s);
+        snprintf(from, sizeof from, "%s", tree_path(i ? "b" : "a"));
+        snprintf(to, sizeof to, "%s", tree_path(i ? "of-b" : "of-a"));
+        s.capture = from;
+        s.output = to;
+        s.ci = 95;
+        s.ci_refit = true;
+        s.threads = 1;
+        assert_int_equal(qk_analysis_run(&s, &run, &err), QK_OK);
+        qk_analysis_results_free(&run);
+    }
+    comparing("of-a", "of-b", NULL);
+    comparing("of-a", "of-b", "of-b");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(captures), cmocka_unit_test(results)};
+    json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
+    return cmocka_run_group_tests_name("compare_memory", tests, tree_setup_in_memory, tree_teardown);
+}
