@@ -115,6 +115,24 @@ static void interval_cell(qk__page *page, double low, double high)
         qk__page_raw(page, "<td>–</td>");
 }
 
+/* Smaller ones are no surer than the normal tails that they come from. */
+static void p_cell(qk__page *page, double p)
+{
+    if (p < 1e-4)
+        qk__page_raw(page, "<td>&lt; 0.0001</td>");
+    else
+        qk__page_print(page, "<td>%s</td>", qk__show(p, 2).text);
+}
+
+/* The words of a metric, and its column. */
+static void metric(qk__page *page, const char *name)
+{
+    const qk__field *field = qk__find_field(name);
+    if (field && field->info.label)
+        qk__page_text_in(page, "", field->info.label, " ");
+    qk__page_print(page, "<small><code>%s</code></small>", name);
+}
+
 static void means(qk__page *page, const qk_compare_outcome *o)
 {
     qk__page_raw(page, "<section id=\"means\" tabindex=\"-1\">\n<h2>Over all heads</h2>\n");
@@ -124,12 +142,14 @@ static void means(qk__page *page, const qk_compare_outcome *o)
         const qk_compare_metric *m = &o->metrics[i];
         if (!m->main)
             continue;
-        qk__page_print(page, "<tr><th scope=\"row\"><code>%s</code></th>", m->name);
+        qk__page_raw(page, "<tr><th scope=\"row\">");
+        metric(page, m->name);
+        qk__page_raw(page, "</th>");
         cell(page, m->mean_a);
         cell(page, m->mean_b);
         cell(page, m->mean);
         interval_cell(page, m->low, m->high);
-        qk__page_print(page, "<td>%s</td>", qk__show(m->p_corrected, 2).text);
+        p_cell(page, m->p_corrected);
         if (m->tested > 0)
             qk__page_print(page, "<td>%zu of %zu</td></tr>\n", m->supported, m->tested);
         else
@@ -193,8 +213,9 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
         cell(page, m->b);
         cell(page, m->difference);
         interval_cell(page, m->low, m->high);
-        qk__page_print(page, "<td>%s</td><td>%s</td></tr>\n", qk__show(m->size, 2).text,
-                       qk__show(m->p_corrected, 2).text);
+        qk__page_print(page, "<td>%s</td>", qk__show(m->size, 2).text);
+        p_cell(page, m->p_corrected);
+        qk__page_raw(page, "</tr>\n");
     }
     table_end(page);
     qk__page_raw(

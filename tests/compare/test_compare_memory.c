@@ -90,7 +90,7 @@ static void comparing(const char *a, const char *b, const char *earlier)
     assert_non_null(strstr(table, "r_q"));
     tree_remove(tree_path("out"));
     bool more = true;
-    for (long n = 0; more; n += stride()) {
+    for (long n = 0; more; n += 3 * stride()) {
         if (earlier)
             assert_int_equal(compare(earlier, earlier, true, &err), QK_OK);
         remaining = n;
@@ -139,5 +139,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(captures), cmocka_unit_test(results)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
-    return cmocka_run_group_tests_name("compare_memory", tests, tree_setup_in_memory, tree_teardown);
+    return cmocka_run_group_tests_name("compare_memory", tests, tree_setup_in_memory,
+                                       tree_teardown);
 }
