@@ -260,11 +260,15 @@ static qk_status take_warnings(qk__comparing *c, qk_error *err)
     if (!c->warnings)
         return qk__nomem(err);
     o->warnings = qk__calloc(count + 1, sizeof *o->warnings);
-    for (size_t i = 0; o->warnings && i < count; i++)
-        if ((o->warnings[i] = qk__strdup(json_string_value(json_array_get(c->warnings, i)))) !=
-            NULL)
-            o->num_warnings++;
-    return o->warnings && o->num_warnings == count ? QK_OK : qk__nomem(err);
+    if (!o->warnings)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        char *copy = qk__strdup(json_string_value(json_array_get(c->warnings, i)));
+        if (!copy)
+            return qk__nomem(err);
+        o->warnings[o->num_warnings++] = copy;
+    }
+    return QK_OK;
 }
 
 static bool has_intervals(const qk__side *side)
