@@ -103,7 +103,7 @@ static void add_heads(qk__figure *figure, const qk__comparison *c,
     for (int supported = 0; supported < 2; supported++) {
         for (size_t i = 0; i < c->num_paired; i++) {
             const qk__change *x = &c->changes[metric->first + i];
-            if (!isfinite(x->difference) || (x->p_corrected < QK__SUPPORTED) != supported)
+            if (!isfinite(x->difference) || (x->p_corrected < QK__CHANGE_LEVEL) != supported)
                 continue;
             qk__figure_row(figure, x->a * factor, x->b * factor);
             *low = fmin(*low, fmin(x->a, x->b) * factor);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "report/evidence.h"
-#include "report/significance.h"
+#include "stats/false_discovery.h"
 
 const char *const qk__verdict_names[QK__NUM_VERDICTS] = {
     "supported", "the opposite", "divided", "not supported", "too few to tell", "measured",
@@ -82,10 +82,13 @@ static void forget_sentences(qk__findings *findings)
 }
 
 /* Corrects what was gathered, and finds the level that the correction comes to. */
-static void correct(qk__tests *tests)
+static void correct(qk__findings *findings)
 {
+    qk__tests *tests = &findings->tests;
     size_t holding = 0;
-    qk__correct(tests->p, tests->count, tests->adjusted);
+    if (findings->status == QK_OK)
+        findings->status =
+            qk__correct_p_values(tests->p, tests->count, tests->adjusted, &findings->err);
     for (size_t i = 0; i < tests->count; i++)
         holding += tests->adjusted[i] <= QK__LEVEL;
     tests->level = QK__LEVEL * (double)(holding > 0 ? holding : 1) /
@@ -102,7 +105,7 @@ qk_status qk__findings_derive(const qk__results *results, const qk__score_choice
     *findings = (qk__findings){0};
     say_all(findings, results, scores);
     forget_sentences(findings);
-    correct(&findings->tests);
+    correct(findings);
     if (findings->status == QK_OK)
         say_all(findings, results, scores);
     qk_status status = findings->status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests of the findings, and their correction. */
+/* The tests of the findings. */
 #include "report/significance.h"
 
 #include <math.h>
@@ -195,18 +195,4 @@ qk__test qk__test_of_sides(double above, double below)
     if (isnan(above) || isnan(below))
         return NONE;
     return (qk__test){fmin(1, 2 * fmin(above, below)), sign_of(below - above)};
-}
-
-void qk__correct(const double *p, size_t count, double *adjusted)
-{
-    for (size_t i = 0; i < count; i++) {
-        adjusted[i] = 1;
-        for (size_t j = 0; j < count; j++) {
-            size_t rank = 0; /* the last one of those as large as p[j] */
-            for (size_t k = 0; k < count && p[j] >= p[i]; k++)
-                rank += p[k] <= p[j];
-            if (rank > 0)
-                adjusted[i] = fmin(adjusted[i], p[j] * (double)count / (double)rank);
-        }
-    }
 }

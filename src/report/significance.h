@@ -34,9 +34,4 @@ double qk__one_sided_any(const qk__test *tests, size_t count, int side);
 /* Of p-values of the two sides. */
 qk__test qk__test_of_sides(double above, double below);
 
-/* Benjamini and Hochberg's correction of p-values (1995): rejecting where the adjusted one is at most q
- * keeps the expected share of false ones among the rejected at q; where nothing is there, the
- * probability of any. */
-void qk__correct(const double *p, size_t count, double *adjusted);
-
 #endif

@@ -90,7 +90,7 @@ static void sum_up(const qk__comparison *c, qk__compared_metric *m, double *mean
         qk__mean_add(&a, changes[i].a);
         qk__mean_add(&b, changes[i].b);
         m->tested += !isnan(changes[i].p);
-        m->supported += changes[i].p_corrected < QK__SUPPORTED;
+        m->supported += changes[i].p_corrected < QK__CHANGE_LEVEL;
     }
     m->heads = a.count;
     m->mean_a = qk__mean_of(&a);
@@ -122,7 +122,8 @@ static qk_status correct_means(qk__comparison *c, qk_error *err)
 /* A change that texts explain is no news, however large: supported ones go before others. */
 static bool is_above(const qk__change *x, const qk__compared_head *head)
 {
-    bool own = x->p_corrected < QK__SUPPORTED, best = head->top_p_corrected < QK__SUPPORTED;
+    bool own = x->p_corrected < QK__CHANGE_LEVEL,
+         best = head->top_p_corrected < QK__CHANGE_LEVEL;
     if (!isfinite(x->size) || x->size == 0)
         return false;
     if (!*head->top_metric || own != best)
@@ -154,7 +155,8 @@ static void find_top_metrics(qk__comparison *c)
 static bool comes_before(const qk__comparison *c, size_t x, size_t y)
 {
     const qk__compared_head *a = &c->heads[x], *b = &c->heads[y];
-    bool in_a = a->top_p_corrected < QK__SUPPORTED, in_b = b->top_p_corrected < QK__SUPPORTED;
+    bool in_a = a->top_p_corrected < QK__CHANGE_LEVEL,
+         in_b = b->top_p_corrected < QK__CHANGE_LEVEL;
     if (in_a != in_b)
         return in_a;
     double size_a = fabs(a->top_size), size_b = fabs(b->top_size);

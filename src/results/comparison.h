@@ -59,7 +59,7 @@ QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, size_
 void qk__comparison_free(qk__comparison *comparison);
 
 /* A change below this is called supported. */
-#define QK__SUPPORTED 0.05
+#define QK__CHANGE_LEVEL 0.05
 
 /* ---- between the files ------------------------------------------------------------------ */
 

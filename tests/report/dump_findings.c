@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/false_discovery.h"
 #include "report/evidence.h"
 #include "report/findings.h"
 #include "results/results.h"
@@ -74,7 +75,8 @@ static void run_test(const char *name, const double *v, size_t count)
         if (!qk__test_ranks(v + 1, marked, count - 1, &test))
             exit(1);
     } else if (strcmp(name, "correct") == 0) {
-        qk__correct(v, count, adjusted);
+        if (qk__correct_p_values(v, count, adjusted, NULL) != QK_OK)
+            exit(1);
         for (size_t i = 0; i < count; i++)
             printf("%.17g ", adjusted[i]);
         putchar('\n');
