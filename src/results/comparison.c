@@ -2,7 +2,6 @@
 /* Two models beside each other: which heads belong together, and their differences. */
 #include "results/comparison.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +32,10 @@ static double number_of(const qk__result_head *head, size_t offset)
     return value;
 }
 
+/* a, b: NULL where that one has no such head; one: either. */
 static void describe(const qk__result_head *a, const qk__result_head *b,
-                     qk__compared_head *head)
+                     const qk__result_head *one, qk__compared_head *head)
 {
-    const qk__result_head *one = a ? a : b;
-    assert(one);
     *head = (qk__compared_head){
         .layer = one->layer,
         .q_head = one->q_head,
@@ -85,10 +83,11 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
         int order = i == a->num_heads   ? 1
                     : j == b->num_heads ? -1
                                         : compare_heads(&a->heads[i], &b->heads[j]);
+        const qk__result_head *one = order <= 0 ? &a->heads[i] : &b->heads[j];
         const qk__result_head *of_a = order <= 0 ? &a->heads[i++] : NULL;
         const qk__result_head *of_b = order >= 0 ? &b->heads[j++] : NULL;
         qk__compared_head *head = &c->heads[c->num_heads++];
-        describe(of_a, of_b, head);
+        describe(of_a, of_b, one, head);
         if (!of_a || !of_b) {
             c->only[of_a ? 0 : 1]++;
             continue;
