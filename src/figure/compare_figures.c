@@ -18,13 +18,6 @@ static const char *const METRICS[] = {"r_q",           "r_k",        "ev0",
                                       "lin_var_q",     "lin_var_k"};
 enum { NUM_METRICS = sizeof METRICS / sizeof *METRICS };
 
-/* What heads changed by is drawn on both sides of 0: blue below, red above. */
-static const unsigned char BLUE_RED[][3] = {
-    {33, 102, 172},  {67, 147, 195},  {146, 197, 222}, {209, 229, 240}, {247, 247, 247},
-    {253, 219, 199}, {244, 165, 130}, {214, 96, 77},   {178, 24, 43},
-};
-static const qk__colormap DIVERGING = {"RdBu", sizeof BLUE_RED / sizeof *BLUE_RED, BLUE_RED};
-
 static size_t choose_metrics(const qk__comparison *c, const qk__compared_metric *chosen[MOST])
 {
     size_t count = 0;
@@ -44,25 +37,25 @@ static bool has_comparison(const qk__subject *subject)
 
 /* ---- places ----------------------------------------------------------------------------- */
 
-/* Panels in rows of COLUMNS; the figure gets the height that they take. */
+/* Panels in rows of COLUMNS, fewer on a narrow page; the figure gets the height that they take. */
 typedef struct grid {
     qk__place first;
     double across, down;
     size_t columns;
 } grid;
 
-static grid plan_grid(qk__figure *figure, size_t count, double left, double gap, double above,
-                      double height, double below)
+static grid plan_grid(qk__figure *figure, size_t count, double left, double gap, double right,
+                      double above, double height, double below)
 {
-    const double em = qk__em(figure);
-    grid g = {.columns = count == 0 ? 1 : count < COLUMNS ? count : COLUMNS};
-    double right = 24 * em;
-    double width = (figure->width - left - right - gap * (COLUMNS - 1)) / COLUMNS;
+    size_t most = COLUMNS;
+    grid g = {.columns = count == 0 ? 1 : count < most ? count : most};
+    double width = (figure->width - left - right - gap * ((double)most - 1)) / (double)most;
     g.first = (qk__place){left, qk__heading_height(figure) + above, width, height};
     g.across = width + gap;
     g.down = above + height + below;
     size_t rows = (count + g.columns - 1) / g.columns;
-    figure->height = (int)(qk__heading_height(figure) + (double)rows * g.down + 6 * em);
+    figure->height =
+        (int)(qk__heading_height(figure) + (double)rows * g.down + 6 * qk__em(figure));
     figure->width = (int)(left + (double)g.columns * g.across - gap + right);
     return g;
 }
@@ -168,21 +161,22 @@ static void label_left(qk__figure *figure, const qk__place *place, const char *l
 
 static void build_scatter(qk__figure *figure, const qk__subject *subject)
 {
+    static const char TITLE[] = "Each head in a (across) and in b (up)";
     const qk__comparison *c = subject->comparison;
     const qk__compared_metric *chosen[MOST];
     const double em = qk__em(figure);
     size_t count = choose_metrics(c, chosen), tested = 0;
     for (size_t i = 0; i < count; i++)
         tested += chosen[i]->tested;
-    grid g = plan_grid(figure, count, 70 * em, 66 * em, 54 * em, 210, 48 * em);
-    qk__start_panels(figure, subject->results, "Each head in a (across) and in b (up)");
-    if (tested > 0) {
-        const qk__entry entries[] = {
-            {"changed (corrected p < 0.05)", figure->theme->highlight, 7},
-            {"no change shown", figure->theme->muted, 6}};
-        qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - 80 * em);
+    const qk__entry entries[] = {{"changed (corrected p < 0.05)", figure->theme->highlight, 7},
+                                 {"no change shown", figure->theme->muted, 6}};
+    qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - 80 * em);
+    double above = tested > 0 ? legend.height + 36 * em : 30 * em;
+    qk__set_heading(figure, subject->results, NULL, TITLE);
+    grid g = plan_grid(figure, count, 70 * em, 66 * em, 24 * em, above, 210, 48 * em);
+    qk__start_panels(figure, subject->results, TITLE);
+    if (tested > 0)
         qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
-    }
     for (size_t i = 0; i < count; i++) {
         qk__place place = place_of(&g, i);
         if (i % g.columns == 0)
@@ -235,7 +229,8 @@ static void draw_map(qk__figure *figure, const qk__comparison *c,
     qk__figure_heatmap(figure, &(qk__heatmap){.rows = g->layers,
                                               .columns = g->heads,
                                               .values = g->values,
-                                              .map = &DIVERGING,
+                                              .map = &qk__reds,
+                                              .negative = &qk__blues,
                                               .low = -most,
                                               .high = most,
                                               .bottom_up = true});
@@ -265,18 +260,20 @@ static bool has_map(const qk__subject *subject)
 
 static void build_maps(qk__figure *figure, const qk__subject *subject)
 {
+    static const char TITLE[] = "What changed from a to b (b − a), by layer";
     const qk__comparison *c = subject->comparison;
     const qk__compared_metric *chosen[MOST];
     const double em = qk__em(figure);
     size_t count = choose_metrics(c, chosen);
     head_grid g = plan_heads(c);
     double height = fmin(600, fmax(120, 11.0 * (double)g.layers));
-    grid places = plan_grid(figure, count, 60 * em, 104 * em, 30 * em, height, 44 * em);
-    figure->width += (int)(60 * em); /* for the colour scale of the last column */
+    qk__set_heading(figure, subject->results, NULL, TITLE);
+    grid places =
+        plan_grid(figure, count, 60 * em, 104 * em, 84 * em, 30 * em, height, 44 * em);
     g.values = qk__figure_alloc(figure, g.layers, g.heads * sizeof *g.values);
     if (!g.values)
         return;
-    qk__start_panels(figure, subject->results, "What changed from a to b (b − a), by layer");
+    qk__start_panels(figure, subject->results, TITLE);
     for (size_t i = 0; i < count; i++) {
         qk__place place = place_of(&places, i);
         if (i % places.columns == 0)
@@ -363,12 +360,14 @@ static void build_angles(qk__figure *figure, const qk__subject *subject)
     snprintf(heading, sizeof heading,
              "Overlap of the first %zu component%s of a and b, by layer", c->components,
              c->components == 1 ? "" : "s");
-    grid g = plan_grid(figure, QK__NUM_SPACES, 70 * em, 56 * em, 62 * em, 220, 48 * em);
-    qk__start_panels(figure, subject->results, heading);
     const qk__entry entries[] = {{"head", figure->theme->muted, 6},
                                  {"mean of the layer", figure->theme->highlight, QK__LINE},
                                  {"halves of the texts", figure->theme->ink, QK__LINE}};
     qk__legend legend = qk__plan_legend(figure, entries, 3, figure->width - 80 * em);
+    qk__set_heading(figure, subject->results, NULL, heading);
+    grid g = plan_grid(figure, QK__NUM_SPACES, 70 * em, 56 * em, 24 * em,
+                       legend.height + 44 * em, 220, 48 * em);
+    qk__start_panels(figure, subject->results, heading);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     for (size_t s = 0; s < QK__NUM_SPACES; s++) {
         qk__place place = place_of(&g, s);
