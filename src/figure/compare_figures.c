@@ -169,7 +169,7 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
     for (size_t i = 0; i < count; i++)
         tested += chosen[i]->tested;
     const qk__entry entries[] = {{"changed (corrected p < 0.05)", figure->theme->highlight, 7},
-                                 {"no change shown", figure->theme->muted, 6}};
+                                 {"no change shown, or not tested", figure->theme->muted, 6}};
     qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - 80 * em);
     double above = tested > 0 ? legend.height + 36 * em : 30 * em;
     qk__set_heading(figure, subject->results, NULL, TITLE);
