@@ -43,6 +43,7 @@ typedef struct qk_study_settings {
     bool offline;           /* fetch nothing from the Hub; nor does a dry run */
     const char *formats;    /* of figures, in place of the study's; NULL = the study's */
     const char *theme;      /* likewise */
+    int width;              /* likewise, in millimetres; 0 = the study's */
     const char *command_line;
     qk_notice_fn *notice;
     qk_progress_fn *progress; /* "files" compared, "heads" of the model at work, "figures" */

@@ -20,6 +20,11 @@ double qk__em(const qk__figure *figure);
 #define QK__SMALL 0.8
 /* Width of text of that size, about. */
 double qk__text_width(const qk__figure *figure, size_t characters);
+/* On a page whose width is given (--width): at most so many columns, as leave each that many pixels
+ * beside type of 13; elsewhere the columns that were asked for. */
+size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least);
+/* Sets the width that suits what is drawn, but on a page whose width is given. */
+void qk__suit_width(qk__figure *figure, double width);
 /* Width of a text in characters; those of Chinese, Japanese and Korean count twice. */
 size_t qk__count_columns(const char *text);
 /* At most limit (> 0) such characters of text, the last an ellipsis where there are more, cut

@@ -26,12 +26,17 @@ typedef enum qk__verdict {
 extern const char *const qk__verdict_names[QK__NUM_VERDICTS];  /* "not supported" */
 extern const char *const qk__verdict_tokens[QK__NUM_VERDICTS]; /* "unsupported" */
 
+enum { QK__NUM_SHOWN = 3 };
+
 typedef struct qk__finding {
     const char *id;    /* "bias-recent" */
     const char *topic; /* "Rotation model" */
     qk__verdict verdict;
     char *claim;    /* one sentence, text (not markup) */
     char *evidence; /* lines of text */
+    /* Figures that show it, by the names of qk__figure_kind, the rest NULL. Of these results some may
+     * not be drawn. */
+    const char *figures[QK__NUM_SHOWN];
 } qk__finding;
 
 typedef struct qk__findings {
