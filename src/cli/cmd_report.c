@@ -18,16 +18,15 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static void print_json(const qk_report_outcome *outcome)
 {
-    cli_json_print(json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:f}", "models",
-                             (json_int_t)outcome->num_models, "heads",
-                             (json_int_t)outcome->num_heads, "figures",
-                             (json_int_t)outcome->num_figures, "names",
-                             cli_json_texts(outcome->names, outcome->num_names), "failures",
-                             cli_json_texts(outcome->failures, outcome->num_failed), "changed",
-                             cli_json_texts(outcome->changed, outcome->num_changed), "html",
-                             cli_json_text(outcome->html), "html_bytes",
-                             (json_int_t)outcome->html_bytes, "files",
-                             cli_json_texts(outcome->files, outcome->num_files), "seconds", outcome->seconds));
+    cli_json_print(json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:f}", "models",
+        (json_int_t)outcome->num_models, "heads", (json_int_t)outcome->num_heads, "figures",
+        (json_int_t)outcome->num_figures, "names",
+        cli_json_texts(outcome->names, outcome->num_names), "failures",
+        cli_json_texts(outcome->failures, outcome->num_failed), "changed",
+        cli_json_texts(outcome->changed, outcome->num_changed), "html",
+        cli_json_text(outcome->html), "html_bytes", (json_int_t)outcome->html_bytes, "files",
+        cli_json_texts(outcome->files, outcome->num_files), "seconds", outcome->seconds));
 }
 
 static void print_outcome(const request *r, const qk_report_outcome *outcome)

@@ -13,7 +13,7 @@
 #include "figure/figure_note.h"
 
 const qk__figure_family *const qk__figure_families[] = {
-    &qk__head_maps,         &qk__pca_figures,       &qk__pca_training,       &qk__rotation_figures,
+    &qk__head_maps,         &qk__pca_figures,        &qk__pca_training,  &qk__rotation_figures,
     &qk__rotation_training, &qk__plasticity_figures, &qk__stage_figures,
 };
 const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__figure_families;

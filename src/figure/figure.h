@@ -27,8 +27,8 @@
 #include "figure/theme.h"
 
 typedef struct qk__figure {
-    char name[120];    /* of the files, without ending: letters, digits, ". _ -" */
-    int width, height; /* nominal pixels: of the SVG; the PNG has twice as many */
+    char name[120];     /* of the files, without ending: letters, digits, ". _ -" */
+    int width, height;  /* nominal pixels: of the SVG; the PNG has twice as many */
     double millimetres; /* the width that was asked for, which width is then; 0: free */
     struct {
         char title[240];   /* markup without quotes, or text from outside */
@@ -38,9 +38,9 @@ typedef struct qk__figure {
     double panel_height, panel_width; /* nominal pixels, of the panel placed last */
     const qk__theme *theme;
     qk__buffer script, data;
-    qk__buffer raster; /* script of what is an image in an SVG */
-    bool raster_pdf;   /* and in a PDF */
-    qk__buffer note;   /* NAME.md, or empty */
+    qk__buffer raster;      /* script of what is an image in an SVG */
+    bool raster_pdf;        /* and in a PDF */
+    qk__buffer note;        /* NAME.md, or empty */
     size_t num_blocks;      /* blocks of data closed so far */
     struct qk__text *texts; /* what qk__figure_quote returned */
     size_t num_named;       /* of these, how many are variables of the script */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NAME.md beside a figure: what it shows, of which numbers, the command that draws it, and what
- * these data say in it, as Markdown; and README.md, which lists the figures of a folder.
+ * these data say in it, as Markdown; and README.md, which lists the figures of a folder
+ * (figure_note.c, which leads); where the numbers of each figure come from (figure_source.c).
  *
  * A file that somebody else has written under such a name is neither replaced nor removed: ours
  * begin with QK__NOTE_MARK. */
@@ -32,7 +33,7 @@ const qk__figure_source *qk__source_of(const char *figure);
 typedef struct qk__figure_note {
     const char *name, *title;
     const char *caption, *tables, *rows, *numbers; /* as of the catalog: plain text of ours */
-    const char *model;      /* from outside; NULL: of no single one */
+    const char *model;                             /* from outside; NULL: of no single one */
     const char *picture;    /* ending of the one that the note shows; NULL: none */
     const char *command;    /* quoted for a shell */
     const char *const *say; /* [num_say] sentences, which may have names from outside */

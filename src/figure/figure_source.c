@@ -12,9 +12,11 @@
 
 static const qk__figure_source SOURCES[] = {
     {"map-01-r-q", "qk.csv", PC0, "r_q: " PER_HEAD, false},
-    {"map-02-r-k", "qk.csv", PC0, "r_k: mean over the query heads that share a key head", false},
+    {"map-02-r-k", "qk.csv", PC0, "r_k: mean over the query heads that share a key head",
+     false},
     {"map-03-bias", "rotated.csv", EVERY_HEAD, "bias_strength: " PER_HEAD, false},
-    {"map-04-plane-variance", "rotated.csv", EVERY_HEAD, "plane_var_fraction: " PER_HEAD, false},
+    {"map-04-plane-variance", "rotated.csv", EVERY_HEAD, "plane_var_fraction: " PER_HEAD,
+     false},
     {"map-05-plasticity", "head_metrics.csv", EVERY_HEAD, "ap_overall: " PER_HEAD, false},
     {"map-06-category", "heads.csv", EVERY_HEAD, "category: a cell a head", false},
     {"map-07-layer-curves", "qk.csv, rotated.csv, head_metrics.csv", EVERY_HEAD,
@@ -54,7 +56,8 @@ static const qk__figure_source SOURCES[] = {
      false},
     {"rotation-10-bias-decomposition", "rotated.csv", EVERY_HEAD,
      "mu_q_a, alpha_k, bias_strength: mean over the heads of a checkpoint", false},
-    {"plasticity-01-distance-heatmap", "head_distance.csv", "every pair of keys that is counted",
+    {"plasticity-01-distance-heatmap", "head_distance.csv",
+     "every pair of keys that is counted",
      "plasticity: mean over all heads, weighted by pairs, by distance of the keys and lag",
      false},
     {"plasticity-02-profiles", "head_profile.csv", "every bucket of queries of every head",
@@ -62,7 +65,8 @@ static const qk__figure_source SOURCES[] = {
     {"plasticity-03-component-weights", "head_component_weights.csv", "every head with weights",
      "weight: mean over heads, by dimension", false},
     {"plasticity-04-trajectory", "head_metrics.csv, rotated.csv", EVERY_HEAD,
-     "ap_first_20pct, ap_last_20pct, bias_strength: mean over the heads of a checkpoint", false},
+     "ap_first_20pct, ap_last_20pct, bias_strength: mean over the heads of a checkpoint",
+     false},
     {"plasticity-05-score", "scores.csv, head_metrics.csv", "every model with a score",
      "the metric, from the score file or its mean over heads, against the score; Pearson r and "
      "the least-squares line",

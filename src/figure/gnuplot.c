@@ -28,7 +28,7 @@ static const picture_kind PICTURES[] = {{QK_FIGURE_PNG, "png", "IEND"},
 enum {
     NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES,
     MAX_PREAMBLE_SERIES = 12,
-    SCALE = 2, /* of a PNG */
+    SCALE = 2,       /* of a PNG */
     PRINT_SCALE = 3, /* 300 dots an inch */
 };
 #define RASTER_ENDING "dat.png" /* of the image, while the figure is drawn */
@@ -68,7 +68,8 @@ static qk_status add_terminals(const qk__figure *figure, qk__buffer *text, qk_er
                           "font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
                           svg_size, figure->width, figure->height, line, theme->background));
     char width[QK_NUMBER_SIZE];
-    double points = round(figure->millimetres / 25.4 * 72); /* cairo cuts a page to whole ones */
+    double points =
+        round(figure->millimetres / 25.4 * 72); /* cairo cuts a page to whole ones */
     qk__format_number(points > 0 ? (points + 0.01) / 72 : figure->width / 100.0, width);
     return qk__buffer_printf(
         text, err,
@@ -139,8 +140,8 @@ static qk_status make_script(const qk__figure *figure, qk__buffer *text, qk_erro
                              "if (!exists('format')) format = 'png'\n"
                              "if (!exists('scale')) scale = %d # of the PNG\n"
                              "data = '%s.dat'\nset encoding utf8\n",
-                             figure->name, figure->name, figure->millimetres > 0 ? PRINT_SCALE : SCALE,
-                             figure->name));
+                             figure->name, figure->name,
+                             figure->millimetres > 0 ? PRINT_SCALE : SCALE, figure->name));
     QK_TRY(add_raster(figure, text, err));
     QK_TRY(add_terminals(figure, text, err));
     QK_TRY(qk__buffer_printf(text, err, "set output '%s.'.format\n", figure->name));
@@ -302,9 +303,9 @@ static qk_status give_size(const qk__figure *figure, const char *staging, qk_err
     if (at) {
         status = qk__buffer_append(&sized, text, (size_t)(at - text), err);
         if (status == QK_OK)
-            status = qk__buffer_printf(
-                &sized, err, "width=\"%gmm\" height=\"%.2fmm\"", figure->millimetres,
-                figure->millimetres * figure->height / figure->width);
+            status = qk__buffer_printf(&sized, err, "width=\"%gmm\" height=\"%.2fmm\"",
+                                       figure->millimetres,
+                                       figure->millimetres * figure->height / figure->width);
         if (status == QK_OK)
             status = qk__buffer_append(&sized, at + length,
                                        svg.size - (size_t)(at + length - text), err);

@@ -20,17 +20,31 @@ typedef struct map_kind {
     const qk__colormap *above, *below; /* of values from 0 up, and of negative ones */
 } map_kind;
 
-static const map_kind R_Q = {"r_q", "{/:Italic r}_q on PC0", "{/:Italic r}_q",
-                             false, true, true, &qk__blues, &qk__ylorrd};
-static const map_kind R_K = {"r_k", "{/:Italic r}_k on PC0", "{/:Italic r}_k",
-                             true,  true, true, &qk__reds, &qk__blues};
-static const map_kind BIAS = {"bias_strength", "Bias strength μ_q^a α_k", "bias strength",
-                              false, false, true, &qk__ylorrd, &qk__blues};
-static const map_kind PLANE = {"plane_var_fraction", "Share of variance in the plane (a, b)",
+static const map_kind R_Q = {
+    "r_q",      "{/:Italic r}_q on PC0", "{/:Italic r}_q", false, true, true, &qk__blues,
+    &qk__ylorrd};
+static const map_kind R_K = {
+    "r_k", "{/:Italic r}_k on PC0", "{/:Italic r}_k", true, true, true, &qk__reds, &qk__blues};
+static const map_kind BIAS = {"bias_strength", "Bias strength μ_q^a α_k",
+                              "bias strength", false,
+                              false,           true,
+                              &qk__ylorrd,     &qk__blues};
+static const map_kind PLANE = {"plane_var_fraction",
+                               "Share of variance in the plane (a, b)",
                                "share of variance",
-                               false, false, true, &qk__viridis, &qk__viridis};
-static const map_kind PLASTICITY = {"ap_overall", "Attention plasticity", "attention plasticity",
-                                    false, false, false, &qk__magma, &qk__magma};
+                               false,
+                               false,
+                               true,
+                               &qk__viridis,
+                               &qk__viridis};
+static const map_kind PLASTICITY = {"ap_overall",
+                                    "Attention plasticity",
+                                    "attention plasticity",
+                                    false,
+                                    false,
+                                    false,
+                                    &qk__magma,
+                                    &qk__magma};
 static const map_kind CATEGORY = {NULL, "Category", NULL, false, false, false, NULL, NULL};
 
 /* Beyond so many panels a figure shows some of the models. Pixels: of a layer where panels
@@ -252,7 +266,10 @@ static size_t choose_columns(const qk__figure *figure, const maps *all, double r
 {
     size_t n = all->count, columns = n <= 3 ? n : n == 4 ? 2 : n <= 6 ? 3 : 4;
     bool narrow = figure->width < NARROW;
-    double least = fmax(LEAST_PANEL, (narrow ? 1.5 : figure->millimetres > 0 ? 2.5 : 4) * (double)all->heads);
+    double least = fmax(LEAST_PANEL, (narrow                    ? 1.5
+                                      : figure->millimetres > 0 ? 2.5
+                                                                : 4) *
+                                         (double)all->heads);
     columns = narrow && columns > 2 ? 2 : columns;
     while (columns > 1 && (room + gap) / (double)columns - gap < least)
         columns--;
@@ -286,17 +303,19 @@ static sheet lay_out(qk__figure *figure, const maps *all, bool named)
     sheet s = {.columns = choose_columns(figure, all, room, gap), .left = left};
     s.rows = (all->count + s.columns - 1) / s.columns;
     double width = (room + gap) / (double)s.columns - gap;
-    double layer = all->count == 1             ? LAYER_ALONE
-                   : narrow                    ? LAYER_NARROW
-                   : s.columns * s.rows <= 4   ? LAYER_IN_PAIRS
-                                               : LAYER_IN_GRID;
+    double layer = all->count == 1           ? LAYER_ALONE
+                   : narrow                  ? LAYER_NARROW
+                   : s.columns * s.rows <= 4 ? LAYER_IN_PAIRS
+                                             : LAYER_IN_GRID;
     double height = fmin(560, fmax(narrow ? 90 : 110, layer * em * (double)all->layers));
-    if (all->count == 1 && figure->millimetres == 0) { /* cells of a small model are not stretched */
+    if (all->count == 1 &&
+        figure->millimetres == 0) { /* cells of a small model are not stretched */
         double cells = fmax(MOST_CELL * (double)all->heads, LEAST_FIGURE - left - edge);
         width = fmin(width, cells);
         figure->width = (int)(left + width + edge);
     }
-    s.first = (qk__place){left, qk__heading_height(figure) + (named ? 26 : 8) * em, width, height};
+    s.first =
+        (qk__place){left, qk__heading_height(figure) + (named ? 26 : 8) * em, width, height};
     s.step_x = width + gap;
     s.step_y = height + (narrow ? 42 : 50) * em;
     s.legend_y = s.first.top + (double)s.rows * s.step_y + (narrow ? 8 : -2) * em;
@@ -341,8 +360,7 @@ static void set_axes(qk__figure *figure, const grid *g, const qk__place *place)
     set_ranges(figure, g);
     size_t x = step_of(g->heads, place->width, (g->heads > 100 ? 26 : 20) * em);
     size_t y = step_of(g->layers, place->height, 14 * em);
-    qk__figure_print(figure,
-                     "set xtics 0,%zu,%zu font small\nset ytics 0,%zu,%zu font small\n",
+    qk__figure_print(figure, "set xtics 0,%zu,%zu font small\nset ytics 0,%zu,%zu font small\n",
                      x, g->heads, y, g->layers);
 }
 
@@ -397,14 +415,13 @@ static void plot_cells(qk__figure *figure, const panel *p)
                      "noborder lc rgb variable",
                      p->block);
     if (p->texts)
-        qk__figure_print(figure,
-                         ", data index %zu using 1:2:6:5 with labels tc rgb variable font small",
-                         p->block);
+        qk__figure_print(
+            figure, ", data index %zu using 1:2:6:5 with labels tc rgb variable font small",
+            p->block);
     qk__figure_print(figure, "\n");
 }
 
-static void draw_panel(qk__figure *figure, const panel *p, bool first, bool named,
-                       bool raster)
+static void draw_panel(qk__figure *figure, const panel *p, bool first, bool named, bool raster)
 {
     const double em = qk__em(figure);
     const qk__place *place = &p->place;
@@ -450,15 +467,15 @@ static void draw_bar(qk__figure *figure, const maps *all, const sheet *s, const 
 {
     const double em = qk__em(figure), middle = figure->width / 2.0;
     double width = fmin(300 * em, 0.5 * figure->width);
-    const qk__place place = {middle - width / 2 + 40 * em, s->legend_y + 8 * em, width, 12 * em};
+    const qk__place place = {middle - width / 2 + 40 * em, s->legend_y + 8 * em, width,
+                             12 * em};
     double factor = colors->power.factor, range = colors->high - colors->low;
     bool dark;
     for (int i = 0; i < BAR_STEPS; i++) {
         double value = colors->low + range * (i + 0.5) / BAR_STEPS;
         qk__figure_values(figure, factor * (colors->low + range * i / BAR_STEPS),
                           factor * colors->high);
-        qk__figure_words(figure, "0x%06x",
-                         color_cell(figure, all->kind, colors, value, &dark));
+        qk__figure_words(figure, "0x%06x", color_cell(figure, all->kind, colors, value, &dark));
         qk__figure_end_row(figure);
     }
     size_t block = qk__figure_end_block(figure);
@@ -489,9 +506,9 @@ static void tell_missing(qk__figure *figure)
              1 - (y + 6 * em) / figure->height, (x + 14 * em) / figure->width,
              1 - (y - 6 * em) / figure->height);
     hatch(figure, where);
-    qk__figure_print(figure,
-                     "set label '%s' at screen %.5f,%.5f left offset 0,mid tc rgb '%s' font small\n", why,
-                     (x + 22 * em) / figure->width, 1 - y / figure->height, figure->theme->ink);
+    qk__figure_print(
+        figure, "set label '%s' at screen %.5f,%.5f left offset 0,mid tc rgb '%s' font small\n",
+        why, (x + 22 * em) / figure->width, 1 - y / figure->height, figure->theme->ink);
 }
 
 /* ---- the figure ------------------------------------------------------------------------- */
@@ -537,8 +554,7 @@ static void build(qk__figure *figure, const qk__results *results, const map_kind
     if (all->missing)
         tell_missing(figure);
     for (size_t i = 0; i < all->count; i++)
-        draw_panel(figure, &panels[i], i % s.columns == 0, results->num_models > 1,
-                   raster);
+        draw_panel(figure, &panels[i], i % s.columns == 0, results->num_models > 1, raster);
     if (kind->field)
         draw_bar(figure, all, &s, &colors);
     qk__end_panels(figure);
@@ -573,7 +589,8 @@ MAP(category, CATEGORY)
 
 static const qk__figure_kind KINDS[] = {
     {"map-01-r-q", "Query signal, head by head",
-     "Every query head in its layer, coloured by how far its queries follow position along PC0. "
+     "Every query head in its layer, coloured by how far its queries follow position along "
+     "PC0. "
      "Hatched places have no head in the capture.",
      false, 1000, 600, has_r_q, build_r_q},
     {"map-02-r-k", "Key signal, head by head",
@@ -581,11 +598,13 @@ static const qk__figure_kind KINDS[] = {
      "mean over the query heads that share it. Negative values are blue.",
      false, 1000, 600, has_r_k, build_r_k},
     {"map-03-bias", "Bias strength, head by head",
-     "Every head in its layer, coloured by the bias strength: how fast the score of a key grows "
+     "Every head in its layer, coloured by the bias strength: how fast the score of a key "
+     "grows "
      "with its position, whatever its content. Blue heads prefer early keys.",
      false, 1000, 600, has_bias, build_bias},
     {"map-04-plane-variance", "Variance in the plane, head by head",
-     "Every head in its layer, coloured by the share of its variance in the plane (a, b): axis a "
+     "Every head in its layer, coloured by the share of its variance in the plane (a, b): axis "
+     "a "
      "carries the linear drift, b separates queries from keys.",
      false, 1000, 600, has_plane, build_plane},
     {"map-05-plasticity", "Attention plasticity, head by head",

@@ -7,7 +7,16 @@
 
 #include "figure/figure.h"
 
-enum { MAX_LABELS = 100, NUM_SIGNED = 201, MAX_TICS = 6, TIC_HEIGHT = 22, LABEL_WIDTH = 34, CELL = 28, SHORT_LABEL = 6, CHARACTER = 8 };
+enum {
+    MAX_LABELS = 100,
+    NUM_SIGNED = 201,
+    MAX_TICS = 6,
+    TIC_HEIGHT = 22,
+    LABEL_WIDTH = 34,
+    CELL = 28,
+    SHORT_LABEL = 6,
+    CHARACTER = 8
+};
 
 static void find_range(const qk__heatmap *map, double *low, double *high)
 {

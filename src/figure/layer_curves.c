@@ -26,19 +26,30 @@ typedef struct panel_kind {
 
 static const panel_kind PANELS[] = {
     {"Correlation with position on PC0",
-     {{"r_q", false, "queries"}, {"r_k", false, "keys"}}, QUERIES_AND_KEYS, true},
+     {{"r_q", false, "queries"}, {"r_k", false, "keys"}},
+     QUERIES_AND_KEYS,
+     true},
     {"Correlation on the drift axis a, |{/:Italic r}|",
-     {{"r_q_a", true, "queries"}, {"r_k_a", true, "keys"}}, QUERIES_AND_KEYS, true},
+     {{"r_q_a", true, "queries"}, {"r_k_a", true, "keys"}},
+     QUERIES_AND_KEYS,
+     true},
     {"Drift along a, |α|",
-     {{"alpha_q", true, "queries"}, {"alpha_k", true, "keys"}}, QUERIES_AND_KEYS, false},
+     {{"alpha_q", true, "queries"}, {"alpha_k", true, "keys"}},
+     QUERIES_AND_KEYS,
+     false},
     {"Share of variance",
      {{"var_frac_a", false, "axis a (drift)"}, {"var_frac_b", false, "axis b (separation)"}},
-     AXES, true},
-    {"Bias strength μ_q^a α_k", {{"bias_strength", false, ""}, {NULL, false, NULL}}, ALONE,
+     AXES,
+     true},
+    {"Bias strength μ_q^a α_k",
+     {{"bias_strength", false, ""}, {NULL, false, NULL}},
+     ALONE,
      false},
     {"Attention plasticity",
      {{"ap_first_20pct", false, "first 20 % of the context"},
-      {"ap_last_20pct", false, "last 20 %"}}, QUERIES_AND_KEYS, true},
+      {"ap_last_20pct", false, "last 20 %"}},
+     QUERIES_AND_KEYS,
+     true},
 };
 enum { NUM_PANELS = sizeof PANELS / sizeof *PANELS, PANEL_HEIGHT = 150 };
 
@@ -114,8 +125,8 @@ static const char *color_of(const qk__theme *theme, colors of, int index)
 static void list_names(const qk__figure *figure, const panel_kind *kind, qk__entry entries[2])
 {
     for (int c = 0; c < 2; c++)
-        entries[c] = (qk__entry){kind->curves[c].name, color_of(figure->theme, kind->of, c),
-                                 QK__AREA};
+        entries[c] =
+            (qk__entry){kind->curves[c].name, color_of(figure->theme, kind->of, c), QK__AREA};
 }
 
 static double names_height(const qk__figure *figure, const panel_kind *kind, double width)
@@ -145,10 +156,11 @@ static void plot_curves(qk__figure *figure, const panel_kind *kind, const size_t
         for (int c = 0; c < 2 && kind->curves[c].field; c++) {
             const char *color = color_of(figure->theme, kind->of, c);
             if (pass == 0)
-                qk__figure_print(figure,
-                                 "%sdata index %zu using 1:3:4 with filledcurves fs transparent "
-                                 "solid 0.18 noborder lc rgb '%s'",
-                                 separator, blocks[c], color);
+                qk__figure_print(
+                    figure,
+                    "%sdata index %zu using 1:3:4 with filledcurves fs transparent "
+                    "solid 0.18 noborder lc rgb '%s'",
+                    separator, blocks[c], color);
             else
                 qk__figure_print(figure,
                                  "%sdata index %zu using 1:2 with linespoints lt 1 lw 1.8 pt 7 "
@@ -196,7 +208,7 @@ void qk__build_layer_curves(qk__figure *figure, const qk__subject *subject)
     for (size_t i = 0; i < shown; i++)
         above = fmax(above, 28 * em + names_height(figure, kinds[i], width));
     double down = PANEL_HEIGHT * em + above + below;
-    qk__set_heading(figure, results, NULL, "The heads of each layer: mean and quartiles");
+    qk__set_heading(figure, results, NULL, "Means and quartiles of the heads of each layer");
     figure->height = (int)ceil(qk__heading_height(figure) + (double)rows * down + 24 * em);
     qk__begin_panels(figure);
     qk__figure_print(figure,

@@ -164,7 +164,8 @@ static qk__place place_plane(qk__figure *figure, naming *named, qk__legend *lege
         *legend =
             qk__plan_legend(figure, named->entries, named->count, legend->column_width + 1);
     if (figure->millimetres > 0 && plot < 2 * left) { /* no room beside it: above it */
-        *legend = qk__plan_legend(figure, named->entries, named->count, figure->width - 20 * em);
+        *legend =
+            qk__plan_legend(figure, named->entries, named->count, figure->width - 20 * em);
         double down = top + legend->height + 26 * em, wide = figure->width - left - 12 * em;
         figure->height = (int)ceil(down + wide + below);
         return (qk__place){left, down, wide, wide};

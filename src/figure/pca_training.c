@@ -200,7 +200,13 @@ static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
 /* ---- phase portraits -------------------------------------------------------------------- */
 
 /* Pixels of a panel, and of a line of its name at type of 13. */
-enum { MAX_PORTRAITS = 6, PANEL_WIDTH = 270, NARROW_PANEL = 115, PANEL_HEIGHT = 250, NAME_LINE = 13 };
+enum {
+    MAX_PORTRAITS = 6,
+    PANEL_WIDTH = 270,
+    NARROW_PANEL = 115,
+    PANEL_HEIGHT = 250,
+    NAME_LINE = 13
+};
 
 /* The first checkpoint at or after `from` that has heads to show; num_models: none. */
 static size_t next_shown(const qk__results *results, size_t from)

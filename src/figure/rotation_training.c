@@ -174,7 +174,8 @@ static void build_sheet(qk__figure *figure, const qk__results *results, const sh
     qk__legend legend = qk__plan_legend(figure, entries, count, figure->width - 2 * edge);
     qk__set_heading(figure, results, NULL, of->heading);
     double top = qk__heading_height(figure) + legend.height + above + 4 * em;
-    layout at = {columns, {left, top, axis.width, PANEL_HEIGHT},
+    layout at = {columns,
+                 {left, top, axis.width, PANEL_HEIGHT},
                  right,
                  PANEL_HEIGHT + axis.height + above + 8 * em};
     size_t rows = (of->num_metrics + columns - 1) / columns;

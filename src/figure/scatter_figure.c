@@ -21,7 +21,8 @@ enum {
     BRIEF = 30,       /* bytes of a title that fits above such a panel */
     BAR_STEPS = 64,
     MANY_POINTS = 10000, /* more of them are an image in SVG and PDF */
-    NOTE = 39, TITLE = 17, /* characters that a panel and the gap behind it must hold */
+    NOTE = 39,
+    TITLE = 17, /* characters that a panel and the gap behind it must hold */
 };
 
 #define CHARACTER 0.58 /* width of a character beside its size */

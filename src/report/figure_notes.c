@@ -35,8 +35,8 @@ static qk_status gather(const qk__findings *findings, const char *figure, char *
         const qk__finding *finding = &findings->items[i];
         if (!finding->claim || !is_shown_in(finding, figure))
             continue;
-        say[*count] = qk__format("%s (%s)", finding->claim,
-                                 qk__verdict_names[finding->verdict]);
+        say[*count] =
+            qk__format("%s (%s)", finding->claim, qk__verdict_names[finding->verdict]);
         if (!say[(*count)++])
             return qk__nomem(err);
     }
@@ -47,15 +47,16 @@ static qk_status gather(const qk__findings *findings, const char *figure, char *
 
 /* Run in the folder of the figures: where the results are the folder above it, no path is
  * needed. */
-static qk_status put_command(const qk_report_settings *settings, const char *figure,
-                             const char *figures, qk__buffer *out, qk_error *err)
+static qk_status put_command(const qk__note_places *places, const char *figure, qk__buffer *out,
+                             qk_error *err)
 {
-    static const char *const BUT[] = {"output", "html",  "alone",   "figure", "list", "force",
-                                      "title",  "threads", NULL};
-    const qk__command command = {"report", figures, &qk_report_settings_table, settings, BUT};
+    static const char *const BUT[] = {"output", "html",  "alone",   "figure", "list",
+                                      "force",  "title", "threads", NULL};
+    const qk_report_settings *settings = places->settings;
+    const qk__command command = {"report", places->figures, places->table, settings, BUT};
     bool apart = settings->output && strcmp(settings->output, settings->results) != 0;
     QK_TRY(qk__buffer_printf(out, err, "qkscope report "));
-    QK_TRY(apart ? qk__put_path(out, figures, settings->results, err)
+    QK_TRY(apart ? qk__put_path(out, places->figures, settings->results, err)
                  : qk__put_word(out, "..", err));
     QK_TRY(qk__buffer_printf(out, err, "%s --figure %s", apart ? " -o .." : "", figure));
     return qk__put_options(out, &command, err);
@@ -68,8 +69,7 @@ static qk_status write_note(const qk__note_places *places, const qk__drawn *draw
 {
     const qk__figure_source *source = qk__source_of(drawn->kind->name);
     qk__buffer command = {0}, text = {0};
-    qk_status status =
-        put_command(places->settings, drawn->name, places->figures, &command, err);
+    qk_status status = put_command(places, drawn->name, &command, err);
     unsigned formats = places->settings->figures.formats;
     qk__figure_note note = {
         .name = drawn->name,
@@ -79,7 +79,9 @@ static qk_status write_note(const qk__note_places *places, const qk__drawn *draw
         .rows = source ? source->rows : NULL,
         .numbers = source ? source->numbers : NULL,
         .model = drawn->model ? drawn->model->label : NULL,
-        .picture = formats & QK_FIGURE_PNG ? "png" : formats & QK_FIGURE_SVG ? "svg" : NULL,
+        .picture = formats & QK_FIGURE_PNG   ? "png"
+                   : formats & QK_FIGURE_SVG ? "svg"
+                                             : NULL,
         .command = (const char *)command.data,
         .say = say,
         .num_say = num_say,

@@ -8,6 +8,7 @@
 
 typedef struct qk__note_places {
     const qk_report_settings *settings; /* with the formats that were drawn */
+    const qk_settings_table *table;     /* of these */
     const char *figures, *staging;      /* where the figures go to, and where they are now */
 } qk__note_places;
 

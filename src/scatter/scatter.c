@@ -289,8 +289,9 @@ static qk_status add_note(const scatter *c, size_t i, size_t count, const qk__sc
         return qk__nomem(err);
     for (size_t v = 0; v < count; v++)
         heads[v] = c->views[i * c->per_figure + v].head;
-    const qk__scatter_shown shown = {c->settings, c->figures[i].name, heads, count,
-                                     plot->rows, plot->columns};
+    const qk__scatter_shown shown = {
+        c->settings,  &qk_scatter_settings_table, c->figures[i].name, heads, count, plot->rows,
+        plot->columns};
     qk_status status = qk__scatter_note(&shown, note, err);
     free(heads);
     return status;

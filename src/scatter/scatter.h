@@ -44,6 +44,7 @@ size_t qk__scatter_places(const qk_scatter_settings *settings);
 /* One figure: which heads it shows, in which grid. */
 typedef struct qk__scatter_shown {
     const qk_scatter_settings *settings;
+    const qk_settings_table *table; /* of these */
     const char *name;
     const qk_scatter_head *heads;
     size_t num_heads;

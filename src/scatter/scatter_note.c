@@ -16,16 +16,18 @@ static const struct {
                       "Every point is a query (blue) or a key (red) of one head, on two "
                       "components of its PCA.",
                       "projections of the rows on the components"},
-    [QK_BASIS_AB] = {"Queries and keys in the plane (a, b)",
-                     "Every point is a query (blue) or a key (red) of one head. Along a lies all "
-                     "linear drift with position; b is the direction off it that tells queries "
-                     "from keys.",
-                     "projections of the rows on axes a and b of the rotation model"},
-    [QK_BASIS_COMPLEMENT] = {"What is left outside the plane",
-                             "Every point is a query (blue) or a key (red) of one head, on pairs "
-                             "of axes of the complement of a and b. Rings that turn with position "
-                             "are planes of the rotary position embedding.",
-                             "projections of the rows on pairs of axes of the complement"},
+    [QK_BASIS_AB] =
+        {"Queries and keys in the plane (a, b)",
+         "Every point is a query (blue) or a key (red) of one head. Along a lies all "
+         "linear drift with position; b is the direction off it that tells queries "
+         "from keys.",
+         "projections of the rows on axes a and b of the rotation model"},
+    [QK_BASIS_COMPLEMENT] =
+        {"What is left outside the plane",
+         "Every point is a query (blue) or a key (red) of one head, on pairs "
+         "of axes of the complement of a and b. Rings that turn with position "
+         "are planes of the rotary position embedding.",
+         "projections of the rows on pairs of axes of the complement"},
 };
 
 static qk_status put_heads(const qk__scatter_shown *shown, qk__buffer *out, qk_error *err)
@@ -41,7 +43,7 @@ static qk_status put_command(const qk__scatter_shown *shown, qk__buffer *out, qk
 {
     static const char *const BUT[] = {"output", "name", "layers", "threads", NULL};
     const qk_scatter_settings *s = shown->settings;
-    const qk__command command = {"scatter", s->output, &qk_scatter_settings_table, s, BUT};
+    const qk__command command = {"scatter", s->output, shown->table, s, BUT};
     QK_TRY(qk__buffer_printf(out, err, "qkscope scatter "));
     QK_TRY(qk__put_path(out, s->output, s->input.capture, err));
     QK_TRY(qk__buffer_printf(out, err, " -o . --name %s --heads ", shown->name));
@@ -71,9 +73,9 @@ qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_e
     qk__buffer command = {0}, rows = {0}, caption = {0};
     qk_status status = put_command(shown, &command, err);
     if (status == QK_OK)
-        status = qk__buffer_printf(&caption, err, "%s%s", BASES[s->basis].caption,
-                                   s->figures.theme == QK_THEME_DARK ? LATE_IS_LIGHT
-                                                                     : LATE_IS_DARK);
+        status =
+            qk__buffer_printf(&caption, err, "%s%s", BASES[s->basis].caption,
+                              s->figures.theme == QK_THEME_DARK ? LATE_IS_LIGHT : LATE_IS_DARK);
     if (status == QK_OK)
         status = put_rows(shown, &rows, err);
     const qk__figure_note note = {
@@ -84,7 +86,9 @@ qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_e
         .rows = (const char *)rows.data,
         .numbers = BASES[s->basis].numbers,
         .model = s->title && *s->title ? s->title : NULL,
-        .picture = formats & QK_FIGURE_PNG ? "png" : formats & QK_FIGURE_SVG ? "svg" : NULL,
+        .picture = formats & QK_FIGURE_PNG   ? "png"
+                   : formats & QK_FIGURE_SVG ? "svg"
+                                             : NULL,
         .command = (const char *)command.data,
     };
     if (status == QK_OK)

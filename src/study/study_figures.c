@@ -51,8 +51,8 @@ static json_t *describe(const qk__study_work *work, size_t i)
     const qk__study_collage *c = &work->plan->collage;
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
                      QK_VERSION, "formats", (int)collage_formats(work), "theme",
-                     (int)work->theme, "width", work->width, "rows", c->rows, "columns", c->columns, "seed",
-                     (json_int_t)c->seed, "random", c->random, "heads",
+                     (int)work->theme, "width", work->width, "rows", c->rows, "columns",
+                     c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
                      qk__json_text_or_null(c->heads), "max_points", (json_int_t)c->max_points,
                      "label", qk__json_text(work->plan->models[i].label));
 }

@@ -17,7 +17,8 @@
 static bool is_worded(const qk_setting *row, const char *text)
 {
     size_t length = strlen(text), unit = row->unit ? strlen(row->unit) : 0;
-    return row->words || (unit > 0 && length > unit && !strcmp(text + length - unit, row->unit));
+    return row->words ||
+           (unit > 0 && length > unit && !strcmp(text + length - unit, row->unit));
 }
 
 static qk_status read_integer(const qk__node *value, const qk_setting *row, void *member,
