@@ -354,7 +354,7 @@ def plasticity(
     shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
-    """Does position or content decide which key wins? Tables head_metrics, head_profile, head_bucket_plasticity,
+    """Does the query decide which of two keys wins? Tables head_metrics, head_profile, head_bucket_plasticity,
     head_distance, head_component_weights and model_report. Otherwise as analyze.
 
         qkscope.plasticity("examples/kjv-tiny-capture", buckets=16).head_metrics["ap_overall"]

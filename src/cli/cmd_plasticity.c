@@ -4,11 +4,12 @@
 
 const cli_command cmd_plasticity = {
     .name = "plasticity",
-    .summary = "does position or content decide which key wins?",
+    .summary = "does the query decide which of two keys wins?",
     .description =
         "For every query head: how often the choice between two keys of the same text depends "
-        "on the query, over all such pairs. 1 is a coin toss: content decides. 0 means that "
-        "the same key always wins: position decides. " CLI_CAPTURE_IS
+        "on the query, over all such pairs. 1 is a coin toss over the queries. 0 means "
+        "that the same key wins whatever the query is: for its position, or for what it "
+        "says. " CLI_CAPTURE_IS
         " Writes head_metrics.csv, head_profile.csv, head_bucket_plasticity.csv, "
         "head_distance.csv, head_component_weights.csv, model_report.csv and manifest.json "
         "into DIR. --convention published computes what the original tool computes; its "

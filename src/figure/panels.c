@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places several plots in one figure, with the text, axes and legends around them. */
+/* Places several plots in one figure, with the text and axes around them. */
 #include "figure/panels.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHARACTER_WIDTH 0.58 /* of a character beside its size */
 /* Characters of a model's label; below which a part of a name says nothing. */
 enum { MAX_LABEL = 32, LEAST_NAME = 4 };
-
-double qk__em(const qk__figure *figure)
-{
-    return figure->theme->font_size / 13;
-}
 
 size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least)
 {
@@ -29,41 +23,6 @@ void qk__suit_width(qk__figure *figure, double width)
         figure->width = (int)width;
 }
 
-double qk__text_width(const qk__figure *figure, size_t characters)
-{
-    return (double)characters * CHARACTER_WIDTH * QK__SMALL * figure->theme->font_size;
-}
-
-/* ---- text ------------------------------------------------------------------------------- */
-
-/* Places that the character beginning with this byte takes in a line: Chinese, Japanese and
- * Korean take two. */
-static size_t columns_of(unsigned char lead)
-{
-    return (lead & 0xc0) == 0x80 ? 0 : (lead >= 0xe3 && lead <= 0xed) || lead >= 0xf0 ? 2 : 1;
-}
-
-size_t qk__count_columns(const char *text)
-{
-    size_t count = 0;
-    for (; *text; text++)
-        count += columns_of((unsigned char)*text);
-    return count;
-}
-
-void qk__shorten(const char *text, size_t limit, char *out, size_t size)
-{
-    bool cut = qk__count_columns(text) > limit;
-    size_t keep = cut ? limit - 1 : limit, length = 0, count = 0;
-    for (; text[length] && length + 4 < size; length++) {
-        count += columns_of((unsigned char)text[length]);
-        if (count > keep)
-            break;
-        out[length] = text[length];
-    }
-    snprintf(out + length, size - length, "%s", cut ? "\xe2\x80\xa6" : "");
-}
-
 size_t qk__longest_label(const qk__results *results)
 {
     size_t longest = 0;
@@ -72,13 +31,6 @@ size_t qk__longest_label(const qk__results *results)
         longest = count > longest ? count : longest;
     }
     return longest < MAX_LABEL ? longest : MAX_LABEL;
-}
-
-const char *qk__brief(qk__figure *figure, const char *text, int limit)
-{
-    char shown[256];
-    qk__shorten(text, limit > 1 ? (size_t)limit : 1, shown, sizeof shown);
-    return qk__figure_quote(figure, shown);
 }
 
 /* ---- places ----------------------------------------------------------------------------- */
@@ -120,14 +72,6 @@ void qk__put_side_text(qk__figure *figure, const char *text, double x, const qk_
     qk__figure_print(figure, "set label '%s' at screen %.5f,%.5f center rotate tc rgb '%s'\n",
                      text, x / figure->width,
                      1 - (place->top + place->height / 2) / figure->height, figure->theme->ink);
-}
-
-void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note)
-{
-    qk__figure_print(
-        figure, "set label %s at screen %.5f,%.5f center offset 0,mid tc rgb '%s'%s\n", text,
-        x / figure->width, 1 - y / figure->height,
-        note ? figure->theme->muted : figure->theme->ink, note ? " font small" : "");
 }
 
 void qk__end_panels(qk__figure *figure)

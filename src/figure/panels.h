@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several plots in one figure, each in a place of its own: heading, places, model axes,
- * legends, and the power of ten of what they show. Lengths are nominal pixels, from the top
- * left. */
+/* Several plots in one figure, each in a place of its own: places, model axes and the power of
+ * ten of what they show (panels.c, which leads), and legends (legend.c). Lengths are nominal
+ * pixels, from the top left. */
 #ifndef QK_FIGURE_PANELS_H
 #define QK_FIGURE_PANELS_H
 
 #include "figure/figure.h"
 #include "figure/heading.h"
+#include "figure/texts.h"
 #include "results/results.h"
 
 /* Of a plot without its axes. */
@@ -14,27 +15,13 @@ typedef struct qk__place {
     double left, top, width, height;
 } qk__place;
 
-/* What 1 pixel beside type of 13 pixels is beside the theme's type. */
-double qk__em(const qk__figure *figure);
-/* Labels and legends have this part of the theme's size. */
-#define QK__SMALL 0.8
-/* Width of text of that size, about. */
-double qk__text_width(const qk__figure *figure, size_t characters);
-/* On a page whose width is given (--width): at most so many columns, as leave each that many pixels
- * beside type of 13; elsewhere the columns that were asked for. */
+/* On a page whose width is given (--width): at most so many columns, as leave each that many
+ * pixels beside type of 13; elsewhere the columns that were asked for. */
 size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least);
 /* Sets the width that suits what is drawn, but on a page whose width is given. */
 void qk__suit_width(qk__figure *figure, double width);
-/* Width of a text in characters; those of Chinese, Japanese and Korean count twice. */
-size_t qk__count_columns(const char *text);
-/* At most limit (> 0) such characters of text, the last an ellipsis where there are more, cut
- * to size bytes. The result is still text from outside: quote it. */
-void qk__shorten(const char *text, size_t limit, char *out, size_t size);
 /* Width of the longest label of a model, at most 32: longer ones are cut. */
 size_t qk__longest_label(const qk__results *results);
-/* A literal (qk__figure_quote) of at most limit characters. */
-const char *qk__brief(qk__figure *figure, const char *text, int limit);
-
 /* `set multiplot`, the font `small` of legends and labels, and above all panels the heading that
  * is set (heading.h); the figure's size must be final. */
 void qk__begin_panels(qk__figure *figure);
@@ -49,9 +36,6 @@ void qk__label_panel(qk__figure *figure, const qk__place *place, const char *lab
 void qk__put_side_text(qk__figure *figure, const char *text, double x, const qk__place *place);
 /* What the models of a study are, markup: "Model" or "Training checkpoint". */
 const char *qk__model_word(const qk__results *results);
-/* A text (a gnuplot expression) centred about a place; a note is small and muted. Labels of the
- * figure again: how far `title` and `xlabel` lie from a plot differs between formats. */
-void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note);
 void qk__end_panels(qk__figure *figure);
 
 /* The x axis of a plot of that width over the models in order. */

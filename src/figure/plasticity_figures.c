@@ -391,16 +391,15 @@ static void build_weights(qk__figure *figure, const qk__subject *subject)
 static const qk__figure_kind KINDS[] = {
     {"plasticity-01-distance-heatmap", "Attention plasticity over distances",
      "Mean plasticity of the pairs of keys at a distance from each other (across) and from the "
-     "query (up), over all heads, by pairs. Light: content decides which key wins; dark: "
-     "position does. Grey: no pairs. Cells of few pairs fade (below 1,000, or a "
-     "thousandth of the median cell), and the colours reach from the 2nd to the 98th "
-     "percentile "
-     "of the others.",
+     "query (up), over all heads, by pairs. Light: the query decides which key wins; dark: "
+     "the same key wins, whatever the query. Grey: no pairs. Cells of few pairs fade (below "
+     "1,000, or a thousandth of the median cell), and the colours reach from the 2nd to the "
+     "98th percentile of the others.",
      true, 800, 620, has_distances, build_distances},
     {"plasticity-02-profiles", "Attention plasticity along the context",
      "Plasticity by the position of the query: a grey line for each head, in red the mean over "
-     "the heads that have a value there. A line that falls: the longer the context, the more "
-     "position decides.",
+     "the heads that have a value there. A line that falls: the longer the context, the less "
+     "the query decides which key wins.",
      true, 800, 480, has_profiles, build_profiles},
     {"plasticity-03-component-weights", "Positional information by query dimension",
      "How much of the queries' linear information about position lies in each dimension: mean "

@@ -36,8 +36,8 @@ static void wilson(qk__estimate *e)
     double n = (double)e->count, z = NORMAL_975, zz = z * z, share = e->value;
     double center = (share + zz / (2 * n)) / (1 + zz / n);
     double half = z / (1 + zz / n) * sqrt(share * (1 - share) / n + zz / (4 * n * n));
-    e->low = center - half;
-    e->high = center + half;
+    e->low = share == 0 ? 0 : center - half;
+    e->high = share == 1 ? 1 : center + half;
 }
 
 qk__estimate qk__estimate_share(const double *shares, size_t count)
@@ -52,19 +52,25 @@ qk__estimate qk__estimate_share(const double *shares, size_t count)
     return e;
 }
 
-qk__estimate qk__estimate_correlation(double r, size_t count)
+/* z is infinite at 1 and -1. */
+double qk__fisher_z(double r)
 {
-    qk__estimate e = {count, r, NAN, NAN};
-    if (count < 4 || !isfinite(r))
+    return atanh(fmin(fmax(r, -1 + 1e-12), 1 - 1e-12));
+}
+
+qk__estimate qk__estimate_correlation(double r, double pairs)
+{
+    qk__estimate e = {pairs > 0 ? (size_t)pairs : 0, r, NAN, NAN};
+    if (!(pairs >= 4) || !isfinite(r))
         return e;
-    double z = atanh(fmin(fmax(r, -1 + 1e-12), 1 - 1e-12));
-    double half = NORMAL_975 / sqrt((double)count - 3);
+    double z = qk__fisher_z(r), half = NORMAL_975 / sqrt(pairs - 3);
     e.low = tanh(z - half);
     e.high = tanh(z + half);
     return e;
 }
 
-int qk__estimate_side(const qk__estimate *estimate, double against)
+qk__estimate qk__estimate_correlations(const double *z, size_t count)
 {
-    return estimate->low > against ? 1 : estimate->high < against ? -1 : 0;
+    qk__estimate e = qk__estimate_mean(z, count);
+    return (qk__estimate){e.count, tanh(e.value), tanh(e.low), tanh(e.high)};
 }

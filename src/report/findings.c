@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "report/evidence.h"
+#include "report/significance.h"
 
 const char *const qk__verdict_names[QK__NUM_VERDICTS] = {
     "supported", "the opposite", "divided", "not supported", "too few to tell", "measured",
@@ -36,10 +37,18 @@ static const struct {
     {"rope-predicts-score", {"stages-02-score-by-distance"}},
     {"rope-slow-energy", {"stages-01-rotary-pairs"}},
     {"rope-slow-score", {"stages-01-rotary-pairs", "stages-02-score-by-distance"}},
-    {"training-change",
-     {"pca-07-position-signal", "rotation-09-training-metrics", "plasticity-04-trajectory"}},
+    {"training-r_q", {"pca-07-position-signal", "pca-12-phase-portraits", "map-01-r-q"}},
+    {"training-r_k", {"pca-07-position-signal", "pca-12-phase-portraits", "map-02-r-k"}},
+    {"training-ev0", {"pca-09-pc0-variance"}},
+    {"training-bias_strength",
+     {"rotation-09-training-metrics", "rotation-10-bias-decomposition", "map-03-bias"}},
+    {"training-ap_overall", {"plasticity-04-trajectory", "map-05-plasticity"}},
+    {"training-ap_drop", {"plasticity-04-trajectory"}},
     {"training-steps",
      {"pca-07-position-signal", "rotation-09-training-metrics", "plasticity-04-trajectory"}},
+    {"training-long-context", {"pca-07-position-signal", "pca-12-phase-portraits"}},
+    {"plasticity-by-kind", {"map-05-plasticity", "map-06-category"}},
+    {"overhead-plasticity", {"map-05-plasticity"}},
 };
 
 static void name_figures(qk__findings *findings)
@@ -51,16 +60,51 @@ static void name_figures(qk__findings *findings)
                        sizeof SHOWN_IN[k].figures);
 }
 
+static void say_all(qk__findings *findings, const qk__results *results,
+                    const qk__score_choice *scores)
+{
+    qk__findings_pca(findings, results);
+    qk__findings_rotation(findings, results);
+    qk__findings_plasticity(findings, results);
+    qk__findings_scores(findings, results, scores);
+    qk__findings_depth(findings, results);
+    qk__findings_stages(findings, results);
+    qk__findings_training(findings, results);
+}
+
+static void forget_sentences(qk__findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        free(findings->items[i].claim);
+        free(findings->items[i].evidence);
+    }
+    findings->count = 0;
+}
+
+/* Corrects what was gathered, and finds the level that the correction comes to. */
+static void correct(qk__tests *tests)
+{
+    size_t holding = 0;
+    qk__correct(tests->p, tests->count, tests->adjusted);
+    for (size_t i = 0; i < tests->count; i++)
+        holding += tests->adjusted[i] <= QK__LEVEL;
+    tests->level = QK__LEVEL * (double)(holding > 0 ? holding : 1) /
+                   (double)(tests->count + !tests->count);
+    tests->next = 0;
+    tests->corrected = true;
+}
+
+/* What is said depends on the corrected p-values, and these on all findings: so everything is said
+ * twice, and the first time counts for its p-values only. */
 qk_status qk__findings_derive(const qk__results *results, const qk__score_choice *scores,
                               qk__findings *findings, qk_error *err)
 {
     *findings = (qk__findings){0};
-    qk__findings_pca(findings, results);
-    qk__findings_rotation(findings, results);
-    qk__findings_plasticity(findings, results, scores);
-    qk__findings_depth(findings, results);
-    qk__findings_stages(findings, results);
-    qk__findings_training(findings, results);
+    say_all(findings, results, scores);
+    forget_sentences(findings);
+    correct(&findings->tests);
+    if (findings->status == QK_OK)
+        say_all(findings, results, scores);
     qk_status status = findings->status;
     if (status != QK_OK) {
         qk__findings_free(findings);
@@ -72,10 +116,9 @@ qk_status qk__findings_derive(const qk__results *results, const qk__score_choice
 
 void qk__findings_free(qk__findings *findings)
 {
-    for (size_t i = 0; i < findings->count; i++) {
-        free(findings->items[i].claim);
-        free(findings->items[i].evidence);
-    }
+    forget_sentences(findings);
     free(findings->items);
+    free(findings->tests.p);
+    free(findings->tests.adjusted);
     *findings = (qk__findings){0};
 }

@@ -11,121 +11,138 @@
 #include "base/error.h"
 #include "report/evidence.h"
 
-enum { ENOUGH_LAYERS = 5, ENOUGH_MODELS = 3 };
-
 static const struct {
-    const char *field, *id, *noun;
+    const char *field, *id;
 } TRENDS[] = {
-    {"r_q", "depth-r_q", "the position correlation of queries on PC0"},
-    {"r_k", "depth-r_k", "the position correlation of keys on PC0"},
-    {"bias_strength", "depth-bias_strength", "the bias towards recent keys"},
-    {"ap_overall", "depth-ap_overall", "plasticity"},
+    {"r_q", "depth-r_q"},
+    {"r_k", "depth-r_k"},
+    {"bias_strength", "depth-bias_strength"},
+    {"ap_overall", "depth-ap_overall"},
 };
 
 typedef struct model_trend {
     const qk__result_model *model;
-    qk__line line;
-    qk__estimate r;
-    qk__verdict verdict;
-    int side;
+    size_t layers;
+    double independent; /* as many independent layers tell as much */
+    double r;
 } model_trend;
 
-/* r of a model's layer means with depth. x and y hold as many numbers as it has heads. */
-static qk__line layer_line(const qk__result_model *model, const qk__field *field, double *x,
-                           double *y)
+/* Neighbouring layers resemble each other, and a row of layers that wanders looks like a trend. So
+ * what is left after the line tells how many layers count: n (1 - c) / (1 + c) with its correlation c
+ * from one layer to the next, where that is above 0 (Santer et al., J. Geophys. Res. 105, 7337,
+ * 2000). */
+static double independent_layers(const double *x, const double *y, size_t layers)
 {
-    size_t layers = 0;
+    qk__line line = qk__fit_line(x, y, layers);
+    double next = 0, own = 0, before = 0;
+    for (size_t i = 0; i < layers; i++) {
+        double left = y[i] - line.slope * x[i] - line.start;
+        own += left * left;
+        next += i > 0 ? left * before : 0;
+        before = left;
+    }
+    double c = own > 0 ? fmax(0, next / own) : 0;
+    return (double)layers * (1 - c) / (1 + c);
+}
+
+/* Of a model's layer means with depth. x and y hold as many numbers as it has heads. */
+static model_trend trend_in(const qk__result_model *model, const qk__field *field, double *x,
+                            double *y)
+{
+    model_trend out = {.model = model};
     for (size_t h = 0; h < model->num_heads;) {
         qk__mean mean = {0};
         size_t first = h;
         for (; h < model->num_heads && model->heads[h].layer == model->heads[first].layer; h++)
-            qk__mean_add(&mean, qk__field_number(&model->heads[h], field));
+            qk__mean_add(&mean, qk__say(&model->heads[h], qk__field_number, field));
         if (mean.count > 0) {
-            x[layers] = model->heads[first].depth;
-            y[layers++] = qk__mean_of(&mean);
+            x[out.layers] = model->heads[first].depth;
+            y[out.layers++] = qk__mean_of(&mean);
         }
     }
-    qk__line line = qk__fit_line(x, y, layers);
-    line.count = layers;
-    return line;
+    out.r = qk__fit_line(x, y, out.layers).r;
+    out.independent = independent_layers(x, y, out.layers);
+    return out;
 }
 
-/* Begins the finding about trend t. side: 1 rises, -1 falls. */
+/* side: 1 rises, -1 falls. */
 static void claim_trend(qk__findings *findings, size_t t, qk__verdict verdict, int side,
                         const char *where)
 {
-    const char *noun = TRENDS[t].noun;
-    qk__finding_begin(findings, TRENDS[t].id, "Depth", verdict);
+    qk__phrase noun = qk__noun(TRENDS[t].field);
+    qk__verdict_is(findings, verdict);
     if (verdict == QK__DIVIDED)
-        qk__claim(findings, "With depth, %s rises in one model and falls in the other.", noun);
+        qk__claim(findings, "With depth, %s rises in one model and falls in the other.",
+                  noun.text);
     else if (verdict == QK__TOO_FEW)
-        qk__claim(findings, "Too few layers to tell whether %s changes with depth.", noun);
+        qk__claim(findings,
+                  "Too few layers to tell whether %s changes with depth: a trend needs %d.",
+                  noun.text, QK__ENOUGH_LAYERS);
     else if (verdict == QK__UNSUPPORTED)
         qk__claim(findings, "The data do not show that %s changes steadily with depth %s.",
-                  noun, where);
+                  noun.text, where);
     else
-        qk__claim(findings, "With depth, %s %s %s.", noun, side > 0 ? "rises" : "falls", where);
+        qk__claim(findings, "With depth, %s %s %s.", noun.text, side > 0 ? "rises" : "falls",
+                  where);
+}
+
+static qk__outcome test_one(qk__findings *findings, const model_trend *trend, bool named)
+{
+    qk__test test = {NAN, 0};
+    if (trend->layers >= QK__ENOUGH_LAYERS && isfinite(trend->r)) {
+        test = qk__test_correlation(trend->r, trend->independent);
+        if (isnan(test.p)) /* the layers are worth fewer than three */
+            test = (qk__test){1, 0};
+    }
+    qk__outcome outcome = qk__tested(findings, test);
+    qk__estimate r = qk__estimate_correlation(trend->r, trend->independent);
+    char worth[120] = "";
+    if (trend->independent < (double)trend->layers)
+        snprintf(worth, sizeof worth, " (as much as %s independent ones tell)",
+                 qk__number(trend->independent).text);
+    qk__evidence(findings, "%s%sr of layer means with depth = %s, %s, n = %zu layer%s%s; %s.",
+                 named ? qk__short_name_of(trend->model->label).text : "", named ? ": " : "",
+                 qk__number(trend->r).text, qk__interval(&r).text, trend->layers,
+                 trend->layers == 1 ? "" : "s", worth, qk__outcome_phrase(&outcome).text);
+    return outcome;
 }
 
 /* One or two models, or the last checkpoint: each for itself, and what they agree on. */
 static void trend_of_few(qk__findings *findings, size_t t, const qk__scope *scope,
                          const model_trend *trends, size_t count)
 {
-    size_t seen[QK__NUM_VERDICTS] = {0};
-    int sides = 0;
+    size_t up = 0, down = 0, untested = 0;
     for (size_t i = 0; i < count; i++) {
-        seen[trends[i].verdict]++;
-        sides += trends[i].side;
+        qk__outcome outcome = test_one(findings, &trends[i], count > 1);
+        up += outcome.side > 0;
+        down += outcome.side < 0;
+        untested += isnan(outcome.p);
     }
-    bool settled = seen[QK__SUPPORTED] == count, agree = abs(sides) == (int)count;
-    qk__verdict verdict = seen[QK__TOO_FEW] == count ? QK__TOO_FEW
-                          : settled && agree         ? QK__SUPPORTED
-                          : settled                  ? QK__DIVIDED
-                                                     : QK__UNSUPPORTED;
+    qk__verdict verdict = untested == count              ? QK__TOO_FEW
+                          : up == count || down == count ? QK__SUPPORTED
+                          : up > 0 && down > 0           ? QK__DIVIDED
+                                                         : QK__UNSUPPORTED;
     qk__units units = {.models = count};
     qk__scope own = {.results = scope->results, .model = count == 1 ? trends[0].model : NULL};
-    claim_trend(findings, t, verdict, sides, qk__where(&own, &units).text);
-    for (size_t i = 0; i < count; i++)
-        qk__evidence(
-            findings, "%s%sr of layer means with depth = %s, %s, p = %s, n = %zu layers.",
-            count > 1 ? qk__short_name_of(trends[i].model->label).text : "",
-            count > 1 ? ": " : "", qk__show(trends[i].line.r, 2).text,
-            qk__interval(&trends[i].r, 3).text,
-            qk__show(qk_correlation_p_value(trends[i].line.r, (int64_t)trends[i].line.count), 2)
-                .text,
-            trends[i].line.count);
+    claim_trend(findings, t, verdict, up > 0 ? 1 : -1, qk__where(&own, &units).text);
 }
 
-static void trend_of_models(qk__findings *findings, size_t t, const double *r, size_t count)
+static void trend_of_models(qk__findings *findings, size_t t, const double *z, size_t count)
 {
     size_t rising = 0;
     for (size_t i = 0; i < count; i++)
-        rising += r[i] > 0;
-    qk__estimate mean = qk__estimate_mean(r, count);
-    int side = qk__estimate_side(&mean, 0);
+        rising += z[i] > 0;
+    qk__estimate mean = qk__estimate_correlations(z, count);
+    qk__outcome outcome = qk__tested(findings, qk__test_mean(z, count, 0));
     qk__phrase where;
     snprintf(where.text, sizeof where.text, "across %zu models", count);
-    claim_trend(findings, t,
-                !isfinite(mean.low) ? QK__TOO_FEW
-                : side != 0         ? QK__SUPPORTED
-                                    : QK__UNSUPPORTED,
-                side, where.text);
+    claim_trend(findings, t, outcome.side != 0 ? QK__SUPPORTED : qk__verdict_of(&outcome),
+                outcome.side, where.text);
     qk__evidence(findings,
-                 "Mean r of layer means with depth %s, %s, n = %zu models; positive in %zu of "
-                 "them.",
-                 qk__show(mean.value, 2).text, qk__interval(&mean, 3).text, count, rising);
-}
-
-static model_trend trend_in(const qk__result_model *model, const qk__field *field, double *x,
-                            double *y)
-{
-    model_trend out = {.model = model, .line = layer_line(model, field, x, y)};
-    out.r = qk__estimate_correlation(out.line.r, out.line.count);
-    out.side = qk__estimate_side(&out.r, 0);
-    out.verdict = out.line.count < ENOUGH_LAYERS || !isfinite(out.r.low) ? QK__TOO_FEW
-                  : out.side != 0                                        ? QK__SUPPORTED
-                                                                         : QK__UNSUPPORTED;
-    return out;
+                 "r of layer means with depth, mean of %zu model%s: %s, %s; positive in %zu of "
+                 "them; %s.",
+                 count, count == 1 ? "" : "s", qk__number(mean.value).text,
+                 qk__interval(&mean).text, rising, qk__outcome_phrase(&outcome).text);
 }
 
 static void trend(qk__findings *findings, const qk__scope *scope, size_t t, double *scratch,
@@ -133,26 +150,29 @@ static void trend(qk__findings *findings, const qk__scope *scope, size_t t, doub
 {
     const qk__results *results = scope->results;
     const qk__field *field = qk__find_field(TRENDS[t].field);
-    double *x = scratch, *y = scratch + room, *r = scratch + 2 * room;
-    model_trend few[ENOUGH_MODELS - 1];
+    double *x = scratch, *y = scratch + room, *z = scratch + 2 * room;
+    model_trend few[QK__ENOUGH_MODELS - 1];
     size_t count = 0, enough = 0;
     for (size_t m = 0; field && m < results->num_models; m++) {
         if (!qk__in_scope(scope, &results->models[m]))
             continue;
         model_trend found = trend_in(&results->models[m], field, x, y);
-        if (found.line.count == 0)
+        if (found.layers == 0)
             continue;
-        if (found.verdict != QK__TOO_FEW)
-            r[enough++] = found.line.r;
+        if (found.layers >= QK__ENOUGH_LAYERS && isfinite(found.r))
+            z[enough++] = qk__fisher_z(found.r);
         if (count < sizeof few / sizeof *few)
             few[count] = found;
         count++;
     }
-    if (count >= ENOUGH_MODELS)
-        trend_of_models(findings, t, r, enough);
-    else if (count > 0)
+    if (count == 0)
+        return;
+    qk__finding_begin(findings, TRENDS[t].id, "Depth");
+    if (count >= QK__ENOUGH_MODELS)
+        trend_of_models(findings, t, z, enough);
+    else
         trend_of_few(findings, t, scope, few, count);
-    if (count > 0 && strcmp(TRENDS[t].field, "ap_overall") == 0)
+    if (strcmp(TRENDS[t].field, "ap_overall") == 0)
         qk__tell_held_keys(findings, scope);
 }
 

@@ -10,10 +10,12 @@
 
 static const char TOPIC[] = "Combined QK PCA";
 
+/* The sign of a component is chosen so that r_q is not negative, or hardly so: no |r_q|, and the mean is
+ * that of the page's tables. */
 static double component_r_q(const qk__result_head *head, const void *component)
 {
     size_t pc = *(const size_t *)component;
-    return pc < head->num_pcs ? fabs(head->pc_r_q[pc]) : NAN;
+    return pc < head->num_pcs ? head->pc_r_q[pc] : NAN;
 }
 
 /* By how much PC0 follows query position more than a component. */
@@ -23,60 +25,75 @@ static double lead_of_pc0(const qk__result_head *head, const void *component)
     return component_r_q(head, &first) - component_r_q(head, component);
 }
 
-static double mean_over_heads(qk__findings *findings, const qk__scope *scope,
-                              qk__head_number *number, const void *argument)
+enum { MOST_COMPONENTS = 64 };
+
+/* PC0 against every other component. */
+typedef struct contest {
+    size_t count;                    /* of tests: the components after PC0, as far as tested */
+    qk__test tests[MOST_COMPONENTS]; /* of the lead over each */
+    size_t best;                     /* the one of the others with the largest mean r_q */
+    double own, other;               /* mean r_q of PC0, and of that one */
+} contest;
+
+static double mean_r_q(qk__findings *findings, const qk__scope *scope, size_t pc)
 {
-    qk__units units = qk__units_of(findings, scope, number, argument);
+    qk__units units = qk__units_of(findings, scope, component_r_q, &pc);
     double mean = units.mean;
     qk__units_free(&units);
     return mean;
 }
 
-/* The component after PC0 with the largest mean |r_q|; 0: there is none. */
-static size_t runner_up(qk__findings *findings, const qk__scope *scope, double *largest)
+static contest compare_components(qk__findings *findings, const qk__scope *scope)
 {
-    size_t best = 0;
-    *largest = -1;
-    for (size_t pc = 1;; pc++) {
-        double mean = mean_over_heads(findings, scope, component_r_q, &pc);
+    contest out = {.own = mean_r_q(findings, scope, 0), .other = -HUGE_VAL};
+    for (size_t pc = 1; pc <= MOST_COMPONENTS && findings->status == QK_OK; pc++) {
+        double mean = mean_r_q(findings, scope, pc);
         if (!isfinite(mean))
-            return best;
-        if (mean > *largest) {
-            *largest = mean;
-            best = pc;
+            break;
+        qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &pc);
+        out.tests[out.count++] = qk__test_units(&lead, 0, false);
+        qk__units_free(&lead);
+        if (mean > out.other) {
+            out.other = mean;
+            out.best = pc;
         }
     }
+    return out;
 }
 
+/* First only if it leads each of the others: then all of the tests have to hold. Behind if any of the
+ * others leads: which one is not known beforehand, so its p-value is multiplied. */
 static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
 {
-    double other;
-    const size_t first = 0;
-    size_t best = runner_up(findings, scope, &other);
-    double own = mean_over_heads(findings, scope, component_r_q, &first);
+    contest found = compare_components(findings, scope);
+    if (found.count == 0)
+        return;
     char opposite[120];
     snprintf(opposite, sizeof opposite,
              "It is not the first component that follows query position most @, but PC%zu.",
-             best);
+             found.best);
     const qk__question question = {
-        .id = "pc0-positional",
-        .topic = TOPIC,
-        .number = lead_of_pc0,
-        .component = best,
         .higher = "The first component is the one that follows query position most @.",
         .lower = opposite,
         .either = "The data do not show that the first component follows query position more "
                   "than every other @.",
         .too_few = "Too few heads to tell whether the first component is the positional one.",
     };
-    qk__answer lead;
-    if (best > 0 && qk__ask(findings, scope, &question, &lead))
-        qk__evidence(
-            findings,
-            "Mean |r_q| is %s on PC0 and %s on PC%zu, the next best; difference %s, %s, %s.",
-            qk__show(own, 3).text, qk__show(other, 3).text, best,
-            qk__show(lead.estimate.value, 3).text, qk__interval(&lead.estimate, 3).text,
-            lead.how_many.text);
+    qk__finding_begin(findings, "pc0-positional", TOPIC);
+    qk__outcome outcome = qk__tested(
+        findings, qk__test_of_sides(qk__one_sided_all(found.tests, found.count, 1),
+                                    qk__one_sided_any(found.tests, found.count, -1)));
+    qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &found.best);
+    qk__estimate e = qk__estimate_units(&lead, false);
+    qk__claim_by(findings, &question, qk__verdict_of(&outcome), qk__where(scope, &lead).text);
+    qk__evidence(findings,
+                 "Mean position correlation of queries: %s on PC0, %s on PC%zu, the next best; "
+                 "difference: %s, %s.",
+                 qk__number(found.own).text, qk__number(found.other).text, found.best,
+                 qk__mean_phrase(&lead, &e, QK__OF_NUMBERS).text, qk__how_many(&lead).text);
+    qk__evidence(findings, "Tested against each of %zu components: %s.", found.count,
+                 qk__outcome_phrase(&outcome).text);
+    qk__units_free(&lead);
 }
 
 static double r_q_over_r_k(const qk__result_head *head, const void *unused)
@@ -96,16 +113,27 @@ static const qk__question QUERIES_OVER_KEYS = {
     .too_few = "Too few heads to compare queries and keys on PC0.",
 };
 
+static double size_of(const qk__result_head *head, const void *field)
+{
+    return fabs(qk__field_number(head, field));
+}
+
 static void queries_more_than_keys(qk__findings *findings, const qk__scope *scope)
 {
     qk__answer lead;
-    if (qk__ask(findings, scope, &QUERIES_OVER_KEYS, &lead))
-        qk__evidence(findings,
-                     "Mean |r_q| − |r_k| on PC0 is %s, %s, %s; |r_q| is the larger one in %s "
-                     "of heads.",
-                     qk__show(lead.estimate.value, 2).text,
-                     qk__interval(&lead.estimate, 3).text, lead.how_many.text,
-                     qk__show_percent((double)lead.positive / (double)lead.heads).text);
+    if (!qk__ask(findings, scope, &QUERIES_OVER_KEYS, &lead))
+        return;
+    qk__units q = qk__units_of(findings, scope, size_of, qk__find_field("r_q"));
+    qk__units k = qk__units_of(findings, scope, size_of, qk__find_field("r_k"));
+    qk__evidence(findings,
+                 "Position correlation on PC0, whatever its sign: mean %s of queries, %s of "
+                 "keys. Difference: %s, %s; %s.",
+                 qk__number(q.mean).text, qk__number(k.mean).text, lead.measured.text,
+                 lead.how_many.text, lead.p.text);
+    qk__evidence(findings, "Queries follow position more closely in %s of heads.",
+                 qk__show_percent((double)lead.positive / (double)lead.heads).text);
+    qk__units_free(&q);
+    qk__units_free(&k);
 }
 
 static double is_category(const qk__result_head *head, const void *category)
@@ -141,9 +169,9 @@ static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
     if (units.heads > 0)
         qk__evidence(findings,
                      "The category of %s of %s heads is uncertain: without some of the texts "
-                     "it would be another one (category_share below %.1f).",
+                     "it would be another one in more than %s of cases.",
                      qk__show_count(units.positive).text, qk__show_count(units.heads).text,
-                     QK_CERTAIN_SHARE);
+                     qk__show_percent(1 - QK_CERTAIN_SHARE).text);
     qk__units_free(&units);
 }
 
@@ -166,7 +194,7 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
     if (heads == 0)
         return;
     size_t dominated = of_kind[0], content = of_kind[1];
-    qk__finding_begin(findings, "kinds-of-heads", "Kinds of heads", QK__MEASURED);
+    qk__finding_begin(findings, "kinds-of-heads", "Kinds of heads");
     qk__claim(findings,
               "%s of heads are position-dominated and %s content-focused on PC0 %s: %s.",
               qk__show_percent((double)dominated / (double)heads).text,
@@ -182,10 +210,73 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
     uncertain_heads(findings, scope);
 }
 
+/* ---- separation and drift on PC0 -------------------------------------------------------- */
+
+static const qk__question AMPLIFIED = {
+    .id = "separation-favours",
+    .topic = "Separation and drift on PC0",
+    .field = "mu_q_beta",
+    .share = true,
+    .against = 0.5,
+    .higher = "Queries lie on that side of PC0 to which keys drift in most heads @: the mean "
+              "query scores later keys higher.",
+    .lower = "Queries lie on that side of PC0 from which keys drift away in most heads @: the "
+             "mean query scores earlier keys higher.",
+    .either = "The data do not show that the mean query on PC0 favours later keys in most "
+              "heads, nor earlier ones, @.",
+    .too_few = "Too few heads to tell which keys the mean query on PC0 favours.",
+};
+
+static void separation_favours(qk__findings *findings, const qk__scope *scope)
+{
+    qk__answer above;
+    if (!qk__ask(findings, scope, &AMPLIFIED, &above))
+        return;
+    qk__evidence(findings,
+                 "Amplification (mean query times drift of keys, μ_q · β) is above 0 in %s of "
+                 "%s heads: %s, %s; %s.",
+                 qk__show_count(above.positive).text, qk__show_count(above.heads).text,
+                 above.measured.text, above.how_many.text, above.p.text);
+}
+
+static double log_separation(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return log(head->v.separation);
+}
+
+static double log_amplification(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return log(fabs(head->v.mu_q_beta));
+}
+
+static const qk__question SEPARATED = {
+    .id = "separation-amplifies",
+    .topic = "Separation and drift on PC0",
+    .higher = "The further queries and keys lie apart on PC0, the more position counts in the "
+              "score @: separation amplifies drift.",
+    .lower = "The further queries and keys lie apart on PC0, the less position counts in the "
+             "score @.",
+    .either = "The data do not show that separation on PC0 amplifies drift @.",
+    .too_few = "Too few heads to tell whether separation on PC0 amplifies drift.",
+};
+
+static void separation_amplifies(qk__findings *findings, const qk__scope *scope)
+{
+    if (qk__ask_relation(findings, scope, &SEPARATED, log_separation, log_amplification))
+        qk__evidence(findings,
+                     "Of the logarithms of the separation and of the size of μ_q · β. Both "
+                     "grow with the mean query: this says how the two go together, not which "
+                     "makes the other.");
+}
+
 void qk__findings_pca(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
     pc0_is_positional(findings, &scope);
     queries_more_than_keys(findings, &scope);
     kinds_of_heads(findings, &scope);
+    separation_favours(findings, &scope);
+    separation_amplifies(findings, &scope);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings of plasticity: does it fall over the context, and does that go with benchmark
- * scores. */
+/* Findings of plasticity: does it fall over the context, does the kind of a head stand for it, and does
+ * positional overhead go with it. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +10,18 @@
 #include "base/error.h"
 #include "report/evidence.h"
 
+static const char TOPIC[] = "Attention plasticity";
+
 static const qk__question FALLS = {
     .id = "plasticity-falls",
-    .topic = "Attention plasticity",
+    .topic = TOPIC,
     .field = "ap_drop",
-    .higher = "Plasticity falls over the context @: the longer it is, the more position "
-              "decides which key wins.",
-    .lower = "Plasticity rises over the context @: the longer it is, the less position "
-             "decides which key wins.",
+    .higher =
+        "Plasticity falls over the context @: the longer it is, the less the query decides "
+        "which of two keys wins.",
+    .lower =
+        "Plasticity rises over the context @: the longer it is, the more the query decides "
+        "which of two keys wins.",
     .either = "The data do not show that plasticity falls or rises over the context @.",
     .too_few = "Too few heads to tell whether plasticity falls over the context.",
 };
@@ -26,83 +31,206 @@ static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
     qk__answer drop;
     if (!qk__ask(findings, scope, &FALLS, &drop))
         return;
-    qk__evidence(findings,
-                 "Mean drop from the first to the last fifth %s, %s, %s; it drops in %s of "
-                 "heads.",
-                 qk__show(drop.estimate.value, 3).text, qk__interval(&drop.estimate, 3).text,
-                 drop.how_many.text,
+    qk__evidence(findings, "Drop from the first to the last fifth: %s, %s; %s.",
+                 drop.measured.text, drop.how_many.text, drop.p.text);
+    qk__evidence(findings, "It drops in %s of heads.",
                  qk__show_percent((double)drop.positive / (double)drop.heads).text);
     qk__tell_held_keys(findings, scope);
 }
 
-/* ---- scores ----------------------------------------------------------------------------- */
+/* ---- by kind of head -------------------------------------------------------------------- */
 
-static void state_scores(qk__findings *findings, const qk__line *line, const char *metric,
-                         const char *column)
+static const int KINDS[] = {QK_POSITION_DOMINATED, QK_Q_POSITIONAL, QK_K_POSITIONAL, QK_MIXED,
+                            QK_CONTENT_FOCUSED};
+enum { NUM_KINDS = sizeof KINDS / sizeof *KINDS };
+
+/* Plasticity of a head of this kind. */
+static double plasticity_of_kind(const qk__result_head *head, const void *kind)
 {
-    enum { ENOUGH = 5 };
-    qk__short_name name = qk__short_name_of(metric), against = qk__short_name_of(column);
-    qk__estimate r = qk__estimate_correlation(line->r, line->count);
-    double p = qk_correlation_p_value(line->r, (int64_t)line->count);
-    int side = qk__estimate_side(&r, 0);
-    bool enough = line->count >= ENOUGH && isfinite(r.low);
-    qk__finding_begin(findings, "scores", "Benchmark scores",
-                      !enough     ? QK__TOO_FEW
-                      : side != 0 ? QK__SUPPORTED
-                                  : QK__UNSUPPORTED);
-    if (!enough)
-        qk__claim(findings, "Too few models with a score to tell whether %s goes with %s.",
-                  name.text, against.text);
-    else if (side != 0)
-        qk__claim(findings, "%s goes with %s %s.", name.text, side > 0 ? "higher" : "lower",
-                  against.text);
-    else
-        qk__claim(
+    return head->category == *(const int *)kind ? head->v.ap_overall : NAN;
+}
+
+static double plasticity_of(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return head->category >= 0 ? head->v.ap_overall : NAN;
+}
+
+static double squares_about(const qk__scope *scope, double mean)
+{
+    double sum = 0;
+    for (size_t m = 0; m < scope->results->num_models; m++) {
+        const qk__result_model *model = &scope->results->models[m];
+        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
+            double value = qk__say(&model->heads[h], plasticity_of, NULL);
+            sum += isfinite(value) ? (value - mean) * (value - mean) : 0;
+        }
+    }
+    return sum;
+}
+
+/* Mean by kind, and the share of the variance between heads that the kinds' means are. */
+static void tell_kinds(qk__findings *findings, const qk__scope *scope)
+{
+    char line[1000] = "";
+    double between = 0;
+    qk__units all = qk__units_of(findings, scope, plasticity_of, NULL);
+    for (size_t i = 0; i < NUM_KINDS; i++) {
+        qk__units own = qk__units_of(findings, scope, plasticity_of_kind, &KINDS[i]);
+        size_t used = strlen(line);
+        if (own.heads > 0) {
+            double off = own.mean - all.mean;
+            between += (double)own.heads * off * off;
+            snprintf(line + used, sizeof line - used, "%s%s %s (%s head%s)", used ? ", " : "",
+                     qk_category_name((qk_category)KINDS[i]), qk__number(own.mean).text,
+                     qk__show_count(own.heads).text, own.heads == 1 ? "" : "s");
+        }
+        qk__units_free(&own);
+    }
+    qk__evidence(findings, "Mean plasticity over heads: %s.", line);
+    double total = squares_about(scope, all.mean);
+    if (total > 0)
+        qk__evidence(
             findings,
-            "The data do not show that %s goes with %s: over so few models the correlation "
-            "could be chance.",
-            name.text, against.text);
-    if (isfinite(line->r))
-        qk__evidence(findings, "r = %s, %s, p = %s, n = %zu models.", qk__show(line->r, 2).text,
-                     qk__interval(&r, 3).text, qk__show(p, 2).text, line->count);
-    else
-        qk__evidence(findings, "n = %zu models.", line->count);
-    qk__evidence(findings,
-                 "Models of one family are not independent, and models differ in much "
-                 "else (size, training): a correlation is no cause.");
+            "The kind of a head explains %s of the variance of plasticity between heads.",
+            qk__show_percent(between / total).text);
+    qk__units_free(&all);
 }
 
-static void metric_and_scores(qk__findings *findings, const qk__results *results,
-                              const qk__score_choice *choice)
+/* Content-focused less position-dominated: by model where there are three, else by groups of heads, each
+ * less the mean of its model. */
+typedef struct contrast {
+    bool of_models;
+    size_t models;              /* with both */
+    double *differences;        /* one for each of these */
+    double *content, *position; /* groups of each kind */
+    size_t num_content, num_position;
+    qk__test test;
+} contrast;
+
+static size_t add_groups(const qk__units *units, double mean, double *out)
 {
-    qk__score_pairing pair;
-    size_t count = 0;
-    if (!qk__pair_scores(results, choice->metric, choice->column, &pair))
-        return;
-    double *x = qk__calloc(results->num_scores, sizeof *x);
-    double *y = qk__calloc(results->num_scores, sizeof *y);
-    if (!x || !y)
-        findings->status = qk__nomem(&findings->err);
-    for (size_t i = 0; x && y && i < results->num_scores; i++) {
-        x[count] = qk__scored_metric(&pair, &results->scores[i]);
-        y[count] = results->scores[i].values[pair.y_column];
-        count += isfinite(x[count]) && isfinite(y[count]);
-    }
-    if (count > 0) {
-        qk__line line = qk__fit_line(x, y, count);
-        line.count = count;
-        state_scores(findings, &line, pair.metric, results->score_columns[pair.y_column]);
-        if (!pair.from_scores && strncmp(pair.metric, "ap_", 3) == 0)
-            qk__tell_held_keys(findings, &(qk__scope){.results = results});
-    }
-    free(x);
-    free(y);
+    for (size_t i = 0; i < units->num_groups; i++)
+        out[i] = units->groups[i] - mean;
+    return units->num_groups;
 }
 
-void qk__findings_plasticity(qk__findings *findings, const qk__results *results,
-                             const qk__score_choice *scores)
+static void add_model(qk__findings *findings, const qk__scope *one, contrast *all)
+{
+    static const int content = QK_CONTENT_FOCUSED, position = QK_POSITION_DOMINATED;
+    qk__units any = qk__units_of(findings, one, plasticity_of, NULL);
+    qk__units x = qk__units_of(findings, one, plasticity_of_kind, &content);
+    qk__units y = qk__units_of(findings, one, plasticity_of_kind, &position);
+    if (x.heads > 0 && y.heads > 0)
+        all->differences[all->models++] = x.mean - y.mean;
+    all->num_content += add_groups(&x, any.mean, all->content + all->num_content);
+    all->num_position += add_groups(&y, any.mean, all->position + all->num_position);
+    qk__units_free(&any);
+    qk__units_free(&x);
+    qk__units_free(&y);
+}
+
+/* scratch: of two numbers for each head and one for each model. */
+static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, bool of_models,
+                               double *scratch)
+{
+    const qk__results *results = scope->results;
+    size_t heads = qk__count_heads(results);
+    contrast out = {.of_models = of_models,
+                    .content = scratch,
+                    .position = scratch + heads,
+                    .differences = scratch + 2 * heads};
+    for (size_t m = 0; m < results->num_models; m++) {
+        qk__scope one = {.results = results, .model = &results->models[m]};
+        if (qk__in_scope(scope, one.model))
+            add_model(findings, &one, &out);
+    }
+    out.test = of_models ? qk__test_mean(out.differences, out.models, 0)
+                         : qk__test_difference(out.content, out.num_content, out.position,
+                                               out.num_position);
+    return out;
+}
+
+static const qk__question BY_KIND = {
+    .id = "plasticity-by-kind",
+    .topic = TOPIC,
+    .higher = "The kind of a head stands for its plasticity @: content-focused heads are more "
+              "plastic than position-dominated ones.",
+    .lower = "The kind of a head does not stand for its plasticity @: position-dominated heads "
+             "are more plastic than content-focused ones.",
+    .either = "The data do not show that content-focused heads are more plastic than "
+              "position-dominated ones @: the kind of a head is no proxy for plasticity here.",
+    .too_few =
+        "Too few content-focused or position-dominated heads to tell whether the kind of "
+        "a head stands for its plasticity.",
+};
+
+static void state_kinds(qk__findings *findings, const qk__scope *scope, const qk__units *any,
+                        double *scratch)
+{
+    contrast found = contrast_kinds(findings, scope, any->of_models, scratch);
+    qk__finding_begin(findings, BY_KIND.id, TOPIC);
+    qk__outcome outcome = qk__tested(findings, found.test);
+    qk__claim_by(findings, &BY_KIND, qk__verdict_of(&outcome), qk__where(scope, any).text);
+    tell_kinds(findings, scope);
+    if (found.of_models)
+        qk__evidence(
+            findings,
+            "Tested: content-focused less position-dominated, n = %zu models that have "
+            "both; %s.",
+            found.models, qk__outcome_phrase(&outcome).text);
+    else
+        qk__evidence(findings,
+                     "Tested: groups of heads that share keys, %zu with content-focused heads "
+                     "against %zu with position-dominated ones; %s.",
+                     found.num_content, found.num_position, qk__outcome_phrase(&outcome).text);
+}
+
+static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
+{
+    const qk__results *results = scope->results;
+    qk__units any = qk__units_of(findings, scope, plasticity_of, NULL);
+    double *scratch =
+        qk__calloc(2 * qk__count_heads(results) + results->num_models + 1, sizeof *scratch);
+    if (!scratch)
+        findings->status = qk__nomem(&findings->err);
+    else if (any.heads > 0)
+        state_kinds(findings, scope, &any, scratch);
+    free(scratch);
+    qk__units_free(&any);
+}
+
+/* ---- positional overhead ---------------------------------------------------------------- */
+
+static double overhead_of(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return head->v.positional_overhead;
+}
+
+static const qk__question OVERHEAD = {
+    .id = "overhead-plasticity",
+    .topic = TOPIC,
+    .both_ways = true,
+    .higher = "Heads with a larger positional overhead are more plastic @.",
+    .lower = "Heads with a larger positional overhead are less plastic @.",
+    .either = "The data do not show that positional overhead and plasticity go together @.",
+    .too_few = "Too few heads to tell whether positional overhead and plasticity go together.",
+};
+
+static double any_plasticity(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return head->v.ap_overall;
+}
+
+void qk__findings_plasticity(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
     plasticity_falls(findings, &scope);
-    metric_and_scores(findings, results, scores);
+    plasticity_by_kind(findings, &scope);
+    if (qk__ask_relation(findings, &scope, &OVERHEAD, overhead_of, any_plasticity))
+        qk__evidence(findings,
+                     "Positional overhead: share of the variance of queries and keys, "
+                     "each about its own mean, that is linear in position.");
 }

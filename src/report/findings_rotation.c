@@ -26,10 +26,9 @@ static void bias_favours_recent(qk__findings *findings, const qk__scope *scope)
 {
     qk__answer above;
     if (qk__ask(findings, scope, &RECENT, &above))
-        qk__evidence(findings, "Bias (μ_q,a · α_k) is above 0 in %s of %s heads (%s), %s, %s.",
+        qk__evidence(findings, "Bias (μ_q,a · α_k) is above 0 in %s of %s heads: %s, %s; %s.",
                      qk__show_count(above.positive).text, qk__show_count(above.heads).text,
-                     qk__show_percent((double)above.positive / (double)above.heads).text,
-                     qk__interval_percent(&above.estimate).text, above.how_many.text);
+                     above.measured.text, above.how_many.text, above.p.text);
 }
 
 /* ---- slopes ----------------------------------------------------------------------------- */
@@ -40,68 +39,105 @@ static double log_slope_ratio(const qk__result_head *head, const void *unused)
     return log(fabs(head->v.alpha_k)) - log(fabs(head->v.alpha_q));
 }
 
-/* One family's sentence; returns its verdict. */
-static qk__verdict slope_of(qk__findings *findings, const qk__scope *scope, const char *name)
+/* Median over the heads of a scope, as the tables of the page have it. */
+static double median_ratio(qk__findings *findings, const qk__scope *scope)
+{
+    double *ratios = qk__calloc(qk__count_heads(scope->results) + 1, sizeof *ratios);
+    size_t count = 0;
+    if (!ratios) {
+        findings->status = qk__nomem(&findings->err);
+        return NAN;
+    }
+    for (size_t m = 0; m < scope->results->num_models; m++) {
+        const qk__result_model *model = &scope->results->models[m];
+        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
+            double value = exp(qk__say(&model->heads[h], log_slope_ratio, NULL));
+            ratios[count] = value;
+            count += isfinite(value);
+        }
+    }
+    double median = qk__median(ratios, count);
+    free(ratios);
+    return median;
+}
+
+/* What families say together. */
+typedef struct votes {
+    size_t families, keys, queries, untested;
+} votes;
+
+/* One family's sentence and vote. */
+static void slope_of(qk__findings *findings, const qk__scope *scope, const char *name,
+                     votes *all)
 {
     qk__units units = qk__units_of(findings, scope, log_slope_ratio, NULL);
-    qk__verdict verdict = QK__NUM_VERDICTS;
     if (units.count > 0) {
-        qk__estimate e = qk__estimate_mean(units.values, units.count);
-        verdict = qk__judge(&e, 0);
+        qk__estimate e = qk__estimate_units(&units, false);
         qk__estimate ratio = {e.count, exp(e.value), exp(e.low), exp(e.high)};
-        qk__phrase interval = qk__interval(&ratio, 3), n = qk__how_many(&units);
+        qk__outcome outcome = qk__tested(findings, qk__test_units(&units, 0, false));
         qk__short_name family = qk__short_name_of(name);
-        qk__evidence(findings, "%s: |α_k| / |α_q| is %s (geometric mean), %s, %s.",
-                     *name ? family.text : "All heads", qk__show(ratio.value, 3).text,
-                     interval.text, n.text);
+        all->families++;
+        all->keys += outcome.side > 0;
+        all->queries += outcome.side < 0;
+        all->untested += isnan(outcome.p);
+        qk__evidence(findings,
+                     "%s: |α_k| / |α_q|: median over heads %s, geometric mean over %s %s, %s, "
+                     "%s; %s.",
+                     *name ? family.text : "All heads",
+                     qk__number(median_ratio(findings, scope)).text,
+                     units.of_models ? "models" : "groups", qk__number(ratio.value).text,
+                     qk__interval(&ratio).text, qk__how_many(&units).text,
+                     qk__outcome_phrase(&outcome).text);
     }
     qk__units_free(&units);
-    return verdict;
+}
+
+static void claim_slopes(qk__findings *findings, const votes *all)
+{
+    size_t settled = all->keys + all->queries;
+    bool keys = all->keys > 0;
+    const char *faster = keys ? "Keys drift faster with position than queries"
+                              : "Queries drift faster with position than keys";
+    qk__verdict_is(findings, all->untested == all->families      ? QK__TOO_FEW
+                             : settled == 0                      ? QK__UNSUPPORTED
+                             : all->keys > 0 && all->queries > 0 ? QK__DIVIDED
+                             : keys                              ? QK__SUPPORTED
+                                                                 : QK__OPPOSITE);
+    if (all->untested == all->families)
+        qk__claim(findings, "Too few heads to tell whether keys drift faster than queries.");
+    else if (settled == 0)
+        qk__claim(findings, "The data do not show whether keys or queries drift faster%s.",
+                  all->families > 1 ? " in any family" : "");
+    else if (all->keys > 0 && all->queries > 0)
+        qk__claim(
+            findings,
+            "Whether keys drift faster than queries depends on the family: keys in %zu of "
+            "%zu, queries in %zu, not settled in %zu.",
+            all->keys, all->families, all->queries, all->families - settled);
+    else if (all->families == 1)
+        qk__claim(findings, "%s.", faster);
+    else if (settled == all->families)
+        qk__claim(findings, "%s in every family.", faster);
+    else
+        qk__claim(findings, "%s in %zu of %zu families; in the others this is not settled.",
+                  faster, settled, all->families);
 }
 
 static void keys_drift_faster(qk__findings *findings, const qk__scope *whole)
 {
     const qk__results *results = whole->results;
-    size_t seen[QK__NUM_VERDICTS + 1] = {0}, families = 0;
-    qk__units any = qk__units_of(findings, whole, log_slope_ratio, NULL);
-    bool present = any.count > 0;
-    qk__units_free(&any);
-    if (!present)
-        return;
-    qk__finding_begin(findings, "keys-drift-faster", TOPIC, QK__MEASURED);
-    if (whole->model) {
-        seen[slope_of(findings, whole, whole->model->label)]++;
-        families = 1;
-    }
+    votes all = {0};
+    qk__finding_begin(findings, "keys-drift-faster", TOPIC);
+    if (whole->model)
+        slope_of(findings, whole, whole->model->label, &all);
     for (size_t f = 0; !whole->model && f < results->num_families; f++) {
         qk__scope scope = {.results = results, .family = results->families[f]};
-        seen[slope_of(findings, &scope, results->families[f])]++;
-        families++;
+        slope_of(findings, &scope, results->families[f], &all);
     }
-    families -= seen[QK__NUM_VERDICTS]; /* those without slopes */
-    qk__verdict verdict = seen[QK__TOO_FEW] == families                   ? QK__TOO_FEW
-                          : seen[QK__SUPPORTED] == families               ? QK__SUPPORTED
-                          : seen[QK__OPPOSITE] == families                ? QK__OPPOSITE
-                          : seen[QK__SUPPORTED] + seen[QK__OPPOSITE] == 0 ? QK__UNSUPPORTED
-                                                                          : QK__DIVIDED;
-    qk__finding_verdict(findings, verdict);
-    const char *each = families > 1 ? " in every family" : "";
-    if (verdict == QK__SUPPORTED)
-        qk__claim(findings, "Keys drift faster with position than queries%s.", each);
-    else if (verdict == QK__OPPOSITE)
-        qk__claim(findings, "Queries drift faster with position than keys%s.", each);
-    else if (verdict == QK__DIVIDED)
-        qk__claim(
-            findings,
-            "Whether keys drift faster than queries depends on the family: keys in %zu of "
-            "%zu, queries in %zu, not settled in %zu.",
-            seen[QK__SUPPORTED], families, seen[QK__OPPOSITE],
-            families - seen[QK__SUPPORTED] - seen[QK__OPPOSITE]);
-    else if (verdict == QK__UNSUPPORTED)
-        qk__claim(findings, "The data do not show whether keys or queries drift faster%s.",
-                  each);
+    if (all.families > 0)
+        claim_slopes(findings, &all);
     else
-        qk__claim(findings, "Too few heads to tell whether keys drift faster than queries.");
+        qk__finding_drop(findings);
 }
 
 /* ---- plane ------------------------------------------------------------------------------ */
@@ -111,92 +147,65 @@ static void plane_variance(qk__findings *findings, const qk__scope *scope)
     qk__units units =
         qk__units_of(findings, scope, qk__field_number, qk__find_field("plane_var_fraction"));
     if (units.count > 0) {
-        qk__estimate e = qk__estimate_mean(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-        double low = INFINITY, high = -INFINITY;
+        qk__estimate e = qk__estimate_units(&units, false);
+        double low = HUGE_VAL, high = -HUGE_VAL;
         for (size_t i = 0; i < units.count; i++) {
             low = fmin(low, units.values[i]);
             high = fmax(high, units.values[i]);
         }
-        qk__finding_begin(findings, "plane-variance", TOPIC, QK__MEASURED);
+        qk__finding_begin(findings, "plane-variance", TOPIC);
         qk__claim(
             findings,
             "The plane of drift and separation holds %s of the variance %s; a picture of the "
             "plane hides the other %s.",
-            qk__show_percent(e.value).text, where.text, qk__show_percent(1 - e.value).text);
-        qk__evidence(findings, "Mean %s, %s, range %s to %s, %s.",
-                     qk__show_percent(e.value).text, qk__interval_percent(&e).text,
-                     qk__show_percent(low).text, qk__show_percent(high).text, n.text);
+            qk__show_percent(units.mean).text, qk__where(scope, &units).text,
+            qk__show_percent(1 - units.mean).text);
+        qk__evidence(findings, "Share of the variance in the plane: %s, range %s to %s, %s.",
+                     qk__mean_phrase(&units, &e, QK__OF_PERCENTAGES).text,
+                     qk__show_percent(low).text, qk__show_percent(high).text,
+                     qk__how_many(&units).text);
     }
     qk__units_free(&units);
 }
 
 /* ---- bias against separation ------------------------------------------------------------ */
 
-typedef struct relation {
-    qk__line line;
-    size_t groups; /* of heads that share keys: what the interval counts */
-    qk__estimate r;
-} relation;
-
-/* Over the heads of a scope. x and y hold as many numbers as there are heads. */
-static relation relate(const qk__scope *scope, double *x, double *y)
+static double separation_of(const qk__result_head *head, const void *unused)
 {
-    relation out = {.groups = 0};
-    size_t count = 0;
-    for (size_t m = 0; m < scope->results->num_models; m++) {
-        const qk__result_model *model = &scope->results->models[m];
-        if (!qk__in_scope(scope, model))
-            continue;
-        int layer = -1, key = -1;
-        for (size_t h = 0; h < model->num_heads; h++) {
-            const qk__result_head *head = &model->heads[h];
-            double separation = head->v.separation_strength, bias = head->v.bias_strength;
-            if (!isfinite(separation) || !isfinite(bias) || qk__has_few_rows(head))
-                continue;
-            out.groups += head->layer != layer || head->k_head != key;
-            layer = head->layer;
-            key = head->k_head;
-            x[count] = separation;
-            y[count++] = bias;
-        }
-    }
-    out.line = qk__fit_line(x, y, count);
-    out.r = qk__estimate_correlation(out.line.r, out.groups);
-    return out;
+    (void)unused;
+    return head->v.separation_strength;
 }
 
-static void cite_relation(qk__findings *findings, const char *name, const relation *found)
+static double bias_of(const qk__result_head *head, const void *unused)
 {
-    qk__evidence(findings, "%s: r = %s, %s, n = %s groups of heads that share keys (%s heads).",
-                 name, qk__show(found->r.value, 2).text, qk__interval(&found->r, 3).text,
-                 qk__show_count(found->groups).text, qk__show_count(found->line.count).text);
+    (void)unused;
+    return head->v.bias_strength;
 }
 
-static void claim_simpson(qk__findings *findings, const relation *all, size_t rising,
-                          size_t falling, size_t families)
+/* r: over all heads together, which is not tested: it may come of what sets families apart. */
+static void claim_simpson(qk__findings *findings, double r, size_t rising, size_t falling,
+                          size_t families)
 {
-    int side = qk__estimate_side(&all->r, 0);
-    bool reversed =
-        (side > 0 && rising == 0 && falling > 0) || (side < 0 && falling == 0 && rising > 0);
-    if (reversed) {
-        qk__finding_verdict(findings, QK__SUPPORTED);
+    if ((r > 0 && rising == 0 && falling > 0) || (r < 0 && falling == 0 && rising > 0)) {
+        qk__verdict_is(findings, QK__SUPPORTED);
         qk__claim(
             findings,
             "Simpson's paradox: bias and separation go %s over all heads together, but the "
             "other way within %zu of %zu families.",
-            side > 0 ? "together" : "against each other", rising + falling, families);
+            r > 0 ? "together" : "against each other", rising + falling, families);
     } else if (rising > 0 && falling > 0) {
-        qk__finding_verdict(findings, QK__DIVIDED);
+        qk__verdict_is(findings, QK__DIVIDED);
         qk__claim(
             findings,
             "Bias and separation go together in %zu of %zu families and against each other in "
             "%zu: the correlation over all heads hides it.",
             rising, families, falling);
     } else if (rising + falling == 0) {
+        qk__verdict_is(findings, QK__UNSUPPORTED);
         qk__claim(findings, "No family shows a relation of bias and separation that stands out "
                             "from chance.");
     } else {
+        qk__verdict_is(findings, QK__UNSUPPORTED);
         qk__claim(findings,
                   "No Simpson's paradox: where bias and separation are related (%zu of %zu "
                   "families) they go %s everywhere.",
@@ -207,30 +216,33 @@ static void claim_simpson(qk__findings *findings, const relation *all, size_t ri
 /* Needs two families; checkpoints of one run have none. */
 static void bias_and_separation(qk__findings *findings, const qk__results *results)
 {
-    size_t room = qk__count_heads(results) + 1, families = 0, rising = 0, falling = 0;
-    double *x = qk__calloc(room, sizeof *x), *y = qk__calloc(room, sizeof *y);
-    if (!x || !y) {
-        findings->status = qk__nomem(&findings->err);
-    } else {
-        qk__scope scope = {.results = results};
-        relation all = relate(&scope, x, y);
-        if (isfinite(all.r.low) && results->num_families > 1 && !results->checkpoints) {
-            qk__finding_begin(findings, "bias-and-separation", TOPIC, QK__UNSUPPORTED);
-            cite_relation(findings, "All heads", &all);
-            for (size_t f = 0; f < results->num_families; f++) {
-                scope.family = results->families[f];
-                relation own = relate(&scope, x, y);
-                int side = qk__estimate_side(&own.r, 0);
-                rising += side > 0;
-                falling += side < 0;
-                families += own.line.count > 0;
-                cite_relation(findings, qk__short_name_of(scope.family).text, &own);
-            }
-            claim_simpson(findings, &all, rising, falling, families);
-        }
+    size_t families = 0, rising = 0, falling = 0, untested = 0;
+    qk__scope scope = {.results = results};
+    qk__relation all = qk__relate(findings, &scope, separation_of, bias_of);
+    if (!isfinite(all.all) || results->num_families < 2 || results->checkpoints)
+        return;
+    qk__finding_begin(findings, "bias-and-separation", TOPIC);
+    qk__evidence(findings, "All heads: r = %s over %s heads.", qk__number(all.all).text,
+                 qk__show_count(all.heads).text);
+    for (size_t f = 0; f < results->num_families; f++) {
+        scope.family = results->families[f];
+        qk__relation own = qk__relate(findings, &scope, separation_of, bias_of);
+        if (own.heads == 0)
+            continue;
+        qk__outcome outcome = qk__tested(findings, own.test);
+        families++;
+        rising += outcome.side > 0;
+        falling += outcome.side < 0;
+        untested += isnan(outcome.p);
+        qk__evidence(findings, "%s: %s; %s.", qk__short_name_of(scope.family).text,
+                     qk__relation_phrase(&own).text, qk__outcome_phrase(&outcome).text);
     }
-    free(x);
-    free(y);
+    if (untested < families) {
+        claim_simpson(findings, all.all, rising, falling, families);
+    } else {
+        qk__verdict_is(findings, QK__TOO_FEW);
+        qk__claim(findings, "Too few heads to tell whether bias and separation go together.");
+    }
 }
 
 void qk__findings_rotation(qk__findings *findings, const qk__results *results)

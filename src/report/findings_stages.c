@@ -43,6 +43,7 @@ static const qk__question GAINED = {
     .id = "rope-position",
     .topic = TOPIC,
     .number = gains_position,
+    .counts = true,
     .higher = "RoPE makes heads position-dominated @.",
     .lower = "Fewer heads are position-dominated after RoPE than before @.",
     .either = "The data do not show that RoPE makes heads position-dominated @.",
@@ -64,10 +65,10 @@ static void position_gained(qk__findings *findings, const qk__scope *scope)
                  qk__show_count(n.before[QK_CONTENT_FOCUSED]).text,
                  qk__show_count(n.after[QK_CONTENT_FOCUSED]).text, answer.how_many.text);
     qk__evidence(findings,
-                 "Tested: is the change in the share of position-dominated heads above 0; mean "
-                 "change %s points, %s.",
-                 qk__show(100 * answer.estimate.value, 3).text,
-                 qk__interval_percent(&answer.estimate).text);
+                 "Tested: is the change in the share of position-dominated heads above 0; "
+                 "change over heads %s, %s; %s.",
+                 qk__show_percent(answer.mean).text,
+                 qk__interval_percent(&answer.estimate).text, answer.p.text);
 }
 
 /* ---- prediction ------------------------------------------------------------------------- */
@@ -105,9 +106,10 @@ static void score_predicted(qk__findings *findings, const qk__scope *scope)
                  "R² of the predicted curve is above 0.5 in %s of %s heads, and at least 0 (as "
                  "a constant) in %s; %s, %s.",
                  qk__show_count(answer.positive).text, qk__show_count(answer.heads).text,
-                 qk__show_count(least.positive).text,
-                 qk__interval_percent(&answer.estimate).text, answer.how_many.text);
-    qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads.");
+                 qk__show_count(least.positive).text, answer.measured.text,
+                 answer.how_many.text);
+    qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads; %s.",
+                 answer.p.text);
     qk__units_free(&least);
 }
 
@@ -120,18 +122,17 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
     qk__units k =
         qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_energy_k"));
     if (q.count > 0 && k.count > 0) {
-        qk__estimate e_q = qk__estimate_mean(q.values, q.count);
-        qk__estimate e_k = qk__estimate_mean(k.values, k.count);
-        qk__finding_begin(findings, "rope-slow-energy", TOPIC, QK__MEASURED);
+        qk__estimate e_q = qk__estimate_units(&q, false);
+        qk__estimate e_k = qk__estimate_units(&k, false);
+        qk__finding_begin(findings, "rope-slow-energy", TOPIC);
         qk__claim(findings,
                   "Rotary pairs that turn less than once in the context hold %s of the squared "
                   "length of queries and %s of that of keys %s.",
-                  qk__show_percent(e_q.value).text, qk__show_percent(e_k.value).text,
+                  qk__show_percent(q.mean).text, qk__show_percent(k.mean).text,
                   qk__where(scope, &q).text);
-        qk__evidence(findings, "Queries: mean %s, %s; keys: mean %s, %s; %s.",
-                     qk__show_percent(e_q.value).text, qk__interval_percent(&e_q).text,
-                     qk__show_percent(e_k.value).text, qk__interval_percent(&e_k).text,
-                     qk__how_many(&q).text);
+        qk__evidence(findings, "Queries: %s; keys: %s; %s.",
+                     qk__mean_phrase(&q, &e_q, QK__OF_PERCENTAGES).text,
+                     qk__mean_phrase(&k, &e_k, QK__OF_PERCENTAGES).text, qk__how_many(&q).text);
     }
     qk__units_free(&q);
     qk__units_free(&k);
@@ -157,10 +158,10 @@ static void slow_score(qk__findings *findings, const qk__scope *scope)
         return;
     qk__evidence(findings,
                  "Share of pairs that turn less than once in the context in the variance of "
-                 "the predicted score: mean %s, %s, %s.",
-                 qk__show_percent(answer.estimate.value).text,
+                 "the predicted score: mean over heads %s, %s, %s.",
+                 qk__show_percent(answer.mean).text,
                  qk__interval_percent(&answer.estimate).text, answer.how_many.text);
-    qk__evidence(findings, "Tested: is the mean share above 50 %%.");
+    qk__evidence(findings, "Tested: is the mean share above 50 %%; %s.", answer.p.text);
 }
 
 void qk__findings_stages(qk__findings *findings, const qk__results *results)

@@ -1,245 +1,365 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings over checkpoints: what changed from the first to the last, and where the largest
- * step is. Heads are compared with themselves; heads that share keys count once. One run says
- * nothing about another, and the sentences say so. */
+/* Findings over checkpoints: how each number goes, where it turns and where its largest step is; whether
+ * the large steps lie between phases; whether keys part from position when the context grows. One run
+ * says nothing about another, and the sentences say so. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "report/evidence.h"
-#include "results/headline.h"
+#include "report/curve.h"
 
 static const char TOPIC[] = "Training";
-static const char *const WATCHED[] = {"r_q",           "r_k",        "ev0",
-                                      "bias_strength", "ap_overall", "ap_drop"};
+
+static const struct {
+    const char *field, *id;
+} WATCHED[] = {
+    {"r_q", "training-r_q"},
+    {"r_k", "training-r_k"},
+    {"ev0", "training-ev0"},
+    {"bias_strength", "training-bias_strength"},
+    {"ap_overall", "training-ap_overall"},
+    {"ap_drop", "training-ap_drop"},
+};
 enum { NUM_WATCHED = sizeof WATCHED / sizeof *WATCHED };
 
-/* How a field differs between two checkpoints, head by head. */
-typedef struct paired {
-    double before, after; /* means over the heads both have */
-    size_t heads;
-    qk__estimate change; /* over groups of heads that share keys */
-} paired;
+/* ---- curves ----------------------------------------------------------------------------- */
 
-static const qk__result_head *same_head(const qk__result_model *model,
-                                        const qk__result_head *head, size_t *from)
+/* "NAME (PHASE)", or the name alone where the phase is called the same. */
+static qk__phrase checkpoint(const qk__result_model *model)
 {
-    for (; *from < model->num_heads; (*from)++) {
-        const qk__result_head *other = &model->heads[*from];
-        if (other->layer == head->layer && other->q_head == head->q_head)
-            return other;
-        if (other->layer > head->layer ||
-            (other->layer == head->layer && other->q_head > head->q_head))
-            break;
-    }
-    return NULL;
-}
-
-/* groups holds as many numbers as a has heads. */
-static paired compare_checkpoints(const qk__result_model *a, const qk__result_model *b,
-                                  const qk__field *field, double *groups)
-{
-    paired out = {0};
-    size_t count = 0, members = 0, next = 0;
-    const qk__result_head *last = NULL;
-    for (size_t h = 0; h < a->num_heads; h++) {
-        const qk__result_head *head = &a->heads[h], *later = same_head(b, head, &next);
-        double before = qk__field_number(head, field);
-        double after = later ? qk__field_number(later, field) : NAN;
-        if (!isfinite(before) || !isfinite(after))
-            continue;
-        if (!last || last->layer != head->layer || last->k_head != head->k_head) {
-            groups[count++] = 0;
-            members = 0;
-        }
-        members++;
-        groups[count - 1] += (after - before - groups[count - 1]) / (double)members;
-        out.before += before;
-        out.after += after;
-        out.heads++;
-        last = head;
-    }
-    out.before /= (double)out.heads;
-    out.after /= (double)out.heads;
-    out.change = qk__estimate_mean(groups, count);
+    qk__phrase out;
+    snprintf(out.text, sizeof out.text, "%s (%s)", qk__short_name_of(model->label).text,
+             qk__short_name_of(model->phase).text);
     return out;
 }
 
-/* A finding of which nothing was said. */
-static void forget_last(qk__findings *findings)
+/* "within PHASE", "between PHASE and PHASE". */
+static qk__phrase place_of_step(const qk__result_model *from, const qk__result_model *to)
 {
-    if (findings->status == QK_OK)
-        findings->count--;
+    qk__phrase out;
+    if (from->phase_index == to->phase_index)
+        snprintf(out.text, sizeof out.text, "within the phase %s",
+                 qk__short_name_of(from->phase).text);
+    else
+        snprintf(out.text, sizeof out.text, "between the phases %s and %s",
+                 qk__short_name_of(from->phase).text, qk__short_name_of(to->phase).text);
+    return out;
 }
 
-static void first_to_last(qk__findings *findings, const qk__results *results, double *groups)
+static size_t largest_step(const qk__curve *curve)
 {
-    const qk__result_model *first = &results->models[0];
-    const qk__result_model *last = &results->models[results->num_models - 1];
-    size_t up = 0, down = 0, known = 0;
-    qk__finding_begin(findings, "training-change", TOPIC, QK__UNSUPPORTED);
-    for (size_t i = 0; i < NUM_WATCHED; i++) {
-        const qk__field *field = qk__find_field(WATCHED[i]);
-        paired p = compare_checkpoints(first, last, field, groups);
-        if (p.heads == 0)
-            continue;
-        int side = qk__estimate_side(&p.change, 0);
-        known++;
-        up += side > 0;
-        down += side < 0;
-        qk__evidence(findings,
-                     "Mean %s: %s → %s, change %s, %s, n = %zu groups of heads that "
-                     "share keys (%s heads)%s.",
-                     WATCHED[i], qk__show(p.before, 3).text, qk__show(p.after, 3).text,
-                     qk__show(p.change.value, 2).text, qk__interval(&p.change, 3).text,
-                     p.change.count, qk__show_count(p.heads).text,
-                     side > 0   ? ": up"
-                     : side < 0 ? ": down"
-                                : ": no change that stands out from the spread of heads");
+    size_t largest = 0;
+    for (size_t m = 0; m + 1 < curve->count; m++)
+        if (fabs(curve->means[m + 1] - curve->means[m]) >
+            fabs(curve->means[largest + 1] - curve->means[largest]))
+            largest = m;
+    return largest;
+}
+
+/* 1: every step goes up, -1: down, 0: neither. */
+static int monotone(const qk__curve *curve)
+{
+    size_t up = 0, down = 0;
+    for (size_t m = 0; m + 1 < curve->count; m++) {
+        up += curve->means[m + 1] > curve->means[m];
+        down += curve->means[m + 1] < curve->means[m];
     }
-    if (known == 0) {
-        forget_last(findings);
-        return;
+    return up + 1 == curve->count ? 1 : down + 1 == curve->count ? -1 : 0;
+}
+
+/* "falls from 0.46 at A to 0.08 at B, then it rises to 0.64 at C; the largest step, ..." */
+static void claim_legs(qk__findings *findings, const char *noun, const qk__curve *curve,
+                       const size_t *pivots, size_t legs)
+{
+    char path[1000], largest[800] = "";
+    size_t used = (size_t)snprintf(path, sizeof path, "from %s at %s",
+                                   qk__number(curve->means[pivots[0]]).text,
+                                   checkpoint(curve->points[pivots[0]]).text);
+    for (size_t i = 1; i <= legs && used < sizeof path; i++) {
+        bool up = curve->means[pivots[i]] > curve->means[pivots[i - 1]];
+        used += (size_t)snprintf(path + used, sizeof path - used, "%s to %s at %s",
+                                 i == 1 ? ""
+                                 : up   ? ", then it rises"
+                                        : ", then it falls",
+                                 qk__number(curve->means[pivots[i]]).text,
+                                 checkpoint(curve->points[pivots[i]]).text);
     }
-    qk__tell_held_keys(findings, &(qk__scope){.results = results});
-    qk__short_name a = qk__short_name_of(first->label), b = qk__short_name_of(last->label);
-    if (up + down > 0) {
-        qk__finding_verdict(findings, QK__SUPPORTED);
-        qk__claim(
-            findings,
-            "From %s to %s, of %zu numbers watched %zu rose and %zu fell by more than chance "
-            "over heads explains.",
-            a.text, b.text, known, up, down);
-    } else {
-        qk__claim(findings,
-                  "From %s to %s no number changed by more than chance over heads "
-                  "explains.",
-                  a.text, b.text);
+    size_t step = largest_step(curve);
+    if (qk__curve_test(curve, step, step + 1).p <= findings->tests.level)
+        snprintf(largest, sizeof largest, "; the largest step, %s, lies %s",
+                 qk__number(curve->means[step + 1] - curve->means[step]).text,
+                 place_of_step(curve->points[step], curve->points[step + 1]).text);
+    bool whole = legs == 1 && pivots[0] == 0 && pivots[1] + 1 == curve->count;
+    qk__claim(findings, "Over training, %s %s %s%s%s.", noun,
+              curve->means[pivots[1]] > curve->means[pivots[0]] ? "rises" : "falls", path,
+              !whole                 ? ""
+              : monotone(curve) != 0 ? ", in every step"
+                                     : ", without a turn that stands out",
+              largest);
+}
+
+/* Means with their intervals: all, or those that matter where there are many. */
+static void tell_means(qk__findings *findings, const qk__curve *curve, const size_t *pivots,
+                       size_t legs)
+{
+    enum { MANY = 12 };
+    char line[1400] = "";
+    size_t used = 0;
+    for (size_t m = 0; m < curve->count && used < sizeof line; m++) {
+        bool said = curve->count <= MANY || m == 0 || m + 1 == curve->count;
+        for (size_t i = 0; legs > 0 && i <= legs; i++)
+            said |= pivots[i] == m;
+        if (said)
+            used += (size_t)snprintf(
+                line + used, sizeof line - used, "%s%s %s ± %s", used ? ", " : "",
+                qk__short_name_of(curve->points[m]->label).text,
+                qk__number(curve->means[m]).text, qk__number(curve->halves[m]).text);
+    }
+    qk__evidence(
+        findings,
+        "Mean over %s heads (%zu groups that share keys), ± half of its 95 %% interval "
+        "within heads: %s.",
+        qk__show_count(curve->heads).text, curve->groups, line);
+}
+
+static void tell_change(qk__findings *findings, const char *what, const qk__curve *curve,
+                        size_t from, size_t to)
+{
+    qk__estimate change = qk__curve_change(curve, from, to);
+    qk__evidence(findings, "%s %s to %s, %s: %s, %s; p = %s, corrected for %zu pair%s.", what,
+                 qk__short_name_of(curve->points[from]->label).text,
+                 qk__short_name_of(curve->points[to]->label).text,
+                 place_of_step(curve->points[from], curve->points[to]).text,
+                 qk__number(change.value).text, qk__interval(&change).text,
+                 qk__p_value(qk__curve_test(curve, from, to).p).text,
+                 curve->count * (curve->count - 1) / 2, curve->count > 2 ? "s" : "");
+}
+
+static void tell_changes(qk__findings *findings, const qk__curve *curve, const size_t *pivots,
+                         size_t legs)
+{
+    size_t step = largest_step(curve);
+    bool told = false;
+    for (size_t i = 0; i < legs; i++) {
+        tell_change(findings, "Change from", curve, pivots[i], pivots[i + 1]);
+        told |= pivots[i] == step && pivots[i + 1] == step + 1;
+    }
+    if (!told)
+        tell_change(findings, "Largest step from", curve, step, step + 1);
+}
+
+/* pivots: room for as many as there are checkpoints. */
+static void state_curve(qk__findings *findings, size_t watched, const qk__curve *curve,
+                        size_t *pivots)
+{
+    size_t from, to, legs = 0;
+    qk__phrase noun = qk__noun(WATCHED[watched].field);
+    qk__finding_begin(findings, WATCHED[watched].id, TOPIC);
+    qk__outcome outcome = qk__tested(findings, qk__curve_test_any(curve, &from, &to));
+    qk__verdict_is(findings, outcome.side != 0 ? QK__SUPPORTED : qk__verdict_of(&outcome));
+    if (outcome.side != 0)
+        legs = qk__curve_legs(curve, findings->tests.level, pivots);
+    if (legs > 0)
+        claim_legs(findings, noun.text, curve, pivots, legs);
+    else if (isnan(outcome.p))
+        qk__claim(findings, "Too few heads to tell whether %s changes over training.",
+                  noun.text);
+    else
+        qk__claim(findings, "The data do not show that %s changes over training.", noun.text);
+    tell_means(findings, curve, pivots, legs);
+    if (!isnan(outcome.p)) {
+        tell_changes(findings, curve, pivots, legs);
+        qk__evidence(findings, "The most certain change of all pairs: %s.",
+                     qk__outcome_phrase(&outcome).text);
     }
     qk__evidence(findings, "One training run: another might go another way.");
 }
 
-/* ---- steps ------------------------------------------------------------------------------ */
-
-typedef struct steps {
-    size_t largest; /* from this checkpoint to the next */
-    double size;    /* signed */
-    bool boundary;  /* between two phases */
-    double ratio;   /* |size| over the median of the other steps */
-    double spread;  /* width of its 95 % interval over heads; NaN: none */
-    size_t count;
-} steps;
-
-static steps find_steps(const qk__results *results, const qk__field *field, double *groups,
-                        double *others)
+static void curves(qk__findings *findings, const qk__results *results, size_t *pivots)
 {
-    steps out = {.count = 0, .size = 0};
-    for (size_t m = 0; m + 1 < results->num_models; m++) {
-        paired p =
-            compare_checkpoints(&results->models[m], &results->models[m + 1], field, groups);
-        others[out.count] = NAN;
-        if (p.heads == 0)
-            continue;
-        others[out.count] = fabs(p.after - p.before);
-        if (out.count == 0 || fabs(p.after - p.before) > fabs(out.size)) {
-            out.size = p.after - p.before;
-            out.spread = p.change.high - p.change.low;
-            out.largest = m;
+    for (size_t i = 0; i < NUM_WATCHED; i++) {
+        qk__curve curve = qk__curve_of(findings, results->models, results->num_models,
+                                       qk__field_number, qk__find_field(WATCHED[i].field));
+        if (curve.count > 1) {
+            state_curve(findings, i, &curve, pivots);
+            if (strncmp(WATCHED[i].field, "ap_", 3) == 0)
+                qk__tell_held_keys(findings, &(qk__scope){.results = results});
         }
-        out.count++;
+        qk__curve_free(&curve);
     }
-    size_t kept = 0;
-    bool skipped = false;
-    for (size_t i = 0; i < out.count; i++) {
-        if (!skipped && others[i] == fabs(out.size)) {
-            skipped = true;
-            continue;
-        }
-        others[kept++] = others[i];
-    }
-    out.ratio = fabs(out.size) / qk__median(others, kept);
-    out.boundary = out.count > 0 && results->models[out.largest].phase_index !=
-                                        results->models[out.largest + 1].phase_index;
-    return out;
 }
 
-static void largest_steps(qk__findings *findings, const qk__results *results, double *groups,
-                          double *others)
+/* ---- steps between phases --------------------------------------------------------------- */
+
+/* Adds to each step its rank by size among the steps of a number; false: not all checkpoints have it. */
+static bool add_ranks(qk__findings *findings, const qk__results *results,
+                      const qk__field *field, double *ranks)
+{
+    qk__curve curve =
+        qk__curve_of(findings, results->models, results->num_models, qk__field_number, field);
+    bool whole = curve.count == results->num_models;
+    for (size_t i = 0; whole && i + 1 < curve.count; i++) {
+        double size = fabs(curve.means[i + 1] - curve.means[i]);
+        for (size_t j = 0; j + 1 < curve.count; j++) {
+            double other = fabs(curve.means[j + 1] - curve.means[j]);
+            ranks[i] += i == j ? 1 : other < size ? 1 : other == size ? 0.5 : 0;
+        }
+    }
+    qk__curve_free(&curve);
+    return whole;
+}
+
+static const qk__question STEPS = {
+    .higher = "Steps between phases of training are larger than steps within a phase.",
+    .lower = "Steps between phases of training are smaller than steps within a phase.",
+    .either =
+        "The data do not show that steps between phases of training are larger than steps "
+        "within a phase.",
+    .too_few =
+        "Too few checkpoints (within phases) to tell whether the large steps lie between "
+        "phases.",
+};
+
+/* ranks and marked: room for the steps. */
+static void steps_between_phases(qk__findings *findings, const qk__results *results,
+                                 double *ranks, char *marked)
 {
     enum { ENOUGH_STEPS = 4 };
-    /* Times the median of the other steps. The largest of a few is often that without any
-     * cause, so it must also be clear of the spread of heads, by twice the usual distance. */
-    const double stands_out = 3;
-    size_t known = 0, at_boundary = 0, clear = 0, most_steps = 0;
-    size_t inner = 0; /* steps within a phase */
-    for (size_t m = 0; m + 1 < results->num_models; m++)
-        inner += results->models[m].phase_index == results->models[m + 1].phase_index;
-    qk__finding_begin(findings, "training-steps", TOPIC, QK__TOO_FEW);
-    for (size_t i = 0; i < NUM_WATCHED; i++) {
-        const qk__field *field = qk__find_field(WATCHED[i]);
-        steps s = find_steps(results, field, groups, others);
-        if (s.count < 2 || s.size == 0)
+    size_t steps = results->num_models - 1, known = 0, between = 0;
+    double inside = 0, outside = 0;
+    for (size_t i = 0; i < NUM_WATCHED; i++)
+        known += add_ranks(findings, results, qk__find_field(WATCHED[i].field), ranks);
+    if (known == 0)
+        return;
+    for (size_t i = 0; i < steps; i++) {
+        marked[i] = results->models[i].phase_index != results->models[i + 1].phase_index;
+        between += marked[i];
+        *(marked[i] ? &outside : &inside) += ranks[i] / (double)known;
+    }
+    qk__finding_begin(findings, "training-steps", TOPIC);
+    qk__test test = {NAN, 0};
+    if (steps >= ENOUGH_STEPS && !qk__test_ranks(ranks, marked, steps, &test))
+        findings->status = qk__nomem(&findings->err);
+    qk__outcome outcome = qk__tested(findings, test);
+    qk__claim_by(findings, &STEPS, qk__verdict_of(&outcome), "");
+    qk__evidence(
+        findings,
+        "Steps ranked by size, mean over %zu numbers (1: the smallest of %zu): between "
+        "phases %s (n = %zu), within a phase %s (n = %zu); %s.",
+        known, steps, qk__number(outside / (double)between).text, between,
+        qk__number(inside / (double)(steps - between)).text, steps - between,
+        qk__outcome_phrase(&outcome).text);
+}
+
+/* ---- longer contexts -------------------------------------------------------------------- */
+
+/* Whether a phase is called by its long context: one of its words begins with "long", "context" or
+ * "ctx", or is LC, or LC with a number. */
+static bool is_long_context(const char *phase)
+{
+    for (const char *word = phase; *word; word++) {
+        if (word > phase && isalnum((unsigned char)word[-1]))
             continue;
-        const qk__result_model *from = &results->models[s.largest], *to = from + 1;
-        known++;
-        most_steps = s.count > most_steps ? s.count : most_steps;
-        bool clearly = s.ratio >= stands_out && fabs(s.size) > s.spread;
-        clear += clearly;
-        at_boundary += clearly && s.boundary;
-        char phases[2 * sizeof(qk__short_name) + 40] = "within a phase";
-        if (s.boundary)
-            snprintf(phases, sizeof phases, "phase %s to %s",
-                     qk__short_name_of(from->phase).text, qk__short_name_of(to->phase).text);
+        if (strncasecmp(word, "long", 4) == 0 || strncasecmp(word, "context", 7) == 0 ||
+            strncasecmp(word, "ctx", 3) == 0 ||
+            (strncasecmp(word, "lc", 2) == 0 && !isalpha((unsigned char)word[2])))
+            return true;
+    }
+    return false;
+}
+
+static double size_of(const qk__result_head *head, const void *field)
+{
+    return fabs(qk__field_number(head, field));
+}
+
+static double lead_of_queries(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return fabs(head->v.r_q) - fabs(head->v.r_k);
+}
+
+static const qk__question LONGER = {
+    .higher = "After training on long contexts, keys have parted from position: they follow it "
+              "less than before, and less beside queries.",
+    .lower = "After training on long contexts, keys follow position more than before, and more "
+             "beside queries.",
+    .either = "The data do not show that keys part from position when the context grows.",
+    .too_few = "Too few heads to tell whether keys part from position when the context grows.",
+};
+
+/* From the checkpoint before the first phase of long contexts to the last of such a phase. pair: both. */
+static void state_longer(qk__findings *findings, const qk__result_model *pair)
+{
+    const qk__field *r_q = qk__find_field("r_q"), *r_k = qk__find_field("r_k");
+    qk__curve q = qk__curve_of(findings, pair, 2, size_of, r_q);
+    qk__curve k = qk__curve_of(findings, pair, 2, size_of, r_k);
+    qk__curve lead = qk__curve_of(findings, pair, 2, lead_of_queries, NULL);
+    if (q.count == 2 && k.count == 2 && lead.count == 2) {
+        qk__test keys = qk__curve_test(&k, 0, 1);
+        keys.side =
+            -keys.side; /* both, if keys follow position less and queries lead by more */
+        const qk__test tests[] = {keys, qk__curve_test(&lead, 0, 1)};
+        qk__estimate fall = qk__curve_change(&k, 0, 1), gain = qk__curve_change(&lead, 0, 1);
+        qk__finding_begin(findings, "training-long-context", TOPIC);
+        qk__outcome outcome =
+            qk__tested(findings, qk__test_of_sides(qk__one_sided_all(tests, 2, 1),
+                                                   qk__one_sided_all(tests, 2, -1)));
+        qk__claim_by(findings, &LONGER, qk__verdict_of(&outcome), "");
         qk__evidence(
             findings,
-            "%s: largest step %s%s, %s to %s (%s), %s times the median of the others%s.",
-            WATCHED[i], s.size > 0 ? "+" : "", qk__show(s.size, 2).text,
-            qk__short_name_of(from->label).text, qk__short_name_of(to->label).text, phases,
-            qk__show(s.ratio, 2).text, clearly ? "" : ": does not stand out");
-    }
-    if (known == 0) {
-        forget_last(findings);
-        return;
-    }
-    qk__verdict verdict = most_steps < ENOUGH_STEPS || inner == 0   ? QK__TOO_FEW
-                          : at_boundary > 0 && at_boundary == clear ? QK__SUPPORTED
-                          : at_boundary > 0                         ? QK__DIVIDED
-                                                                    : QK__UNSUPPORTED;
-    qk__finding_verdict(findings, verdict);
-    if (verdict == QK__TOO_FEW)
-        qk__claim(findings,
-                  "Too few checkpoints (within phases) to tell whether the large steps "
-                  "lie between phases.");
-    else if (verdict == QK__UNSUPPORTED)
-        qk__claim(
+            "From %s to %s, position correlation on PC0, whatever its sign: queries %s "
+            "to %s, keys %s to %s.",
+            checkpoint(&pair[0]).text, checkpoint(&pair[1]).text, qk__number(q.means[0]).text,
+            qk__number(q.means[1]).text, qk__number(k.means[0]).text,
+            qk__number(k.means[1]).text);
+        qk__evidence(
             findings,
-            "No step between two phases stands out (%zu of %zu numbers have a step that does).",
-            clear, known);
-    else
-        qk__claim(findings,
-                  "Of %zu numbers watched, %zu have a step that stands out; it lies between "
-                  "two phases "
-                  "for %zu of these.",
-                  known, clear, at_boundary);
+            "Change of keys: %s, %s; of the lead of queries: %s, %s; n = %zu groups of "
+            "heads that share keys (%s heads). Both tested: %s.",
+            qk__number(fall.value).text, qk__interval(&fall).text, qk__number(gain.value).text,
+            qk__interval(&gain).text, lead.groups, qk__show_count(lead.heads).text,
+            qk__outcome_phrase(&outcome).text);
+    }
+    qk__curve_free(&q);
+    qk__curve_free(&k);
+    qk__curve_free(&lead);
+}
+
+static void longer_contexts(qk__findings *findings, const qk__results *results)
+{
+    size_t first = 0, last = 0;
+    for (size_t m = results->num_models; m-- > 0;)
+        if (is_long_context(results->models[m].phase)) {
+            first = m;
+            last = m > last ? m : last;
+        }
+    if (last == 0 || first == 0)
+        return; /* no such phase, or nothing before it */
+    const qk__result_model pair[] = {results->models[first - 1], results->models[last]};
+    state_longer(findings, pair);
 }
 
 void qk__findings_training(qk__findings *findings, const qk__results *results)
 {
-    size_t heads = 1;
     if (!results->checkpoints || results->num_models < 2)
         return;
-    for (size_t m = 0; m < results->num_models; m++)
-        heads = results->models[m].num_heads > heads ? results->models[m].num_heads : heads;
-    double *groups = qk__calloc(heads, sizeof *groups);
-    double *others = qk__calloc(results->num_models, sizeof *others);
-    if (!groups || !others) {
+    size_t *pivots = qk__calloc(results->num_models + 1, sizeof *pivots);
+    double *ranks = qk__calloc(results->num_models, sizeof *ranks);
+    char *marked = qk__calloc(results->num_models, sizeof *marked);
+    if (!pivots || !ranks || !marked) {
         findings->status = qk__nomem(&findings->err);
     } else {
-        first_to_last(findings, results, groups);
-        largest_steps(findings, results, groups, others);
+        curves(findings, results, pivots);
+        steps_between_phases(findings, results, ranks, marked);
+        longer_contexts(findings, results);
     }
-    free(groups);
-    free(others);
+    free(pivots);
+    free(ranks);
+    free(marked);
 }

@@ -130,8 +130,9 @@ static void sentence_rotation(qk__page *page, const qk__results *results,
             qk__show_percent(bias).text, qk__show_percent(plane).text);
     if (isfinite(ap))
         qk__page_print(page,
-                       " Attention plasticity is <strong>%s</strong> (1: content decides, 0: "
-                       "position does)",
+                       " Attention plasticity is <strong>%s</strong> (1: the query "
+                       "decides which of two keys wins; 0: the same one wins, whatever the "
+                       "query)",
                        qk__show(ap, 3).text);
     if (isfinite(ap) && isfinite(drop))
         qk__page_print(page,
@@ -364,12 +365,14 @@ void qk__section_findings(qk__page *page, const qk__report *report)
     if (findings->count == 0)
         return;
     qk__page_raw(
-        page, "<section id=\"findings\" tabindex=\"-1\">\n<h2>Findings</h2>\n"
-              "<p class=\"note\">Made from the numbers of this page. "
-              "<em>Supported</em>: the 95 % interval lies on the claim’s side; "
-              "<em>not supported</em>: it holds both sides. Intervals are not corrected for "
-              "the number of findings, so about one in twenty misses. Claims about models "
-              "need three of them: below that a finding speaks of the models at hand.</p>\n");
+        page,
+        "<section id=\"findings\" tabindex=\"-1\">\n<h2>Findings</h2>\n"
+        "<p class=\"note\">Made from the numbers of this page. "
+        "<em>Supported</em>: p, corrected together with those of all findings, is at most "
+        "0.05, and the numbers lie on the claim’s side; <em>not supported</em>: it is "
+        "larger. Where nothing goes on, at most one page in twenty claims anything. "
+        "Intervals are not corrected. Claims about models need three of them: below that "
+        "a finding speaks of the models at hand.</p>\n");
     const char *topic = "";
     for (size_t i = 0; i < findings->count; i++) {
         const qk__finding *f = &findings->items[i];

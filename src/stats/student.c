@@ -90,6 +90,21 @@ double qk_correlation_p_value(double r, int64_t n)
     return p < 0 ? 0 : p > 1 ? 1 : p;
 }
 
+double qk__student_p_value(double t, double degrees)
+{
+    if (!(degrees >= 1) || isnan(t))
+        return NAN;
+    t = fabs(t);
+    if (t == 0)
+        return 1;
+    if (!(t * t < HUGE_VAL))
+        return 0;
+    double square = t * t / degrees;
+    double p = beta_half(degrees / 2, t / sqrt(degrees + t * t), 1 / (1 + square),
+                         -log1p(square), false);
+    return p < 0 ? 0 : p > 1 ? 1 : p;
+}
+
 /* log of the probability of |T| > t, or of |T| < t, and its slope by log t. */
 static double log_probability(double t, double degrees, bool inside, double *slope)
 {

@@ -200,7 +200,7 @@ static void intervals(void **state)
     assert_near(e.low, -0.9348463042743971);
     assert_near(e.high, 7.434846304274397);
     e = qk__estimate_mean(values, 2);
-    assert_true(isnan(e.low) && qk__estimate_side(&e, 0) == 0);
+    assert_true(isnan(e.low));
     const double all[] = {1, 1, 1, 1};
     e = qk__estimate_share(all, 4);
     assert_near(e.low, 0.5101091635454027);
@@ -208,10 +208,13 @@ static void intervals(void **state)
     e = qk__estimate_correlation(-0.67, 7);
     assert_near(e.low, -0.9458370398550333);
     assert_near(e.high, 0.1676413977979934);
-    assert_int_equal(qk__estimate_side(&e, 0), 0);
     e = qk__estimate_correlation(1, 3);
     assert_true(isnan(e.low));
     assert_true(isfinite(qk__estimate_correlation(1, 10).low));
+    const double z[] = {qk__fisher_z(0.1), qk__fisher_z(0.5), qk__fisher_z(0.7), NAN};
+    e = qk__estimate_correlations(z, 4);
+    assert_int_equal(e.count, 3);
+    assert_near(e.value, 0.46654688743406747);
 }
 
 int main(void)

@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from conftest import ROOT
+from findings_dump import findings_in
 from made_tables import CATEGORIES, make_heads, write_results
 from report_pages import failing_gnuplot, findings, headlines, page_of
 
@@ -20,15 +22,41 @@ def fast_path(tmp_path_factory):
 def report_of(qkscope, fast_path, tmp_path):
     """report_of(rows, models=..., scores=..., tables=...) -> the page."""
     def make(rows, *options, **tables):
-        folder = write_results(tmp_path / "results", rows, **{"buckets": 4, "bins": 2, "dim": 4,
-                                                              "pcs": 4, **tables})
+        folder = write_results(tmp_path / "results", rows, **SMALL | tables)
         return page_of(qkscope, folder, fast_path, *options)
     return make
 
 
+SMALL = {"buckets": 4, "bins": 2, "dim": 4, "pcs": 4}
+
+
 @pytest.fixture
-def findings_of(report_of):
-    return lambda *arguments, **tables: findings(report_of(*arguments, **tables))
+def findings_of(tmp_path):
+    """Without a page, which takes longer."""
+    return lambda rows, **tables: findings_in(write_results(tmp_path / "results", rows,
+                                                            **SMALL | tables))[0]
+
+
+def test_findings_name_figures(findings_of):
+    """Of those that there are; the maps of heads are of any study."""
+    sources = "".join(p.read_text() for p in (ROOT / "src" / "figure").glob("*.c"))
+    made = trained([0.46, 0.08, 0.44, 0.64], ("A", "B", "LC", "LC"))
+    for name, finding in findings_of(**made).items():
+        if name not in ("separation-favours", "separation-amplifies"):
+            assert finding.figures, name
+        for figure in finding.figures:
+            assert f'"{figure}"' in sources or re.fullmatch(r"map-0[1-6]-[a-z-]+", figure), figure
+
+
+def test_the_page_has_all_findings(report_of, findings_of):
+    made = trained([0.46, 0.08, 0.44, 0.64], "ABCC")
+    text = report_of(**made)
+    page, found = findings(text), findings_of(**made)
+    assert "Benjamini and Hochberg" in text and "not corrected for" not in text
+    assert list(page) == list(found)
+    for name, finding in found.items():
+        assert (page[name].verdict, page[name].claim) == (finding.verdict, finding.claim)
+        assert page[name].evidence == finding.evidence
 
 
 def several(count, change, layers=6, heads=4, family=lambda i: "F", phase=None):
@@ -158,7 +186,7 @@ def test_bias(findings_of, sign, verdict):
 
     def change(row, rng, i):
         row["bias_strength"] = sign(next(turns) // 2) * abs(rng.gauss(1, 0.1))
-    for count in (1, 5):
+    for count in (1, 8):
         found = findings_of(**several(count, change))["bias-recent"]
         assert found.verdict == verdict
         assert f"of {count * 24} heads" in found.evidence[0]
@@ -170,7 +198,8 @@ def test_three_models_that_agree_are_not_proof(findings_of):
         row["bias_strength"] = 1.0
     found = findings_of(**several(3, change))["bias-recent"]
     assert found.verdict == "unsupported"
-    assert "(100\u00a0%), 95 % interval 43.9\u00a0% to 100\u00a0%, n = 3 models" in found.evidence[0]
+    assert "100\u00a0% of heads, mean over models 100\u00a0%, 95 % interval 43.9\u00a0% to " \
+           "100\u00a0%, n = 3 models (72 heads); p = 0.25, corrected" in found.evidence[0]
 
 
 def test_slopes_by_family(findings_of):
@@ -182,7 +211,7 @@ def test_slopes_by_family(findings_of):
     assert found.verdict == "divided"
     assert "keys in 1 of 2, queries in 1" in found.claim
     ratios = {family: float(value) for family, value in re.findall(
-        r"\u2068(\w+)\u2069: .* is ([\d.]+) \(geometric mean\)", "\n".join(found.evidence))}
+        r"\u2068(\w+)\u2069: .* geometric mean over groups ([\d.]+)", "\n".join(found.evidence))}
     assert ratios == {"slow": pytest.approx(0.3, rel=0.05), "fast": pytest.approx(3, rel=0.05)}
 
 
@@ -190,7 +219,7 @@ def test_a_head_without_slope_is_left_out(findings_of):
     def change(row, rng, i):
         row["alpha_q"], row["alpha_k"] = (0.0, 1e-3) if row["layer"] == 0 else (1e-3, 2e-3)
     found = findings_of(**several(1, change))["keys-drift-faster"]
-    assert "2.00 (geometric mean)" in found.evidence[0] and "(20 heads)" in found.evidence[0]
+    assert "median over heads 2.00" in found.evidence[0] and "(20 heads)" in found.evidence[0]
 
 
 def related(slope):
@@ -275,7 +304,7 @@ def test_published_scores(qkscope, fast_path, shared_data, tmp_path):
 
 def deep(slope):
     def change(row, rng, i):
-        noise = 0.02 * (-1) ** (row["layer"] // 2)
+        noise = 0.02 * (-1) ** (row["layer"] // 2) + rng.gauss(0, 0.01)
         row["r_q"] = 0.5 + slope(i) * (row["layer"] / 9 - 0.5) + noise
     return change
 
@@ -294,6 +323,24 @@ def test_depth(findings_of):
     assert mixed.verdict == "unsupported" and "positive in 3 of them" in mixed.evidence[0]
 
 
+def test_depth_needs_ten_layers(findings_of):
+    nine = findings_of(**several(1, deep(lambda i: 0.5), layers=9, heads=2))["depth-r_q"]
+    assert nine.verdict == "too-few" and "needs 10" in nine.claim and "no p-value" in nine.evidence[0]
+    few = findings_of(**several(5, deep(lambda i: 0.5), layers=9, heads=2))["depth-r_q"]
+    assert few.verdict == "too-few"
+
+
+def test_layers_that_wander_are_no_trend(findings_of):
+    """Neighbours resemble each other: 16 layers in four blocks tell less than 16 layers."""
+    def change(row, rng, i):
+        row["r_q"] = [0.3, 0.6, 0.4, 0.7][row["layer"] // 4] + rng.gauss(0, 0.01)
+        row["r_k"] = 0.3 + 0.4 * row["layer"] / 15 + rng.gauss(0, 0.1)
+    found = findings_of(**several(1, change, layers=16, heads=8))
+    assert found["depth-r_q"].verdict == "unsupported"
+    assert "independent ones tell" in found["depth-r_q"].evidence[0]
+    assert found["depth-r_k"].verdict == "supported"
+
+
 def trained(levels, phases, layers=6):
     """Checkpoints whose r_k is at levels[i]; heads keep their own offset."""
     def change(row, rng, i):
@@ -307,27 +354,96 @@ def trained(levels, phases, layers=6):
 
 def test_training(findings_of):
     found = findings_of(**trained([0.3, 0.31, 0.32, 0.7, 0.71, 0.72], "AAABBB"))
-    change, steps = found["training-change"], found["training-steps"]
+    change = found["training-r_k"]
     assert change.verdict == "supported"
-    line = next(line for line in change.evidence if line.startswith("Mean r_k:"))
-    assert "0.42" in line and line.endswith("share keys (24 heads): up.")
-    assert "One training run" in change.evidence[-1]
-    assert steps.verdict == "supported" and "Of 6 numbers watched, 1 have a step" in steps.claim
-    line = next(line for line in steps.evidence if line.startswith("r_k:"))
-    assert "Model 2" in line and "Model 3" in line and "phase \u2068A\u2069 to \u2068B\u2069" in line
+    assert "the position correlation of keys on PC0 rises from" in change.claim
+    assert "in every step; the largest step" in change.claim
+    assert change.claim.endswith("lies between the phases \u2068A\u2069 and \u2068B\u2069.")
+    assert "Mean over 24 heads (12 groups that share keys)" in change.evidence[0]
+    assert "p = " in change.evidence[-2] and "One training run" in change.evidence[-1]
+    for other in ("r_q", "ev0", "bias_strength", "ap_overall", "ap_drop"):
+        assert found[f"training-{other}"].verdict == "unsupported"
     assert "at the last checkpoint, \u2068Model 5\u2069" in found["queries-over-keys"].claim
 
 
-def test_a_step_within_a_phase(findings_of):
-    steps = findings_of(**trained([0.3, 0.6, 0.61, 0.62, 0.63, 0.64], "AAABBB"))["training-steps"]
-    assert steps.verdict == "unsupported"
+SHAPES = {  # levels, and how the claim puts them
+    "u": ([0.6, 0.4, 0.2, 0.3, 0.5, 0.7], r"falls from [\d.]+ at 0 .* to [\d.]+ at 2 .*, then it rises to [\d.]+ at 5 "),
+    "hill": ([0.2, 0.4, 0.6, 0.5, 0.3, 0.1], r"rises from [\d.]+ at 0 .* to [\d.]+ at 2 .*, then it falls to [\d.]+ at 5 "),
+    "wave": ([0.46, 0.08, 0.44, 0.2, 0.4, 0.64], r"falls .* at 1 .*, then it rises .* at 2 .*, then it falls .* at 3 .*, "
+                                                 r"then it rises .* at 5 "),
+    "up": ([0.2, 0.3, 0.4, 0.5, 0.6, 0.7], r"rises from [\d.]+ at 0 .* to [\d.]+ at 5 .*, in every step;"),
+    "down": ([0.7, 0.6, 0.5, 0.4, 0.3, 0.2], r"falls from [\d.]+ at 0 .* to [\d.]+ at 5 .*, in every step;"),
+    "late": ([0.5, 0.5, 0.5, 0.5, 0.5, 0.7], r"rises from [\d.]+ at \d .* to [\d.]+ at 5 .*between the phases B and C\.$"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_shape_of_a_curve(findings_of, shape):
+    """Turning points are those of the truth, and no others."""
+    levels, pattern = SHAPES[shape]
+    found = findings_of(**trained(levels, "AABBBC"))["training-r_k"]
+    claim = re.sub("[\u2068\u2069]|Model ", "", found.claim)
+    assert found.verdict == "supported" and re.search(pattern, claim), claim
+    assert claim.count("then") == {"wave": 3, "u": 1, "hill": 1}.get(shape, 0)
+
+
+def test_a_turn_within_the_intervals_is_none(findings_of):
+    found = findings_of(**trained([0.2, 0.3, 0.2995, 0.4, 0.3995, 0.5], "AABBCC"))["training-r_k"]
+    assert found.verdict == "supported"
+    assert "then" not in found.claim and "without a turn that stands out" in found.claim
+
+
+def test_a_checkpoint_without_the_number(findings_of):
+    made = trained([0.2, 0.3, 0.4, 0.5], "AABB")
+    for row in made["rows"]:
+        if row["model"] == "m0":
+            row["ap_drop"] = row["ap_overall"] = None
+    found = findings_of(**made)
+    assert "Model 0" not in found["training-ap_drop"].evidence[0]
+    assert "Model 0" in found["training-r_k"].evidence[0]
+
+
+def test_steps_between_phases(findings_of):
+    """Three of nine steps: exactly one choice of 84 has the largest ranks."""
+    levels, phases, level = [], "AAABBBCCCD", 0.1
+    for i, phase in enumerate(phases):
+        level += 0.02 if i == 0 or phase == phases[i - 1] else 0.15
+        levels.append(level)
+    steps = findings_of(**trained_alike(levels, phases))["training-steps"]
+    assert "p = 0.024, corrected" in steps.evidence[0] and "(n = 3)" in steps.evidence[0]
+    assert steps.verdict == "supported" and "larger than steps within" in steps.claim
+    inside = [0.1, 0.3, 0.5, 0.52, 0.72, 0.92, 0.94, 1.14, 1.34, 1.36]
+    assert findings_of(**trained_alike(inside, phases))["training-steps"].verdict == "opposite"
+
+
+def trained_alike(levels, phases):
+    """All numbers go the same way."""
+    def change(row, rng, i):
+        own = random.Random(f"{row['layer']}/{row['q_head']}").gauss(0, 0.02)
+        for name in ("r_q", "r_k", "ev0", "bias_strength", "ap_overall", "ap_drop"):
+            row[name] = levels[i] / 2 + own + rng.gauss(0, 0.002)
+    return several(len(levels), change, phase=lambda i: phases[i])
+
+
+def test_keys_part_from_position(findings_of):
+    names = ["Stage 1", "Stage 1", "LC 4K-32K", "LC 32K-64K"]
+    apart = findings_of(**trained([0.7, 0.7, 0.5, 0.3], names))["training-long-context"]
+    assert apart.verdict == "supported" and "keys have parted from position" in apart.claim
+    assert "Model 1" in apart.evidence[0] and "Model 3" in apart.evidence[0]
+    closer = findings_of(**trained([0.3, 0.3, 0.5, 0.7], names))["training-long-context"]
+    assert closer.verdict == "opposite"
+    still = findings_of(**trained([0.3, 0.5, 0.5, 0.5], names))["training-long-context"]
+    assert still.verdict == "unsupported"
+    for other in (["A", "A", "B", "belongs"], ["Long context"] * 4):
+        assert "training-long-context" not in findings_of(**trained([0.7, 0.7, 0.5, 0.3], other))
 
 
 def test_few_checkpoints(findings_of):
     found = findings_of(**trained([0.3, 0.5, 0.6], "ABC"))
     assert found["training-steps"].verdict == "too-few"
     nothing = findings_of(**trained([0.5, 0.5], "AB", layers=1))
-    assert nothing["training-change"].verdict == "unsupported"
+    assert nothing["training-r_k"].verdict == "too-few"
+    assert "Too few heads" in nothing["training-r_k"].claim
 
 
 # ---- what is not there -------------------------------------------------------------------------

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts of a figure (texts.c): how wide they are, about, how they are broken into lines or cut,
+ * and where they stand. Lengths are nominal pixels, from the top left. */
+#ifndef QK_FIGURE_TEXTS_H
+#define QK_FIGURE_TEXTS_H
+
+#include "figure/figure.h"
+
+/* What 1 pixel beside type of 13 pixels is beside the theme's type. */
+double qk__em(const qk__figure *figure);
+/* Labels and legends have this part of the theme's size. */
+#define QK__SMALL 0.8
+/* Width of text of that size, about. */
+double qk__text_width(const qk__figure *figure, size_t characters);
+/* Width of a text in characters; those of Chinese, Japanese and Korean count twice. */
+size_t qk__count_columns(const char *text);
+/* At most limit (> 0) such characters of text, the last an ellipsis where there are more, cut
+ * to size bytes. The result is still text from outside: quote it. */
+void qk__shorten(const char *text, size_t limit, char *out, size_t size);
+/* A literal (qk__figure_quote) of at most limit characters. */
+const char *qk__brief(qk__figure *figure, const char *text, int limit);
+
+/* Text cut into lines of at most `room` characters, at spaces where there are any; what does not
+ * fit the last line ends with an ellipsis. Of markup, what is shown counts. */
+enum { QK__MAX_LINES = 6, QK__LINE_SIZE = 400 };
+typedef struct qk__lines {
+    size_t count;
+    char text[QK__MAX_LINES][QK__LINE_SIZE];
+} qk__lines;
+void qk__break_lines(const char *text, bool markup, size_t room, size_t most, qk__lines *lines);
+
+/* A text (a gnuplot expression) centred about a place; a note is small and muted. Labels of the
+ * figure again: how far `title` and `xlabel` lie from a plot differs between formats. */
+void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathers the units of a claim. */
+#include "report/claim_units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+qk__scope qk__whole_scope(const qk__results *results)
+{
+    qk__scope scope = {.results = results};
+    if (results->checkpoints && results->num_models > 0)
+        scope.model = &results->models[results->num_models - 1];
+    return scope;
+}
+
+bool qk__in_scope(const qk__scope *scope, const qk__result_model *model)
+{
+    if (scope->model)
+        return model == scope->model;
+    return !scope->family || strcmp(model->family, scope->family) == 0;
+}
+
+double qk__field_number(const qk__result_head *head, const void *field)
+{
+    return field ? qk__field_value(field, &head->v) : NAN;
+}
+
+double qk__say(const qk__result_head *head, qk__head_number *number, const void *argument)
+{
+    return qk__has_few_rows(head) ? NAN : number(head, argument);
+}
+
+size_t qk__group_end(const qk__result_model *model, size_t first)
+{
+    size_t h = first + 1;
+    while (h < model->num_heads && model->heads[h].layer == model->heads[first].layer &&
+           model->heads[h].k_head == model->heads[first].k_head)
+        h++;
+    return h;
+}
+
+/* Adds a group's values to the means, and its own mean to the units. */
+static void add_group(qk__units *units, const qk__result_model *model, size_t first, size_t end,
+                      qk__head_number *number, const void *argument, qk__mean *means[3])
+{
+    qk__mean group = {0};
+    for (size_t i = first; i < end; i++) {
+        double value = qk__say(&model->heads[i], number, argument);
+        qk__mean_add(&group, value);
+        for (size_t k = 0; k < 3; k++)
+            qk__mean_add(means[k], value);
+        units->positive += isfinite(value) && value > 0;
+    }
+    if (group.count > 0)
+        units->groups[units->num_groups++] = qk__mean_of(&group);
+}
+
+/* Of one model: the means of its groups and layers, and its own, which is returned. */
+static double gather(const qk__result_model *model, qk__head_number *number,
+                     const void *argument, qk__mean *all, qk__units *units)
+{
+    qk__mean own = {0}, layer = {0};
+    for (size_t h = 0, end; h < model->num_heads; h = end) {
+        end = qk__group_end(model, h);
+        add_group(units, model, h, end, number, argument, (qk__mean *[]){&layer, &own, all});
+        if (end < model->num_heads && model->heads[end].layer == model->heads[h].layer)
+            continue;
+        if (layer.count > 0)
+            units->layers[units->num_layers++] = qk__mean_of(&layer);
+        layer = (qk__mean){0};
+    }
+    return qk__mean_of(&own);
+}
+
+qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_number *number,
+                       const void *argument)
+{
+    const qk__results *results = scope->results;
+    size_t room = results->num_models + qk__count_heads(results);
+    qk__mean all = {0};
+    qk__units units = {0};
+    units.values = qk__calloc(3 * room + 1, sizeof *units.values);
+    if (!units.values) {
+        findings->status = qk__nomem(&findings->err);
+        return units;
+    }
+    units.groups = units.values + room;
+    units.layers = units.groups + room;
+    for (size_t m = 0; m < results->num_models; m++) {
+        if (!qk__in_scope(scope, &results->models[m]))
+            continue;
+        double mean = gather(&results->models[m], number, argument, &all, &units);
+        if (isfinite(mean))
+            units.values[units.models++] = mean;
+    }
+    units.heads = all.count;
+    units.mean = qk__mean_of(&all);
+    units.of_models = units.models >= QK__ENOUGH_MODELS;
+    units.count = units.of_models ? units.models : units.num_groups;
+    if (!units.of_models && units.num_groups > 0)
+        memcpy(units.values, units.groups, units.num_groups * sizeof *units.values);
+    return units;
+}
+
+void qk__units_free(qk__units *units)
+{
+    free(units->values);
+    *units = (qk__units){0};
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A number over checkpoints: who has it, its means and intervals, changes, and where it turns. */
+#include "report/curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/student.h"
+
+static bool has_number(const qk__result_model *model, qk__head_number *number,
+                       const void *argument)
+{
+    for (size_t h = 0; h < model->num_heads; h++)
+        if (isfinite(qk__say(&model->heads[h], number, argument)))
+            return true;
+    return false;
+}
+
+/* The head of the same place, looked for from *next on; NULL: there is none. */
+static const qk__result_head *same_head(const qk__result_model *model,
+                                        const qk__result_head *head, size_t *next)
+{
+    for (; *next < model->num_heads; (*next)++) {
+        const qk__result_head *other = &model->heads[*next];
+        if (other->layer == head->layer && other->q_head == head->q_head)
+            return other;
+        if (other->layer > head->layer ||
+            (other->layer == head->layer && other->q_head > head->q_head))
+            break;
+    }
+    return NULL;
+}
+
+/* Values of a head at all checkpoints; false: not all have one. */
+static bool follow(const qk__curve *curve, const qk__result_head *head, qk__head_number *number,
+                   const void *argument, size_t *next, double *values)
+{
+    bool all = true;
+    for (size_t m = 0; m < curve->count; m++) {
+        const qk__result_head *own = same_head(curve->points[m], head, &next[m]);
+        values[m] = own ? qk__say(own, number, argument) : NAN;
+        all &= isfinite(values[m]);
+    }
+    return all;
+}
+
+/* next and own: room for as many as there are checkpoints; room: of groups. */
+static void gather(qk__curve *curve, qk__head_number *number, const void *argument, size_t room,
+                   size_t *next, double *own)
+{
+    const qk__result_model *first = curve->points[0];
+    const qk__result_head *last = NULL;
+    size_t members = 0;
+    for (size_t h = 0; h < first->num_heads; h++) {
+        const qk__result_head *head = &first->heads[h];
+        if (!follow(curve, head, number, argument, next, own))
+            continue;
+        if (!last || last->layer != head->layer || last->k_head != head->k_head) {
+            curve->groups++;
+            members = 0;
+        }
+        last = head;
+        members++;
+        curve->heads++;
+        for (size_t m = 0; m < curve->count; m++) {
+            double *value = &curve->values[m * room + curve->groups - 1];
+            *value += (own[m] - *value) / (double)members;
+            curve->means[m] += (own[m] - curve->means[m]) / (double)curve->heads;
+        }
+    }
+    for (size_t m = 1; m < curve->count; m++) /* now it is known how many groups there are */
+        for (size_t g = 0; g < curve->groups; g++)
+            curve->values[m * curve->groups + g] = curve->values[m * room + g];
+}
+
+static void measure_intervals(qk__curve *curve)
+{
+    size_t count = curve->count, groups = curve->groups;
+    double all = 0;
+    for (size_t i = 0; i < count * groups; i++)
+        all += curve->values[i] / (double)(count * groups);
+    for (size_t m = 0; m < count; m++) {
+        for (size_t g = 0; g < groups; g++) {
+            double kept = 0;
+            for (size_t other = 0; other < count; other++)
+                kept += curve->values[other * groups + g] / (double)count;
+            curve->scratch[g] = curve->values[m * groups + g] - kept + all;
+        }
+        qk__estimate e = qk__estimate_mean(curve->scratch, groups);
+        curve->halves[m] =
+            count > 1 ? (e.high - e.low) / 2 * sqrt((double)count / (double)(count - 1)) : NAN;
+    }
+}
+
+static const double *differences(const qk__curve *curve, size_t from, size_t to)
+{
+    for (size_t g = 0; g < curve->groups; g++)
+        curve->scratch[g] =
+            curve->values[to * curve->groups + g] - curve->values[from * curve->groups + g];
+    return curve->scratch;
+}
+
+/* sorted: p of all pairs in order. The k-th smallest times the pairs that are not smaller, and never less
+ * than what a smaller one comes to. */
+static void correct_holm(double *sorted, size_t count)
+{
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = most = fmin(1, fmax(most, sorted[i] * (double)(count - i)));
+}
+
+static size_t first_of(const double *sorted, size_t count, double p)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (sorted[middle] < p)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* plain and holm: room for all pairs. */
+static void test_pairs(qk__curve *curve, double *plain, double *holm)
+{
+    size_t count = curve->count, pairs = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            qk__test test = qk__test_mean(differences(curve, i, j), curve->groups, 0);
+            curve->tests[i * count + j] = test;
+            plain[pairs++] = test.p;
+        }
+    if (pairs == 0 || isnan(plain[0])) /* too few groups: so for all pairs */
+        return;
+    qk__sort(plain, pairs);
+    memcpy(holm, plain, pairs * sizeof *holm);
+    correct_holm(holm, pairs);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            qk__test *test = &curve->tests[i * count + j];
+            test->p = holm[first_of(plain, pairs, test->p)];
+        }
+}
+
+static void measure(qk__findings *findings, qk__curve *curve)
+{
+    size_t room = curve->count * curve->count;
+    double *plain = qk__calloc(2 * room, sizeof *plain);
+    curve->tests = qk__calloc(room, sizeof *curve->tests);
+    if (plain && curve->tests) {
+        measure_intervals(curve);
+        test_pairs(curve, plain, plain + room);
+    } else {
+        findings->status = qk__nomem(&findings->err);
+        curve->count = 0;
+    }
+    free(plain);
+}
+
+qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
+                       size_t count, qk__head_number *number, const void *argument)
+{
+    qk__curve out = {0};
+    size_t room = 1;
+    for (size_t m = 0; m < count; m++)
+        room = checkpoints[m].num_heads > room ? checkpoints[m].num_heads : room;
+    out.points = qk__calloc(count + 1, sizeof *out.points);
+    out.means = qk__calloc(2 * count + 1, sizeof *out.means);
+    out.values = qk__calloc((count + 1) * room, sizeof *out.values);
+    size_t *next = qk__calloc(count + 1, sizeof *next);
+    double *own = qk__calloc(count + 1, sizeof *own);
+    if (!out.points || !out.means || !out.values || !next || !own) {
+        findings->status = qk__nomem(&findings->err);
+    } else {
+        out.halves = out.means + count;
+        out.scratch = out.values + count * room;
+        for (size_t m = 0; m < count; m++)
+            if (has_number(&checkpoints[m], number, argument))
+                out.points[out.count++] = &checkpoints[m];
+        if (out.count > 0)
+            gather(&out, number, argument, room, next, own);
+        if (out.groups > 0)
+            measure(findings, &out);
+        else
+            out.count = 0;
+    }
+    free(next);
+    free(own);
+    return out;
+}
+
+void qk__curve_free(qk__curve *curve)
+{
+    free(curve->points);
+    free(curve->means);
+    free(curve->values);
+    free(curve->tests);
+    *curve = (qk__curve){0};
+}
+
+/* ---- changes ---------------------------------------------------------------------------- */
+
+qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
+{
+    return qk__estimate_mean(differences(curve, from, to), curve->groups);
+}
+
+qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to)
+{
+    return curve->tests[from * curve->count + to];
+}
+
+qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to)
+{
+    qk__test best = {NAN, 0};
+    *from = *to = 0;
+    for (size_t i = 0; i + 1 < curve->count; i++)
+        for (size_t j = i + 1; j < curve->count; j++) {
+            qk__test test = qk__curve_test(curve, i, j);
+            if (isnan(test.p) || (!isnan(best.p) && test.p >= best.p))
+                continue;
+            best = test;
+            *from = i;
+            *to = j;
+        }
+    return best;
+}
+
+/* ---- turning points --------------------------------------------------------------------- */
+
+/* Whether it goes that way from one checkpoint to a later one, by more than chance. */
+static bool goes(const qk__curve *curve, size_t from, size_t to, int way, double level)
+{
+    if (!((curve->means[to] - curve->means[from]) * way > 0))
+        return false;
+    qk__test test = qk__curve_test(curve, from, to);
+    return test.side == way && test.p <= level;
+}
+
+/* Finds where the first leg begins, how far it goes at least, and its way; 0: there is none. */
+static int first_leg(const qk__curve *curve, double level, size_t *from, size_t *to)
+{
+    size_t lowest = 0, highest = 0;
+    for (size_t m = 1; m < curve->count; m++) {
+        *to = m;
+        *from = lowest;
+        if (goes(curve, lowest, m, 1, level))
+            return 1;
+        *from = highest;
+        if (goes(curve, highest, m, -1, level))
+            return -1;
+        lowest = curve->means[m] < curve->means[lowest] ? m : lowest;
+        highest = curve->means[m] > curve->means[highest] ? m : highest;
+    }
+    qk__test best = qk__curve_test_any(curve, from, to);
+    return best.p <= level ? best.side : 0;
+}
+
+size_t qk__curve_legs(const qk__curve *curve, double level, size_t *pivots)
+{
+    size_t legs = 1, *begin = pivots, end;
+    int way = curve->count > 0 ? first_leg(curve, level, begin, &end) : 0;
+    if (way == 0)
+        return 0;
+    for (size_t m = end + 1; m < curve->count; m++) {
+        if (goes(curve, end, m, way, 1) && goes(curve, *begin, m, way, level)) {
+            end = m; /* further on */
+        } else if (goes(curve, end, m, -way, level)) {
+            *++begin = end;
+            legs++;
+            end = m;
+            way = -way;
+        }
+    }
+    begin[1] = end;
+    return legs;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A number over checkpoints of one training run, heads compared with themselves; heads that share keys
+ * count once. */
+#ifndef QK_REPORT_CURVE_H
+#define QK_REPORT_CURVE_H
+
+#include "report/evidence.h"
+
+typedef struct qk__curve {
+    size_t count;                    /* checkpoints that have the number */
+    const qk__result_model **points; /* [count] */
+    size_t heads, groups;            /* that have it at all of these */
+    double *means;                   /* [count] over these heads */
+    double *halves;                  /* [count] of intervals, see below; NaN: none */
+    double *values;                  /* [count][groups] */
+    double *scratch;                 /* [groups] */
+    qk__test *tests;                 /* [count][count] of the change from one to a later one */
+} qk__curve;
+
+/* Of checkpoints in order; count 0: nothing has the number, or memory ran out (then the findings
+ * fail).
+ *
+ * Heads differ among themselves more than over training, and what they keep is no uncertainty of a
+ * change. So the interval of a checkpoint is Student's after each group's mean over checkpoints is
+ * taken off, its standard error times sqrt(count / (count - 1)) (Cousineau 2005, Morey 2008). */
+qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
+                       size_t count, qk__head_number *number, const void *argument);
+void qk__curve_free(qk__curve *curve);
+
+/* From one checkpoint to another, over groups: Student's interval. */
+qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);
+/* Student's t-test of the change to a later checkpoint, corrected for all the pairs of checkpoints that it
+ * was looked for among (Holm 1979). */
+qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to);
+/* The most certain of all pairs. */
+qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to);
+
+/* Splits the curve where it turns: pivots[0] .. pivots[n] are n legs, each of which goes one way by more
+ * than chance (qk__curve_test at most `level`) and turns back at its end likewise. pivots: room for
+ * count. Returns n. */
+size_t qk__curve_legs(const qk__curve *curve, double level, size_t *pivots);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings of benchmark scores: which numbers of models go with them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "report/evidence.h"
+
+/* Begins the finding of models' metric x and score y. */
+static void state_scores(qk__findings *findings, const char *id, const qk__line *line,
+                         const char *metric, const char *column)
+{
+    enum { ENOUGH = 5 };
+    qk__phrase name = qk__noun(metric), against = qk__noun(column);
+    qk__estimate r = qk__estimate_correlation(line->r, (double)line->count);
+    bool enough = line->count >= ENOUGH;
+    qk__finding_begin(findings, id, "Benchmark scores");
+    qk__outcome outcome =
+        qk__tested(findings, enough ? qk__test_correlation(line->r, (double)line->count)
+                                    : (qk__test){NAN, 0});
+    qk__verdict verdict = qk__verdict_of(&outcome);
+    qk__verdict_is(findings, outcome.side != 0 ? QK__SUPPORTED : verdict);
+    if (verdict == QK__TOO_FEW)
+        qk__claim(findings, "Too few models with a score to tell whether %s goes with %s.",
+                  name.text, against.text);
+    else if (outcome.side != 0)
+        qk__claim(findings, "Over models, %s and %s go %s other.", name.text, against.text,
+                  outcome.side > 0 ? "together: the larger the one, the higher the"
+                                   : "against each other: the larger the one, the lower the");
+    else
+        qk__claim(
+            findings,
+            "The data do not show that %s goes with %s: over so few models the correlation "
+            "could be chance.",
+            name.text, against.text);
+    if (isfinite(line->r))
+        qk__evidence(findings, "r = %s, %s, n = %zu models; %s.", qk__number(line->r).text,
+                     qk__interval(&r).text, line->count, qk__outcome_phrase(&outcome).text);
+    else
+        qk__evidence(findings, "n = %zu models.", line->count);
+    qk__evidence(findings,
+                 "Models of one family are not independent, and models differ in much "
+                 "else (size, training): a correlation is no cause.");
+}
+
+static void metric_and_scores(qk__findings *findings, const char *id,
+                              const qk__results *results, const qk__score_pairing *pair)
+{
+    size_t count = 0;
+    double *x = qk__calloc(results->num_scores + 1, sizeof *x);
+    double *y = qk__calloc(results->num_scores + 1, sizeof *y);
+    if (!x || !y)
+        findings->status = qk__nomem(&findings->err);
+    for (size_t i = 0; x && y && i < results->num_scores; i++) {
+        x[count] = qk__scored_metric(pair, &results->scores[i]);
+        y[count] = results->scores[i].values[pair->y_column];
+        count += isfinite(x[count]) && isfinite(y[count]);
+    }
+    if (count > 0) {
+        qk__line line = qk__fit_line(x, y, count);
+        line.count = count;
+        state_scores(findings, id, &line, pair->metric, results->score_columns[pair->y_column]);
+        if (!pair->from_scores && strncmp(pair->metric, "ap_", 3) == 0)
+            qk__tell_held_keys(findings, &(qk__scope){.results = results});
+    }
+    free(x);
+    free(y);
+}
+
+void qk__findings_scores(qk__findings *findings, const qk__results *results,
+                         const qk__score_choice *scores)
+{
+    static const char overhead[] = "positional_overhead";
+    qk__score_pairing pair;
+    if (!qk__pair_scores(results, scores->metric, scores->column, &pair))
+        return;
+    const char *column = results->score_columns[pair.y_column];
+    bool same = strcmp(pair.metric, overhead) == 0;
+    metric_and_scores(findings, "scores", results, &pair);
+    if (!same && qk__pair_scores(results, overhead, column, &pair))
+        metric_and_scores(findings, "overhead-scores", results, &pair);
+}

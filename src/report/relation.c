@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How two numbers of heads go together within models. With three or more models a model is a unit: its r
+ * over its heads, as Fisher's z, tested by Student's t. With fewer, r is over all heads after each
+ * model's means are taken off, and counts as many pairs as there are groups of heads that share keys,
+ * less one for each model beyond the first. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "report/evidence.h"
+
+enum { ENOUGH_GROUPS = 4 };
+
+/* The heads that have both numbers, model after model. */
+typedef struct pairs {
+    double *x, *y;
+    size_t count;
+    size_t groups; /* of heads that share keys */
+} pairs;
+
+static void add_model(pairs *all, const qk__result_model *model, qk__head_number *x,
+                      qk__head_number *y)
+{
+    for (size_t h = 0, end; h < model->num_heads; h = end) {
+        size_t before = all->count;
+        end = qk__group_end(model, h);
+        for (size_t i = h; i < end; i++) {
+            all->x[all->count] = qk__say(&model->heads[i], x, NULL);
+            all->y[all->count] = qk__say(&model->heads[i], y, NULL);
+            all->count += isfinite(all->x[all->count]) && isfinite(all->y[all->count]);
+        }
+        all->groups += all->count > before;
+    }
+}
+
+static void center(double *values, size_t count)
+{
+    qk__mean mean = {0};
+    for (size_t i = 0; i < count; i++)
+        qk__mean_add(&mean, values[i]);
+    for (size_t i = 0; i < count; i++)
+        values[i] -= qk__mean_of(&mean);
+}
+
+/* z: room for as many as there are models. */
+static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
+                          qk__head_number *x, qk__head_number *y, double *z)
+{
+    size_t with_r = 0;
+    for (size_t m = 0; m < scope->results->num_models; m++) {
+        size_t first = all->count, groups = all->groups;
+        if (!qk__in_scope(scope, &scope->results->models[m]))
+            continue;
+        add_model(all, &scope->results->models[m], x, y);
+        size_t own = all->count - first;
+        out->models += own > 0;
+        double r = qk__fit_line(all->x + first, all->y + first, own).r;
+        if (isfinite(r) && all->groups - groups >= ENOUGH_GROUPS)
+            z[with_r++] = qk__fisher_z(r);
+    }
+    out->heads = all->count;
+    out->all = qk__fit_line(all->x, all->y, all->count).r;
+    out->of_models = out->models >= QK__ENOUGH_MODELS;
+    if (out->of_models) {
+        out->units = (double)with_r;
+        out->r = qk__estimate_correlations(z, with_r);
+        out->test = qk__test_mean(z, with_r, 0);
+    }
+}
+
+static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
+                         qk__head_number *x, qk__head_number *y)
+{
+    *all = (pairs){.x = all->x, .y = all->y};
+    for (size_t m = 0; m < scope->results->num_models; m++) {
+        size_t first = all->count;
+        if (!qk__in_scope(scope, &scope->results->models[m]))
+            continue;
+        add_model(all, &scope->results->models[m], x, y);
+        center(all->x + first, all->count - first);
+        center(all->y + first, all->count - first);
+    }
+    out->units = (double)all->groups - (double)out->models + 1;
+    double r = qk__fit_line(all->x, all->y, all->count).r;
+    out->r = qk__estimate_correlation(r, out->units);
+    out->test =
+        out->units >= ENOUGH_GROUPS ? qk__test_correlation(r, out->units) : (qk__test){NAN, 0};
+}
+
+qk__relation qk__relate(qk__findings *findings, const qk__scope *scope, qk__head_number *x,
+                        qk__head_number *y)
+{
+    qk__relation out = {.all = NAN, .r = {0, NAN, NAN, NAN}, .test = {NAN, 0}};
+    size_t room = qk__count_heads(scope->results) + 1;
+    pairs all = {qk__calloc(room, sizeof *all.x), qk__calloc(room, sizeof *all.y), 0, 0};
+    double *z = qk__calloc(scope->results->num_models + 1, sizeof *z);
+    if (!all.x || !all.y || !z) {
+        findings->status = qk__nomem(&findings->err);
+    } else {
+        relate_models(&out, scope, &all, x, y, z);
+        if (out.models > 0 && !out.of_models)
+            relate_heads(&out, scope, &all, x, y);
+    }
+    free(all.x);
+    free(all.y);
+    free(z);
+    return out;
+}
+
+qk__phrase qk__relation_phrase(const qk__relation *relation)
+{
+    qk__phrase out;
+    char over[120];
+    if (relation->of_models)
+        snprintf(over, sizeof over, "n = %.0f models", relation->units);
+    else
+        snprintf(over, sizeof over, "n = %.0f groups of heads that share keys%s",
+                 relation->units,
+                 relation->models > 1 ? " (one less for the models' means)" : "");
+    if (relation->models > 1)
+        snprintf(out.text, sizeof out.text,
+                 "r = %s over all %s heads together; within models %s, %s, %s",
+                 qk__number(relation->all).text, qk__show_count(relation->heads).text,
+                 qk__number(relation->r.value).text, qk__interval(&relation->r).text, over);
+    else
+        snprintf(out.text, sizeof out.text, "r = %s over %s heads, %s, %s",
+                 qk__number(relation->r.value).text, qk__show_count(relation->heads).text,
+                 qk__interval(&relation->r).text, over);
+    return out;
+}
+
+bool qk__ask_relation(qk__findings *findings, const qk__scope *scope,
+                      const qk__question *question, qk__head_number *x, qk__head_number *y)
+{
+    qk__relation found = qk__relate(findings, scope, x, y);
+    if (found.heads == 0)
+        return false;
+    qk__finding_begin(findings, question->id, question->topic);
+    qk__outcome outcome = qk__tested(findings, found.test);
+    qk__units units = {.models = found.models, .of_models = found.of_models};
+    qk__claim_by(findings, question, qk__verdict_of(&outcome), qk__where(scope, &units).text);
+    qk__evidence(findings, "%s; %s.", qk__relation_phrase(&found).text,
+                 qk__outcome_phrase(&outcome).text);
+    return true;
+}

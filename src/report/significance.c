@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tests of the findings, and their correction. */
+#include "report/significance.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "results/means.h"
+#include "stats/student.h"
+
+enum { ENOUGH = 3 };
+static const qk__test NONE = {NAN, 0};
+
+static int sign_of(double value)
+{
+    return value > 0 ? 1 : value < 0 ? -1 : 0;
+}
+
+/* Mean and the square of its standard error. */
+typedef struct moments {
+    size_t count;
+    double mean, error_squared;
+} moments;
+
+static moments moments_of(const double *values, size_t count)
+{
+    qk__mean mean = {0};
+    for (size_t i = 0; i < count; i++)
+        qk__mean_add(&mean, values[i]);
+    moments out = {mean.count, qk__mean_of(&mean), 0};
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            out.error_squared += (values[i] - out.mean) * (values[i] - out.mean);
+    out.error_squared /= ((double)out.count - 1) * (double)out.count;
+    return out;
+}
+
+qk__test qk__test_mean(const double *values, size_t count, double against)
+{
+    const double rounding = 1e-12; /* of a spread against what it is of */
+    moments m = moments_of(values, count);
+    if (m.count < ENOUGH)
+        return NONE;
+    double off = m.mean - against, error = sqrt(m.error_squared);
+    if (error <= rounding * fmax(fabs(m.mean), fabs(against)))
+        return fabs(off) <= rounding * fabs(against) ? (qk__test){1, 0}
+                                                     : qk__test_signs(values, count, against);
+    return (qk__test){qk__student_p_value(off / error, (double)m.count - 1), sign_of(off)};
+}
+
+/* Probability of `extreme` or more of n tosses of a coin, n / 2 <= extreme <= n. */
+static double upper_tail(size_t extreme, size_t n)
+{
+    double log_first = -(double)n * log(2), sum = 0, term = 1;
+    for (size_t i = 0; i < n - extreme; i++)
+        log_first += log((double)(n - i) / (double)(i + 1));
+    for (size_t k = extreme; k <= n; k++) {
+        sum += term;
+        term *= (double)(n - k) / (double)(k + 1);
+    }
+    return exp(log_first) * sum;
+}
+
+qk__test qk__test_signs(const double *values, size_t count, double against)
+{
+    const double rounding = 1e-12;
+    size_t above = 0, below = 0, known = 0;
+    for (size_t i = 0; i < count; i++) {
+        double off = values[i] - against;
+        known += isfinite(off);
+        if (isfinite(off) && fabs(off) > rounding * fabs(against)) {
+            above += off > 0;
+            below += off < 0;
+        }
+    }
+    if (known < ENOUGH)
+        return NONE;
+    if (above == below)
+        return (qk__test){1, 0};
+    size_t most = above > below ? above : below;
+    return (qk__test){fmin(1, 2 * upper_tail(most, above + below)), above > below ? 1 : -1};
+}
+
+qk__test qk__test_correlation(double r, double pairs)
+{
+    if (!isfinite(r) || !(pairs >= ENOUGH))
+        return NONE;
+    double rest = (1 - r) * (1 + r);
+    double t = rest > 0 ? r * sqrt((pairs - 2) / rest) : HUGE_VAL;
+    return (qk__test){qk__student_p_value(t, pairs - 2), sign_of(r)};
+}
+
+qk__test qk__test_difference(const double *a, size_t count_a, const double *b, size_t count_b)
+{
+    moments x = moments_of(a, count_a), y = moments_of(b, count_b);
+    if (x.count < ENOUGH || y.count < ENOUGH)
+        return NONE;
+    double off = x.mean - y.mean, error = x.error_squared + y.error_squared;
+    if (error == 0)
+        return (qk__test){off == 0, sign_of(off)};
+    double degrees = error * error /
+                     (x.error_squared * x.error_squared / ((double)x.count - 1) +
+                      y.error_squared * y.error_squared / ((double)y.count - 1));
+    return (qk__test){qk__student_p_value(off / sqrt(error), degrees), sign_of(off)};
+}
+
+/* ---- ranks ------------------------------------------------------------------------------ */
+
+/* Twice the rank of a value among all, from 2: a whole number with ties, too. */
+static size_t twice_rank(const double *values, size_t count, size_t of)
+{
+    size_t rank = 1;
+    for (size_t i = 0; i < count; i++)
+        rank += 2 * (values[i] < values[of]) + (values[i] == values[of]);
+    return rank;
+}
+
+/* ways[chosen][sum]: in how many ways that many values have that sum of ranks. Doubles: counts of
+ * choices, and of them only shares are used. */
+static double *count_choices(const double *values, size_t count, size_t chosen, size_t sums)
+{
+    double *ways = qk__calloc((chosen + 1) * sums, sizeof *ways);
+    if (!ways)
+        return NULL;
+    ways[0] = 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t rank = twice_rank(values, count, i);
+        for (size_t k = chosen < i + 1 ? chosen : i + 1; k > 0; k--)
+            for (size_t s = sums; s-- > rank;)
+                ways[k * sums + s] += ways[(k - 1) * sums + s - rank];
+    }
+    return ways;
+}
+
+bool qk__test_ranks(const double *values, const char *marked, size_t count, qk__test *test)
+{
+    size_t chosen = 0, sum = 0, sums = 1;
+    *test = NONE;
+    for (size_t i = 0; i < count; i++) {
+        size_t rank = twice_rank(values, count, i);
+        chosen += marked[i] != 0;
+        sum += marked[i] ? rank : 0;
+        sums += rank;
+    }
+    if (chosen == 0 || chosen == count)
+        return true;
+    double *ways = count_choices(values, count, chosen, sums);
+    if (!ways)
+        return false;
+    double all = 0, above = 0, below = 0;
+    for (size_t s = 0; s < sums; s++) {
+        double number = ways[chosen * sums + s];
+        all += number;
+        above += s >= sum ? number : 0;
+        below += s <= sum ? number : 0;
+    }
+    free(ways);
+    *test = qk__test_of_sides(above / all, below / all);
+    return true;
+}
+
+/* ---- several tests ---------------------------------------------------------------------- */
+
+static double one_sided(const qk__test *test, int side)
+{
+    return test->side == side ? test->p / 2 : 1 - test->p / 2;
+}
+
+double qk__one_sided_all(const qk__test *tests, size_t count, int side)
+{
+    double most = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(tests[i].p))
+            return NAN;
+        most = fmax(most, one_sided(&tests[i], side));
+    }
+    return count > 0 ? most : NAN;
+}
+
+double qk__one_sided_any(const qk__test *tests, size_t count, int side)
+{
+    double least = 1;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(tests[i].p))
+            return NAN;
+        least = fmin(least, one_sided(&tests[i], side));
+    }
+    return count > 0 ? fmin(1, least * (double)count) : NAN;
+}
+
+qk__test qk__test_of_sides(double above, double below)
+{
+    if (isnan(above) || isnan(below))
+        return NONE;
+    return (qk__test){fmin(1, 2 * fmin(above, below)), sign_of(below - above)};
+}
+
+void qk__correct(const double *p, size_t count, double *adjusted)
+{
+    for (size_t i = 0; i < count; i++) {
+        adjusted[i] = 1;
+        for (size_t j = 0; j < count; j++) {
+            size_t rank = 0; /* the last one of those as large as p[j] */
+            for (size_t k = 0; k < count && p[j] >= p[i]; k++)
+                rank += p[k] <= p[j];
+            if (rank > 0)
+                adjusted[i] = fmin(adjusted[i], p[j] * (double)count / (double)rank);
+        }
+    }
+}

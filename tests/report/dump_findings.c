@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For test_report_findings.py and test_report_null.py:
+ *
+ *     dump_findings FOLDER...     the findings of results folders, a JSON object a line
+ *     dump_findings --tests       of each line of stdin a test: a name, and numbers; prints p and side
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/evidence.h"
+#include "report/findings.h"
+#include "results/results.h"
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *dump_finding(const qk__finding *f)
+{
+    json_t *figures = json_array();
+    for (size_t i = 0; i < QK__NUM_SHOWN && f->figures[i]; i++)
+        json_array_append_new(figures, json_string(f->figures[i]));
+    return json_pack("{ss ss ss so so ss ss so}", "id", f->id, "topic", f->topic, "verdict",
+                     qk__verdict_tokens[f->verdict], "p", number(f->p), "adjusted",
+                     number(f->p_adjusted), "claim", f->claim ? f->claim : "", "evidence",
+                     f->evidence ? f->evidence : "", "figures", figures);
+}
+
+static int dump_folder(const char *folder)
+{
+    qk__results *results = NULL;
+    qk__findings findings = {0};
+    const qk__score_choice scores = {NULL, NULL};
+    qk_error err = {0};
+    qk_status status = qk__results_read(&results, folder, NULL, &err);
+    if (status == QK_OK)
+        status = qk__findings_derive(results, &scores, &findings, &err);
+    if (status == QK_OK) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < findings.count; i++)
+            json_array_append_new(all, dump_finding(&findings.items[i]));
+        json_dumpf(all, stdout, JSON_REAL_PRECISION(17));
+        putchar('\n');
+        json_decref(all);
+    } else {
+        fprintf(stderr, "%s: %s\n", folder, err.message);
+    }
+    qk__findings_free(&findings);
+    qk__results_free(&results);
+    return status != QK_OK;
+}
+
+/* The numbers of a line as values, the first `other` of them as those of another sample. */
+static void run_test(const char *name, const double *v, size_t count)
+{
+    qk__test test = {NAN, 0};
+    double adjusted[64];
+    char marked[64] = "";
+    size_t other = count > 0 ? (size_t)v[0] : 0;
+    if (strcmp(name, "mean") == 0)
+        test = qk__test_mean(v + 1, count - 1, v[0]);
+    else if (strcmp(name, "signs") == 0)
+        test = qk__test_signs(v + 1, count - 1, v[0]);
+    else if (strcmp(name, "correlation") == 0)
+        test = qk__test_correlation(v[0], v[1]);
+    else if (strcmp(name, "difference") == 0)
+        test = qk__test_difference(v + 1, other, v + 1 + other, count - 1 - other);
+    else if (strcmp(name, "ranks") == 0) {
+        memset(marked, 1, other);
+        if (!qk__test_ranks(v + 1, marked, count - 1, &test))
+            exit(1);
+    } else if (strcmp(name, "correct") == 0) {
+        qk__correct(v, count, adjusted);
+        for (size_t i = 0; i < count; i++)
+            printf("%.17g ", adjusted[i]);
+        putchar('\n');
+        return;
+    }
+    printf("%.17g %d\n", test.p, test.side);
+}
+
+static int run_tests(void)
+{
+    static char line[1 << 20];
+    static double values[1 << 15];
+    while (fgets(line, sizeof line, stdin)) {
+        size_t count = 0;
+        char *next = line + strcspn(line, " \n"), *end;
+        for (double v; v = strtod(next + (*next == ' '), &end), end != next + (*next == ' ');
+             next = end)
+            values[count++] = v;
+        line[strcspn(line, " \n")] = 0;
+        run_test(line, values, count);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--tests") == 0)
+        return run_tests();
+    for (int i = 1; i < argc; i++)
+        if (dump_folder(argv[i]))
+            return 1;
+    return 0;
+}
