@@ -374,7 +374,8 @@ static size_t add_cells(qk__figure *figure, const maps *all, const grid *g, cons
         if (!isfinite(value))
             continue;
         unsigned color = color_cell(figure, all->kind, s, value, &dark);
-        qk__figure_values(figure, (double)(i % g->heads), (double)(i / g->heads), value);
+        size_t layer = i / g->heads, head = i % g->heads;
+        qk__figure_values(figure, (double)head, (double)layer, value);
         qk__figure_words(figure, "0x%06x", color);
         if (texts) {
             char text[QK__NUMBER_TEXT];
@@ -399,8 +400,9 @@ static panel add_panel(qk__figure *figure, const maps *all, const sheet *s, cons
 {
     const double em = qk__em(figure);
     panel p = {.g = &all->grids[i], .place = s->first};
-    p.place.left += (double)(i % s->columns) * s->step_x;
-    p.place.top += (double)(i / s->columns) * s->step_y;
+    size_t row = i / s->columns, column = i % s->columns;
+    p.place.left += (double)column * s->step_x;
+    p.place.top += (double)row * s->step_y;
     p.texts = all->kind->field &&
               p.place.width >= TEXT_WIDTH * em * (double)(p.g->heads ? p.g->heads : 1) &&
               p.place.height >= TEXT_HEIGHT * em * (double)p.g->layers;

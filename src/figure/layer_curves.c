@@ -218,10 +218,10 @@ void qk__build_layer_curves(qk__figure *figure, const qk__subject *subject)
     qk__put_text(figure, "'Layer'", left + ((double)columns * (width + gap) - gap) / 2,
                  figure->height - 13 * em, false);
     for (size_t i = 0; i < shown; i++) {
-        const qk__place place = {left + (double)(i % columns) * (width + gap),
-                                 qk__heading_height(figure) + above +
-                                     (double)(i / columns) * down,
-                                 width, PANEL_HEIGHT * em};
+        size_t row = i / columns, column = i % columns;
+        const qk__place place = {left + (double)column * (width + gap),
+                                 qk__heading_height(figure) + above + (double)row * down, width,
+                                 PANEL_HEIGHT * em};
         draw_panel(figure, model, kinds[i], &place, above);
     }
     qk__end_panels(figure);

@@ -202,8 +202,9 @@ static void draw_pair_maps(qk__figure *figure, const qk__subject *subject,
     qk__label_panel(figure, &place, "Layer");
     for (size_t i = 0; i < PANELS; i++) {
         qk__place at = place;
-        at.left += (double)(i % columns) * (width + gap);
-        at.top += (double)(i / columns) * down;
+        size_t row = i / columns, column = i % columns;
+        at.left += (double)column * (width + gap);
+        at.top += (double)row * down;
         draw_pair_map(figure, subject->model, axis, values, NUMBERS[i], MAPS[i], &at,
                       TITLES[i]);
     }
