@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "figure/texts.h"
+#include "figure/figure_text.h"
 
 /* Pixels at type of 13: the middle of the first line, lines of the title and of the subject, and
  * what is left free below. */

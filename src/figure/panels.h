@@ -7,7 +7,7 @@
 
 #include "figure/figure.h"
 #include "figure/heading.h"
-#include "figure/texts.h"
+#include "figure/figure_text.h"
 #include "results/results.h"
 
 /* Of a plot without its axes. */

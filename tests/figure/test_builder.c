@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "figure/figure.h"
 #include "figure/heading.h"
-#include "figure/texts.h"
+#include "figure/figure_text.h"
 #include "tests/base/tree.h"
 
 static qk__figure figure;

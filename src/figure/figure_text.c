@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures texts of a figure, breaks them into lines, and puts them into places. */
-#include "figure/texts.h"
+#include "figure/figure_text.h"
 
 #include <stdio.h>
 #include <string.h>

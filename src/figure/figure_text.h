@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of a figure (texts.c): how wide they are, about, how they are broken into lines or cut,
+/* Texts of a figure (figure_text.c): how wide they are, about, how they are broken into lines or cut,
  * and where they stand. Lengths are nominal pixels, from the top left. */
-#ifndef QK_FIGURE_TEXTS_H
-#define QK_FIGURE_TEXTS_H
+#ifndef QK_FIGURE_FIGURE_TEXT_H
+#define QK_FIGURE_FIGURE_TEXT_H
 
 #include "figure/figure.h"
 
