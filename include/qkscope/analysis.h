@@ -56,8 +56,10 @@ typedef struct qk_analysis_settings {
                                wanted and not in the Hugging Face cache is fetched */
     const char *revision;   /* of the dataset; NULL = main */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
-    bool offline;           /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
-    const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
+    const char *cache;  /* of the Hub, as in qk_hub_settings; NULL = as the environment says */
+    bool offline;       /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
+    int jobs;           /* files that are fetched at a time; 0 = 4 */
+    const char *prefix; /* sub-folder of the capture ("split"); NULL = find it */
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;

@@ -325,6 +325,7 @@ typedef struct qk_head_inspection {
     bool has_bucket, has_example, has_window; /* false: no such column */
     int64_t summed;                           /* rows behind its moments, 0 = there are none */
     int64_t texts;                            /* that these came from */
+    bool has_positions; /* false: they are not known, of footers alone or without rows */
 } qk_head_inspection;
 
 typedef struct qk_inspection {
@@ -347,6 +348,7 @@ typedef struct qk_inspection {
     size_t dim; /* 0: the heads differ, or there are no rows */
     int64_t rows, bytes;
     int64_t position_min, position_max;
+    bool has_positions;
     size_t
         num_examples; /* different ids over all heads; without rows: texts of the head with most */
     qk_values buckets, windows;
@@ -361,20 +363,33 @@ typedef struct qk_inspection {
     int64_t summed; /* rows behind the moments, over the heads that could be read */
     size_t moments_files;
     int64_t moments_bytes;
+
+    /* Of a capture on the Hub that is not all in the cache the footers of its files are looked at alone:
+     * buckets and windows have their least and greatest value, examples are not counted, and of moments
+     * capture.json tells. */
+    bool footers;
+    char *commit; /* of the Hub; NULL: a folder was given */
+    size_t cached_files, wanted_files;
+    int64_t requests, fetched_bytes; /* that it took */
 } qk_inspection;
 
 typedef struct qk_inspect_settings {
-    const char *capture;  /* as in qk_analysis_settings */
-    const char *revision; /* NULL = main */
-    const char *prefix;   /* NULL = find it */
-    int q_per_kv_group;   /* 0 = capture.json, else inferred */
-    int threads;          /* 0 = all processors */
+    const char *capture;      /* as in qk_analysis_settings */
+    const char *revision;     /* NULL = main */
+    const char *prefix;       /* NULL = find it */
+    int q_per_kv_group;       /* 0 = capture.json, else inferred */
+    int threads;              /* 0 = all processors */
+    bool offline;             /* ask the Hub for nothing */
+    int jobs;                 /* requests to the Hub at a time; 0 = 4 */
+    qk_notice_fn *notice;     /* what the Hub is asked for; NULL = nobody */
+    qk_progress_fn *progress; /* "files" looked at on the Hub; NULL = nobody */
+    void *user;
 } qk_inspect_settings;
 
 extern QK_API const qk_settings_table qk_inspect_settings_table;
 
 /* Inspects a capture. Heads that cannot be read do not fail it: see num_failed.
- * Errors: those of qk_hub_find_dataset and qk_capture_open, QK_ERR_NOMEM. */
+ * Errors: those of qk_hub_find_dataset, qk_hub_outline and qk_capture_open, QK_ERR_NOMEM. */
 QK_API QK_MUST_CHECK qk_status qk_inspect_capture(const qk_inspect_settings *settings,
                                                   qk_inspection **inspection, qk_error *err);
 QK_API void qk_inspection_free(qk_inspection **inspection);

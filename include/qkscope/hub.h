@@ -45,6 +45,8 @@ typedef enum qk_hub_part {
     QK_HUB_MODEL,     /* config.json, weights as safetensors (a GGUF file where there are none),
                          tokenizer */
     QK_HUB_TOKENIZER, /* tokenizer.json */
+    QK_HUB_TEXTS, /* Parquet and JSONL files; of these the ones with text_name, and then those with
+                         text_split, as a word of their paths, if any has it */
 } qk_hub_part;
 
 typedef struct qk_hub_settings {
@@ -59,6 +61,7 @@ typedef struct qk_hub_settings {
     const char *prefix;       /* sub-folder that holds the capture; NULL = all */
     const char *const *files; /* patterns, as a shell has them, of whole paths; NULL = all */
     size_t num_files;
+    const char *text_name, *text_split; /* NULL = all */
 
     /* where from and to; NULL and 0: as the environment says, which is what other programs do */
     const char *cache;    /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ... */
@@ -70,6 +73,9 @@ typedef struct qk_hub_settings {
     /* A revision whose commit the cache knows is that commit: nobody is asked whether there is a
      * newer one. */
     bool cached;
+    /* A file to which a line is added for each file that was fetched, as soon as it is here:
+     * qk_hub_drop reads it; NULL = none */
+    const char *record;
     int jobs;  /* files at a time; 0 = 4 */
     int tries; /* of a request that brings nothing; 0 = 6 */
     /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
@@ -93,9 +99,11 @@ typedef struct qk_hub_snapshot {
     int num_layers;     /* of a capture: up to the largest layer on the Hub; 0 = not known */
     int q_per_kv_group; /* likewise query heads per key head, where all layers have the same heads;
                            else 0. The part of a capture that is here does not tell it. */
+    size_t cached_files; /* of num_files, before anything was fetched */
     size_t fetched_files;
     int64_t fetched_bytes;
     int64_t requests; /* that were sent to the Hub, redirects to other servers not counted */
+    bool is_outline;  /* path is a folder that goes with this struct (qk_hub_outline) */
 } qk_hub_snapshot;
 
 /* Makes sure that what is wanted of a dataset or a model is in the cache, as huggingface_hub has it.
@@ -111,7 +119,26 @@ QK_API QK_MUST_CHECK qk_status qk_hub_get(const qk_hub_settings *settings,
                                           qk_hub_snapshot **snapshot, qk_error *err);
 QK_API void qk_hub_snapshot_free(qk_hub_snapshot **snapshot);
 
+/* Removes files from the cache again: of those that are wanted the ones that settings->record names, no
+ * others, and their bytes unless a link of another snapshot leads to them. Whenever it is stopped, what is
+ * there is whole, and the snapshot is known to lack the rest; the revision stays what it was. Calls of
+ * several processes do not harm each other. *freed is the number of bytes. Nothing is sent.
+ * Errors: QK_ERR_IO, QK_ERR_NOMEM; what is not in the cache is none. */
+QK_API QK_MUST_CHECK qk_status qk_hub_drop(const qk_hub_settings *settings, int64_t *freed,
+                                           qk_error *err);
+
 /* ==== looking ============================================================================= */
+
+/* A folder with what is wanted, as far as it takes to say what it holds: files that the cache has are
+ * links to it; of the others there is what tells of them, the rest being holes. That is the footer of a
+ * Parquet file, the header of a safetensors file, all of capture.json, config.json and the like, and
+ * nothing of what else there is. It is asked for by ranges: one request for each file, more where a footer
+ * or header is long. Nothing is written to the cache. The folder is below TMPDIR; qk_hub_snapshot_free
+ * removes it. Where the cache has all, or with `offline` some of it, path is the snapshot's own folder.
+ * Progress counts "files".
+ * Errors: as qk_hub_get; QK_ERR_UNSUPPORTED: GGUF files, a server that does not do ranges. */
+QK_API QK_MUST_CHECK qk_status qk_hub_outline(const qk_hub_settings *settings,
+                                              qk_hub_snapshot **snapshot, qk_error *err);
 
 /* A branch or tag and what is wanted of it. */
 typedef struct qk_hub_branch {

@@ -29,10 +29,10 @@ QK_API void qk_published_free(qk_published **file);
 /* Keys of the file, and flags, have the names of the members. */
 typedef struct qk_heads_settings {
     const char *model_dir;                    /* folder in the dataset that holds the heads */
-    const char *dataset_name;                 /* in the Hugging Face cache */
+    const char *dataset_name;                 /* on the Hugging Face Hub */
     const char *dataset_cache_dir;            /* that cache; NULL = the usual one */
     const char *dataset_local_root;           /* a folder instead of it; NULL = none */
-    int download_max_workers;                 /* no effect: nothing is downloaded */
+    int download_max_workers;                 /* files fetched at a time; 0 = 4 */
     int num_layers, num_q_heads, num_k_heads; /* 0 = not given */
     int64_t max_tokens_per_head;              /* 0 = all */
     int normality_max_dims;

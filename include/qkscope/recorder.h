@@ -94,7 +94,7 @@ typedef struct qk_recorder_settings {
     const qk_recorder_engine *engine;
     /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
      * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
-     * file nor a folder is looked for as a dataset "org/name" in the Hugging Face cache. */
+     * file nor a folder is looked for as a dataset "org/name" on the Hugging Face Hub. */
     const char *const *texts;
     size_t num_texts;
     /* Of folders take Parquet and JSONL files alone, and of these those that have the words in

@@ -41,12 +41,18 @@ typedef struct qk_study_settings {
     int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
     bool offline;           /* fetch nothing from the Hub; nor does a dry run */
-    const char *formats;    /* of figures, in place of the study's; NULL = the study's */
-    const char *theme;      /* likewise */
-    int width;              /* likewise, in millimetres; 0 = the study's */
+    /* 1: what this study has fetched of a model is dropped from the cache when its results and collages
+     * are there; output/downloads.txt says what that is, also of runs that were stopped */
+    int drop_downloads;
+    int jobs;            /* files that are fetched at a time; 0 = 4 */
+    const char *formats; /* of figures, in place of the study's; NULL = the study's */
+    const char *theme;   /* likewise */
+    int width;           /* likewise, in millimetres; 0 = the study's */
     const char *command_line;
     qk_notice_fn *notice;
-    qk_progress_fn *progress; /* "files" compared, "heads" of the model at work, "figures" */
+    /* "MB" fetched, while there is nothing else to do, "files" compared, "heads" of the model at work,
+     * "figures" */
+    qk_progress_fn *progress;
     /* a model begins: computed is false when its results stand; NULL and the number of models
      * when the figures begin */
     void (*model_begins)(void *user, size_t i, const qk_study_model *model, bool computed);
@@ -79,12 +85,15 @@ typedef struct qk_study_outcome {
     qk_study_result *models;   /* in plan order */
     qk_report_outcome *report; /* NULL without figures */
     double seconds;
+    int64_t freed_bytes; /* of the cache, by drop_downloads */
 } qk_study_outcome;
 
 extern QK_API const qk_settings_table qk_study_settings_table;
 QK_API void qk_study_settings_default(qk_study_settings *run);
 
-/* The study's manifest says that it is complete when this has returned one of the first two.
+/* While a model is analysed, the capture of the next one is fetched: notices come from another thread,
+ * though never two at a time. A model whose fetch fails has failed; the others are analysed.
+ * The study's manifest says that it is complete when this has returned one of the first two.
  * QK_OK; QK_ERR_PARTIAL when some models, heads or figures failed (*outcome is set and what
  * could be done is there); any other status when nothing could be done. */
 QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,

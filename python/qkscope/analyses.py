@@ -137,7 +137,7 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
 def analyze(capture: Any, **keywords: Any) -> Results:
     """The analyses of pca, rotate and plasticity in one run, which reads each file once.
 
-    capture is a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open
+    capture is a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open
     returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
     in a private folder, which goes with them.
 

@@ -46,7 +46,7 @@ def analyze(
 ) -> Results:
     """The analyses of pca, rotate and plasticity in one run, which reads each file once.
 
-    capture is a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open
+    capture is a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open
     returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
     in a private folder, which goes with them.
 
@@ -494,6 +494,8 @@ def study(
     theme: str | None = None,
     local_root: str | os.PathLike[str] | None = None,
     offline: bool = False,
+    keep_downloads: Literal['yes', 'no'] = 'yes',
+    jobs: int = 4,
     threads: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
@@ -524,7 +526,12 @@ def study(
             folder to look for datasets in, before the cache
         offline = False
             fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
+        keep_downloads = 'yes'
+            yes; no: drop from the cache what this study has fetched of a model, and nothing else,
+            when it is done with it ('yes' or 'no')
     Running:
+        jobs = 4
+            ask the Hub for so many at a time (1 to 64 files)
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
         progress

@@ -10,6 +10,8 @@ from typing import Any
 from ._arrays import need_numpy
 from ._call import ArgumentError, NotFoundError, call, ffi, lib, text
 from ._checks import whole
+from ._run import Progress, run
+from ._settings import Settings
 from .sampler import KINDS, kind_of
 
 COLUMNS = {"vectors": lib.QK_COLUMN_VECTOR, "position": lib.QK_COLUMN_POSITION, "bucket": lib.QK_COLUMN_BUCKET,
@@ -224,6 +226,28 @@ class Head:
                         for name in parts[0]._arrays()})
 
 
+# ---- where it is ---------------------------------------------------------------------------
+
+def _find(capture: bytes, split: str | None, revision: str | None, offline: bool, progress: Progress) -> bytes:
+    """A folder; of a dataset on the Hub what is not in the cache is fetched."""
+    if not lib.qk_hub_is_remote(capture):
+        root = ffi.new("char **")
+        call(lib.qk_hub_find_dataset, capture, ffi.NULL if revision is None else os.fsencode(revision), ffi.NULL, root)
+        try:
+            return bytes(ffi.string(root[0]))
+        finally:
+            lib.free(root[0])
+    settings = Settings("qk_hub_settings_table")
+    for name, value in (("split", split), ("revision", revision), ("offline", offline)):
+        settings.set(name, value)
+    values, out = settings.values, ffi.new("qk_hub_snapshot **")
+    values.name = name_ = ffi.new("char[]", capture)
+    values.part, values.cached = lib.QK_HUB_CAPTURE, True
+    snapshot, _ = run(lib.qk_hub_get, values, out, hooks=values, out=out, free=lib.qk_hub_snapshot_free,
+                      keep=(settings, name_), progress=progress)
+    return bytes(ffi.string(snapshot.path))
+
+
 # ---- a capture -----------------------------------------------------------------------------
 
 @dataclass(frozen=True)
@@ -254,14 +278,11 @@ class Capture:
     info      what capture.json says
     """
 
-    def __init__(self, capture: str | os.PathLike[str], split: str | None = None, revision: str | None = None) -> None:
-        root, made = ffi.new("char **"), ffi.new("qk_capture **")
-        optional = [ffi.NULL if value is None else os.fsencode(value) for value in (revision, split)]
-        call(lib.qk_hub_find_dataset, os.fsencode(capture), optional[0], ffi.NULL, root)
-        try:
-            call(lib.qk_capture_open, made, root[0], optional[1])
-        finally:
-            lib.free(root[0])
+    def __init__(self, capture: str | os.PathLike[str], split: str | None = None, revision: str | None = None,
+                 offline: bool = False, progress: Progress = None) -> None:
+        made = ffi.new("qk_capture **")
+        folder = _find(os.fsencode(capture), split, revision, offline, progress)
+        call(lib.qk_capture_open, made, folder, ffi.NULL if split is None else os.fsencode(split))
         self._capture = ffi.gc(made[0], lambda one: lib.qk_capture_close(ffi.new("qk_capture **", one)))
         self.path = os.fsdecode(ffi.string(lib.qk_capture_path(self._capture)))
         self.prefix = os.fsdecode(ffi.string(lib.qk_capture_prefix(self._capture)))
@@ -323,20 +344,24 @@ class Capture:
         return tuple(ffi.unpack(values, count[0])) if count[0] else ()
 
 
-def open(capture: str | os.PathLike[str], *, split: str | None = None, revision: str | None = None) -> Capture:
+def open(capture: str | os.PathLike[str], *, split: str | None = None, revision: str | None = None,
+         offline: bool = False, progress: Progress = None) -> Capture:
     """Opens a capture to read its rows.
 
     capture   a folder as the commands take it: with folders l00h00q ... of heads, or l00q ... of packed ones, in it or
-              below it; one such folder; or "org/name" of a dataset in the Hugging Face cache
-    split     sub-folder, when the folder holds several captures
-    revision  branch, tag or commit in the Hugging Face cache; None: main
+              below it; one such folder; or "org/name" of a dataset on the Hugging Face Hub, of which what is not in
+              the cache is fetched
+    split     sub-folder, when there are several captures
+    revision  branch, tag or commit of a dataset on the Hub; None: main
+    offline   fetch nothing: take what is in the cache, as with HF_HUB_OFFLINE=1
+    progress  of fetching, as in qkscope.analyze
 
         capture = qkscope.open("examples/kjv-tiny-capture")
         for head in capture.heads:
             print(head.name, head.rows, head.dim)
 
-    Raises NotFoundError (a FileNotFoundError) where there is no such folder or no head in it; DataError for a
-    capture.json that cannot be read, and where there are several captures (the text names them). A capture whose
+    Raises NotFoundError (a FileNotFoundError) where there is no such folder or no head in it, and where the Hub has no
+    such dataset or may not be asked; InputOutputError where it does not answer; DataError for a capture.json that cannot be read, and where there are several captures (the text names them). A capture whose
     files are gone or damaged can be opened: reading those heads fails.
     """
-    return Capture(capture, split, revision)
+    return Capture(capture, split, revision, offline, progress)

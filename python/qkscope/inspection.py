@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ._call import call, ffi, lib, text
+from ._call import ffi, lib, text
+from ._run import Progress, run
 from ._settings import Settings
 from .captures import KEPT, head_name, letter_of
 
@@ -73,6 +74,13 @@ class Inspection:
     summed: int
     moments_files: int
     moments_bytes: int
+    footers: bool  # of a capture on the Hub: by the footers of its files alone, so that buckets and windows are the
+    # least and the greatest, and examples are not counted
+    commit: str | None  # of the Hub; None: a folder was given
+    wanted_files: int  # of that commit
+    cached_files: int  # of these
+    requests: int  # that the Hub was sent
+    fetched_bytes: int
 
 
 def _numbers(values: Any) -> tuple[int, ...]:
@@ -88,7 +96,7 @@ def _same(struct: Any, names: str) -> dict[str, Any]:
 
 
 def _positions(struct: Any) -> tuple[int, int] | None:
-    return (struct.position_min, struct.position_max) if struct.rows + struct.summed > 0 else None
+    return (struct.position_min, struct.position_max) if struct.has_positions else None
 
 
 def _head(one: Any) -> HeadInspection:
@@ -109,7 +117,8 @@ def _inspection(made: Any) -> Inspection:
     group = made.group
     return Inspection(
         **_same(made, "has_manifest complete num_texts num_windows num_failed num_missing dim rows bytes num_examples "
-                      "num_files packed reservoir has_moments groups summed moments_files moments_bytes"),
+                      "num_files packed reservoir has_moments groups summed moments_files moments_bytes footers wanted_files "
+                      "cached_files requests fetched_bytes"), commit=text(made.commit),
         path=os.fsdecode(ffi.string(made.path)), prefix=os.fsdecode(ffi.string(made.prefix)), model=text(made.model),
         group_size=group.size if made.has_group else None,
         group_source=_SOURCES[group.source] if made.has_group else None,
@@ -119,12 +128,17 @@ def _inspection(made: Any) -> Inspection:
 
 
 def inspect(capture: str | os.PathLike[str], *, split: str | None = None, revision: str | None = None,
-            q_per_kv_group: int | None = None, threads: int | None = None) -> Inspection:
-    """What a capture holds. The integer columns are read in full, and of vectors the first.
+            q_per_kv_group: int | None = None, threads: int | None = None, offline: bool = False,
+            jobs: int | None = None, progress: Progress = None) -> Inspection:
+    """What a capture holds. The integer columns are read in full, and of vectors the first. Of a dataset on the Hub
+    that is not all in the cache nothing is fetched but the footers of its files.
 
     capture, split, revision  as in qkscope.open
     q_per_kv_group            query heads per key head; None: from capture.json, else inferred
     threads                   None: all processors
+    offline                   ask the Hub for nothing
+    jobs                      requests to the Hub at a time; None: 4
+    progress                  of these, as in qkscope.analyze
 
         print([head.name for head in qkscope.inspect("my-capture").heads if head.error])
 
@@ -132,13 +146,10 @@ def inspect(capture: str | os.PathLike[str], *, split: str | None = None, revisi
     """
     settings = Settings("qk_inspect_settings_table")
     for name, value in (("split", split), ("revision", revision), ("q-per-kv-group", q_per_kv_group),
-                        ("threads", threads)):
+                        ("threads", threads), ("offline", offline), ("jobs", jobs)):
         settings.set(name, value)
-    settings.values.capture = path = ffi.new("char[]", os.fsencode(capture))
-    made = ffi.new("qk_inspection **")
-    call(lib.qk_inspect_capture, settings.values, made)
-    del path
-    try:
-        return _inspection(made[0])
-    finally:
-        lib.qk_inspection_free(made)
+    values, out = settings.values, ffi.new("qk_inspection **")
+    values.capture = path = ffi.new("char[]", os.fsencode(capture))
+    made, _ = run(lib.qk_inspect_capture, values, out, hooks=values, out=out, free=lib.qk_inspection_free,
+                  keep=(settings, path), progress=progress)
+    return _inspection(made)

@@ -27,7 +27,7 @@ def repack(
 ) -> Capture:
     """Writes a capture again: packed, which is a file a layer and kind, or as a file a head. Returns the new one, open.
 
-    capture is a folder, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open returned; output a
+    capture is a folder, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open returned; output a
     folder, which appears whole or not at all. Rows, columns and what capture.json and the card say stay; there and back
     the bytes are the same again.
 

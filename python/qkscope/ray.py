@@ -37,7 +37,7 @@ def analyze(capture: Any, output: StrPath, *, workers: int | None = None, addres
             **settings: Any) -> Results:
     """The analyses of a capture, shared by workers: the files that `qkscope analyze CAPTURE -o OUTPUT` writes.
 
-    capture   a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open returned
+    capture   a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open returned
     output    folder for the tables. On a cluster it and the capture have to be in a folder that all machines share.
     workers   how many; None: as many as there are CPUs for
     address   of a cluster, "auto" for the one that this machine is part of; None: RAY_ADDRESS, and if that is not

@@ -14,6 +14,7 @@ static qk_status describe_rowless(qk_head_inspection *head, const qk__head_state
 {
     head->position_min = state->first_position;
     head->position_max = state->last_position;
+    head->has_positions = true;
     head->has_bucket = state->num_buckets > 0;
     head->buckets.items = qk__calloc(state->num_buckets + 1, sizeof *head->buckets.items);
     if (!head->buckets.items)

@@ -23,16 +23,17 @@ static const qk_setting ROWS[] = {
      .help = "folder in the dataset that holds the heads", .section = "Input",
      .yaml = "model_dir"},
     {"dataset_name", QK_SETTING_TEXT, AT(dataset_name), .text = "viktoroo/sniffed-qk",
-     .value = "NAME", .help = "dataset (org/name) in the Hugging Face cache",
-     .section = "Input", .yaml = "dataset_name"},
+     .value = "NAME", .help = "dataset (org/name) on the Hugging Face Hub", .section = "Input",
+     .yaml = "dataset_name"},
     {"dataset_cache_dir", QK_SETTING_PATH, AT(dataset_cache_dir), .value = "DIR",
-     .help = "folder of that cache", .section = "Input", .yaml = "dataset_cache_dir"},
+     .help = "folder of the Hugging Face cache", .section = "Input",
+     .yaml = "dataset_cache_dir"},
     {"dataset_local_root", QK_SETTING_PATH, AT(dataset_local_root), .value = "DIR",
      .help = "folder to read instead of the cache", .section = "Input",
      .yaml = "dataset_local_root"},
     {"download_max_workers", QK_SETTING_INTEGER, AT(download_max_workers), .min = 1,
-     .max = INT_MAX, .value = "N", .help = "accepted, has no effect", .section = "Input",
-     .yaml = "download_max_workers"},
+     .max = INT_MAX, .value = "N", .help = "fetch so many files at a time (at most 64)",
+     .unset = "4", .section = "Input", .yaml = "download_max_workers"},
     {"num_layers", QK_SETTING_INTEGER, AT(num_layers), .min = 1, .max = QK_MAX_INDEX,
      .value = "N", .help = "layers", .section = "Heads and rows", .yaml = "num_layers"},
     {"num_q_heads", QK_SETTING_INTEGER, AT(num_q_heads), .min = 1, .max = QK_MAX_INDEX,
@@ -154,6 +155,7 @@ static void settle(const qk_heads_settings *s, const qk_published_tables *tables
     run->random_rows = s->max_tokens_per_head;
     run->seed = s->seed;
     run->q_per_kv_group = s->num_q_heads / s->num_k_heads;
+    run->jobs = s->download_max_workers;
     run->threads = s->max_workers;
     run->command_line = s->command_line;
     run->notice = s->notice;
@@ -176,7 +178,6 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
     qk_analysis_settings_default(&run);
     settle(s, &tables, &run);
     qk_status status = QK_OK;
-    /* A folder of the cache is searched like any other. */
     const char *given = s->dataset_local_root ? s->dataset_local_root : s->dataset_cache_dir;
     if (given)
         status = expand_home(given, &root, err);
@@ -190,7 +191,7 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
         run.output = folder;
         run.capture = s->model_dir[0] == '/' ? s->model_dir : local ? root : s->dataset_name;
         run.prefix = s->model_dir[0] == '/' ? NULL : s->model_dir;
-        run.local_root = local ? NULL : root;
+        run.cache = local ? NULL : root;
         status = qk_analysis_run(&run, results, err);
     }
     qk_index_list_free(&run.layers);

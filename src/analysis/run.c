@@ -102,21 +102,30 @@ static const char *model_name(const qk__run *run, bool is_folder)
     return is_folder ? "" : run->settings->capture;
 }
 
+qk_hub_settings qk__run_hub(const qk_analysis_settings *s)
+{
+    return (qk_hub_settings){.name = s->capture,
+                             .revision = s->revision,
+                             .part = QK_HUB_CAPTURE,
+                             .layers = s->layers,
+                             .heads = s->heads,
+                             .q_per_kv_group = s->q_per_kv_group,
+                             .prefix = s->prefix,
+                             .cache = s->cache,
+                             .offline = s->offline,
+                             .cached = true,
+                             .jobs = s->jobs,
+                             .notice = s->notice,
+                             .progress = s->progress,
+                             .user = s->user};
+}
+
 static qk_status find_capture(const qk__run *run, qk__needed *needed, qk_error *err)
 {
-    const qk_analysis_settings *s = run->settings;
-    const qk_hub_settings what = {.name = s->capture,
-                                  .revision = s->revision,
-                                  .part = QK_HUB_CAPTURE,
-                                  .layers = s->layers,
-                                  .heads = s->heads,
-                                  .q_per_kv_group = s->q_per_kv_group,
-                                  .prefix = s->prefix,
-                                  .offline = s->offline,
-                                  .notice = run->silent ? NULL : s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
-    return qk__fetch_need(&what, s->local_root, needed, err);
+    qk_hub_settings what = qk__run_hub(run->settings);
+    if (run->silent)
+        what.notice = NULL;
+    return qk__fetch_need(&what, run->settings->local_root, needed, err);
 }
 
 /* Of a capture on the Hub the files that are here do not tell how many layers it has, and query heads

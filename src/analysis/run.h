@@ -11,6 +11,7 @@
 
 #include <qkscope/analysis.h>
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 #include <qkscope/stats.h>
 
 #include "analysis/buckets.h"
@@ -96,6 +97,9 @@ typedef struct qk__run {
     int64_t done_bytes;
     int64_t done_rows;
 } qk__run;
+
+/* What of the Hub a run with such settings needs, where its capture is there. */
+qk_hub_settings qk__run_hub(const qk_analysis_settings *settings);
 
 /* Opens the capture and settles group (combined only), model name and threads. */
 QK_MUST_CHECK qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings,

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-enum { MAX_NESTED = 3 };
+enum { MAX_NESTED = 3, MAX_DEPTH = 2048 };
 
 /* ---- what a killed run left ------------------------------------------------------------- */
 
@@ -91,6 +91,32 @@ qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)
         status = qk__fail(err, QK_ERR_IO, "%s: cannot remove: %s", path, strerror(errno));
     free(path);
     return status;
+}
+
+static void remove_tree(const char *path, int depth)
+{
+    struct stat st;
+    qk__names names = {0};
+    if (lstat(path, &st) != 0)
+        return;
+    if (!S_ISDIR(st.st_mode)) {
+        unlink(path);
+        return;
+    }
+    if (depth < MAX_DEPTH && qk__list_dir(path, &names, NULL) == QK_OK)
+        for (size_t i = 0; i < names.count; i++) {
+            char *child = qk__path_join(path, names.items[i]);
+            if (child)
+                remove_tree(child, depth + 1);
+            free(child);
+        }
+    qk__names_free(&names);
+    rmdir(path);
+}
+
+void qk__remove_tree(const char *path)
+{
+    remove_tree(path, 0);
 }
 
 static qk_status sweep(const char *path, bool stagings, qk_error *err)

@@ -45,6 +45,9 @@ size_t qk__temporary_stem(const char *name);
 /* Removes a hidden folder with the files and hidden folders in it, as far as that is
  * possible. */
 void qk__remove_staging(const char *path);
+/* Removes a folder and all that is below it, or a file. Links are removed, not followed; what cannot be
+ * removed stays. */
+void qk__remove_tree(const char *path);
 
 /* Removes a file if it is there. */
 QK_MUST_CHECK qk_status qk__remove_file(const char *folder, const char *name, qk_error *err);

@@ -82,7 +82,9 @@ const cli_command cmd_heads = {
         "with its formulas, into its tables. Vectors are oriented as there, windows are "
         "counted in buckets, and ap_overall is the mean over pairs of buckets. Where the "
         "original draws 256 pairs of keys, all count here, up to 65,536. Options override the "
-        "file. Nothing is downloaded. 'qkscope plasticity' tells more about each head.",
+        "file. Heads that are not in the Hugging Face cache are fetched. 'qkscope plasticity' "
+        "tells "
+        "more about each head.",
     .examples = "qkscope analyze-heads --config model.yaml\n"
                 "qkscope analyze-heads --config model.yaml --max_tokens_per_head 10000\n",
     .table = &HEADS_TABLE,

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <qkscope/study.h>
 
@@ -39,10 +40,17 @@ static void restart(watcher *w)
 static bool on_progress(void *user, const qk_progress *progress)
 {
     watcher *w = user;
+    if (strcmp(progress->what, "figures") == 0)
+        snprintf(w->what, sizeof w->what, "figures"); /* those of one model may come early */
     if (progress->done < w->done) /* collages are done, other figures begin */
         restart(w);
     w->done = progress->done;
-    return cli_progress(&w->messages, progress);
+    const char *of = w->messages.of;
+    if (strcmp(progress->what, "MB") == 0) /* of the next one */
+        w->messages.of = NULL;
+    bool on = cli_progress(&w->messages, progress);
+    w->messages.of = of;
+    return on;
 }
 
 static void on_model(void *user, size_t i, const qk_study_model *model, bool computed)
@@ -133,6 +141,8 @@ static void print_outcome(const request *r, const qk_study *study,
     cli_print("\n%.1f s", outcome->seconds);
     if (report)
         cli_print(", %zu figure%s", report->num_figures, cli_s((int64_t)report->num_figures));
+    if (outcome->freed_bytes > 0)
+        cli_print(", %.1f MB of the cache freed", (double)outcome->freed_bytes / 1e6);
     cli_print("\n\n%s/models.csv and tables beside it\n", r->settings.output);
     if (report)
         cli_print("%s/figures/\n", r->settings.output);
@@ -180,9 +190,10 @@ static json_t *describe_report(const qk_report_outcome *report)
 static void print_json(const request *r, const qk_study *study, const qk_study_outcome *outcome)
 {
     cli_json_print(json_pack(
-        "{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->settings.output), "title",
-        cli_json_text(qk_study_title(study)), "dry_run", r->settings.dry_run, "models",
-        list_models(r, study, outcome), "report", describe_report(outcome->report), "seconds",
+        "{s:o, s:o, s:b, s:o, s:o, s:I, s:o}", "output", cli_json_text(r->settings.output),
+        "title", cli_json_text(qk_study_title(study)), "dry_run", r->settings.dry_run, "models",
+        list_models(r, study, outcome), "report", describe_report(outcome->report),
+        "freed_bytes", (json_int_t)outcome->freed_bytes, "seconds",
         cli_json_number(outcome->seconds)));
 }
 

@@ -26,6 +26,7 @@ typedef struct view {
     const cli_inspect_run *run; /* what was asked for */
     qk_keep keep;
     qk_recorder_sizes sizes;
+    bool outline; /* headers of its files alone: what is in them is not known */
 } view;
 
 static bool ends_with(const char *name, const char *end)
@@ -201,7 +202,8 @@ static void print_view(const view *v)
               cli_s(f->num_q_heads), f->num_k_heads, cli_s(f->num_k_heads), f->head_dim);
     cli_print("%-12s%d query head%s per key head\n", "group size", group, cli_s(group));
     if (f->parameters > 0)
-        cli_print("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n",
+        cli_print(v->outline ? "%-12s%.2f million in %s, %.1f MB; on the Hub\n"
+                             : "%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n",
                   "parameters", (double)f->parameters / 1e6, f->dtype,
                   (double)f->weight_bytes / 1e6, f->fingerprint);
     else
@@ -262,14 +264,15 @@ static void print_view_json(const view *v)
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, f->fingerprint);
     json_t *root = json_pack(
-        "{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:s, s:f, s:o}",
+        "{s:o, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:s, s:f, s:o}",
         "model", cli_json_text(v->name), "architecture", f->architecture, "fingerprint",
-        fingerprint, "num_layers", f->num_layers, "query_heads", f->num_q_heads, "key_heads",
-        f->num_k_heads, "q_per_kv_group", f->num_q_heads / f->num_k_heads, "head_dim",
-        f->head_dim, "hidden_size", f->hidden_size, "vocab_size", f->vocab_size,
-        "max_positions", (json_int_t)f->max_positions, "parameters",
-        weight_number(f, f->parameters), "weight_bytes", weight_number(f, f->weight_bytes),
-        "dtype", f->parameters > 0 ? json_string(f->dtype) : json_null(), "rope_type",
+        v->outline ? json_null() : json_string(fingerprint), "num_layers", f->num_layers,
+        "query_heads", f->num_q_heads, "key_heads", f->num_k_heads, "q_per_kv_group",
+        f->num_q_heads / f->num_k_heads, "head_dim", f->head_dim, "hidden_size", f->hidden_size,
+        "vocab_size", f->vocab_size, "max_positions", (json_int_t)f->max_positions,
+        "parameters", weight_number(f, f->parameters), "weight_bytes",
+        weight_number(f, f->weight_bytes), "dtype",
+        f->parameters > 0 ? json_string(f->dtype) : json_null(), "rope_type",
         f->rope_type ? f->rope_type : "none", "rope_theta", f->rope_theta, "layers",
         list_layers(v));
     json_t *capture =
@@ -337,13 +340,62 @@ static qk_status open_shape(qk_model **model, const char *folder, const cli_comm
     return status;
 }
 
-int cli_inspect_model(const char *name, const char *revision, const cli_inspect_run *run,
-                      const cli_common *common)
+/* Where the model is, or an outline of what is on the Hub. */
+static qk_status find_model(const qk_inspect_settings *s, char **path,
+                            qk_hub_snapshot **snapshot, qk_error *err)
 {
-    char *folder;
+    *snapshot = NULL;
+    if (!qk_hub_is_remote(s->capture))
+        return qk_hub_find_model(s->capture, s->revision, path, err);
+    const qk_hub_settings what = {.name = s->capture,
+                                  .revision = s->revision,
+                                  .model = true,
+                                  .part = QK_HUB_MODEL,
+                                  .offline = s->offline,
+                                  .cached = true,
+                                  .jobs = s->jobs,
+                                  .notice = s->notice,
+                                  .progress = s->progress,
+                                  .user = s->user};
+    return qk_hub_outline(&what, snapshot, err);
+}
+
+static qk_status open_model(view *v, qk_model **model, const qk_inspect_settings *settings,
+                            const cli_common *common, const qk_error *otherwise, qk_error *err)
+{
+    char *found = NULL;
+    qk_hub_snapshot *snapshot;
+    qk_status status = find_model(settings, &found, &snapshot, err);
+    if (status == QK_ERR_NOT_FOUND && otherwise) {
+        bool offline = strstr(otherwise->message, "qkscope get ") != NULL;
+        *err = *otherwise;
+        if (offline)
+            cli_error("%s", err->message);
+        if (offline)
+            snprintf(err->message, sizeof err->message,
+                     "if it is a model: qkscope get --model %s%s%s", settings->capture,
+                     settings->revision ? " --revision " : "",
+                     settings->revision ? settings->revision : "");
+        return status;
+    }
+    if (status != QK_OK)
+        return status;
+    const char *folder = !snapshot ? found : snapshot->gguf ? snapshot->gguf : snapshot->path;
+    v->outline = snapshot && snapshot->is_outline;
+    status = qk_model_open(model, folder, NULL, err);
+    if (status == QK_ERR_NOT_FOUND)
+        status = open_shape(model, folder, common, err);
+    qk_hub_snapshot_free(&snapshot);
+    free(found);
+    return status;
+}
+
+int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run *run,
+                      const cli_common *common, const qk_error *otherwise)
+{
     qk_error err;
     qk_model *model = NULL;
-    view v = {.name = name,
+    view v = {.name = settings->capture,
               .texts = run->texts,
               .length = run->length,
               .window = run->max_length,
@@ -353,13 +405,7 @@ int cli_inspect_model(const char *name, const char *revision, const cli_inspect_
         return cli_usage("--keep: %s", err.message);
     if (run->groups == 1)
         return cli_usage("--groups 1: give 0, or 2 to 64");
-    qk_status status = qk_hub_find_model(name, revision, &folder, &err);
-    if (status == QK_OK) {
-        status = qk_model_open(&model, folder, NULL, &err);
-        if (status == QK_ERR_NOT_FOUND)
-            status = open_shape(&model, folder, common, &err);
-        free(folder);
-    }
+    qk_status status = open_model(&v, &model, settings, common, otherwise, &err);
     if (status == QK_OK)
         status = look(&v, model, common, &err);
     if (status != QK_OK)

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include <qkscope/capture.h>
+
 #include "cli.h"
 
 /* Whether name is a folder with a model, or a model in the Hugging Face cache that is no
@@ -19,7 +21,9 @@ typedef struct cli_inspect_run {
     int groups, buckets;
 } cli_inspect_run;
 
-int cli_inspect_model(const char *name, const char *revision, const cli_inspect_run *run,
-                      const cli_common *common);
+/* settings->capture is the model. What of it is on the Hub and not in the cache is looked into there.
+ * otherwise: what to say where there is no such model; NULL: that. */
+int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run *run,
+                      const cli_common *common, const qk_error *otherwise);
 
 #endif

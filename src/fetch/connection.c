@@ -103,11 +103,15 @@ static qk_status make_headers(const qk__connection *c, bool token, int64_t from,
     char *authorization =
         token ? qk__format("Authorization: Bearer %s", c->fetch->access.token) : NULL;
     char *condition = *etag ? qk__format("If-Range: %s", etag) : NULL;
-    char *range = from > 0 ? qk__format("Range: bytes=%lld-", (long long)from) : NULL;
+    int64_t end = c->request->end_byte;
+    bool part = from > 0 || end > 0;
+    char *range =
+        end > 0 ? qk__format("Range: bytes=%lld-%lld", (long long)from, (long long)end - 1)
+                : qk__format("Range: bytes=%lld-", (long long)from);
     bool done = add_header(lib, list, "Accept-Encoding: identity") &&
                 (!token || add_header(lib, list, authorization)) &&
-                (from == 0 || (add_header(lib, list, range) &&
-                               (!*etag || add_header(lib, list, condition))));
+                (!part || (add_header(lib, list, range) &&
+                           (!*etag || add_header(lib, list, condition))));
     free(range);
     free(condition);
     free(authorization);
@@ -473,6 +477,6 @@ qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__bu
     text_request user = {&c->fetch->libraries, text, next};
     if (next)
         *next = NULL;
-    const qk__request request = {address, &user, begin_text, take_text, end_text};
+    const qk__request request = {address, 0, &user, begin_text, take_text, end_text};
     return qk__connection_get(c, &request, err);
 }

@@ -304,24 +304,27 @@ static qk_status publish(part *p, qk_error *err)
     return errno == ENOENT && qk__is_file(p->blob) ? QK_OK : fail_errno(err, "rename", p->path);
 }
 
+qk_status qk__file_address(const qk__fetch *f, const qk__repo_file *file, qk__buffer *address,
+                           qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(address, err, "%s/%s%s/resolve/%s/", f->access.endpoint,
+                             f->kind == &qk__hub_dataset ? "datasets/" : "", f->name,
+                             f->commit));
+    QK_TRY(qk__quote(address, file->path, true, err));
+    return qk__buffer_append(address, "", 1, err);
+}
+
 static qk_status fetch_bytes(part *p, qk__connection *connection, qk_error *err)
 {
     transfer t = {.part = p};
-    const qk__fetch *f = p->fetch;
     qk__buffer address = {0};
     if (p->size == p->file->size) { /* a leftover had all of it */
         if (hash_fits(p))
             return QK_OK;
         QK_TRY(drop(p, err));
     }
-    qk_status status =
-        qk__buffer_printf(&address, err, "%s/%s%s/resolve/%s/", f->access.endpoint,
-                          f->kind == &qk__hub_dataset ? "datasets/" : "", f->name, f->commit);
-    if (status == QK_OK)
-        status = qk__quote(&address, p->file->path, true, err);
-    if (status == QK_OK)
-        status = qk__buffer_append(&address, "", 1, err);
-    const qk__request request = {(char *)address.data, &t, begin_transfer, take, end};
+    qk_status status = qk__file_address(p->fetch, p->file, &address, err);
+    const qk__request request = {(char *)address.data, 0, &t, begin_transfer, take, end};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);
@@ -359,6 +362,8 @@ qk_status qk__download_run(qk__fetch *fetch, qk__connection *connection, qk__dow
             status = publish(&p, err);
         keep = status != QK_OK;
         download->fetched = status == QK_OK && !download->busy;
+        if (download->fetched && fetch->settings->record)
+            status = qk__record_add(fetch, '+', &file, 1, err);
     }
     if (status == QK_OK && !download->busy)
         status = qk__snapshot_link(fetch->folder, fetch->commit, file, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
  * several threads; download.c brings one file into the cache, connection.c sends one request, as often
- * as it takes; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
- * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. need.c is for other rooms. */
+ * as it takes, crew.c many of them; outline.c fetches parts of files; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
+ * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. drop.c removes what record.c knows to have been fetched. need.c is for other rooms. */
 #ifndef QK_FETCH_FETCH_H
 #define QK_FETCH_FETCH_H
 
@@ -87,6 +87,7 @@ typedef struct qk__fetch {
     double hold;          /* nothing is sent before that time */
     int64_t done, total;  /* bytes */
     int64_t came;         /* over the wire */
+    bool counts_files;    /* done and total are files */
     bool hurried;         /* what is asked can be done without */
     bool loaded;          /* what is needed to send: */
     qk__libraries libraries;
@@ -131,6 +132,8 @@ void qk__connection_close(qk__connection **connection);
 
 typedef struct qk__request {
     const char *address; /* of the Hub */
+    int64_t
+        end_byte; /* of a part of a file that is wanted, the byte after it; 0: all that is there */
     void *user;
     /* Before each attempt: the byte to begin with, and the ETag that it must have ("" = any). */
     qk_status (*begin)(void *user, int64_t *from, const char **etag, qk_error *err);
@@ -152,6 +155,29 @@ QK_MUST_CHECK qk_status qk__connection_get(qk__connection *connection,
 QK_MUST_CHECK qk_status qk__connection_get_text(qk__connection *connection, const char *address,
                                                 qk__buffer *text, char **next, qk_error *err);
 
+/* ---- many requests at a time (crew.c) ---------------------------------------------------- */
+
+enum { QK__JOBS = 4, QK__MAX_JOBS = 64 };
+
+/* Zero but for fetch before it is used. */
+typedef struct qk__crew {
+    qk__fetch *fetch;
+    qk__connection *connections[QK__MAX_JOBS]; /* one a thread, opened when it is needed */
+    qk_status (*work)(void *context, size_t i, qk__connection *connection, qk_error *err);
+    void *context;
+    size_t first_failed; /* of the things that are done */
+    qk_status failed;
+    qk_error failure;
+} qk__crew;
+
+/* work(context, 0 .. count - 1), as many at a time as settings->jobs says. The first failure stops all. */
+QK_MUST_CHECK qk_status qk__crew_run(qk__crew *crew, size_t count,
+                                     qk_status (*work)(void *context, size_t i,
+                                                       qk__connection *connection,
+                                                       qk_error *err),
+                                     void *context, qk_error *err);
+void qk__crew_close(qk__crew *crew);
+
 /* ---- one file (download.c) --------------------------------------------------------------- */
 
 typedef struct qk__download {
@@ -165,6 +191,23 @@ typedef struct qk__download {
 QK_MUST_CHECK qk_status qk__download_run(qk__fetch *fetch, qk__connection *connection,
                                          qk__download *download, const qk__names *leftovers,
                                          bool last_chance, qk_error *err);
+
+/* Where the Hub has a file, with a zero byte at its end. */
+QK_MUST_CHECK qk_status qk__file_address(const qk__fetch *fetch, const qk__repo_file *file,
+                                         qk__buffer *address, qk_error *err);
+
+/* ---- what was fetched (record.c) --------------------------------------------------------- */
+
+/* Adds lines to settings->record: '+' for files that were fetched, '-' for those that are to go. */
+QK_MUST_CHECK qk_status qk__record_add(const qk__fetch *fetch, char sign,
+                                       const qk__repo_file *const *files, size_t count,
+                                       qk_error *err);
+
+/* What the record says of this repository: sorted names in blobs/ of what was fetched and not dropped. */
+QK_MUST_CHECK qk_status qk__record_read(const qk__fetch *fetch, qk__names *names,
+                                        qk_error *err);
+
+/* ---- leftovers (download.c) -------------------------------------------------------------- */
 
 /* Names in blobs/ of files that are not complete, sorted. */
 QK_MUST_CHECK qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names,

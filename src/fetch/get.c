@@ -7,11 +7,11 @@
 #include <sys/statvfs.h>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/json.h"
-#include "base/parallel.h"
 #include "fetch/get.h"
 
-enum { JOBS = 4, MAX_JOBS = 64, MAX_PAGES = 20000 };
+enum { MAX_PAGES = 20000 };
 static const int64_t MAX_HTTP_BYTES = 50000000000; /* above, the Hub wants its own protocol */
 static const int64_t MEGABYTE = 1000000;
 
@@ -93,7 +93,7 @@ qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root
     return status;
 }
 
-static qk_status fail_not_cached(const qk__fetch *f, qk_error *err)
+qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
 {
     return qk__fail(
         err, QK_ERR_NOT_FOUND,
@@ -133,7 +133,7 @@ qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_e
     if (*f->commit)
         return QK_OK;
     if (f->access.offline)
-        return fail_not_cached(f, err);
+        return qk__fail_not_cached(f, err);
     return ask_commit(f, connection, err);
 }
 
@@ -196,7 +196,8 @@ qk_status qk__fetch_choose(const qk__fetch *f, qk__repo_files *files, size_t *co
         .group = s->q_per_kv_group,
         .prefix = s->prefix,
         .patterns = s->files,
-        .num_patterns = s->num_files};
+        .num_patterns = s->num_files,
+        .words = {s->text_name, s->text_split}};
     return qk__wanted_choose(&wanted, files, count, err);
 }
 
@@ -207,57 +208,30 @@ typedef struct plan {
     qk__download *items;
     size_t count;
     qk__names leftovers;
-    qk__connection *connections[MAX_JOBS];
+    qk__crew crew;
     bool last_chance;
-    size_t first_failed; /* of the list; count = none */
-    qk_status failed;
-    qk_error failure;
 } plan;
 
-static void fetch_one(void *context, size_t i, int worker)
+static qk_status fetch_one(void *context, size_t i, qk__connection *connection, qk_error *err)
 {
     plan *p = context;
-    qk__fetch *f = p->fetch;
-    qk_error err = {.status = QK_OK};
     qk__download *d = &p->items[i];
-    if (atomic_load(&f->stopped) || (p->last_chance && !d->busy))
-        return;
-    qk__connection **connection = &p->connections[worker];
-    qk_status status = *connection ? QK_OK : qk__connection_open(connection, f, &err);
-    if (status == QK_OK)
-        status = qk__download_run(f, *connection, d, &p->leftovers, p->last_chance, &err);
-    if (status == QK_OK)
-        return;
-    qk__context(&err, status, "%s", d->file->path);
-    pthread_mutex_lock(&f->lock);
-    /* What fails first in the list is told, and what is only cancelled for it never. */
-    bool worse = p->failed == QK_OK || (p->failed == QK_ERR_CANCELLED && status != p->failed) ||
-                 (i < p->first_failed && status != QK_ERR_CANCELLED);
-    if (worse) {
-        p->failed = status;
-        p->failure = err;
-        p->first_failed = i;
-    }
-    pthread_mutex_unlock(&f->lock);
-    atomic_store(&f->stopped, true);
+    if (p->last_chance && !d->busy)
+        return QK_OK;
+    qk_status status =
+        qk__download_run(p->fetch, connection, d, &p->leftovers, p->last_chance, err);
+    return qk__context(err, status, "%s", d->file->path);
 }
 
 static qk_status fetch_all(plan *p, qk_error *err)
 {
-    qk__fetch *f = p->fetch;
-    int jobs = f->settings->jobs > 0 ? f->settings->jobs : JOBS;
-    jobs = jobs < MAX_JOBS ? jobs : MAX_JOBS;
-    qk__parallel_for(p->count, jobs, fetch_one, p);
+    QK_TRY(qk__crew_run(&p->crew, p->count, fetch_one, p, err));
     /* What other processes were fetching should be there by now; else it is fetched twice. */
     p->last_chance = true;
     bool any = false;
     for (size_t i = 0; i < p->count; i++)
         any |= p->items[i].busy;
-    if (any)
-        qk__parallel_for(p->count, jobs, fetch_one, p);
-    if (p->failed != QK_OK)
-        return qk__fail(err, p->failed, "%s", p->failure.message);
-    return atomic_load(&f->stopped) ? qk__fail(err, QK_ERR_CANCELLED, "stopped") : QK_OK;
+    return any ? qk__crew_run(&p->crew, p->count, fetch_one, p, err) : QK_OK;
 }
 
 /* ---- before it begins -------------------------------------------------------------------- */
@@ -273,7 +247,7 @@ void qk__size_text(int64_t bytes, char text[24])
         snprintf(text, 24, "%.2f GB", b / 1e9);
 }
 
-static const char *ending(size_t count)
+const char *qk__plural(size_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -309,7 +283,7 @@ static void announce(const plan *p, int64_t bytes, size_t of)
     char size[24];
     qk__size_text(bytes, size);
     qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: fetching %zu file%s, %s%s", f->name,
-                     f->revision, p->count, ending(p->count), size,
+                     f->revision, p->count, qk__plural(p->count), size,
                      p->count < of ? " (the others are in the cache)" : "");
 }
 
@@ -366,11 +340,9 @@ static qk_status find_missing(plan *p, const qk__repo_files *chosen, qk_error *e
     return QK_OK;
 }
 
-/* What the names of all files told, before some were chosen. */
-static qk_status fill_in(const plan *p, const qk__repo_files *chosen, qk__wanted_form form,
-                         qk_hub_snapshot *snapshot, qk_error *err)
+qk_status qk__fetch_describe(const qk__fetch *f, const qk__repo_files *chosen,
+                             qk__wanted_form form, qk_hub_snapshot *snapshot, qk_error *err)
 {
-    const qk__fetch *f = p->fetch;
     const char *gguf = f->settings->model ? qk__wanted_gguf(chosen) : NULL;
     snapshot->path = qk__format("%s/snapshots/%s", f->folder, f->commit);
     snapshot->commit = qk__strdup(f->commit);
@@ -378,8 +350,6 @@ static qk_status fill_in(const plan *p, const qk__repo_files *chosen, qk__wanted
     snapshot->num_files = chosen->count;
     for (size_t i = 0; i < chosen->count; i++)
         snapshot->bytes += chosen->items[i].size;
-    for (size_t i = 0; i < p->count; i++)
-        snapshot->fetched_files += p->items[i].fetched;
     snapshot->fetched_bytes = f->came;
     snapshot->requests = atomic_load(&f->requests);
     snapshot->num_layers = form.num_layers;
@@ -388,11 +358,9 @@ static qk_status fill_in(const plan *p, const qk__repo_files *chosen, qk__wanted
                                                                            : qk__nomem(err);
 }
 
-/* A snapshot of a program that keeps no list of files is used also where the Hub cannot be asked, as
- * it was before there were such lists. */
-static qk_status list_files(plan *p, qk__repo_files *files, bool *known, qk_error *err)
+qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
+                         qk__repo_files *files, bool *known, qk_error *err)
 {
-    qk__fetch *f = p->fetch;
     qk_error why = {.status = QK_OK};
     char *snapshot = qk__format("%s/snapshots/%s", f->folder, f->commit);
     if (!snapshot)
@@ -400,7 +368,7 @@ static qk_status list_files(plan *p, qk__repo_files *files, bool *known, qk_erro
     bool there = f->settings->cached && qk__is_dir(snapshot);
     free(snapshot);
     f->hurried = there;
-    qk_status status = qk__fetch_files(f, p->connections[0], true, files, known, &why);
+    qk_status status = qk__fetch_files(f, connection, keep, files, known, &why);
     f->hurried = false;
     if (status == QK_OK)
         return QK_OK;
@@ -414,33 +382,49 @@ static qk_status list_files(plan *p, qk__repo_files *files, bool *known, qk_erro
     return QK_OK;
 }
 
+static qk_status fail_none_wanted(const qk__fetch *f, const qk__repo_files *files,
+                                  qk_error *err)
+{
+    const qk_hub_settings *s = f->settings;
+    bool heads = s->part == QK_HUB_CAPTURE || s->layers.count > 0 || s->heads.count > 0;
+    return qk__fail(err, QK_ERR_NOT_FOUND, "none of the %zu files of revision %s is wanted%s",
+                    files->count, f->revision,
+                    s->part == QK_HUB_TEXTS ? ": there are no Parquet or JSONL files"
+                    : heads ? ": there are no folders of heads such as l00h00q, or not these"
+                            : "");
+}
+
+qk_status qk__fetch_find(qk__fetch *f, qk__connection *connection, bool keep,
+                         qk__repo_files *files, qk__found *found, qk_error *err)
+{
+    *found = (qk__found){0};
+    QK_TRY(qk__fetch_settle_commit(f, connection, err));
+    QK_TRY(qk__fetch_list(f, connection, keep, files, &found->known, err));
+    if (!found->known)
+        return QK_OK;
+    found->form = qk__wanted_shape(files, f->settings->prefix);
+    QK_TRY(qk__fetch_choose(f, files, &found->chosen.count, err));
+    found->chosen.items = files->items;
+    return found->chosen.count > 0 ? QK_OK : fail_none_wanted(f, files, err);
+}
+
 static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, qk_error *err)
 {
     qk__fetch *f = p->fetch;
-    qk__repo_files chosen = {0};
-    qk__wanted_form form = {0};
-    bool known = false;
+    qk__connection **connection = &p->crew.connections[0];
+    qk__found found;
     if (!f->access.offline)
-        QK_TRY(qk__connection_open(&p->connections[0], f, err));
-    QK_TRY(qk__fetch_settle_commit(f, p->connections[0], err));
-    QK_TRY(list_files(p, files, &known, err));
-    if (known) {
-        form = qk__wanted_shape(files, f->settings->prefix);
-        QK_TRY(qk__fetch_choose(f, files, &chosen.count, err));
-        chosen.items = files->items;
-        if (chosen.count == 0)
-            return qk__fail(
-                err, QK_ERR_NOT_FOUND, "none of the %zu files of revision %s is wanted%s",
-                files->count, f->revision,
-                f->settings->part == QK_HUB_CAPTURE || f->settings->layers.count > 0 ||
-                        f->settings->heads.count > 0
-                    ? ": there are no folders of heads such as l00h00q, or not these"
-                    : "");
-        QK_TRY(find_missing(p, &chosen, err));
-        QK_TRY(fetch_missing(p, chosen.count, err));
+        QK_TRY(qk__connection_open(connection, f, err));
+    QK_TRY(qk__fetch_find(f, *connection, true, files, &found, err));
+    if (found.known) {
+        QK_TRY(find_missing(p, &found.chosen, err));
+        QK_TRY(fetch_missing(p, found.chosen.count, err));
     }
-    QK_TRY(fill_in(p, &chosen, form, snapshot, err));
-    return known || qk__is_dir(snapshot->path) ? QK_OK : fail_not_cached(f, err);
+    QK_TRY(qk__fetch_describe(f, &found.chosen, found.form, snapshot, err));
+    snapshot->cached_files = found.chosen.count - p->count;
+    for (size_t i = 0; i < p->count; i++)
+        snapshot->fetched_files += p->items[i].fetched;
+    return found.known || qk__is_dir(snapshot->path) ? QK_OK : qk__fail_not_cached(f, err);
 }
 
 qk_status qk_hub_get(const qk_hub_settings *settings, qk_hub_snapshot **snapshot, qk_error *err)
@@ -449,15 +433,14 @@ qk_status qk_hub_get(const qk_hub_settings *settings, qk_hub_snapshot **snapshot
     *snapshot = NULL;
     QK_NEED(err, settings);
     qk__fetch fetch;
-    plan p = {.fetch = &fetch};
+    plan p = {.fetch = &fetch, .crew.fetch = &fetch};
     qk__repo_files files = {0};
     qk_hub_snapshot *made = calloc(1, sizeof *made);
     qk_status status = qk__fetch_open(&fetch, settings, err);
     if (status == QK_OK)
         status =
             made ? qk__fetch_about(&fetch, get(&p, &files, made, err), err) : qk__nomem(err);
-    for (size_t i = 0; i < MAX_JOBS; i++)
-        qk__connection_close(&p.connections[i]);
+    qk__crew_close(&p.crew);
     qk__names_free(&p.leftovers);
     free(p.items);
     qk__repo_files_free(&files);
@@ -473,6 +456,8 @@ void qk_hub_snapshot_free(qk_hub_snapshot **snapshot)
     qk_hub_snapshot *s = *snapshot;
     if (!s)
         return;
+    if (s->is_outline)
+        qk__remove_tree(s->path);
     free(s->path);
     free(s->commit);
     free(s->gguf);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What get.c, which leads, and list.c share: a call's commit and files. */
+/* What get.c, which leads, list.c and outline.c share: a call's commit and files. */
 #ifndef QK_FETCH_GET_H
 #define QK_FETCH_GET_H
 
@@ -23,9 +23,29 @@ QK_MUST_CHECK qk_status qk__fetch_settle_commit(qk__fetch *fetch, qk__connection
 QK_MUST_CHECK qk_status qk__fetch_files(qk__fetch *fetch, qk__connection *connection, bool keep,
                                         qk__repo_files *files, bool *known, qk_error *err);
 
+/* The same; but a snapshot of a program that keeps no list of files is used also where the Hub cannot be
+ * asked, as it was before there were such lists: *known is false. */
+QK_MUST_CHECK qk_status qk__fetch_list(qk__fetch *fetch, qk__connection *connection, bool keep,
+                                       qk__repo_files *files, bool *known, qk_error *err);
+
 /* Those that the settings want, to the front. */
 QK_MUST_CHECK qk_status qk__fetch_choose(const qk__fetch *fetch, qk__repo_files *files,
                                          size_t *count, qk_error *err);
+
+/* All that: commit, files, those that are wanted. */
+typedef struct qk__found {
+    bool known;            /* what files there are */
+    qk__repo_files chosen; /* at least one, if that is known; they belong to all files */
+    qk__wanted_form form;  /* of the capture, of which some were chosen */
+} qk__found;
+QK_MUST_CHECK qk_status qk__fetch_find(qk__fetch *fetch, qk__connection *connection, bool keep,
+                                       qk__repo_files *files, qk__found *found, qk_error *err);
+
+/* Fills in all but what came of which file. */
+QK_MUST_CHECK qk_status qk__fetch_describe(const qk__fetch *fetch, const qk__repo_files *chosen,
+                                           qk__wanted_form form, qk_hub_snapshot *snapshot,
+                                           qk_error *err);
+qk_status qk__fail_not_cached(const qk__fetch *fetch, qk_error *err);
 
 /* The answer of the Hub's interface for programs. */
 QK_MUST_CHECK qk_status qk__fetch_json(qk__connection *connection, const char *address,
@@ -33,7 +53,8 @@ QK_MUST_CHECK qk_status qk__fetch_json(qk__connection *connection, const char *a
 QK_MUST_CHECK qk_status qk__fetch_refs(qk__fetch *fetch, qk__connection *connection,
                                        json_t **root, qk_error *err);
 
-/* "1.2 GB" */
+/* "1.2 GB"; "s", but of one thing "" */
 void qk__size_text(int64_t bytes, char text[24]);
+const char *qk__plural(size_t count);
 
 #endif

@@ -16,4 +16,13 @@ typedef struct qk__needed {
 QK_MUST_CHECK qk_status qk__fetch_need(const qk_hub_settings *what, const char *local_root,
                                        qk__needed *needed, qk_error *err);
 
+/* A local_root that has the repository as a cache has it is the cache that is meant. */
+QK_MUST_CHECK qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char *local_root,
+                                               qk_error *err);
+
+/* Where the cache has the commit that a revision stands for, or would have it:
+ * "datasets--org--name/snapshots/COMMIT". Only a revision that the cache does not know is asked for. */
+QK_MUST_CHECK qk_status qk__fetch_place(const qk_hub_settings *what, char **place,
+                                        qk_error *err);
+
 #endif

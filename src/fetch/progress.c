@@ -30,9 +30,10 @@ bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came)
     fetch->came += came;
     double now = qk__now();
     if (s->progress && now - fetch->told > 0.1) {
-        const qk_progress progress = {.what = "MB",
-                                      .done = fetch->done / MEGABYTE,
-                                      .total = fetch->total / MEGABYTE,
+        int64_t unit = fetch->counts_files ? 1 : MEGABYTE;
+        const qk_progress progress = {.what = fetch->counts_files ? "files" : "MB",
+                                      .done = fetch->done / unit,
+                                      .total = fetch->total / unit,
                                       .bytes = fetch->came};
         fetch->told = now;
         if (!s->progress(s->user, &progress))

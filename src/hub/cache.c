@@ -310,8 +310,7 @@ static qk_status is_dataset(const char *dir, const char *name, bool *yes, qk_err
     return QK_OK;
 }
 
-qk_status qk__hub_find_in_root(const char *root, const char *name, const char *revision,
-                               char **path, qk_error *err)
+qk_status qk__hub_find_in_root(const char *root, const char *name, char **path, qk_error *err)
 {
     *path = NULL;
     char *joined = qk__path_join(root, name);
@@ -326,8 +325,8 @@ qk_status qk__hub_find_in_root(const char *root, const char *name, const char *r
         return QK_OK;
     bool yes;
     QK_TRY(is_dataset(root, name, &yes, err));
-    if (!yes) /* it may be a cache folder itself */
-        return find_in_cache(&qk__hub_dataset, root, name, revision, path, err);
+    if (!yes)
+        return QK_OK;
     *path = qk__strdup(root);
     return *path ? QK_OK : qk__nomem(err);
 }
@@ -393,7 +392,9 @@ static qk_status find(const qk__repo_kind *kind, const char *name, const char *r
     if (!qk__hub_is_revision(revision))
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: not a revision", revision);
     if (local_root && *local_root && *name != '/')
-        QK_TRY(qk__hub_find_in_root(local_root, name, revision, path, err));
+        QK_TRY(qk__hub_find_in_root(local_root, name, path, err));
+    if (!*path && local_root && *local_root && qk__hub_is_name(name)) /* it may be a cache */
+        QK_TRY(find_in_cache(kind, local_root, name, revision, path, err));
     if (*path)
         return QK_OK;
     if (qk__is_dir(name)) {

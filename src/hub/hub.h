@@ -41,9 +41,10 @@ QK_MUST_CHECK qk_status qk__hub_cache(const char *given, char **path, qk_error *
 QK_MUST_CHECK qk_status qk__hub_home(char **path, qk_error *err);
 /* The folder of a repository in the cache; NULL without memory. */
 char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *name);
-/* Where local_root has a dataset (see qk_hub_find_dataset); *path NULL: it has none. */
-QK_MUST_CHECK qk_status qk__hub_find_in_root(const char *root, const char *name,
-                                             const char *revision, char **path, qk_error *err);
+/* Where local_root has a dataset (see qk_hub_find_dataset) as a folder; *path NULL: it has none. It may be a
+ * cache all the same. */
+QK_MUST_CHECK qk_status qk__hub_find_in_root(const char *root, const char *name, char **path,
+                                             qk_error *err);
 /* The commit that the cache has for a revision; "" where it has none. */
 QK_MUST_CHECK qk_status qk__hub_cached_commit(const char *folder, const char *revision,
                                               char commit[QK__MAX_COMMIT + 1], qk_error *err);
@@ -100,7 +101,11 @@ typedef struct qk__wanted {
     const char *prefix; /* sub-folder */
     const char *const *patterns;
     size_t num_patterns;
+    const char *words[2]; /* of texts: name, split */
 } qk__wanted;
+
+/* Whether a path has the word in it, other letters neither before nor behind it. */
+bool qk__has_word(const char *path, const char *word);
 
 /* Moves the files that are wanted to the front, in their order; *count is their number. */
 QK_MUST_CHECK qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -59,6 +60,32 @@ static bool is_below(const char *path, const char *prefix)
     while (length > 0 && prefix[length - 1] == '/')
         length--;
     return length == 0 || (strncmp(path, prefix, length) == 0 && path[length] == '/');
+}
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Whether a path has the word in it, other letters neither before nor behind it. */
+bool qk__has_word(const char *path, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = path; length > 0 && (p = strstr(p, word)) != NULL; p++)
+        if ((p == path || !is_letter(p[-1])) && !is_letter(p[length]))
+            return true;
+    return false;
+}
+
+/* A table of texts, no folder or file of whose path is hidden. */
+static bool is_texts(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return *path != '.' && !strstr(path, "/.") && dot &&
+           (strcasecmp(dot, ".parquet") == 0 || strcasecmp(dot, ".jsonl") == 0 ||
+            strcasecmp(dot, ".ndjson") == 0);
 }
 
 /* ---- groups of query heads --------------------------------------------------------------- */
@@ -261,7 +288,16 @@ typedef struct view {
     qk_hub_part part;
     int group;
     model_files model;
+    const char *words[2]; /* that texts must have; NULL = none */
 } view;
+
+static bool wants_of_texts(const view *v, const char *path)
+{
+    bool has = is_texts(path);
+    for (size_t i = 0; i < sizeof v->words / sizeof *v->words; i++)
+        has = has && (!v->words[i] || qk__has_word(path, v->words[i]));
+    return has;
+}
 
 static bool wants(const view *v, const char *path)
 {
@@ -274,6 +310,8 @@ static bool wants(const view *v, const char *path)
         return wants_of_model(&v->model, path);
     case QK_HUB_TOKENIZER:
         return !has_folder(path) && wants_of_tokenizer(&v->model, path);
+    case QK_HUB_TEXTS:
+        return wants_of_texts(v, path);
     case QK_HUB_ALL:
         break;
     }
@@ -301,6 +339,18 @@ static qk_status move_to_front(const view *v, qk__repo_files *files, size_t *cou
     return QK_OK;
 }
 
+/* A word that no file has is left out. */
+static void settle_words(view *v, const qk__repo_files *files)
+{
+    for (size_t i = 0; i < sizeof v->words / sizeof *v->words; i++) {
+        bool any = false;
+        v->words[i] = v->w->words[i];
+        for (size_t k = 0; k < files->count && !any; k++)
+            any = wants_of_texts(v, files->items[k].path);
+        v->words[i] = any ? v->words[i] : NULL;
+    }
+}
+
 /* capture.json alone is no capture. */
 static bool has_heads(const qk__repo_files *files, size_t count)
 {
@@ -325,6 +375,8 @@ qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, siz
     if (any(wanted->heads))
         v.group =
             wanted->group > 0 ? wanted->group : qk__wanted_shape(files, wanted->prefix).group;
+    if (v.part == QK_HUB_TEXTS)
+        settle_words(&v, files);
     QK_TRY(move_to_front(&v, files, count, err));
     if (v.part == QK_HUB_CAPTURE && !has_heads(files, *count))
         *count = 0;

@@ -43,7 +43,7 @@ static const qk_setting ROWS[] = {
      .help = "branch, tag or commit of a model on the Hub", .unset = "main", .section = "Model",
      .yaml = "model.revision"},
     {"offline", QK_SETTING_FLAG, AT(offline),
-     .help = "fetch no model from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1",
+     .help = "fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1",
      .section = "Model"},
     {"tokenizer", QK_SETTING_PATH, AT(tokenizer), .value = "FILE",
      .help = "tokenizer.json or its folder, or a GGUF file", .unset = "the model's",

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "fetch/need.h"
+#include "hub/hub.h"
 
 enum { MAX_DEPTH = 32 };
 
@@ -141,21 +143,6 @@ static qk_status add_folder(file_list *list, const char *folder, int depth, qk_e
     return status;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-/* Whether a path has the word in it, other letters neither before nor behind it. */
-static bool has_word(const char *path, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *p = path; length > 0 && (p = strstr(p, word)) != NULL; p++)
-        if ((p == path || !is_letter(p[-1])) && !is_letter(p[length]))
-            return true;
-    return false;
-}
-
 /* Keeps the files from `first` on that `keep` says, unless that would be none and `some` is
  * set. */
 typedef bool keep_fn(const char *path, const char *word);
@@ -194,13 +181,35 @@ static qk_status add_place(file_list *list, const char *path,
     if (dataset)
         filter(list, first, skip, keep_tables, NULL, false);
     if (settings->dataset_name)
-        filter(list, first, skip, has_word, settings->dataset_name, true);
+        filter(list, first, skip, qk__has_word, settings->dataset_name, true);
     if (settings->dataset_split)
-        filter(list, first, skip, has_word, settings->dataset_split, true);
+        filter(list, first, skip, qk__has_word, settings->dataset_split, true);
     if (list->count == first)
         return qk__fail(err, QK_ERR_DEGENERATE, "%s: no %s in this folder", path,
                         dataset ? "Parquet or JSONL files" : "files");
     return QK_OK;
+}
+
+/* Of a dataset on the Hub nothing but the files that are texts of the split comes. */
+static qk_status add_dataset(file_list *list, const char *name,
+                             const qk_recorder_settings *settings, qk_error *err)
+{
+    qk_recorder_settings with_split = *settings;
+    if (!with_split.dataset_split)
+        with_split.dataset_split = "train";
+    const qk_hub_settings what = {.name = name,
+                                  .part = QK_HUB_TEXTS,
+                                  .text_name = with_split.dataset_name,
+                                  .text_split = with_split.dataset_split,
+                                  .offline = settings->offline,
+                                  .notice = settings->notice,
+                                  .progress = settings->progress,
+                                  .user = settings->user};
+    qk__needed needed;
+    QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
+    qk_status status = add_place(list, needed.path, &with_split, err);
+    free(needed.path);
+    return status;
 }
 
 static qk_status add_source(file_list *list, const char *path,
@@ -215,20 +224,11 @@ static qk_status add_source(file_list *list, const char *path,
         char *copy = qk__strdup(path);
         return copy ? add_path(list, copy, err) : qk__nomem(err);
     }
-    char *found;
-    bool remote = qk_hub_is_remote(path);
-    if (qk_hub_find_dataset(path, NULL, NULL, &found, err) != QK_OK)
-        return qk__fail(
-            err, QK_ERR_NOT_FOUND,
-            "%s: no such file or folder, nor a dataset in the Hugging Face cache%s%s%s", path,
-            remote ? "; fetch what you want of it with: qkscope get " : "", remote ? path : "",
-            remote ? " --files '*train*'" : "");
-    qk_recorder_settings with_split = *settings;
-    if (!with_split.dataset_split)
-        with_split.dataset_split = "train";
-    qk_status status = add_place(list, found, &with_split, err);
-    free(found);
-    return status;
+    if (!qk_hub_is_remote(path))
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: no such file or folder (nor the name of a Hub dataset, org/name)",
+                        path);
+    return add_dataset(list, path, settings, err);
 }
 
 qk_status qk__texts_open(qk__texts **texts, const qk_recorder_settings *settings, qk_error *err)

@@ -30,6 +30,14 @@
             .section = "Input", .commands = of, __VA_ARGS__                                    \
     }
 
+#define QK__JOBS_ROW(owner, of, ...)                                                           \
+    {                                                                                          \
+        "jobs", QK_SETTING_INTEGER, QK_SETTING_AT(owner, jobs),                                \
+            .letter = 'j', .number = 4, .min = 1, .max = 64, .value = "N", .unit = "files",    \
+            .help = "ask the Hub for so many at a time", .section = "Running", .commands = of, \
+            __VA_ARGS__                                                                        \
+    }
+
 #define QK__SPLIT_ROW(owner, of, ...)                                                          \
     {                                                                                          \
         "split", QK_SETTING_TEXT, QK_SETTING_AT(owner, prefix),                                \

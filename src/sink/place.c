@@ -15,8 +15,6 @@
 #include "capture/capture.h"
 #include "sink/sink.h"
 
-enum { MAX_DEPTH = 8 /* of a tree that is removed */ };
-
 char *qk__place(const char *output, int place)
 {
     return place == 0 ? qk__strdup(output)
@@ -143,33 +141,12 @@ bool qk__holds_captures_alone(const char *output)
 
 /* ---- removing --------------------------------------------------------------------------- */
 
-static void remove_tree(const char *path, int depth)
-{
-    struct stat st;
-    if (lstat(path, &st) != 0)
-        return;
-    qk__names names = {0};
-    if (!S_ISDIR(st.st_mode)) {
-        unlink(path);
-        return;
-    }
-    if (depth < MAX_DEPTH && qk__list_dir(path, &names, NULL) == QK_OK)
-        for (size_t i = 0; i < names.count; i++) {
-            char *child = qk__path_join(path, names.items[i]);
-            if (child)
-                remove_tree(child, depth + 1);
-            free(child);
-        }
-    qk__names_free(&names);
-    rmdir(path);
-}
-
 /* Links are removed, not followed. What cannot be removed stays. */
 static void remove_below(const char *folder, const char *name)
 {
     char *path = qk__path_join(folder, name);
     if (path)
-        remove_tree(path, 0);
+        qk__remove_tree(path);
     free(path);
 }
 
@@ -250,7 +227,7 @@ void qk__partial_drop(const char *output)
     char *partial = qk__path_join(output, "." QK__PARTIAL);
     if (partial) {
         qk__partial_empty(partial);
-        remove_tree(partial, 0);
+        qk__remove_tree(partial);
     }
     free(partial);
 }

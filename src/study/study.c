@@ -21,6 +21,8 @@
 
 #define AT(member) QK_SETTING_AT(qk_study_settings, member)
 
+static const qk_word KEPT[] = {{"yes", 0}, {"no", 1}, {NULL, 0}};
+
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
      .help = "folder of the study", .section = "Output"},
@@ -45,6 +47,12 @@ static const qk_setting ROWS[] = {
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
     QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),
+    {"keep-downloads", QK_SETTING_CHOICE, AT(drop_downloads), .words = KEPT, .value = "WHETHER",
+     .help = "yes; no: drop from the cache what this study has fetched of a model, and nothing "
+             "else, "
+             "when it is done with it",
+     .section = "Input"},
+    QK__JOBS_ROW(qk_study_settings, NULL, .yaml = NULL),
     QK__THREADS_ROW(qk_study_settings, threads, NULL, .yaml = NULL),
 };
 
@@ -78,8 +86,7 @@ static void on_notice(void *user, qk_notice_level level, const char *message)
 
 static bool on_progress(void *user, const qk_progress *progress)
 {
-    const qk__study_work *work = user;
-    return !work->run->progress || work->run->progress(work->run->user, progress);
+    return qk__study_progress(user, progress);
 }
 
 static qk_status set_message(qk_study_result *result, const char *message, qk_error *err)
@@ -166,8 +173,7 @@ static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *c
 {
     const qk_study_settings *run = work->run;
     qk_study_result *result = &work->outcome->models[i];
-    if (run->model_begins)
-        run->model_begins(run->user, i, &work->plan->models[i], !check->stands);
+    qk__study_begins(work, i, !check->stands);
     if (check->stands) {
         tell_again(work, check->warnings);
         result->state = QK_STUDY_KEPT;
@@ -180,13 +186,26 @@ static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *c
     return set_message(result, check->reason, err);
 }
 
+/* The next one is fetched from when this one is here. */
+static qk_status find_model(qk__study_work *work, size_t i, qk__study_check *check,
+                            qk_error *why)
+{
+    bool stands;
+    qk_status status = qk__study_fetch_end(work, check, &stands, why);
+    if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM)
+        return status;
+    if (i + 1 < work->plan->num_models)
+        QK_TRY(qk__study_fetch_begin(work, i + 1, why));
+    return status == QK_OK && !stands ? qk__study_check_model(work, i, check, why) : status;
+}
+
 static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
 {
-    double start = qk__now();
     qk__study_check check;
     qk_error why = {0};
     work->model = i;
-    qk_status status = qk__study_check_model(work, i, &check, &why);
+    qk_status status = find_model(work, i, &check, &why);
+    double start = qk__now();
     work->places[i].capture = check.capture;
     work->places[i].layers = check.num_layers;
     work->places[i].contents = check.contents;
@@ -199,7 +218,9 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     }
     json_decref(check.warnings);
     work->outcome->models[i].seconds = qk__now() - start;
-    return status;
+    if (status == QK_OK && work->record && work->run->figures)
+        status = qk__study_draw_model(work, i, err);
+    return status == QK_OK ? qk__study_drop(work, i, err) : status;
 }
 
 /* ---- means for the table at the end ----------------------------------------------------- */
@@ -268,6 +289,7 @@ static qk_status conclude(const qk__study_work *work, qk_error *err)
 
 static qk_status do_models(qk__study_work *work, qk_error *err)
 {
+    QK_TRY(qk__study_fetch_begin(work, 0, err));
     for (size_t i = 0; i < work->plan->num_models; i++)
         QK_TRY(do_model(work, i, err));
     return QK_OK;
@@ -318,8 +340,10 @@ qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
     QK_NEED(err, outcome);
     *outcome = NULL;
     QK_NEED(err, plan, run);
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     qk__study_work work = {.plan = plan,
                            .run = run,
+                           .lock = &lock,
                            .formats = plan->figures.formats,
                            .theme = plan->figures.theme,
                            .width = run->width > 0 ? run->width : plan->figures.width,
@@ -334,6 +358,8 @@ qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
     } else {
         qk_study_outcome_free(&work.outcome);
     }
+    qk__study_fetch_stop(&work);
     qk__study_release(&work);
+    pthread_mutex_destroy(&lock);
     return status;
 }

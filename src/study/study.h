@@ -4,6 +4,8 @@
 #ifndef QK_STUDY_STUDY_H
 #define QK_STUDY_STUDY_H
 
+#include <pthread.h>
+
 #include <jansson.h>
 
 #include <qkscope/study.h>
@@ -66,7 +68,10 @@ typedef struct qk__study_place {
         contents; /* likewise, of its results (schema.h): by what the capture keeps there may be
                           fewer tables than in others, or a column more */
     bool rowless; /* likewise: there is nothing to draw collages of */
+    bool drawn;   /* its collages were, or failed to be */
 } qk__study_place;
+
+typedef struct qk__study_ahead qk__study_ahead;
 
 typedef struct qk__study_work {
     const qk_study *plan;
@@ -76,14 +81,18 @@ typedef struct qk__study_work {
     qk_figure_theme theme;
     int width; /* of figures, in millimetres; 0 = each its own */
     int threads;
-    char **slugs;            /* [num_models] */
-    qk__study_place *places; /* [num_models] */
-    char *figures;           /* output/figures */
-    qk__buffer scores;       /* contents of the score file */
-    qk__folder folder;       /* the output, held */
-    size_t model;            /* at work */
-    qk__builder *builder;    /* of the results of the models done so far; not of a dry run */
-    qk__results *results;    /* of all models */
+    char **slugs;                /* [num_models] */
+    qk__study_place *places;     /* [num_models] */
+    char *figures;               /* output/figures */
+    qk__buffer scores;           /* contents of the score file */
+    qk__folder folder;           /* the output, held */
+    size_t model;                /* at work */
+    pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
+    qk__study_ahead *ahead;      /* that; NULL = nothing is */
+    char *record;                /* output/downloads.txt, where downloads are not kept */
+    qk_report_outcome *collages; /* what became of those that are drawn already */
+    qk__builder *builder; /* of the results of the models done so far; not of a dry run */
+    qk__results *results; /* of all models */
     qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
     size_t num_outputs;
 } qk__study_work;
@@ -108,6 +117,42 @@ qk__listed_model qk__study_listed(const qk__study_work *work, size_t i);
 void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same about another one. */
+void qk__study_tell(const qk__study_work *work, size_t model, qk_notice_level level,
+                    const char *message);
+/* What work->run->progress says of it. */
+bool qk__study_progress(const qk__study_work *work, const qk_progress *progress);
+
+/* Whether a model's results are those of its settings and inputs, read now. reason says why
+ * not. A capture that cannot be found or listed is an error. */
+typedef struct qk__study_check {
+    bool stands;
+    char reason[256];
+    size_t num_heads;  /* of the results that stand */
+    int num_layers;    /* of the model */
+    unsigned contents; /* of its results, those that stand or those to come */
+    bool rowless;      /* the capture keeps moments and no rows */
+    json_t *warnings;  /* of the run that made what stands; NULL: none is known */
+    char *capture;     /* folder of the heads */
+} qk__study_check;
+
+/* To work->run->model_begins; i = number of models: figures. */
+void qk__study_begins(const qk__study_work *work, size_t i, bool computed);
+
+/* ---- captures on the Hub (study_fetch.c) ------------------------------------------------ */
+
+/* Begins to bring in what model i needs, in a thread; a model without need of it costs nothing. */
+QK_MUST_CHECK qk_status qk__study_fetch_begin(qk__study_work *work, size_t i, qk_error *err);
+/* Waits for it. *stands: the results of its commit stand, so nothing was fetched, and *check tells of
+ * them. Failures are those of this model, but for QK_ERR_CANCELLED. */
+QK_MUST_CHECK qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check,
+                                            bool *stands, qk_error *err);
+/* Stops it, if it is at work. */
+void qk__study_fetch_stop(qk__study_work *work);
+
+/* Drops what was fetched for model i, which is done, unless a later one needs it. */
+QK_MUST_CHECK qk_status qk__study_drop(qk__study_work *work, size_t i, qk_error *err);
+
 /* ---- tables (study_tables.c) ------------------------------------------------------------ */
 
 /* What the tables of all models together have, for qk__has_table. */
@@ -123,18 +168,10 @@ static inline bool qk__study_has_results(const qk_study_result *result)
 
 /* ---- what stands (study_check.c) -------------------------------------------------------- */
 
-/* Whether a model's results are those of its settings and inputs, read now. reason says why
- * not. A capture that cannot be found or listed is an error. */
-typedef struct qk__study_check {
-    bool stands;
-    char reason[256];
-    size_t num_heads;  /* of the results that stand */
-    int num_layers;    /* of the model */
-    unsigned contents; /* of its results, those that stand or those to come */
-    bool rowless;      /* the capture keeps moments and no rows */
-    json_t *warnings;  /* of the run that made what stands; NULL: none is known */
-    char *capture;     /* folder of the heads */
-} qk__study_check;
+/* The same of a model on the Hub without its files: results of a commit stand as long as the revision is
+ * that commit. capture and figures must be there, too. */
+QK_MUST_CHECK qk_status qk__study_check_commit(const qk__study_work *work, size_t i,
+                                               qk__study_check *check, qk_error *err);
 QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t i,
                                               qk__study_check *check, qk_error *err);
 
@@ -156,5 +193,9 @@ QK_MUST_CHECK qk_status qk__study_write_manifest(const qk__study_work *work,
 /* The collages of model i, unless they stand; then of all models figures and report. Figures
  * that fail are counted in the outcome's report. */
 QK_MUST_CHECK qk_status qk__study_draw(qk__study_work *work, qk_error *err);
+/* Those of model i now. */
+QK_MUST_CHECK qk_status qk__study_draw_model(qk__study_work *work, size_t i, qk_error *err);
+/* Whether nothing is left to draw from the capture of model i. */
+bool qk__study_is_drawn(const qk__study_work *work, size_t i);
 
 #endif

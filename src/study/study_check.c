@@ -15,6 +15,7 @@
 #include "base/json_build.h"
 #include "base/parallel.h"
 #include "capture/packed_file.h"
+#include "fetch/need.h"
 #include "schema/schema.h"
 #include "study/study.h"
 
@@ -67,44 +68,47 @@ static const char *find_difference(json_t *was, json_t *is)
     return "analyses";
 }
 
-static void check_settings(checker *c)
+static void check_settings(qk__study_check *check, const json_t *manifest,
+                           const qk_analysis_settings *s)
 {
-    const qk_analysis_settings *s = c->run.settings;
-    const char *version = json_string_value(json_object_get(c->manifest, "qkscope"));
+    const char *version = json_string_value(json_object_get(manifest, "qkscope"));
     json_t *settings = qk__describe_settings(s);
-    json_t *was = json_object_get(c->manifest, "settings");
+    json_t *was = json_object_get(manifest, "settings");
     if (!version || strcmp(version, QK_VERSION) != 0)
-        reject(c->check, "made by qkscope %.40s, this is %s", version ? version : "?",
-               QK_VERSION);
+        reject(check, "made by qkscope %.40s, this is %s", version ? version : "?", QK_VERSION);
     else if (!json_equal(was, settings))
-        reject(c->check, "other settings: %.60s", find_difference(was, settings));
-    else if (!same(c->manifest, "model", qk__json_text(s->model_name)))
-        reject(c->check, "another name in the model column");
-    else if (!same(c->manifest, "group", qk__describe_group(&c->run.results->group)))
-        reject(c->check, "another group size");
-    else if (!same(c->manifest, "capture_json", qk__describe_capture_json(&c->run)))
-        reject(c->check, "capture.json has changed");
-    else if (json_integer_value(json_object_get(c->manifest, "heads_without_numbers")) != 0)
-        reject(c->check, "some heads had no numbers");
+        reject(check, "other settings: %.60s", find_difference(was, settings));
+    else if (!same(manifest, "model", qk__json_text(s->model_name)))
+        reject(check, "another name in the model column");
+    else if (json_integer_value(json_object_get(manifest, "heads_without_numbers")) != 0)
+        reject(check, "some heads had no numbers");
     json_decref(settings);
 }
 
+/* What the manifest says of the capture. */
+static void check_capture(checker *c)
+{
+    if (!same(c->manifest, "group", qk__describe_group(&c->run.results->group)))
+        reject(c->check, "another group size");
+    else if (!same(c->manifest, "capture_json", qk__describe_capture_json(&c->run)))
+        reject(c->check, "capture.json has changed");
+}
+
 /* They must be there, as the run wrote them. */
-static qk_status check_tables(checker *c, qk_error *err)
+static qk_status check_tables(qk__study_check *check, const qk__manifest *before,
+                              const char *folder, qk_error *err)
 {
     json_t *changes;
     for (size_t i = 0; i < qk__num_tables; i++) {
         const char *name = qk__tables[i].info.name;
-        if (!qk__has_table(&qk__tables[i], c->run.results->contents))
-            continue;
-        if (!qk__is_file_in(c->run.settings->output, name))
-            reject(c->check, "%s is missing", name);
+        if (qk__has_table(&qk__tables[i], check->contents) && !qk__is_file_in(folder, name))
+            reject(check, "%s is missing", name);
     }
-    if (!c->check->stands)
+    if (!check->stands)
         return QK_OK;
-    QK_TRY(qk__manifest_changes(&c->run.before, c->run.settings->output, &changes, err));
+    QK_TRY(qk__manifest_changes(before, folder, &changes, err));
     if (json_array_size(changes) > 0)
-        reject(c->check, "%s", json_string_value(json_array_get(changes, 0)));
+        reject(check, "%s", json_string_value(json_array_get(changes, 0)));
     json_decref(changes);
     return QK_OK;
 }
@@ -219,8 +223,7 @@ static qk_status check_inputs(checker *c, qk_error *err)
 
 static bool on_progress(void *user, const qk_progress *progress)
 {
-    const qk_study_settings *run = ((const checker *)user)->work->run;
-    return !run->progress || run->progress(run->user, progress);
+    return qk__study_progress(((const checker *)user)->work, progress);
 }
 
 /* Warnings of opening a capture are those of the run that follows. */
@@ -230,18 +233,28 @@ static void on_notice(void *user, qk_notice_level level, const char *message)
         qk__study_notice(((const checker *)user)->work, level, "%s", message);
 }
 
+/* All but what the capture says. */
+static qk_status check_results(qk__study_check *check, const qk__manifest *before,
+                               const json_t *manifest, const qk_analysis_settings *settings,
+                               qk_error *err)
+{
+    check->stands = true;
+    check->num_heads = (size_t)json_integer_value(json_object_get(manifest, "heads"));
+    if (!manifest)
+        reject(check, "%s",
+               !before->complete ? "a run was stopped before its end"
+               : before->runs    ? "another command wrote into its folder"
+                                 : "no results yet");
+    else
+        check_settings(check, manifest, settings);
+    return check_tables(check, before, settings->output, err);
+}
+
 static qk_status check_manifest(checker *c, qk_error *err)
 {
-    c->check->stands = true;
-    c->check->num_heads = (size_t)json_integer_value(json_object_get(c->manifest, "heads"));
-    if (!c->manifest)
-        reject(c->check, "%s",
-               !c->run.before.complete ? "a run was stopped before its end"
-               : c->run.before.runs    ? "another command wrote into its folder"
-                                       : "no results yet");
-    else
-        check_settings(c);
-    QK_TRY(check_tables(c, err));
+    QK_TRY(check_results(c->check, &c->run.before, c->manifest, c->run.settings, err));
+    if (c->check->stands)
+        check_capture(c);
     if (c->check->stands && c->work->run->force)
         reject(c->check, "forced");
     return c->check->stands ? check_inputs(c, err) : QK_OK;
@@ -253,6 +266,74 @@ static const json_t *only_run(const qk__manifest *manifest)
     bool alone = manifest->complete && json_array_size(manifest->runs) == 1;
     return alone ? json_array_get(manifest->runs, 0) : NULL;
 }
+
+/* ---- without the capture ----------------------------------------------------------------- */
+
+/* Where a capture keeps moments, some settings give way (states.c); the manifest says what it kept. */
+static void take_kept(qk__study_check *check, const json_t *manifest, qk_analysis_settings *s)
+{
+    const json_t *kept = json_object_get(manifest, "kept");
+    const char *rows = json_string_value(json_object_get(kept, "rows"));
+    check->rowless = rows && strcmp(rows, "none") == 0;
+    if (check->rowless)
+        s->analyses &= ~(unsigned)QK_ANALYSE_PLASTICITY;
+    if (kept)
+        s->lda = false;
+    check->contents = qk__contents_of(s) | (kept && !check->rowless ? QK__RESERVOIR : 0U);
+}
+
+/* Whether the capture that was read lay at that place in a cache: ".../PLACE" or ".../PLACE/PREFIX". */
+static bool was_at(const char *capture, const char *place, const char *prefix)
+{
+    const char *at = capture ? strstr(capture, place) : NULL;
+    const char *rest = at ? at + strlen(place) : "?";
+    return (*rest == 0 && !prefix) ||
+           (*rest == '/' && (!prefix || strcmp(rest + 1, prefix) == 0));
+}
+
+static qk_status check_commit(const qk__study_work *work, size_t i, const qk__manifest *before,
+                              qk__study_check *check, qk_error *err)
+{
+    qk_analysis_settings settings = qk__study_settings(work, i);
+    const json_t *manifest = only_run(before);
+    const char *capture = json_string_value(json_object_get(manifest, "capture"));
+    qk_hub_settings what = qk__run_hub(&settings);
+    qk_error why;
+    char *place;
+    QK_TRY(qk__fetch_settle_cache(&what, settings.local_root, err));
+    take_kept(check, manifest, &settings);
+    QK_TRY(check_results(check, before, manifest, &settings, err));
+    bool undrawn = work->run->figures && !work->run->dry_run && !check->rowless &&
+                   !qk__study_is_drawn(work, i);
+    if (work->run->force || undrawn)
+        reject(check, "forced");
+    if (!check->stands)
+        return QK_OK;
+    if (qk__fetch_place(&what, &place, &why) != QK_OK) { /* who fetches is told why */
+        reject(check, "its commit is not known");
+        return QK_OK;
+    }
+    if (!was_at(capture, place, settings.prefix))
+        reject(check, "another commit");
+    free(place);
+    check->num_layers = (int)json_integer_value(json_object_get(manifest, "num_layers"));
+    check->warnings = json_incref(json_object_get(manifest, "warnings"));
+    check->capture = qk__strdup(capture);
+    return check->capture ? QK_OK : qk__nomem(err);
+}
+
+qk_status qk__study_check_commit(const qk__study_work *work, size_t i, qk__study_check *check,
+                                 qk_error *err)
+{
+    qk__manifest before;
+    *check = (qk__study_check){0};
+    QK_TRY(qk__manifest_read(&before, work->places[i].folder, err));
+    qk_status status = check_commit(work, i, &before, check, err);
+    qk__manifest_free(&before);
+    return status;
+}
+
+/* ---- with it ----------------------------------------------------------------------------- */
 
 qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_check *check,
                                 qk_error *err)
@@ -271,11 +352,11 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
     if (status == QK_OK) {
         status = qk__manifest_read(&c.run.before, settings.output, err);
         c.manifest = only_run(&c.run.before);
+        check->contents = c.run.results->contents;
         if (status == QK_OK)
             status = check_manifest(&c, err);
         check->warnings = json_incref(json_object_get(c.manifest, "warnings"));
         check->num_layers = c.run.results->num_layers;
-        check->contents = c.run.results->contents;
         check->rowless = c.run.states.count > 0 && !c.run.states.has_rows;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
     }

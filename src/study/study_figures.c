@@ -183,7 +183,6 @@ static void draw_task(void *context, size_t i, int worker)
     (void)worker;
     drawing *d = context;
     task *t = &d->tasks[i];
-    const qk_study_settings *run = d->work->run;
     size_t figures = 0;
     t->status = QK_ERR_CANCELLED;
     pthread_mutex_lock(&d->lock);
@@ -195,22 +194,28 @@ static void draw_task(void *context, size_t i, int worker)
     pthread_mutex_lock(&d->lock);
     d->num_figures += figures;
     d->done++;
-    if (run->progress && !run->progress(run->user, &(qk_progress){.what = "figures",
-                                                                  .done = (int64_t)d->done,
-                                                                  .total = (int64_t)d->count}))
+    if (!qk__study_progress(d->work, &(qk_progress){.what = "figures",
+                                                    .done = (int64_t)d->done,
+                                                    .total = (int64_t)d->count}))
         d->cancelled = true;
     pthread_mutex_unlock(&d->lock);
 }
 
 /* ---- all collages ----------------------------------------------------------------------- */
 
-static void list_tasks(drawing *d)
+bool qk__study_is_drawn(const qk__study_work *work, size_t i)
+{
+    return work->places[i].rowless || stand(work, i);
+}
+
+static void list_tasks(drawing *d, size_t first, size_t end)
 {
     const qk__study_work *work = d->work;
-    for (size_t i = 0; i < work->plan->num_models; i++) {
-        if (!qk__study_has_results(&work->outcome->models[i]) || work->places[i].rowless ||
-            stand(work, i))
+    for (size_t i = first; i < end; i++) {
+        if (!qk__study_has_results(&work->outcome->models[i]) || work->places[i].drawn ||
+            qk__study_is_drawn(work, i))
             continue;
+        work->places[i].drawn = true;
         for (size_t k = 0; k < NUM_COLLAGES; k++) {
             task *t = &d->tasks[d->count];
             if (!is_asked(work, &COLLAGES[k]))
@@ -233,8 +238,8 @@ static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 /* Marks the models whose collages are all there, and lists what failed. */
 static qk_status conclude(const drawing *d, qk_error *err)
 {
-    qk_report_outcome *report = d->work->outcome->report;
-    report->num_figures = d->num_figures;
+    qk_report_outcome *report = d->work->collages;
+    report->num_figures += d->num_figures;
     if (d->cancelled)
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
     for (size_t i = 0; i < d->count;) {
@@ -252,19 +257,26 @@ static qk_status conclude(const drawing *d, qk_error *err)
     return QK_OK;
 }
 
-static qk_status draw_collages(qk__study_work *work, qk_error *err)
+static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, qk_error *err)
 {
     drawing d = {.work = work};
-    d.tasks = qk__calloc(NUM_COLLAGES * work->plan->num_models, sizeof *d.tasks);
+    if (!work->collages && !(work->collages = calloc(1, sizeof *work->collages)))
+        return qk__nomem(err);
+    d.tasks = qk__calloc(NUM_COLLAGES * (end - first), sizeof *d.tasks);
     if (!d.tasks)
         return qk__nomem(err);
-    list_tasks(&d);
+    list_tasks(&d, first, end);
     pthread_mutex_init(&d.lock, NULL);
     qk__parallel_for(d.count, work->threads, draw_task, &d);
     pthread_mutex_destroy(&d.lock);
     qk_status status = conclude(&d, err);
     free(d.tasks);
     return status;
+}
+
+qk_status qk__study_draw_model(qk__study_work *work, size_t i, qk_error *err)
+{
+    return draw_collages(work, i, i + 1, err);
 }
 
 /* ---- figures from tables, and the page -------------------------------------------------- */
@@ -299,21 +311,18 @@ static qk_status join(qk_report_outcome *to, qk_report_outcome *from, qk_error *
 
 qk_status qk__study_draw(qk__study_work *work, qk_error *err)
 {
-    const qk_study_settings *run = work->run;
     qk_error why = {0};
-    qk_report_outcome *collages = calloc(1, sizeof *collages), *report = NULL;
-    if (!collages)
-        return qk__nomem(err);
-    work->outcome->report = collages;
-    if (run->model_begins)
-        run->model_begins(run->user, work->plan->num_models, NULL, false);
-    QK_TRY(draw_collages(work, err));
+    qk_report_outcome *report = NULL;
+    qk__study_begins(work, work->plan->num_models, false);
+    QK_TRY(draw_collages(work, 0, work->plan->num_models, err));
     qk_status status = write_report(work, &report, &why);
     if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM) {
         if (err)
             *err = why;
         return status;
     }
+    qk_report_outcome *collages = work->outcome->report = work->collages;
+    work->collages = NULL;
     if (!report) /* the tables are there all the same */
         return add_failure(collages, NULL, why.message, err);
     work->outcome->report = report;

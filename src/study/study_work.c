@@ -16,17 +16,43 @@ enum { MAX_SCORE_BYTES = 16 << 20 };
 
 /* ---- telling the user ------------------------------------------------------------------- */
 
+void qk__study_tell(const qk__study_work *work, size_t model, qk_notice_level level,
+                    const char *message)
+{
+    char text[2200];
+    snprintf(text, sizeof text, "%s: %s", work->plan->models[model].name, message);
+    pthread_mutex_lock(work->lock);
+    if (work->run->notice)
+        work->run->notice(work->run->user, level, text);
+    pthread_mutex_unlock(work->lock);
+}
+
+bool qk__study_progress(const qk__study_work *work, const qk_progress *progress)
+{
+    pthread_mutex_lock(work->lock);
+    bool on = !work->run->progress || work->run->progress(work->run->user, progress);
+    pthread_mutex_unlock(work->lock);
+    return on;
+}
+
+void qk__study_begins(const qk__study_work *work, size_t i, bool computed)
+{
+    const qk_study *plan = work->plan;
+    pthread_mutex_lock(work->lock);
+    if (work->run->model_begins)
+        work->run->model_begins(work->run->user, i,
+                                i < plan->num_models ? &plan->models[i] : NULL, computed);
+    pthread_mutex_unlock(work->lock);
+}
+
 void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
 {
-    char message[2048], text[2200];
+    char message[2048];
     va_list args;
-    if (!work->run->notice)
-        return;
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    snprintf(text, sizeof text, "%s: %s", work->plan->models[work->model].name, message);
-    work->run->notice(work->run->user, level, text);
+    qk__study_tell(work, work->model, level, message);
 }
 
 /* ---- settings of a model ----------------------------------------------------------------- */
@@ -39,6 +65,7 @@ qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
     settings.threads = work->threads;
     settings.command_line = run->command_line;
     settings.offline |= run->offline || run->dry_run;
+    settings.jobs = run->jobs;
     if (!work->plan->folders[i] && run->local_root)
         settings.local_root = run->local_root;
     if (work->places[i].local) {
@@ -138,6 +165,9 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
     int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
     work->threads = threads > 0 ? threads : qk__available_threads();
     QK_TRY(make_outcome(work, err));
+    if (run->drop_downloads && !run->dry_run &&
+        !(work->record = qk__path_join(run->output, "downloads.txt")))
+        return qk__nomem(err);
     for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)
         run->notice(run->user, QK_NOTICE_WARNING, qk__tree_get_note(plan->config.tree, i));
     return name_folders(work, err);
@@ -155,6 +185,8 @@ void qk__study_release(qk__study_work *work)
     free(work->places);
     qk__strings_free(work->slugs, work->plan->num_models);
     free(work->figures);
+    free(work->record);
+    qk_report_outcome_free(&work->collages);
     qk__buffer_free(&work->scores);
     qk__results_discard(&work->builder);
     qk__results_free(&work->results);

@@ -36,12 +36,13 @@ static void choose(qk__repo_files *files)
     qk_index_list list = {items, 2};
     qk__wanted_form form = qk__wanted_shape(files, NULL);
     need(form.num_layers >= 0 && form.group >= 0);
-    for (int part = QK_HUB_ALL; part <= QK_HUB_TOKENIZER; part++)
+    for (int part = QK_HUB_ALL; part <= QK_HUB_TEXTS; part++)
         for (int chosen = 0; chosen < 2; chosen++) {
             size_t count = files->count + 1;
             const qk__wanted wanted = {.part = (qk_hub_part)part,
                                        .layers = chosen ? &list : NULL,
-                                       .heads = chosen ? &list : NULL};
+                                       .heads = chosen ? &list : NULL,
+                                       .words = {chosen ? "a" : NULL, "train"}};
             qk_error err;
             if (qk__wanted_choose(&wanted, files, &count, &err) == QK_OK)
                 need(count <= files->count);

@@ -139,8 +139,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.say(self.how["status"], self.how.get("body", b"{}"), self.how.get("headers", {}))
         elif origin == "cdn":
             self.serve_blob()
-        else:
+        elif hub.admits():
             self.serve_hub()
+        else:
+            self.refuse(429, None, "We had to rate limit you")
 
     def say(self, status, body=b"", headers=None, kind="application/json"):
         if isinstance(body, (dict, list)):
@@ -295,8 +297,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
             with open(file.path, "rb") as source:
                 while start < end:
-                    start += os.sendfile(self.connection.fileno(), source.fileno(), start, end - start)
-            self.request_.sent = end
+                    sent = os.sendfile(self.connection.fileno(), source.fileno(), start, end - start)
+                    start += sent
+                    self.request_.sent += sent
             return
         spoil, piece_size = self.how.get("spoil"), self.how.get("piece", 1 << 20)
         for piece in file.pieces(start, stop):
@@ -378,6 +381,16 @@ class FakeHub:
 
     def fault(self, origin="hub", path=r"^/", times=1, skip=0, **how):
         self.faults.append(Fault(origin, path, times, skip, **how))
+
+    def admits(self):
+        """Counts a request; those beyond the quota of the window are none."""
+        with self.lock:
+            if self.quota is None:
+                return True
+            if time.monotonic() - self.begun > self.window:
+                self.begun, self.used = time.monotonic(), 0
+            self.used += 1
+            return self.used <= self.quota
 
     def limits(self, handler):
         """Headers of limits, where there are some and the request is one that counts."""

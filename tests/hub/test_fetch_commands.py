@@ -168,6 +168,20 @@ def test_files_that_are_no_captures(hub, tmp_path, name, said):
         assert said in told, told
 
 
+@pytest.mark.parametrize("words", [
+    ["inspect", "PATH"], ["scatter", "PATH", "-o", "out"], ["repack", "PATH", "-o", "out"], ["tokenize", "PATH", "x"],
+    ["capture", "--model", "PATH", "EXAMPLE", "-o", "out"], ["capture", "--model", "MODEL", "PATH", "-o", "out"],
+    ["compare-stages", "PATH", "PATH", "-o", "out"]])
+def test_mistyped_paths_of_every_command(hub, tmp_path, words):
+    """Nobody is asked, and nothing is said of downloads."""
+    (tmp_path / "x").write_text("text")
+    for path in ("./nowhere", "captures/of/mine", "/no/where", "../no/where", "nowhere"):
+        known = {"PATH": path, "EXAMPLE": str(tmp_path / "x"), "MODEL": str(MODEL)}
+        _, said = run(hub, tmp_path, *(known.get(word, word) for word in words), expect=1, cwd=tmp_path)
+        assert path in said and "qkscope get" not in said and "fetch" not in said, said
+    assert not hub.log
+
+
 def test_names_that_the_hub_does_not_have(hub, tmp_path):
     said = run(hub, tmp_path, "analyze", "org/nmae", "-o", tmp_path / "a", expect=1)[1]
     assert "the Hub has no dataset of this name" in said and "nor is there a folder of this name" in said
@@ -232,9 +246,81 @@ def test_capture_of_a_model_on_the_hub(hub, tmp_path):
                expect=1)[1].count("qkscope get --model org/name --revision main") == 1
 
 
-def test_texts_that_are_not_here(hub, tmp_path):
-    said = run(hub, tmp_path, "capture", "--model", MODEL, "org/texts", "-o", tmp_path / "a", expect=1)[1]
-    assert "qkscope get org/texts --files" in said and not hub.log
+def text_files():
+    lines = (ROOT / "examples" / "kjv-tiny" / "passages.jsonl").read_bytes().splitlines(True)
+    return {"data/train-00000.jsonl": b"".join(lines[:3]), "data/train-00001.jsonl": b"".join(lines[3:5]),
+            "data/test.jsonl": b"".join(lines[5:7]), "en/train.jsonl": lines[7], "train.zip": b"x" * 1000,
+            ".hidden/train.jsonl": b"{", "README.md": b"train"}
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ({}, ["data/train-00000.jsonl", "data/train-00001.jsonl", "en/train.jsonl"]),
+    ({"name": "en"}, ["en/train.jsonl"]), ({"split": "test"}, ["data/test.jsonl"]),
+    ({"name": "data", "split": "validation"},
+     ["data/test.jsonl", "data/train-00000.jsonl", "data/train-00001.jsonl"])])
+def test_texts_on_the_hub(hub, tmp_path, options, wanted):
+    """Only the files of the split, and of the name, come; they give what a folder of them gives."""
+    files = text_files()
+    hub.add("datasets", "org/texts", files)
+    for name in wanted:
+        (tmp_path / "texts" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "texts" / name).write_bytes(files[name])
+    words = ["--layers", "0", "--sampler", "all", "--model-name", "m"]
+    for text, out in (("org/texts", "a"), (str(tmp_path / "texts"), "b")):
+        config = tmp_path / f"{out}.yaml"
+        config.write_text(json.dumps({
+            "dataset": {"path": text} | options, "model": {"name": str(MODEL)}, "tokenizer": {},
+            "inference": {}, "capture": {}, "output": {"data_root": str(tmp_path / out)}}))
+        _, said = run(hub, tmp_path, "capture", "--config", config, *words)
+        assert out == "b" or f"org/texts at main: fetching {len(wanted)} file" in said
+    asked = sorted(r.path.split("/", 6)[6] for r in hub.requests(path="^/datasets/org/texts/resolve/"))
+    assert asked == wanted
+    a, b = (files_of(tmp_path / name, "capture.json", "README.md", "examples.csv") for name in "ab")
+    assert a == b and a
+    run(hub, tmp_path, "capture", "org/texts", "-o", tmp_path / "c", *words, "--model", MODEL, "--offline",
+        expect=1 if options else 0)
+
+
+def test_texts_that_cannot_be_had(hub, tmp_path):
+    words = ["capture", "--model", MODEL, "-o", tmp_path / "a"]
+    assert "no dataset of this name" in run(hub, tmp_path, *words, "org/texts", expect=1)[1]
+    hub.add("datasets", "org/texts", {"a.zip": b"x"})
+    assert "no Parquet or JSONL files" in run(hub, tmp_path, *words, "org/texts", expect=1)[1]
+    said = run(hub, tmp_path, *words, "no/such/folder", expect=1)[1]
+    assert "no such file or folder" in said and "qkscope get" not in said
+    assert "qkscope get org/other" in run(hub, tmp_path, *words, "org/other", "--offline", expect=1)[1]
+
+
+def test_the_original_configuration_fetches_into_its_cache(hub, tmp_path):
+    files = {f"some_model/{name}": data for name, data in files_of(EXAMPLE).items()}
+    hub.add("datasets", NAME, files | {"other/l00h00q/data.parquet": b"x" * 1000})
+    (tmp_path / "heads.yaml").write_text(
+        f"model_dir: some_model\ndataset_name: {NAME}\ndataset_cache_dir: {tmp_path}/cache\nnum_layers: 1\n"
+        f"num_q_heads: 4\nnum_k_heads: 2\noutput_csv: {tmp_path}/a/h.csv\nbucket_csv: {tmp_path}/a/b.csv\n"
+        f"component_csv: {tmp_path}/a/c.csv\n")
+    words = ["analyze-heads", "--config", tmp_path / "heads.yaml"]
+    _, said = run(hub, tmp_path, *words, "--download_max_workers", "2")
+    assert f"{NAME} at main: fetching 7 files" in said and not (tmp_path / "hub").exists()
+    assert (tmp_path / "cache" / "datasets--org--name" / "refs" / "main").exists()
+    made = files_of(tmp_path / "a", "manifest.json")
+    sent = len(hub.log)
+    run(hub, tmp_path, *words)
+    assert len(hub.log) == sent and files_of(tmp_path / "a", "manifest.json") == made
+    missing = next((tmp_path / "cache").glob("*/snapshots/*/some_model/l00h00q/data.parquet"))
+    missing.unlink()  # half a snapshot is completed
+    run(hub, tmp_path, *words)
+    assert files_of(tmp_path / "a", "manifest.json") == made
+
+
+def test_local_root_that_is_a_cache(hub, tmp_path):
+    """What is missing of it is recognised, and goes there."""
+    hub.add("datasets", NAME, files_of(EXAMPLE))
+    run(hub, tmp_path / "other", "get", NAME, "--layers", "0", "--cache", tmp_path / "root")
+    (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {{dataset: {NAME}}}}}\n")
+    words = ["study", tmp_path / "s.yaml", "--local-root", tmp_path / "root", "-o", tmp_path / "a", "--no-figures"]
+    assert "are not in the cache" in run(hub, tmp_path, *words, "--offline", expect=1)[1]
+    run(hub, tmp_path, *words)
+    assert not (tmp_path / "hub").exists()
 
 
 def test_tokenizer_of_a_model_on_the_hub(hub, tmp_path):

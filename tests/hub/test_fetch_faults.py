@@ -151,6 +151,18 @@ def test_limits_are_waited_for(hub, tmp_path):
     check_blobs(tmp_path)
 
 
+def test_storm_of_limits(hub, tmp_path):
+    """A window of 12 requests a second: those beyond it are refused, and all transfers wait for the next one."""
+    hub.add("datasets", NAME, {f"l00h{head:02}q/data.parquet": noise(head, 3000) for head in range(28)})
+    hub.quota, hub.window = 12, 1
+    said = get(hub, tmp_path, NAME, "--jobs", "8")[1]
+    refused = [r for r in hub.requests() if r.status == 429]
+    assert 1 <= said.count("the limit of requests is reached") <= 4
+    assert len(refused) <= 8 * said.count("the limit of requests is reached")
+    assert len(blobs(tmp_path)) == 28
+    check_blobs(tmp_path)
+
+
 def test_limit_that_is_hours_away(hub, tmp_path):
     hub.add("datasets", NAME, capture_files(layers=1))
     hub.fault("hub", path="/resolve/", times=6, status=429, headers={"Retry-After": "7200"})

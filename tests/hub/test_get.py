@@ -167,6 +167,21 @@ def test_shared_store(hub, tmp_path):
     assert get(hub, tmp_path / "theirs", NAME, "--offline")
 
 
+def test_files_that_somebody_knows_not_to_exist(hub, tmp_path):
+    """.no_exist of huggingface_hub stays, and is no snapshot."""
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    commit = hub.add("datasets", NAME, capture_files(layers=1))
+    code = ("import huggingface_hub as h\ntry:\n    h.hf_hub_download('org/name', 'config.json', repo_type='dataset')\n"
+            "except h.errors.EntryNotFoundError: print('none')\n")
+    done = subprocess.run([sys.executable, "-c", code], env=hub.environment(tmp_path), capture_output=True, text=True)
+    assert done.stdout == "none\n", done.stderr
+    mark = tmp_path / "hub" / DATASET / ".no_exist" / commit / "config.json"
+    assert mark.is_file()
+    get(hub, tmp_path, NAME)
+    assert mark.is_file() and get(hub, tmp_path, NAME, "--offline")[0].endswith(commit)
+    assert not huggingface_hub.scan_cache_dir(tmp_path / "hub").warnings
+
+
 def test_what_get_says_as_json(hub, tmp_path):
     files = {f"l00h0{head}q/data.parquet": noise(head, 1000) for head in range(5)}
     commit = hub.add("datasets", NAME, files)
