@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets and models of the Hugging Face Hub: where they lie in the cache that other programs share,
- * what there is, and fetching what is not there yet. */
+ * what there is, fetching what is not there yet, and sending a capture. */
 #ifndef QKSCOPE_HUB_H
 #define QKSCOPE_HUB_H
 
@@ -163,6 +163,79 @@ typedef struct qk_hub_listing {
 QK_API QK_MUST_CHECK qk_status qk_hub_list(const qk_hub_settings *settings,
                                            qk_hub_listing **listing, qk_error *err);
 QK_API void qk_hub_listing_free(qk_hub_listing **listing);
+
+/* ==== sending ============================================================================= */
+
+typedef struct qk_hub_put_settings {
+    const char *capture;  /* its folder */
+    const char *prefix;   /* the sub-folder that holds it; NULL looks for the only one */
+    const char *name;     /* "org/name" of a dataset */
+    const char *revision; /* a branch; NULL = main */
+    const char *message;  /* title of the commit; NULL = one with the name of the model */
+    bool publish;         /* a dataset that is made for it is public; else private */
+    bool remove;          /* remove from the branch what another capture has left there */
+    bool dry_run;         /* tell what would be sent, and send nothing */
+
+    /* as in qk_hub_settings; a token is needed */
+    const char *endpoint, *token;
+    bool offline; /* is an error, and so are the variables */
+    int jobs, tries, timeout;
+    qk_notice_fn *notice;
+    qk_progress_fn *progress; /* "MB" */
+    void *user;
+} qk_hub_put_settings;
+
+extern QK_API const qk_settings_table qk_hub_put_settings_table;
+QK_API void qk_hub_put_settings_default(qk_hub_put_settings *settings);
+
+/* What a file is to the branch. */
+typedef enum qk_hub_change {
+    QK_HUB_SAME,    /* it is there */
+    QK_HUB_NEW,     /* it was not */
+    QK_HUB_CHANGED, /* other bytes were there */
+    QK_HUB_LEFT,    /* of another capture: it is on the branch alone, and stays */
+    QK_HUB_REMOVED, /* the same, and goes */
+} qk_hub_change;
+
+/* The word that tables and JSON have for it. */
+QK_API const char *qk_hub_change_name(qk_hub_change change);
+
+typedef struct qk_hub_put_file {
+    char *path; /* on the branch */
+    int64_t size;
+    qk_hub_change change;
+} qk_hub_put_file;
+
+/* What was done, or with dry_run what would be. */
+typedef struct qk_hub_put_outcome {
+    qk_hub_put_file *files; /* sorted by path */
+    size_t num_files;
+    size_t new_files, changed_files, same_files, left_files, removed_files;
+    int64_t bytes;     /* of the capture */
+    int64_t differing; /* of what is new or changed */
+    int64_t sent;      /* over the wire; what the Hub's store had from an earlier run is not */
+    bool made_dataset, made_branch, is_public;
+    char *commit;  /* of the branch, now; "" = it has none yet */
+    char *address; /* of the branch's page */
+    int commits;
+    int64_t requests; /* that were sent to the Hub, its store not counted */
+} qk_hub_put_outcome;
+
+/* Sends a capture to a branch of a dataset on the Hub: rows, moments, capture.json, README.md,
+ * examples.csv, truth.json, and nothing else. Dataset and branch are made where they are missing; a
+ * new branch is empty. Files whose hashes the branch lists are not sent. Large ones go to the Hub's
+ * store first, then commits of at most 1,000 files name them; each names the commit that it follows,
+ * so that a change by somebody else is an error and not lost. What a call that was stopped has sent
+ * stays, and the next one goes on from there. In the end the branch's list of files is read, and must
+ * have the hashes of those here.
+ *
+ * Errors: QK_ERR_ARGUMENT (no name, no branch), QK_ERR_NOT_FOUND (no capture; offline; no token, or
+ * one that may not write there), QK_ERR_INCONSISTENT (a capture that is not complete, a file that changed
+ * meanwhile, a branch that did), QK_ERR_IO, QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED and
+ * QK_ERR_CANCELLED as of qk_hub_get. */
+QK_API QK_MUST_CHECK qk_status qk_hub_put(const qk_hub_put_settings *settings,
+                                          qk_hub_put_outcome **outcome, qk_error *err);
+QK_API void qk_hub_put_outcome_free(qk_hub_put_outcome **outcome);
 
 QK_END_DECLS
 

@@ -23,6 +23,7 @@
     X(inspect) \
     X(tokenize) \
     X(get) \
+    X(put) \
     X(capture) \
     X(synth) \
     X(repack) \

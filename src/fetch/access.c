@@ -108,6 +108,16 @@ bool qk__is_offline(const qk_hub_settings *settings)
                                              : is_true("TRANSFORMERS_OFFLINE");
 }
 
+const char *qk__certificates(void)
+{
+    static const char *const VARIABLES[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE",
+                                            "REQUESTS_CA_BUNDLE"};
+    const char *file = NULL;
+    for (size_t i = 0; !file && i < sizeof VARIABLES / sizeof *VARIABLES; i++)
+        file = qk__environment(VARIABLES[i]);
+    return file;
+}
+
 qk_status qk__access_open(qk__access *access, const qk_hub_settings *settings, qk_error *err)
 {
     *access = (qk__access){.offline = qk__is_offline(settings), .timeout = settings->timeout};

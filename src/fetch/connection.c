@@ -14,12 +14,12 @@ enum {
     MAX_REDIRECTS = 10,
     MAX_FAILURES = 5, /* in a row, without so many new bytes: */
     ENOUGH_BYTES = 16384,
-    MAX_UNANSWERED = 2,    /* where no server has answered yet: it may be the wrong address */
-    MAX_WRONG = 2,         /* bytes that are not those of the file */
-    MAX_LIMITS = 20,       /* times that the Hub's limit was met by one request */
-    MAX_WAIT = 3600,       /* seconds */
+    MAX_UNANSWERED = 2, /* where no server has answered yet: it may be the wrong address */
+    MAX_WRONG = 2,      /* bytes that are not those of the file */
+    MAX_LIMITS = 20,    /* times that the Hub's limit was met by one request */
+    MAX_WAIT = 3600,    /* seconds */
+    SENDING_TIMEOUT = 60,
     MAX_IGNORED = 1 << 20, /* bytes of a body that nobody reads */
-    MAX_TEXT = 32 << 20,
     BUFFER = 256 << 10,
 };
 
@@ -31,7 +31,7 @@ struct qk__connection {
     qk_status failed; /* in a callback, with */
     qk_error failure;
     int64_t ignored;
-    int64_t seen; /* bytes, the last of which came at */
+    int64_t seen; /* bytes, the last of which came or went at */
     double moved;
     bool silent;   /* too long since then */
     bool answered; /* some server, once */
@@ -50,16 +50,18 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
     return c->failed == QK_OK ? size * count : 0;
 }
 
-static bool is_success(int status)
+static bool is_success(const qk__connection *c)
 {
-    return status == 200 || status == 206;
+    int status = c->answer.status;
+    return status == 200 || status == (c->request->sending ? 201 : 206) ||
+           (c->request->sending && (status == 202 || status == 204));
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *user)
 {
     qk__connection *c = user;
     size *= count;
-    if (!is_success(c->answer.status)) {
+    if (!is_success(c)) {
         c->ignored += (int64_t)size;
         return c->ignored <= MAX_IGNORED ? size : 0;
     }
@@ -72,18 +74,50 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *user)
     return c->failed == QK_OK ? size : 0;
 }
 
+/* Seconds without a byte. What is sent waits in buffers before it goes, and may take its time to be
+ * done. */
+static long patience_of(const qk__connection *c)
+{
+    const qk__sending *sending = c->request->sending;
+    long timeout = c->fetch->access.timeout, more = 0;
+    if (sending)
+        more = c->seen < sending->size ? SENDING_TIMEOUT : sending->patience;
+    return more > timeout ? more : timeout;
+}
+
 static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t to_send,
                        curl_off_t sent)
 {
     qk__connection *c = user;
-    (void)total, (void)to_send, (void)sent;
+    (void)total, (void)to_send;
     double time = qk__now();
-    if (now != c->seen || c->moved == 0) {
-        c->seen = now;
+    if (now + sent != c->seen || c->moved == 0) {
+        c->seen = now + sent;
         c->moved = time;
     }
-    c->silent = time - c->moved > (double)c->fetch->access.timeout;
+    c->silent = time - c->moved > (double)patience_of(c);
     return c->silent || !qk__fetch_tick(c->fetch, 0, 0);
+}
+
+static size_t on_read(char *bytes, size_t size, size_t count, void *user)
+{
+    qk__connection *c = user;
+    size_t given = 0;
+    c->failed = c->request->sending->give(c->request->user, (uint8_t *)bytes, size * count,
+                                          &given, &c->failure);
+    return c->failed == QK_OK ? given : CURL_READFUNC_ABORT;
+}
+
+/* libcurl begins anew by itself where a connection that it kept has gone. */
+static int on_seek(void *user, curl_off_t offset, int whence)
+{
+    qk__connection *c = user;
+    int64_t from;
+    const char *etag;
+    if (offset != 0 || whence != SEEK_SET)
+        return CURL_SEEKFUNC_CANTSEEK;
+    c->failed = c->request->begin(c->request->user, &from, &etag, &c->failure);
+    return c->failed == QK_OK ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
 /* ---- one hop ----------------------------------------------------------------------------- */
@@ -115,7 +149,25 @@ static qk_status make_headers(const qk__connection *c, bool token, int64_t from,
     free(range);
     free(condition);
     free(authorization);
+    const qk__sending *sending = c->request->sending;
+    for (int i = 0; done && sending && i < 2 && sending->headers[i]; i++)
+        done = add_header(lib, list, sending->headers[i]);
+    if (done && sending) /* the answer may come at the end */
+        done = add_header(lib, list, "Expect:");
     return done ? QK_OK : qk__nomem(err);
+}
+
+static bool set_method(const qk__connection *c)
+{
+    const qk__libraries *lib = &c->fetch->libraries;
+    const qk__sending *sending = c->request->sending;
+    if (!sending)
+        return lib->easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, NULL) == CURLE_OK &&
+               lib->easy_setopt(c->curl, CURLOPT_HTTPGET, 1L) == CURLE_OK;
+    return lib->easy_setopt(c->curl, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
+           lib->easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, sending->method) == CURLE_OK &&
+           lib->easy_setopt(c->curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)sending->size) ==
+               CURLE_OK;
 }
 
 /* libcurl 7.88 calls a header line above 100 kB out of memory. */
@@ -136,8 +188,7 @@ static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origi
         return c->failed == QK_ERR_INCONSISTENT ? WRONG : FAILED;
     }
     if (c->silent) {
-        (void)qk__fail(err, QK_ERR_IO, "%s: nothing came for %ld s", origin,
-                       c->fetch->access.timeout);
+        (void)qk__fail(err, QK_ERR_IO, "%s: nothing came for %ld s", origin, patience_of(c));
         return AGAIN;
     }
     switch (code) {
@@ -180,7 +231,7 @@ static outcome send_to(qk__connection *c, const char *address, const char *origi
     c->silent = false;
     *c->detail = 0;
     if (make_headers(c, hub && access->token, from, etag, &headers, err) != QK_OK ||
-        lib->easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
+        !set_method(c) || lib->easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
         lib->slist_free_all(headers);
         (void)qk__nomem(err);
         return FAILED;
@@ -210,18 +261,21 @@ static outcome judge(qk__connection *c, const char *origin, qk_error *err)
 {
     const qk__headers *a = &c->answer;
     bool hub = strcmp(origin, c->fetch->access.origin) == 0;
-    if (is_success(a->status) || a->status == 416) {
+    const qk__sending *sending = c->request->sending;
+    if (is_success(c) || (a->status == 416 && !sending)) {
         qk_status status = c->request->end(c->request->user, a, &c->failure);
         if (status == QK_OK)
             return DONE;
         (void)qk__fail(err, status, "%s: %s", origin, c->failure.message);
         return status == QK_ERR_INCONSISTENT ? WRONG : FAILED;
     }
-    /* An address with a signature holds for some minutes: the Hub gives another one. */
-    bool again = a->status == 408 || a->status == 429 || a->status >= 500 || !hub;
+    /* An address with a signature holds for some minutes: the Hub redirects to another one. */
+    bool again = a->status == 408 || a->status == 429 || a->status >= 500 || (!hub && !sending);
     if (again)
         (void)qk__fail(err, QK_ERR_IO, "%s: HTTP status %d%s%s", origin, a->status,
                        *a->message ? ": " : "", a->message);
+    else if (sending)
+        (void)sending->refused(c->request->user, a, origin, err);
     else
         (void)qk__refused(c->fetch, a, origin, err);
     return !again ? FAILED : a->status == 429 ? LIMITED : AGAIN;
@@ -248,22 +302,13 @@ static bool set_up(qk__connection *c)
            lib->easy_setopt(e, CURLOPT_XFERINFODATA, c) == CURLE_OK &&
            lib->easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
            lib->easy_setopt(e, CURLOPT_HEADERDATA, c) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_READFUNCTION, on_read) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_READDATA, c) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_SEEKDATA, c) == CURLE_OK &&
            lib->easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
            lib->easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
-}
-
-/* Certificates of those who may speak for the Hub, where a site has its own; as huggingface_hub
- * and curl have them. */
-static bool trust(const qk__connection *c)
-{
-    static const char *const VARIABLES[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE",
-                                            "REQUESTS_CA_BUNDLE"};
-    for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++) {
-        const char *file = qk__environment(VARIABLES[i]);
-        if (file)
-            return c->fetch->libraries.easy_setopt(c->curl, CURLOPT_CAINFO, file) == CURLE_OK;
-    }
-    return true;
 }
 
 /* Before the first request. */
@@ -275,7 +320,9 @@ static qk_status get_ready(qk__connection *c, qk_error *err)
     c->curl = c->fetch->libraries.easy_init();
     if (!c->curl)
         return qk__nomem(err);
-    return set_up(c) && trust(c)
+    const char *file = qk__certificates();
+    return set_up(c) && (!file || c->fetch->libraries.easy_setopt(c->curl, CURLOPT_CAINFO,
+                                                                  file) == CURLE_OK)
                ? QK_OK
                : qk__fail(err, QK_ERR_UNSUPPORTED,
                           "libcurl is too old: at least version 7.85 is needed");
@@ -315,6 +362,13 @@ static outcome attempt(qk__connection *c, const qk__request *request, int64_t fr
         how = send_to(c, address, origin, from, etag, err);
     for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
         char *next = NULL, *next_origin = NULL;
+        if (request->sending) {
+            (void)qk__fail(err, QK_ERR_MALFORMED,
+                           "%s: redirects what is sent (HTTP status %d): refused", origin,
+                           c->answer.status);
+            how = FAILED;
+            break;
+        }
         if (hop == MAX_REDIRECTS) {
             (void)qk__fail(err, QK_ERR_MALFORMED, "%s: redirected %d times, and again", origin,
                            hop);
@@ -346,7 +400,7 @@ typedef struct tally {
 static int patience(const qk__connection *c)
 {
     int most = c->fetch->settings->tries > 0 ? c->fetch->settings->tries - 1 : MAX_FAILURES;
-    if (c->fetch->hurried)
+    if (c->fetch->hurried || (c->request->sending && c->request->sending->once))
         return 0;
     return c->answered || most < MAX_UNANSWERED ? most : MAX_UNANSWERED;
 }
@@ -411,6 +465,16 @@ static qk_status settle_next(qk__connection *c, outcome how, tally *t, int64_t f
     return pause(c, how, wait, why) ? QK_OK : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
+qk__fetch *qk__connection_fetch(const qk__connection *c)
+{
+    return c->fetch;
+}
+
+const qk__headers *qk__connection_answer(const qk__connection *c)
+{
+    return &c->answer;
+}
+
 qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_error *err)
 {
     tally t = {.best = -1};
@@ -433,50 +497,4 @@ qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_e
         if (how == FAILED)
             return qk__fail(err, why.status, "%s", why.message);
     }
-}
-
-/* ---- texts ------------------------------------------------------------------------------- */
-
-typedef struct text_request {
-    const qk__libraries *lib;
-    qk__buffer *text;
-    char **next;
-} text_request;
-
-static qk_status begin_text(void *user, int64_t *from, const char **etag, qk_error *err)
-{
-    (void)from, (void)etag, (void)err;
-    ((text_request *)user)->text->size = 0;
-    return QK_OK;
-}
-
-static qk_status take_text(void *user, const qk__headers *answer, const uint8_t *bytes,
-                           size_t size, qk_error *err)
-{
-    qk__buffer *text = ((text_request *)user)->text;
-    (void)answer;
-    if (size > MAX_TEXT - text->size)
-        return qk__fail(err, QK_ERR_MALFORMED, "an answer of more than %d MB", MAX_TEXT >> 20);
-    return qk__buffer_append(text, bytes, size, err);
-}
-
-static qk_status end_text(void *user, const qk__headers *answer, qk_error *err)
-{
-    const text_request *r = user;
-    if (answer->status == 416)
-        return qk__fail(err, QK_ERR_MALFORMED, "HTTP status 416");
-    QK_TRY(qk__buffer_append(r->text, "", 1, err)); /* a zero byte */
-    r->text->size--;
-    return r->next && answer->next ? qk__address_path(r->lib, answer->next, r->next, err)
-                                   : QK_OK;
-}
-
-qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__buffer *text,
-                                  char **next, qk_error *err)
-{
-    text_request user = {&c->fetch->libraries, text, next};
-    if (next)
-        *next = NULL;
-    const qk__request request = {address, 0, &user, begin_text, take_text, end_text};
-    return qk__connection_get(c, &request, err);
 }

@@ -324,7 +324,7 @@ static qk_status fetch_bytes(part *p, qk__connection *connection, qk_error *err)
         QK_TRY(drop(p, err));
     }
     qk_status status = qk__file_address(p->fetch, p->file, &address, err);
-    const qk__request request = {(char *)address.data, 0, &t, begin_transfer, take, end};
+    const qk__request request = {(char *)address.data, 0, &t, begin_transfer, take, end, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
  * several threads; download.c brings one file into the cache, connection.c sends one request, as often
- * as it takes, crew.c many of them; outline.c fetches parts of files; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
- * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. drop.c removes what record.c knows to have been fetched. need.c is for other rooms. */
+ * as it takes, text.c those of texts, crew.c many of them; outline.c fetches parts of files; headers.c
+ * reads headers; refusal.c says what to do about a no; access.c knows address, token and time-outs,
+ * address.c addresses; load.c gets libraries.c; progress.c tells the user. drop.c removes what record.c
+ * knows to have been fetched. need.c is for other rooms; put.h is about sending. */
 #ifndef QK_FETCH_FETCH_H
 #define QK_FETCH_FETCH_H
 
@@ -61,6 +63,10 @@ void qk__access_close(qk__access *access);
 
 /* Whether nothing may be sent. */
 bool qk__is_offline(const qk_hub_settings *settings);
+
+/* The file of those who may speak for the Hub, where a site has its own; as huggingface_hub and curl
+ * have it. NULL: there is none. */
+const char *qk__certificates(void);
 
 /* ---- addresses (address.c) --------------------------------------------------------------- */
 
@@ -122,7 +128,7 @@ QK_MUST_CHECK qk_status qk__address_path(const qk__libraries *libraries, const c
 qk_status qk__refused(const qk__fetch *fetch, const qk__headers *answer, const char *origin,
                       qk_error *err);
 
-/* ---- one request (connection.c) ---------------------------------------------------------- */
+/* ---- one request (connection.c, text.c) -------------------------------------------------- */
 
 /* One of these a thread. */
 typedef struct qk__connection qk__connection;
@@ -130,8 +136,23 @@ QK_MUST_CHECK qk_status qk__connection_open(qk__connection **connection, qk__fet
                                             qk_error *err);
 void qk__connection_close(qk__connection **connection);
 
+/* What a request brings along that is no GET. Redirects of it are refused. */
+typedef struct qk__sending {
+    const char *method;     /* "POST", "PUT" */
+    const char *headers[2]; /* lines; NULL = no more */
+    int64_t size;           /* bytes of the body */
+    /* Up to `room` bytes of it. begin() of the request is called before each attempt, and takes it
+     * from the start. */
+    qk_status (*give)(void *user, uint8_t *bytes, size_t room, size_t *size, qk_error *err);
+    /* The sentence for an answer that no other attempt will change; returns its status. */
+    qk_status (*refused)(void *user, const qk__headers *answer, const char *origin,
+                         qk_error *err);
+    long patience; /* seconds that the answer may take at least; 0 = as others */
+    bool once;     /* it may have been done though no good answer came: the caller finds out */
+} qk__sending;
+
 typedef struct qk__request {
-    const char *address; /* of the Hub */
+    const char *address; /* of the Hub, or where the Hub says that things are sent */
     int64_t
         end_byte; /* of a part of a file that is wanted, the byte after it; 0: all that is there */
     void *user;
@@ -143,6 +164,7 @@ typedef struct qk__request {
                       qk_error *err);
     /* The body is complete, as far as the server knows. Failures likewise. */
     qk_status (*end)(void *user, const qk__headers *answer, qk_error *err);
+    const qk__sending *sending; /* NULL: a GET */
 } qk__request;
 
 /* Sends it, follows redirects, waits and tries again. Messages say what the server says, and name
@@ -150,10 +172,33 @@ typedef struct qk__request {
 QK_MUST_CHECK qk_status qk__connection_get(qk__connection *connection,
                                            const qk__request *request, qk_error *err);
 
-/* A whole body of at most a few MB, with a zero byte after it that is not counted. *next (may be NULL): the
- * path of the next page on the Hub, or NULL. */
+/* What it belongs to, and the headers of its last answer. */
+qk__fetch *qk__connection_fetch(const qk__connection *connection);
+const qk__headers *qk__connection_answer(const qk__connection *connection);
+
+enum { QK__MAX_TEXT = 32 << 20 };
+
+/* A whole body of at most so many bytes, with a zero byte after it that is not counted. *next (may be
+ * NULL): the path of the next page on the Hub, or NULL. */
 QK_MUST_CHECK qk_status qk__connection_get_text(qk__connection *connection, const char *address,
                                                 qk__buffer *text, char **next, qk_error *err);
+
+/* A text that is sent to an address. */
+typedef qk_status qk__refuse_fn(const qk__fetch *fetch, const qk__headers *answer,
+                                const char *origin, qk_error *err);
+typedef struct qk__post {
+    const char *address;
+    const qk__buffer *body;
+    /* as of qk__sending */
+    const char *headers[2];
+    qk__refuse_fn *refuse;
+    long patience;
+    bool once;
+} qk__post;
+
+/* Sends it; the answer comes as that of qk__connection_get_text. */
+QK_MUST_CHECK qk_status qk__connection_post(qk__connection *connection, const qk__post *post,
+                                            qk__buffer *text, qk_error *err);
 
 /* ---- many requests at a time (crew.c) ---------------------------------------------------- */
 

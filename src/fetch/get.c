@@ -56,9 +56,7 @@ qk_status qk__fetch_about(const qk__fetch *f, qk_status status, qk_error *err)
 
 /* ---- commit and files -------------------------------------------------------------------- */
 
-/* An address of the Hub's interface for programs: /api/datasets/org/name, then `tail`, then a quoted
- * word. */
-static char *api_address(const qk__fetch *f, const char *tail, const char *word)
+char *qk__fetch_address(const qk__fetch *f, const char *tail, const char *word)
 {
     qk__buffer out = {0};
     bool done = qk__buffer_printf(&out, NULL, "%s/api/%s/%s%s", f->access.endpoint,
@@ -87,7 +85,7 @@ qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t
 
 qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root, qk_error *err)
 {
-    char *address = api_address(f, "/refs", "");
+    char *address = qk__fetch_address(f, "/refs", "");
     qk_status status = qk__fetch_json(connection, address, root, err);
     free(address);
     return status;
@@ -104,7 +102,7 @@ qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
 
 static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
 {
-    char *address = api_address(f, "/revision/", f->revision);
+    char *address = qk__fetch_address(f, "/revision/", f->revision);
     json_t *root;
     qk_status status = qk__fetch_json(connection, address, &root, err);
     if (status == QK_OK) {
@@ -141,7 +139,7 @@ qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_e
 static qk_status ask_files(qk__fetch *f, qk__connection *connection, qk__repo_files *files,
                            qk_error *err)
 {
-    char *base = api_address(f, "/tree/", f->commit);
+    char *base = qk__fetch_address(f, "/tree/", f->commit);
     char *address = base ? qk__format("%s?recursive=true&expand=false", base) : NULL;
     free(base);
     qk_status status = address ? QK_OK : qk__nomem(err);

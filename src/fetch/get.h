@@ -32,6 +32,10 @@ QK_MUST_CHECK qk_status qk__fetch_list(qk__fetch *fetch, qk__connection *connect
 QK_MUST_CHECK qk_status qk__fetch_choose(const qk__fetch *fetch, qk__repo_files *files,
                                          size_t *count, qk_error *err);
 
+/* An address of the Hub's interface for programs: /api/datasets/org/name, then `tail`, then a quoted
+ * word. NULL without memory. */
+char *qk__fetch_address(const qk__fetch *fetch, const char *tail, const char *word);
+
 /* All that: commit, files, those that are wanted. */
 typedef struct qk__found {
     bool known;            /* what files there are */

@@ -27,9 +27,11 @@
     CURL_FUNCTION(url_cleanup)                                                                 \
     EVP_FUNCTION(MD_CTX_new)                                                                   \
     EVP_FUNCTION(MD_CTX_free)                                                                  \
+    EVP_FUNCTION(MD_CTX_copy_ex)                                                               \
     EVP_FUNCTION(DigestInit_ex)                                                                \
     EVP_FUNCTION(DigestUpdate)                                                                 \
     EVP_FUNCTION(DigestFinal_ex)                                                               \
+    EVP_FUNCTION(EncodeBlock)                                                                  \
     EVP_FUNCTION(sha1)                                                                         \
     EVP_FUNCTION(sha256)
 

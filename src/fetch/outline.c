@@ -109,7 +109,7 @@ static qk_status fetch_piece(const outlining *o, qk__connection *connection,
     qk_status status = p.bytes ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
         status = qk__file_address(o->fetch, file, &address, err);
-    const qk__request request = {(char *)address.data, from + size, &p, begin, take, end};
+    const qk__request request = {(char *)address.data, from + size, &p, begin, take, end, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);

@@ -44,7 +44,7 @@ class World:
 
     def __init__(self, folder, hub):
         self.folder, self.hub = folder, hub
-        self.environment = {**hub.environment(folder / "hf"), "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+        self.environment = {**hub.environment(folder / "hf", HF_TOKEN="hf_good"), "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
         shutil.copytree(ROOT / "examples", folder / "examples")  # study files name folders from where they lie
         for name in ("studies", "configs", "docs"):
             (folder / name).symlink_to(ROOT / name)
@@ -119,7 +119,7 @@ def add_gallery(world):
         world.run(f"qkscope analyze examples/kjv-tiny-capture -o results/gallery/{name} --quiet")
 
 
-@pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 20),
+@pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 20), ("docs/tutorial.md", add_inputs, 6),
                                                   ("docs/index.md", add_inputs, 3), ("docs/gallery.md", add_gallery, 6)])
 def test_every_command_of_a_page(world, page, prepare, least):
     prepare(world)

@@ -20,6 +20,8 @@ import threading
 import time
 import urllib.parse
 
+import fake_hub_upload
+
 LFS_ENDINGS = (".parquet", ".safetensors", ".gguf", ".bin")
 
 
@@ -78,6 +80,7 @@ class Repo:
         self.refs = {}  # name of a branch or tag -> commit
         self.tags = set()
         self.commits = {}  # commit -> {path: File}
+        self.unborn = set()  # branches without a commit
         self.private = self.disabled = False
         self.gated = None  # a token that may read it
 
@@ -86,6 +89,7 @@ class Request:
     def __init__(self, origin, method, path, headers):
         self.origin, self.method, self.path, self.headers = origin, method, path, headers
         self.status, self.sent = None, 0
+        self.received, self.body = 0, None
 
     def __repr__(self):
         return f"{self.origin} {self.method} {self.path} {self.status}"
@@ -121,8 +125,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.answer()
 
-    def do_HEAD(self):
-        self.answer()
+    do_HEAD = do_POST = do_PUT = do_GET
 
     def answer(self):
         hub, origin = self.server.hub, self.server.origin
@@ -133,10 +136,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             fault = next((f for f in hub.faults if f.take(self.request_)), None)
         self.how = fault.how if fault else {}
         time.sleep(self.how.get("delay", 0))
+        taking = self.command in ("POST", "PUT")
+        if taking and not fake_hub_upload.receive(self):
+            return
         if "act" in self.how:
             self.how["act"](self)
         elif "status" in self.how:
             self.say(self.how["status"], self.how.get("body", b"{}"), self.how.get("headers", {}))
+        elif taking:
+            fake_hub_upload.serve(self)
         elif origin == "cdn":
             self.serve_blob()
         elif hub.admits():
@@ -345,6 +353,7 @@ class FakeHub:
         self.quota = None  # requests to the Hub in a window, None: no limits
         self.window, self.used, self.begun = 300, 0, time.monotonic()
         self.servers = []
+        self.uploads = fake_hub_upload.Uploads()
 
     def __enter__(self):
         for origin in ("hub", "cdn"):
@@ -368,7 +377,7 @@ class FakeHub:
 
     def add(self, kind, name, files, revision="main", tag=False, xet=False, commit=None):
         """A commit of files {path: bytes or a path on disk}; a revision points at it. Its name is returned."""
-        repo = self.repos.setdefault((kind, name), Repo())
+        repo = self.new_repo(kind, name)
         made = {path: File(data, path.endswith(LFS_ENDINGS), xet) for path, data in files.items()}
         seed = json.dumps([kind, name, sorted((p, f.oid) for p, f in made.items())])
         commit = commit or hashlib.sha1(seed.encode()).hexdigest()
@@ -378,6 +387,13 @@ class FakeHub:
             repo.tags.add(revision)
         self.blobs.update({f.sha256: f for f in made.values() if f.lfs})
         return commit
+
+    def new_repo(self, kind, name):
+        return self.repos.setdefault((kind, name), Repo())
+
+    @staticmethod
+    def file(data, lfs):
+        return File(data, lfs, False)
 
     def fault(self, origin="hub", path=r"^/", times=1, skip=0, **how):
         self.faults.append(Fault(origin, path, times, skip, **how))
