@@ -21,8 +21,8 @@ class Figure:
         self.png = (folder / f"{name}.png").read_bytes()
         self.pdf = (folder / f"{name}.pdf").read_bytes()
         note = (folder / f"{name}.md").read_text(encoding="utf-8")
-        self.note = re.sub(r"^In this folder, this draws it again:\n\n    .*$", f'`results.figure("{name}")` draws it again.',
-                           note, flags=re.M)
+        self.note = re.sub(r"^In this folder, this draws it again:\n\n    .*$",
+                           f'`results.figure("{name}")` draws it again.', note, flags=re.M)
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -54,8 +54,8 @@ void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *them
                      int height);
 void qk__figure_free(qk__figure *figure);
 
-/* Asks for a page of that many millimetres, drawn with type of the same size as any other; 0: as wide as it
- * is. Before the figure is built. */
+/* Asks for a page of that many millimetres, with type of the same size as on any other; 0: as
+ * wide as it is. Before the figure is built. */
 void qk__figure_set_width(qk__figure *figure, int millimetres);
 
 /* Keeps that memory ran out while something for the figure was made. */
@@ -133,10 +133,11 @@ double qk__round_step(double step);
 /* `set palette` of a ramp; turned: high values get the first colours. */
 void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned);
 
-/* Many points or cells, which would make an SVG (and a PDF, where that is said) of megabytes: what is printed between begin and end,
- * with places and ranges of its own, is drawn as one image there, on the page of the figure (whose
- * size must be final). qk__figure_show_raster goes right behind `set multiplot` (qk__begin_panels
- * does it); then print what the image shows where the variable `raster` is 0, and axes alone where it is 1. */
+/* Many points or cells would make an SVG (and a PDF, where that is said) of megabytes. What is
+ * printed between begin and end, with places and ranges of its own, is one image there, on the
+ * page of the figure, whose size must be final. qk__figure_show_raster goes right behind `set
+ * multiplot` (qk__begin_panels does it); then print what the image shows where the variable
+ * `raster` is 0, and axes alone where it is 1. */
 void qk__figure_begin_raster(qk__figure *figure, bool pdf);
 void qk__figure_end_raster(qk__figure *figure);
 void qk__figure_show_raster(qk__figure *figure);

@@ -51,8 +51,8 @@ bool qk__note_is_foreign(const char *path);
  */
 QK_MUST_CHECK qk_status qk__note_list(const char *folder, qk_error *err);
 
-/* The files of all figures of a folder that have a note of ours, and the list, sorted. Release with
- * qk__names_free. */
+/* The files of all figures of a folder that have a note of ours, and the list, sorted. Release
+ * with qk__names_free. */
 QK_MUST_CHECK qk_status qk__note_files(const char *folder, qk__names *files, qk_error *err);
 
 /* ---- commands --------------------------------------------------------------------------- */
@@ -60,8 +60,9 @@ QK_MUST_CHECK qk_status qk__note_files(const char *folder, qk__names *files, qk_
 /* Appends a word as a shell takes it: plain, or in quotes. */
 QK_MUST_CHECK qk_status qk__put_word(qk__buffer *out, const char *word, qk_error *err);
 
-/* The same of a path, as it is called from a folder: the command then holds no path of this machine, and holds
- * where both have moved. What is not there, such as a name on the Hub, stays as it is. */
+/* The same of a path, as it is called from a folder: the command then holds no path of this
+ * machine, and holds where both have moved. What is not there, such as a name on the Hub, stays
+ * as it is. */
 QK_MUST_CHECK qk_status qk__put_path(qk__buffer *out, const char *folder, const char *path,
                                      qk_error *err);
 

@@ -288,8 +288,8 @@ static qk_status check_picture(const qk__figure *figure, const char *staging,
     return status;
 }
 
-/* An SVG is as wide as was asked for, and its pixels are hundredths of an inch as in a PDF. gnuplot writes
- * its size in pixels only. */
+/* An SVG is as wide as was asked for, and its pixels are hundredths of an inch as in a PDF.
+ * gnuplot writes its size in pixels only. */
 static qk_status give_size(const qk__figure *figure, const char *staging, qk_error *err)
 {
     qk__buffer svg = {0}, sized = {0};

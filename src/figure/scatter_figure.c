@@ -406,7 +406,8 @@ static void draw_bars(qk__figure *figure, const layout *l, const qk__scatter *s)
         draw_bar(figure, l, s->k, "K position", QK__KEY_COLORS, both ? second : l->top, h);
 }
 
-/* On a page whose width is given, columns are left out for the sake of what stands above the panels. */
+/* On a page whose width is given, columns are left out for the sake of what stands above the
+ * panels. */
 static double least_panel(const layout *l, const qk__scatter *s)
 {
     double text = CHARACTER * (notes_of(s) > 0 ? 0.85 * NOTE : TITLE), gap = 4;

@@ -12,8 +12,8 @@ typedef struct qk__note_places {
     const char *figures, *staging;      /* where the figures go to, and where they are now */
 } qk__note_places;
 
-/* Writes NAME.md beside every figure that was drawn: what the catalog says of it, the command that draws it,
- * and the findings that it shows. */
+/* Writes NAME.md beside every figure that was drawn: what the catalog says of it, the command
+ * that draws it, and the findings that it shows. */
 QK_MUST_CHECK qk_status qk__figure_notes_write(const qk__note_places *places,
                                                const qk__drawn_list *drawn,
                                                const qk__findings *findings, qk_error *err);
