@@ -7,51 +7,40 @@
 #include <string.h>
 
 #include "figure/catalog.h"
+#include "figure/head_cells.h"
 #include "figure/panels.h"
 
-/* What a map shows. */
-typedef struct map_kind {
-    const char *field; /* NULL: the category */
-    const char *title; /* markup, "... of every head" */
-    const char *scale; /* markup, beside the colours */
-    bool of_keys;      /* a column is a key head, and its query heads are averaged */
-    bool correlation;  /* colours reach to 1, and down to the smallest value below 0 */
-    bool from_zero;    /* else from the smallest value */
-    const qk__colormap *above, *below; /* of values from 0 up, and of negative ones */
-} map_kind;
-
-static const map_kind R_Q = {
+static const qk__map_kind R_Q = {
     "r_q",      "{/:Italic r}_q on PC0", "{/:Italic r}_q", false, true, true, &qk__blues,
     &qk__ylorrd};
-static const map_kind R_K = {
+static const qk__map_kind R_K = {
     "r_k", "{/:Italic r}_k on PC0", "{/:Italic r}_k", true, true, true, &qk__reds, &qk__blues};
-static const map_kind BIAS = {"bias_strength", "Bias strength μ_q^a α_k",
-                              "bias strength", false,
-                              false,           true,
-                              &qk__ylorrd,     &qk__blues};
-static const map_kind PLANE = {"plane_var_fraction",
-                               "Share of variance in the plane (a, b)",
-                               "share of variance",
-                               false,
-                               false,
-                               true,
-                               &qk__viridis,
-                               &qk__viridis};
-static const map_kind PLASTICITY = {"ap_overall",
-                                    "Attention plasticity",
-                                    "attention plasticity",
-                                    false,
-                                    false,
-                                    false,
-                                    &qk__magma,
-                                    &qk__magma};
-static const map_kind CATEGORY = {NULL, "Category", NULL, false, false, false, NULL, NULL};
+static const qk__map_kind BIAS = {"bias_strength", "Bias strength μ_q^a α_k",
+                                  "bias strength", false,
+                                  false,           true,
+                                  &qk__ylorrd,     &qk__blues};
+static const qk__map_kind PLANE = {"plane_var_fraction",
+                                   "Share of variance in the plane (a, b)",
+                                   "share of variance",
+                                   false,
+                                   false,
+                                   true,
+                                   &qk__viridis,
+                                   &qk__viridis};
+static const qk__map_kind PLASTICITY = {"ap_overall",
+                                        "Attention plasticity",
+                                        "attention plasticity",
+                                        false,
+                                        false,
+                                        false,
+                                        &qk__magma,
+                                        &qk__magma};
+static const qk__map_kind CATEGORY = {NULL, "Category", NULL, false, false, false, NULL, NULL};
 
-/* Beyond so many panels a figure shows some of the models. Pixels: of a layer where panels
+/* Pixels: of a layer where panels
  * stand alone, in pairs, in more columns; of the narrowest panel and head; from where on cells
  * have their values in them. */
 enum {
-    MAX_PANELS = 12,
     LAYER_ALONE = 17,
     LAYER_IN_PAIRS = 9,
     LAYER_IN_GRID = 5,
@@ -64,191 +53,8 @@ enum {
     TEXT_HEIGHT = 14,
     BAR_STEPS = 128,
     MAX_NAME = 40,
-    MOST_CELLS = 1 << 16,
     MANY_CELLS = 6000, /* more of them are an image in an SVG */
 };
-
-/* ---- values ----------------------------------------------------------------------------- */
-
-/* Of one model; NaN: there is no such head, or it has no such number. */
-typedef struct grid {
-    const qk__result_model *model;
-    size_t layers, heads;
-    double *values; /* [layers][heads] */
-    size_t missing;
-} grid;
-
-static double value_of(const map_kind *kind, const qk__result_head *head)
-{
-    if (kind->field)
-        return qk__field_value(qk__find_field(kind->field), &head->v);
-    return head->category >= 0 && head->category < QK_NUM_CATEGORIES ? head->category : NAN;
-}
-
-static size_t place_of(const grid *g, const map_kind *kind, const qk__result_head *head)
-{
-    return (size_t)head->layer * g->heads +
-           (size_t)(kind->of_keys ? head->k_head : head->q_head);
-}
-
-static void fill_grid(qk__figure *figure, const map_kind *kind, grid *g)
-{
-    const qk__result_model *model = g->model;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        const qk__result_head *head = &model->heads[h];
-        int column = kind->of_keys ? head->k_head : head->q_head;
-        g->layers = (size_t)fmax((double)g->layers, head->layer + 1);
-        g->heads = (size_t)fmax((double)g->heads, column + 1);
-    }
-    g->layers = (size_t)fmax((double)g->layers, model->last_layer + 1);
-    const size_t count = g->layers * g->heads;
-    qk__mean *means = qk__figure_alloc(figure, count + 1, sizeof *means);
-    g->values = qk__figure_alloc(figure, count + 1, sizeof *g->values);
-    for (size_t h = 0; means && h < model->num_heads; h++)
-        qk__mean_add(&means[place_of(g, kind, &model->heads[h])],
-                     value_of(kind, &model->heads[h]));
-    for (size_t i = 0; means && g->values && i < count; i++) {
-        g->values[i] = qk__mean_of(&means[i]);
-        g->missing += !isfinite(g->values[i]);
-    }
-    free(means);
-}
-
-/* A table may name any head: one far out must not take all memory. */
-static bool fits(const qk__result_model *model)
-{
-    int layers = model->last_layer + 1, heads = 1;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        const qk__result_head *head = &model->heads[h];
-        layers = head->layer >= layers ? head->layer + 1 : layers;
-        heads = head->q_head >= heads ? head->q_head + 1 : heads;
-        heads = head->k_head >= heads ? head->k_head + 1 : heads;
-    }
-    return (double)layers * heads <= MOST_CELLS;
-}
-
-static bool has_values(const map_kind *kind, const qk__result_model *model)
-{
-    if (!fits(model))
-        return false;
-    for (size_t h = 0; h < model->num_heads; h++)
-        if (isfinite(value_of(kind, &model->heads[h])))
-            return true;
-    return false;
-}
-
-typedef struct maps {
-    const map_kind *kind;
-    size_t of, count; /* models with values, and those that are shown */
-    grid grids[MAX_PANELS];
-    size_t layers, heads; /* of the largest */
-    size_t missing;
-} maps;
-
-/* All models with values, or the first, the last, and others evenly between them. */
-static void choose_models(qk__figure *figure, const qk__results *results, maps *all)
-{
-    size_t seen = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        all->of += has_values(all->kind, &results->models[m]);
-    size_t panels = all->of < MAX_PANELS ? all->of : MAX_PANELS;
-    for (size_t m = 0; m < results->num_models && all->count < panels; m++) {
-        size_t wanted =
-            panels > 1 ? (all->count * (all->of - 1) + (panels - 1) / 2) / (panels - 1) : 0;
-        if (!has_values(all->kind, &results->models[m]) || seen++ != wanted)
-            continue;
-        grid *g = &all->grids[all->count++];
-        g->model = &results->models[m];
-        fill_grid(figure, all->kind, g);
-        all->layers = g->layers > all->layers ? g->layers : all->layers;
-        all->heads = g->heads > all->heads ? g->heads : all->heads;
-        all->missing += g->missing;
-    }
-}
-
-/* ---- colours ---------------------------------------------------------------------------- */
-
-/* Which values the colours stand for; those beyond have the colour of the end. */
-typedef struct scale {
-    double low, high;
-    bool cut_low, cut_high;
-    qk__power power;
-} scale;
-
-/* Without the outermost hundredth at each end, so that one head does not take all colours. */
-static void find_ends(const double *sorted, size_t count, scale *s)
-{
-    size_t cut = count / 100;
-    s->low = sorted[cut];
-    s->high = sorted[count - 1 - cut];
-    s->cut_low = s->low > sorted[0];
-    s->cut_high = s->high < sorted[count - 1];
-}
-
-static scale find_scale(qk__figure *figure, const maps *all)
-{
-    scale s = {0, 1, false, false, {0, 1, ""}};
-    size_t count = 0, most = 1;
-    for (size_t i = 0; i < all->count; i++)
-        most += all->grids[i].layers * all->grids[i].heads;
-    double *values = all->kind->field ? qk__figure_alloc(figure, most, sizeof *values) : NULL;
-    if (!values)
-        return s;
-    for (size_t i = 0; i < all->count; i++) {
-        const grid *g = &all->grids[i];
-        for (size_t c = 0; g->values && c < g->layers * g->heads; c++)
-            if (isfinite(g->values[c]))
-                values[count++] = g->values[c];
-    }
-    qk__sort(values, count);
-    if (count > 0 && all->kind->correlation) {
-        s.low = values[0] < -0.005 ? fmax(-1, floor(10 * values[0]) / 10) : 0;
-    } else if (count > 0) {
-        find_ends(values, count, &s);
-        if (all->kind->from_zero) {
-            s.low = fmin(0, s.low);
-            s.high = fmax(0, s.high);
-        }
-        s.power = qk__power_of(fmax(-s.low, s.high));
-    }
-    if (!(s.high > s.low)) { /* one value, or none: any range that holds it */
-        s.low -= s.low != 0 ? 0.1 * fabs(s.low) : 0;
-        s.high += s.high != 0 ? 0.1 * fabs(s.high) : 1;
-    }
-    free(values);
-    return s;
-}
-
-/* Negative values have a side of their own, where colours begin at a depth that shows: what is
- * just below 0 does not look as what is just above. */
-static void color_of(const map_kind *kind, const scale *s, double value, unsigned char rgb[3])
-{
-    if (!kind->from_zero) {
-        qk__colormap_at(kind->above, (value - s->low) / (s->high - s->low), rgb);
-        return;
-    }
-    double size = fabs(value) / fmax(-s->low, s->high);
-    if (value < 0 && kind->below != kind->above)
-        qk__colormap_at(kind->below, 0.2 + 0.8 * size, rgb);
-    else
-        qk__colormap_at(kind->above, value < 0 ? 0 : size, rgb);
-}
-
-/* The colour of a cell, and one for a text in it. */
-static unsigned color_cell(const qk__figure *figure, const map_kind *kind, const scale *s,
-                           double value, bool *dark)
-{
-    unsigned char rgb[3];
-    if (!kind->field) {
-        unsigned code;
-        *dark = false;
-        return sscanf(qk__category_color(figure->theme, (int)value), "#%6x", &code) == 1 ? code
-                                                                                         : 0;
-    }
-    color_of(kind, s, value, rgb);
-    *dark = qk__is_dark(rgb);
-    return (unsigned)rgb[0] << 16 | (unsigned)rgb[1] << 8 | rgb[2];
-}
 
 /* ---- places ----------------------------------------------------------------------------- */
 
@@ -262,7 +68,8 @@ typedef struct sheet {
     qk__entry entries[QK_NUM_CATEGORIES + 1];
 } sheet;
 
-static size_t choose_columns(const qk__figure *figure, const maps *all, double room, double gap)
+static size_t choose_columns(const qk__figure *figure, const qk__map_cells *all, double room,
+                             double gap)
 {
     size_t n = all->count, columns = n <= 3 ? n : n == 4 ? 2 : n <= 6 ? 3 : 4;
     bool narrow = figure->width < NARROW;
@@ -277,12 +84,13 @@ static size_t choose_columns(const qk__figure *figure, const maps *all, double r
 }
 
 /* Categories that there are, then what is hatched. */
-static size_t list_entries(const qk__figure *figure, const maps *all, qk__entry *entries)
+static size_t list_entries(const qk__figure *figure, const qk__map_cells *all,
+                           qk__entry *entries)
 {
     bool seen[QK_NUM_CATEGORIES] = {false};
     size_t count = 0;
     for (size_t i = 0; !all->kind->field && i < all->count; i++) {
-        const grid *g = &all->grids[i];
+        const qk__head_grid *g = &all->grids[i];
         for (size_t c = 0; g->values && c < g->layers * g->heads; c++)
             if (isfinite(g->values[c]))
                 seen[(int)g->values[c]] = true;
@@ -294,7 +102,7 @@ static size_t list_entries(const qk__figure *figure, const maps *all, qk__entry 
     return count;
 }
 
-static sheet lay_out(qk__figure *figure, const maps *all, bool named)
+static sheet lay_out(qk__figure *figure, const qk__map_cells *all, bool named)
 {
     bool narrow = figure->width < NARROW;
     const double em = qk__em(figure), edge = 18 * em;
@@ -348,13 +156,13 @@ static size_t step_of(size_t count, double length, double least)
     return count;
 }
 
-static void set_ranges(qk__figure *figure, const grid *g)
+static void set_ranges(qk__figure *figure, const qk__head_grid *g)
 {
     qk__figure_print(figure, "set xrange [-0.5:%.1f]\nset yrange [%.1f:-0.5]\n",
                      (double)g->heads - 0.5, (double)g->layers - 0.5);
 }
 
-static void set_axes(qk__figure *figure, const grid *g, const qk__place *place)
+static void set_axes(qk__figure *figure, const qk__head_grid *g, const qk__place *place)
 {
     const double em = qk__em(figure);
     set_ranges(figure, g);
@@ -365,15 +173,15 @@ static void set_axes(qk__figure *figure, const grid *g, const qk__place *place)
 }
 
 /* Rows: head, layer, value, colour; with texts: colour and text. */
-static size_t add_cells(qk__figure *figure, const maps *all, const grid *g, const scale *s,
-                        bool texts)
+static size_t add_cells(qk__figure *figure, const qk__map_cells *all, const qk__head_grid *g,
+                        const qk__map_scale *s, bool texts)
 {
     bool dark;
     for (size_t i = 0; g->values && i < g->layers * g->heads; i++) {
         double value = g->values[i];
         if (!isfinite(value))
             continue;
-        unsigned color = color_cell(figure, all->kind, s, value, &dark);
+        unsigned color = qk__map_color(figure, all->kind, s, value, &dark);
         size_t layer = i / g->heads, head = i % g->heads;
         qk__figure_values(figure, (double)head, (double)layer, value);
         qk__figure_words(figure, "0x%06x", color);
@@ -389,14 +197,14 @@ static size_t add_cells(qk__figure *figure, const maps *all, const grid *g, cons
 
 /* One panel, and where its numbers are. */
 typedef struct panel {
-    const grid *g;
+    const qk__head_grid *g;
     qk__place place;
     bool texts;
     size_t block;
 } panel;
 
-static panel add_panel(qk__figure *figure, const maps *all, const sheet *s, const scale *colors,
-                       size_t i)
+static panel add_panel(qk__figure *figure, const qk__map_cells *all, const sheet *s,
+                       const qk__map_scale *colors, size_t i)
 {
     const double em = qk__em(figure);
     panel p = {.g = &all->grids[i], .place = s->first};
@@ -465,7 +273,8 @@ static void add_raster(qk__figure *figure, const panel *panels, size_t count)
 /* ---- what the colours mean -------------------------------------------------------------- */
 
 /* A bar of all colours below the panels, its name to the left of it. */
-static void draw_bar(qk__figure *figure, const maps *all, const sheet *s, const scale *colors)
+static void draw_bar(qk__figure *figure, const qk__map_cells *all, const sheet *s,
+                     const qk__map_scale *colors)
 {
     const double em = qk__em(figure), middle = figure->width / 2.0;
     double width = fmin(300 * em, 0.5 * figure->width);
@@ -477,7 +286,8 @@ static void draw_bar(qk__figure *figure, const maps *all, const sheet *s, const 
         double value = colors->low + range * (i + 0.5) / BAR_STEPS;
         qk__figure_values(figure, factor * (colors->low + range * i / BAR_STEPS),
                           factor * colors->high);
-        qk__figure_words(figure, "0x%06x", color_cell(figure, all->kind, colors, value, &dark));
+        qk__figure_words(figure, "0x%06x",
+                         qk__map_color(figure, all->kind, colors, value, &dark));
         qk__figure_end_row(figure);
     }
     size_t block = qk__figure_end_block(figure);
@@ -515,7 +325,8 @@ static void tell_missing(qk__figure *figure)
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-static void set_heading(qk__figure *figure, const qk__results *results, const maps *all)
+static void set_heading(qk__figure *figure, const qk__results *results,
+                        const qk__map_cells *all)
 {
     char heading[160];
     int length = snprintf(heading, sizeof heading, "%s, head by head", all->kind->title);
@@ -525,20 +336,20 @@ static void set_heading(qk__figure *figure, const qk__results *results, const ma
     qk__set_heading(figure, results, NULL, heading);
 }
 
-static void build(qk__figure *figure, const qk__results *results, const map_kind *kind)
+static void build(qk__figure *figure, const qk__results *results, const qk__map_kind *kind)
 {
-    maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    qk__map_cells *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!all)
         return;
     all->kind = kind;
-    choose_models(figure, results, all);
-    scale colors = find_scale(figure, all);
+    qk__choose_models(figure, results, all);
+    qk__map_scale colors = qk__find_map_scale(figure, all);
     set_heading(figure, results, all);
     sheet s = lay_out(figure, all, results->num_models > 1);
     s.legend.entries = s.entries;
     const double em = qk__em(figure);
     size_t cells = 0;
-    panel panels[MAX_PANELS];
+    panel panels[QK__MAX_PANELS];
     for (size_t i = 0; i < all->count; i++) {
         panels[i] = add_panel(figure, all, &s, &colors, i);
         cells += all->grids[i].layers * all->grids[i].heads - all->grids[i].missing;
@@ -565,10 +376,10 @@ static void build(qk__figure *figure, const qk__results *results, const map_kind
     free(all);
 }
 
-static bool has_any(const qk__subject *subject, const map_kind *kind)
+static bool has_any(const qk__subject *subject, const qk__map_kind *kind)
 {
     for (size_t m = 0; m < subject->results->num_models; m++)
-        if (has_values(kind, &subject->results->models[m]))
+        if (qk__map_has_values(kind, &subject->results->models[m]))
             return true;
     return false;
 }
