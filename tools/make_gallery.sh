@@ -47,7 +47,7 @@ rm -rf "$out"
 mkdir -p "$out" "$pictures"
 
 tools/real_model.sh
-take "$real/post/figures" pca-01-pc-roles pca-05-explained-variance \
+take "$real/post/figures" map-01-r-q map-07-layer-curves pca-01-pc-roles pca-05-explained-variance \
     plasticity-01-distance-heatmap-smollm2-135m-instruct plasticity-02-profiles-smollm2-135m-instruct \
     plasticity-03-component-weights-smollm2-135m-instruct \
     stages-02-score-by-distance-smollm2-135m-instruct stages-03-categories-smollm2-135m-instruct
@@ -81,8 +81,8 @@ take "$out/models/figures" pca-02-rq-rk-scatter pca-03-layer-heatmap-rq pca-04-l
     plasticity-06-by-model
 
 [ -f results/demo/study/report.html ] || tools/demo.sh
-take results/demo/study/figures pca-07-position-signal pca-08-taxonomy pca-09-pc0-variance \
-    pca-10-checkpoint-heatmap-rq pca-11-checkpoint-heatmap-rk pca-12-phase-portraits \
+take results/demo/study/figures map-02-r-k map-03-bias map-04-plane-variance map-05-plasticity map-06-category pca-07-position-signal pca-08-taxonomy pca-09-pc0-variance \
+    pca-12-phase-portraits \
     rotation-09-training-metrics rotation-10-bias-decomposition plasticity-04-trajectory
 
 if [ -f "$QKSCOPE_SHARED/data/published/scores.csv" ]; then

@@ -38,6 +38,8 @@ typedef struct qk_figure_settings {
     qk_figure_theme theme;
     const char *gnuplot; /* program, looked for in PATH; NULL = "gnuplot" */
     int threads;         /* figures drawn at once; 0 = all processors */
+    int width; /* of the page in millimetres, 60 to 400, with type of the same size; 0 = each
+                  figure's own */
 } qk_figure_settings;
 
 /* PNG and SVG, paper. */
@@ -104,6 +106,9 @@ typedef struct qk_report_outcome {
     char *html;     /* path; NULL with html = false */
     size_t html_bytes;
     double seconds;
+    size_t num_files;
+    char **files; /* [num_files] "figures/NAME.svg" and the like, from the output folder: all
+                     figures that lie there now, their scripts, numbers and notes */
 } qk_report_outcome;
 
 /* QK_OK; QK_ERR_PARTIAL when some figures failed (*outcome is set, the page says which); any
@@ -161,8 +166,8 @@ typedef struct qk_scatter_settings {
 /* A value of max_points: 8,000, and 2,000 in the small panels of the complement. */
 enum { QK_SCATTER_FEW_POINTS = -1 };
 
-/* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone: an SVG of so many
- * points takes several megabytes. */
+/* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone. More than 10,000 points
+ * are one image in an SVG or PDF. */
 extern QK_API const qk_settings_table qk_scatter_settings_table;
 QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
 

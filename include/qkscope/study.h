@@ -47,6 +47,7 @@ typedef struct qk_study_settings {
     int jobs;            /* files that are fetched at a time; 0 = 4 */
     const char *formats; /* of figures, in place of the study's; NULL = the study's */
     const char *theme;   /* likewise */
+    int width;           /* likewise, in millimetres; 0 = the study's */
     const char *command_line;
     qk_notice_fn *notice;
     /* "MB" fetched, while there is nothing else to do, "files" compared, "heads" of the model at work,

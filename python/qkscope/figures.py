@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from pathlib import Path
 
 from ._call import files_of
@@ -11,13 +12,17 @@ from ._settings import StrPath
 
 
 class Figure:
-    """One figure. In a notebook it shows itself (SVG). `.svg` is its text, `.png` and `.pdf` are bytes."""
+    """One figure. In a notebook it shows itself (SVG). `.svg` is its text, `.png` and `.pdf` are bytes; `.note` is
+    Markdown: what it shows, of which tables, rows and numbers, and what these data say in it."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
         self.png = (folder / f"{name}.png").read_bytes()
         self.pdf = (folder / f"{name}.pdf").read_bytes()
+        note = (folder / f"{name}.md").read_text(encoding="utf-8")
+        self.note = re.sub(r"^In this folder, this draws it again:\n\n    .*$",
+                           f'`results.figure("{name}")` draws it again.', note, flags=re.M)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -26,12 +31,12 @@ class Figure:
         return f"<Figure {self.name}>"
 
     def save(self, path: StrPath) -> None:
-        """Writes the picture, of the kind that the path ends with: .svg, .png or .pdf. (To restyle one, see
-        docs/figures.md: `qkscope report` leaves the script that draws it.)"""
-        pictures = {".svg": self.svg.encode(), ".png": self.png, ".pdf": self.pdf}
+        """Writes the picture, of the kind that the path ends with, .svg, .png or .pdf; or the note, .md. (To restyle
+        one, see docs/figures.md: `qkscope report` leaves the script that draws it.)"""
+        pictures = {".svg": self.svg.encode(), ".png": self.png, ".pdf": self.pdf, ".md": self.note.encode()}
         target = Path(path)
         if target.suffix.lower() not in pictures:
-            raise ValueError(f"{target}: a figure is saved as .svg, .png or .pdf")
+            raise ValueError(f"{target}: a figure is saved as .svg, .png, .pdf or .md")
         write_whole(target, pictures[target.suffix.lower()])
 
 

@@ -195,9 +195,10 @@ class Results:
             outcome = self._draw(Path(drawn), Settings("qk_report_settings_table"), {"list": True}, False)
             return [text(outcome.names[i]) for i in range(outcome.num_names)]
 
-    def figure(self, name: str, *, theme: str = "paper", progress: Progress = False) -> Figure:
+    def figure(self, name: str, *, theme: str = "paper", width: int | None = None,
+               progress: Progress = False) -> Figure:
         """Draws one of `figures`; the model at the end of a name may be left out where there is one model. theme is
-        "paper", "screen" or "dark". Needs gnuplot.
+        "paper", "screen" or "dark"; width, in millimetres, is that of a page to lay it out for. Needs gnuplot.
 
             results.figure("pca-02-rq-rk-scatter").save("drift.pdf")
 
@@ -205,8 +206,8 @@ class Results:
         with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             settings = Settings("qk_report_settings_table")
             try:
-                outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "format": "png,svg,pdf"},
-                                     progress)
+                outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "width": width,
+                                                             "format": "png,svg,pdf"}, progress)
             except NotFoundError:
                 raise ValueError(f"figure {name}: of these results there are {', '.join(self.figures)}") from None
             names = [text(outcome.names[i]) for i in range(outcome.num_names)]

@@ -18,15 +18,15 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static void print_json(const qk_report_outcome *outcome)
 {
-    cli_json_print(json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:f}", "models",
-                             (json_int_t)outcome->num_models, "heads",
-                             (json_int_t)outcome->num_heads, "figures",
-                             (json_int_t)outcome->num_figures, "names",
-                             cli_json_texts(outcome->names, outcome->num_names), "failures",
-                             cli_json_texts(outcome->failures, outcome->num_failed), "changed",
-                             cli_json_texts(outcome->changed, outcome->num_changed), "html",
-                             cli_json_text(outcome->html), "html_bytes",
-                             (json_int_t)outcome->html_bytes, "seconds", outcome->seconds));
+    cli_json_print(json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:f}", "models",
+        (json_int_t)outcome->num_models, "heads", (json_int_t)outcome->num_heads, "figures",
+        (json_int_t)outcome->num_figures, "names",
+        cli_json_texts(outcome->names, outcome->num_names), "failures",
+        cli_json_texts(outcome->failures, outcome->num_failed), "changed",
+        cli_json_texts(outcome->changed, outcome->num_changed), "html",
+        cli_json_text(outcome->html), "html_bytes", (json_int_t)outcome->html_bytes, "files",
+        cli_json_texts(outcome->files, outcome->num_files), "seconds", outcome->seconds));
 }
 
 static void print_outcome(const request *r, const qk_report_outcome *outcome)
@@ -88,11 +88,12 @@ const cli_command cmd_report = {
         "plasticity, analyze or study. Results that are not complete, or of two captures, are "
         "refused. So are tables that changed since they were written, unless --force is given. "
         "Every figure NAME leaves NAME.gp and NAME.dat: 'gnuplot NAME.gp' draws it again. "
+        "NAME.md says what it shows, and README.md lists them all. "
         "Collages of qkscope scatter that lie in DIR/figures are shown, too.",
     .examples = "qkscope report results\n"
                 "qkscope report results -o page --theme dark --title \"My model\"\n"
                 "qkscope report results --figure pca-02-rq-rk-scatter --format pdf\n"
-                "qkscope report results --no-html --format pdf\n",
+                "qkscope report results --no-html --format pdf --width 85mm\n",
     .table = &TABLE,
     .max_arguments = 1,
     .run = run,

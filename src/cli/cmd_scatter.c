@@ -320,7 +320,8 @@ const cli_command cmd_scatter = {
         "is left (complement: a figure with many small panels for each head). Queries are blue "
         "and keys red, light early in the context and dark late. " CLI_CAPTURE_IS
         " Writes pictures into DIR, with the gnuplot script and the numbers they were drawn "
-        "from. Called as pca-visualize or rotate-visualize it takes the options of the "
+        "from and a note on what they show. Called as pca-visualize or rotate-visualize it "
+        "takes the options of the "
         "original tools.",
     .examples = "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
                 "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"

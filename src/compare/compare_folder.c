@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "compare/compare.h"
+#include "figure/figure_note.h"
 #include "settings/settings_json.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -71,10 +72,75 @@ static bool pass_progress(void *user, const qk_progress *progress)
     return !s->input.progress || s->input.progress(s->input.user, progress);
 }
 
-qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
+/* The command that draws all of them, as it is called from their folder. */
+static qk_status put_command(const qk__comparing *c, const char *figures, qk__buffer *out,
+                             qk_error *err)
+{
+    static const char *const BUT[] = {"output", "force", "threads", "a", "b", NULL};
+    const qk_compare_settings *s = c->settings;
+    const qk__command command = {"compare", figures, &qk_compare_settings_table, s, BUT};
+    QK_TRY(qk__buffer_printf(out, err, "qkscope compare "));
+    QK_TRY(qk__put_path(out, figures, s->a, err));
+    QK_TRY(qk__buffer_printf(out, err, " "));
+    QK_TRY(qk__put_path(out, figures, s->b, err));
+    QK_TRY(qk__buffer_printf(out, err, " -o .."));
+    return qk__put_options(out, &command, err);
+}
+
+static qk_status write_note(const qk__comparing *c, const qk__drawn *drawn, const char *command,
+                            qk_error *err)
+{
+    const qk__figure_source *source = qk__source_of(drawn->kind->name);
+    const qk__figure_note note = {.name = drawn->name,
+                                  .title = drawn->kind->title,
+                                  .caption = drawn->kind->caption,
+                                  .tables = source ? source->tables : NULL,
+                                  .rows = source ? source->rows : NULL,
+                                  .numbers = source ? source->numbers : NULL,
+                                  .picture = "png",
+                                  .command = command};
+    qk__buffer text = {0};
+    qk_status status = qk__note_write(&note, &text, err);
+    char *path = qk__format("%s/%s.md", c->staging, drawn->name);
+    if (status == QK_OK)
+        status = path ? qk__write_file(path, text.data, text.size, err) : qk__nomem(err);
+    free(path);
+    qk__buffer_free(&text);
+    return status;
+}
+
+static qk_status write_notes(const qk__comparing *c, const char *figures, qk_error *err)
+{
+    qk__buffer command = {0};
+    qk_status status = put_command(c, figures, &command, err);
+    for (size_t i = 0; i < c->drawn.count && status == QK_OK; i++)
+        if (c->drawn.items[i].status == QK_OK)
+            status = write_note(c, &c->drawn.items[i], (const char *)command.data, err);
+    qk__buffer_free(&command);
+    return status;
+}
+
+static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
 {
     qk_figure_settings figures = c->settings->figures;
     qk_error why;
+    const qk__results none = {.title = ""};
+    const qk__subject subject = {.results = &none, .comparison = &c->comparison};
+    figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
+    figures.threads = c->settings->input.threads;
+    qk_status status = qk__draw_figures(&subject, c->staging, &figures, pass_progress,
+                                        (void *)(uintptr_t)c->settings, &c->drawn, &why);
+    for (size_t i = 0; i < c->drawn.count; i++)
+        c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
+    if (status == QK_OK || (status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM))
+        return write_notes(c, folder, err); /* the page says which failed */
+    if (err)
+        *err = why;
+    return status;
+}
+
+qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
+{
     char *folder = qk__path_join(c->settings->input.output, "figures");
     c->staging = folder ? qk__path_join(folder, ".compare.XXXXXX") : NULL;
     qk_status status = c->staging ? qk__make_dirs(folder, err) : qk__nomem(err);
@@ -84,20 +150,9 @@ qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
         free(c->staging);
         c->staging = NULL;
     }
+    if (status == QK_OK)
+        status = draw(c, folder, err);
     free(folder);
-    QK_TRY(status);
-    const qk__results none = {.title = ""};
-    const qk__subject subject = {.results = &none, .comparison = &c->comparison};
-    figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    figures.threads = c->settings->input.threads;
-    status = qk__draw_figures(&subject, c->staging, &figures, pass_progress,
-                              (void *)(uintptr_t)c->settings, &c->drawn, &why);
-    for (size_t i = 0; i < c->drawn.count; i++)
-        c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
-    if (status == QK_OK || (status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM))
-        return QK_OK; /* the page says which failed */
-    if (err)
-        *err = why;
     return status;
 }
 

@@ -10,10 +10,11 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "figure/figure_note.h"
 
 const qk__figure_family *const qk__figure_families[] = {
-    &qk__pca_figures,        &qk__pca_training,  &qk__rotation_figures, &qk__rotation_training,
-    &qk__plasticity_figures, &qk__stage_figures, &qk__compare_figures,
+    &qk__head_maps,         &qk__pca_figures,        &qk__pca_training,  &qk__rotation_figures,
+    &qk__rotation_training, &qk__plasticity_figures, &qk__stage_figures, &qk__compare_figures,
 };
 const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__figure_families;
 
@@ -28,11 +29,18 @@ static bool is_asked_for(const qk__subject *subject, const qk__drawn *drawn)
     return subject->num_only == 0;
 }
 
+/* What compares models says little of one. */
+static bool is_apt(const qk__subject *subject, const qk__figure_kind *kind)
+{
+    const qk__figure_source *source = qk__source_of(kind->name);
+    return subject->results->num_models > 1 || !source || !source->compares;
+}
+
 static void add_one(qk__drawn *items, size_t *count, const qk__figure_family *family,
                     const qk__figure_kind *kind, const qk__subject *subject)
 {
     qk__drawn drawn = {.family = family, .kind = kind, .model = subject->model};
-    if (!kind->applies(subject))
+    if (!is_apt(subject, kind) || !kind->applies(subject))
         return;
     snprintf(drawn.name, sizeof drawn.name, "%s%s%s", kind->name, subject->model ? "-" : "",
              subject->model ? subject->model->slug : "");
@@ -139,6 +147,7 @@ static void draw_one(void *context, size_t i, int worker)
     qk__figure figure;
     qk__figure_init(&figure, drawn->name, qk__theme_of(all->settings->theme),
                     drawn->kind->width, drawn->kind->height);
+    qk__figure_set_width(&figure, all->settings->width);
     drawn->kind->build(&figure, &subject);
     drawn->status = qk__figure_draw(&figure, all->folder, all->settings, &err);
     if (drawn->status != QK_OK)

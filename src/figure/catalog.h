@@ -40,6 +40,7 @@ typedef struct qk__figure_family {
 } qk__figure_family;
 
 /* In report order. */
+extern const qk__figure_family qk__head_maps;          /* head_map.c: layer by head */
 extern const qk__figure_family qk__pca_figures;        /* pca_figures.c */
 extern const qk__figure_family qk__pca_training;       /* pca_training.c: over checkpoints */
 extern const qk__figure_family qk__rotation_figures;   /* rotation_figures.c */
@@ -105,6 +106,10 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject);
 /* score_figure.c: against an external score. */
 bool qk__has_scores(const qk__subject *subject);
 void qk__build_scores(qk__figure *figure, const qk__subject *subject);
+
+/* layer_curves.c: means and quartiles of the heads of each layer, of one model. */
+bool qk__has_layer_curves(const qk__subject *subject);
+void qk__build_layer_curves(qk__figure *figure, const qk__subject *subject);
 
 /* stage_curves.c: scores by distance of some heads. */
 bool qk__has_score_curves(const qk__subject *subject);

@@ -47,7 +47,7 @@ typedef struct grid {
 static grid plan_grid(qk__figure *figure, size_t count, double left, double gap, double right,
                       double above, double height, double below)
 {
-    size_t most = COLUMNS;
+    size_t most = qk__fit_columns(figure, COLUMNS, 260);
     grid g = {.columns = count == 0 ? 1 : count < most ? count : most};
     double width = (figure->width - left - right - gap * ((double)most - 1)) / (double)most;
     g.first = (qk__place){left, qk__heading_height(figure) + above, width, height};
@@ -56,7 +56,7 @@ static grid plan_grid(qk__figure *figure, size_t count, double left, double gap,
     size_t rows = (count + g.columns - 1) / g.columns;
     figure->height =
         (int)(qk__heading_height(figure) + (double)rows * g.down + 6 * qk__em(figure));
-    figure->width = (int)(left + (double)g.columns * g.across - gap + right);
+    qk__suit_width(figure, left + (double)g.columns * g.across - gap + right);
     return g;
 }
 

@@ -44,12 +44,22 @@ void qk__figure_free(qk__figure *figure)
     figure->plain = (locale_t)0;
     qk__glyphs_free(&figure->glyphs);
     qk__buffer_free(&figure->script);
+    qk__buffer_free(&figure->raster);
+    qk__buffer_free(&figure->note);
     qk__buffer_free(&figure->data);
     while (figure->texts) {
         struct qk__text *next = figure->texts->next;
         free(figure->texts);
         figure->texts = next;
     }
+}
+
+void qk__figure_set_width(qk__figure *figure, int millimetres)
+{
+    if (millimetres <= 0)
+        return;
+    figure->millimetres = millimetres;
+    figure->width = (int)lround(millimetres / 25.4 * 100); /* 100 pixels are an inch */
 }
 
 void qk__figure_nomem(qk__figure *figure)
@@ -304,4 +314,41 @@ void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned
         qk__figure_print(figure, "%s%zu '#%02x%02x%02x'", i ? ", " : "", i, c[0], c[1], c[2]);
     }
     qk__figure_print(figure, ")\n");
+}
+
+static void swap_scripts(qk__figure *figure)
+{
+    qk__buffer script = figure->script;
+    figure->script = figure->raster;
+    figure->raster = script;
+}
+
+void qk__figure_begin_raster(qk__figure *figure, bool pdf)
+{
+    figure->raster_pdf = pdf;
+    swap_scripts(figure);
+}
+
+void qk__figure_end_raster(qk__figure *figure)
+{
+    swap_scripts(figure);
+}
+
+void qk__figure_show_raster(qk__figure *figure)
+{
+    if (figure->raster.size == 0)
+        return;
+    qk__figure_print(
+        figure,
+        "if (raster) {\n"
+        "  set border 0; unset xtics; unset ytics; set xrange [0:1]; set yrange [0:1]\n"
+        "  set lmargin at screen 0; set rmargin at screen 1\n"
+        "  set tmargin at screen 1; set bmargin at screen 0\n"
+        "  plot data.'.png' binary filetype=png origin=(0.5/raster_w,0.5/raster_h) "
+        "dx=1.0/raster_w dy=1.0/raster_h with rgbimage\n"
+        "  set border 3\n"
+        "  set xtics nomirror out scale 0.5 tc rgb '%s'\n"
+        "  set ytics nomirror out scale 0.5 offset 0,mid tc rgb '%s'\n"
+        "}\n",
+        figure->theme->ink, figure->theme->ink);
 }

@@ -27,16 +27,20 @@
 #include "figure/theme.h"
 
 typedef struct qk__figure {
-    char name[120];    /* of the files, without ending: letters, digits, ". _ -" */
-    int width, height; /* nominal pixels: of the SVG; the PNG has twice as many */
+    char name[120];     /* of the files, without ending: letters, digits, ". _ -" */
+    int width, height;  /* nominal pixels: of the SVG; the PNG has twice as many */
+    double millimetres; /* the width that was asked for, which width is then; 0: free */
     struct {
         char title[240];   /* markup without quotes, or text from outside */
         char subject[240]; /* of which study and model: text from outside */
         bool plain;        /* the title is from outside */
     } heading;
-    double panel_height; /* nominal pixels, of the panel placed last */
+    double panel_height, panel_width; /* nominal pixels, of the panel placed last */
     const qk__theme *theme;
     qk__buffer script, data;
+    qk__buffer raster;      /* script of what is an image in an SVG */
+    bool raster_pdf;        /* and in a PDF */
+    qk__buffer note;        /* NAME.md, or empty */
     size_t num_blocks;      /* blocks of data closed so far */
     struct qk__text *texts; /* what qk__figure_quote returned */
     size_t num_named;       /* of these, how many are variables of the script */
@@ -49,6 +53,10 @@ typedef struct qk__figure {
 void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *theme, int width,
                      int height);
 void qk__figure_free(qk__figure *figure);
+
+/* Asks for a page of that many millimetres, with type of the same size as on any other; 0: as
+ * wide as it is. Before the figure is built. */
+void qk__figure_set_width(qk__figure *figure, int millimetres);
 
 /* Keeps that memory ran out while something for the figure was made. */
 void qk__figure_nomem(qk__figure *figure);
@@ -124,6 +132,15 @@ double qk__round_step(double step);
 
 /* `set palette` of a ramp; turned: high values get the first colours. */
 void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned);
+
+/* Many points or cells would make an SVG (and a PDF, where that is said) of megabytes. What is
+ * printed between begin and end, with places and ranges of its own, is one image there, on the
+ * page of the figure, whose size must be final. qk__figure_show_raster goes right behind `set
+ * multiplot` (qk__begin_panels does it); then print what the image shows where the variable
+ * `raster` is 0, and axes alone where it is 1. */
+void qk__figure_begin_raster(qk__figure *figure, bool pdf);
+void qk__figure_end_raster(qk__figure *figure);
+void qk__figure_show_raster(qk__figure *figure);
 
 /* ---- heatmap (heatmap.c) ---------------------------------------------------------------- */
 

@@ -22,6 +22,12 @@ static const qk_setting ROWS[] = {
     {"theme", QK_SETTING_CHOICE, QK_SETTING_AT(qk_figure_settings, theme),
      .number = QK_THEME_PAPER, .words = THEMES, .help = "colours and fonts of the figures",
      .section = "Figures", .yaml = "figures.theme"},
+    {"width", QK_SETTING_INTEGER, QK_SETTING_AT(qk_figure_settings, width), .min = 60,
+     .max = 400, .value = "MM", .unit = "mm",
+     .help = "page width in millimetres, e.g. 85mm or 170mm for a column or two of a journal: "
+             "laid out for it, with type of the same size; a PNG then has 300 dots an inch",
+     .unset = "each figure's own", .section = "Figures", .yaml = "figures.width",
+     .traits = QK_SETTING_ZERO_IS_NULL},
     QK__THREADS_ROW(qk_figure_settings, threads, "report", .yaml = NULL),
 };
 

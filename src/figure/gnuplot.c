@@ -2,6 +2,7 @@
 /* Makes the files of a figure: writes its script and data, lets gnuplot draw, and moves what it
  * made to its place when every picture is there. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/number.h"
 #include "base/process.h"
 #include "figure/figure.h"
+#include "figure/figure_note.h"
 
 typedef struct picture_kind {
     qk_figure_format format;
@@ -23,7 +25,13 @@ typedef struct picture_kind {
 static const picture_kind PICTURES[] = {{QK_FIGURE_PNG, "png", "IEND"},
                                         {QK_FIGURE_SVG, "svg", "</svg>"},
                                         {QK_FIGURE_PDF, "pdf", "%%EOF"}};
-enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 12 };
+enum {
+    NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES,
+    MAX_PREAMBLE_SERIES = 12,
+    SCALE = 2,       /* of a PNG */
+    PRINT_SCALE = 3, /* 300 dots an inch */
+};
+#define RASTER_ENDING "dat.png" /* of the image, while the figure is drawn */
 
 /* ---- the script ------------------------------------------------------------------------- */
 
@@ -59,16 +67,42 @@ static qk_status add_terminals(const qk__figure *figure, qk__buffer *text, qk_er
                           "  set terminal svg enhanced size %d,%d fontscale 1.25 linewidth %s "
                           "font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
                           svg_size, figure->width, figure->height, line, theme->background));
+    char width[QK_NUMBER_SIZE];
+    double points =
+        round(figure->millimetres / 25.4 * 72); /* cairo cuts a page to whole ones */
+    qk__format_number(points > 0 ? (points + 0.01) / 72 : figure->width / 100.0, width);
     return qk__buffer_printf(
         text, err,
         "} else {\n"
         "  size = %s; mid = 0\n"
-        "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din fontscale 0.75 "
+        "  set terminal pdfcairo enhanced size %sin,%d.%02din fontscale 0.75 "
         "pointscale 0.735 linewidth 1.4*%s dashlength 1.33 font sprintf('sans-serif,%%g', "
         "size) "
         "background rgb '%s'\n}}\n",
-        pdf_size, figure->width / 100, figure->width % 100, figure->height / 100,
-        figure->height % 100, line, theme->background);
+        pdf_size, width, figure->height / 100, figure->height % 100, line, theme->background);
+}
+
+/* What is to be an image is drawn first, on a page of its own. */
+static qk_status add_raster(const qk__figure *figure, qk__buffer *text, qk_error *err)
+{
+    char line[QK_NUMBER_SIZE];
+    if (figure->raster.size == 0)
+        return QK_OK;
+    qk__format_number(figure->theme->line_width, line);
+    QK_TRY(qk__buffer_printf(
+        text, err,
+        "raster = format eq 'svg'%s\n"
+        "if (raster) {\n"
+        "dots = %d\nraster_w = dots*%d; raster_h = dots*%d\n"
+        "set terminal pngcairo size raster_w,raster_h pointscale dots linewidth dots*%s "
+        "background rgb '%s'\n"
+        "set output data.'.png'\nunset key; unset border; unset xtics; unset ytics\n"
+        "set multiplot\n",
+        figure->raster_pdf ? " || format eq 'pdf'" : "",
+        figure->millimetres > 0 ? PRINT_SCALE : SCALE, figure->width, figure->height, line,
+        figure->theme->background));
+    QK_TRY(qk__buffer_append(text, figure->raster.data, figure->raster.size, err));
+    return qk__buffer_printf(text, err, "unset multiplot\nset output\nreset\n}\n");
 }
 
 /* gnuplot's own format of tics is "% h": the space before a number that has no sign moves a
@@ -104,9 +138,11 @@ static qk_status make_script(const qk__figure *figure, qk__buffer *text, qk_erro
                              "# draws it again as PNG, and gnuplot -e \"format='svg'\" (or "
                              "'pdf') %s.gp as the others.\n"
                              "if (!exists('format')) format = 'png'\n"
-                             "if (!exists('scale')) scale = 2 # of the PNG\n"
+                             "if (!exists('scale')) scale = %d # of the PNG\n"
                              "data = '%s.dat'\nset encoding utf8\n",
-                             figure->name, figure->name, figure->name));
+                             figure->name, figure->name,
+                             figure->millimetres > 0 ? PRINT_SCALE : SCALE, figure->name));
+    QK_TRY(add_raster(figure, text, err));
     QK_TRY(add_terminals(figure, text, err));
     QK_TRY(qk__buffer_printf(text, err, "set output '%s.'.format\n", figure->name));
     QK_TRY(add_theme(figure->theme, text, err));
@@ -156,6 +192,20 @@ static qk_status settle_part(const char *staging, const char *folder, const char
     return status;
 }
 
+/* The note likewise, but what somebody else has written under its name stays. */
+static qk_status settle_note(const char *staging, const char *folder, const char *figure,
+                             qk_error *err)
+{
+    char name[160];
+    file_name(figure, "md", name);
+    char *path = qk__path_join(folder, name);
+    bool foreign = path && qk__note_is_foreign(path);
+    free(path);
+    if (!path)
+        return qk__nomem(err);
+    return foreign ? QK_OK : settle_part(staging, folder, figure, "md", err);
+}
+
 /* The script goes first and comes last: whoever finds one finds all it needs, of one drawing.
  * */
 qk_status qk__figure_settle(const char *figure, const char *staging, const char *folder,
@@ -164,7 +214,11 @@ qk_status qk__figure_settle(const char *figure, const char *staging, const char 
     char script[160];
     file_name(figure, "gp", script);
     QK_TRY(qk__remove_file(folder, script, err));
-    qk_status status = settle_part(staging, folder, figure, "dat", err);
+    qk_status status = settle_note(staging, folder, figure, err);
+    if (status == QK_OK)
+        status = settle_part(staging, folder, figure, "dat", err);
+    if (status == QK_OK) /* what drawing by hand has left */
+        status = settle_part(staging, folder, figure, RASTER_ENDING, err);
     for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
         status = settle_part(staging, folder, figure, PICTURES[i].ending, err);
     return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
@@ -234,6 +288,36 @@ static qk_status check_picture(const qk__figure *figure, const char *staging,
     return status;
 }
 
+/* An SVG is as wide as was asked for, and its pixels are hundredths of an inch as in a PDF.
+ * gnuplot writes its size in pixels only. */
+static qk_status give_size(const qk__figure *figure, const char *staging, qk_error *err)
+{
+    qk__buffer svg = {0}, sized = {0};
+    char name[160], pixels[64];
+    file_name(figure->name, "svg", name);
+    int length = snprintf(pixels, sizeof pixels, "width=\"%d\" height=\"%d\"", figure->width,
+                          figure->height);
+    char *path = qk__path_join(staging, name);
+    qk_status status = path ? qk__read_file(path, SIZE_MAX / 2, &svg, err) : qk__nomem(err);
+    const char *text = (const char *)svg.data, *at = text ? strstr(text, pixels) : NULL;
+    if (at) {
+        status = qk__buffer_append(&sized, text, (size_t)(at - text), err);
+        if (status == QK_OK)
+            status = qk__buffer_printf(&sized, err, "width=\"%gmm\" height=\"%.2fmm\"",
+                                       figure->millimetres,
+                                       figure->millimetres * figure->height / figure->width);
+        if (status == QK_OK)
+            status = qk__buffer_append(&sized, at + length,
+                                       svg.size - (size_t)(at + length - text), err);
+        if (status == QK_OK)
+            status = write_part(staging, figure, "svg", &sized, err);
+    }
+    qk__buffer_free(&svg);
+    qk__buffer_free(&sized);
+    free(path);
+    return status;
+}
+
 static qk_status draw_picture(const qk__figure *figure, const char *staging,
                               const char *gnuplot, const picture_kind *picture, qk_error *err)
 {
@@ -264,6 +348,14 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
     return status;
 }
 
+/* The image has done its work. */
+static qk_status remove_raster(const qk__figure *figure, const char *staging, qk_error *err)
+{
+    char name[160];
+    file_name(figure->name, RASTER_ENDING, name);
+    return qk__remove_file(staging, name, err);
+}
+
 static qk_status draw_in(const qk__figure *figure, const char *staging, const char *folder,
                          const qk_figure_settings *settings, qk_error *err)
 {
@@ -273,12 +365,18 @@ static qk_status draw_in(const qk__figure *figure, const char *staging, const ch
         status = write_part(staging, figure, "gp", &script, err);
     if (status == QK_OK)
         status = write_part(staging, figure, "dat", &figure->data, err);
+    if (status == QK_OK && figure->note.size > 0)
+        status = write_part(staging, figure, "md", &figure->note, err);
     for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
         if (settings->formats & PICTURES[i].format)
             status =
                 draw_picture(figure, staging, settings->gnuplot ? settings->gnuplot : "gnuplot",
                              &PICTURES[i], err);
+    if (status == QK_OK && figure->millimetres > 0 && (settings->formats & QK_FIGURE_SVG))
+        status = give_size(figure, staging, err);
     qk__buffer_free(&script);
+    if (status == QK_OK)
+        status = remove_raster(figure, staging, err);
     return status == QK_OK ? qk__figure_settle(figure->name, staging, folder, err) : status;
 }
 

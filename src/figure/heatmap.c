@@ -3,10 +3,20 @@
  * image, so that an SVG keeps them sharp and needs no picture inside. A cell without a value is
  * hatched: white or the first colour of the scale would look like a small number. */
 #include <math.h>
+#include <string.h>
 
 #include "figure/figure.h"
 
-enum { MAX_LABELS = 100, NUM_SIGNED = 201, MAX_TICS = 6, TIC_HEIGHT = 22 };
+enum {
+    MAX_LABELS = 100,
+    NUM_SIGNED = 201,
+    MAX_TICS = 6,
+    TIC_HEIGHT = 22,
+    LABEL_WIDTH = 34,
+    CELL = 28,
+    SHORT_LABEL = 6,
+    CHARACTER = 8
+};
 
 static void find_range(const qk__heatmap *map, double *low, double *high)
 {
@@ -30,10 +40,26 @@ static void find_range(const qk__heatmap *map, double *low, double *high)
     }
 }
 
+/* Whether columns have less room than that, on a page whose width is given. */
+static bool is_narrow(const qk__figure *figure, size_t columns, double least)
+{
+    return figure->millimetres > 0 && figure->panel_width > 0 &&
+           figure->panel_width < (double)columns * least * figure->theme->font_size / 13;
+}
+
 static void set_labels(qk__figure *figure, const char *axis, const char *const *labels,
                        size_t count, const char *options)
 {
     size_t step = (count + MAX_LABELS - 1) / MAX_LABELS;
+    size_t longest = 0;
+    for (size_t i = 0; labels && i < count; i++)
+        longest = strlen(labels[i]) > longest ? strlen(labels[i]) : longest;
+    if (axis[0] == 'x' && longest > SHORT_LABEL &&
+        is_narrow(figure, count, CHARACTER * (double)longest))
+        options = "rotate by 90 right";
+    else if (axis[0] == 'x' && is_narrow(figure, count, LABEL_WIDTH))
+        step = (size_t)ceil((double)count * LABEL_WIDTH * figure->theme->font_size / 13 /
+                            figure->panel_width);
     qk__figure_print(figure, "set %stics scale 0 %s (", axis, options);
     for (size_t i = 0; i < count; i += step) {
         qk__figure_print(figure, i ? ", " : "");
@@ -172,7 +198,7 @@ void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map)
                      "border lw 0.3 lc palette",
                      block);
     plot_gaps(figure, map);
-    if (map->cell_format)
+    if (map->cell_format && !is_narrow(figure, map->columns, CELL))
         qk__figure_print(figure,
                          ", data index %zu using 1:2:5:4 with labels tc rgb variable "
                          "offset 0,mid font sprintf(',%%g', 0.8*size)",

@@ -9,7 +9,7 @@
 /* Length of the name without the ending of a figure's file; 0: it is none. */
 static size_t stem_of(const char *file)
 {
-    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf"};
+    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf", ".md"};
     size_t length = strlen(file);
     for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
         size_t end = strlen(ENDINGS[i]);
@@ -19,8 +19,15 @@ static size_t stem_of(const char *file)
     return 0;
 }
 
+/* Figures of earlier versions: their picture is that of another one now. */
+static const char *const RETIRED[] = {"pca-10-checkpoint-heatmap-rq",
+                                      "pca-11-checkpoint-heatmap-rk"};
+
 static bool is_in_catalog(const char *name)
 {
+    for (size_t i = 0; i < sizeof RETIRED / sizeof *RETIRED; i++)
+        if (strcmp(name, RETIRED[i]) == 0)
+            return true;
     for (size_t f = 0; f < qk__num_figure_families; f++)
         for (size_t k = 0; k < qk__figure_families[f]->count; k++) {
             const qk__figure_kind *kind = &qk__figure_families[f]->kinds[k];

@@ -9,6 +9,20 @@
 /* Characters of a model's label; below which a part of a name says nothing. */
 enum { MAX_LABEL = 32, LEAST_NAME = 4 };
 
+size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least)
+{
+    while (figure->millimetres > 0 && columns > 1 &&
+           figure->width / (double)columns < least * qk__em(figure))
+        columns--;
+    return columns;
+}
+
+void qk__suit_width(qk__figure *figure, double width)
+{
+    if (figure->millimetres <= 0)
+        figure->width = (int)width;
+}
+
 size_t qk__longest_label(const qk__results *results)
 {
     size_t longest = 0;
@@ -26,6 +40,7 @@ void qk__begin_panels(qk__figure *figure)
     /* A variable: `set key` and `set xtics` take no expression for a font. */
     qk__figure_print(figure, "small = sprintf(',%%g', %g*size)\nunset key\nset multiplot\n",
                      QK__SMALL);
+    qk__figure_show_raster(figure);
     qk__put_heading(figure);
 }
 
@@ -44,6 +59,7 @@ void qk__put_panel(qk__figure *figure, const qk__place *place)
                      1 - place->top / figure->height,
                      1 - (place->top + place->height) / figure->height);
     figure->panel_height = place->height;
+    figure->panel_width = place->width;
 }
 
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label)

@@ -15,6 +15,11 @@ typedef struct qk__place {
     double left, top, width, height;
 } qk__place;
 
+/* On a page whose width is given (--width): at most so many columns, as leave each that many
+ * pixels beside type of 13; elsewhere the columns that were asked for. */
+size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least);
+/* Sets the width that suits what is drawn, but on a page whose width is given. */
+void qk__suit_width(qk__figure *figure, double width);
 /* Width of the longest label of a model, at most 32: longer ones are cut. */
 size_t qk__longest_label(const qk__results *results);
 /* `set multiplot`, the font `small` of legends and labels, and above all panels the heading that

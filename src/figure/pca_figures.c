@@ -32,7 +32,8 @@ static void set_component_axis(qk__figure *figure, size_t count)
 {
     qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics scale 0 (",
                      (double)count - 0.4);
-    for (size_t pc = 0; pc < count; pc++)
+    size_t step = qk__fit_columns(figure, 2 * count, 26) < 2 * count ? 2 : 1;
+    for (size_t pc = 0; pc < count; pc += step)
         qk__figure_print(figure, "%s'PC%zu' %zu", pc ? ", " : "", pc, pc);
     qk__figure_print(figure, ")\nset xlabel 'Principal component'\n");
 }
@@ -162,7 +163,14 @@ static qk__place place_plane(qk__figure *figure, naming *named, qk__legend *lege
     if (legend->columns > 1) /* one below the other */
         *legend =
             qk__plan_legend(figure, named->entries, named->count, legend->column_width + 1);
-    figure->width = (int)ceil(left + plot + fmax(218 * em, legend->column_width + 40 * em));
+    if (figure->millimetres > 0 && plot < 2 * left) { /* no room beside it: above it */
+        *legend =
+            qk__plan_legend(figure, named->entries, named->count, figure->width - 20 * em);
+        double down = top + legend->height + 26 * em, wide = figure->width - left - 12 * em;
+        figure->height = (int)ceil(down + wide + below);
+        return (qk__place){left, down, wide, wide};
+    }
+    qk__suit_width(figure, ceil(left + plot + fmax(218 * em, legend->column_width + 40 * em)));
     figure->height = (int)fmax(figure->height, ceil(top + 24 * em + legend->height + below));
     return (qk__place){left, top, plot, figure->height - top - below};
 }
@@ -178,7 +186,9 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
                     "{/:Italic r}_q against {/:Italic r}_k on PC0, all heads");
     name_groups(figure, results, &named);
     const qk__place place = place_plane(figure, &named, &legend);
-    const double beside = place.left + place.width + 22 * em;
+    const bool above = place.top > qk__heading_height(figure);
+    const double beside = above ? place.left : place.left + place.width + 22 * em;
+    const double legend_top = qk__heading_height(figure) + (above ? 16 : 18) * em;
     add_heads(figure, results);
     qk__begin_panels(figure);
     qk__put_panel(figure, &place);
@@ -187,13 +197,16 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
                      "set label '%s (heads)' at screen %.5f,%.5f left offset 0,mid "
                      "tc rgb '%s' font small\n",
                      results->checkpoints ? "Phase" : "Family", beside / figure->width,
-                     1 - (place.top + 8 * em) / figure->height, figure->theme->muted);
-    qk__put_legend(figure, &legend, beside + 6 * em + (legend.column_width - 24 * em) / 2,
-                   place.top + 18 * em);
+                     1 - (legend_top - 10 * em) / figure->height, figure->theme->muted);
+    qk__put_legend(figure, &legend,
+                   above ? figure->width / 2.0
+                         : beside + 6 * em + (legend.column_width - 24 * em) / 2,
+                   legend_top);
     qk__figure_print(figure,
-                     "set xlabel 'Correlation of queries with position, {/:Italic r}_q'\n"
-                     "set ylabel 'Correlation of keys with position, {/:Italic r}_k'\n"
+                     "set xlabel '%s{/:Italic r}_q'\nset ylabel '%s{/:Italic r}_k'\n"
                      "plot data using 1:2:4:3 with points pt variable ps %g lc rgb variable\n",
+                     above ? "" : "Correlation of queries with position, ",
+                     above ? "" : "Correlation of keys with position, ",
                      qk__point_size(qk__count_signals(results), figure->height));
     qk__end_panels(figure);
 }

@@ -49,7 +49,8 @@ void qk__set_signal_plane(qk__figure *figure, const qk__results *results)
                      "set xtics -1, %g, 1\nset ytics -1, 0.5, 1\nset format '%%g'\n"
                      "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n"
                      "set yzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
-                     low, low < -0.1 ? 0.5 : 0.2, figure->theme->muted, figure->theme->muted);
+                     low, low < -0.1 || figure->millimetres > 0 ? 0.5 : 0.2,
+                     figure->theme->muted, figure->theme->muted);
     for (int i = 0; i < 2; i++) {
         qk__figure_vertical(figure, GUIDES[i]);
         qk__figure_horizontal(figure, GUIDES[i]);

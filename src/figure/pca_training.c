@@ -43,7 +43,13 @@ static qk__place start_plot(qk__figure *figure, const qk__results *results, cons
     return place;
 }
 
-/* A legend in one line at the bottom. */
+/* Of a legend at the bottom, in one line where there is room. */
+static double key_height(const qk__figure *figure)
+{
+    return (qk__fit_columns(figure, 2, 220) == 1 ? 2 * KEY : KEY) * qk__em(figure);
+}
+
+/* Such a legend. */
 static void set_bottom_key(qk__figure *figure, const qk__place *place)
 {
     qk__figure_print(figure, "set key at screen %.5f,%.5f center bottom horizontal\n",
@@ -79,7 +85,7 @@ static void build_signal(qk__figure *figure, const qk__subject *subject)
     }
     qk__figure_end_block(figure);
     qk__place place = start_plot(figure, results, "Position correlation on PC0 during training",
-                                 RIGHT * qk__em(figure), KEY * qk__em(figure));
+                                 RIGHT * qk__em(figure), key_height(figure));
     set_bottom_key(figure, &place);
     qk__figure_print(figure,
                      "set ylabel 'Pearson r with position'\n"
@@ -110,7 +116,7 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
     qk__figure_end_block(figure);
     double room = fmax(0.01, 0.05 * (range[1] - range[0]));
     qk__place place = start_plot(figure, results, "Explained variance of PC0 during training",
-                                 RIGHT * qk__em(figure), KEY * qk__em(figure));
+                                 RIGHT * qk__em(figure), key_height(figure));
     set_bottom_key(figure, &place);
     const char *accent = figure->theme->accent;
     qk__figure_print(figure,
@@ -169,15 +175,17 @@ static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
-    const double em = qk__em(figure), key = 162 * em;
-    qk__place place = start_plot(figure, results, "Head taxonomy during training", key, 6 * em);
+    const bool below = qk__fit_columns(figure, 2, 220) == 1; /* the legend, else beside it */
+    const double em = qk__em(figure), key = 162 * em, rows = 17 * em * QK_NUM_CATEGORIES;
+    qk__place place = start_plot(figure, results, "Head taxonomy during training",
+                                 below ? RIGHT * em : key, 6 * em + (below ? rows : 0));
     qk__figure_print(figure,
                      "set ylabel 'Share of heads'\nset yrange [0:1]\nset ytics 0.2\n"
                      "set boxwidth 0.72\nset style fill solid 1 noborder\n"
 
                      "set key at screen %.5f,%.5f left top samplen 1 font small\nplot ",
-                     (figure->width - key + 10 * em) / figure->width,
-                     1 - place.top / figure->height);
+                     (below ? place.left : figure->width - key + 10 * em) / figure->width,
+                     below ? (rows + 2 * em) / figure->height : 1 - place.top / figure->height);
     for (int top = QK_NUM_CATEGORIES - 1; top >= 0; top--) {
         qk__figure_print(figure, "data using 1:($2");
         for (int c = 1; c <= top; c++)
@@ -189,24 +197,16 @@ static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- by depth --------------------------------------------------------------------------- */
-
-static void build_depth_q(qk__figure *figure, const qk__subject *subject)
-{
-    qk__build_depth_map(figure, subject->results, "r_q",
-                        "Mean {/:Italic r}_q on PC0 by depth during training");
-}
-
-static void build_depth_k(qk__figure *figure, const qk__subject *subject)
-{
-    qk__build_depth_map(figure, subject->results, "r_k",
-                        "Mean {/:Italic r}_k on PC0 by depth during training");
-}
-
 /* ---- phase portraits -------------------------------------------------------------------- */
 
 /* Pixels of a panel, and of a line of its name at type of 13. */
-enum { MAX_PORTRAITS = 6, PANEL_WIDTH = 270, PANEL_HEIGHT = 250, NAME_LINE = 13 };
+enum {
+    MAX_PORTRAITS = 6,
+    PANEL_WIDTH = 270,
+    NARROW_PANEL = 115,
+    PANEL_HEIGHT = 250,
+    NAME_LINE = 13
+};
 
 /* The first checkpoint at or after `from` that has heads to show; num_models: none. */
 static size_t next_shown(const qk__results *results, size_t from)
@@ -276,7 +276,7 @@ static size_t choose_portraits(const qk__results *results, size_t chosen[MAX_POR
 /* Panels of the grid, in pixels, and what stands around it. */
 typedef struct grid {
     size_t count, columns, rows;
-    double left, top, gap_x, gap_y;
+    double left, top, gap_x, gap_y, panel;
     double point_size;
     qk__legend legend; /* of the phases */
 } grid;
@@ -285,8 +285,8 @@ typedef struct grid {
 static void break_name(const qk__figure *figure, const qk__result_model *model,
                        qk__lines *lines)
 {
-    qk__break_lines(model->label, false, (size_t)(PANEL_WIDTH / qk__text_width(figure, 1)), 3,
-                    lines);
+    double panel = figure->millimetres > 0 ? NARROW_PANEL : PANEL_WIDTH;
+    qk__break_lines(model->label, false, (size_t)(panel / qk__text_width(figure, 1)), 3, lines);
 }
 
 static grid lay_out(qk__figure *figure, const qk__results *results, const size_t *chosen,
@@ -302,8 +302,12 @@ static grid lay_out(qk__figure *figure, const qk__results *results, const size_t
     grid g = {.count = count, .left = 74 * em, .gap_x = 14 * em};
     g.gap_y = (20 + NAME_LINE * (double)lines) * em;
     g.columns = count == 4 ? 2 : count > 3 ? 3 : count > 0 ? count : 1;
+    g.columns = qk__fit_columns(figure, g.columns, NARROW_PANEL + 45);
     g.rows = (count + g.columns - 1) / g.columns;
-    figure->width = (int)(g.left + (double)g.columns * (PANEL_WIDTH + g.gap_x));
+    g.panel = PANEL_WIDTH;
+    if (figure->millimetres > 0)
+        g.panel = (figure->width - g.left) / (double)g.columns - g.gap_x;
+    qk__suit_width(figure, g.left + (double)g.columns * (g.panel + g.gap_x));
     g.legend = qk__plan_legend(figure, phases, num_phases, figure->width - 20 * em);
     g.top = qk__heading_height(figure) + g.legend.height + g.gap_y - 8 * em;
     figure->height = (int)(g.top + (double)g.rows * (PANEL_HEIGHT + g.gap_y) + 22 * em);
@@ -327,8 +331,8 @@ static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
     const double em = qk__em(figure);
     size_t row = i / g->columns, column = i % g->columns;
     bool lowest = i + g->columns >= g->count, first = column == 0;
-    const qk__place place = {g->left + (double)column * (PANEL_WIDTH + g->gap_x),
-                             g->top + (double)row * (PANEL_HEIGHT + g->gap_y), PANEL_WIDTH,
+    const qk__place place = {g->left + (double)column * (g->panel + g->gap_x),
+                             g->top + (double)row * (PANEL_HEIGHT + g->gap_y), g->panel,
                              PANEL_HEIGHT};
     size_t block = add_heads(figure, model);
     qk__lines name;
@@ -336,7 +340,7 @@ static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
     for (size_t l = 0; l < name.count; l++)
         qk__put_text(
             figure,
-            qk__brief(figure, name.text[l], (int)(PANEL_WIDTH / qk__text_width(figure, 1))),
+            qk__brief(figure, name.text[l], (int)(g->panel / qk__text_width(figure, 1))),
             place.left + place.width / 2,
             place.top - (NAME_LINE * (double)(name.count - l) - 3) * em, true);
     qk__put_panel(figure, &place);
@@ -389,14 +393,6 @@ static const qk__figure_kind KINDS[] = {
      "Mean share of the pooled variance along the first component; the band is one standard "
      "deviation over heads.",
      false, 900, 400, has_variance, build_variance},
-    {"pca-10-checkpoint-heatmap-rq", "Query signal by depth during training",
-     "Mean correlation of queries with position on PC0 in each tenth of the depth "
-     "(layer / last layer), a row per checkpoint; gaps part the phases.",
-     false, 900, 500, has_signals, build_depth_q},
-    {"pca-11-checkpoint-heatmap-rk", "Key signal by depth during training",
-     "Mean correlation of keys with position on PC0 in each tenth of the depth, a row per "
-     "checkpoint; gaps part the phases. Blue: negative. Hatched: no layer there.",
-     false, 900, 500, has_signals, build_depth_k},
     {"pca-12-phase-portraits", "Phase portraits",
      "Every head at up to six checkpoints, coloured by phase: the first and the last of each "
      "phase (evenly spread "

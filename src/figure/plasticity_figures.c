@@ -172,7 +172,7 @@ static void build_distances(qk__figure *figure, const qk__subject *subject)
     add_distances(figure, map, merge, rows, columns, range);
     start_plot(figure, subject, "Attention plasticity over distances", 132, 480, 54);
     qk__figure_palette(figure, &qk__magma, false);
-    set_distance_axis(figure, 'x', columns, width, MAX_X_TICS);
+    set_distance_axis(figure, 'x', columns, width, qk__fit_columns(figure, MAX_X_TICS, 130));
     set_distance_axis(figure, 'y', rows, width, MAX_Y_TICS);
     qk__figure_print(
         figure,
@@ -338,6 +338,8 @@ static void build_profiles(qk__figure *figure, const qk__subject *subject)
     double axis = start_plot(figure, subject, "Attention plasticity by query position", 24, 350,
                              60 + legend.height / em + 6);
     qk__put_legend(figure, &legend, figure->width / 2.0, axis + 58 * em);
+    if (qk__fit_columns(figure, 2, 220) == 1)
+        qk__figure_print(figure, "set xtics rotate by 40 right\n");
     qk__figure_print(figure,
                      "set xlabel 'Position of the query (tokens)'\n"
                      "set ylabel 'Attention plasticity'\nset xrange [%s] noextend\n"

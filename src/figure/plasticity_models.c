@@ -212,6 +212,24 @@ static void set_rows(qk__figure *figure, const qk__results *results, bool drops)
     qk__figure_print(figure, ") font small\n");
 }
 
+/* On a narrow page gnuplot's own tics would run into each other. */
+static void set_few_tics(qk__figure *figure, const qk__results *results, double width)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t m = 0; m < results->num_models; m++) {
+        const qk__result_model *model = &results->models[m];
+        if (!has_ends(model))
+            continue;
+        double first = model_mean(model, "ap_first_20pct");
+        double last = model_mean(model, "ap_last_20pct");
+        low = fmin(low, fmin(first, last));
+        high = fmax(high, fmax(first, last));
+    }
+    double margin = 0.08 * (high - low);
+    qk__set_range(figure, 'x', low - margin, high + margin,
+                  (int)fmax(1, width / (60 * qk__em(figure))));
+}
+
 void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
@@ -243,6 +261,8 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
     add_models(figure, results);
     set_rows(figure, results, false);
     set_rows(figure, results, true);
+    if (figure->millimetres > 0)
+        set_few_tics(figure, results, place.width);
     qk__figure_print(figure,
                      "set border 1\nset grid x back\nset xlabel 'Attention plasticity'\n"
                      "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '%s', "

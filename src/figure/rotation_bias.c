@@ -251,7 +251,7 @@ static void draw_histograms(qk__figure *figure, qk__family_panels *panels, bins 
     qk__power power = qk__power_of(largest);
     qk__entry entries[QK__MAX_ENTRIES];
     if (panels->count == 1)
-        figure->width = figure->width * 3 / 4;
+        qk__suit_width(figure, figure->width * 3.0 / 4);
     qk__set_heading(figure, results, NULL,
                     panels->count > 1 ? "Bias strength of heads by family"
                                       : "Bias strength of heads");
@@ -432,7 +432,7 @@ static void draw_scatters(qk__figure *figure, qk__family_panels *panels, const p
              panels->count > 1 ? " (all heads, " : "", panels->count > 1 ? r : "",
              panels->count > 1 ? ")" : "");
     if (panels->count == 1)
-        figure->width = figure->width * 3 / 5;
+        qk__suit_width(figure, figure->width * 3.0 / 5);
     qk__set_heading(figure, panels->results, NULL, heading);
     name_hues(figure, panels, &named);
     qk__legend legend =

@@ -221,7 +221,7 @@ void qk__arrange_families(qk__figure *figure, double beside, double above, doubl
                           qk__family_panels *panels)
 {
     const double em = qk__em(figure);
-    panels->columns = num_columns(panels->count);
+    panels->columns = qk__fit_columns(figure, num_columns(panels->count), 200);
     panels->right = (figure->width - EDGE * em) / (double)panels->columns;
     panels->first =
         (qk__place){beside, 0, panels->right - beside - EDGE / 2.0 * em, panel_height};

@@ -17,8 +17,9 @@ static void start_bars(qk__figure *figure, const qk__results *results, const cha
                        const char *label, const qk__entry *entries, size_t num_entries)
 {
     const double em = qk__em(figure), edge = 14 * em;
-    figure->width = (int)fmin(
-        figure->width, fmax(LEAST_WIDTH, BAR_ROOM * (2.0 + (double)results->num_models)));
+    qk__suit_width(
+        figure,
+        fmin(figure->width, fmax(LEAST_WIDTH, BAR_ROOM * (2.0 + (double)results->num_models))));
     double left = 70 * em;
     qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - edge);
     if (axis.reach > left) {

@@ -138,6 +138,7 @@ static size_t list_entries(const qk__figure *figure, const qk__results *results,
 
 /* Panels of a sheet: the first, and from one to the next. */
 typedef struct layout {
+    size_t columns;
     qk__place first;
     double right, down;
 } layout;
@@ -146,7 +147,7 @@ static void draw_sheet(qk__figure *figure, const qk__results *results, const she
                        const qk__model_axis *axis, const layout *at)
 {
     for (size_t i = 0; i < of->num_metrics; i++) {
-        size_t row = i / of->columns, column = i % of->columns;
+        size_t row = i / at->columns, column = i % at->columns;
         qk__place place = at->first;
         place.left += (double)column * at->right;
         place.top += (double)row * at->down;
@@ -161,7 +162,8 @@ static void draw_sheet(qk__figure *figure, const qk__results *results, const she
 static void build_sheet(qk__figure *figure, const qk__results *results, const sheet *of)
 {
     const double em = qk__em(figure), beside = 62 * em, above = 28 * em, edge = 14 * em;
-    double right = (figure->width - edge) / (double)of->columns, left = beside;
+    size_t columns = qk__fit_columns(figure, of->columns, 250);
+    double right = (figure->width - edge) / (double)columns, left = beside;
     qk__model_axis axis = qk__plan_model_axis(figure, results, right - left);
     if (axis.reach > left) {
         left = fmin(axis.reach, right / 2);
@@ -172,10 +174,11 @@ static void build_sheet(qk__figure *figure, const qk__results *results, const sh
     qk__legend legend = qk__plan_legend(figure, entries, count, figure->width - 2 * edge);
     qk__set_heading(figure, results, NULL, of->heading);
     double top = qk__heading_height(figure) + legend.height + above + 4 * em;
-    layout at = {{left, top, axis.width, PANEL_HEIGHT},
+    layout at = {columns,
+                 {left, top, axis.width, PANEL_HEIGHT},
                  right,
                  PANEL_HEIGHT + axis.height + above + 8 * em};
-    size_t rows = (of->num_metrics + of->columns - 1) / of->columns;
+    size_t rows = (of->num_metrics + columns - 1) / columns;
     figure->height = (int)(top - above + (double)rows * at.down);
     qk__begin_panels(figure);
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");

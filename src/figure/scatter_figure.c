@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -19,7 +20,12 @@ enum {
     MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
     BRIEF = 30,       /* bytes of a title that fits above such a panel */
     BAR_STEPS = 64,
+    MANY_POINTS = 10000, /* more of them are an image in SVG and PDF */
+    NOTE = 39,
+    TITLE = 17, /* characters that a panel and the gap behind it must hold */
 };
+
+#define CHARACTER 0.58 /* width of a character beside its size */
 
 /* Pixels at nominal size; y counts from the top. */
 typedef struct layout {
@@ -31,6 +37,7 @@ typedef struct layout {
     double left, top;      /* of the first panel's points */
     double title_y, subtitle_y;
     double bar_left; /* of the colour bars */
+    bool narrow;     /* laid out for a page of that width */
 } layout;
 
 /* ---- places ----------------------------------------------------------------------------- */
@@ -67,16 +74,24 @@ static layout lay_out(const qk__figure *figure, const qk__scatter *s)
     layout l = {.em = figure->theme->font_size, .type = SIZES[size].type};
     double scale = l.em / 13; /* the sizes suit the type of the paper theme */
     double header = l.type * l.em * (2.0 + 1.45 * notes);
+    l.left = 5.4 * l.em;
     l.plot_w = SIZES[size].w * scale;
     l.plot_h = SIZES[size].h * scale;
+    double right = 2 * l.em + (bars ? bar_width(s) : -0.5) * l.em;
+    if (figure->millimetres > 0) { /* panels of the same shape, as wide as there is room for */
+        double gaps = (s->columns - 1) * 4.0 * l.type * l.em;
+        double wide = (figure->width - l.left - right - gaps) / s->columns;
+        l.plot_h *= wide / l.plot_w;
+        l.plot_w = wide;
+        l.narrow = true;
+    }
     l.cell_w = l.plot_w + 4.0 * l.type * l.em;
     l.cell_h = l.plot_h + header + 2.4 * l.type * l.em;
     l.title_y = 1.4 * l.em;
     l.subtitle_y = l.title_y + (s->title ? 1.8 * l.em : 0);
     l.top = l.subtitle_y + (s->subtitle ? 1.2 * l.em : -0.9 * l.em) + header;
-    l.left = 5.4 * l.em;
     l.bar_left = l.left + (s->columns - 1) * l.cell_w + l.plot_w + 2 * l.em;
-    l.width = l.bar_left + (bars ? bar_width(s) * l.em : -0.5 * l.em);
+    l.width = l.bar_left - 2 * l.em + right;
     l.height = l.top + (s->rows - 1) * l.cell_h + l.plot_h + 3.9 * l.em;
     return l;
 }
@@ -186,30 +201,44 @@ static double point_size(const layout *l, size_t count)
     return fmin(0.6, fmax(0.16, 0.09 / sqrt(share > 0 ? share : 1)));
 }
 
+/* Where the points of a panel are: all, or the layers of one text among others. */
+typedef struct layers {
+    bool there[3];
+    size_t block[3];
+} layers;
+
+static layers add_layers(qk__figure *figure, const qk__scatter *s,
+                         const qk__scatter_panel *panel)
+{
+    static const choice WHICH[] = {BACKGROUND, QUERIES, KEYS};
+    layers of = {{false, false, false}, {0, 0, 0}};
+    for (int i = 0; i < (s->one_text ? 3 : 1); i++)
+        of.there[i] = add_points(figure, panel, s->one_text ? WHICH[i] : ALL, &of.block[i]);
+    return of;
+}
+
 static void plot_points(qk__figure *figure, const layout *l, const qk__scatter *s,
-                        const qk__scatter_panel *panel)
+                        const qk__scatter_panel *panel, const layers *of)
 {
     static const struct {
-        choice which;
         const char *style;
         double size;
-    } LAYERS[] = {{BACKGROUND, "pt 7", 1}, {QUERIES, "pt 7", 2.2}, {KEYS, "pt 9", 2.6}};
+    } LAYERS[] = {{"pt 7", 1}, {"pt 7", 2.2}, {"pt 9", 2.6}};
     double size = point_size(l, panel->count);
-    size_t block;
     const char *separator = "plot ";
     if (!s->one_text) {
-        if (add_points(figure, panel, ALL, &block))
+        if (of->there[0])
             qk__figure_print(figure,
                              "plot data index %zu using 1:2:(tint($3,$4)) with points pt 7 ps "
                              "%.3f lc palette\n",
-                             block, size);
+                             of->block[0], size);
         return;
     }
     for (int i = 0; i < 3; i++) {
-        if (!add_points(figure, panel, LAYERS[i].which, &block))
+        if (!of->there[i])
             continue;
-        qk__figure_print(figure, "%sdata index %zu using ", separator, block);
-        if (LAYERS[i].which == BACKGROUND)
+        qk__figure_print(figure, "%sdata index %zu using ", separator, of->block[i]);
+        if (i == 0)
             qk__figure_print(figure, "1:2 with points %s ps %.3f lc rgb '%s'", LAYERS[i].style,
                              LAYERS[i].size * size, figure->theme->grid);
         else
@@ -274,7 +303,8 @@ static void write_axis_label(qk__figure *figure, const layout *l, const char *te
 static void write_axis_labels(qk__figure *figure, const layout *l, const qk__scatter *s,
                               int row, int column)
 {
-    if (s->columns >= MANY_COLUMNS) {
+    const double label = CHARACTER * l->em * (double)strlen(s->y_label);
+    if (s->columns >= MANY_COLUMNS || (l->narrow && label > l->plot_h)) {
         if (row == 0 && column == 0) {
             write_axis_label(figure, l, s->x_label, true, 0, s->columns - 1, s->rows - 1);
             write_axis_label(figure, l, s->y_label, false, 0, s->rows - 1, 0);
@@ -288,7 +318,8 @@ static void write_axis_labels(qk__figure *figure, const layout *l, const qk__sca
         write_axis_label(figure, l, s->y_label, false, row, row, 0);
 }
 
-static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s, size_t i)
+static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s, size_t i,
+                       const layers *of, bool raster)
 {
     const qk__scatter_panel *panel = &s->panels[i];
     int row = (int)i / s->columns, column = (int)i % s->columns;
@@ -299,8 +330,26 @@ static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s
     write_header(figure, l, panel, x, y);
     write_box(figure, l, panel, x, y);
     write_axis_labels(figure, l, s, row, column);
-    plot_points(figure, l, s, panel);
-    qk__figure_print(figure, "unset label\n");
+    if (raster)
+        qk__figure_print(figure, "if (raster) { plot NaN } else {\n");
+    plot_points(figure, l, s, panel, of);
+    qk__figure_print(figure, "%sunset label\n", raster ? "}\n" : "");
+}
+
+/* The points alone, in the places that they have in the figure. */
+static void add_raster(qk__figure *figure, const layout *l, const qk__scatter *s,
+                       const layers *of)
+{
+    qk__figure_begin_raster(figure, true);
+    qk__print_position_colors(figure, s->q, s->k, s->one_text);
+    for (size_t i = 0; i < s->num_panels; i++) {
+        int row = (int)i / s->columns, column = (int)i % s->columns;
+        place(figure, l, panel_x(l, column), panel_y(l, row), l->plot_w, l->plot_h);
+        set_axes(figure, l, &s->panels[i], s->zero_lines);
+        qk__figure_print(figure, "unset xtics; unset ytics\n");
+        plot_points(figure, l, s, &s->panels[i], &of[i]);
+    }
+    qk__figure_end_raster(figure);
 }
 
 /* ---- colour bars ------------------------------------------------------------------------ */
@@ -340,55 +389,104 @@ static void draw_bars(qk__figure *figure, const layout *l, const qk__scatter *s)
     bool both = qk__span_shows(s->q) && qk__span_shows(s->k);
     double bottom = panel_y(l, s->rows - 1) + l->plot_h;
     double h = bottom - l->top;
-    if (both)
+    double second = bottom - h;
+    if (both && l->narrow && notes_of(s) > 0 && s->rows > 1) {
+        h = l->plot_h; /* beside the first two panels, whose headers run over the bars */
+        second = panel_y(l, 1);
+    } else if (both) {
         h = s->rows % 2 == 0 ? panel_y(l, s->rows / 2 - 1) + l->plot_h - l->top
                              : (h - 2 * l->em) / 2;
+        second = bottom - h;
+    }
     qk__figure_print(figure, "\nunset xtics; unset ytics\nset border 15 lw 0.5\n"
                              "set y2tics out scale 0.4\nset format y2 '%%g'\n");
     if (qk__span_shows(s->q))
         draw_bar(figure, l, s->q, s->one_text ? "position" : "Q position", 0, l->top, h);
     if (qk__span_shows(s->k))
-        draw_bar(figure, l, s->k, "K position", QK__KEY_COLORS, both ? bottom - h : l->top, h);
+        draw_bar(figure, l, s->k, "K position", QK__KEY_COLORS, both ? second : l->top, h);
+}
+
+/* On a page whose width is given, columns are left out for the sake of what stands above the
+ * panels. */
+static double least_panel(const layout *l, const qk__scatter *s)
+{
+    double text = CHARACTER * (notes_of(s) > 0 ? 0.85 * NOTE : TITLE), gap = 4;
+    return (text - gap + 0.5) * l->type * l->em;
+}
+
+static void write_titles(qk__figure *figure, const layout *l, const qk__scatter *s)
+{
+    char text[400];
+    double middle = (panel_x(l, 0) + panel_x(l, s->columns - 1) + l->plot_w) / 2;
+    if (s->title)
+        write_at(figure, l, middle, l->title_y, "center", figure->theme->ink,
+                 qk__figure_quote(figure, s->title));
+    if (!s->subtitle)
+        return;
+    snprintf(text, sizeof text, "'%s'", s->subtitle);
+    write_at(figure, l, middle, l->subtitle_y, "center", figure->theme->ink, text);
+}
+
+static void set_zero_lines(qk__figure *figure)
+{
+    const qk__theme *theme = figure->theme;
+    qk__figure_print(figure,
+                     "set style textbox opaque border rgb '%s' fillcolor rgb '%s' "
+                     "margins 2,1.5\n"
+                     "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'; set yzeroaxis lt 1 lw 0.8 lc "
+                     "rgb '%s'\n",
+                     theme->muted, theme->box, theme->muted, theme->muted);
+}
+
+static void draw_all(qk__figure *figure, const layout *l, const qk__scatter *s,
+                     const layers *of, bool raster)
+{
+    qk__print_position_colors(figure, s->q, s->k, s->one_text);
+    qk__figure_print(figure, "unset key\nset multiplot\n");
+    qk__figure_show_raster(figure);
+    qk__figure_print(figure,
+                     "set xtics offset 0,0.4\n"
+                     "set format x '{/*%.3f %%g}'\nset format y '{/*%.3f %%g}'\n",
+                     0.9 * l->type, 0.9 * l->type);
+    write_titles(figure, l, s);
+    if (s->zero_lines)
+        set_zero_lines(figure);
+    for (size_t i = 0; i < s->num_panels; i++)
+        draw_panel(figure, l, s, i, &of[i], raster);
+    if (s->zero_lines)
+        qk__figure_print(figure, "unset xzeroaxis; unset yzeroaxis\n");
+    if (qk__span_shows(s->q) || qk__span_shows(s->k))
+        draw_bars(figure, l, s);
+    qk__figure_print(figure, "unset multiplot\n");
 }
 
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter)
 {
     qk__scatter rounded = *scatter;
     const qk__scatter *s = &rounded;
+    size_t points = 0;
     rounded.q = qk__round_span(scatter->q);
     rounded.k = qk__round_span(scatter->k);
     layout l = lay_out(figure, s);
-    figure->width = (int)ceil(l.width);
+    for (; figure->millimetres > 0 && l.plot_w < least_panel(&l, s) && s->columns > 1;
+         l = lay_out(figure, s)) {
+        rounded.columns--;
+        rounded.rows = ((int)s->num_panels + s->columns - 1) / s->columns;
+    }
+    figure->width = (int)(figure->millimetres > 0 ? round(l.width) : ceil(l.width));
     figure->height = (int)ceil(l.height);
     l.width = figure->width;
     l.height = figure->height;
-    qk__print_position_colors(figure, s->q, s->k, s->one_text);
-    qk__figure_print(figure,
-                     "unset key\nset multiplot\nset xtics offset 0,0.4\n"
-                     "set format x '{/*%.3f %%g}'\nset format y '{/*%.3f %%g}'\n",
-                     0.9 * l.type, 0.9 * l.type);
-    double middle = (panel_x(&l, 0) + panel_x(&l, s->columns - 1) + l.plot_w) / 2;
-    if (s->title)
-        write_at(figure, &l, middle, l.title_y, "center", figure->theme->ink,
-                 qk__figure_quote(figure, s->title));
-    if (s->subtitle) {
-        char text[400];
-        snprintf(text, sizeof text, "'%s'", s->subtitle);
-        write_at(figure, &l, middle, l.subtitle_y, "center", figure->theme->ink, text);
+    layers *of = qk__figure_alloc(figure, s->num_panels + 1, sizeof *of);
+    if (!of)
+        return;
+    for (size_t i = 0; i < s->num_panels; i++) {
+        of[i] = add_layers(figure, s, &s->panels[i]);
+        points += s->panels[i].count;
     }
-    if (s->zero_lines)
-        qk__figure_print(figure,
-                         "set style textbox opaque border rgb '%s' fillcolor rgb '%s' "
-                         "margins 2,1.5\n"
-                         "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'; set yzeroaxis lt 1 lw 0.8 lc "
-                         "rgb '%s'\n",
-                         figure->theme->muted, figure->theme->box, figure->theme->muted,
-                         figure->theme->muted);
-    for (size_t i = 0; i < s->num_panels; i++)
-        draw_panel(figure, &l, s, i);
-    if (s->zero_lines)
-        qk__figure_print(figure, "unset xzeroaxis; unset yzeroaxis\n");
-    if (qk__span_shows(s->q) || qk__span_shows(s->k))
-        draw_bars(figure, &l, s);
-    qk__figure_print(figure, "unset multiplot\n");
+    bool raster = points > MANY_POINTS;
+    if (raster)
+        add_raster(figure, &l, s, of);
+    draw_all(figure, &l, s, of, raster);
+    free(of);
 }

@@ -114,9 +114,11 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
                 chosen[count++] = &subject->model->heads[h];
     const double em = qk__em(figure), left = 70 * em, gap = 62 * em, right = 20 * em;
     size_t columns = count > 0 && count < COLUMNS ? count : COLUMNS;
+    columns = qk__fit_columns(figure, columns, 250);
     size_t rows = (count + columns - 1) / columns;
-    double width = (figure->width - left - right - gap * (COLUMNS - 1)) / COLUMNS;
-    figure->width = (int)(left + (double)columns * (width + gap) - gap + right);
+    size_t of = figure->millimetres > 0 ? columns : COLUMNS;
+    double width = (figure->width - left - right - gap * ((double)of - 1)) / (double)of;
+    qk__suit_width(figure, left + (double)columns * (width + gap) - gap + right);
     qk__set_heading(figure, subject->results, subject->model, "Mean score by distance");
     double top = qk__heading_height(figure) + 46 * em, height = 168, down = height + 58 * em;
     figure->height = (int)(top + (double)rows * down + 14 * em);

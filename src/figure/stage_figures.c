@@ -189,18 +189,24 @@ static void draw_pair_maps(qk__figure *figure, const qk__subject *subject,
     static pair_numbers *const NUMBERS[PANELS] = {energy_q, energy_k, score_share};
     const qk__colormap *const MAPS[PANELS] = {&qk__blues, &qk__reds, &qk__ylorrd};
     const double em = qk__em(figure), left = 62 * em, gap = 88 * em, right = 62 * em;
-    double width = (figure->width - left - right - 2 * gap) / PANELS;
+    size_t columns = qk__fit_columns(figure, PANELS, 260);
+    double width = (figure->width - left - right + gap) / (double)columns - gap;
     double height = fmin(MOST, fmax(LEAST, ROW * (subject->model->last_layer + 1.0)));
     qk__set_heading(figure, subject->results, subject->model,
                     "What each rotary pair holds, by layer");
     qk__place place = {left, qk__heading_height(figure) + 30 * em, width, height};
-    figure->height = (int)(place.top + height + 56 * em);
+    size_t rows = (PANELS + columns - 1) / columns;
+    double down = height + 86 * em;
+    figure->height = (int)(place.top + (double)(rows - 1) * down + height + 56 * em);
     qk__begin_panels(figure);
     qk__label_panel(figure, &place, "Layer");
-    for (int i = 0; i < PANELS; i++) {
-        draw_pair_map(figure, subject->model, axis, values, NUMBERS[i], MAPS[i], &place,
+    for (size_t i = 0; i < PANELS; i++) {
+        qk__place at = place;
+        size_t row = i / columns, column = i % columns;
+        at.left += (double)column * (width + gap);
+        at.top += (double)row * down;
+        draw_pair_map(figure, subject->model, axis, values, NUMBERS[i], MAPS[i], &at,
                       TITLES[i]);
-        place.left += width + gap;
     }
     qk__end_panels(figure);
 }
@@ -244,10 +250,13 @@ static void build_changes(qk__figure *figure, const qk__subject *subject)
     for (int i = 0; i < N; i++)
         names[i] = qk_category_name((qk_category)i);
     double most = largest(counts, (size_t)N * N);
-    const double em = qk__em(figure), left = 168 * em, below = 64 * em;
+    const bool turned = qk__fit_columns(figure, 2, 400) == 1; /* names of columns */
+    const double em = qk__em(figure), left = 168 * em, below = (turned ? 160 : 64) * em;
+    const double right = (turned ? 74 : 120) * em;
+    figure->height += turned ? (int)(60 * em) : 0;
     qk__set_heading(figure, subject->results, subject->model,
                     "Heads by category, before and after RoPE");
-    qk__place place = {left, qk__heading_height(figure), figure->width - left - 120 * em,
+    qk__place place = {left, qk__heading_height(figure), figure->width - left - right,
                        figure->height - qk__heading_height(figure) - below};
     qk__begin_panels(figure);
     qk__put_panel(figure, &place);

@@ -18,6 +18,8 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "figure/figure_settings.h"
+#include "figure/figure_note.h"
+#include "report/figure_notes.h"
 #include "report/report.h"
 #include "report/sections.h"
 #include "results/manifest.h"
@@ -108,11 +110,8 @@ static void write_sections(qk__page *page, const qk__report *report)
 
 static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
 {
-    const qk__score_choice scores = {report->settings->score_metric,
-                                     report->settings->score_column};
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
-    QK_TRY(qk__findings_derive(report->results, &scores, &report->findings, err));
     write_sections(page, report);
     if (page->status != QK_OK && err)
         *err = page->err;
@@ -135,7 +134,6 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__
         status = qk__outfile_finish(*file, err);
     outcome->html_bytes = page.out.size;
     qk__page_free(&page);
-    qk__findings_free(&report->findings);
     qk__headlines_free(&report->headlines);
     return status;
 }
@@ -148,6 +146,8 @@ static qk_status install(const qk__report *report, qk__outfile **page, qk_error 
     if (!report->settings->alone)
         QK_TRY(qk__install_figures(report->drawn, report->settings->num_names == 0,
                                    report->staging, report->figures, err));
+    if (!report->settings->alone)
+        QK_TRY(qk__note_list(report->figures, err));
     return *page ? qk__outfile_commit(page, err) : QK_OK;
 }
 
@@ -211,13 +211,20 @@ static bool has_page(const qk_report_settings *settings)
     return settings->html && settings->num_names == 0;
 }
 
+/* With the formats that the page needs. */
+static qk_figure_settings figure_settings(const qk_report_settings *settings)
+{
+    qk_figure_settings figures = settings->figures;
+    if (has_page(settings))
+        figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
+    return figures;
+}
+
 static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
-    qk_figure_settings figures = settings->figures;
+    const qk_figure_settings figures = figure_settings(settings);
     qk_error first;
-    if (has_page(settings))
-        figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
     const qk__subject subject = subject_of(report);
     qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
                                         settings->user, drawn, &first);
@@ -225,6 +232,43 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
         return QK_OK;
     if (err)
         *err = first;
+    return status;
+}
+
+/* Findings are for the page and the notes beside the figures. */
+static qk_status derive(qk__report *report, qk_error *err)
+{
+    const qk__score_choice scores = {report->settings->score_metric,
+                                     report->settings->score_column};
+    return qk__findings_derive(report->results, &scores, &report->findings, err);
+}
+
+static qk_status write_notes(const qk__report *report, qk_error *err)
+{
+    qk_report_settings settings = *report->settings;
+    settings.figures = figure_settings(&settings);
+    const qk__note_places places = {&settings, &qk_report_settings_table, report->figures,
+                                    report->staging};
+    return settings.alone
+               ? QK_OK
+               : qk__figure_notes_write(&places, report->drawn, &report->findings, err);
+}
+
+/* What lies in figures/ now, for the caller. */
+static qk_status list_files(const qk__report *report, qk_report_outcome *outcome, qk_error *err)
+{
+    qk__names names;
+    QK_TRY(qk__note_files(report->figures, &names, err));
+    outcome->files = qk__calloc(names.count + 1, sizeof *outcome->files);
+    qk_status status = outcome->files ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
+        outcome->files[i] = qk__format("figures/%s", names.items[i]);
+        if (outcome->files[i])
+            outcome->num_files++;
+        else
+            status = qk__nomem(err);
+    }
+    qk__names_free(&names);
     return status;
 }
 
@@ -238,14 +282,21 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     qk_status status = draw(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
+    if (status == QK_OK)
+        status = derive(report, err);
+    if (status == QK_OK)
+        status = write_notes(report, err);
     if (status == QK_OK && has_page(report->settings))
         status = write_page(report, outcome, &page, err);
     if (status == QK_OK)
         status = install(report, &page, err);
+    if (status == QK_OK)
+        status = list_files(report, outcome, err);
     if (status == QK_OK && outcome->num_failed > 0)
         status = qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu figures failed: %s",
                           outcome->num_failed, drawn.count, outcome->failures[0]);
     qk__outfile_discard(&page);
+    qk__findings_free(&report->findings);
     report->drawn = NULL;
     qk__drawn_list_free(&drawn);
     return status;
@@ -402,6 +453,7 @@ void qk_report_outcome_free(qk_report_outcome **outcome)
     qk__strings_free(out->names, out->num_names);
     qk__strings_free(out->failures, out->num_failed);
     qk__strings_free(out->changed, out->num_changed);
+    qk__strings_free(out->files, out->num_files);
     free(out->html);
     free(out);
     *outcome = NULL;

@@ -119,7 +119,14 @@ static qk_status take_named(const qk__run *run, const qk_scatter_settings *setti
     return QK_OK;
 }
 
-/* As random.Random(seed).sample draws, and in its order. */
+static int compare_heads(const void *a, const void *b)
+{
+    const qk_scatter_head *x = a, *y = b;
+    return x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
+                                : (x->head > y->head) - (x->head < y->head);
+}
+
+/* As random.Random(seed).sample draws; then by layer and head, as one reads a model. */
 static qk_status take_random(const qk_scatter_settings *settings, const qk__targets *targets,
                              size_t count, qk_scatter_head *list, qk_error *err)
 {
@@ -131,6 +138,8 @@ static qk_status take_random(const qk_scatter_settings *settings, const qk__targ
         qk_head_id id = targets->ids[drawn[i]];
         list[i] = (qk_scatter_head){id.layer, id.head};
     }
+    if (status == QK_OK)
+        qsort(list, count, sizeof *list, compare_heads);
     free(drawn);
     return status;
 }

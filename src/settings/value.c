@@ -88,14 +88,15 @@ static qk_status fail_number(const qk_setting *row, qk_error *err)
                         "expected a percentage from 1 to below 100, e.g. 95");
     if (row->words)
         return fail_words(row, err);
+    const char *of = row->unit ? " of " : "", *unit = row->unit ? row->unit : "";
     if (!is_bounded(row))
-        return qk__fail(err, QK_ERR_ARGUMENT, "expected a %s", what);
-    return qk__fail(err, QK_ERR_ARGUMENT, "expected a %s from %.15g to %.15g", what, row->min,
-                    row->max);
+        return qk__fail(err, QK_ERR_ARGUMENT, "expected a %s%s%s", what, of, unit);
+    return qk__fail(err, QK_ERR_ARGUMENT, "expected a %s%s%s from %.15g to %.15g", what, of,
+                    unit, row->min, row->max);
 }
 
-/* A whole number ("1000000" or "1e6") with nothing behind it. */
-static bool read_integer(const char *text, int64_t *value)
+/* A whole number ("1000000" or "1e6") with nothing behind it, or the unit ("85mm"). */
+static bool read_integer(const char *text, const char *unit, int64_t *value)
 {
     char *end;
     errno = 0;
@@ -107,7 +108,8 @@ static bool read_integer(const char *text, int64_t *value)
                 return false;
     }
     *value = number;
-    return end != text && *end == 0 && errno == 0;
+    bool ends = *end == 0 || (unit && strcmp(end, unit) == 0);
+    return end != text && ends && errno == 0;
 }
 
 static qk_status parse_integer(const qk_setting *row, void *member, const char *text,
@@ -116,7 +118,7 @@ static qk_status parse_integer(const qk_setting *row, void *member, const char *
     const qk_word *word = find_word(row, text, strlen(text));
     int64_t value = word ? word->value : 0;
     bool narrow = row->size != sizeof(int64_t);
-    if (!word && (!read_integer(text, &value) || !is_within(row, (double)value) ||
+    if (!word && (!read_integer(text, row->unit, &value) || !is_within(row, (double)value) ||
                   (narrow && (value < INT32_MIN || value > INT32_MAX))))
         return fail_number(row, err);
     qk__setting_set_integer(row, member, value);

@@ -41,6 +41,9 @@ static const qk_setting ROWS[] = {
     {"theme", QK_SETTING_TEXT, AT(theme), .value = "NAME",
      .help = "colours and fonts: paper, screen or dark", .unset = "the study's, else paper",
      .section = "Figures"},
+    {"width", QK_SETTING_INTEGER, AT(width), .min = 60, .max = 400, .value = "MM", .unit = "mm",
+     .help = "page width of the figures, e.g. 85mm", .unset = "the study's, else each its own",
+     .section = "Figures", .traits = QK_SETTING_ZERO_IS_NULL},
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
     QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),
@@ -343,6 +346,7 @@ qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
                            .lock = &lock,
                            .formats = plan->figures.formats,
                            .theme = plan->figures.theme,
+                           .width = run->width > 0 ? run->width : plan->figures.width,
                            .folder.lock = -1};
     double start = qk__now();
     if (!run->output)

@@ -79,6 +79,7 @@ typedef struct qk__study_work {
     qk_study_outcome *outcome;
     unsigned formats;
     qk_figure_theme theme;
+    int width; /* of figures, in millimetres; 0 = each its own */
     int threads;
     char **slugs;                /* [num_models] */
     qk__study_place *places;     /* [num_models] */

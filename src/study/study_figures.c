@@ -49,19 +49,20 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 static json_t *describe(const qk__study_work *work, size_t i)
 {
     const qk__study_collage *c = &work->plan->collage;
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
                      QK_VERSION, "formats", (int)collage_formats(work), "theme",
-                     (int)work->theme, "rows", c->rows, "columns", c->columns, "seed",
-                     (json_int_t)c->seed, "random", c->random, "heads",
+                     (int)work->theme, "width", work->width, "rows", c->rows, "columns",
+                     c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
                      qk__json_text_or_null(c->heads), "max_points", (json_int_t)c->max_points,
                      "label", qk__json_text(work->plan->models[i].label));
 }
 
 static bool has_files(const qk__study_work *work, size_t i)
 {
-    static const char *const ENDINGS[] = {"dat", "gp", "png"};
+    enum { NUM_ENDINGS = 4 };
+    static const char *const ENDINGS[] = {"dat", "gp", "png", "md"};
     for (size_t k = 0; k < NUM_COLLAGES; k++)
-        for (size_t e = 0; e < 3 && is_asked(work, &COLLAGES[k]); e++) {
+        for (size_t e = 0; e < NUM_ENDINGS && is_asked(work, &COLLAGES[k]); e++) {
             char name[160];
             snprintf(name, sizeof name, "%s-%s.%s", COLLAGES[k].name, work->slugs[i],
                      ENDINGS[e]);
@@ -144,6 +145,7 @@ static qk_scatter_settings settings_of(task *t)
     s.max_points = c->max_points;
     s.figures.formats = collage_formats(work);
     s.figures.theme = work->theme;
+    s.figures.width = work->width;
     s.figures.threads = 1;
     s.output = work->figures;
     s.name = t->name;
@@ -290,6 +292,7 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.score_column = work->plan->score_column;
     s.figures.formats = work->formats;
     s.figures.theme = work->theme;
+    s.figures.width = work->width;
     s.figures.threads = work->threads;
     s.html = run.html;
     s.progress = run.progress;

@@ -96,8 +96,11 @@ static json_t *describe_figures(const qk__study_work *work)
     json_t *failed = json_array();
     for (size_t i = 0; i < report->num_failed; i++)
         failed = qk__json_append(failed, qk__json_text(report->failures[i]));
-    return json_pack("{s:I, s:o, s:b}", "drawn", (json_int_t)report->num_figures, "failed",
-                     failed, "report", report->html != NULL);
+    json_t *files = json_array();
+    for (size_t i = 0; i < report->num_files; i++)
+        files = qk__json_append(files, qk__json_text(report->files[i]));
+    return json_pack("{s:I, s:o, s:b, s:o}", "drawn", (json_int_t)report->num_figures, "failed",
+                     failed, "report", report->html != NULL, "files", files);
 }
 
 static json_t *describe_timings(const qk__study_work *work)

@@ -13,6 +13,14 @@
 
 /* ---- one value -------------------------------------------------------------------------- */
 
+/* Whether it is a word, or a number with its unit ("85mm"). */
+static bool is_worded(const qk_setting *row, const char *text)
+{
+    size_t length = strlen(text), unit = row->unit ? strlen(row->unit) : 0;
+    return row->words ||
+           (unit > 0 && length > unit && !strcmp(text + length - unit, row->unit));
+}
+
 static qk_status read_integer(const qk__node *value, const qk_setting *row, void *member,
                               qk_error *err)
 {
@@ -23,8 +31,8 @@ static qk_status read_integer(const qk__node *value, const qk_setting *row, void
     int64_t number = 0;
     if (row->traits & QK_SETTING_ZERO_IN_FILES)
         least = 0;
-    if (row->words && qk__read_text(value, NULL, &text, NULL) == QK_OK &&
-        qk__setting_parse(row, member, text, NULL, NULL) == QK_OK)
+    if ((row->words || row->unit) && qk__read_text(value, NULL, &text, NULL) == QK_OK && text &&
+        is_worded(row, text) && qk__setting_parse(row, member, text, NULL, NULL) == QK_OK)
         return QK_OK;
     QK_TRY(qk__read_int64(value, NULL, least, most, &number, err));
     qk__setting_set_integer(row, member, number);

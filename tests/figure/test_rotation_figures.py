@@ -310,16 +310,10 @@ def test_forty_checkpoints(qkscope, tmp_path):
 def test_one_model(qkscope, tmp_path):
     table = write_study(tmp_path, [made_model("alone")])
     figures = draw(qkscope, tmp_path)
-    assert drawn(figures, "rotation") == CROSS
-    check_pictures(figures, CROSS)
+    assert drawn(figures, "rotation") == [CROSS[2], CROSS[5]], "the others compare models"
+    check_pictures(figures, drawn(figures, "rotation"))
     study = Study(figures, table, [("alone", "alone", "")])
-    assert "alone" in study.texts(CROSS[0])
-    # the numbers at the colour scales, which are as high as the one row of cells, stand apart
-    places = re.findall(r'translate\(([\d.]+),([\d.]+)\)"[^>]*font-size="([\d.]+)"\s+text-anchor="start"',
-                        (figures / f"{CROSS[4]}.svg").read_text())
-    right = max(float(x) for x, _, _ in places)
-    heights = sorted(float(y) for x, y, _ in places if float(x) == right)
-    assert len(heights) >= 6 and min(np.diff(heights)) > float(places[0][2])
+    assert "alone" in study.texts(CROSS[2])
 
 
 def constant(value, **shape):
@@ -343,7 +337,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_studies(qkscope, tmp_path, case):
     table, expected = DEGENERATE[case]
-    write_study(tmp_path, [table])
+    write_study(tmp_path, [table, table.assign(model="another")])
     outcome = qkscope("report", tmp_path, "--no-html")
     assert outcome.code == 0, outcome.err
     assert drawn(tmp_path / "figures", "rotation") == expected

@@ -64,25 +64,33 @@ def test_pictures_are_those_of_the_command(results, drawn, which):
     for kind, ours in (("svg", figure.svg.encode()), ("png", figure.png)):
         assert ours == (drawn / "figures" / f"{name}.{kind}").read_bytes(), kind
     assert figure.pdf.startswith(b"%PDF-") and figure.png.startswith(b"\x89PNG")
+    note, theirs = figure.note, (drawn / "figures" / f"{name}.md").read_text()
+    assert note.split("In this folder")[0].split("`results")[0] == theirs.split("In this folder")[0]
+    assert f'`results.figure("{name}")` draws it again.\n' in note
+    assert note.partition("## What")[2] == theirs.partition("## What")[2]
+    assert note == results.figure(name).note, "no folder of this run is in it"
 
 
 @needs_gnuplot
 def test_a_figure_shows_itself(results, tmp_path):
     figure = results.figure(NAME)
     assert ElementTree.fromstring(figure._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
-    for end in ("svg", "png", "pdf"):
+    for end in ("svg", "png", "pdf", "md"):
         figure.save(tmp_path / f"figure.{end}")
-        assert (tmp_path / f"figure.{end}").stat().st_size > 1000
-    with pytest.raises(ValueError, match="figure.jpg: a figure is saved as .svg, .png or .pdf"):
+        assert (tmp_path / f"figure.{end}").stat().st_size > 300
+    with pytest.raises(ValueError, match="figure.jpg: a figure is saved as .svg, .png, .pdf or .md"):
         figure.save(tmp_path / "figure.jpg")
     with pytest.raises(FileNotFoundError):
         figure.save(tmp_path / "nowhere" / "figure.svg")
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
+    assert 'width="85mm"' in results.figure(NAME, width=85).svg
+    with pytest.raises(qk.ArgumentError, match="width=5: expected a whole number of mm from 60 to 400"):
+        results.figure(NAME, width=5)
     assert results.figure(NAME, theme="dark").svg != figure.svg
 
 
 def test_figures_that_there_are_not(results):
-    with pytest.raises(ValueError, match="figure pca-99: of these results there are pca-01-.*, pca-02-rq-rk-scatter, "):
+    with pytest.raises(ValueError, match="figure pca-99: of these results there are map-01-r-q, .*, pca-02-rq-rk-scatter, "):
         results.figure("pca-99")
     with pytest.raises(qk.ArgumentError, match="theme='neon': expected paper, screen or dark"):
         results.figure(NAME, theme="neon")

@@ -41,7 +41,7 @@ SAMPLE = """
         table: qkscope.Table = results.heads
         for name, column in table.schema.items():
             print(name, column.unit or "")
-        figure: qkscope.Figure = results.figure("pca-02-rq-rk-scatter", theme="dark")
+        figure: qkscope.Figure = results.figure("pca-02-rq-rk-scatter", theme="dark", width=85)
         figure.save(folder / "figure.svg")
         capture: qkscope.Capture = qkscope.repack(folder, "packed", layout="packed", threads=2)
         total = sum(len(block) for head in capture.heads for block in head.blocks(columns=["vectors"], limit=10))

@@ -63,7 +63,7 @@ def test_figures_alone(qkscope, results):
     qkscope("report", results, "--no-html", "--format", "pdf", expect=0)
     assert not (results / "report.html").exists()
     kinds = {f.suffix for f in (results / "figures").iterdir()}
-    assert kinds == {".gp", ".dat", ".pdf"}
+    assert kinds == {".gp", ".dat", ".md", ".pdf"}
 
 
 def test_the_page_alone(qkscope, results, tmp_path):

@@ -77,9 +77,9 @@ def check_picture(path, colors):
 
 def test_published_pca_collage(alias, config, tmp_path):
     alias("pca-visualize", "--config", "F", "--random", "--collage", "--qk", "--seed", 42, expect=0)
-    heads = random.Random(42).sample(query_heads(), 4)
+    heads = sorted(random.Random(42).sample(query_heads(), 4))
     name = "scatter-pca-" + "-".join(f"l{l:02}h{h:02}" for l, h in heads)
-    assert names_in(tmp_path / "res") == [f"{name}.dat", f"{name}.gp", f"{name}.png"]
+    assert names_in(tmp_path / "res") == [f"{name}.dat", f"{name}.gp", f"{name}.md", f"{name}.png"]
     assert len(oracle.drawn_points(tmp_path / "res", name)) == 4
     check_picture(tmp_path / "res" / f"{name}.png", ["blue", "red"])
 
@@ -96,7 +96,7 @@ def test_published_complement(alias, config, tmp_path):
     alias("rotate-visualize", "--config", "F", "--complement", "--random", "--seed", 42, expect=0)
     layer, head = random.Random(42).sample(query_heads(), 1)[0]
     name = f"scatter-complement-l{layer:02}h{head:02}"
-    assert names_in(tmp_path / "res") == [f"{name}.dat", f"{name}.gp", f"{name}.png"]
+    assert names_in(tmp_path / "res") == [f"{name}.dat", f"{name}.gp", f"{name}.md", f"{name}.png"]
     assert len(oracle.drawn_points(tmp_path / "res", name)) == 15
     check_picture(tmp_path / "res" / f"{name}.png", ["blue", "red"])
 
@@ -168,14 +168,14 @@ def test_options_override_the_config(alias, config, tmp_path):
 def test_random_heads_are_those_of_python(qkscope, tmp_path, count, seed):
     outcome = drawn(qkscope, EXAMPLE, "-o", tmp_path, "--random", count, "--seed", seed,
                     "--max-points", 10, "--collage", "5x4")
-    assert heads_of(outcome) == random.Random(seed).sample(query_heads(), count)
+    assert heads_of(outcome) == sorted(random.Random(seed).sample(query_heads(), count))
 
 
 def test_random_heads_of_some_layers(qkscope, tmp_path):
     outcome = drawn(qkscope, EXAMPLE, "-o", tmp_path, "--random=3", "--seed", 5, "--layers", "1,3-4",
                     "--max-points", 10)
     heads = [h for h in query_heads() if h[0] in (1, 3, 4)]
-    assert heads_of(outcome) == random.Random(5).sample(heads, 3)
+    assert heads_of(outcome) == sorted(random.Random(5).sample(heads, 3))
 
 
 def test_the_value_of_random_and_collage_may_be_left_out(qkscope, tmp_path):
@@ -218,7 +218,7 @@ def test_a_figure_for_each_head_and_pages(qkscope, tmp_path):
 def test_every_format_and_theme(qkscope, tmp_path, basis, theme):
     qkscope("scatter", EXAMPLE, "-o", tmp_path, "--heads", "2:1", "--basis", basis, "--theme", theme,
             "--format", "png,svg,pdf", "--name", "f", "--title", "A title", expect=0)
-    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.pdf", "f.png", "f.svg"]
+    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.md", "f.pdf", "f.png", "f.svg"]
     check_picture(tmp_path / "f.png", ["blue", "red"])
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
     text = oracle.svg_text(tmp_path / "f.svg").splitlines()
@@ -226,10 +226,10 @@ def test_every_format_and_theme(qkscope, tmp_path, basis, theme):
 
 
 @pytest.mark.parametrize("output, names", [
-    ("a.svg", ["a.dat", "a.gp", "a.svg"]),
-    ("b.PDF", ["b.dat", "b.gp", "b.pdf"]),
-    ("c.tar.png", ["c.tar.dat", "c.tar.gp", "c.tar.png"]),
-    ("d.gif/", ["scatter-pca-l00h00.dat", "scatter-pca-l00h00.gp", "scatter-pca-l00h00.png"]),
+    ("a.svg", ["a.dat", "a.gp", "a.md", "a.svg"]),
+    ("b.PDF", ["b.dat", "b.gp", "b.md", "b.pdf"]),
+    ("c.tar.png", ["c.tar.dat", "c.tar.gp", "c.tar.md", "c.tar.png"]),
+    ("d.gif/", [f"scatter-pca-l00h00.{e}" for e in ("dat", "gp", "md", "png")]),
 ])
 def test_output_names_a_picture_or_a_folder(qkscope, tmp_path, output, names):
     (tmp_path / "in").mkdir()
@@ -240,13 +240,13 @@ def test_output_names_a_picture_or_a_folder(qkscope, tmp_path, output, names):
 def test_a_folder_may_be_called_like_a_picture(qkscope, tmp_path):
     (tmp_path / "x.png").mkdir()
     qkscope("scatter", EXAMPLE, "-o", tmp_path / "x.png", "--max-points", 10, expect=0)
-    assert len(names_in(tmp_path / "x.png")) == 3
+    assert len(names_in(tmp_path / "x.png")) == 4
 
 
 def test_further_formats_beside_a_named_picture(qkscope, tmp_path):
     qkscope("scatter", EXAMPLE, "-o", tmp_path / "f.png", "--format", "svg", "--max-points", 10,
             expect=0)
-    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.png", "f.svg"]
+    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.md", "f.png", "f.svg"]
 
 
 @pytest.mark.parametrize("name", ["a b", "it's", 'q"uote', "new\nline", "ünï☃", "$(touch x)", "-o",
@@ -256,7 +256,7 @@ def test_odd_paths(qkscope, tmp_path, name):
     capture.symlink_to(EXAMPLE)
     qkscope("scatter", capture, f"--output=./{name}", "--max-points", 10, "--name", "f",
             cwd=tmp_path, expect=0)
-    assert names_in(tmp_path / name) == ["f.dat", "f.gp", "f.png"]
+    assert names_in(tmp_path / name) == ["f.dat", "f.gp", "f.md", "f.png"]
     assert names_in(tmp_path) == sorted([name, capture.name])
 
 
@@ -294,7 +294,7 @@ def test_threads_do_not_change_a_byte(qkscope, tmp_path, options):
 def test_hostile_titles_are_text(qkscope, tmp_path, title):
     qkscope("scatter", EXAMPLE, "-o", tmp_path, "--title", title, "--max-points", 5, "--format",
             "svg", "--name", "f", cwd=tmp_path, expect=0)
-    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.svg"]
+    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.md", "f.svg"]
     shown = oracle.svg_text(tmp_path / "f.svg")
     wanted = " ".join(title.split())
     if len(title) > 60:

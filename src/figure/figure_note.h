@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NAME.md beside a figure: what it shows, of which numbers, the command that draws it, and what
+ * these data say in it, as Markdown; and README.md, which lists the figures of a folder
+ * (figure_note.c, which leads); where the numbers of each figure come from (figure_source.c).
+ *
+ * A file that somebody else has written under such a name is neither replaced nor removed: ours
+ * begin with QK__NOTE_MARK. */
+#ifndef QK_FIGURE_FIGURE_NOTE_H
+#define QK_FIGURE_FIGURE_NOTE_H
+
+#include <stdbool.h>
+
+#include <qkscope/settings.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+
+#define QK__NOTE_MARK "<!-- Written by qkscope beside its figures. -->\n"
+#define QK__LIST_NAME "README.md"
+
+/* Where the numbers of a figure come from: of which tables, which of their rows, and what is
+ * made of them. Plain text. */
+typedef struct qk__figure_source {
+    const char *figure; /* name of its qk__figure_kind */
+    const char *tables; /* "qk.csv, heads.csv" */
+    const char *rows, *numbers;
+    bool compares; /* models with each other: of one, the head maps say it better */
+} qk__figure_source;
+
+/* NULL: no figure of the catalog has that name (figure_source.c). */
+const qk__figure_source *qk__source_of(const char *figure);
+
+typedef struct qk__figure_note {
+    const char *name, *title;
+    const char *caption, *tables, *rows, *numbers; /* as of the catalog: plain text of ours */
+    const char *model;                             /* from outside; NULL: of no single one */
+    const char *picture;    /* ending of the one that the note shows; NULL: none */
+    const char *command;    /* quoted for a shell */
+    const char *const *say; /* [num_say] sentences, which may have names from outside */
+    size_t num_say;
+} qk__figure_note;
+
+/* Appends the note. */
+QK_MUST_CHECK qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out,
+                                       qk_error *err);
+
+/* Whether a file is there that is not ours. */
+bool qk__note_is_foreign(const char *path);
+
+/* Writes README.md into a folder, a line for each note that is there; without any note it goes.
+ */
+QK_MUST_CHECK qk_status qk__note_list(const char *folder, qk_error *err);
+
+/* The files of all figures of a folder that have a note of ours, and the list, sorted. Release
+ * with qk__names_free. */
+QK_MUST_CHECK qk_status qk__note_files(const char *folder, qk__names *files, qk_error *err);
+
+/* ---- commands --------------------------------------------------------------------------- */
+
+/* Appends a word as a shell takes it: plain, or in quotes. */
+QK_MUST_CHECK qk_status qk__put_word(qk__buffer *out, const char *word, qk_error *err);
+
+/* The same of a path, as it is called from a folder: the command then holds no path of this
+ * machine, and holds where both have moved. What is not there, such as a name on the Hub, stays
+ * as it is. */
+QK_MUST_CHECK qk_status qk__put_path(qk__buffer *out, const char *folder, const char *path,
+                                     qk_error *err);
+
+/* A command and its settings. */
+typedef struct qk__command {
+    const char *name;   /* "report": the settings that it takes */
+    const char *folder; /* from which paths are called */
+    const qk_settings_table *table;
+    const void *values;
+    const char *const *but; /* settings that are left out; NULL ends the list */
+} qk__command;
+
+/* Appends " --NAME VALUE" for every setting that has another value than its default. */
+QK_MUST_CHECK qk_status qk__put_options(qk__buffer *out, const qk__command *command,
+                                        qk_error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The notes beside the figures of a report. */
+#ifndef QK_REPORT_FIGURE_NOTES_H
+#define QK_REPORT_FIGURE_NOTES_H
+
+#include "figure/catalog.h"
+#include "report/findings.h"
+
+typedef struct qk__note_places {
+    const qk_report_settings *settings; /* with the formats that were drawn */
+    const qk_settings_table *table;     /* of these */
+    const char *figures, *staging;      /* where the figures go to, and where they are now */
+} qk__note_places;
+
+/* Writes NAME.md beside every figure that was drawn: what the catalog says of it, the command
+ * that draws it, and the findings that it shows. */
+QK_MUST_CHECK qk_status qk__figure_notes_write(const qk__note_places *places,
+                                               const qk__drawn_list *drawn,
+                                               const qk__findings *findings, qk_error *err);
+
+#endif
