@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a large study: 11 models of 300 heads, every table made up, their figures drawn and the
-page written, on 2 processors; then how long the page takes to open. Prints Markdown. Opening needs
-Playwright and Chromium (tests/requirements.txt) and is left out without them."""
+page written, on 2 processors, with four collages of each model where Pillow is there to make them; then how
+long the page takes to open. Prints Markdown. Opening needs Playwright and Chromium (tests/requirements.txt)
+and is left out without them."""
 import argparse
 import os
 import shutil
@@ -14,7 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "report"))
 
-from made_tables import write_cross_model  # noqa: E402
+from made_tables import CROSS_MODEL, write_cross_model  # noqa: E402
+from made_pictures import collage  # noqa: E402
 from report_pages import find_chromium  # noqa: E402
 
 THREADS = 2
@@ -29,13 +31,29 @@ def tables(work, heads):
     return folder
 
 
+def add_collages(work, figures):
+    """As a study has them: three or four of each model. How many."""
+    try:
+        picture = collage()
+    except ImportError:
+        return 0
+    picture.save(work / "collage.png")
+    figures.mkdir(parents=True)
+    kinds = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement", "pca-13-extreme-heads")
+    for kind in kinds:
+        for name, _, _ in CROSS_MODEL:
+            shutil.copy(work / "collage.png", figures / f"{kind}-{name}.png")
+    return len(kinds) * len(CROSS_MODEL)
+
+
 def draw(build, folder, out):
     """Seconds, and the size of the page."""
     shutil.rmtree(out, ignore_errors=True)
+    collages = add_collages(out.parent, out / "figures")
     start = time.perf_counter()
     subprocess.run([build / "qkscope", "report", folder, "-o", out, "--threads", str(THREADS),
                     "--quiet"], check=True)
-    return time.perf_counter() - start, (out / "report.html").stat().st_size
+    return time.perf_counter() - start, (out / "report.html").stat().st_size, collages
 
 
 def opening(path, runs):
@@ -74,7 +92,7 @@ def main():
     drawn = [draw(options.build, folder, out) for _ in range(options.runs)]
     figures = len(list((out / "figures").glob("*.gp")))
     print("| 11 models | |\n|---|---:|")
-    print(f"| heads | {11 * options.heads:,} |\n| figures | {figures} |")
+    print(f"| heads | {11 * options.heads:,} |\n| figures | {figures} |\n| collages | {drawn[0][2]} |")
     print(f"| figures and page, {THREADS} threads | {statistics.median(d[0] for d in drawn):.1f} s |")
     print(f"| size of the page | {drawn[0][1] / 1e6:.1f} MB |")
     opened = opening(out / "report.html", options.runs)

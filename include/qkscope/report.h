@@ -80,7 +80,7 @@ typedef struct qk_report_settings {
     const char *score_column;   /* which benchmark; NULL = the file's first numeric column */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
     bool html;                  /* false: figures alone */
-    bool alone; /* the page without figures/ beside it, and so without links into it */
+    bool alone; /* the page without figures/ beside it, which then does not speak of them */
     /* Names of the figures to draw; the others stay as they are, and there is no page. Of figures
      * that there are for each model, the name without the model means all of them. */
     const char *const *names;

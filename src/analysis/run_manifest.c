@@ -3,12 +3,14 @@
  * result can be traced and repeated. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include <qkscope/common.h>
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
@@ -188,6 +190,16 @@ qk_status qk__describe_table(json_t **contents, const char *name, const char *pa
     return *contents ? QK_OK : qk__nomem(err);
 }
 
+/* When and where: what a reader of the report asks first. */
+static json_t *describe_occasion(json_t *root)
+{
+    struct utsname system;
+    char date[QK__DATE_SIZE];
+    root = qk__json_set(root, "date", json_string(qk__date(date)));
+    return qk__json_set(root, "host",
+                        qk__json_text_or_null(uname(&system) == 0 ? system.nodename : NULL));
+}
+
 json_t *qk__describe_run(const qk__run *run)
 {
     const qk_analysis_settings *s = run->settings;
@@ -206,7 +218,7 @@ json_t *qk__describe_run(const qk__run *run)
         (json_int_t)results->num_failed + (json_int_t)results->num_missing, "rows",
         (json_int_t)results->num_rows, "failures", list_failures(results), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
-    root = qk__json_set(root, "warnings", json_incref(run->warnings));
+    root = qk__json_set(describe_occasion(root), "warnings", json_incref(run->warnings));
     const qk__run *before = run->before_rope;
     if (run->states.count > 0)
         root = qk__json_set(root, "kept", qk__states_describe(run));

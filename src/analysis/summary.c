@@ -3,14 +3,12 @@
  * threshold, under the names the original tool gives them. */
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/expand.h"
+#include "base/clock.h"
 #include "base/json_build.h"
-#include "base/parse_number.h"
 
 enum { TOP_CORRELATIONS = 20 };
 
@@ -72,18 +70,6 @@ static qk_status find_hits(const qk__run *run, json_t **high, json_t **top, qk_e
     return QK_OK;
 }
 
-/* As datetime.isoformat writes it; SOURCE_DATE_EPOCH for who wants the same bytes again. */
-static const char *now_utc(char text[40])
-{
-    struct tm parts;
-    int64_t epoch;
-    const char *given = qk__environment("SOURCE_DATE_EPOCH");
-    time_t now = given && qk__parse_integer(given, &epoch) ? (time_t)epoch : time(NULL);
-    if (!gmtime_r(&now, &parts) || strftime(text, 40, "%Y-%m-%dT%H:%M:%S+00:00", &parts) == 0)
-        text[0] = 0;
-    return text;
-}
-
 qk_status qk__write_summary(qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
@@ -97,11 +83,11 @@ qk_status qk__write_summary(qk__run *run, qk_error *err)
         (json_int_t)n.high_negative, "heads_total", (json_int_t)n.heads, "heads_with_high_abs",
         (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
         "high_abs_hits", hits);
-    char timestamp[40];
+    char timestamp[QK__DATE_SIZE];
     json_t *root = json_pack(
         "{s:o, s:o, s:s, s:o, s:i, s:s, s:I, s:I, s:o, s:o}", "dataset",
         qk__json_text(s->capture), "split", qk__json_text_or_null(s->prefix), "timestamp",
-        now_utc(timestamp), "device", qk__json_text(s->device ? s->device : "auto"),
+        qk__date(timestamp), "device", qk__json_text(s->device ? s->device : "auto"),
         "n_components", s->pca.components, "pca_backend",
         s->pca_backend ? s->pca_backend : "sklearn", "heads_analyzed", (json_int_t)n.heads,
         "total_samples", (json_int_t)run->results->num_rows, "high_correlation_summary", high,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two clocks, whose values mean something only when one is subtracted from another. */
+/* Two clocks, whose values mean something only when one is subtracted from another, and the date. */
 #ifndef QK_BASE_CLOCK_H
 #define QK_BASE_CLOCK_H
 
@@ -8,5 +8,10 @@ double qk__now(void);
 
 /* Seconds of processor time that this thread has used. */
 double qk__thread_seconds(void);
+
+/* The time of day in UTC, as datetime.isoformat writes it: "2026-11-22T16:00:00+00:00"; SOURCE_DATE_EPOCH
+ * for who wants the same bytes again. "" where it cannot be told. */
+enum { QK__DATE_SIZE = 40 };
+const char *qk__date(char text[QK__DATE_SIZE]);
 
 #endif

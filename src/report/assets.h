@@ -16,6 +16,7 @@ extern const qk__asset qk__asset_style;    /* assets/report.css */
 extern const qk__asset qk__asset_script;   /* assets/js, joined */
 extern const qk__asset qk__asset_chart;    /* Chart.js */
 extern const qk__asset qk__asset_methods;  /* assets/methods.html */
+extern const qk__asset qk__asset_map;      /* assets/map.html */
 extern const qk__asset qk__asset_explorer; /* assets/explorer.html */
 
 #endif

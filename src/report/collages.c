@@ -10,19 +10,35 @@
 #include "base/parallel.h"
 #include "report/thumbnail.h"
 
-enum { MAX_FILE = 64 << 20, LEAST_BYTES = 60 << 10 /* of a collage: how many may fit */ };
+enum { MAX_FILE = 64 << 20 };
+
+/* How small a picture is made, the best first. */
+static const struct {
+    size_t divisor;
+    int colors;
+} SIZES[] = {{2, 256}, {2, 48}, {2, 20}, {3, 32}};
+enum {
+    NUM_SIZES = sizeof SIZES / sizeof *SIZES,
+    SAMPLE = 6,             /* pictures that tell how many bytes all would have */
+    LEAST_BYTES = 15 << 10, /* of a picture: how many may fit */
+};
 
 const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
     {"pca-06-collage", "Queries and keys on two components",
-     "Projections of queries (blue) and keys (red); light is early, dark is late in the text. "
+     "Projections of queries (blue) and keys (red); faint is early, strong is late in the "
+     "text. "
      "Above each panel: share of the variance and correlation with position of both "
      "components."},
     {"rotation-01-plane", "Queries and keys in the plane (a, b)",
      "Along a lies all linear drift with position; b is the direction off it that tells "
-     "queries (blue) from keys (red). Light is early, dark is late."},
+     "queries (blue) from keys (red). Faint is early, strong is late."},
     {"rotation-08-complement", "What is left outside the plane",
      "Pairs of directions of the complement of a and b; rings that turn with position are "
      "planes of the rotary position embedding."},
+    {"pca-13-extreme-heads", "The most extreme heads on two components",
+     "The heads of each model with the highest and the lowest correlation with position, bias "
+     "and "
+     "plasticity. Queries are blue, keys red; faint is early, strong is late in the text."},
 };
 
 /* Length of the name without ".png"; 0: not of this kind. */
@@ -88,6 +104,7 @@ static qk_status list_collages(const qk__names *files, const qk__results *result
 typedef struct making {
     const char *folder;
     qk__collage **order;
+    size_t size; /* of SIZES */
 } making;
 
 static void make_picture(void *context, size_t i, int worker)
@@ -97,11 +114,29 @@ static void make_picture(void *context, size_t i, int worker)
     qk__collage *collage = all->order[i];
     qk__buffer file = {0}, name = {0};
     qk_error err;
+    qk__buffer_free(&collage->picture);
     if (qk__buffer_printf(&name, &err, "%s/%s.png", all->folder, collage->name) == QK_OK &&
         qk__read_file((const char *)name.data, MAX_FILE, &file, &err) == QK_OK)
-        (void)qk__halve_png(&file, &collage->picture);
+        (void)qk__shrink_png(&file, SIZES[all->size].divisor, SIZES[all->size].colors,
+                             &collage->picture, &collage->dark);
     qk__buffer_free(&file);
     qk__buffer_free(&name);
+}
+
+/* As base64. */
+static size_t bytes_of(const qk__collage *collage)
+{
+    return (collage->picture.size + 2) / 3 * 4;
+}
+
+/* Makes the first pictures of the order; returns their bytes. */
+static size_t make_some(making *all, size_t count, int threads)
+{
+    size_t bytes = 0;
+    qk__parallel_for(count, threads > 0 ? threads : qk__available_threads(), make_picture, all);
+    for (size_t i = 0; i < count; i++)
+        bytes += bytes_of(all->order[i]);
+    return bytes;
 }
 
 /* The first of each kind, the second of each kind, and so on. */
@@ -118,6 +153,29 @@ static size_t take_turns(qk__collages *collages, qk__collage **order)
     return count;
 }
 
+/* Pictures of the first size at which all have room; those of the last that find none are left
+ * out. */
+static void make_pictures(making *all, qk__collages *collages, size_t room, int threads)
+{
+    size_t count = take_turns(collages, all->order), most = room / LEAST_BYTES;
+    size_t sample = count < SAMPLE ? count : SAMPLE;
+    for (all->size = 0; all->size + 1 < NUM_SIZES; all->size++)
+        if (count <= most &&
+            make_some(all, sample, threads) / (sample + !sample) * count <= room &&
+            make_some(all, count, threads) <= room)
+            break;
+    if (all->size + 1 == NUM_SIZES)
+        make_some(all, count < most ? count : most, threads);
+    collages->divisor = SIZES[all->size].divisor;
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = bytes_of(all->order[i]);
+        if (bytes > room)
+            qk__buffer_free(&all->order[i]->picture);
+        else
+            room -= bytes;
+    }
+}
+
 qk_status qk__collages_find(const char *folder, const qk__results *results, size_t room,
                             int threads, qk__collages *collages, qk_error *err)
 {
@@ -127,21 +185,11 @@ qk_status qk__collages_find(const char *folder, const qk__results *results, size
         return QK_OK;
     qk_status status = list_collages(&files, results, collages, err);
     qk__names_free(&files);
-    making all = {folder, qk__calloc(collages->count + 1, sizeof(qk__collage *))};
+    making all = {folder, qk__calloc(collages->count + 1, sizeof(qk__collage *)), 0};
     if (status == QK_OK && !all.order)
         status = qk__nomem(err);
-    if (status == QK_OK) {
-        size_t count = take_turns(collages, all.order), most = room / LEAST_BYTES;
-        qk__parallel_for(count < most ? count : most,
-                         threads > 0 ? threads : qk__available_threads(), make_picture, &all);
-        for (size_t i = 0; i < count; i++) {
-            size_t bytes = all.order[i]->picture.size / 3 * 4;
-            if (bytes > room)
-                qk__buffer_free(&all.order[i]->picture);
-            else
-                room -= bytes;
-        }
-    }
+    if (status == QK_OK)
+        make_pictures(&all, collages, room, threads);
     free(all.order);
     if (status != QK_OK)
         qk__collages_free(collages);

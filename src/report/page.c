@@ -178,6 +178,38 @@ void qk__page_base64(qk__page *page, const void *data, size_t size)
     }
 }
 
+/* ---- what folds ------------------------------------------------------------------------- */
+
+static void fold(qk__page *page, const char *title, const char *heading, bool open)
+{
+    qk__page_print(page, "<details class=\"fold\"%s>\n<summary><%s>", open ? " open" : "",
+                   heading);
+    qk__page_text(page, title);
+    qk__page_print(page, "</%s></summary>\n", heading);
+}
+
+void qk__page_section(qk__page *page, const char *id, const char *title, bool open)
+{
+    qk__page_print(page, "<section id=\"%s\" tabindex=\"-1\">\n", id);
+    fold(page, title, "h2", open);
+}
+
+void qk__page_section_end(qk__page *page)
+{
+    qk__page_raw(page, "</details>\n</section>\n");
+}
+
+void qk__page_part(qk__page *page, const char *id, const char *title)
+{
+    qk__page_print(page, "<div class=\"part\" id=\"%s\" tabindex=\"-1\">\n", id);
+    fold(page, title, "h3", true);
+}
+
+void qk__page_part_end(qk__page *page)
+{
+    qk__page_raw(page, "</details>\n</div>\n");
+}
+
 /* ---- numbers and names for reading ------------------------------------------------------ */
 
 /* "%.*g" of a number, with a decimal point whatever the locale. */

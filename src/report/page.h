@@ -7,6 +7,7 @@
 #ifndef QK_REPORT_PAGE_H
 #define QK_REPORT_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buffer.h"
@@ -43,6 +44,13 @@ void qk__page_json_number(qk__page *page, double value, int digits);
 /* The part of a link after the folder: what is not a letter, a digit or one of -._ as %XX. */
 void qk__page_link(qk__page *page, const char *name);
 void qk__page_base64(qk__page *page, const void *data, size_t size);
+
+/* A section with its heading, which folds it; a part of one, under a smaller heading. Titles are
+ * text. */
+void qk__page_section(qk__page *page, const char *id, const char *title, bool open);
+void qk__page_section_end(qk__page *page);
+void qk__page_part(qk__page *page, const char *id, const char *title);
+void qk__page_part_end(qk__page *page);
 
 /* ---- text for sentences and cells ------------------------------------------------------- */
 

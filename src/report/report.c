@@ -36,7 +36,7 @@ static const qk_setting ROWS[] = {
     {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
      .off_help = "figures alone, without report.html", .section = "Output"},
     {"alone", QK_SETTING_FLAG, AT(alone),
-     .help = "report.html alone, to be sent: without figures/ and links into it",
+     .help = "report.html alone: without figures/, and without a word of the files in it",
      .section = "Output"},
     {"figure", QK_SETTING_PATHS, AT(names), .value = "NAME",
      .help = "this figure, not the page; may be given several times",
@@ -99,10 +99,11 @@ static void choose_title(qk__report *report)
 static void write_sections(qk__page *page, const qk__report *report)
 {
     qk__section_top(page, report);
-    qk__section_summary(page, report);
+    qk__section_overview(page, report);
     qk__section_findings(page, report);
-    qk__section_figures(page, report);
+    qk__section_summary(page, report);
     qk__section_explorer(page, report);
+    qk__section_figures(page, report);
     qk__section_methods(page, report);
     qk__section_manifest(page, report);
     qk__section_scripts(page, report);
@@ -112,6 +113,7 @@ static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
 {
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
+    QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
     write_sections(page, report);
     if (page->status != QK_OK && err)
         *err = page->err;
@@ -134,6 +136,7 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__
         status = qk__outfile_finish(*file, err);
     outcome->html_bytes = page.out.size;
     qk__page_free(&page);
+    qk__provenance_free(&report->provenance);
     qk__headlines_free(&report->headlines);
     return status;
 }

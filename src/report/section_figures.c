@@ -16,9 +16,10 @@ enum {
     MAX_FILE = 64 << 20,
     MAX_INLINE = 450 << 10, /* an SVG with more bytes than that is shown as PNG */
     MAX_BESIDE = 900,       /* a figure no wider than that has its caption beside it */
-    PAGE_BYTES = 7600000,   /* what collages fill up to: a page for an e-mail */
+    PAGE_BYTES = 10800000,  /* what collages fill up to: a page for an e-mail */
     LEAST_ROOM = 1000000,   /* but that much they get */
-    REST_BYTES = 300000,    /* scripts and methods */
+    REST_BYTES = 350000,    /* scripts and methods */
+    PER_LETTER = 13,        /* tenths: letters of a picture's text that are larger on a phone */
     HEAD_BYTES = 8,         /* of a number in the explorer's block */
 };
 
@@ -103,13 +104,6 @@ static bool read_picture(const gallery *g, const char *name, const char *ending,
     return ok;
 }
 
-static void link_to(const gallery *g, const char *name, const char *ending, const char *what)
-{
-    qk__page_raw(g->page, " <a href=\"figures/");
-    qk__page_link(g->page, name);
-    qk__page_print(g->page, ".%s\">%s</a>", ending, what);
-}
-
 /* 0: it is not there. */
 static size_t file_size(const char *folder, const char *name, const char *ending)
 {
@@ -123,37 +117,57 @@ static size_t file_size(const char *folder, const char *name, const char *ending
     return size;
 }
 
-/* folder is where the files are now. */
-static void links(const gallery *g, const char *folder, const char *name)
+/* Where the files are. The page's script adds what can be saved from the page itself. */
+static void files(const gallery *g, const char *name)
 {
-    static const char *const endings[][2] = {
-        {"gp", "script"}, {"dat", "data"}, {"png", "PNG"}, {"svg", "SVG"}, {"pdf", "PDF"}};
-    if (g->report->settings->alone)
-        return;
-    qk__page_raw(g->page, "<span class=\"links screen\">");
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (file_size(folder, name, endings[i][0]) > 0)
-            link_to(g, name, endings[i][0], endings[i][1]);
-    qk__page_raw(g->page, "</span>");
+    qk__page_raw(g->page, "<p class=\"files\" data-name=\"");
+    qk__page_text(g->page, name);
+    qk__page_raw(g->page, "\">");
+    if (!g->report->settings->alone)
+        qk__page_text_in(g->page, "<span>In the folder of the results: <code>figures/", name,
+                         ".*</code></span>");
+    qk__page_raw(g->page, "</p>");
 }
 
-static void put_png(qk__page *page, const qk__buffer *png, const char *title)
+/* The findings that name a figure as one that shows them. */
+static void says(const gallery *g, const char *kind)
 {
-    qk__page_text_in(page, "<img alt=\"", title, "\" src=\"data:image/png;base64,");
+    const qk__findings *findings = &g->report->findings;
+    size_t said = 0;
+    for (size_t i = 0; i < findings->count; i++)
+        for (size_t k = 0; k < QK__NUM_SHOWN; k++) {
+            const qk__finding *f = &findings->items[i];
+            if (!f->figures[k] || strcmp(f->figures[k], kind) != 0 || !f->claim)
+                continue;
+            qk__page_print(g->page, "%s<li><a href=\"#finding-%s\">",
+                           said++ ? "" : "<ul class=\"says\" aria-label=\"Findings\">\n",
+                           f->id);
+            qk__page_text_in(g->page, "", f->claim, "</a></li>\n");
+        }
+    qk__page_raw(g->page, said ? "</ul>\n" : "");
+}
+
+/* A PNG whose nominal size is width x height. What is dark in it is made light on a dark page, and
+ * the other way round. */
+static void put_png(qk__page *page, const qk__buffer *png, double width, double height,
+                    bool dark, const char *title)
+{
+    qk__page_plate(page, width, height, width * PER_LETTER / 10);
+    qk__page_print(page, "<img class=\"%s\" alt=\"", dark ? "dark" : "light");
+    qk__page_text_in(page, "", title, "\" src=\"data:image/png;base64,");
     qk__page_base64(page, png->data, png->size);
-    qk__page_raw(page, "\"></div>");
+    qk__page_raw(page, "\"></div></div>");
 }
 
 static void picture_png(gallery *g, const char *name, const char *title)
 {
     qk__buffer png = {0};
     unsigned width, height; /* of the file: at twice the nominal size */
-    if (read_picture(g, name, "png", &png) && qk__png_size(&png, &width, &height)) {
-        qk__page_plate(g->page, width / 2.0, height / 2.0);
-        put_png(g->page, &png, title);
-    } else {
+    if (read_picture(g, name, "png", &png) && qk__png_size(&png, &width, &height))
+        put_png(g->page, &png, width / 2.0, height / 2.0,
+                g->report->settings->figures.theme == QK_THEME_DARK, title);
+    else
         qk__page_raw(g->page, "<p class=\"note\">The picture could not be read.</p>");
-    }
     qk__buffer_free(&png);
 }
 
@@ -180,7 +194,8 @@ static void single(gallery *g, const qk__drawn *drawn)
     picture(g, drawn->name, kind->title);
     qk__page_text_in(g->page, "\n<figcaption><b>", kind->title, ".</b> ");
     qk__page_text(g->page, kind->caption);
-    links(g, g->report->staging, drawn->name);
+    says(g, kind->name);
+    files(g, drawn->name);
     qk__page_raw(g->page, "</figcaption>\n</figure>\n");
 }
 
@@ -192,43 +207,38 @@ static void small_begin(const gallery *g, const char *name)
     qk__page_raw(g->page, "\">\n");
 }
 
-static void small_end(const gallery *g, const char *label, const char *folder, const char *name)
+static void small_end(const gallery *g, const char *label, const char *name)
 {
     qk__page_raw(g->page, "\n<figcaption>");
     qk__page_name(g->page, label);
-    links(g, folder, name);
+    files(g, name);
     qk__page_raw(g->page, "</figcaption>\n</figure>\n");
 }
 
-static void group_begin(qk__page *page, const char *title, const char *caption,
-                        const char *grid)
+static void group_begin(const gallery *g, const char *name, const char *title,
+                        const char *caption, const char *grid)
 {
-    qk__page_text_in(page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>", title,
+    qk__page_text_in(g->page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>", title,
                      ".</b> ");
-    qk__page_text(page, caption);
-    qk__page_print(page, "</p>\n<div class=\"%s\">\n", grid);
+    qk__page_text_in(g->page, "", caption, "</p>\n");
+    says(g, name);
+    qk__page_print(g->page, "<div class=\"%s\">\n", grid);
 }
 
 static void collages_by_name(const gallery *g, int kind)
 {
-    const bool alone = g->report->settings->alone;
-    qk__page_raw(g->page, alone ? "<p class=\"note\">Too many for one page, and not shown, are"
-                                : "<p class=\"note\">Beside this page, for which they are too "
-                                  "many, lie");
+    qk__page_raw(g->page,
+                 g->report->settings->alone
+                     ? "<p class=\"note\">Too many for one page, and not shown, are"
+                     : "<p class=\"note\">Not shown, since they are too many for one page "
+                       "or cannot be read, but in <code>figures/</code> of the results, are");
     for (size_t i = 0; i < g->collages.count; i++) {
         const qk__collage *collage = &g->collages.items[i];
         if (collage->kind != kind || collage->picture.size > 0)
             continue;
-        if (alone) {
-            qk__page_raw(g->page, " ");
-            qk__page_name(g->page, collage->name);
-            continue;
-        }
-        qk__page_raw(g->page, " <a href=\"figures/");
-        qk__page_link(g->page, collage->name);
-        qk__page_raw(g->page, ".png\">");
+        qk__page_raw(g->page, " <code>");
         qk__page_name(g->page, collage->name);
-        qk__page_raw(g->page, "</a>");
+        qk__page_raw(g->page, ".png</code>");
     }
     qk__page_raw(g->page, "</p>\n");
 }
@@ -238,7 +248,7 @@ static void collages(gallery *g, int kind)
 {
     const qk__collage_kind *k = &qk__collage_kinds[kind];
     size_t others = 0;
-    group_begin(g->page, k->title, k->caption, "grid large");
+    group_begin(g, k->start, k->title, k->caption, "grid large");
     for (size_t i = 0; i < g->collages.count; i++) {
         const qk__collage *collage = &g->collages.items[i];
         unsigned width, height;
@@ -249,10 +259,10 @@ static void collages(gallery *g, int kind)
             continue;
         }
         small_begin(g, collage->name);
-        qk__page_plate(g->page, width, height);
-        put_png(g->page, &collage->picture, k->title);
-        small_end(g, collage->model ? collage->model->label : collage->name, g->report->figures,
-                  collage->name);
+        double scale = g->collages.divisor / 2.0; /* the file is at twice the nominal size */
+        put_png(g->page, &collage->picture, width * scale, height * scale, collage->dark,
+                k->title);
+        small_end(g, collage->model ? collage->model->label : collage->name, collage->name);
     }
     qk__page_raw(g->page, "</div>\n");
     if (others > 0)
@@ -269,22 +279,28 @@ static size_t several(gallery *g, size_t first)
     while (first + count < g->count && g->items[first + count].drawn &&
            g->items[first + count].drawn->kind == kind)
         count++;
-    group_begin(g->page, kind->title, kind->caption, count > 1 ? "grid" : "one");
+    group_begin(g, kind->name, kind->title, kind->caption, count > 1 ? "grid" : "one");
     for (size_t i = first; i < first + count; i++) {
         small_begin(g, g->items[i].name);
         picture(g, g->items[i].name, kind->title);
-        small_end(g, g->items[i].drawn->model->label, g->report->staging, g->items[i].name);
+        small_end(g, g->items[i].drawn->model->label, g->items[i].name);
     }
     qk__page_raw(g->page, "</div>\n</div>\n");
     return count;
 }
 
-static void family_figures(gallery *g, const qk__figure_family *family)
+qk__family_name qk__family_id(size_t family)
+{
+    qk__family_name name;
+    snprintf(name.text, sizeof name.text, "figures-%zu", family + 1);
+    return name;
+}
+
+static void family_figures(gallery *g, const qk__figure_family *family, size_t index)
 {
     collect(g, family);
-    if (g->count > 0) {
-        qk__page_text_in(g->page, "<h3>", family ? family->title : "Collages", "</h3>\n");
-    }
+    if (g->count > 0)
+        qk__page_part(g->page, qk__family_id(index).text, family ? family->title : "Collages");
     for (size_t i = 0; i < g->count;) {
         const item *it = &g->items[i];
         if (it->drawn && it->drawn->model) {
@@ -297,6 +313,8 @@ static void family_figures(gallery *g, const qk__figure_family *family)
             collages(g, it->kind);
         i++;
     }
+    if (g->count > 0)
+        qk__page_part_end(g->page);
 }
 
 /* Bytes that are left for collages. */
@@ -338,7 +356,7 @@ static void failures(qk__page *page, const qk__drawn_list *drawn)
 void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
-    qk__page_raw(page, "<section id=\"figures\" tabindex=\"-1\">\n<h2>Figures</h2>\n");
+    qk__page_section(page, "figures", "Figures", true);
     if (page->status == QK_OK)
         page->status =
             qk__collages_find(report->figures, report->results, room_for_collages(&g),
@@ -348,13 +366,14 @@ void qk__section_figures(qk__page *page, const qk__report *report)
         page->status = qk__nomem(&page->err);
     size_t before = page->out.size;
     for (size_t f = 0; g.items && f < qk__num_figure_families; f++)
-        family_figures(&g, qk__figure_families[f]);
+        family_figures(&g, qk__figure_families[f], f);
     if (g.items)
-        family_figures(&g, NULL); /* collages of a study without figures */
+        family_figures(&g, NULL, qk__num_figure_families); /* collages without other figures */
     if (page->out.size == before)
-        qk__page_raw(page, "<p>No figure applies to these results.</p>\n");
+        qk__page_raw(page, "<p class=\"empty\">No figure applies to these results.</p>\n");
     failures(page, report->drawn);
-    qk__page_raw(page, "</section>\n");
+    qk__page_section_end(page);
+    qk__section_files(page, report, &g.collages);
     free(g.items);
     qk__collages_free(&g.collages);
 }

@@ -17,7 +17,7 @@ enum { MAX_MANIFEST = 64 << 20, MAX_ITEMS = 12, SHOWN_ITEMS = 3, MAX_DEPTH = 64 
 void qk__section_methods(qk__page *page, const qk__report *report)
 {
     (void)report;
-    qk__page_raw(page, "<section id=\"methods\" tabindex=\"-1\">\n<h2>Methods</h2>\n");
+    qk__page_section(page, "methods", "Methods", false);
     qk__page_bytes(page, qk__asset_methods.data, qk__asset_methods.size);
     qk__page_raw(page, "<details>\n<summary>Definitions of the columns</summary>\n"
                        "<dl class=\"columns\">\n");
@@ -27,7 +27,8 @@ void qk__section_methods(qk__page *page, const qk__report *report)
         qk__page_text(page, qk__fields[i].info.about);
         qk__page_raw(page, "</dd>\n");
     }
-    qk__page_raw(page, "</dl>\n</details>\n</section>\n");
+    qk__page_raw(page, "</dl>\n</details>\n");
+    qk__page_section_end(page);
 }
 
 /* Long lists (of input files) by their first items and their length. */
@@ -157,7 +158,7 @@ void qk__section_manifest(qk__page *page, const qk__report *report)
 {
     qk__buffer contents = {0};
     qk_error err;
-    qk__page_raw(page, "<section id=\"manifest\" tabindex=\"-1\">\n<h2>Manifest</h2>\n");
+    qk__page_section(page, "manifest", "Manifest", false);
     char *path = qk__path_join(report->settings->results, "manifest.json");
     if (!path)
         page->status = qk__nomem(&page->err);
@@ -167,8 +168,10 @@ void qk__section_manifest(qk__page *page, const qk__report *report)
         qk__page_raw(page, "<p>The results folder has no readable manifest.json.</p>\n");
     qk__page_print(page,
                    "<p class=\"note\">Page made by qkscope %s; charts by Chart.js (MIT "
-                   "licence).</p>\n</section>\n</main>\n",
+                   "licence).</p>\n",
                    qk_version());
+    qk__page_section_end(page);
+    qk__page_raw(page, "</main>\n");
     qk__buffer_free(&contents);
     free(path);
 }

@@ -1,58 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning of the page: head, title, contents, key numbers, summary tables, findings. */
+/* The numbers in short: a paragraph of the key ones, and a table for each analysis. */
 #include <math.h>
 #include <string.h>
 
 #include <qkscope/analysis.h>
 
-#include "report/assets.h"
 #include "report/evidence.h"
 #include "report/sections.h"
-
-/* Everything comes from the page itself: scripts are named by their hashes, nothing may be
- * fetched. */
-static void security_policy(qk__page *page)
-{
-    qk__page_print(page,
-                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                   "script-src '%s' '%s'; style-src 'unsafe-inline'; img-src data:; "
-                   "base-uri 'none'; form-action 'none'\">\n",
-                   qk__asset_chart.hash, qk__asset_script.hash);
-}
-
-static void contents(qk__page *page, const qk__report *report)
-{
-    qk__page_raw(page, "<nav id=\"contents\" aria-label=\"Contents\">\n<ul>\n"
-                       "<li><a href=\"#summary\">Summary</a></li>\n");
-    if (report->findings.count > 0)
-        qk__page_raw(page, "<li><a href=\"#findings\">Findings</a></li>\n");
-    qk__page_raw(page, "<li><a href=\"#figures\">Figures</a></li>\n");
-    if (report->num_heads > 0)
-        qk__page_raw(page, "<li class=\"screen\"><a href=\"#explorer\">Explorer</a></li>\n");
-    qk__page_raw(page, "<li><a href=\"#methods\">Methods</a></li>\n"
-                       "<li><a href=\"#manifest\">Manifest</a></li>\n</ul>\n"
-                       "<button type=\"button\" id=\"theme\" class=\"screen\" hidden>Theme: "
-                       "system</button>\n</nav>\n");
-}
-
-void qk__section_top(qk__page *page, const qk__report *report)
-{
-    qk__page_raw(page,
-                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    security_policy(page);
-    qk__page_raw(page,
-                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                 "<meta name=\"generator\" content=\"qkscope\">\n"
-                 "<link rel=\"icon\" href=\"data:,\">\n<title>");
-    qk__page_text(page, report->title);
-    qk__page_raw(page, "</title>\n<style>\n");
-    qk__page_bytes(page, qk__asset_style.data, qk__asset_style.size);
-    qk__page_raw(page, "</style>\n</head>\n<body>\n"
-                       "<a class=\"skip\" href=\"#summary\">Skip to the content</a>\n");
-    contents(page, report);
-    qk__page_text_in(page, "<main>\n<header>\n<h1>", report->title, "</h1>\n");
-}
 
 /* ---- key numbers ------------------------------------------------------------------------ */
 
@@ -170,15 +124,22 @@ static void sentence_stages(qk__page *page, const qk__headline *all)
 
 /* ---- summary tables --------------------------------------------------------------------- */
 
+enum { SORT_DIGITS = 9 }; /* of a number that a table is sorted by */
+
 static void cell(qk__page *page, const qk__headline_column *column, double value)
 {
     if (!isfinite(value))
         qk__page_raw(page, "<td class=\"none\">–</td>");
     else if (column->percent)
-        qk__page_print(page, "<td class=\"share\" style=\"--p:%.3f\">%s</td>",
-                       fmin(fmax(value, 0), 1), qk__show_percent(value).text);
+        qk__page_print(page, "<td class=\"share\" style=\"--p:%.3f\" data-value=\"",
+                       fmin(fmax(value, 0), 1));
     else
-        qk__page_print(page, "<td>%s</td>", qk__show(value, 3).text);
+        qk__page_raw(page, "<td data-value=\"");
+    if (!isfinite(value))
+        return;
+    qk__page_json_number(page, value, SORT_DIGITS);
+    qk__page_print(page, "\">%s</td>",
+                   column->percent ? qk__show_percent(value).text : qk__show(value, 3).text);
 }
 
 /* Heads that have numbers of the table: with other analyses, or layers, there may be more. */
@@ -249,80 +210,16 @@ static void table(qk__page *page, const qk__report *report, const char *group)
     qk__page_raw(page, "</tbody>\n</table>\n</div>\n");
 }
 
-/* Heads of which the number is there, and of those the ones it is `below` or above a limit. */
-static size_t count_heads(const qk__results *results, const char *name, bool below,
-                          double limit, size_t *known)
-{
-    const qk__field *field = qk__find_field(name);
-    size_t found = 0;
-    *known = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            double value = qk__field_value(field, &results->models[m].heads[h].v);
-            *known += isfinite(value);
-            found += isfinite(value) && (below ? value < limit : value > limit);
-        }
-    return found;
-}
-
-static size_t count_few_rows(const qk__results *results)
-{
-    size_t few = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            few += qk__has_few_rows(&results->models[m].heads[h]);
-    return few;
-}
-
-/* Numbers from too few rows look like any others. */
-static void warnings(qk__page *page, const qk__report *report)
-{
-    size_t with_texts, with_width;
-    size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &with_texts);
-    size_t wide =
-        count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &with_width);
-    size_t few_rows = count_few_rows(report->results);
-    const qk_report_outcome *outcome = report->outcome;
-    for (size_t i = 0; i < outcome->num_changed; i++) {
-        qk__page_text_in(page,
-                         "<p class=\"warning\" data-warning=\"changed\"><strong>Not the "
-                         "tables that the analysis wrote.</strong> ",
-                         outcome->changed[i], ".</p>\n");
-    }
-    if (few_rows > 0)
-        qk__page_print(page,
-                       "<p class=\"warning\" data-warning=\"few-rows\"><strong>Too few "
-                       "rows.</strong> %s of %s heads have fewer than %d rows of queries or "
-                       "keys: their numbers are mostly chance, and no finding counts them."
-                       "</p>\n",
-                       qk__show_count(few_rows).text, qk__show_count(report->num_heads).text,
-                       QK_FEW_ROWS);
-    if (few > 0)
-        qk__page_print(page,
-                       "<p class=\"warning\" data-warning=\"texts\"><strong>Too few "
-                       "texts.</strong> %s of %s heads have fewer than %d texts: other texts "
-                       "may give other numbers.</p>\n",
-                       qk__show_count(few).text, qk__show_count(with_texts).text, QK_FEW_TEXTS);
-    if (wide > 0)
-        qk__page_print(
-            page,
-            "<p class=\"warning\" data-warning=\"rows\"><strong>Wide "
-            "intervals.</strong> For %s of %s heads the 95 %% interval of r<sub>q</sub> "
-            "on PC0 is wider than %.1f.</p>\n",
-            qk__show_count(wide).text, qk__show_count(with_width).text, QK_WIDE_INTERVAL);
-}
-
 void qk__section_summary(qk__page *page, const qk__report *report)
 {
     const qk__headline *all = qk__headline_of_all(&report->headlines);
+    qk__page_section(page, "summary", "Numbers", true);
     qk__page_raw(page, "<p class=\"lead\">");
     sentence_start(page, report);
     sentence_pca(page, all);
     sentence_rotation(page, report->results, all);
     sentence_stages(page, all);
-    qk__page_raw(page, "</p>\n</header>\n<section id=\"summary\" tabindex=\"-1\">\n"
-                       "<h2>Summary</h2>\n");
-    warnings(page, report);
+    qk__page_raw(page, "</p>\n");
     const char *group = "";
     bool any = false;
     for (size_t c = 0; c < QK__NUM_HEADLINES; c++) {
@@ -340,47 +237,7 @@ void qk__section_summary(qk__page *page, const qk__report *report)
             "and of all models count every head once. Columns without a table in the "
             "results folder are left out.</p>\n");
     else
-        qk__page_raw(page, "<p>The results folder has no table with numbers of heads.</p>\n");
-    qk__page_raw(page, "</section>\n");
-}
-
-/* ---- findings --------------------------------------------------------------------------- */
-
-static void finding(qk__page *page, const qk__finding *f)
-{
-    qk__page_print(page,
-                   "<li class=\"finding\" data-finding=\"%s\" data-verdict=\"%s\">\n"
-                   "<p class=\"claim\"><span class=\"badge %s\">%s</span> ",
-                   f->id, qk__verdict_tokens[f->verdict], qk__verdict_tokens[f->verdict],
-                   qk__verdict_names[f->verdict]);
-    qk__page_text(page, f->claim ? f->claim : "");
-    qk__page_raw(page, "</p>\n<ul class=\"evidence\">\n");
-    qk__page_lines(page, f->evidence ? f->evidence : "", "<li>", "</li>\n");
-    qk__page_raw(page, "</ul>\n</li>\n");
-}
-
-void qk__section_findings(qk__page *page, const qk__report *report)
-{
-    const qk__findings *findings = &report->findings;
-    if (findings->count == 0)
-        return;
-    qk__page_raw(
-        page,
-        "<section id=\"findings\" tabindex=\"-1\">\n<h2>Findings</h2>\n"
-        "<p class=\"note\">Made from the numbers of this page. "
-        "<em>Supported</em>: p, corrected together with those of all findings, is at most "
-        "0.05, and the numbers lie on the claim’s side; <em>not supported</em>: it is "
-        "larger. Where nothing goes on, at most one page in twenty claims anything. "
-        "Intervals are not corrected. Claims about models need three of them: below that "
-        "a finding speaks of the models at hand.</p>\n");
-    const char *topic = "";
-    for (size_t i = 0; i < findings->count; i++) {
-        const qk__finding *f = &findings->items[i];
-        if (strcmp(topic, f->topic) != 0)
-            qk__page_print(page, "%s<h3>%s</h3>\n<ul class=\"findings\">\n", i ? "</ul>\n" : "",
-                           f->topic);
-        topic = f->topic;
-        finding(page, f);
-    }
-    qk__page_raw(page, "</ul>\n</section>\n");
+        qk__page_raw(page, "<p class=\"empty\">The results folder has no table with numbers of "
+                           "heads.</p>\n");
+    qk__page_section_end(page);
 }

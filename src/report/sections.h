@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of the page, in order, each in its file: section_summary.c, section_figures.c,
- * section_data.c, section_manifest.c. report.c calls them. */
+/* The sections of the page, in order, each in its file: section_top.c, section_overview.c,
+ * section_findings.c, section_summary.c, section_data.c (explorer and scripts), section_figures.c
+ * with section_files.c, section_manifest.c. report.c calls them. */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
 
 #include <qkscope/report.h>
 
 #include "figure/catalog.h"
+#include "report/collages.h"
 #include "report/findings.h"
 #include "report/page.h"
+#include "report/provenance.h"
 #include "results/headline.h"
 
 /* Everything a page is made of. */
@@ -23,18 +26,31 @@ typedef struct qk__report {
     const qk_report_outcome *outcome; /* so far: the tables that changed */
     qk__headlines headlines;
     qk__findings findings;
+    qk__provenance provenance;
     char title[256];
     size_t num_heads;
 } qk__report;
 
-/* Head of the document with style sheet and content security policy, title, contents. */
+/* Head of the document with style sheet and content security policy, contents, title. */
 void qk__section_top(qk__page *page, const qk__report *report);
-void qk__section_summary(qk__page *page, const qk__report *report);
+/* The first screen: what was analysed, how far it can be trusted, what stands out, all heads. */
+void qk__section_overview(qk__page *page, const qk__report *report);
 void qk__section_findings(qk__page *page, const qk__report *report);
-void qk__section_figures(qk__page *page, const qk__report *report);
+void qk__section_summary(qk__page *page, const qk__report *report);
 void qk__section_explorer(qk__page *page, const qk__report *report);
+void qk__section_figures(qk__page *page, const qk__report *report);
 void qk__section_methods(qk__page *page, const qk__report *report);
 void qk__section_manifest(qk__page *page, const qk__report *report);
+/* What can be saved from the page, and where on a collage which head is: a JSON block. Needs the
+ * collages that are shown. */
+void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages);
+
+/* The id of the part of the figures that a family has, by its place in qk__figure_families. */
+typedef struct qk__family_name {
+    char text[32];
+} qk__family_name;
+qk__family_name qk__family_id(size_t family);
+
 /* The numbers of all heads, the scripts, and the end of the document. */
 void qk__section_scripts(qk__page *page, const qk__report *report);
 

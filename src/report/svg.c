@@ -3,6 +3,7 @@
  * lists and leaves out the rest. */
 #include "report/svg.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,11 +322,37 @@ static void copy_contents(reader *r)
     }
 }
 
-void qk__page_plate(qk__page *page, double width, double height)
+void qk__page_plate(qk__page *page, double width, double height, double legible)
 {
     qk__page_print(page,
-                   "<div class=\"plate\" style=\"aspect-ratio:%.0f/%.0f;max-width:%.0fpx\">",
-                   width, height, width);
+                   "<div class=\"plate\" style=\"max-width:%.0fpx\"><div class=\"sheet\" "
+                   "style=\"aspect-ratio:%.0f/%.0f;--legible:%.0fpx\">",
+                   width, width, height, legible);
+}
+
+/* The smallest type of a drawing; 0: it has no text. */
+static double smallest_type(span svg)
+{
+    static const char SIZE[] = "font-size=\"";
+    double least = 0;
+    for (const char *p = svg.p; (p = find((span){p, (size_t)(svg.p + svg.size - p)}, SIZE));) {
+        char text[16] = "";
+        p += sizeof SIZE - 1;
+        size_t left = (size_t)(svg.p + svg.size - p);
+        memcpy(text, p, left < sizeof text - 1 ? left : sizeof text - 1);
+        double size = strtod(text, NULL);
+        if (size > 0 && (least == 0 || size < least))
+            least = size;
+    }
+    return least;
+}
+
+/* How wide it is where its smallest letters have LEGIBLE pixels. */
+static double legible_width(span svg, double width)
+{
+    const double LEGIBLE = 11.5;
+    double least = smallest_type(svg);
+    return least > 0 ? fmin(width * LEGIBLE / least, 4 * width) : width;
 }
 
 bool qk__page_svg(qk__page *page, const char *svg, size_t size, const char *prefix,
@@ -348,10 +375,10 @@ bool qk__page_svg(qk__page *page, const char *svg, size_t size, const char *pref
     end_tag(&r);
     if (!(box[2] > 0 && box[3] > 0 && box[2] < 1e5 && box[3] < 1e5))
         return false;
-    qk__page_plate(page, box[2], box[3]);
+    qk__page_plate(page, box[2], box[3], legible_width((span){svg, size}, box[2]));
     qk__page_print(page, "<svg viewBox=\"0 0 %.0f %.0f\" ", box[2], box[3]);
     qk__page_text_in(page, "role=\"img\" aria-label=\"", label, "\">");
     copy_contents(&r);
-    qk__page_raw(page, "</svg></div>");
+    qk__page_raw(page, "</svg></div></div>");
     return true;
 }

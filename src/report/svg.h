@@ -8,8 +8,9 @@
 #include "figure/theme.h"
 #include "report/page.h"
 
-/* The box that a picture of width x height pixels stands in; "</div>" ends it. */
-void qk__page_plate(qk__page *page, double width, double height);
+/* The box that a picture of width x height pixels stands in; "</div></div>" ends it. Its text can be
+ * read where it is `legible` pixels wide: on a narrow screen one scrolls it. */
+void qk__page_plate(qk__page *page, double width, double height, double legible);
 
 /* Appends the picture as an inline <svg> called label, on a plate. Only elements and attributes
  * that drawings need get through, whatever the file holds; ids get the prefix, so that two

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes copies of PNG pictures at half their size, with a palette: libpng reads and writes, the
+/* Makes smaller copies of PNG pictures, with a palette: libpng reads and writes, the
  * colours are chosen here. */
 #include "report/thumbnail.h"
 
@@ -50,16 +50,19 @@ static uint8_t *read_pixels(png_image *image)
     return NULL;
 }
 
-/* Means of 2 x 2 pixels, in place. */
-static void halve(uint8_t *pixels, size_t full_width, size_t width, size_t height)
+/* Means of n x n pixels, in place. */
+static void shrink(uint8_t *pixels, size_t n, size_t full_width, size_t width, size_t height)
 {
     const size_t row = 3 * full_width;
     for (size_t y = 0; y < height; y++)
         for (size_t x = 0; x < width; x++)
             for (size_t c = 0; c < 3; c++) {
-                const uint8_t *p = pixels + 2 * y * row + 6 * x + c;
-                pixels[3 * (y * width + x) + c] =
-                    (uint8_t)((p[0] + p[3] + p[row] + p[row + 3] + 2) / 4);
+                const uint8_t *p = pixels + n * y * row + 3 * n * x + c;
+                size_t sum = n * n / 2;
+                for (size_t i = 0; i < n; i++)
+                    for (size_t j = 0; j < n; j++)
+                        sum += p[i * row + 3 * j];
+                pixels[3 * (y * width + x) + c] = (uint8_t)(sum / (n * n));
             }
 }
 
@@ -99,7 +102,7 @@ static int nearest(uint8_t palette[][3], int count, const uint8_t rgb[3])
 
 /* The most frequent colours, each the mean of its bin; other bins take the nearest. Returns how
  * many, 0 without memory. */
-static int make_palette(bin *bins, const uint8_t *pixels, size_t count,
+static int make_palette(bin *bins, const uint8_t *pixels, size_t count, int most,
                         uint8_t palette[MAX_COLORS][3])
 {
     bin **order = qk__calloc(NUM_BINS, sizeof *order);
@@ -115,14 +118,14 @@ static int make_palette(bin *bins, const uint8_t *pixels, size_t count,
             order[used++] = &bins[i];
     if (order)
         qsort(order, used, sizeof(bin *), compare_bins);
-    int colors = used < MAX_COLORS ? (int)used : MAX_COLORS;
+    int colors = used < (size_t)most ? (int)used : most;
     for (size_t i = 0; i < used; i++) {
         uint8_t mean[3];
         for (int c = 0; c < 3; c++)
             mean[c] = (uint8_t)((order[i]->sum[c] + order[i]->count / 2) / order[i]->count);
-        if (i < MAX_COLORS)
+        if (i < (size_t)colors)
             memcpy(palette[i], mean, 3);
-        order[i]->index = i < MAX_COLORS ? (int)i : nearest(palette, colors, mean);
+        order[i]->index = i < (size_t)colors ? (int)i : nearest(palette, colors, mean);
     }
     free(order);
     return colors;
@@ -151,24 +154,35 @@ static bool write_picture(qk__buffer *out, const uint8_t *indices, size_t width,
     return ok;
 }
 
-bool qk__halve_png(const qk__buffer *png, qk__buffer *out)
+/* Most of a figure is its background. */
+static bool is_dark(const uint8_t rgb[3])
+{
+    return 2 * rgb[0] + 5 * rgb[1] + rgb[2] < 4 * 255;
+}
+
+bool qk__shrink_png(const qk__buffer *png, size_t divisor, int colors, qk__buffer *out,
+                    bool *dark)
 {
     png_image image;
+    *dark = false;
     if (!begin(&image, png))
         return false;
-    size_t full_width = image.width, width = full_width / 2, height = image.height / 2;
+    size_t full_width = image.width, width = full_width / divisor;
+    size_t height = image.height / divisor;
     uint8_t palette[MAX_COLORS][3];
     uint8_t *pixels = read_pixels(&image);
     bin *bins = qk__calloc(NUM_BINS, sizeof *bins);
-    int colors = 0;
-    if (pixels && bins) {
-        halve(pixels, full_width, width, height);
-        colors = make_palette(bins, pixels, width * height, palette);
+    int used = 0;
+    if (pixels && bins && width > 0 && height > 0) {
+        shrink(pixels, divisor, full_width, width, height);
+        used = make_palette(bins, pixels, width * height,
+                            colors < MAX_COLORS ? colors : MAX_COLORS, palette);
     }
-    bool ok = colors > 0;
+    bool ok = used > 0;
     if (ok) {
         index_pixels(pixels, width * height, bins);
-        ok = write_picture(out, pixels, width, height, palette, colors);
+        ok = write_picture(out, pixels, width, height, palette, used);
+        *dark = is_dark(palette[0]);
     }
     png_image_free(&image);
     free(pixels);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of a study: scatter collages of each model, from its capture; everything else
+/* The figures of a study: scatter collages of each model, from its capture, one of them of the heads
+ * that stand out in its results; everything else
  * from the results.
  *
  * Once a model's collages are drawn, its folder holds figures.json, which says how and by which
@@ -17,6 +18,7 @@
 #include "base/json_build.h"
 #include "base/parallel.h"
 #include "report/report.h"
+#include "study/extreme_heads.h"
 #include "study/study.h"
 
 /* One collage of a model. */
@@ -24,12 +26,14 @@ typedef struct collage {
     qk_analyses analysis;
     const char *name;
     qk_scatter_basis basis;
+    bool extremes; /* of the heads that stand out, else of those that are asked for */
 } collage;
 
 static const collage COLLAGES[] = {
-    {QK_ANALYSE_PCA, "pca-06-collage", QK_BASIS_PCA},
-    {QK_ANALYSE_ROTATION, "rotation-01-plane", QK_BASIS_AB},
-    {QK_ANALYSE_ROTATION, "rotation-08-complement", QK_BASIS_COMPLEMENT},
+    {QK_ANALYSE_PCA, "pca-06-collage", QK_BASIS_PCA, false},
+    {QK_ANALYSE_ROTATION, "rotation-01-plane", QK_BASIS_AB, false},
+    {QK_ANALYSE_ROTATION, "rotation-08-complement", QK_BASIS_COMPLEMENT, false},
+    {QK_ANALYSE_PCA, "pca-13-extreme-heads", QK_BASIS_PCA, true},
 };
 enum { NUM_COLLAGES = sizeof COLLAGES / sizeof *COLLAGES };
 
@@ -160,15 +164,45 @@ static qk_scatter_settings settings_of(task *t)
     return s;
 }
 
+static size_t extremes_of(const qk__results *results, const char *name, qk_scatter_head *heads)
+{
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].name, name) == 0)
+            return qk__extreme_heads(&results->models[m], heads);
+    return 0;
+}
+
+/* As few or as many as the model has. Where a capture is dropped once its model is done, there are
+ * no results of all models yet, but tables of this one. */
+static qk_status take_extremes(const task *t, qk_scatter_head heads[QK__NUM_EXTREMES],
+                               qk_scatter_settings *s, qk_error *err)
+{
+    const qk__study_work *work = t->drawing->work;
+    const char *name = work->plan->models[t->model].name;
+    qk__results *own = NULL;
+    if (!work->results)
+        QK_TRY(qk__results_read(&own, work->places[t->model].folder, NULL, err));
+    s->num_heads = extremes_of(work->results ? work->results : own, name, heads);
+    s->heads = heads;
+    s->random = 0;
+    s->columns = s->num_heads < 2 ? 1 : s->num_heads < 3 ? 2 : 3;
+    s->rows = s->num_heads <= 3 ? 1 : 2;
+    qk__results_free(&own);
+    return QK_OK;
+}
+
 static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
 {
-    const char *list = t->drawing->work->plan->collage.heads;
+    const char *list = t->collage->extremes ? NULL : t->drawing->work->plan->collage.heads;
     qk_scatter_settings s = settings_of(t);
-    qk_scatter_head *heads = NULL;
+    qk_scatter_head *heads = NULL, extremes[QK__NUM_EXTREMES];
     qk_scatter_outcome *outcome;
-    if (list)
+    if (t->collage->extremes)
+        QK_TRY(take_extremes(t, extremes, &s, err));
+    else if (list)
         QK_TRY(qk_scatter_heads_parse(list, &heads, &s.num_heads, err));
-    s.heads = heads;
+    if (list)
+        s.heads = heads;
     if (heads && s.basis == QK_BASIS_COMPLEMENT)
         s.num_heads = 1;
     qk_status status = qk_scatter_run(&s, &outcome, err);

@@ -23,7 +23,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from conftest import environment  # noqa: E402
 
-UNTOLD = ("seconds", "timings", "command_line", "threads")
+UNTOLD = ("seconds", "timings", "command_line", "threads", "date")
 REPORT_FORMAT = "svg"
 NOT_COMPLETE = "not complete"
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import environment
 
 # What manifest.json says of one run alone.
-UNTOLD = ("seconds", "command_line", "threads")
+UNTOLD = ("seconds", "command_line", "threads", "date")
 # Of launchers that may have started the tests.
 LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "RANK", "WORLD_SIZE")
 

@@ -209,9 +209,11 @@ def test_collages_are_drawn_before(hub, tmp_path):
     words += ["--format", "svg", "--no-html"]
     run(hub, tmp_path / "1", *words)
     kept = {p.name for p in (tmp_path / "out" / "figures").iterdir()}
+    extremes = (tmp_path / "out" / "figures" / "pca-13-extreme-heads-a.gp").read_text()
     shutil.rmtree(tmp_path / "out")
     out, _ = run(hub, tmp_path / "2", *words, "--keep-downloads", "no", "--json")
     assert {p.name for p in (tmp_path / "out" / "figures").iterdir()} == kept and "pca-06-collage-a.png" in kept
+    assert (tmp_path / "out" / "figures" / "pca-13-extreme-heads-a.gp").read_text() == extremes
     assert not json.loads(out)["report"]["failed"] and not blobs(tmp_path / "2")
     sent = len(hub.log)
     run(hub, tmp_path / "2", *words, "--keep-downloads", "no")

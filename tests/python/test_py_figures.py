@@ -119,7 +119,7 @@ def test_the_page_is_the_one_of_the_command(results, drawn, tmp_path):
     page = (tmp_path / "page.html").read_bytes()
     assert report.html.encode() == page
     assert page == (drawn / "page" / "report.html").read_bytes()
-    assert 'href="figures/' not in report.html and 'href="figures/' in (drawn / "report.html").read_text()
+    assert "<code>figures/" not in report.html and "<code>figures/" in (drawn / "report.html").read_text()
     assert "Drift of &lt;heads&gt;" in report.html
     shown = Elements(report._repr_html_())
     assert shown.seen == ["iframe"] and len(report._repr_html_()) > len(page)

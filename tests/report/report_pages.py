@@ -30,7 +30,7 @@ def plain(markup):
 def findings(page):
     out = {}
     for name, verdict, body in re.findall(
-            r'<li class="finding" data-finding="([^"]*)" data-verdict="([^"]*)">(.*?)</ul>\s*</li>',
+            r'<li class="finding" data-finding="([^"]*)" data-verdict="([^"]*)">(.*?)</ul>\s*(?:<p class="shown">.*?</p>\s*)?</li>',
             page, re.S):
         claim, evidence = body.split('<ul class="evidence">')
         claim = re.sub(r'<span class="badge.*?</span>', "", claim)

@@ -107,7 +107,8 @@ static void numbers(void **state)
 
 #define OPEN "<?xml version='1.0'?><svg width='9' viewBox='0 0 800 400' onload='bad()'>"
 #define PLATE                                                                                  \
-    "<div class=\"plate\" style=\"aspect-ratio:800/400;max-width:800px\">"                     \
+    "<div class=\"plate\" style=\"max-width:800px\"><div class=\"sheet\" "                     \
+    "style=\"aspect-ratio:800/400;--legible:800px\">"                                          \
     "<svg viewBox=\"0 0 800 400\" role=\"img\" aria-label=\"L\">"
 
 static void expect_svg(const char *body, const char *text)
@@ -115,7 +116,7 @@ static void expect_svg(const char *body, const char *text)
     char svg[2000], expected[2000];
     qk__page page = {.status = QK_OK};
     snprintf(svg, sizeof svg, OPEN "%s</svg>", body);
-    snprintf(expected, sizeof expected, PLATE "%s</svg></div>", text);
+    snprintf(expected, sizeof expected, PLATE "%s</svg></div></div>", text);
     assert_true(qk__page_svg(&page, svg, strlen(svg), "f1", "L", qk__theme_of(QK_THEME_PAPER)));
     expect(&page, expected);
 }
@@ -135,6 +136,20 @@ static void svg_keeps_drawings(void **state)
         "<g fill='rgb( 31,  35,  40)' stroke='#ffffff' color='black'/>",
         "<g fill=\"var(--fig-ink)\" stroke=\"var(--fig-bg)\" color=\"var(--fig-ink)\"/>");
     expect_svg("<g fill='#101010'/>", "<g fill=\"#101010\"/>");
+}
+
+/* A picture whose smallest letters have 5 pixels is as wide as makes them 11.5. */
+static void svg_can_be_read(void **state)
+{
+    (void)state;
+    static const char svg[] =
+        OPEN "<text font-size=\"12.00\">a<tspan font-size=\"5\">b</tspan></text></svg>";
+    qk__page page = {.status = QK_OK};
+    assert_true(
+        qk__page_svg(&page, svg, sizeof svg - 1, "f", "L", qk__theme_of(QK_THEME_PAPER)));
+    qk__page_bytes(&page, "", 1);
+    assert_non_null(strstr((char *)page.out.data, "--legible:1840px"));
+    qk__page_free(&page);
 }
 
 static void svg_leaves_out_the_rest(void **state)
@@ -220,10 +235,15 @@ static void intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_text),       cmocka_unit_test(names_are_cut_and_isolated),
-        cmocka_unit_test(json_and_links),     cmocka_unit_test(numbers),
-        cmocka_unit_test(svg_keeps_drawings), cmocka_unit_test(svg_leaves_out_the_rest),
-        cmocka_unit_test(what_is_no_svg),     cmocka_unit_test(intervals),
+        cmocka_unit_test(text_is_text),
+        cmocka_unit_test(names_are_cut_and_isolated),
+        cmocka_unit_test(json_and_links),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(svg_keeps_drawings),
+        cmocka_unit_test(svg_can_be_read),
+        cmocka_unit_test(svg_leaves_out_the_rest),
+        cmocka_unit_test(what_is_no_svg),
+        cmocka_unit_test(intervals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,13 +67,14 @@ def test_figures_alone(qkscope, results):
 
 
 def test_the_page_alone(qkscope, results, tmp_path):
-    """Without figures beside it, nothing on it leads to them; all else is the same."""
+    """Without figures beside it, nothing on it speaks of them; all else is the same, and nothing leads out."""
     qkscope("report", results, "-o", tmp_path / "both", expect=0)
     text = qkscope("report", results, "-o", tmp_path / "alone", "--alone", expect=0).out
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["report.html"] and "/figures" not in text
     both, alone = ((tmp_path / name / "report.html").read_text() for name in ("both", "alone"))
-    assert 'href="figures/' in both and 'href="figures/' not in alone
-    assert re.sub(r'<span class="links screen">.*?</span>', "", both) == alone
+    assert "<code>figures/" in both and "<code>figures/" not in alone
+    assert re.sub(r"<span>In the folder of the results: .*?</span>", "", both) == alone
+    assert set(re.findall(r'(?:href|src)="([^"]{0,5})', both.split("<script>")[0])) <= {"data:", *re.findall(r'href="(#[^"]{0,4})', both)}
     for other in (["--no-html"], ["--figure", "pca-02-rq-rk-scatter"]):
         done = qkscope("report", results, "-o", tmp_path / "none", "--alone", *other)
         assert done.code == 2 and "without the page" in done.err and not (tmp_path / "none").exists()
@@ -134,10 +135,10 @@ def test_collages_in_the_folder(qkscope, results, tmp_path):
     assert page.count("data:image/png;base64,") == 3
     assert page.index("fig-pca-06-collage-m") < page.index("fig-pca-06-collage-a")
     assert "<figcaption><bdi>m</bdi>" in page and "<bdi>pca-06-collage-a</bdi>" in page
-    assert 'style="aspect-ratio:20/10;max-width:20px"' in page
+    assert 'style="aspect-ratio:20/10;--legible:26px"' in page
     assert page.index("fig-pca-06-collage-m") < page.index("fig-rotation-01-plane-a")
-    assert 'href="figures/rotation-01-plane-a%20b%27%22%3Cx%3E.png"' in page
-    assert '<a href="figures/rotation-01-plane-broken.png">' in page
+    assert "<code>figures/rotation-01-plane-a b&#39;&quot;&lt;x&gt;.*</code>" in page
+    assert "<code><bdi>rotation-01-plane-broken</bdi>.png</code>" in page and 'href="figures/' not in page
     assert "other.png" not in page
     qkscope("report", results, expect=0)  # now among the others, in their order
     page = (results / "report.html").read_text()
@@ -147,21 +148,37 @@ def test_collages_in_the_folder(qkscope, results, tmp_path):
     assert page.index("fig-pca-06") < page.index("fig-rotation-01")
 
 
-def test_many_collages_are_links(qkscope, results, tmp_path):
-    """As many as keep the page fit for an e-mail; each kind has its turn."""
+def collages(page):
+    """Size, in pixels, and colours of each picture of the page."""
+    image = pytest.importorskip("PIL.Image")
+    found = [image.open(io.BytesIO(base64.b64decode(data)))
+             for data in re.findall(r'src="data:image/png;base64,([^"]*)"', page)]
+    return [(picture.size, len(picture.getcolors())) for picture in found]
+
+
+def test_many_collages_are_smaller(qkscope, results, tmp_path):
+    """All have room, in fewer colours or at a third of the size; where even that is too much, each kind has its
+    turn, and the others are named."""
     figures = results / "figures"
     figures.mkdir()
-    picture = noise(1400)
-    for kind in ("pca-06-collage", "rotation-01-plane", "rotation-08-complement"):
-        for i in range(8):
-            (figures / f"{kind}-{i}.png").write_bytes(picture)
-    page = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
-    shown = re.findall(r'id="fig-(pca-06|rotation-01|rotation-08)-\w+-(\d)"', page)
-    assert 6 <= len(shown) < 24 and len(page) < 8_000_000
-    assert {kind for kind, i in shown if i == "1"} == {"pca-06", "rotation-01", "rotation-08"}
-    assert page.count('.png"><bdi>') == 24 - len(shown)
+    kinds = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement")
+    seen = []
+    for side, count in ((600, 2), (1200, 9), (1440, 20)):
+        picture = noise(side)
+        for kind in kinds:
+            for i in range(count):
+                (figures / f"{kind}-{i:02}.png").write_bytes(picture)
+        page = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
+        assert len(page.encode()) < 12_000_000
+        seen.append(collages(page))
+    assert set(seen[0]) == {((300, 300), 256)} and len(seen[0]) == 6
+    assert set(seen[1]) == {((600, 600), 48)} and len(seen[1]) == 27
+    assert set(seen[2]) == {((480, 480), 32)} and 27 <= len(seen[2]) < 60
+    shown = re.findall(r'id="fig-(pca-06|rotation-01|rotation-08)-\w+-(\d\d)"', page)
+    assert {kind for kind, i in shown if i == "01"} == {"pca-06", "rotation-01", "rotation-08"}
+    assert page.count("</bdi>.png</code>") == 60 - len(shown) and 'href="figures/' not in page
     alone = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"), "--alone")
-    assert "<a href=\"figures/" not in alone and "Too many for one page, and not shown, are" in alone
+    assert "<code>figures/" not in alone and "Too many for one page, and not shown, are" in alone
 
 
 def test_pictures_are_halved(qkscope, results, tmp_path):

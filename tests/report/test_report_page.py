@@ -1,162 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report in a browser: nothing is fetched, nothing complains, and what one points at, filters,
 sorts, marks and exports is right. Names from outside are text wherever they show."""
-import csv
-import io
 import json
-import math
 import re
-from pathlib import Path
 
 import pytest
 
-from made_tables import make_heads, write_cross_model, write_results
-from report_pages import block, find_chromium
-
-pytest.importorskip("playwright.sync_api", reason="needs Playwright (tests/requirements.txt)")
-from playwright.sync_api import sync_playwright  # noqa: E402
-
-DESKTOP = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
-LOAD_LIMIT = 10  # seconds: sanity on a busy machine; bench/report.py measures
-SIZE_LIMIT = 8_000_000
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = find_chromium()
-    if not path:
-        pytest.skip("needs Chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Watched:
-    """A page of which every complaint and every request is remembered."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(**{"viewport": DESKTOP, "accept_downloads": True,
-                                              "offline": True, **options})
-        self.page = self.context.new_page()
-        self.complaints, self.requests = [], []
-        self.page.on("console", lambda m: self.complaints.append((m.type, m.text)))
-        self.page.on("pageerror", lambda e: self.complaints.append(("error", str(e))))
-        self.page.on("dialog", lambda d: self.complaints.append(("dialog", d.message)))
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.url = Path(path).resolve().as_uri()
-        self.page.goto(self.url)
-
-    def close(self):
-        try:
-            assert self.complaints == []
-            away = [u for u in self.requests if u != self.url and not u.startswith(("data:", "blob:"))]
-            assert away == []
-        finally:
-            self.context.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    opened = []
-
-    def opening(path, **options):
-        opened.append(Watched(browser, path, **options))
-        return opened[-1].page
-    yield opening
-    for watched in opened:
-        watched.close()
-
-
-@pytest.fixture(scope="module")
-def made(qkscope, tmp_path_factory):
-    """A report of four models in two families, and its heads in the order of the page."""
-    folder = tmp_path_factory.mktemp("report")
-    rows, models = [], []
-    for i, family in enumerate(("Alpha", "Alpha", "Beta", "Beta")):
-        rows += make_heads(f"m{i}", 5, 6, 2, seed=i)
-        models.append({"model": f"m{i}", "label": f"Model {i}", "family": family})
-    rows[7]["ap_drop"] = None
-    write_results(folder, rows, models, [{"model": f"m{i}", "bench": 10 * i} for i in range(4)],
-                  buckets=6, bins=4, dim=8)
-    qkscope("report", folder, "--title", "Four models", expect=0)
-    return folder / "report.html", rows
-
-
-def explorer(page):
-    """Brings the explorer into view and waits for its first chart."""
-    page.locator("#explorer").scroll_into_view_if_needed()
-    page.locator(".chart canvas[role=img]").first.scroll_into_view_if_needed()
-    page.wait_for_function("Chart.getChart(document.querySelector('.chart canvas[role=img]'))")
-    return page
-
-
-def pixel(page, head, chart=0):
-    """Where a head is on the screen; also scrolls its chart there. Charts that come into view are
-    drawn some frames later, and may move the others: so until two looks agree."""
-    page.locator(".chart canvas[role=img]").nth(chart).scroll_into_view_if_needed()
-    page.wait_for_function(f"Chart.getChart(document.querySelectorAll('.chart canvas[role=img]')[{chart}])")
-    found = None
-    for _ in range(100):
-        before, found = found, page.evaluate("""([head, index]) => {
-            const canvas = document.querySelectorAll('.chart canvas[role=img]')[index];
-            const chart = Chart.getChart(canvas), frame = canvas.getBoundingClientRect();
-            for (const [d, set] of chart.data.datasets.entries())
-                for (const [i, p] of set.data.entries())
-                    if (p.head === head) {
-                        const at = chart.getDatasetMeta(d).data[i];
-                        return [frame.left + at.x, frame.top + at.y];
-                    }
-            return null;
-        }""", [head, chart])
-        if found and found == before:
-            break
-        page.wait_for_timeout(100)
-    return found
-
-
-def lonely(rows, x="r_q", y="r_k"):
-    """The head farthest from all others in a chart: the one that a pointer hits without doubt."""
-    spread = [max(r[c] for r in rows) - min(r[c] for r in rows) for c in (x, y)]
-    distance = lambda a, b: math.hypot((a[x] - b[x]) / spread[0], (a[y] - b[y]) / spread[1])
-    return max(range(len(rows)), key=lambda i: min(distance(rows[i], o) for j, o in enumerate(rows)
-                                                   if i != j))
-
-
-def shown_heads(page):
-    """Indices of the rows of the table that are in the document."""
-    return page.eval_on_selector_all("#table tbody tr[data-head]", "rs => rs.map(r => +r.dataset.head)")
-
-
-def wait_for_count(page, text):
-    page.wait_for_function("text => document.querySelector('#count').textContent.includes(text)",
-                           arg=text)
-
-
-def wait_for_selection(page, text):
-    """A click is handled some time after it was made."""
-    page.wait_for_function("text => document.querySelector('#selection').textContent === text", arg=text)
-
-
-def wait_for_all_charts(page):
-    """Until nothing moves the charts any more; they are drawn when they come into view."""
-    page.wait_for_function("""[...document.querySelectorAll('.chart canvas[role=img]')]
-        .every((canvas) => Chart.getChart(canvas))""")
-
-
-def marked(page):
-    """Heads marked in each chart that is drawn."""
-    return page.evaluate("""() => [...document.querySelectorAll('.chart canvas[role=img]')]
-        .map((c) => Chart.getChart(c)).filter(Boolean)
-        .map((c) => c.qkOwner.marked().selection)""")
-
-
-def exported(page, button):
-    with page.expect_download() as download:
-        page.click(button)
-    return list(csv.reader(io.StringIO(Path(download.value.path()).read_bytes().decode(),
-                                       newline="")))
+from made_tables import make_heads, write_results
+from report_browser import (DESKTOP, PHONE, Watched, browser, explorer, exported, lonely, made,  # noqa: F401
+                            marked, open_page, pixel, shown_heads, wait_for_all_charts, wait_for_count,
+                            wait_for_selection)
+from report_pages import block
 
 
 # ---- the page as a whole -----------------------------------------------------------------------
@@ -179,13 +33,15 @@ def test_it_opens_whole(made, open_page, tmp_path):
     assert (tmp_path / "desktop.png").stat().st_size > 10_000
 
 
-def test_links_lead_to_files(made, open_page):
-    path, _ = made
-    page = open_page(path)
-    links = page.eval_on_selector_all("figcaption a", "as => as.map(a => a.getAttribute('href'))")
-    assert any(link.endswith(".gp") for link in links)
-    for link in links:
-        assert (path.parent / link).is_file(), link
+def test_nothing_leads_out(made, open_page):
+    """Every link goes to a place on the page itself: the page may have been sent alone."""
+    page = open_page(made[0])
+    links = page.eval_on_selector_all("[href], [src]", "es => es.map(e => e.getAttribute('href') || e.getAttribute('src'))")
+    assert {link.split(":")[0] for link in links if not link.startswith("#")} <= {"data"}
+    ids = set(page.eval_on_selector_all("[id]", "es => es.map(e => e.id)"))
+    targets = {link[1:] for link in links if link.startswith("#")}
+    assert targets - ids == set() and any(target.startswith("finding-") for target in targets)
+    assert any(target.startswith("fig-") for target in targets)
 
 
 def test_only_its_own_scripts_run(made, browser):
@@ -466,7 +322,7 @@ def hostile(qkscope, tmp_path_factory):
 def test_names_are_text(hostile, open_page, tmp_path):
     page = explorer(open_page(hostile))
     assert page.inner_text("h1") == HOSTILE[3] + HOSTILE[0]
-    assert page.locator("script").count() == 4
+    assert page.locator("script").count() == 5
     assert page.locator("[onerror], [onload], img[src=x], main b > script").count() == 0
     for name in (HOSTILE[0], HOSTILE[1], HOSTILE[3], HOSTILE[4]):
         assert page.locator("table.numbers th bdi", has_text=name).count() >= 1
@@ -503,24 +359,6 @@ def test_bytes_that_are_not_utf8(qkscope, open_page, tmp_path):
     text = (tmp_path / "report.html").read_bytes().decode("utf-8")  # whatever was in the tables
     assert "bad \ufffd\ufffd name" in text
     explorer(open_page(tmp_path / "report.html"))
-
-
-# ---- size --------------------------------------------------------------------------------------
-
-def test_all_published_heads(qkscope, open_page, tmp_path):
-    """As many heads as the cross-model study has."""
-    write_cross_model(tmp_path / "results", 295, buckets=8, bins=4, dim=16)
-    qkscope("report", tmp_path / "results", expect=0)
-    path = tmp_path / "results" / "report.html"
-    assert path.stat().st_size < SIZE_LIMIT
-    page = open_page(path)
-    wait_for_count(page, "3,245 heads")
-    ready = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
-    print(f"\nload {ready:.0f} ms, {path.stat().st_size / 1e6:.2f} MB")
-    assert ready < 1000 * LOAD_LIMIT
-    explorer(page)
-    assert len(shown_heads(page)) < 60  # the rest is there when one scrolls
-    page.screenshot(path=tmp_path / "explorer.png")
 
 
 def test_a_folder_without_heads(qkscope, open_page, tmp_path):

@@ -57,7 +57,7 @@ static bool halves(const uint8_t *data, size_t size)
     assert_non_null(copy);
     memcpy(copy, data, size);
     qk__buffer png = {copy, size, size}, out = {0};
-    bool ok = qk__halve_png(&png, &out);
+    bool dark, ok = qk__shrink_png(&png, 2, 256, &out, &dark);
     unsigned width = 0, height = 0;
     assert_true(ok == qk__png_size(&out, &width, &height) || !ok);
     assert_true(ok || out.size == 0);
@@ -71,11 +71,15 @@ static void sound(void **state)
     (void)state;
     qk__buffer png = make_png(SIDE, SIDE, SIDE), out = {0};
     unsigned width, height;
-    assert_true(qk__halve_png(&png, &out));
-    assert_true(qk__png_size(&out, &width, &height));
-    assert_int_equal(width, SIDE / 2);
-    assert_int_equal(height, SIDE / 2);
-    qk__buffer_free(&out);
+    bool dark;
+    for (size_t divisor = 1; divisor <= 3; divisor++) {
+        assert_true(qk__shrink_png(&png, divisor, 16, &out, &dark));
+        assert_true(qk__png_size(&out, &width, &height));
+        assert_int_equal(width, SIDE / divisor);
+        assert_int_equal(height, SIDE / divisor);
+        qk__buffer_free(&out);
+    }
+    assert_false(qk__shrink_png(&png, SIDE + 1, 16, &out, &dark));
     qk__buffer_free(&png);
 }
 

@@ -74,7 +74,7 @@ def snapshot(folder):
         if path.name == "manifest.json":
             manifest = read_json(path)
             for part in (manifest, *manifest.get("runs", [])):
-                for key in ("seconds", "timings", "command_line", "threads"):
+                for key in ("seconds", "timings", "command_line", "threads", "date"):
                     part.pop(key, None)
             files[name] = manifest
         else:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures and the page of a study: which there are, when they are drawn again, what happens
 when drawing fails."""
+import csv
 import json
+import re
 
 import pytest
 
@@ -9,7 +11,7 @@ from conftest import read_json, synth
 from figure_files import needs_gnuplot
 from fake_cache import CROSS_MODEL, STUDIES, add_capture, group_of
 
-PANELS = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement")
+PANELS = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement", "pca-13-extreme-heads")
 
 pytestmark = needs_gnuplot
 
@@ -49,6 +51,26 @@ def test_a_single_model(study):
     for panel in PANELS:
         assert (study.out / "figures" / f"{panel}-a.png").read_bytes()[:4] == b"\x89PNG"
     assert read_json(study.out / "manifest.json")["figures"]["failed"] == []
+
+
+def test_the_heads_that_stand_out(study):
+    """Those of the tables with the highest and the lowest r_q, r_k, bias and plasticity."""
+    study("a", "--no-html")
+    rows = {}
+    for name, columns in (("qk.csv", ("r_q", "r_k")), ("rotated.csv", ("bias_strength",)),
+                          ("head_metrics.csv", ("ap_overall",))):
+        with open(study.out / name, newline="") as file:
+            for row in csv.DictReader(file):
+                if row.get("pc", "0") == "0":
+                    found = rows.setdefault((int(row["layer"]), int(row["q_head"])), {})
+                    found |= {c: float(row[c]) for c in columns if row[c]}
+    expected = []
+    for column in ("r_q", "r_k", "bias_strength", "ap_overall"):
+        known = sorted((head for head in rows if column in rows[head]), key=lambda head: rows[head][column])
+        expected += [known[-1], known[0]]
+    script = (study.out / "figures" / "pca-13-extreme-heads-a.gp").read_text()
+    drawn = [(int(a), int(b)) for a, b in re.findall(r"Layer (\d+), Head (\d+)", script)]
+    assert drawn == sorted(list(dict.fromkeys(expected))[:6]) and len(drawn) > 2
 
 
 def test_phases_bring_the_figures_of_training(study):

@@ -80,13 +80,20 @@ class HeadChart {
     this.over = document.createElement("canvas");
     this.over.className = "over";
     this.over.setAttribute("aria-hidden", "true");
-    this.rubber.before(this.over);
+    this.empty = document.createElement("p");
+    Object.assign(this.empty, { className: "empty over", textContent: "No head to show has both numbers.", hidden: true });
+    this.rubber.before(this.over, this.empty);
     this.selects = { x: box.querySelector("[data-axis=x]"), y: box.querySelector("[data-axis=y]") };
     this.chart = null;
     this.visible = false;
     this.stale = "all";
+    this.canvas.setAttribute("aria-label", "Chart, drawn when it comes into view");
     this.fillSelects();
-    for (const select of Object.values(this.selects)) select.addEventListener("change", () => this.restart());
+    for (const select of Object.values(this.selects))
+      select.addEventListener("change", () => {
+        this.restart();
+        linkChanged();
+      });
     this.followPointer();
   }
 
@@ -99,6 +106,13 @@ class HeadChart {
     for (const [i, axis] of ["x", "y"].entries())
       this.selects[axis].replaceChildren(...numeric.map(({ name, label }) =>
         new Option(name === label ? name : `${name}: ${label}`, name, false, name === pair[i])));
+    const axes = () => `${this.field("x")}~${this.field("y")}`, first = axes();
+    linkPart(`chart${this.index + 1}`, () => (axes() === first ? "" : axes()), (value) => {
+      const names = (value || first).split("~");
+      if (!names.every((name) => numeric.some((column) => column.name === name))) return;
+      [this.selects.x.value, this.selects.y.value] = names;
+      this.restart();
+    });
   }
 
   field(axis) {
@@ -132,7 +146,8 @@ class HeadChart {
   }
 
   marked() {
-    return { selection: [...state.selected], pointed: state.pointed >= 0 ? [state.pointed] : [] };
+    const shown = (head) => passing[head] === 1; // what is filtered out has no point to be marked
+    return { selection: [...state.selected].filter(shown), pointed: [state.pointed].filter(shown) };
   }
 
   drawMarks(chart) {
@@ -180,6 +195,8 @@ class HeadChart {
   }
 
   describe() {
+    const points = this.chart.data.datasets.reduce((sum, set) => sum + set.data.length, 0);
+    this.empty.hidden = points > 0;
     this.canvas.setAttribute("aria-label",
       `Chart of ${this.field("y")} over ${this.field("x")}, ${state.shown.length} heads; ` +
       "the table below lists them");
@@ -311,6 +328,7 @@ function drawLegend() {
     button.append(symbol, name);
     button.addEventListener("click", () => {
       if (!state.hidden.delete(g)) state.hidden.add(g);
+      linkChanged();
       button.setAttribute("aria-pressed", String(!state.hidden.has(g)));
       applyFilter();
     });

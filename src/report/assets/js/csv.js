@@ -20,9 +20,10 @@ function csvLines(rows) {
   return rows.map((row) => row.map(csvField).join(",") + "\r\n").join("");
 }
 
-function save(name, text) {
+// content: text, bytes or a Blob.
+function save(name, content, type = "text/csv;charset=utf-8") {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   document.body.append(link);
   link.click();

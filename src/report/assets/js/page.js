@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page as a whole: controls of the explorer, light and dark, printing.
+// The page as a whole: light and dark, printing, controls of the explorer; then all is started.
 
 // ---- light and dark ------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ function startTheme() {
     setTheme(theme);
   });
   if (theme !== "system") setTheme(theme);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", repaint);
 }
 
 // ---- printing: what is folded away belongs on paper, too -------------------------------------------
@@ -49,6 +49,7 @@ function startTheme() {
 function startPrinting() {
   let opened = [];
   addEventListener("beforeprint", () => {
+    for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
     opened = [...document.querySelectorAll("main details:not([open])")].filter((d) => !d.closest("#explorer"));
     opened.forEach((details) => (details.open = true));
   });
@@ -92,6 +93,49 @@ function readControls() {
   for (const name of ["model", "family", "phase", "category"])
     if ($(`only-${name}`).value !== "") state.only.set(name, Number($(`only-${name}`).value));
   state.layers = [numberOf($("layer-low"), -Infinity), numberOf($("layer-high"), Infinity)];
+}
+
+// Each control of the explorer as a part of the address.
+function linkControls() {
+  const apply = () => {
+    readControls();
+    applyFilter();
+  };
+  const input = (key, id) => linkPart(key, () => $(id).value, (value) => {
+    $(id).value = value;
+    apply();
+  });
+  input("search", "search");
+  for (const name of ["model", "family", "phase", "category"]) {
+    const column = COLUMNS.get(name);
+    const text = (i) => (name === "model" ? RAW.models[i].name : column.texts[i]);
+    if (!column) continue;
+    linkPart(`only-${name}`, () => ($(`only-${name}`).value === "" ? "" : text(Number($(`only-${name}`).value))), (value) => {
+      const index = column.texts.findIndex((_, i) => text(i) === value);
+      $(`only-${name}`).value = index < 0 ? "" : String(index);
+      apply();
+    });
+  }
+  input("from", "layer-low");
+  input("to", "layer-high");
+  linkPart("range", () => state.ranges.map((r) => `${r.name}:${r.low}:${r.high}`).join(";"), (value) => {
+    state.ranges = value.split(";").map((one) => one.split(":")).filter(([name]) => COLUMNS.has(name) && !COLUMNS.get(name).text)
+      .map(([name, low, high]) => ({ name, low: Number(low), high: Number(high) }));
+    showRanges();
+    applyFilter();
+  });
+  const first = $("color-by").value;
+  linkPart("color", () => ($("color-by").value === first ? "" : $("color-by").value), (value) => {
+    $("color-by").value = value === "layer" || (COLUMNS.has(value) && COLUMNS.get(value).text) ? value : first;
+    chooseColors();
+    applyFilter();
+  });
+  linkPart("hide", () => [...state.hidden].join(), (value) => {
+    state.hidden = new Set(value.split(",").filter((g) => /^\d+$/.test(g)).map(Number));
+    drawLegend();
+    applyFilter();
+  });
+  on("filter", linkChanged);
 }
 
 function showRanges() {
@@ -149,6 +193,11 @@ function showCounts() {
   $("selection").textContent = selected ? `${selected.toLocaleString("en")} selected` : "none selected";
   $("save-heads").textContent = selected ? "Export the selection as CSV" : "Export the shown heads as CSV";
   $("clear").disabled = selected === 0;
+  $("open-head").disabled = selected !== 1;
+  $("no-heads").hidden = state.shown.length > 0;
+  $("select-all").disabled = state.shown.length === 0;
+  const away = [...state.selected].filter((head) => !passing[head]).length;
+  if (away) $("selection").textContent += `, ${away.toLocaleString("en")} of them filtered out`;
 }
 
 function startControls() {
@@ -175,6 +224,11 @@ function startControls() {
       if (event.key === "Enter") addRange();
     });
   $("reset-all").addEventListener("click", resetFilters);
+  $("reset-empty").addEventListener("click", () => {
+    resetFilters();
+    $("search").focus();
+  });
+  $("open-head").addEventListener("click", () => openHead([...state.selected][0], $("open-head")));
   $("save-heads").addEventListener("click", saveHeads);
   $("select-all").addEventListener("click", () => select(state.shown, true));
   $("clear").addEventListener("click", () => select([], false));
@@ -187,6 +241,9 @@ function startControls() {
 
 startTheme();
 startPrinting();
+startFiles();
+startZoom();
+startTables();
 if (HEADLINES && $("save-headlines")) {
   $("save-headlines").hidden = false;
   $("save-headlines").addEventListener("click", saveHeadlines);
@@ -197,4 +254,11 @@ if (RAW) {
   startCharts();
   applyFilter();
   drawLegend();
+  startMap();
+  startHeads();
+  linkControls();
+  linkTable();
 }
+startContents();
+startScrolling();
+startLink();

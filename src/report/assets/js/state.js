@@ -111,11 +111,16 @@ function sortShown() {
   if (compare) state.shown.sort(compare);
 }
 
+const passing = new Uint8Array(NUM_HEADS).fill(1); // 1 for each head that is shown
+
 function applyFilter() {
   const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length) searchTexts();
   state.shown = [];
-  for (let head = 0; head < NUM_HEADS; head++) if (passes(head, words)) state.shown.push(head);
+  for (let head = 0; head < NUM_HEADS; head++) {
+    passing[head] = passes(head, words) ? 1 : 0;
+    if (passing[head]) state.shown.push(head);
+  }
   sortShown();
   tell("filter");
 }

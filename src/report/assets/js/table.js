@@ -38,6 +38,7 @@ function sortBy(name) {
   $("table").scrollTop = 0;
   drawRows(true);
   $("table").querySelector(`th[data-name="${name}"] button`).focus();
+  linkChanged();
 }
 
 function drawHead() {
@@ -161,6 +162,8 @@ function walk(event) {
   if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
     toggle(Number(row.dataset.head));
+  } else if (event.key === "o" || event.key === "O") {
+    openHead(Number(row.dataset.head), row);
   } else if (event.key in steps) {
     event.preventDefault();
     table.active = Math.min(Math.max(Number(row.dataset.position) + steps[event.key], 0), state.shown.length - 1);
@@ -189,6 +192,7 @@ function startTable() {
     else if (state.selected.size === 1 && state.selected.has(head)) select([], false);
     else select([head], false);
   });
+  box.addEventListener("dblclick", (event) => headOf(event) >= 0 && openHead(headOf(event), event.target.closest("tr")));
   box.addEventListener("pointerover", (event) => point(headOf(event)));
   box.addEventListener("pointerleave", () => point(-1));
   box.addEventListener("focusin", (event) => point(headOf(event)));
@@ -200,4 +204,13 @@ function startTable() {
   });
   on("selection", markRows);
   on("pointed", markRows);
+}
+
+function linkTable() {
+  linkPart("sort", () => (state.sort.name ? (state.sort.down ? "-" : "") + state.sort.name : ""), (value) => {
+    const name = value.replace(/^-/, "");
+    state.sort = { name: COLUMNS.has(name) ? name : "", down: value.startsWith("-") };
+    drawHead();
+    applyFilter();
+  });
 }

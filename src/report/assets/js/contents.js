@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding one's way: the contents at the side, which follow the page; tables that sort.
+
+function startContents() {
+  const nav = $("contents"), button = $("contents-open");
+  const links = new Map([...nav.querySelectorAll("a")].map((a) => [document.getElementById(a.hash.slice(1)), a]));
+  links.delete(null);
+  const open = (yes) => {
+    nav.classList.toggle("open", yes);
+    button.setAttribute("aria-expanded", String(yes));
+  };
+  document.documentElement.classList.add("scripted");
+  button.hidden = false;
+  button.addEventListener("click", () => open(!nav.classList.contains("open")));
+  nav.addEventListener("click", (event) => event.target.closest("a") && open(false));
+  nav.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !nav.classList.contains("open")) return;
+    open(false);
+    button.focus();
+  });
+  // A click on where one is already changes no address, but goes there all the same.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (link && link.hash === location.hash && !link.hash.includes("=")) goTo(decodeURIComponent(link.hash.slice(1)));
+  });
+  followScrolling(links);
+}
+
+// The last section that begins above the upper third of the screen is the one that is read.
+function followScrolling(links) {
+  let due = false;
+  const follow = () => {
+    due = false;
+    let now = null;
+    for (const target of links.keys()) {
+      const { top, height } = target.getBoundingClientRect();
+      if (height > 0 && top < innerHeight / 3) now = target;
+    }
+    for (const [target, link] of links) {
+      if (target === now) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  const soon = () => {
+    if (!due) requestAnimationFrame(follow);
+    due = true;
+  };
+  addEventListener("scroll", soon, { passive: true });
+  new ResizeObserver(soon).observe(document.querySelector("main"));
+}
+
+// What scrolls sideways, where the screen is narrow, is reached by Tab, so that the arrow keys scroll it.
+function startScrolling() {
+  const observer = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (target.scrollWidth > target.clientWidth + 1) target.setAttribute("tabindex", "0");
+      else target.removeAttribute("tabindex");
+    }
+  });
+  for (const box of document.querySelectorAll(".plate, math[display=block]")) observer.observe(box);
+}
+
+// ---- tables of the summary -------------------------------------------------------------------------
+
+// Rows of models are sorted; those of families and of all stay below them.
+function sortTable(table, index, down) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows].filter((row) => row.className === "model");
+  const key = (row) => {
+    const text = row.cells[index].dataset.value ?? row.cells[index].textContent.trim();
+    return /^[-\d.,e]+$/.test(text) ? Number(text.replaceAll(",", "")) : text;
+  };
+  const missing = (v) => v === "–";
+  const before = rows.map((row, i) => ({ row, i, key: key(row) }));
+  before.sort((a, b) => missing(a.key) - missing(b.key)
+    || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) * (down ? -1 : 1) || a.i - b.i);
+  body.prepend(...before.map(({ row }) => row));
+}
+
+function startTables() {
+  for (const table of document.querySelectorAll("table.numbers")) {
+    const headers = [...table.tHead.rows[0].cells];
+    if (table.querySelectorAll("tr.model").length < 2) continue;
+    headers.forEach((cell, index) => {
+      const button = make("button", { type: "button" }, ...cell.childNodes);
+      cell.setAttribute("aria-sort", "none");
+      cell.append(button);
+      button.addEventListener("click", () => {
+        const was = cell.getAttribute("aria-sort");
+        const down = was === "none" ? index > 0 : was === "ascending";
+        for (const other of headers) other.setAttribute("aria-sort", "none");
+        cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+        sortTable(table, index, down);
+      });
+    });
+  }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the page in its address: "#map=r_k&head=Model/L5H13", or "#figures" where nothing but a
+// place is asked for. A part has a key, what it is now ("" by default), and how it is set.
+
+const linkParts = new Map();
+let linkPlace = ""; // the section that was gone to
+let linkDue = 0;
+let linkReading = false;
+
+function linkPart(key, get, set) {
+  linkParts.set(key, { get, set });
+}
+
+function linkText(changes = {}) {
+  const fields = new URLSearchParams();
+  for (const [key, part] of linkParts) {
+    const value = key in changes ? changes[key] : part.get();
+    if (value) fields.set(key, value);
+  }
+  const text = fields.toString();
+  if (!text) return linkPlace ? `#${linkPlace}` : "";
+  return `#${linkPlace ? `at=${encodeURIComponent(linkPlace)}&` : ""}${text}`;
+}
+
+// The address follows what is on the screen, without an entry of the history for each letter typed.
+function linkChanged() {
+  if (linkReading) return;
+  clearTimeout(linkDue);
+  linkDue = setTimeout(() => {
+    const text = linkText();
+    if (text === location.hash) return;
+    try {
+      history.replaceState(history.state, "", text || location.pathname + location.search);
+    } catch {
+      // a browser may refuse it to files
+    }
+  }, 150);
+}
+
+// What lies in something folded is unfolded first.
+function goTo(id) {
+  const target = id && document.getElementById(id);
+  if (!target) return;
+  for (let box = target; box; box = box.parentElement)
+    if (box.tagName === "DETAILS") box.open = true;
+  const own = target.querySelector(":scope > details.fold");
+  if (own) own.open = true;
+  target.scrollIntoView();
+  if (target.tabIndex >= -1 && target.hasAttribute("tabindex")) target.focus({ preventScroll: true });
+}
+
+function readLink(first) {
+  const text = location.hash.slice(1);
+  const fields = new URLSearchParams(text.includes("=") ? text : "");
+  const place = text.includes("=") ? fields.get("at") || "" : text;
+  linkReading = true;
+  linkPlace = place;
+  for (const [key, part] of linkParts)
+    if (fields.has(key) || (!first && text.includes("=") && part.get())) part.set(fields.get(key) || "");
+  linkReading = false;
+  if (place) goTo(place);
+  linkChanged();
+}
+
+function startLink() {
+  readLink(true);
+  addEventListener("hashchange", () => readLink(false));
+}

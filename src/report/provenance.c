@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the manifests of a results folder for what a reader asks first: which data, when, where,
+ * with which version, and what was warned of. */
+#include "report/provenance.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_build.h"
+#include "results/manifest.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static bool holds(const json_t *array, const char *text)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(array, i, one)
+    {
+        if (strcmp(json_string_value(one), text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- one run ---------------------------------------------------------------------------- */
+
+/* ".../datasets--org--name/snapshots/0123abcd/post" is org/name at 0123abcd; any other path is
+ * itself. */
+static json_t *name_source(json_t *entry, const char *capture)
+{
+    static const char DATASET[] = "datasets--", SNAPSHOT[] = "/snapshots/";
+    const char *start = strstr(capture, DATASET);
+    const char *end = start ? strstr(start, SNAPSHOT) : NULL;
+    if (!end || memchr(start, '/', (size_t)(end - start)))
+        return qk__json_set(qk__json_set(entry, "source", qk__json_text(capture)), "commit",
+                            json_string(""));
+    start += sizeof DATASET - 1;
+    const char *commit = end + sizeof SNAPSHOT - 1, *split = strstr(start, "--");
+    char *name;
+    if (split && split < end)
+        name = qk__format("%.*s/%.*s", (int)(split - start), start, (int)(end - split - 2),
+                          split + 2);
+    else
+        name = qk__format("%.*s", (int)(end - start), start);
+    entry = qk__json_set(entry, "source", name ? qk__json_text(name) : NULL);
+    free(name);
+    char *hash = qk__format("%.*s", (int)strcspn(commit, "/"), commit);
+    entry = qk__json_set(entry, "commit", hash ? qk__json_text(hash) : NULL);
+    free(hash);
+    return entry;
+}
+
+static json_t *add_warning(json_t *warnings, const char *text, const char *model)
+{
+    json_t *models = json_object_get(warnings, text);
+    if (!models) {
+        warnings = qk__json_set(warnings, text, json_array());
+        models = json_object_get(warnings, text);
+    }
+    if (models && !holds(models, model) &&
+        json_array_append_new(models, qk__json_text(model)) != 0) {
+        json_decref(warnings);
+        return NULL;
+    }
+    return warnings;
+}
+
+static void add_run(qk__provenance *p, const json_t *run, const char *label)
+{
+    size_t i;
+    const json_t *warning;
+    const char *model = *label ? label : text_of(run, "model");
+    json_t *entry = json_pack("{s:o, s:o, s:o, s:o}", "model", qk__json_text(model), "date",
+                              qk__json_text(text_of(run, "date")), "host",
+                              qk__json_text(text_of(run, "host")), "version",
+                              qk__json_text(text_of(run, "qkscope")));
+    p->runs = qk__json_append(p->runs, name_source(entry, text_of(run, "capture")));
+    json_array_foreach(json_object_get(run, "warnings"), i, warning)
+    {
+        if (json_is_string(warning))
+            p->warnings = add_warning(p->warnings, json_string_value(warning), model);
+    }
+    p->failed_heads += json_integer_value(json_object_get(run, "heads_without_numbers"));
+    p->heads_with_files += json_integer_value(json_object_get(run, "heads"));
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+static qk_status add_folder(qk__provenance *p, const char *folder, const char *label,
+                            qk_error *err)
+{
+    size_t i;
+    const json_t *run;
+    qk__manifest manifest;
+    QK_TRY(qk__manifest_read(&manifest, folder, err));
+    json_array_foreach(manifest.runs, i, run)
+    {
+        add_run(p, run, label);
+    }
+    qk__manifest_free(&manifest);
+    return QK_OK;
+}
+
+/* A model of a study; its folder is one below the study's, whatever the manifest says. */
+static qk_status add_model(qk__provenance *p, const char *study, const json_t *model,
+                           qk_error *err)
+{
+    const char *folder = text_of(model, "folder"), *message = text_of(model, "message");
+    if (*message)
+        p->warnings = add_warning(p->warnings, message, text_of(model, "label"));
+    if (strncmp(folder, "models/", 7) != 0 || strstr(folder, ".."))
+        return QK_OK;
+    char *path = qk__path_join(study, folder);
+    qk_status status =
+        path ? add_folder(p, path, text_of(model, "label"), err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
+static qk_status add_models(qk__provenance *p, const char *study, const json_t *models,
+                            qk_error *err)
+{
+    size_t i;
+    const json_t *model;
+    json_array_foreach(models, i, model)
+    {
+        QK_TRY(add_model(p, study, model, err));
+    }
+    return QK_OK;
+}
+
+qk_status qk__provenance_read(const char *folder, qk__provenance *provenance, qk_error *err)
+{
+    qk__manifest manifest;
+    *provenance = (qk__provenance){.runs = json_array(), .warnings = json_object()};
+    QK_TRY(qk__manifest_read(&manifest, folder, err));
+    qk_status status =
+        manifest.is_study
+            ? add_models(provenance, folder, json_object_get(manifest.root, "models"), err)
+            : add_folder(provenance, folder, "", err);
+    qk__manifest_free(&manifest);
+    if (status == QK_OK && (!provenance->runs || !provenance->warnings))
+        status = qk__nomem(err);
+    return status;
+}
+
+void qk__provenance_free(qk__provenance *provenance)
+{
+    json_decref(provenance->runs);
+    json_decref(provenance->warnings);
+    *provenance = (qk__provenance){0};
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(json_string_value(*(json_t *const *)a),
+                  json_string_value(*(json_t *const *)b));
+}
+
+json_t *qk__provenance_list(const qk__provenance *provenance, const char *member)
+{
+    size_t i, count = json_array_size(provenance->runs), used = 0;
+    const json_t *run;
+    json_t **texts = qk__calloc(count + 1, sizeof *texts), *list = texts ? json_array() : NULL;
+    json_array_foreach(provenance->runs, i, run)
+    {
+        json_t *text = json_object_get(run, member);
+        if (texts && *json_string_value(text))
+            texts[used++] = text;
+    }
+    if (texts)
+        qsort(texts, used, sizeof *texts, compare_texts);
+    for (i = 0; i < used; i++)
+        if (i == 0 || compare_texts(&texts[i - 1], &texts[i]) != 0)
+            list = qk__json_append(list, json_incref(texts[i]));
+    free(texts);
+    return list;
+}

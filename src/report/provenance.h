@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the numbers of a results folder come from: what the manifests of its runs say. Of a study
+ * these are those of its models. */
+#ifndef QK_REPORT_PROVENANCE_H
+#define QK_REPORT_PROVENANCE_H
+
+#include <jansson.h>
+
+#include <qkscope/common.h>
+
+typedef struct qk__provenance {
+    /* An entry for each run, in order; what its manifest does not say is "" there:
+     * {"model", "source", "commit", "date", "host", "version"}. The source is a dataset of the Hub
+     * ("org/name", with its commit) or the folder that was read. */
+    json_t *runs;
+    json_t *warnings;         /* {text: [models it is about]}, in order */
+    int64_t failed_heads;     /* that could not be read or analysed */
+    int64_t heads_with_files; /* of the same runs; 0: no manifest says */
+} qk__provenance;
+
+/* A folder without manifests, or with others, gives empty lists. */
+QK_MUST_CHECK qk_status qk__provenance_read(const char *folder, qk__provenance *provenance,
+                                            qk_error *err);
+void qk__provenance_free(qk__provenance *provenance);
+
+/* The distinct texts of a member over all runs, ascending, without ""; a new array, NULL when out
+ * of memory. */
+json_t *qk__provenance_list(const qk__provenance *provenance, const char *member);
+
+#endif

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader sees first: what was analysed, how far it can be trusted, what stands out; from the tables
+and the manifests of their runs, and from nothing else, so that the same tables give the same page."""
+import csv
+import html
+import json
+import platform
+import re
+import shutil
+
+import pytest
+
+from conftest import EXAMPLE, VERSION
+from made_tables import make_heads, write_results
+from report_pages import failing_gnuplot, page_of, plain
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="module")
+def analysed(qkscope, tmp_path_factory):
+    """Results of a capture that lies where a dataset of the Hub lies, made on 9 September 2001."""
+    root = tmp_path_factory.mktemp("first-screen")
+    capture = root / "datasets--someone--kjv" / "snapshots" / COMMIT
+    shutil.copytree(EXAMPLE, capture)
+    out = root / "results"
+    qkscope("analyze", capture, "-o", out, "--ci", 95, "--model-name", "tiny", expect=0,
+            env={"SOURCE_DATE_EPOCH": "1000000000"})
+    return out, failing_gnuplot(root / "bin")
+
+
+def facts(page):
+    found = re.search(r'<dl class="facts">(.*?)</dl>', page, re.S)[1]
+    return {name: plain(text) for name, text in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", found, re.S)}
+
+
+def card(page, name):
+    return re.search(rf'<div class="card" id="{name}">(.*?)\n</div>', page, re.S)[1]
+
+
+def heads_of(folder):
+    with open(folder / "heads.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_what_was_analysed(qkscope, analysed):
+    out, path = analysed
+    shown = facts(page_of(qkscope, out, path))
+    heads = heads_of(out)
+    rows = [int(h[c]) for h in heads for c in ("n_q", "n_k")]
+    texts = {int(h["texts"]) for h in heads}
+    layers = json.loads((out / "manifest.json").read_text())["runs"][0]["num_layers"]
+    span = lambda values: f"{min(values):,}" + (f" to {max(values):,}" if len(set(values)) > 1 else "")
+    assert shown == {"Model": "tiny", "Heads": f"{len(heads)} query heads in {layers} layers",
+                     "Rows a head": f"{span(rows)} queries or keys", "Texts": f"{span(texts)} a head",
+                     "Captures": f"someone/kjv at {COMMIT[:12]}", "Made": "2001-09-09",
+                     "Host": platform.node(), "qkscope": VERSION}
+    assert f'<code title="{COMMIT}">' in (out / "report.html").read_text()
+
+
+def test_the_same_page_at_any_time(qkscope, analysed):
+    out, path = analysed
+    page = page_of(qkscope, out, path)
+    qkscope("report", out, env={"PATH": path, "SOURCE_DATE_EPOCH": "1700000000"})
+    assert (out / "report.html").read_text() == page and "2023-" not in page
+
+
+def test_how_far_it_can_be_trusted(qkscope, analysed, tmp_path):
+    out, path = analysed
+    trusted = card(page_of(qkscope, out, path), "trusted")
+    shares = [float(h["category_share"]) for h in heads_of(out) if h["category_share"]]
+    below = sum(share < 0.9 for share in shares)
+    assert f"{below} of {len(shares)} heads" in plain(trusted)
+    run = json.loads((out / "manifest.json").read_text())["runs"][0]
+    for warning in run["warnings"]:
+        assert html.escape(warning, quote=False) in trusted or warning in plain(trusted)
+    again = tmp_path / "again"
+    shutil.copytree(out, again)
+    manifest = json.loads((again / "manifest.json").read_text())
+    manifest["runs"][0].update(warnings=[f"<b>odd</b> {i}" for i in range(5)], heads_without_numbers=3)
+    (again / "manifest.json").write_text(json.dumps(manifest))
+    trusted = card(page_of(qkscope, again, path), "trusted")
+    assert "warned of 5 things" in plain(trusted) and "<summary>2 more</summary>" in trusted
+    assert "&lt;b&gt;odd&lt;/b&gt; 4 <small>(<bdi>tiny</bdi>)" in trusted
+    assert f"3 of {run['heads']} heads could not be analysed" in plain(trusted)
+    (again / "manifest.json").unlink()
+    page = page_of(qkscope, again, path)
+    assert "have no manifest" in card(page, "trusted") and "Made" not in facts(page)
+
+
+def test_a_study_tells_of_all_its_runs(qkscope, tmp_path):
+    """Days from the first to the last, hosts, versions, and a warning once for all models that have it."""
+    rows, models = [], []
+    names = [f"m{i}" for i in range(8)]
+    for i, name in enumerate(names):
+        rows += make_heads(name, 3, 2, 2, seed=i)
+        models.append({"model": name, "label": f"Model {i}", "family": "F"})
+        folder = tmp_path / "study" / "models" / name
+        folder.mkdir(parents=True)
+        run = {"qkscope": VERSION, "model": name, "capture": f"/data/{name}", "heads": 6, "heads_without_numbers": 0,
+               "date": f"2026-11-{20 + i % 3}T10:00:00+00:00", "host": "alpha" if i else "<beta>",
+               "warnings": ["few texts"] if i % 2 else [], "tables": ["heads.csv"]}
+        (folder / "manifest.json").write_text(json.dumps({"kind": "results", "runs": [run]}))
+    study = write_results(tmp_path / "study", rows, models, buckets=4, bins=2, dim=4)
+    listed = [{"model": n, "label": f"Model {i}", "folder": f"models/{n}", "state": "ok", "message": None}
+              for i, n in enumerate(names)]
+    listed.append({"model": "m9", "label": "Model 9", "folder": None, "state": "failed", "message": "m9: no such folder"})
+    listed.append({"model": "m8", "label": "Model 8", "folder": "models/../../elsewhere", "state": "ok", "message": None})
+    (study / "manifest.json").write_text(json.dumps({"kind": "study", "complete": True, "models": listed}))
+    page = page_of(qkscope, study, failing_gnuplot(tmp_path / "bin"))
+    shown = facts(page)
+    assert shown["Made"] == "2026-11-20 to 2026-11-22" and shown["Host"] == "<beta>, alpha"
+    assert shown["Models"] == "8: " + ", ".join(f"Model {i}" for i in range(6)) + " and 2 more"
+    assert shown["Captures"].startswith("data/m0data/m1") and "and 2 more" in shown["Captures"]
+    trusted = card(page, "trusted")
+    assert "few texts <small>(4 models)</small>" in trusted and "m9: no such folder <small>(<bdi>Model 9</bdi>)" in trusted
+
+
+def test_what_stands_out_is_a_finding(qkscope, analysed):
+    out, path = analysed
+    page = page_of(qkscope, out, path)
+    found = dict(re.findall(r'data-finding="([^"]*)" data-verdict="([^"]*)"', page))
+    links = re.findall(r'<a href="#finding-([^"]*)">', card(page, "standing"))
+    answers = [name for name, verdict in found.items() if verdict in ("supported", "opposite", "divided")]
+    assert len(links) == min(5, len(answers)) and set(links) <= set(answers) and len(set(links)) == len(links)
+    assert all(f'id="finding-{name}"' in page for name in found)
+    assert f"All {len(found)} findings" in card(page, "standing") or not found
