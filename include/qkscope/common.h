@@ -97,6 +97,7 @@ typedef struct qk_progress {
     int64_t done, total; /* total 0: not known */
     int64_t bytes;       /* of data behind them; 0: none, or not counted */
     int64_t texts;       /* that a recorder is done with, else 0 */
+    int64_t before;      /* of done: what earlier runs did */
 } qk_progress;
 
 /* Return false to stop the call, which then fails with QK_ERR_CANCELLED. Work that takes long asks

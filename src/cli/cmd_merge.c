@@ -78,31 +78,20 @@ static bool has_pieces(const char *folder)
     return yes;
 }
 
-/* Blocks that come, files that are written: each counts anew. */
-static bool show_progress(void *user, const qk_progress *at)
-{
-    cli_messages *messages = user;
-    if (!messages->what || strcmp(messages->what, at->what) != 0) {
-        messages->what = at->what;
-        messages->start = cli_now();
-    }
-    return cli_progress(messages, at);
-}
-
 static int merge_captures(const cli_call *call)
 {
     const request *r = call->request;
     cli_messages messages;
     qk_sink_outcome o;
     qk_error err;
-    cli_messages_init(&messages, &r->common, NULL);
+    cli_messages_init(&messages, &r->common);
     const qk_merge_settings settings = {.inputs = (const char *const *)call->arguments,
                                         .num_inputs = (size_t)call->count,
                                         .output = r->output,
                                         .force = r->force,
                                         .threads = r->threads,
                                         .notice = cli_notice,
-                                        .progress = show_progress,
+                                        .progress = cli_progress,
                                         .user = &messages};
     const char *output = r->output ? r->output : call->arguments[0];
     qk_status status = qk_sink_merge(&settings, &o, &err);

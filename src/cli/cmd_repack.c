@@ -43,7 +43,7 @@ static int run(cli_call *call)
     if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     r->settings.capture = call->arguments[0];
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;
     r->settings.user = &messages;

@@ -62,7 +62,7 @@ static int run(cli_call *call)
     qk_error err;
     if (call->count == 0)
         return cli_usage("which results? Give the folder with the tables");
-    cli_messages_init(&messages, &r->common, "figures");
+    cli_messages_init(&messages, &r->common);
     r->settings.results = call->arguments[0];
     r->settings.progress = cli_progress;
     r->settings.user = &messages;

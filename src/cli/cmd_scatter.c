@@ -279,7 +279,7 @@ static int draw(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
-    cli_messages_init(&r->messages, &r->common, "heads and figures");
+    cli_messages_init(&r->messages, &r->common);
     cli_print_notes(r->config, &r->common);
     r->settings.input.notice = cli_notice;
     r->settings.input.progress = cli_progress;

@@ -83,7 +83,7 @@ static int run(cli_call *call)
         return cli_usage("where to? Give -o DIR");
     if (!set_frequencies(r))
         return EXIT_CODE_USAGE;
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
     qk_status status = qk_synth_write(&r->settings, r->output, &err);

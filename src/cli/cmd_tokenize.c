@@ -119,7 +119,7 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     cli_messages messages;
     if (!qk_hub_is_remote(r->tokenizer))
         return qk_tokenizer_open(tokenizer, r->tokenizer, err);
-    cli_messages_init(&messages, &r->common, "MB");
+    cli_messages_init(&messages, &r->common);
     qk_hub_settings settings;
     qk_hub_settings_default(&settings);
     settings.name = r->tokenizer;
