@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
+#include "paths/path_kind.h"
 #include "schema/schema.h"
 #include "settings/settings.h"
 
@@ -128,10 +129,13 @@ static qk_status open_side(qk__run *run, qk_analysis_settings *settings, const c
     settings->prefix = prefix;
     qk_status status = qk__run_open(run, settings, err);
     if (status == QK_ERR_NOT_FOUND && prefix && !run->capture && qk__is_dir(path))
-        return qk__context(err, status,
-                           "%s does not hold both captures, pre and post (those of qkscope "
-                           "capture --stage both): give two folders, PRE and POST",
-                           path);
+        return qk__path_tell(
+            path, QK__PATH_CAPTURE,
+            qk__context(err, status,
+                        "%s does not hold both captures, pre and post (those of qkscope "
+                        "capture --stage both): give two folders, PRE and POST",
+                        path),
+            err);
     return status;
 }
 

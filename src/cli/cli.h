@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands share. call.c leads: it parses a command line and runs the command. help.c
  * prints its help from the lines that options.c makes, describe_options.c says the same to other
- * programs; print.c writes text, messages.c notices and exit codes, progress.c the line of progress. */
+ * programs; print.c writes text, messages.c notices and exit codes, progress_line.c the line of progress. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
@@ -196,7 +196,7 @@ void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
 
-/* The next model, say: what is counted begins anew (progress.c). */
+/* The next model, say: what is counted begins anew (progress_line.c). */
 void cli_restart(cli_messages *messages);
 
 /* Columns of the terminal on this file; where that is not known COLUMNS, else 80. */

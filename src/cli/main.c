@@ -46,7 +46,7 @@ static const struct {
     {"rotate-visualize", "scatter"}, {"sniff-qk", "capture"},
 };
 
-static const size_t NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES;
+enum { NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES };
 
 static const cli_command *find_command(const char *name)
 {

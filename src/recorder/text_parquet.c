@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "paths/path_kind.h"
 #include "recorder/texts.h"
 
 /* Of an id as it is shown. */
@@ -27,12 +28,33 @@ static void close_reader(void *reader)
     qk__buffer_free(&r->name);
 }
 
+/* Names the first few columns of texts that are there. */
+static qk_status fail_no_column(const qk_parquet *file, const char *wanted, const char *option,
+                                qk_error *err)
+{
+    enum { MAX_NAMED = 8, MAX_LETTERS = 40 };
+    qk__buffer names = {0};
+    qk_status status = QK_OK;
+    int count = qk_parquet_num_columns(file);
+    for (int i = 0; status == QK_OK && i < count && i < MAX_NAMED; i++)
+        status = qk__buffer_printf(&names, err, "%s\"%.*s\"", i ? ", " : "", MAX_LETTERS,
+                                   qk_parquet_column_at(file, i)->path);
+    if (status == QK_OK)
+        status = qk__fail(err, QK_ERR_NOT_FOUND,
+                          "there is no column \"%s\", but %.*s%s: name one with %s", wanted,
+                          (int)names.size, (const char *)names.data,
+                          count > MAX_NAMED ? " and others" : "", option);
+    qk__buffer_free(&names);
+    return status;
+}
+
 static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cursor **cursor,
                              const qk_parquet_column **column, qk_error *err)
 {
     int i = qk_parquet_find(r->file, name);
     if (i < 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND, "there is no column \"%s\"", name);
+        return fail_no_column(r->file, name,
+                              name == r->columns->id ? "--id-column" : "--text-column", err);
     *column = qk_parquet_column_at(r->file, i);
     if ((*column)->max_repetition > 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\": lists", name);
@@ -64,7 +86,9 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     parquet_reader *r = reader;
     r->columns = columns;
     QK_TRY(qk_parquet_open(&r->file, path, err));
-    return qk__context(err, open_columns(r, err), "%s", path);
+    qk_status status = qk__context(err, open_columns(r, err), "%s", path);
+    return status == QK_ERR_NOT_FOUND ? qk__path_tell(path, QK__PATH_TEXTS, status, err)
+                                      : status;
 }
 
 /* One string; bytes->data is NULL where the row is null. */

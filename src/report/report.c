@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "figure/figure_settings.h"
+#include "paths/path_kind.h"
 #include "report/report.h"
 #include "report/sections.h"
 #include "results/manifest.h"
@@ -378,8 +379,10 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
                         "page out, html = false or names of figures");
     const char *folder = settings->output ? settings->output : settings->results;
     if (!qk__is_dir(settings->results))
-        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",
-                        settings->results);
+        return qk__path_tell(
+            settings->results, QK__PATH_RESULTS,
+            qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results", settings->results),
+            err);
     QK_TRY(qk__folder_claim(&output, folder, err));
     qk_status status = qk__folder_watch(&results, settings->results, &output, err);
     if (status == QK_OK)

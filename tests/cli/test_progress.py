@@ -106,7 +106,7 @@ def test_analysis_fits(program, slow, tmp_path, columns):
     assert heads_of(lines) == {18}  # query heads, as in the summary
     assert all(BAR.match(line) for line in lines), lines
     assert any(line.endswith(" left") for line in lines), lines
-    assert any("MB/s" in line for line in lines) == (columns >= 60), lines
+    assert columns < 60 or any("MB/s" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("columns", [1, 5, 12])
