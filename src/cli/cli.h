@@ -54,8 +54,7 @@ extern const qk_settings_table cli_common_table;
 
 /* For descriptions of commands. */
 #define CLI_CAPTURE_IS                                                                         \
-    "CAPTURE is a folder with l{LL}h{HH}{q|k} or packed l{LL}{q|k} folders somewhere below "   \
-    "it, or org/name of a dataset on the Hugging Face Hub (see qkscope get)."
+    "CAPTURE is the folder of a capture, or org/name of a dataset on the Hugging Face Hub."
 
 struct cli_call;
 

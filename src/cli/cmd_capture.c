@@ -241,13 +241,11 @@ const cli_command cmd_capture = {
     .usage = "--model MODEL --text TEXT... -o DIR [options]",
     .description =
         "Runs a model over texts and writes the queries and keys of its attention heads into "
-        "DIR. MODEL is a folder with config.json, *.safetensors and tokenizer.json, a GGUF "
-        "file, or org/name of a model on the Hugging Face Hub. Each TEXT is a file (one "
-        "text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet "
-        "file (one a row). A text has 256 MiB at most.\n\nA run that was stopped is resumed by "
-        "the same command. What it has done so far lies in DIR/.partial until the capture is "
-        "complete.\n\nWith --config, a YAML file of the original capture tool gives the "
-        "settings. Options override it.",
+        "DIR: about 8,000 rows of each head, or --rows.\n\nMODEL is a folder with config.json, "
+        "*.safetensors and tokenizer.json, a GGUF file, or org/name of a model on the Hugging "
+        "Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a line), a .parquet "
+        "file (one text a row), or a folder of such files.\n\nA run that was stopped goes on "
+        "when the same command is given again.",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "
                 "examples/kjv-tiny/passages.jsonl -o capture\n"
                 "qkscope capture -m org/name -t texts/*.txt -o capture --rows 20000\n"

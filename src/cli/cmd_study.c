@@ -232,11 +232,10 @@ const cli_command cmd_study = {
     .summary = "many models or checkpoints, from captures to the report",
     .usage = "STUDY.yaml -o DIR [options]",
     .description =
-        "Runs the analyses of every model in a study file. Writes the combined tables, all "
-        "figures and report.html into one folder. STUDY.yaml lists the models and where their "
-        "captures lie; docs/study.md says what else it may hold. A model whose files and "
-        "settings did not change since the last run is not computed again. A run that was "
-        "interrupted is resumed by the same command.",
+        "Analyses every model that a study file lists, and writes joint tables, all figures "
+        "and report.html into DIR.\n\nSTUDY.yaml lists the models and where their captures "
+        "lie; docs/study.md says what else it may hold.\n\nWhat did not change since the last "
+        "run is not computed again, so the same command goes on with a run that was stopped.",
     .examples = "qkscope study study.yaml -o study --dry-run\n"
                 "qkscope study study.yaml -o study --threads 8\n",
     .table = &TABLE,
