@@ -340,8 +340,8 @@ static qk_status tell_stopped(const qk__study_work *work, qk_error *err)
     for (size_t i = 0; i < work->num_done; i++)
         computed += work->outcome->models[i].state != QK_STUDY_FAILED;
     return qk__fail(err, QK_ERR_CANCELLED,
-                    "stopped; of %zu models %zu are computed, in %s; the same command goes on",
-                    work->plan->num_models, computed, work->run->output);
+                    "stopped with %zu of %zu models computed, in %s; the same command goes on",
+                    computed, work->plan->num_models, work->run->output);
 }
 
 qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,

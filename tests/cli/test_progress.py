@@ -188,7 +188,7 @@ def test_interrupted_analysis(program, slow, tmp_path):
 def test_interrupted_study(program, study, tmp_path):
     words = ["study", study("A"), "-o", tmp_path / "o", "--no-figures", "--threads", 1]
     said = interrupted(program, words, "/12 heads")
-    assert said == (f"qkscope study: stopped; of 2 models 1 are computed, in {tmp_path}/o; the same command "
+    assert said == (f"qkscope study: stopped with 1 of 2 models computed, in {tmp_path}/o; the same command "
                     "goes on\n")
     assert (tmp_path / "o" / "models" / "a-one" / "qk.csv").exists()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody gives a model for a capture, a capture for results, and so on: it is said what that is, and which command
 takes it."""
+import re
 import shutil
 
 import pytest
@@ -162,3 +163,27 @@ def test_a_text_is_no_model_by_a_config_file_beside_it(qkscope, tmp_path):
     write(tmp_path / "t" / "a.txt", b"And God said, Let there be light\n")
     write(tmp_path / "t" / "config.json", b"{}")
     assert capture(qkscope, tmp_path, tmp_path / "t", "--sampler", "all").code == 0
+
+
+# ---- results in a capture ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("words", ["pca @ -o @", "analyze @ -o @/ --force", "rotate @ -o @/../capture",
+                                   "plasticity @/l00h00q/.. -o @", "pca link -o @"])
+def test_a_capture_is_no_place_for_results(qkscope, tmp_path, words):
+    """The command says what the library says to Python."""
+    capture = shutil.copytree(EXAMPLE, tmp_path / "capture")
+    (tmp_path / "link").symlink_to(capture)
+    before = sorted(capture.rglob("*"))
+    said = qkscope(*words.replace("@", "capture").split(), cwd=tmp_path, expect=1)
+    assert re.fullmatch(r"qkscope \w+: \S+: is the folder of the capture; choose another folder\n", said.err), said.err
+    assert sorted(capture.rglob("*")) == before
+
+
+def test_stages_are_no_place_for_results(qkscope, tmp_path):
+    stages = tmp_path / "both"
+    qkscope("capture", "-m", KJV / "step-20", "-t", PASSAGES, "-o", stages, "--stage", "both", "--layers", 0, "--rows", 300,
+            "--quiet", expect=0)
+    for output in ("both/pre", "both/post", "both"):
+        said = qkscope("compare-stages", "both/pre", "both/post", "-o", output, cwd=tmp_path)
+        assert (said.code == 0) == (output == "both"), said.err
+        assert said.code == 0 or f"{output}: is the folder of the capture" in said.err
