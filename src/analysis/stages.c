@@ -128,14 +128,13 @@ static qk_status open_side(qk__run *run, qk_analysis_settings *settings, const c
     settings->capture = path;
     settings->prefix = prefix;
     qk_status status = qk__run_open(run, settings, err);
-    if (status == QK_ERR_NOT_FOUND && prefix && !run->capture && qk__is_dir(path))
-        return qk__path_tell(
-            path, QK__PATH_CAPTURE,
-            qk__context(err, status,
-                        "%s does not hold both captures, pre and post (those of qkscope "
-                        "capture --stage both): give two folders, PRE and POST",
-                        path),
-            err);
+    if (status == QK_ERR_NOT_FOUND && prefix && !run->capture && qk__is_dir(path)) {
+        qk__context(err, status,
+                    "%s does not hold both captures, pre and post (those of qkscope capture "
+                    "--stage both): give two folders, PRE and POST",
+                    path);
+        return qk__path_tell(path, QK__PATH_CAPTURE, QK_ERR_NOT_FOUND, err);
+    }
     return status;
 }
 

@@ -24,9 +24,11 @@ typedef enum qk__path_kind {
 
 qk__path_kind qk__path_look(const char *path);
 
-/* Where the path is known to be something else than what is wanted: fails with what it is, and with the
- * command that takes it. Else the status and the message stay as they are. */
-qk_status qk__path_tell(const char *path, qk__path_kind wanted, qk_status status,
-                        qk_error *err);
+/* Where the path is known to be something else than what is wanted, err then says what it is, and which
+ * command takes it. Else the message stays. The value is the status; a macro as qk__fail is, which
+ * evaluates it twice. */
+#define qk__path_tell(path, wanted, status, err)                                               \
+    (qk__path_explain((path), (wanted), (status), (err)), (status))
+void qk__path_explain(const char *path, qk__path_kind wanted, qk_status status, qk_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parquet tables: one text a row, in a column of strings. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "paths/path_kind.h"
@@ -28,33 +29,35 @@ static void close_reader(void *reader)
     qk__buffer_free(&r->name);
 }
 
-/* Names the first few columns of texts that are there. */
-static qk_status fail_no_column(const qk_parquet *file, const char *wanted, const char *option,
-                                qk_error *err)
+enum { LIST_SIZE = 400 };
+
+/* The first columns that there are, quoted. */
+static void list_columns(const qk_parquet *file, char list[LIST_SIZE])
 {
     enum { MAX_NAMED = 8, MAX_LETTERS = 40 };
-    qk__buffer names = {0};
-    qk_status status = QK_OK;
+    size_t length = 0;
     int count = qk_parquet_num_columns(file);
-    for (int i = 0; status == QK_OK && i < count && i < MAX_NAMED; i++)
-        status = qk__buffer_printf(&names, err, "%s\"%.*s\"", i ? ", " : "", MAX_LETTERS,
-                                   qk_parquet_column_at(file, i)->path);
-    if (status == QK_OK)
-        status = qk__fail(err, QK_ERR_NOT_FOUND,
-                          "there is no column \"%s\", but %.*s%s: name one with %s", wanted,
-                          (int)names.size, (const char *)names.data,
-                          count > MAX_NAMED ? " and others" : "", option);
-    qk__buffer_free(&names);
-    return status;
+    *list = 0;
+    for (int i = 0; i < count && i < MAX_NAMED; i++)
+        length +=
+            (size_t)snprintf(list + length, LIST_SIZE - length, "%s\"%.*s\"", i ? ", " : "",
+                             MAX_LETTERS, qk_parquet_column_at(file, i)->path);
+    if (count > MAX_NAMED)
+        snprintf(list + length, LIST_SIZE - length, " and others");
 }
 
 static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cursor **cursor,
                              const qk_parquet_column **column, qk_error *err)
 {
     int i = qk_parquet_find(r->file, name);
-    if (i < 0)
-        return fail_no_column(r->file, name,
-                              name == r->columns->id ? "--id-column" : "--text-column", err);
+    *column = NULL;
+    if (i < 0) {
+        char list[LIST_SIZE];
+        list_columns(r->file, list);
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "there is no column \"%s\", but %s: name one with %s", name, list,
+                        name == r->columns->id ? "--id-column" : "--text-column");
+    }
     *column = qk_parquet_column_at(r->file, i);
     if ((*column)->max_repetition > 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\": lists", name);
@@ -87,8 +90,9 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     r->columns = columns;
     QK_TRY(qk_parquet_open(&r->file, path, err));
     qk_status status = qk__context(err, open_columns(r, err), "%s", path);
-    return status == QK_ERR_NOT_FOUND ? qk__path_tell(path, QK__PATH_TEXTS, status, err)
-                                      : status;
+    if (status == QK_ERR_NOT_FOUND)
+        qk__path_explain(path, QK__PATH_TEXTS, status, err);
+    return status;
 }
 
 /* One string; bytes->data is NULL where the row is null. */
