@@ -68,6 +68,13 @@ void cli_messages_init(cli_messages *messages, const cli_common *common)
     sigaction(SIGTERM, &action, NULL);
 }
 
+void cli_clear(cli_messages *messages)
+{
+    if (messages->drawn)
+        fputs("\r\033[K", stderr);
+    messages->drawn = false;
+}
+
 void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err)
 {
     cli_clear(messages);

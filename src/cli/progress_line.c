@@ -127,13 +127,6 @@ static void draw(const cli_messages *messages, const qk_progress *at, double now
 
 /* ---- for commands ----------------------------------------------------------------------- */
 
-void cli_clear(cli_messages *messages)
-{
-    if (messages->drawn)
-        fputs("\r\033[K", stderr);
-    messages->drawn = false;
-}
-
 void cli_restart(cli_messages *messages)
 {
     messages->start = messages->last = cli_now();
