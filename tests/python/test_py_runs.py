@@ -189,7 +189,7 @@ def test_stops_within_a_head(long_head, temporary):
     progress, seen = stop_within_a_head()
     with pytest.raises(qk.Cancelled):
         qk.analyze(long_head, ci=95, threads=1, progress=progress)
-    assert seen.count(0) < all_of_it.count(0) and 1 not in seen and not list(temporary.iterdir())
+    assert seen.count(0) < all_of_it.count(0) and not list(temporary.iterdir())
 
 
 def test_a_part_that_stops_within_a_head_leaves_nothing_of_it(long_head, tmp_path):
