@@ -175,6 +175,8 @@ qk__path_kind qk__path_look(const char *path)
         return QK__PATH_OTHER;
     if (is_one_of(name, YAML))
         return look_at_settings(path);
+    if (ends_with(name, ".gguf")) /* has all of it */
+        return QK__PATH_MODEL;
     return is_table(name)                                           ? QK__PATH_TABLE
            : is_of_model(name)                                      ? QK__PATH_FILE_OF_MODEL
            : is_of_heads(path) || strcmp(name, "capture.json") == 0 ? QK__PATH_FILE_OF_CAPTURE
@@ -184,10 +186,10 @@ qk__path_kind qk__path_look(const char *path)
 
 /* ---- saying it -------------------------------------------------------------------------- */
 
-/* A part is useful by the folder it belongs to; a GGUF file is a model by itself. */
+/* A part is useful by the folder it belongs to. */
 static char *useful_path(const char *path, qk__path_kind kind)
 {
-    bool file = KINDS[kind].whole != QK__PATH_OTHER && !ends_with(path, ".gguf");
+    bool file = KINDS[kind].whole != QK__PATH_OTHER;
     char *folder = file ? folder_above(path, is_of_heads(path) ? 2 : 1) : NULL;
     return folder ? folder : qk__strdup(path);
 }
