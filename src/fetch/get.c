@@ -237,8 +237,9 @@ static qk_status fetch_all(plan *p, qk_error *err)
     qk_status status = fetch_each(p, err);
     if (status != QK_ERR_CANCELLED)
         return status;
-    return qk__fail(err, QK_ERR_CANCELLED,
-                    "stopped; what was fetched stays in the cache, and the same command goes on");
+    return qk__fail(
+        err, QK_ERR_CANCELLED,
+        "stopped; what was fetched stays in the cache, and the same command goes on");
 }
 
 /* ---- before it begins -------------------------------------------------------------------- */
