@@ -11,7 +11,8 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models site clean
+	coverage-page valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
+	site clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -123,8 +124,15 @@ reference: test-build
 	@for module in analyses making; do PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py $$module \
 		>$(BUILD)/$$module.pyi && mv $(BUILD)/$$module.pyi python/qkscope/$$module.pyi || exit 1; done
 
+# Below PREFIX, in DESTDIR if that is given: of any build, whatever it was set up for.
+PREFIX ?= /usr/local
+DESTDIR ?=
+PLACE = "$(abspath $(PREFIX))" "$(if $(DESTDIR),$(abspath $(DESTDIR)))"
 install: build
-	@meson install -C $(BUILD) --no-rebuild
+	@tools/install.sh $(BUILD) $(PLACE)
+
+uninstall:
+	@tools/install.sh --remove $(BUILD) $(PLACE)
 
 # What git has of the last commit, as one file, which builds without git.
 VERSION = $(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)

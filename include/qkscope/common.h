@@ -97,6 +97,7 @@ typedef struct qk_progress {
     int64_t done, total; /* total 0: not known */
     int64_t bytes;       /* of data behind them; 0: none, or not counted */
     int64_t texts;       /* that a recorder is done with, else 0 */
+    int64_t before;      /* of done: what earlier runs did */
 } qk_progress;
 
 /* Return false to stop the call, which then fails with QK_ERR_CANCELLED. Work that takes long asks
@@ -155,6 +156,10 @@ QK_API QK_MUST_CHECK qk_status qk_shard_find(const char *text, qk_shard *shard, 
 
 /* Version of the library at run time, a static string such as "0.2.0". */
 QK_API const char *qk_version(void);
+
+/* The one of these words (NULL at the end) that a wrong one most likely means: one a few letters off, or that
+ * begins with it. NULL: none is near. */
+QK_API const char *qk_nearest_word(const char *word, const char *const *words);
 
 /* QK_API_VERSION the library was built with. */
 QK_API int qk_api_version(void);

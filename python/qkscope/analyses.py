@@ -64,14 +64,6 @@ def _check_revision(capture: Any, revision: str | None) -> None:
         warn(f"revision={revision!r}: {os.fsdecode(_path(capture))} is a folder, which has no revisions; it is read as it is")
 
 
-def _check_output(output: StrPath | None, *captures: Any) -> None:
-    """A capture is no place for results: the next reader would find both."""
-    for capture in captures:
-        with contextlib.suppress(OSError):
-            if output and os.path.samefile(output, _path(capture)):
-                raise wrong("output", output, "is the folder of the capture; give another one")
-
-
 def _set_shard(values: Any, shard: Any) -> None:
     if shard is None:
         return
@@ -120,7 +112,6 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
     _set_shard(values, given.get("shard"))
     if given.get("shard") is not None and given.get("output") is None:
         raise TypeError(f"{function}(): processes that share an analysis need one output folder")
-    _check_output(given.get("output"), capture)
     _check_revision(capture, given.get("revision"))
     line = _line(function, (capture,), given)
     values.command_line = line
@@ -201,7 +192,6 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
     values = settings.values
     settings.set("before", _path(before), "before")
     settings.set("after", None if after is None else _path(after), "after")
-    _check_output(keywords.get("output"), before, before if after is None else after)
     line = _line("compare_stages", (before, after), keywords)
     values.input.command_line = line
     out = ffi.new("qk_stages_results **")

@@ -83,7 +83,7 @@ static void read_keys(combined *c, int worker, group *g)
     int64_t rows = g->keys.data.moments ? g->keys.data.moments->count : 0;
     qk__sharing_add(run, g->unit, bytes, rows, g->keys.data.constant);
     release_keys(c, g, status == QK_ERR_CANCELLED);
-    qk__run_progress(run, bytes, rows);
+    qk__run_progress(run, 0, bytes, rows); /* query heads are counted, as in the summary */
 }
 
 static void wait_for_keys(combined *c, group *g)
@@ -121,7 +121,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     qk__sharing_add(run, g->unit, bytes, rows, queries.constant);
     qk__head_data_free(run, &queries);
     release_keys(c, g, status == QK_ERR_CANCELLED);
-    qk__run_progress(run, bytes, rows);
+    qk__run_progress(run, 1, bytes, rows);
 }
 
 static void run_job(void *context, size_t i, int worker)
@@ -191,9 +191,11 @@ static qk_status plan_jobs(combined *c, const qk__targets *targets, qk_error *er
     plan(c, units, targets);
     QK_TRY(qk__sharing_plan(c->run, units, c->num_groups, err));
     for (size_t i = 0; i < c->num_jobs; i++)
-        if (c->groups[c->jobs[i].group].unit->wanted)
+        if (c->groups[c->jobs[i].group].unit->wanted) {
+            c->run->total_jobs += c->jobs[i].query != KEY_JOB;
             c->jobs[kept++] = c->jobs[i];
-    c->num_jobs = c->run->total_jobs = kept;
+        }
+    c->num_jobs = kept;
     return QK_OK;
 }
 

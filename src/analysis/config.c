@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "paths/path_kind.h"
 #include "yaml/setting_files.h"
 
 /* ---- keys of their own kind ------------------------------------------------------------- */
@@ -103,8 +104,10 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
     loaded->settings.combined = false;
     loaded->settings.output = "results";
     qk_status status = load(loaded, path, err);
-    if (status != QK_OK)
+    if (status != QK_OK) {
         qk_config_free(&loaded);
+        qk__path_explain(path, QK__PATH_SETTINGS, status, err);
+    }
     *config = loaded;
     return status;
 }

@@ -55,10 +55,10 @@ static void tell_progress(qk__run *run)
         atomic_store(&run->cancelled, true);
 }
 
-void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
+void qk__run_progress(qk__run *run, size_t jobs, int64_t bytes, int64_t rows)
 {
     pthread_mutex_lock(&run->lock);
-    run->done_jobs++;
+    run->done_jobs += jobs;
     run->done_bytes += bytes;
     run->done_rows += rows;
     tell_progress(run);

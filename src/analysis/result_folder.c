@@ -9,6 +9,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <qkscope/common.h>
 
@@ -214,10 +215,29 @@ static qk_status check_no_head(const char *output, qk_error *err)
     return status;
 }
 
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat one, other;
+    return a && b && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* Results in the folder of a capture: the next reader would find both. */
+static qk_status check_place(const qk__run *run, qk_error *err)
+{
+    const char *output = run->settings->output;
+    for (const qk__run *side = run; side; side = side->before_rope)
+        if (is_same_folder(output, side->settings->capture) ||
+            (side->capture && is_same_folder(output, qk_capture_path(side->capture))))
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "%s: is the folder of the capture; choose another folder", output);
+    return check_no_head(output, err);
+}
+
 qk_status qk__results_look(qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
-    QK_TRY(check_no_head(output, err));
+    QK_TRY(check_place(run, err));
     qk__manifest_free(&run->before); /* of an earlier look */
     json_decref(run->staying);
     run->staying = json_array();
@@ -231,7 +251,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
     if (!run->folder.path) {
-        QK_TRY(check_no_head(output, err));
+        QK_TRY(check_place(run, err));
         QK_TRY(qk__folder_claim(&run->folder, output, err));
     }
     QK_TRY(qk__results_look(run, err));

@@ -140,7 +140,7 @@ void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 void qk__run_warn(qk__run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Counts one job as done and reports progress; may set run->cancelled. */
-void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);
+void qk__run_progress(qk__run *run, size_t jobs, int64_t bytes, int64_t rows);
 
 /* Whether the caller wants no more. They are asked by the same progress again, now and then: for work
  * that takes seconds. */

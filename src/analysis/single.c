@@ -36,7 +36,7 @@ static void analyse_head(void *context, size_t i, int worker)
     qk__head_data_free(run, &data);
     qk__sharing_add(run, unit, data.bytes, rows, data.constant);
     qk__sharing_publish(run, unit);
-    qk__run_progress(run, data.bytes, rows);
+    qk__run_progress(run, 1, data.bytes, rows);
 }
 
 /* A unit for each head. */

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
+#include "paths/path_kind.h"
 #include "schema/schema.h"
 #include "settings/settings.h"
 
@@ -127,11 +128,13 @@ static qk_status open_side(qk__run *run, qk_analysis_settings *settings, const c
     settings->capture = path;
     settings->prefix = prefix;
     qk_status status = qk__run_open(run, settings, err);
-    if (status == QK_ERR_NOT_FOUND && prefix && !run->capture && qk__is_dir(path))
-        return qk__context(err, status,
-                           "%s does not hold both captures, pre and post (those of qkscope "
-                           "capture --stage both): give two folders, PRE and POST",
-                           path);
+    if (status == QK_ERR_NOT_FOUND && prefix && !run->capture && qk__is_dir(path)) {
+        qk__context(err, status,
+                    "%s does not hold both captures, pre and post (those of qkscope capture "
+                    "--stage both): give two folders, PRE and POST",
+                    path);
+        return qk__path_tell(path, QK__PATH_CAPTURE, QK_ERR_NOT_FOUND, err);
+    }
     return status;
 }
 
@@ -239,7 +242,6 @@ static void plan(stages *c)
         qk_head_id key = {results->heads[i].id.layer, results->heads[i].k_head, QK_KEY};
         if (c->num_groups == 0 || qk_head_compare(c->groups[c->num_groups - 1].key, key) != 0) {
             c->groups[c->num_groups++] = (stage_group){key, i, i + 1};
-            c->run.total_jobs++;
         }
         c->groups[c->num_groups - 1].end = i + 1;
         c->run.total_jobs++;
@@ -274,7 +276,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
     if (status != QK_OK)
         qk__run_note_failure(&c->run, i, status, err.message);
     qk__stage_data_free(&c->run, &queries);
-    qk__run_progress(&c->run, bytes, head->rows_q);
+    qk__run_progress(&c->run, 1, bytes, head->rows_q);
 }
 
 static void fail_group(stages *c, const stage_group *g, qk_status status, const char *message)
@@ -286,7 +288,7 @@ static void fail_group(stages *c, const stage_group *g, qk_status status, const 
     for (size_t i = g->first; i < g->end; i++)
         if (is_planned(c, i)) {
             qk__run_note_failure(&c->run, i, status, err.message);
-            qk__run_progress(&c->run, 0, 0);
+            qk__run_progress(&c->run, 1, 0, 0);
         }
 }
 
@@ -303,7 +305,7 @@ static void run_group(void *context, size_t g, int worker)
         qk_capture_rope_frequencies(c->run.capture, group->key.layer, &pairs);
     qk_status status =
         qk__stage_keys_read(&c->run, worker, group->key, frequencies, pairs, &keys, &err);
-    qk__run_progress(&c->run, keys.data.after.bytes + keys.data.before.bytes,
+    qk__run_progress(&c->run, 0, keys.data.after.bytes + keys.data.before.bytes,
                      (int64_t)keys.data.after.rows.rows);
     if (status != QK_OK) {
         fail_group(c, group, status, err.message);

@@ -3,10 +3,23 @@
 #ifndef QK_BASE_SPELLING_H
 #define QK_BASE_SPELLING_H
 
+#include <stddef.h>
+
 enum { QK_MAX_WORD = 64 };
 
-/* Number of edits (a letter put in, left out or changed) from a to b, both shorter than
- * QK_MAX_WORD. */
+/* Number of edits (a letter put in, left out or changed, or two that changed places) from a to b, both
+ * shorter than QK_MAX_WORD. */
 int qk__edit_distance(const char *a, const char *b);
+
+/* The word that a wrong one most likely means: of those tried, the one that is fewest edits off, or that
+ * begins with it. */
+typedef struct qk__guess {
+    char word[QK_MAX_WORD]; /* "" = too long to be one */
+    int least;              /* edits that are too many */
+    const char *nearest;    /* NULL: none is near */
+} qk__guess;
+
+qk__guess qk__guess_begin(const char *word, size_t length);
+void qk__guess_try(qk__guess *guess, const char *known);
 
 #endif

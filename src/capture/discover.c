@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "capture/capture.h"
 #include "capture/discover.h"
+#include "paths/path_kind.h"
 
 /* A capture lies at most this deep. A root with more folders than this, heads not counted, was
  * given by mistake: a home folder, say. */
@@ -298,8 +299,8 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
                         "%s: the capture is not finished: run the same qkscope capture again, "
                         "which resumes it",
                         start);
-    if (!found)
-        return qk__fail(
+    if (!found) {
+        qk__set_error(
             err, QK_ERR_NOT_FOUND,
             "%s: no head folders with Parquet files (such as l00h00q/data.parquet, or packed "
             "l00q/data.parquet), and no moments/l00.safetensors%s",
@@ -307,6 +308,8 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
             has_manifest(start) ? ", though there is a capture.json: fetch what it lists, "
                                   "or capture again"
                                 : "");
+        return qk__path_tell(start, QK__PATH_CAPTURE, QK_ERR_NOT_FOUND, err);
+    }
     if (s->prefixes.count > 1)
         return fail_several(s, root, err);
     return sort_heads(s->capture, err);

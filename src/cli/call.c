@@ -34,6 +34,53 @@ static int fail_usage(const cli_command *command)
     return EXIT_CODE_USAGE;
 }
 
+static int no_option(const parser *p, const char *name)
+{
+    const char *names[CLI_MAX_OPTIONS + 1] = {NULL};
+    for (size_t i = 0; i < p->num_options; i++)
+        names[i] = p->options[i].name;
+    const char *meant = qk_nearest_word(name, names);
+    cli_error("there is no option --%s%s%s%s", name, meant ? " (did you mean --" : "",
+              meant ? meant : "", meant ? "?)" : "");
+    return fail_usage(p->call->command);
+}
+
+/* "--max" may begin several names. */
+static int several_options(const parser *p, const char *name, const char *first,
+                           const char *second)
+{
+    cli_error("--%s may be --%s or --%s", name, first, second);
+    return fail_usage(p->call->command);
+}
+
+/* What getopt refuses, whose word says less than one wants to know: of letters in one word it tells
+ * which, of a long option only that it is in the last word it looked at. */
+static int refuse_option(const parser *p, int code)
+{
+    const cli_command *command = p->call->command;
+    const char *word = p->call->argv[optind - 1];
+    char name[80];
+    const char *first = NULL, *second = NULL;
+    if (optopt != 0 && optopt < FIRST_LONG) {
+        cli_error(code == ':' ? "option -%s needs a value" : "there is no option -%s",
+                  (char[]){(char)optopt, 0});
+        return fail_usage(command);
+    }
+    if (code == ':') {
+        cli_error("option %s needs a value", word);
+        return fail_usage(command);
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    if (optopt >= FIRST_LONG) {
+        cli_error("option --%s takes no value", name);
+        return fail_usage(command);
+    }
+    for (size_t i = 0; i < p->num_options; i++)
+        if (strncmp(p->options[i].name, name, strlen(name)) == 0)
+            *(first ? &second : &first) = p->options[i].name;
+    return second ? several_options(p, name, first, second) : no_option(p, name);
+}
+
 static bool is_optional(const cli_option *option)
 {
     return option->setting->traits & QK_SETTING_OPTIONAL;
@@ -92,11 +139,8 @@ static int collect(parser *p)
         int code = getopt_long(call->argc, call->argv, p->shorts, p->longs, NULL);
         if (code == -1)
             break;
-        if (code == '?' || code == ':') {
-            cli_error(code == ':' ? "option %s needs a value" : "there is no option %s",
-                      call->argv[optind - 1]);
-            return fail_usage(call->command);
-        }
+        if (code == '?' || code == ':')
+            return refuse_option(p, code);
         const cli_option *option = find_option(p, code);
         const char *value = optarg                ? optarg
                             : is_optional(option) ? optional_value(call->argc, call->argv)

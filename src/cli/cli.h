@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands share. call.c leads: it parses a command line and runs the command. help.c
  * prints its help from the lines that options.c makes, describe_options.c says the same to other
- * programs; print.c writes text, messages.c notices, progress and exit codes. */
+ * programs; print.c writes text, messages.c notices and exit codes, progress_line.c the line of progress. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
@@ -54,8 +54,7 @@ extern const qk_settings_table cli_common_table;
 
 /* For descriptions of commands. */
 #define CLI_CAPTURE_IS                                                                         \
-    "CAPTURE is a folder with l{LL}h{HH}{q|k} or packed l{LL}{q|k} folders somewhere below "   \
-    "it, or org/name of a dataset on the Hugging Face Hub (see qkscope get)."
+    "CAPTURE is the folder of a capture, or org/name of a dataset on the Hugging Face Hub."
 
 struct cli_call;
 
@@ -173,16 +172,21 @@ double cli_now(void);
 /* A qk_notice_fn and qk_progress_fn whose user is a cli_messages. Progress is drawn on a
  * terminal only. An interrupt (SIGINT, SIGTERM) stops the run cleanly at the next head; a
  * second one, of either kind, ends the program at once. */
+typedef struct cli_phase {
+    char what[24];                    /* is counted; "" = nothing yet */
+    int64_t first, first_bytes, done; /* first: where it began */
+    double start;
+} cli_phase;
+
 typedef struct cli_messages {
     const cli_common *common;
-    const char *what; /* counted things, e.g. "heads" */
-    const char *of;   /* the name of what they belong to, or NULL */
-    bool drawn;       /* a progress line is on the screen */
-    bool fetching;    /* and is of what comes from the Hub */
+    const char *of; /* the name of what the counted things belong to, or NULL */
+    bool drawn;     /* a progress line is on the screen */
     double start, last;
+    cli_phase phase;
 } cli_messages;
 
-void cli_messages_init(cli_messages *messages, const cli_common *common, const char *what);
+void cli_messages_init(cli_messages *messages, const cli_common *common);
 
 /* Removes the progress line and prints the error of a run that failed. */
 void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err);
@@ -190,6 +194,12 @@ void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
+
+/* The next model, say: what is counted begins anew (progress_line.c). */
+void cli_restart(cli_messages *messages);
+
+/* Columns of the terminal on this file; where that is not known COLUMNS, else 80. */
+int cli_columns(int terminal);
 
 /* The exit code; but where a signal stopped the run, now that nothing is left behind, it ends the
  * program. Shells call that 130 (Ctrl-C) and end a loop over runs, too, which they would go on with

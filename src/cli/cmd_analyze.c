@@ -5,12 +5,11 @@
 const cli_command cmd_analyze = {
     .name = "analyze",
     .summary = "all of these, each file read once",
-    .description =
-        "The analyses of pca, rotate and plasticity in one run, which reads each "
-        "file once. " CLI_CAPTURE_IS
-        " Writes the tables of all three and one manifest.json into DIR. Of a capture "
-        "that keeps moments in place of rows it writes what follows from them; the "
-        "manifest says what is empty.",
+    .description = "What pca, rotate and plasticity compute, in one run that reads each file "
+                   "once.\n\n" CLI_CAPTURE_IS
+                   "\n\nWrites the tables of all three and manifest.json into DIR: qkscope "
+                   "report makes figures and a page of them. Of a capture that keeps moments "
+                   "in place of rows, some numbers stay empty; the manifest says which.",
     .examples = "qkscope analyze examples/kjv-tiny-capture -o results\n"
                 "qkscope analyze capture -o results --ci 95 --complement --lda\n"
                 "qkscope analyze --config model.yaml -o results --threads 4\n",

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <qkscope/recorder.h>
 
@@ -23,54 +22,6 @@ static const qk_setting ROWS[] = {
 };
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
-
-/* Progress of a run that may begin in the middle. */
-typedef struct progress {
-    cli_messages messages; /* first: a notice gets this, too */
-    int64_t first;         /* tokens of earlier runs; -1: not known yet */
-} progress;
-
-/* Whether it is time for a new line; of a line that is drawn, note when. */
-static bool draws(progress *p)
-{
-    double time = cli_now();
-    if (time - p->messages.last <= 0.2 || p->messages.common->quiet || !isatty(STDERR_FILENO))
-        return false;
-    p->messages.last = time;
-    return p->messages.drawn = true;
-}
-
-static bool show_progress(void *user, const qk_progress *at)
-{
-    progress *p = user;
-    double time = cli_now();
-    int64_t tokens = at->done, total = at->total;
-    if (strcmp(at->what, "MB") == 0)
-        return cli_progress(&p->messages, at);
-    if (strcmp(at->what, "texts") == 0) {
-        if (draws(p))
-            cli_draw("\r\033[K%" PRId64 " text%s read", at->done, cli_s(at->done));
-        return !cli_is_interrupted();
-    }
-    if (strcmp(at->what, "tokens") != 0) { /* which are all there: what is made of them */
-        if (draws(p))
-            cli_draw("\r\033[K%" PRId64 "/%" PRId64 " %s written", at->done, total, at->what);
-        return !cli_is_interrupted();
-    }
-    if (p->first < 0) {
-        p->first = tokens;
-        p->messages.start = time;
-    }
-    if (tokens > p->first && draws(p)) {
-        double rate = (double)(tokens - p->first) / (time - p->messages.start + 1e-9);
-        cli_draw("\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", at->texts,
-                 tokens, rate);
-        if (total > tokens)
-            cli_draw(", %.0f %%, %.0f s left", 100 * (double)tokens / (double)total,
-                     (double)(total - tokens) / rate);
-    }
-    return !cli_is_interrupted();
-}
 
 /* ---- options ---------------------------------------------------------------------------- */
 
@@ -242,29 +193,28 @@ static void print_outcome(const request *r, const qk_recorder_outcome *o)
 /* What a run settles before hours of work is told without being asked for. */
 static void show_notice(void *user, qk_notice_level level, const char *message)
 {
-    progress *p = user;
+    cli_messages *messages = user;
     if (level != QK_NOTICE_INFO) {
         cli_notice(user, level, message);
-    } else if (!p->messages.common->quiet) {
-        cli_clear(&p->messages);
+    } else if (!messages->common->quiet) {
+        cli_clear(messages);
         cli_error("%s", message);
     }
 }
 
 static int capture(request *r)
 {
-    progress p = {.first = -1};
+    cli_messages messages;
     qk_recorder_outcome outcome;
     qk_error err;
     if (cli_is_first())
         print_notes(r);
-    cli_messages_init(&p.messages, &r->common, "tokens");
-    p.messages.last = 0; /* the first line is drawn at once */
+    cli_messages_init(&messages, &r->common);
     r->settings.notice = show_notice;
-    r->settings.progress = show_progress;
-    r->settings.user = &p;
+    r->settings.progress = cli_progress;
+    r->settings.user = &messages;
     qk_status status = qk_recorder_run(&r->settings, &outcome, &err);
-    cli_messages_end(&p.messages, status, &err);
+    cli_messages_end(&messages, status, &err);
     if (status == QK_OK && r->common.json)
         print_json(r, &outcome);
     else if (status == QK_OK && !r->common.quiet)
@@ -291,13 +241,11 @@ const cli_command cmd_capture = {
     .usage = "--model MODEL --text TEXT... -o DIR [options]",
     .description =
         "Runs a model over texts and writes the queries and keys of its attention heads into "
-        "DIR. MODEL is a folder with config.json, *.safetensors and tokenizer.json, a GGUF "
-        "file, or org/name of a model on the Hugging Face Hub. Each TEXT is a file (one "
-        "text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet "
-        "file (one a row). A text has 256 MiB at most.\n\nA run that was stopped is resumed by "
-        "the same command. What it has done so far lies in DIR/.partial until the capture is "
-        "complete.\n\nWith --config, a YAML file of the original capture tool gives the "
-        "settings. Options override it.",
+        "DIR: about 8,000 rows of each head, or --rows.\n\nMODEL is a folder with config.json, "
+        "*.safetensors and tokenizer.json, a GGUF file, or org/name of a model on the Hugging "
+        "Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a line), a .parquet "
+        "file (one text a row), or a folder of such files.\n\nA run that was stopped goes on "
+        "when the same command is given again.",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "
                 "examples/kjv-tiny/passages.jsonl -o capture\n"
                 "qkscope capture -m org/name -t texts/*.txt -o capture --rows 20000\n"

@@ -142,7 +142,7 @@ static int compare(request *r)
     qk_compare_outcome *outcome = NULL;
     qk_error err;
     qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     in->notice = cli_notice;
     in->progress = cli_progress;
     in->user = &messages;

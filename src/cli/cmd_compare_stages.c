@@ -100,7 +100,7 @@ static int compare(request *r)
     qk_stages_results *results;
     qk_error err;
     qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     in->notice = cli_notice;
     in->progress = cli_progress;
     in->user = &messages;
@@ -137,14 +137,14 @@ const cli_command cmd_compare_stages = {
     .summary = "what RoPE does: captures before and after it side by side",
     .usage = "PRE POST -o DIR [options], or CAPTURE -o DIR [options]",
     .description =
-        "What rotary position embedding (RoPE) does to each query head: its position "
-        "correlations and category before and after, what each rotary pair holds of queries "
-        "and keys, and how the mean score depends on the distance between query and key, "
-        "predicted from the mean vectors and measured. PRE and POST are captures of the same "
-        "rows before and after RoPE; CAPTURE holds both, in folders named pre and post. Writes "
-        "stages.csv (a row per head), rope_pairs.csv (a row per head and pair), "
-        "score_by_distance.csv (the curves) and manifest.json into DIR. DIR may already hold "
-        "results of POST: qkscope report then draws all of them.",
+        "What rotary position embedding (RoPE) does to each query head: correlations with "
+        "position and category before and after it, what each rotary pair holds, and the mean "
+        "score by distance, predicted and measured.\n\nPRE and POST are captures of the same "
+        "rows before and after RoPE. CAPTURE holds both, in folders named pre and post, as "
+        "qkscope capture --stage both makes it.\n\nWrites stages.csv (a row per head), "
+        "rope_pairs.csv (a row per head and pair), score_by_distance.csv and manifest.json "
+        "into DIR, which may hold results of POST already: qkscope report then draws all of "
+        "them.",
     .examples = "qkscope compare-stages capture -o results\n"
                 "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
     .table = &TABLE,

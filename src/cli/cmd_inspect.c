@@ -150,7 +150,7 @@ static void note_idle(const cli_call *call, bool model)
 
 static void begin(request *r, cli_messages *messages)
 {
-    cli_messages_init(messages, &r->common, "files");
+    cli_messages_init(messages, &r->common);
     messages->of = r->settings.capture;
     r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;

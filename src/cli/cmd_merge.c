@@ -78,31 +78,20 @@ static bool has_pieces(const char *folder)
     return yes;
 }
 
-/* Blocks that come, files that are written: each counts anew. */
-static bool show_progress(void *user, const qk_progress *at)
-{
-    cli_messages *messages = user;
-    if (!messages->what || strcmp(messages->what, at->what) != 0) {
-        messages->what = at->what;
-        messages->start = cli_now();
-    }
-    return cli_progress(messages, at);
-}
-
 static int merge_captures(const cli_call *call)
 {
     const request *r = call->request;
     cli_messages messages;
     qk_sink_outcome o;
     qk_error err;
-    cli_messages_init(&messages, &r->common, NULL);
+    cli_messages_init(&messages, &r->common);
     const qk_merge_settings settings = {.inputs = (const char *const *)call->arguments,
                                         .num_inputs = (size_t)call->count,
                                         .output = r->output,
                                         .force = r->force,
                                         .threads = r->threads,
                                         .notice = cli_notice,
-                                        .progress = show_progress,
+                                        .progress = cli_progress,
                                         .user = &messages};
     const char *output = r->output ? r->output : call->arguments[0];
     qk_status status = qk_sink_merge(&settings, &o, &err);
@@ -139,17 +128,13 @@ const cli_command cmd_merge = {
     .summary = "put together what several processes made or computed",
     .usage = "DIR [options], or A B C... -o DIR",
     .description =
-        "Several processes may share a capture or an analysis (--shard I/N, or started by "
-        "srun, "
-        "sbatch --array or mpirun): each leaves its parts in DIR, and the last one puts them "
-        "together. Where it could not, or where each has a folder of its own, merge "
-        "does.\n\nOf "
-        "an analysis it writes the tables, with the settings that the processes recorded; it "
-        "reads no rows. If parts are missing it names the first one.\n\nOf a capture, A B C... "
-        "are folders of shards of one run. The capture has the bytes that one process would "
-        "have made, in whatever order and by how many steps they are merged. Folders of "
-        "different runs, or with a block of texts in common, are refused.\n\nThe exit code is "
-        "3 while parts are missing.",
+        "Several processes may share an analysis or a capture (--shard I/N, srun, sbatch "
+        "--array, mpirun). Each leaves its parts in DIR, and the last one puts them together. "
+        "Where it could not, merge does.\n\nmerge DIR writes the tables of an analysis, or the "
+        "capture, when all parts are there; else it names the first one that is missing, with "
+        "exit code 3.\n\nmerge A B C... -o DIR makes one capture of shards that lie in folders "
+        "of their own. It has the bytes that one process would have made. Folders of different "
+        "runs are refused.",
     .examples = "qkscope merge results\n"
                 "qkscope merge part-0 part-1 part-2 -o capture\n",
     .table = &TABLE,

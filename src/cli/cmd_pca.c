@@ -6,10 +6,10 @@ const cli_command cmd_pca = {
     .name = "pca",
     .summary = "combined QK PCA, position correlations, head taxonomy",
     .description = "For every query head: one PCA of its queries and of the keys it attends "
-                   "to, and how far each component follows token position. " CLI_CAPTURE_IS
-                   " Writes qk.csv (a row per head and component), heads.csv (a row per head) "
-                   "and manifest.json into DIR. With --kinds, queries and keys are fitted "
-                   "separately; the tables are then correlations.csv and summary.json.",
+                   "to, and how far each component follows token position.\n\n" CLI_CAPTURE_IS
+                   "\n\nWrites qk.csv (a row per head and component), heads.csv (a row per "
+                   "head) and manifest.json into DIR. With --kinds queries and keys are fitted "
+                   "separately, and the tables are correlations.csv and summary.json.",
     .examples = "qkscope pca examples/kjv-tiny-capture -o results\n"
                 "qkscope pca org/name -o results --layers 0-3 --ci 95\n"
                 "qkscope pca capture -o results --kinds q,k\n",

@@ -7,13 +7,12 @@ const cli_command cmd_plasticity = {
     .summary = "does the query decide which of two keys wins?",
     .description =
         "For every query head: how often the choice between two keys of the same text depends "
-        "on the query, over all such pairs. 1 is a coin toss over the queries. 0 means "
-        "that the same key wins whatever the query is: for its position, or for what it "
-        "says. " CLI_CAPTURE_IS
-        " Writes head_metrics.csv, head_profile.csv, head_bucket_plasticity.csv, "
-        "head_distance.csv, head_component_weights.csv, model_report.csv and manifest.json "
-        "into DIR. --convention published computes what the original tool computes; its "
-        "configuration files are for 'qkscope analyze-heads'.",
+        "on the query, over all such pairs. 1 is a coin toss over the queries. 0 means that "
+        "the same key wins whatever the query is: for its position, or for what it "
+        "says.\n\n" CLI_CAPTURE_IS
+        "\n\nWrites head_metrics.csv (a row per head), model_report.csv, four tables beside "
+        "them and manifest.json into DIR. --convention published computes what the original "
+        "tool computes; its configuration files are for qkscope analyze-heads.",
     .examples = "qkscope plasticity examples/kjv-tiny-capture -o results\n"
                 "qkscope plasticity capture -o results --buckets 16 --ci 95\n"
                 "qkscope plasticity --config model.yaml -o results --convention published\n",

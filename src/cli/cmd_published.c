@@ -59,7 +59,7 @@ static int run_heads(cli_call *call)
     qk_error err;
     if (!r->common.config)
         return cli_usage("which file? Give --config FILE");
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     r->heads.command_line = call->line;
     r->heads.notice = cli_notice;
     r->heads.progress = cli_progress;

@@ -71,7 +71,7 @@ static int run(cli_call *call)
                          "dataset on the Hub");
     r->settings.capture = call->arguments[0];
     r->settings.name = call->arguments[1];
-    cli_messages_init(&messages, &r->common, "MB");
+    cli_messages_init(&messages, &r->common);
     messages.of = r->settings.name;
     r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;

@@ -43,7 +43,7 @@ static int run(cli_call *call)
     if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     r->settings.capture = call->arguments[0];
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
@@ -59,17 +59,10 @@ const cli_command cmd_repack = {
     .group = "Make",
     .summary = "a capture in fewer files, or a file a head",
     .usage = "CAPTURE -o DIR [options]",
-    .description =
-        "Writes CAPTURE again into DIR. With the layout packed all heads of a layer and kind "
-        "share "
-        "a file, l00q/data.parquet, with a column that says whose a row is: 160 files instead "
-        "of "
-        "5,760 for a model of 80 layers with 64 query and 8 key heads, which suits the limits "
-        "of "
-        "the Hugging Face Hub. With the layout heads every head has a file of its own. All "
-        "commands read both. Rows, columns, and what capture.json and the card say stay; there "
-        "and back the bytes are the same again. DIR appears whole or not at "
-        "all.\n\n" CLI_CAPTURE_IS,
+    .description = "Writes a capture again into DIR, in another layout: packed has a file for "
+                   "each layer and kind (160 in place of 5,760 for a model of 80 layers, which "
+                   "suits the Hub), heads a file for each head. All commands read both. There "
+                   "and back the bytes are the same again.\n\n" CLI_CAPTURE_IS,
     .examples = "qkscope repack my-capture -o my-capture-packed\n"
                 "qkscope repack org/name -o by-heads --layout heads\n"
                 "qkscope repack my-capture -o my-capture --force\n",

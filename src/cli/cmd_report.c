@@ -62,7 +62,7 @@ static int run(cli_call *call)
     qk_error err;
     if (call->count == 0)
         return cli_usage("which results? Give the folder with the tables");
-    cli_messages_init(&messages, &r->common, "figures");
+    cli_messages_init(&messages, &r->common);
     r->settings.results = call->arguments[0];
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
@@ -82,14 +82,14 @@ const cli_command cmd_report = {
     .summary = "figures and one self-contained page from tables",
     .usage = "RESULTS [-o DIR] [options]",
     .description =
-        "Draws every figure that the tables in RESULTS allow, into DIR/figures, and writes "
-        "DIR/report.html: one file with summary, findings, figures and an explorer of all "
-        "heads, which opens without a network. RESULTS is the output folder of pca, rotate, "
+        "Draws all figures that the tables in RESULTS allow, into DIR/figures, and writes "
+        "DIR/report.html: one page with summary, findings, figures and an explorer of all "
+        "heads, which needs no network.\n\nRESULTS is the output folder of pca, rotate, "
         "plasticity, analyze or study. Results that are not complete, or of two captures, are "
-        "refused. So are tables that changed since they were written, unless --force is given. "
-        "Every figure NAME leaves NAME.gp and NAME.dat: 'gnuplot NAME.gp' draws it again. "
-        "NAME.md says what it shows, and README.md lists them all. "
-        "Collages of qkscope scatter that lie in DIR/figures are shown, too.",
+        "refused; so are tables that were changed, unless --force is given.\n\nBeside every "
+        "figure lie its script and its numbers ('gnuplot NAME.gp' draws it again), and NAME.md, "
+        "which says what it shows. README.md lists them all. Collages of qkscope scatter in "
+        "DIR/figures are shown, too.",
     .examples = "qkscope report results\n"
                 "qkscope report results -o page --theme dark --title \"My model\"\n"
                 "qkscope report results --figure pca-02-rq-rk-scatter --format pdf\n"

@@ -6,12 +6,12 @@ const cli_command cmd_rotate = {
     .name = "rotate",
     .summary = "planar rotation model: drift, bias, separation",
     .description = "For every query head: the axis a along which queries and keys drift with "
-                   "position; the axis b, at a right angle to a, that tells queries from keys; "
-                   "and what both mean for the score of a key: bias towards recent keys, "
-                   "separation of queries and keys, share of the variance. " CLI_CAPTURE_IS
-                   " Writes rotated.csv (a row per head) and manifest.json into DIR. With "
-                   "--complement it also writes complement.csv: the planes of the space that "
-                   "is left, and the frequencies they turn at.",
+                   "position, the axis b, at a right angle to a, that tells queries from keys, "
+                   "and what both mean for scores: bias towards recent keys, separation, share "
+                   "of the variance.\n\n" CLI_CAPTURE_IS
+                   "\n\nWrites rotated.csv (a row per head) and manifest.json into DIR; with "
+                   "--complement also complement.csv: the planes of the space that is left, "
+                   "and the frequencies they turn at.",
     .examples = "qkscope rotate examples/kjv-tiny-capture -o results\n"
                 "qkscope rotate capture -o results --complement --pairs 10\n",
     .analyses = QK_ANALYSE_ROTATION,

@@ -279,7 +279,7 @@ static int draw(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
-    cli_messages_init(&r->messages, &r->common, "heads and figures");
+    cli_messages_init(&r->messages, &r->common);
     cli_print_notes(r->config, &r->common);
     r->settings.input.notice = cli_notice;
     r->settings.input.progress = cli_progress;
@@ -315,14 +315,12 @@ const cli_command cmd_scatter = {
     .summary = "queries and keys on two axes, coloured by position",
     .usage = "CAPTURE -o DIR [options]",
     .description =
-        "Draws queries and keys on two axes, for each query head that is chosen: components of "
-        "their PCA, the axes a and b of the rotation model, or pairs of axes of the space that "
-        "is left (complement: a figure with many small panels for each head). Queries are blue "
-        "and keys red, light early in the context and dark late. " CLI_CAPTURE_IS
-        " Writes pictures into DIR, with the gnuplot script and the numbers they were drawn "
-        "from and a note on what they show. Called as pca-visualize or rotate-visualize it "
-        "takes the options of the "
-        "original tools.",
+        "Draws queries (blue) and keys (red) of chosen heads on two axes, light early in the "
+        "context and dark late. --basis chooses the axes: components of their PCA, a and b of "
+        "the rotation model, or what is left (complement: many small "
+        "panels).\n\n" CLI_CAPTURE_IS "\n\nWrites pictures into DIR, with the script and the "
+                                      "numbers of each, and a note on what it shows. Called as "
+        "pca-visualize or rotate-visualize it takes the options of the original tools.",
     .examples = "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
                 "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
                 "qkscope scatter capture -o figures --complement --layer 2 --head 1\n",

@@ -26,27 +26,15 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 typedef struct watcher {
     cli_messages messages;
     const qk_study *study;
-    char what[80];
-    int64_t done; /* of the bar on the screen */
+    char of[80];
 } watcher;
-
-/* The next bar begins now. */
-static void restart(watcher *w)
-{
-    w->messages.start = w->messages.last = cli_now();
-    w->done = 0;
-}
 
 static bool on_progress(void *user, const qk_progress *progress)
 {
     watcher *w = user;
-    if (strcmp(progress->what, "figures") == 0)
-        snprintf(w->what, sizeof w->what, "figures"); /* those of one model may come early */
-    if (progress->done < w->done) /* collages are done, other figures begin */
-        restart(w);
-    w->done = progress->done;
+    bool next = strcmp(progress->what, "MB") == 0; /* of the next model, for which one waits */
     const char *of = w->messages.of;
-    if (strcmp(progress->what, "MB") == 0) /* of the next one */
+    if (next)
         w->messages.of = NULL;
     bool on = cli_progress(&w->messages, progress);
     w->messages.of = of;
@@ -57,16 +45,13 @@ static void on_model(void *user, size_t i, const qk_study_model *model, bool com
 {
     watcher *w = user;
     cli_clear(&w->messages);
-    w->messages.of = model ? model->name : NULL;
-    if (!model) {
-        snprintf(w->what, sizeof w->what, "figures");
-    } else {
-        snprintf(w->what, sizeof w->what, "heads of model %zu of %zu", i + 1,
-                 qk_study_num_models(w->study));
-        if (w->messages.common->verbose)
-            cli_error("%.30s: %s", model->name, computed ? "computing" : "results stand");
-    }
-    restart(w);
+    w->messages.of = model ? w->of : NULL;
+    if (model)
+        snprintf(w->of, sizeof w->of, "%zu of %zu: %.48s", i + 1, qk_study_num_models(w->study),
+                 model->name);
+    if (model && w->messages.common->verbose)
+        cli_error("%.30s: %s", model->name, computed ? "computing" : "results stand");
+    cli_restart(&w->messages);
 }
 
 /* ---- the outcome as text ---------------------------------------------------------------- */
@@ -201,10 +186,10 @@ static void print_json(const request *r, const qk_study *study, const qk_study_o
 
 static int run_study(request *r, const qk_study *study)
 {
-    watcher w = {.study = study, .what = "files compared"};
+    watcher w = {.study = study};
     qk_study_outcome *outcome;
     qk_error err;
-    cli_messages_init(&w.messages, &r->common, w.what);
+    cli_messages_init(&w.messages, &r->common);
     r->settings.notice = cli_notice;
     r->settings.progress = on_progress;
     r->settings.model_begins = on_model;
@@ -247,11 +232,10 @@ const cli_command cmd_study = {
     .summary = "many models or checkpoints, from captures to the report",
     .usage = "STUDY.yaml -o DIR [options]",
     .description =
-        "Runs the analyses of every model in a study file. Writes the combined tables, all "
-        "figures and report.html into one folder. STUDY.yaml lists the models and where their "
-        "captures lie; docs/study.md says what else it may hold. A model whose files and "
-        "settings did not change since the last run is not computed again. A run that was "
-        "interrupted is resumed by the same command.",
+        "Analyses every model that a study file lists, and writes joint tables, all figures "
+        "and report.html into DIR.\n\nSTUDY.yaml lists the models and where their captures "
+        "lie; docs/study.md says what else it may hold.\n\nWhat did not change since the last "
+        "run is not computed again, so the same command goes on with a run that was stopped.",
     .examples = "qkscope study study.yaml -o study --dry-run\n"
                 "qkscope study study.yaml -o study --threads 8\n",
     .table = &TABLE,

@@ -83,7 +83,7 @@ static int run(cli_call *call)
         return cli_usage("where to? Give -o DIR");
     if (!set_frequencies(r))
         return EXIT_CODE_USAGE;
-    cli_messages_init(&messages, &r->common, "heads");
+    cli_messages_init(&messages, &r->common);
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
     qk_status status = qk_synth_write(&r->settings, r->output, &err);
@@ -98,10 +98,10 @@ const cli_command cmd_synth = {
     .group = "Make",
     .summary = "a capture with known ground truth",
     .usage = "-o DIR [options]",
-    .description = "Writes a capture of made-up heads into DIR, and truth.json beside them: "
-                   "the means, drifts, covariances and frequencies that the vectors were drawn "
-                   "from. What no option gives is drawn for every head from the seed. The same "
-                   "seed gives the same bytes for any number of threads.",
+    .description =
+        "Writes a capture of made-up heads into DIR, and beside them truth.json: means, "
+        "drifts, covariances and frequencies that the vectors were drawn from. What no option "
+        "gives is drawn from the seed. The same seed gives the same bytes.",
     .examples = "qkscope synth -o made-up\n"
                 "qkscope synth -o made-up --layers 4 --dim 128 --r-k 0.9 --seed 7\n",
     .table = &TABLE,

@@ -119,7 +119,7 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     cli_messages messages;
     if (!qk_hub_is_remote(r->tokenizer))
         return qk_tokenizer_open(tokenizer, r->tokenizer, err);
-    cli_messages_init(&messages, &r->common, "MB");
+    cli_messages_init(&messages, &r->common);
     qk_hub_settings settings;
     qk_hub_settings_default(&settings);
     settings.name = r->tokenizer;
@@ -181,10 +181,9 @@ const cli_command cmd_tokenize = {
     .summary = "the tokens of a text",
     .usage = "TOKENIZER FILE|- [options]",
     .description = "Says which tokens a model sees in a text, one a line: id, tab, piece of "
-                   "the vocabulary. TOKENIZER is a tokenizer.json, a folder with one, a "
+                   "the vocabulary.\n\nTOKENIZER is a tokenizer.json, a folder with one, a "
                    "GGUF file, or org/name of a model on the Hugging Face Hub. FILE is read as "
-                   "one text of 256 MiB at most; - is standard "
-                   "input. What is not UTF-8 becomes U+FFFD.",
+                   "one text; - is standard input.",
     .examples = "qkscope tokenize examples/kjv-tiny/step-2004 genesis.txt\n"
                 "echo \"In the beginning\" | qkscope tokenize model.gguf - --count\n",
     .table = &TABLE,

@@ -3,16 +3,26 @@
 #include "cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
-enum { HELP_COLUMN = 30, WIDTH = 92 };
+enum { HELP_COLUMN = 30, LEAST_WIDTH = 50, MOST_WIDTH = 92 };
+
+/* Of a terminal, what it has; but no line of less than a few words. */
+static size_t line_width(void)
+{
+    int columns = isatty(STDOUT_FILENO) ? cli_columns(STDOUT_FILENO) : MOST_WIDTH;
+    return columns < LEAST_WIDTH  ? LEAST_WIDTH
+           : columns > MOST_WIDTH ? MOST_WIDTH
+                                  : (size_t)columns;
+}
 
 /* Words up to the width; the rest goes on below them. Ends of lines stay. */
 static void print_wrapped(const char *text, size_t column)
 {
-    size_t at = column;
+    size_t at = column, width = line_width();
     while (*text) {
         size_t length = strcspn(text, " \n");
-        if (at > column && at + length > WIDTH) {
+        if (at > column && at + 1 + length > width) {
             printf("\n%*s", (int)column, "");
             at = column;
         } else if (at > column) {

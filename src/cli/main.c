@@ -47,7 +47,7 @@ static const struct {
     {"rotate-visualize", "scatter"}, {"sniff-qk", "capture"},
 };
 
-static const size_t NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES;
+enum { NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES };
 
 static const cli_command *find_command(const char *name)
 {
@@ -59,6 +59,10 @@ static const cli_command *find_command(const char *name)
             return COMMANDS[i];
     return NULL;
 }
+
+static const char EXAMPLES[] = "  qkscope capture -m MODEL -t texts.jsonl -o capture\n"
+                               "  qkscope analyze capture -o results\n"
+                               "  qkscope report results\n";
 
 static void print_help(FILE *out)
 {
@@ -72,7 +76,10 @@ static void print_help(FILE *out)
             fprintf(out, "\n%s:\n", group = COMMANDS[i]->group);
         fprintf(out, "  %-15s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
     }
-    fprintf(out, "\n'qkscope COMMAND --help' explains a command.\n");
+    fprintf(out,
+            "\nExamples:\n%s"
+            "\n'qkscope help COMMAND' explains a command, its options, and has examples.\n",
+            EXAMPLES);
 }
 
 /* With a handler, a write beyond the limit on file sizes (ulimit -f) fails and is reported as
@@ -91,6 +98,48 @@ static void catch_full_file(void)
     sigaction(SIGXFSZ, &action, NULL);
 }
 
+static int refuse_command(const char *name)
+{
+    const char *names[sizeof COMMANDS / sizeof *COMMANDS + NUM_ALIASES];
+    size_t count = 0;
+    if (*name == '-') {
+        cli_error("%s: expected a command first, and options behind it", name);
+    } else {
+        for (size_t i = 0; COMMANDS[i]; i++)
+            names[count++] = COMMANDS[i]->name;
+        for (size_t i = 0; i < NUM_ALIASES; i++)
+            names[count++] = ALIASES[i].alias;
+        names[count] = NULL;
+        const char *meant = qk_nearest_word(name, names);
+        cli_error("there is no command '%s'%s%s%s", name, meant ? " (did you mean " : "",
+                  meant ? meant : "", meant ? "?)" : "");
+    }
+    fprintf(stderr, "Try 'qkscope help'.\n");
+    return EXIT_CODE_USAGE;
+}
+
+/* help, or help COMMAND. */
+static int help(int argc, char **argv)
+{
+    char option[] = "--help";
+    if (argc == 0 || strcmp(argv[0], "help") == 0) {
+        print_help(stdout);
+        return cli_finish(EXIT_CODE_OK);
+    }
+    if (argc > 1) {
+        cli_error("unexpected argument '%s': help is for one command", argv[1]);
+        return EXIT_CODE_USAGE;
+    }
+    const cli_command *command = find_command(argv[0]);
+    return command ? cli_run(command, 2, (char *[]){argv[0], option, NULL})
+                   : refuse_command(argv[0]);
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 int main(int argc, char **argv)
 {
     catch_full_file();
@@ -104,22 +153,14 @@ int main(int argc, char **argv)
         print_help(stderr);
         return EXIT_CODE_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return cli_finish(EXIT_CODE_OK);
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (is_one_of(argv[1], "help", "--help", "-h"))
+        return help(argc - 2, argv + 2);
+    if (is_one_of(argv[1], "version", "--version", "-V")) {
         printf("qkscope %s\n", qk_version());
         return cli_finish(EXIT_CODE_OK);
     }
     if (strcmp(argv[1], "describe") == 0 && argc == 2) /* for tools/generate.py */
         return cli_finish(cli_describe(COMMANDS));
     const cli_command *command = find_command(argv[1]);
-    if (!command) {
-        cli_error("there is no command '%s'", argv[1]);
-        print_help(stderr);
-        return EXIT_CODE_USAGE;
-    }
-    return cli_run(command, argc - 1, argv + 1);
+    return command ? cli_run(command, argc - 1, argv + 1) : refuse_command(argv[1]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes to the user: errors, notices and progress on stderr, JSON on stdout. */
+/* What goes to the user: errors and notices on stderr, JSON on stdout; and how signals end a run. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -57,9 +57,9 @@ int cli_finish(int exit_code)
     return exit_code;
 }
 
-void cli_messages_init(cli_messages *messages, const cli_common *common, const char *what)
+void cli_messages_init(cli_messages *messages, const cli_common *common)
 {
-    *messages = (cli_messages){.common = common, .what = what};
+    *messages = (cli_messages){.common = common};
     messages->start = messages->last = cli_now();
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -107,37 +107,6 @@ int cli_leave(int exit_code)
         return 128 + number; /* the first process of a container does not die by it */
     }
     return exit_code;
-}
-
-bool cli_progress(void *user, const qk_progress *progress)
-{
-    enum { WIDTH = 30 };
-    cli_messages *messages = user;
-    int64_t done = progress->done, total = progress->total, bytes = progress->bytes;
-    bool fetching = strcmp(progress->what, "MB") == 0;
-    double time = cli_now();
-    if (fetching != messages->fetching) /* what a run needs comes first */
-        messages->start = time;
-    messages->fetching = fetching;
-    double spent = time - messages->start;
-    bool due = time - messages->last > 0.1 && done > 0;
-    if (due && !messages->common->quiet && cli_is_first() && isatty(STDERR_FILENO)) {
-        char bar[WIDTH + 1];
-        size_t full = (size_t)(total ? done * WIDTH / total : WIDTH);
-        memset(bar, '.', WIDTH);
-        memset(bar, '#', full);
-        bar[WIDTH] = 0;
-        char rate[32] = ""; /* figures have no bytes */
-        if (bytes > 0)
-            snprintf(rate, sizeof rate, ", %.0f MB/s", (double)bytes / 1e6 / spent);
-        cli_draw("\r\033[K[%s] %" PRId64 "/%" PRId64 " %s%s%.30s%s, %.0f s left", bar, done,
-                 total, fetching ? "MB" : messages->what, messages->of ? ", " : "",
-                 messages->of ? messages->of : "", rate,
-                 spent / (double)done * (double)(total - done));
-        messages->drawn = true;
-        messages->last = time;
-    }
-    return !cli_is_interrupted();
 }
 
 json_t *cli_json_number(double value)

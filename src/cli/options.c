@@ -13,8 +13,8 @@ static const qk_setting COMMON[] = {
      .section = "Running"},
     {"help", QK_SETTING_FLAG, AT(help), .letter = 'h', .help = "print this help and stop",
      .section = "Running"},
-    {"version", QK_SETTING_FLAG, AT(version), .help = "print the version and stop",
-     .section = "Running"},
+    {"version", QK_SETTING_FLAG, AT(version), .letter = 'V',
+     .help = "print the version and stop", .section = "Running"},
 };
 
 const qk_settings_table cli_common_table = {QK_SETTINGS_ROWS(cli_common, COMMON)};

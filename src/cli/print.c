@@ -60,13 +60,32 @@ static bool is_obeyed(long code)
            (code >= 0xFFF9 && code <= 0xFFFB) || (code >= 0xE0000 && code <= 0xE007F);
 }
 
+/* Letters of East Asia and pictures take two columns; marks that are put on the letter before none. */
+static size_t columns_of(long code)
+{
+    static const long WIDE[][2] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},
+                                   {0xA960, 0xA97C},   {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},
+                                   {0xFE30, 0xFE6F},   {0xFF01, 0xFF60},   {0xFFE0, 0xFFE6},
+                                   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1FAFF},
+                                   {0x20000, 0x3FFFD}};
+    static const long MARKS[][2] = {
+        {0x300, 0x36F}, {0x200B, 0x200D}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
+    for (size_t i = 0; i < sizeof WIDE / sizeof *WIDE; i++)
+        if (code >= WIDE[i][0] && code <= WIDE[i][1])
+            return 2;
+    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++)
+        if (code >= MARKS[i][0] && code <= MARKS[i][1])
+            return 0;
+    return 1;
+}
+
 /* How a character is shown; the value is the columns it takes. */
 static size_t spell(const unsigned char *text, size_t size, long code, char shown[16])
 {
     if (code >= 0 && !is_obeyed(code)) {
         memcpy(shown, text, size);
         shown[size] = 0;
-        return 1;
+        return columns_of(code);
     }
     const char *letter = code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
     if (code == '\n' || code == '\t' || code == '\r')

@@ -84,7 +84,7 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
-    cli_messages_init(&messages, common, "heads");
+    cli_messages_init(&messages, common);
     settings->notice = cli_notice;
     settings->progress = cli_progress;
     settings->user = &messages;

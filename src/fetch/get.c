@@ -221,7 +221,7 @@ static qk_status fetch_one(void *context, size_t i, qk__connection *connection, 
     return qk__context(err, status, "%s", d->file->path);
 }
 
-static qk_status fetch_all(plan *p, qk_error *err)
+static qk_status fetch_each(plan *p, qk_error *err)
 {
     QK_TRY(qk__crew_run(&p->crew, p->count, fetch_one, p, err));
     /* What other processes were fetching should be there by now; else it is fetched twice. */
@@ -230,6 +230,16 @@ static qk_status fetch_all(plan *p, qk_error *err)
     for (size_t i = 0; i < p->count; i++)
         any |= p->items[i].busy;
     return any ? qk__crew_run(&p->crew, p->count, fetch_one, p, err) : QK_OK;
+}
+
+static qk_status fetch_all(plan *p, qk_error *err)
+{
+    qk_status status = fetch_each(p, err);
+    if (status != QK_ERR_CANCELLED)
+        return status;
+    return qk__fail(
+        err, QK_ERR_CANCELLED,
+        "stopped; what was fetched stays in the cache, and the same command goes on");
 }
 
 /* ---- before it begins -------------------------------------------------------------------- */

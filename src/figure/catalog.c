@@ -159,7 +159,9 @@ static void draw_one(void *context, size_t i, int worker)
 static qk_status first_failure(const drawing *all, qk_error *err)
 {
     if (all->cancelled)
-        return qk__fail(err, QK_ERR_CANCELLED, "drawing was stopped");
+        return qk__fail(err, QK_ERR_CANCELLED,
+                        "stopped after %zu of %zu figures; nothing was written", all->done,
+                        all->list->count);
     for (size_t i = 0; i < all->list->count; i++) {
         const qk__drawn *drawn = &all->list->items[i];
         if (drawn->status != QK_OK)

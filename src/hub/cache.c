@@ -13,6 +13,7 @@
 #include "base/expand.h"
 #include "base/file.h"
 #include "hub/hub.h"
+#include "paths/path_kind.h"
 
 enum { MAX_VARIABLE_BYTES = 1 << 16 };
 
@@ -65,9 +66,8 @@ const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
 static const struct {
     const char *end, *dataset, *model; /* remedies */
 } FILE_FORMS[] = {
-    {".gguf", "a model: make a capture of it with qkscope capture --model", NULL},
-    {".safetensors", "weights of a model: give the model's folder to qkscope capture --model",
-     "the folder that it lies in is the model, with config.json"},
+    {".gguf", NULL, NULL},
+    {".safetensors", NULL, NULL},
     {".parquet", "one head of a capture: give the folder of the capture", NULL},
     {".npz", "arrays of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
      "arrays of NumPy: a model is a folder with config.json and model.safetensors"},
@@ -350,8 +350,10 @@ static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error
 {
     const char *remedy = NULL;
     is_file_name(name, kind == &qk__hub_model, &remedy);
-    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s%s%s", name,
-                    kind->what, remedy ? "; this is " : "", remedy ? remedy : "");
+    qk__set_error(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s%s%s", name,
+                  kind->what, remedy ? "; this is " : "", remedy ? remedy : "");
+    return qk__path_tell(name, kind == &qk__hub_model ? QK__PATH_MODEL : QK__PATH_CAPTURE,
+                         QK_ERR_NOT_FOUND, err);
 }
 
 static qk_status fail_path(const qk__repo_kind *kind, const char *name, qk_error *err)

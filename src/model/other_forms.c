@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "paths/path_kind.h"
 
 #define SAVE(class) class ".from_pretrained(FOLDER).save_pretrained(OTHER) of transformers"
 
@@ -66,6 +67,7 @@ qk_status qk__refuse_folder(const char *folder, const char *missing, qk_error *e
             if (fits(names.items[j], FORMS[i].begin, FORMS[i].end))
                 what = FORMS[i].what;
     qk__names_free(&names);
-    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: there is no %s%s%s", folder, missing,
-                    what ? "; " : "", what ? what : "");
+    qk__set_error(err, QK_ERR_NOT_FOUND, "%s: there is no %s%s%s", folder, missing,
+                  what ? "; " : "", what ? what : "");
+    return qk__path_tell(folder, QK__PATH_MODEL, QK_ERR_NOT_FOUND, err);
 }

@@ -32,8 +32,9 @@ typedef struct group {
     qk_tokens *tokens;
     size_t count; /* at most MAX_GROUP_TEXTS */
     int64_t num_tokens;
-    int64_t tokens_before; /* of groups before, and of earlier runs */
-    int64_t total;         /* tokens, about */
+    int64_t tokens_before;  /* of groups before, and of earlier runs */
+    int64_t tokens_of_runs; /* of earlier runs */
+    int64_t total;          /* tokens, about */
 } group;
 
 /* ---- progress --------------------------------------------------------------------------- */
@@ -45,6 +46,7 @@ static bool tell_progress(const group *g, int64_t more)
            s->progress(s->user, &(qk_progress){.what = "tokens",
                                                .done = g->tokens_before + more,
                                                .total = g->total,
+                                               .before = g->tokens_of_runs,
                                                .texts = g->texts - g->open.is_open});
 }
 
@@ -56,6 +58,7 @@ static void expect_tokens(group *g)
     for (int64_t i = 0; i < c->sequences; i++)
         wanted += qk_sink_wants(g->r->sink, i);
     qk_sink_texts_before(g->r->sink, &g->tokens_before);
+    g->tokens_of_runs = g->tokens_before;
     double share = c->sequences > 0 ? (double)wanted / (double)c->sequences : 0;
     g->total = g->r->settings->shard.count > 1
                    ? g->tokens_before + (int64_t)(share * (double)c->tokens)

@@ -55,10 +55,10 @@ static const qk_setting ROWS[] = {
     {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
      .help = "file or folder of texts; several may follow", .section = "Texts"},
     {"text-column", QK_SETTING_TEXT, AT(text_column), .value = "NAME",
-     .help = "column of .jsonl and .parquet", .unset = "text", .section = "Texts",
-     .yaml = "dataset.text_column"},
+     .help = "column of .jsonl and .parquet that holds the text", .unset = "text",
+     .section = "Texts", .yaml = "dataset.text_column"},
     {"id-column", QK_SETTING_TEXT, AT(id_column), .value = "NAME",
-     .help = "column with ids of texts", .unset = "their numbers", .section = "Texts",
+     .help = "column that holds ids of texts", .unset = "their numbers", .section = "Texts",
      .yaml = "dataset.id_column"},
     {"dataset-name", QK_SETTING_TEXT, AT(dataset_name), .value = "WORD",
      .help = "of a folder, take files with this word in their path", .section = "Texts",
@@ -67,52 +67,46 @@ static const qk_setting ROWS[] = {
      .help = "of a folder, take files with this word in their path", .section = "Texts",
      .commands = "", .yaml = "dataset.split"},
     {"max-texts", QK_SETTING_INTEGER, AT(max_examples), .min = 1, .max = 1e15, .value = "N",
-     .help = "only the first N texts", .unset = "all", .section = "Texts",
+     .help = "take the first N texts", .unset = "all", .section = "Texts",
      .yaml = "dataset.max_samples"},
     {"max-length", QK_SETTING_INTEGER, AT(max_length), .min = 1, .max = 1 << 30, .value = "N",
-     .unit = "tokens", .help = "largest number of tokens in a text",
+     .unit = "tokens", .help = "longest text, in tokens",
      .unset = "what the model was made for", .section = "Texts", .yaml = "tokenizer.max_length",
      .manifest = "texts.max_length"},
     {"long", QK_SETTING_CHOICE, AT(long_texts), .number = QK_LONG_SPLIT, .words = LONG,
-     .help = "what to do with longer texts: split them into windows (each an example), cut or "
-             "skip them",
+     .help =
+         "what becomes of longer texts: split into windows, each an example; cut; or skipped",
      .section = "Texts", .manifest = "texts.long"},
     {"rows", QK_SETTING_INTEGER, AT(rows), .number = 8000, .min = 1, .max = 1e15, .value = "N",
-     .unit = "rows",
-     .help = "keep about N rows of each head and kind: the rate of the sampler is chosen "
-             "before the run",
-     .unset = "8000, where no sampler is given", .section = "Rows"},
+     .unit = "rows", .help = "keep about N rows of each head and kind",
+     .unset = "8000, unless --sampler or --base-rate is given", .section = "Rows"},
     {"sampler", QK_SETTING_CHOICE, AT(sampler.type), .number = QK_SAMPLER_UNIFORM,
      .words = SAMPLERS,
-     .help = "how positions are chosen; the rate is 1 unless --rows or --base-rate is given",
+     .help =
+         "which positions are kept: uniform: evenly; log_uniform: early ones more often; all",
      .section = "Rows", .yaml = "capture.sampler.type", .manifest = "sampler.type",
      .traits = QK_SETTING_ANY_CASE},
     {"base-rate", QK_SETTING_REAL, AT(sampler.base_rate), .min = 1e-9, .max = 1e9, .value = "R",
-     .help = "in place of --rows: how many positions to keep in a bucket, on average (without "
-             "--sampler: with log_uniform)",
+     .help = "in place of --rows: positions kept in a bucket, on average; log_uniform, unless "
+             "--sampler is given",
      .unset = "chosen by --rows", .section = "Rows", .yaml = "capture.sampler.base_rate",
      .manifest = "sampler.base_rate"},
     {"bucket", QK_SETTING_INTEGER, AT(sampler.min_bucket_size), .min = 1,
      .max = 1099511627776.0 /* 2^40 */, .value = "N", .unit = "tokens",
      .help = "tokens in a bucket; of log_uniform, in the smallest one",
-     .unset = "128; where --rows chooses for uniform, 1/16 of the longest text",
-     .section = "Rows", .yaml = "capture.min_bucket_size", .manifest = "sampler.bucket_size"},
+     .unset = "128; for uniform with --rows 1/16 of the longest text", .section = "Rows",
+     .yaml = "capture.min_bucket_size", .manifest = "sampler.bucket_size"},
     {"max-rows", QK_SETTING_INTEGER, AT(sampler.max_rows), .min = 1, .max = 1e15, .value = "N",
-     .unit = "rows", .help = "largest number of rows per text, layer and kind",
-     .unset = "no limit", .section = "Rows", .yaml = "capture.max_rows_per_batch",
-     .manifest = "sampler.max_rows"},
+     .unit = "rows", .help = "at most N rows of a text, layer and kind", .unset = "no limit",
+     .section = "Rows", .yaml = "capture.max_rows_per_batch", .manifest = "sampler.max_rows"},
     {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
-     .help =
-         "rows; moments: sums instead of rows, whose size does not grow with the texts, and of "
-         "which pca and rotate need no more; moments,reservoir=N: and N rows of each text and "
-         "bucket, for plasticity; rows,moments. Without rows every position is summed unless a "
-         "sampler is given",
+     .help = "rows; moments: sums, whose size does not grow with the texts, enough for pca and "
+             "rotate; moments,reservoir=N: and N rows of each text and bucket, for plasticity; "
+             "or rows,moments. Sums are of all positions, unless a sampler is given",
      .unset = "rows", .section = "Rows"},
     {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
      .value = "G",
-     .help =
-         "in moments, keep up to G groups of texts apart, which tell how sure numbers are: 0, "
-         "or 2 to 64",
+     .help = "of moments: sums of G groups of texts, for confidence intervals: 0, or 2 to 64",
      .section = "Rows"},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .yaml = "capture.layers",
@@ -138,13 +132,14 @@ static const qk_setting ROWS[] = {
     {"compat", QK_SETTING_FLAG, AT(compat),
      .help = "choose heads as the original tool does (the default with --config)",
      .off = "no-compat",
-     .off_help = "choose heads as without --config: draw only among heads that can be kept; "
-                 "--heads means query heads alone",
+     .off_help = "choose heads as without --config: those drawn can all be kept, and --heads "
+                 "names query heads",
      .section = "Heads", .manifest = "selection.compat"},
     QK__THREADS_ROW(qk_recorder_settings, threads, NULL, .yaml = NULL),
     {"tokens-at-once", QK_SETTING_INTEGER, AT(tokens_at_once), .min = 1, .max = 1e9,
-     .value = "N", .unit = "tokens", .help = "run texts together up to N tokens",
-     .unset = "8192", .section = "Running"},
+     .value = "N", .unit = "tokens",
+     .help = "tokens that are run together; more take more memory", .unset = "8192",
+     .section = "Running"},
 };
 
 const qk_settings_table qk_recorder_settings_table = {

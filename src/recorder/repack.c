@@ -256,7 +256,8 @@ static void head_done(repack *r, size_t i, int64_t rows, size_t dim)
                                              .bytes = r->outcome->vector_bytes})) {
         r->stop = true;
         r->failed = i;
-        qk__set_error(&r->failure, QK_ERR_CANCELLED, "stopped after %zu of %zu heads", r->done,
+        qk__set_error(&r->failure, QK_ERR_CANCELLED,
+                      "stopped after %zu of %zu heads; nothing was written", r->done,
                       num_heads(r));
     }
     pthread_mutex_unlock(&r->lock);

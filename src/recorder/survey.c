@@ -279,7 +279,7 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
         if (s->progress &&
             !s->progress(s->user, &(qk_progress){.what = "texts", .done = r->counts.texts}))
             return qk__fail(err, QK_ERR_CANCELLED,
-                            "stopped while the texts were read, before any was run");
+                            "stopped while the texts were read; nothing was written");
     }
     return r->counts.texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }

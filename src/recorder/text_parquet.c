@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parquet tables: one text a row, in a column of strings. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/error.h"
+#include "paths/path_kind.h"
 #include "recorder/texts.h"
 
 /* Of an id as it is shown. */
@@ -27,12 +29,35 @@ static void close_reader(void *reader)
     qk__buffer_free(&r->name);
 }
 
+enum { LIST_SIZE = 400 };
+
+/* The first columns that there are, quoted. */
+static void list_columns(const qk_parquet *file, char list[LIST_SIZE])
+{
+    enum { MAX_NAMED = 8, MAX_LETTERS = 40 };
+    size_t length = 0;
+    int count = qk_parquet_num_columns(file);
+    *list = 0;
+    for (int i = 0; i < count && i < MAX_NAMED; i++)
+        length +=
+            (size_t)snprintf(list + length, LIST_SIZE - length, "%s\"%.*s\"", i ? ", " : "",
+                             MAX_LETTERS, qk_parquet_column_at(file, i)->path);
+    if (count > MAX_NAMED)
+        snprintf(list + length, LIST_SIZE - length, " and others");
+}
+
 static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cursor **cursor,
                              const qk_parquet_column **column, qk_error *err)
 {
     int i = qk_parquet_find(r->file, name);
-    if (i < 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND, "there is no column \"%s\"", name);
+    *column = NULL;
+    if (i < 0) {
+        char list[LIST_SIZE];
+        list_columns(r->file, list);
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "there is no column \"%s\", but %s: name one with %s", name, list,
+                        name == r->columns->id ? "--id-column" : "--text-column");
+    }
     *column = qk_parquet_column_at(r->file, i);
     if ((*column)->max_repetition > 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\": lists", name);
@@ -64,7 +89,10 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     parquet_reader *r = reader;
     r->columns = columns;
     QK_TRY(qk_parquet_open(&r->file, path, err));
-    return qk__context(err, open_columns(r, err), "%s", path);
+    qk_status status = qk__context(err, open_columns(r, err), "%s", path);
+    if (status == QK_ERR_NOT_FOUND)
+        qk__path_explain(path, QK__PATH_TEXTS, status, err);
+    return status;
 }
 
 /* One string; bytes->data is NULL where the row is null. */

@@ -14,8 +14,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "fetch/need.h"
 #include "hub/hub.h"
+#include "paths/path_kind.h"
 
 enum { MAX_DEPTH = 32 };
 
@@ -42,6 +44,38 @@ static bool has_suffix(const char *path, const char *suffix)
     size_t length = strlen(path);
     size_t tail = strlen(suffix);
     return length > tail && strcasecmp(path + length - tail, suffix) == 0;
+}
+
+/* More bytes that are no UTF-8 than this share are no text with slips, but something else. */
+static const double MOST_BROKEN = 0.1;
+
+static size_t count_broken(const uint8_t *text, size_t size)
+{
+    size_t broken = 0;
+    for (size_t at = 0; at < size; at++) {
+        at += qk__utf8_valid(text + at, size - at);
+        broken += at < size;
+    }
+    return broken;
+}
+
+static qk_status check_text(const uint8_t *text, size_t size, qk_error *err)
+{
+    static const char REMEDY[] = "leave it out, or give the texts in it as UTF-8";
+    bool wide = size >= 2 &&
+                ((text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff));
+    const uint8_t *zero = size > 0 ? memchr(text, 0, size) : NULL;
+    if (wide)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "is text in UTF-16: write it as UTF-8");
+    if (zero)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "is not a text (byte %zu is zero): %s",
+                        (size_t)(zero - text), REMEDY);
+    size_t broken = count_broken(text, size);
+    if ((double)broken > MOST_BROKEN * (double)size)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "is not a text in UTF-8 (%.0f %% of its bytes are none): %s",
+                        100 * (double)broken / (double)size, REMEDY);
+    return QK_OK;
 }
 
 /* A file that is one text. */
@@ -71,6 +105,7 @@ static qk_status next_whole(void *reader, qk__input_text *text, bool *more, qk_e
         return QK_OK;
     QK_TRY(qk__read_file(file->path, QK_MAX_TEXT_BYTES, &file->contents, err));
     file->path = NULL;
+    QK_TRY(check_text(file->contents.data, file->contents.size, err));
     text->data = (const char *)file->contents.data;
     text->size = file->contents.size;
     return QK_OK;
@@ -212,12 +247,22 @@ static qk_status add_dataset(file_list *list, const char *name,
     return status;
 }
 
+/* All files below a folder are texts, so that one of something else would be read for hours. */
+static qk_status refuse_other(const char *path, qk_error *err)
+{
+    qk__path_kind kind = qk__path_look(path);
+    bool texts = kind == QK__PATH_OTHER || kind == QK__PATH_TEXTS;
+    return texts ? QK_OK : qk__path_tell(path, QK__PATH_TEXTS, QK_ERR_ARGUMENT, err);
+}
+
 static qk_status add_source(file_list *list, const char *path,
                             const qk_recorder_settings *settings, qk_error *err)
 {
     struct stat st;
-    if (qk__is_dir(path))
+    if (qk__is_dir(path)) {
+        QK_TRY(refuse_other(path, err));
         return add_place(list, path, settings, err);
+    }
     if (stat(path, &st) == 0) {
         if (!S_ISREG(st.st_mode))
             return qk__fail(err, QK_ERR_ARGUMENT, "%s: neither a file nor a folder", path);

@@ -20,6 +20,7 @@
 #include "figure/figure_settings.h"
 #include "figure/figure_note.h"
 #include "report/figure_notes.h"
+#include "paths/path_kind.h"
 #include "report/report.h"
 #include "report/sections.h"
 #include "results/manifest.h"
@@ -431,9 +432,11 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
                         "the page alone, but without the page: give alone or what leaves the "
                         "page out, html = false or names of figures");
     const char *folder = settings->output ? settings->output : settings->results;
-    if (!qk__is_dir(settings->results))
-        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",
-                        settings->results);
+    if (!qk__is_dir(settings->results)) {
+        qk__set_error(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",
+                      settings->results);
+        return qk__path_tell(settings->results, QK__PATH_RESULTS, QK_ERR_NOT_FOUND, err);
+    }
     QK_TRY(qk__folder_claim(&output, folder, err));
     qk_status status = qk__folder_watch(&results, settings->results, &output, err);
     if (status == QK_OK)

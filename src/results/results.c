@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "paths/path_kind.h"
 #include "results/builder.h"
 
 /* The results and the memory of all they point to. */
@@ -33,11 +34,14 @@ static qk_status read_tables(qk__builder *builder, qk_error *err)
 static qk_status finish(qk__builder *builder, const char *scores, qk_error *err)
 {
     QK_TRY(qk__read_scores(builder, scores, err));
-    if (!builder->any_table)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: no tables of results here (qk.csv, heads.csv, rotated.csv, "
-                        "head_*.csv, stages.csv, scores.csv)",
-                        builder->folder);
+    if (!builder->any_table) {
+        qk__set_error(err, QK_ERR_NOT_FOUND,
+                      "%s: no tables of results here (qk.csv, heads.csv, rotated.csv, "
+                      "head_*.csv, stages.csv, scores.csv)",
+                      builder->folder);
+        return qk__path_tell(builder->folder, QK__PATH_RESULTS, QK_ERR_NOT_FOUND, err);
+    }
+
     QK_TRY(read_title(builder, err));
     QK_TRY(qk__finish_models(builder, err));
     return qk__finish_heads(builder, err);

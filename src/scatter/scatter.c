@@ -225,7 +225,7 @@ static void look_at_head(void *context, size_t i, int worker)
         return;
     const qk__look look = {&c->run, worker, c->settings, view};
     view->status = qk__head_view_make(&look, &bytes, &rows, &view->err);
-    qk__run_progress(&c->run, bytes, rows);
+    qk__run_progress(&c->run, 1, bytes, rows);
 }
 
 static void widen(qk__position_span *span, qk__position_span by)
@@ -340,22 +340,25 @@ static void draw_figure(void *context, size_t i, int worker)
     picture *figure = &c->figures[i];
     figure->status = panels ? draw(c, i, panels, &figure->err) : qk__nomem(&figure->err);
     free(panels);
-    qk__run_progress(&c->run, 0, 0);
+    qk__run_progress(&c->run, 1, 0, 0);
 }
 
-static qk_status cancelled(const scatter *c, qk_error *err)
+static qk_status cancelled(const scatter *c, size_t drawn, qk_error *err)
 {
     if (!atomic_load(&c->run.cancelled))
         return QK_OK;
-    return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
+    if (drawn == 0)
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
+    return qk__fail(err, QK_ERR_CANCELLED, "stopped after %zu of %zu figures, which are in %s",
+                    drawn, c->num_figures, c->settings->output);
 }
 
 /* The first failure in panel order, whichever was first in time. */
 static qk_status look_at_heads(scatter *c, qk_error *err)
 {
-    c->run.total_jobs = c->num_views + c->num_figures;
+    c->run.total_jobs = c->num_views;
     qk__parallel_for(c->num_views, c->run.threads, look_at_head, c);
-    QK_TRY(cancelled(c, err));
+    QK_TRY(cancelled(c, 0, err));
     for (size_t i = 0; i < c->num_views; i++) {
         if (c->views[i].status == QK_OK)
             continue;
@@ -368,8 +371,11 @@ static qk_status look_at_heads(scatter *c, qk_error *err)
 static qk_status draw_figures(scatter *c, qk_error *err)
 {
     int threads = c->settings->figures.threads;
+    c->run.jobs = "figures";
+    c->run.total_jobs = c->num_figures;
+    c->run.done_jobs = 0;
     qk__parallel_for(c->num_figures, threads > 0 ? threads : c->run.threads, draw_figure, c);
-    QK_TRY(cancelled(c, err));
+    QK_TRY(cancelled(c, c->run.done_jobs, err));
     for (size_t i = 0; i < c->num_figures; i++) {
         if (c->figures[i].status == QK_OK)
             continue;

@@ -176,27 +176,17 @@ const char *qk_column_type_name(qk_column_type type)
     return type == QK_COLUMN_TEXT ? "text" : type == QK_COLUMN_INTEGER ? "integer" : "real";
 }
 
-static void compare(const char *name, const char *with, int *least, const char **nearest)
-{
-    int distance = qk__edit_distance(name, with);
-    if (distance < *least) {
-        *least = distance;
-        *nearest = with;
-    }
-}
-
 const char *qk_schema_suggest(const char *name)
 {
-    const char *nearest = NULL;
-    if (!name || strlen(name) >= QK_MAX_WORD)
+    if (!name)
         return NULL;
-    int length = (int)strlen(name), least = length < 4 ? length : 4; /* not all letters new */
+    qk__guess guess = qk__guess_begin(name, strlen(name));
     for (size_t i = 0; i < qk__num_tables; i++) {
-        compare(name, qk__tables[i].info.name, &least, &nearest);
+        qk__guess_try(&guess, qk__tables[i].info.name);
         for (size_t c = 0; c < qk__tables[i].num_columns; c++)
-            compare(name, qk__tables[i].columns[c].info.name, &least, &nearest);
+            qk__guess_try(&guess, qk__tables[i].columns[c].info.name);
     }
-    return nearest;
+    return guess.nearest;
 }
 
 /* ---- as JSON ---------------------------------------------------------------------------- */

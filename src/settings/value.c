@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/spelling.h"
 
 static bool is_bounded(const qk_setting *row)
 {
@@ -49,15 +50,21 @@ const char *qk__setting_words(const qk_setting *row, char text[QK__WORDS_SIZE])
     return text;
 }
 
-static qk_status fail_words(const qk_setting *row, qk_error *err)
+static qk_status fail_words(const qk_setting *row, const char *text, size_t length,
+                            qk_error *err)
 {
     char words[QK__WORDS_SIZE];
+    qk__guess guess = qk__guess_begin(text, length);
+    for (const qk_word *w = row->words; w && w->text; w++)
+        qk__guess_try(&guess, w->text);
     qk__setting_words(row, words);
     if (row->type == QK_SETTING_INTEGER)
         return qk__fail(err, QK_ERR_ARGUMENT, "expected %.15g to %.15g, or %s", row->min,
                         row->max, words);
-    return qk__fail(err, QK_ERR_ARGUMENT, "expected %s%s", words,
-                    row->type == QK_SETTING_SET ? ", or several with commas" : "");
+    return qk__fail(err, QK_ERR_ARGUMENT, "expected %s%s%s%s%s", words,
+                    row->type == QK_SETTING_SET ? ", or several with commas" : "",
+                    guess.nearest ? " (did you mean " : "", guess.nearest ? guess.nearest : "",
+                    guess.nearest ? "?)" : "");
 }
 
 static qk_status parse_set(const qk_setting *row, unsigned *value, const char *text,
@@ -68,7 +75,7 @@ static qk_status parse_set(const qk_setting *row, unsigned *value, const char *t
         size_t length = strcspn(p, ",");
         const qk_word *word = find_word(row, p, length);
         if (!word || (sum & (unsigned)word->value) != 0)
-            return fail_words(row, err);
+            return fail_words(row, p, length, err);
         sum |= (unsigned)word->value;
         p += length;
         if (!*p)
@@ -80,14 +87,14 @@ static qk_status parse_set(const qk_setting *row, unsigned *value, const char *t
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static qk_status fail_number(const qk_setting *row, qk_error *err)
+static qk_status fail_number(const qk_setting *row, const char *text, qk_error *err)
 {
     const char *what = row->type == QK_SETTING_REAL ? "number" : "whole number";
     if (row->type == QK_SETTING_PERCENT)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "expected a percentage from 1 to below 100, e.g. 95");
     if (row->words)
-        return fail_words(row, err);
+        return fail_words(row, text, strlen(text), err);
     const char *of = row->unit ? " of " : "", *unit = row->unit ? row->unit : "";
     if (!is_bounded(row))
         return qk__fail(err, QK_ERR_ARGUMENT, "expected a %s%s%s", what, of, unit);
@@ -120,7 +127,7 @@ static qk_status parse_integer(const qk_setting *row, void *member, const char *
     bool narrow = row->size != sizeof(int64_t);
     if (!word && (!read_integer(text, row->unit, &value) || !is_within(row, (double)value) ||
                   (narrow && (value < INT32_MIN || value > INT32_MAX))))
-        return fail_number(row, err);
+        return fail_number(row, text, err);
     qk__setting_set_integer(row, member, value);
     return QK_OK;
 }
@@ -134,7 +141,7 @@ static qk_status parse_real(const qk_setting *row, double *member, const char *t
     if (is_number && row->type == QK_SETTING_PERCENT && value > 0 && value < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "is a percentage; did you mean %g?", 100 * value);
     if (!is_number || !is_within(row, value))
-        return fail_number(row, err);
+        return fail_number(row, text, err);
     *member = value;
     return QK_OK;
 }
@@ -188,7 +195,7 @@ qk_status qk__setting_parse(const qk_setting *row, void *member, const char *tex
     case QK_SETTING_CHOICE:
         word = find_word(row, text, strlen(text));
         if (!word)
-            return fail_words(row, err);
+            return fail_words(row, text, strlen(text), err);
         *(int *)member = word->value;
         return QK_OK;
     case QK_SETTING_SET:
@@ -359,7 +366,7 @@ static qk_status check(const qk_setting *row, const void *member, qk_error *err)
     if (qk__setting_format(row, member, value, sizeof value) == 0) /* no word, no number */
         snprintf(value, sizeof value, "%.0f",
                  is_real ? NAN : (double)qk__setting_integer(row, member));
-    qk_status status = row->words ? fail_words(row, &why) : fail_number(row, &why);
+    qk_status status = row->words ? fail_words(row, "", 0, &why) : fail_number(row, "", &why);
     return qk__fail(err, status, "%s %s: %s", row->name, value, why.message);
 }
 

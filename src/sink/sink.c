@@ -128,9 +128,9 @@ static void tell_share(const qk_sink *sink)
         there += sink->there[b];
     if (first == end)
         qk__sink_notice(sink, QK_NOTICE_WARNING,
-                        "shard %lld of %lld has nothing to do: there are %lld blocks of texts",
+                        "shard %lld of %lld has nothing to do: the texts make %lld block%s",
                         (long long)shard->index, (long long)shard->count,
-                        (long long)sink->num_blocks);
+                        (long long)sink->num_blocks, sink->num_blocks == 1 ? "" : "s");
     else
         qk__sink_notice(sink, QK_NOTICE_INFO,
                         "shard %lld of %lld (%s): %lld of %lld blocks of texts, %lld of them "

@@ -329,7 +329,10 @@ static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *er
     if (status == QK_OK)
         qk__all_rows_sum(f->rows, outcome);
     if (status == QK_OK && outcome->heads == 0)
-        status = qk__fail(err, QK_ERR_DEGENERATE, "no position was kept");
+        status =
+            qk__fail(err, QK_ERR_DEGENERATE,
+                     "no position was kept: keep more rows (a higher base_rate, or the sampler "
+                     "\"all\"), or give longer texts");
     bool written = qk__is_built(f->sink) || qk__is_capture_of(folder, f->sink->fingerprint);
     if (status == QK_OK && !written) /* by an earlier run */
         status = write_parts(f, folder, err);

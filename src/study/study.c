@@ -290,8 +290,10 @@ static qk_status conclude(const qk__study_work *work, qk_error *err)
 static qk_status do_models(qk__study_work *work, qk_error *err)
 {
     QK_TRY(qk__study_fetch_begin(work, 0, err));
-    for (size_t i = 0; i < work->plan->num_models; i++)
+    for (size_t i = 0; i < work->plan->num_models; i++) {
         QK_TRY(do_model(work, i, err));
+        work->num_done++;
+    }
     return QK_OK;
 }
 
@@ -334,6 +336,17 @@ static qk_status execute(qk__study_work *work, double start, qk_error *err)
     return conclude(work, err);
 }
 
+/* What stopped was one model, or figures; what the user wants to know is what there is. */
+static qk_status tell_stopped(const qk__study_work *work, qk_error *err)
+{
+    size_t computed = 0;
+    for (size_t i = 0; i < work->num_done; i++)
+        computed += work->outcome->models[i].state != QK_STUDY_FAILED;
+    return qk__fail(err, QK_ERR_CANCELLED,
+                    "stopped with %zu of %zu models computed, in %s; the same command goes on",
+                    computed, work->plan->num_models, work->run->output);
+}
+
 qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
                        qk_study_outcome **outcome, qk_error *err)
 {
@@ -352,6 +365,8 @@ qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
     if (!run->output)
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
     qk_status status = execute(&work, start, err);
+    if (status == QK_ERR_CANCELLED)
+        status = tell_stopped(&work, err);
     if (status == QK_OK || status == QK_ERR_PARTIAL) {
         work.outcome->seconds = qk__now() - start;
         *outcome = work.outcome;

@@ -87,6 +87,7 @@ typedef struct qk__study_work {
     qk__buffer scores;           /* contents of the score file */
     qk__folder folder;           /* the output, held */
     size_t model;                /* at work */
+    size_t num_done;             /* models before the first that is not done */
     pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
     qk__study_ahead *ahead;      /* that; NULL = nothing is */
     char *record;                /* output/downloads.txt, where downloads are not kept */

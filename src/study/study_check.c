@@ -188,7 +188,7 @@ static void compare_file(void *context, size_t i, int worker)
     if (!equal && !c->changed)
         c->changed = in;
     pthread_mutex_unlock(&run->lock);
-    qk__run_progress(run, now.bytes, 0);
+    qk__run_progress(run, 1, now.bytes, 0);
 }
 
 /* Reads every file, and so comes last. */

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "figure/figure_settings.h"
+#include "paths/path_kind.h"
 #include "settings/settings.h"
 #include "study/study.h"
 
@@ -170,8 +171,10 @@ qk_status qk_study_load(qk_study **plan, const char *path, qk_error *err)
     set_defaults(loaded);
     loaded->path = qk__strdup(path);
     qk_status status = loaded->path ? load(loaded, err) : qk__nomem(err);
-    if (status != QK_OK)
+    if (status != QK_OK) {
         qk_study_free(&loaded);
+        qk__path_explain(path, QK__PATH_STUDY_FILE, status, err);
+    }
     *plan = loaded;
     return status;
 }

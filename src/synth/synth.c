@@ -146,8 +146,9 @@ static void head_done(synth_run *run, size_t i, qk_status status, const qk_error
                                              .bytes = run->bytes})) {
         run->stop = true;
         run->failed_head = i;
-        qk__set_error(&run->failure, QK_ERR_CANCELLED, "stopped after %zu of %zu heads",
-                      run->done, run->num_heads);
+        qk__set_error(&run->failure, QK_ERR_CANCELLED,
+                      "stopped after %zu of %zu heads; nothing was written", run->done,
+                      run->num_heads);
     }
     pthread_mutex_unlock(&run->lock);
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/json_build.h"
 #include "model/checkpoint.h"
+#include "paths/path_kind.h"
 #include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -176,7 +177,10 @@ static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error 
     QK_TRY(qk__read_file(path, MAX_FILE_BYTES, &text, err));
     qk_status status = qk__tokenizer_parse(tokenizer, text.data, text.size, err);
     qk__buffer_free(&text);
-    return qk__context(err, status, "%s", path);
+    qk__context(err, status, "%s", path);
+    if (status == QK_ERR_MALFORMED)
+        qk__path_explain(path, QK__PATH_FILE_OF_MODEL, status, err);
+    return status;
 }
 
 qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error *err)

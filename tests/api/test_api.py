@@ -137,7 +137,7 @@ def compiled(destination, package, source, program, *more):
            "PKG_CONFIG_PATH": str(library / "pkgconfig")}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", package], check=True, env=env,
                            capture_output=True, text=True).stdout.split()
-    flags = [flag if not flag.startswith("-L/usr/local") else f"-L{library}" for flag in flags]
+    flags = [f"-L{library}" if flag.startswith("-L") else flag for flag in flags]
     subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", source, "-o", program, *flags, *more,
                     f"-Wl,-rpath,{library}"], check=True)
     return program

@@ -32,3 +32,11 @@ def test_one_of_each(qkscope, tmp_path):
 def test_more_than_one(qkscope, tmp_path):
     said = qkscope("pca", EXAMPLE, "-o", tmp_path, "--threads", 2, expect=0).out
     assert said.startswith("20 heads, 27902 rows in ") and "(2 threads, " in said
+
+
+def test_one_block_for_two_shards(qkscope, tmp_path):
+    """What is said to the process for which there is nothing, on stderr."""
+    words = ["capture", "--model", STEP, "--text", ROOT / "examples" / "kjv-tiny" / "passages.jsonl", "--max-texts", "1",
+             "--layers", "0", "-o", tmp_path / "c"]
+    said = qkscope(*words, "--shard", "0/2").err
+    assert "shard 0 of 2 has nothing to do: the texts make 1 block\n" in said, said

@@ -91,6 +91,11 @@ static void test_columns_are_counted(void **state)
     assert_string_equal(printed, "|\\n  |a|");
     assert_int_equal(cli_text_columns("\xC3\xA9\n", -1), 3);
     assert_int_equal(cli_text_columns("\xC3\xA9\n", 2), 1);
+    assert_int_equal(cli_text_columns("\xE6\xA8\xA1\xE5\x9E\x8B", -1),
+                     4); /* two characters of Chinese */
+    assert_int_equal(cli_text_columns("\xE6\xA8\xA1\xE5\x9E\x8B", 3), 2);
+    assert_int_equal(cli_text_columns("e\xCC\x81\xF0\x9F\x98\x80", -1),
+                     3); /* an accent, a face */
 }
 
 static int forget(void **state)

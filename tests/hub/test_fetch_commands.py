@@ -159,8 +159,8 @@ def test_mistyped_paths_ask_nobody(hub, tmp_path, path, said):
 
 
 @pytest.mark.parametrize("name, said", [
-    ("x.gguf", "a model: make a capture of it with qkscope capture --model"), ("x.npz", "arrays of NumPy"),
-    ("x.pt", "tensors of PyTorch"), ("x.safetensors", "weights of a model"), ("x.parquet", "one head of a capture")])
+    ("x.gguf", "a model, not a capture; make a capture of it with: qkscope capture --model "), ("x.npz", "arrays of NumPy"),
+    ("x.pt", "tensors of PyTorch"), ("x.safetensors", "a file of a model, not a capture; "), ("x.parquet", "one head of a capture")])
 def test_files_that_are_no_captures(hub, tmp_path, name, said):
     (tmp_path / name).write_bytes(b"x")
     for path in (name, tmp_path / name):

@@ -158,8 +158,8 @@ def test_wrong_shards(tmp_path, keywords, words):
 
 def test_the_capture_is_no_place_for_results(tmp_path):
     capture = shutil.copytree(EXAMPLE, tmp_path / "capture")
-    for analysis in (qk.pca, qk.compare_stages):
-        with pytest.raises(qk.ArgumentError, match="^output=.* is the folder of the capture; give another one"):
+    for analysis in (qk.pca, qk.analyze):
+        with pytest.raises(qk.ArgumentError, match=f"^{capture}: is the folder of the capture; choose another"):
             analysis(capture, output=capture, force=True)
     assert not list(capture.glob("*.csv")) and not (capture / "manifest.json").exists()
 

@@ -115,9 +115,9 @@ def test_only_texts_without_tokens(capture, tmp_path):
 
 
 def test_bytes_that_are_no_utf8(capture, tmp_path):
-    (tmp_path / "t.txt").write_bytes(b"a\xff\xfeb")
+    (tmp_path / "t.txt").write_bytes(b"a" * 19 + b"\xff\xfeb")
     capture("-t", tmp_path / "t.txt")
-    assert manifest_of(tmp_path / "c")["heads"][0]["rows"] == 2 + 2 * 3  # U+FFFD is three bytes
+    assert manifest_of(tmp_path / "c")["heads"][0]["rows"] == 20 + 2 * 3  # U+FFFD is three bytes
 
 
 def test_no_heads(capture, tmp_path):

@@ -222,4 +222,5 @@ def test_a_file_for_a_folder(qkscope, text, tmp_path):
     path = pathlib.Path(tmp_path / "x.safetensors")
     path.write_bytes(b"")
     for command in (["inspect", path], ["capture", "-m", path, "-t", text, "-o", tmp_path / "c"]):
-        assert "a file; expected the folder of a model" in qkscope(*command, expect=1).err
+        err = qkscope(*command, expect=1).err
+        assert ": a file of a model, not a model; give the folder" in err

@@ -55,6 +55,9 @@ def test_wrong_folders(qkscope, stages, tmp_path):
     assert "several captures: post, pre" in err and str(stages / "post") in err and "--split" not in err
     compare(qkscope, tmp_path / "o", stages)
     err = compare(qkscope, tmp_path / "r", tmp_path / "o", expect=1).err
+    assert f"{tmp_path}/o: a folder of results, not a capture; " in err and "--split" not in err
+    (tmp_path / "nothing").mkdir()
+    err = compare(qkscope, tmp_path / "r", tmp_path / "nothing", expect=1).err
     assert "no folder post in it" in err and "PRE and POST" in err and "--split" not in err
     assert "compare-stages: " + str(tmp_path / "x") in compare(qkscope, tmp_path / "r", tmp_path / "x", expect=1).err
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file or a folder is, by its signs: its name, the names in it, how it begins. For messages to
+ * somebody who gave the wrong one. */
+#ifndef QK_PATHS_PATH_KIND_H
+#define QK_PATHS_PATH_KIND_H
+
+#include <stdbool.h>
+
+#include <qkscope/common.h>
+
+typedef enum qk__path_kind {
+    QK__PATH_OTHER, /* not known, or not there */
+    QK__PATH_CAPTURE,
+    QK__PATH_UNFINISHED, /* capture */
+    QK__PATH_MODEL,
+    QK__PATH_RESULTS, /* of an analysis or a study */
+    QK__PATH_STUDY_FILE,
+    QK__PATH_SETTINGS, /* another YAML file */
+    QK__PATH_TEXTS,
+    QK__PATH_FILE_OF_CAPTURE, /* in the folder of a head, or capture.json */
+    QK__PATH_FILE_OF_MODEL,
+    QK__PATH_TABLE, /* of results */
+} qk__path_kind;
+
+qk__path_kind qk__path_look(const char *path);
+
+/* Where the path is known to be something else than what is wanted, err then says what it is, and which
+ * command takes it. Else the message stays. The value is the status; a macro as qk__fail is, which
+ * evaluates it twice. */
+#define qk__path_tell(path, wanted, status, err)                                               \
+    (qk__path_explain((path), (wanted), (status), (err)), (status))
+void qk__path_explain(const char *path, qk__path_kind wanted, qk_status status, qk_error *err);
+
+#endif
