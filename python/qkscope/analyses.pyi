@@ -492,6 +492,7 @@ def comparison(
     html: bool = True,
     format: str | Iterable[str] = 'png,svg',
     theme: Literal['paper', 'screen', 'dark'] = 'paper',
+    width: int | None = None,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     revision: str | None = None,
@@ -538,6 +539,10 @@ def comparison(
             'svg' or 'pdf')
         theme = 'paper'
             colours and fonts of the figures ('paper' or 'screen' or 'dark')
+        width
+            page width in millimetres, e.g. 85mm or 170mm for a column or two of a journal: laid out
+            for it, with type of the same size; a PNG then has 300 dots an inch (60 to 400 mm; None:
+            each figure's own)
     Input:
         revision
             branch, tag or commit of a dataset on the Hub (None: main)
@@ -575,6 +580,7 @@ def study(
     html: bool = True,
     format: str | None = None,
     theme: str | None = None,
+    width: int | None = None,
     local_root: str | os.PathLike[str] | None = None,
     offline: bool = False,
     keep_downloads: Literal['yes', 'no'] = 'yes',
@@ -604,6 +610,9 @@ def study(
             of figures: png, svg, pdf or several of them (None: the study's, else png,svg)
         theme
             colours and fonts: paper, screen or dark (None: the study's, else paper)
+        width
+            page width of the figures, e.g. 85mm (60 to 400 mm; None: the study's, else each its
+            own)
     Input:
         local_root
             folder to look for datasets in, before the cache
