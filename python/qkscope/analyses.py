@@ -221,7 +221,6 @@ def comparison(a: Any, b: Any, **keywords: Any) -> Results:
     sides = [side.folder if isinstance(side, Results) else side for side in (a, b)]
     for name, side in zip("ab", sides):
         settings.set(name, _path(side), name)
-    _check_output(keywords.get("output"), *sides)
     if keywords.get("output") is None:
         values.html = False
     line = _line("comparison", tuple(sides), keywords)

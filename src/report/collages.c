@@ -16,7 +16,7 @@ enum { MAX_FILE = 64 << 20 };
 static const struct {
     size_t divisor;
     int colors;
-} SIZES[] = {{2, 256}, {2, 48}, {2, 20}, {3, 32}};
+} SIZES[] = {{2, 256}, {2, 48}, {2, 20}, {3, 32}, {3, 16}, {4, 16}};
 enum {
     NUM_SIZES = sizeof SIZES / sizeof *SIZES,
     SAMPLE = 6,             /* pictures that tell how many bytes all would have */

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -216,7 +217,9 @@ class Study(Case):
         files = settled(out)
         if not files["manifest.json"]["complete"]:
             return None
-        return {n: c for n, c in files.items() if not n.startswith("models/")}
+        # a note has the way from its folder to the capture
+        return {n: re.sub(rb"(\.\./)+(killed\d+/)?", b"", c) if n.endswith(".md") else c for n, c in files.items()
+                if not n.startswith("models/")}
 
 
 class StudyTables(Study):

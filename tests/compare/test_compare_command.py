@@ -298,7 +298,7 @@ def test_page(qkscope, made, tmp_path):
     qkscope("compare", tmp_path / "a", made / "b", "-o", out, "--format", "pdf", expect=0)
     names = ["compare-01-heads", "compare-02-map", "compare-03-overlap"]
     assert sorted(p.name for p in (out / "figures").iterdir()) == sorted(
-        [f"{name}.{end}" for name in names for end in ("dat", "gp", "md", "pdf", "png", "svg")] + ["README.md"])
+        f"{name}.{end}" for name in names for end in ("dat", "gp", "md", "pdf", "png", "svg"))
     text = (out / "compare.html").read_text()
     page = Page(text)
     assert "script" not in page.tags and page.tags.count("svg") == 3

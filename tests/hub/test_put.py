@@ -252,7 +252,7 @@ def test_sub_folders(hub, tmp_path):
     ("not finished", "the capture is not finished, says its capture.json"),
     ("no head", "1 head that capture.json lists is missing, l00h01q"),
     ("cut", "l00h01q/data.parquet"),
-    ("no capture", "no head folders"),
+    ("no capture", "an unfinished capture, not a capture"),
     ("being made", "the capture is not finished"),
     ("nothing", "no such folder"),
     ("one head", "give the folder that holds all of them")])

@@ -268,5 +268,5 @@ def test_progress_of_what_is_waited_for(hub, tmp_path):
     hub.fault("cdn", times=99, piece=60000, pause=0.05)
     said = on_terminal([PROGRAM, *words, "--no-figures"], "stderr",
                        env=hub.environment(tmp_path) | {"HF_HUB_OFFLINE": None})
-    assert re.search(r"\] 1/2 MB, \d+ MB/s", said), said
+    assert re.search(r"\] 1/2 MB", said), said
     assert "b: org/name at b: fetching" in said

@@ -392,8 +392,8 @@ def test_where_plasticity_is_from(qkscope, tmp_path, reservoir, state):
     assert headlines(page)[0]["ap_overall_se"] == pytest.approx(mean, rel=1e-6)
     for name in ("plasticity-falls", "depth-ap_overall"):
         line = findings(page)[name].evidence[-1]
-        assert line.startswith(f"From {HELD}gives the plasticity of a head a standard error of {mean:.2g} (mean of 20 heads"), line
-        assert f"{max(errors['of']):.2g})" in line
+        assert line.startswith(f"From {HELD}gives the plasticity of a head a standard error of {mean:.3g} (mean of 20 heads"), line
+        assert f"{max(errors['of']):.3g})" in line
     assert "keys of each bucket and text" not in page_of(qkscope, tmp_path / "rows", path).split('id="methods"')[0]
 
 
