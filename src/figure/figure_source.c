@@ -12,8 +12,7 @@
 
 static const qk__figure_source SOURCES[] = {
     {"map-01-r-q", "qk.csv", PC0, "r_q: " PER_HEAD, false},
-    {"map-02-r-k", "qk.csv", PC0, "r_k: mean over the query heads that share a key head",
-     false},
+    {"map-02-r-k", "qk.csv", PC0, "r_k: " PER_HEAD, false},
     {"map-03-bias", "rotated.csv", EVERY_HEAD, "bias_strength: " PER_HEAD, false},
     {"map-04-plane-variance", "rotated.csv", EVERY_HEAD, "plane_var_fraction: " PER_HEAD,
      false},

@@ -17,11 +17,9 @@ static double value_of(const qk__map_kind *kind, const qk__result_head *head)
     return head->category >= 0 && head->category < QK_NUM_CATEGORIES ? head->category : NAN;
 }
 
-static size_t place_of(const qk__head_grid *g, const qk__map_kind *kind,
-                       const qk__result_head *head)
+static size_t place_of(const qk__head_grid *g, const qk__result_head *head)
 {
-    return (size_t)head->layer * g->heads +
-           (size_t)(kind->of_keys ? head->k_head : head->q_head);
+    return (size_t)head->layer * g->heads + (size_t)head->q_head;
 }
 
 static void fill_grid(qk__figure *figure, const qk__map_kind *kind, qk__head_grid *g)
@@ -29,17 +27,15 @@ static void fill_grid(qk__figure *figure, const qk__map_kind *kind, qk__head_gri
     const qk__result_model *model = g->model;
     for (size_t h = 0; h < model->num_heads; h++) {
         const qk__result_head *head = &model->heads[h];
-        int column = kind->of_keys ? head->k_head : head->q_head;
         g->layers = (size_t)fmax((double)g->layers, head->layer + 1);
-        g->heads = (size_t)fmax((double)g->heads, column + 1);
+        g->heads = (size_t)fmax((double)g->heads, head->q_head + 1);
     }
     g->layers = (size_t)fmax((double)g->layers, model->last_layer + 1);
     const size_t count = g->layers * g->heads;
     qk__mean *means = qk__figure_alloc(figure, count + 1, sizeof *means);
     g->values = qk__figure_alloc(figure, count + 1, sizeof *g->values);
     for (size_t h = 0; means && h < model->num_heads; h++)
-        qk__mean_add(&means[place_of(g, kind, &model->heads[h])],
-                     value_of(kind, &model->heads[h]));
+        qk__mean_add(&means[place_of(g, &model->heads[h])], value_of(kind, &model->heads[h]));
     for (size_t i = 0; means && g->values && i < count; i++) {
         g->values[i] = qk__mean_of(&means[i]);
         g->missing += !isfinite(g->values[i]);
@@ -55,7 +51,6 @@ static bool fits(const qk__result_model *model)
         const qk__result_head *head = &model->heads[h];
         layers = head->layer >= layers ? head->layer + 1 : layers;
         heads = head->q_head >= heads ? head->q_head + 1 : heads;
-        heads = head->k_head >= heads ? head->k_head + 1 : heads;
     }
     return (double)layers * heads <= MOST_CELLS;
 }

@@ -14,7 +14,6 @@ typedef struct qk__map_kind {
     const char *field; /* NULL: the category */
     const char *title; /* markup, "... of every head" */
     const char *scale; /* markup, beside the colours */
-    bool of_keys;      /* a column is a key head, and its query heads are averaged */
     bool correlation;  /* colours reach to 1, and down to the smallest value below 0 */
     bool from_zero;    /* else from the smallest value */
     const qk__colormap *above, *below; /* of values from 0 up, and of negative ones */

@@ -10,32 +10,39 @@
 #include "figure/head_cells.h"
 #include "figure/panels.h"
 
-static const qk__map_kind R_Q = {
-    "r_q",      "{/:Italic r}_q on PC0", "{/:Italic r}_q", false, true, true, &qk__blues,
-    &qk__ylorrd};
-static const qk__map_kind R_K = {
-    "r_k", "{/:Italic r}_k on PC0", "{/:Italic r}_k", true, true, true, &qk__reds, &qk__blues};
-static const qk__map_kind BIAS = {"bias_strength", "Bias strength μ_q^a α_k",
-                                  "bias strength", false,
-                                  false,           true,
-                                  &qk__ylorrd,     &qk__blues};
-static const qk__map_kind PLANE = {"plane_var_fraction",
-                                   "Share of variance in the plane (a, b)",
-                                   "share of variance",
-                                   false,
-                                   false,
-                                   true,
-                                   &qk__viridis,
-                                   &qk__viridis};
-static const qk__map_kind PLASTICITY = {"ap_overall",
-                                        "Attention plasticity",
-                                        "attention plasticity",
-                                        false,
-                                        false,
-                                        false,
-                                        &qk__magma,
-                                        &qk__magma};
-static const qk__map_kind CATEGORY = {NULL, "Category", NULL, false, false, false, NULL, NULL};
+static const qk__map_kind R_Q = {.field = "r_q",
+                                 .title = "{/:Italic r}_q on PC0",
+                                 .scale = "{/:Italic r}_q",
+                                 .correlation = true,
+                                 .from_zero = true,
+                                 .above = &qk__blues,
+                                 .below = &qk__ylorrd};
+/* A key head has one for each query head that it is shared by: PC0 is of the two together. */
+static const qk__map_kind R_K = {.field = "r_k",
+                                 .title = "{/:Italic r}_k on PC0",
+                                 .scale = "{/:Italic r}_k",
+                                 .correlation = true,
+                                 .from_zero = true,
+                                 .above = &qk__reds,
+                                 .below = &qk__blues};
+static const qk__map_kind BIAS = {.field = "bias_strength",
+                                  .title = "Bias strength μ_q^a α_k",
+                                  .scale = "bias strength",
+                                  .from_zero = true,
+                                  .above = &qk__ylorrd,
+                                  .below = &qk__blues};
+static const qk__map_kind PLANE = {.field = "plane_var_fraction",
+                                   .title = "Share of variance in the plane (a, b)",
+                                   .scale = "share of variance",
+                                   .from_zero = true,
+                                   .above = &qk__viridis,
+                                   .below = &qk__viridis};
+static const qk__map_kind PLASTICITY = {.field = "ap_overall",
+                                        .title = "Attention plasticity",
+                                        .scale = "attention plasticity",
+                                        .above = &qk__magma,
+                                        .below = &qk__magma};
+static const qk__map_kind CATEGORY = {.title = "Category"};
 
 /* Pixels: of a layer where panels
  * stand alone, in pairs, in more columns; of the narrowest panel and head; from where on cells
@@ -359,7 +366,7 @@ static void build(qk__figure *figure, const qk__results *results, const qk__map_
         add_raster(figure, panels, all->count);
     qk__begin_panels(figure);
     qk__figure_print(figure, "set border 15 lw 0.5\nset tics scale 0.3\n");
-    qk__put_text(figure, kind->of_keys ? "'Key head'" : "'Query head'",
+    qk__put_text(figure, "'Query head'",
                  s.left + (s.first.width + (double)(s.columns - 1) * s.step_x) / 2,
                  s.legend_y - 14 * em, false);
     if (!kind->field)
@@ -407,8 +414,8 @@ static const qk__figure_kind KINDS[] = {
      "Hatched places have no head in the capture.",
      false, 1000, 600, has_r_q, build_r_q},
     {"map-02-r-k", "Key signal, head by head",
-     "Every key head in its layer, coloured by how far its keys follow position along PC0: the "
-     "mean over the query heads that share it. Negative values are blue.",
+     "Every query head in its layer, coloured by how far the keys that it attends to follow "
+     "position along PC0, which is of its queries and these keys. Negative values are blue.",
      false, 1000, 600, has_r_k, build_r_k},
     {"map-03-bias", "Bias strength, head by head",
      "Every head in its layer, coloured by the bias strength: how fast the score of a key "
