@@ -61,7 +61,7 @@ run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passage
     --stage both -o "$out/kjv-tiny"
 run analyze "$out/kjv-tiny/post" -o "$out/post" --model-name kjv-tiny --ci 95 --lda
 run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE' --ci 95 --lda
-run compare-stages "$out/kjv-tiny" -o "$out/post"
+run compare-stages "$out/kjv-tiny" -o "$out/post" --model-name kjv-tiny
 run report "$out/post"
 cp "$out"/post/figures/stages-01-rotary-pairs-*.svg "$pictures/stages-01-rotary-pairs.svg" # SmolLM2's has 0.9 MB
 run capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --id-column id \

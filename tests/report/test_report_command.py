@@ -157,13 +157,13 @@ def collages(page):
 
 
 def test_many_collages_are_smaller(qkscope, results, tmp_path):
-    """All have room, in fewer colours or at a third of the size; where even that is too much, each kind has its
+    """All have room, in fewer colours or at a fourth of the size; where even that is too much, each kind has its
     turn, and the others are named."""
     figures = results / "figures"
     figures.mkdir()
     kinds = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement")
     seen = []
-    for side, count in ((600, 2), (1200, 9), (1440, 20)):
+    for side, count in ((600, 2), (1200, 9), (1440, 60)):
         picture = noise(side)
         for kind in kinds:
             for i in range(count):
@@ -173,10 +173,10 @@ def test_many_collages_are_smaller(qkscope, results, tmp_path):
         seen.append(collages(page))
     assert set(seen[0]) == {((300, 300), 256)} and len(seen[0]) == 6
     assert set(seen[1]) == {((600, 600), 48)} and len(seen[1]) == 27
-    assert set(seen[2]) == {((480, 480), 32)} and 27 <= len(seen[2]) < 60
+    assert set(seen[2]) == {((360, 360), 16)} and 60 <= len(seen[2]) < 180
     shown = re.findall(r'id="fig-(pca-06|rotation-01|rotation-08)-\w+-(\d\d)"', page)
     assert {kind for kind, i in shown if i == "01"} == {"pca-06", "rotation-01", "rotation-08"}
-    assert page.count("</bdi>.png</code>") == 60 - len(shown) and 'href="figures/' not in page
+    assert page.count("</bdi>.png</code>") == 180 - len(shown) and 'href="figures/' not in page
     alone = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"), "--alone")
     assert "<code>figures/" not in alone and "Too many for one page, and not shown, are" in alone
 
