@@ -87,7 +87,8 @@ const cli_command cmd_report = {
         "heads, which needs no network.\n\nRESULTS is the output folder of pca, rotate, "
         "plasticity, analyze or study. Results that are not complete, or of two captures, are "
         "refused; so are tables that were changed, unless --force is given.\n\nBeside every "
-        "figure lie its script and its numbers ('gnuplot NAME.gp' draws it again), and NAME.md, "
+        "figure lie its script and its numbers ('gnuplot NAME.gp' draws it again), and "
+        "NAME.md, "
         "which says what it shows. README.md lists them all. Collages of qkscope scatter in "
         "DIR/figures are shown, too.",
     .examples = "qkscope report results\n"

@@ -319,7 +319,7 @@ const cli_command cmd_scatter = {
         "context and dark late. --basis chooses the axes: components of their PCA, a and b of "
         "the rotation model, or what is left (complement: many small "
         "panels).\n\n" CLI_CAPTURE_IS "\n\nWrites pictures into DIR, with the script and the "
-                                      "numbers of each, and a note on what it shows. Called as "
+        "numbers of each, and a note on what it shows. Called as "
         "pca-visualize or rotate-visualize it takes the options of the original tools.",
     .examples = "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
                 "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
