@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What readers of the pages stumbled over: the layout of a comparison, checkpoints out of order, a read-out
 that spoke of another column, colours unlike those of the figures."""
+import json
 import re
+import shlex
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from conftest import synth
+from conftest import EXAMPLE, synth
 from made_tables import make_heads, write_results
-from report_browser import browser, explorer, made, open_page, shown_heads  # noqa: F401
-from report_pages import failing_gnuplot, page_of
+from report_browser import browser, explorer, made, open_page, shown_heads, wait_for_count  # noqa: F401
+from report_pages import failing_gnuplot, page_of, plain
 from test_report_controls import cell, color, status
 
 WIDE = {"width": 1400, "height": 900}
@@ -17,15 +21,15 @@ WIDE = {"width": 1400, "height": 900}
 
 @pytest.fixture(scope="module")
 def checkpoints(qkscope, tmp_path_factory):
-    """A page of checkpoints whose names are numbers; three heads of the last have each its category."""
+    """A page of checkpoints whose names are numbers."""
     folder = tmp_path_factory.mktemp("checkpoints")
     names, rows = ("20", "100", "700", "2004"), []
     for name in names:
         rows += make_heads(name, 2, 4, 2, seed=int(name))
-    write_results(folder, rows, [{"model": n, "label": n, "family": "run", "step": int(n)} for n in names],
+    write_results(folder, rows, [{"model": n, "label": n, "family": "run", "phase": "main"} for n in names],
                   buckets=6, bins=4, dim=8)
-    page = page_of(qkscope, folder, failing_gnuplot(folder / "bin"))
-    return folder / "report.html", names, rows, page
+    qkscope("report", folder, expect=0)
+    return folder / "report.html", names, rows
 
 
 # ---- a comparison ----------------------------------------------------------------------------------
@@ -44,7 +48,7 @@ def test_a_comparison_fills_the_screen(qkscope, tmp_path, open_page):
 # ---- the order of the study ------------------------------------------------------------------------
 
 def test_checkpoints_sort_as_in_the_study(checkpoints, open_page):
-    path, names, rows, _ = checkpoints
+    path, names, rows = checkpoints
     page = explorer(open_page(path))
     page.click("#table th[data-name=model] button")
     first = shown_heads(page)
@@ -52,7 +56,7 @@ def test_checkpoints_sort_as_in_the_study(checkpoints, open_page):
     page.click("#table th[data-name=model] button")
     assert rows[shown_heads(page)[0]]["model"] == names[-1]
     table = page.locator("table.numbers").first
-    labels = lambda: table.locator("tbody tr.model th").all_inner_texts()
+    labels = lambda: [text.split()[0] for text in table.locator("tbody tr.model th").all_inner_texts()]
     table.locator("th button").nth(2).click()
     table.locator("th button").first.click()
     assert labels() == list(names)
@@ -104,3 +108,79 @@ def test_no_verdict_reads_as_false(qkscope, tmp_path):
     page = page_of(qkscope, tmp_path, failing_gnuplot(tmp_path / "bin"))
     badge = re.search(r'id="finding-queries-over-keys"[^>]*><span class="badge (\S+)">(.*?)</span>', page)
     assert badge.groups() == ("opposite", "supported, against expectation")
+
+
+# ---- the first screen ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("study", ["models", "checkpoints"])
+def test_how_many_heads_follow_position(study, made, checkpoints, open_page):
+    """Numbers of heads by category, of the last checkpoint where there are some; each leads to these heads."""
+    path, rows = made if study == "models" else (checkpoints[0], checkpoints[2])
+    own = [i for i, r in enumerate(rows) if study == "models" or r["model"] == "2004"]
+    counts = Counter(rows[i]["category"] for i in own)
+    page = open_page(path, viewport=WIDE)
+    links = page.locator("#kinds a")
+    assert {text.split(" ")[1]: int(text.split(" ")[0]) for text in links.all_inner_texts()} == counts
+    name, count = counts.most_common()[-1]
+    links.filter(has_text=name).first.click()
+    wait_for_count(page, f"{count} of {len(rows)} heads")
+    explorer(page)
+    assert shown_heads(page) == [i for i in own if rows[i]["category"] == name]
+
+
+def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
+    capture = tmp_path / "it's a capture"
+    shutil.copytree(EXAMPLE, capture)
+    qkscope("analyze", capture, "-o", tmp_path / "out", "--taxonomy-low", 0.25, "--model-name", "tiny", expect=0)
+    text = page_of(qkscope, tmp_path / "out", failing_gnuplot(tmp_path / "bin"))
+    assert "\"thresholds\":[0.25,0.7]" in text
+    page = open_page(tmp_path / "out" / "report.html")
+    page.goto(page.url + "#head=tiny/L0H0")
+    page.wait_for_selector("#head-card[open]")
+    numbers = page.inner_text("#head-numbers")
+    assert "Below 0.25 it does not follow position, above 0.7 it does" in numbers
+    assert "Without its sign, below 0.25" in numbers
+    words = shlex.split(page.inner_text("#head-pictures code"))
+    run = json.loads((tmp_path / "out" / "manifest.json").read_text())["runs"][0]
+    assert words == ["qkscope", "scatter", run["capture"], "--heads", "0:0", "-o", "figures"]
+    assert Path(words[2]).resolve() == capture.resolve()
+
+
+def test_heads_without_numbers_have_names(qkscope, tmp_path):
+    qkscope("analyze", EXAMPLE, "-o", tmp_path / "out", "--model-name", "tiny", expect=0)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    heads = [f"l00h{i:02d}q" for i in range(7)]
+    heads[1] = "<b>"
+    for count, said in ((1, ": l00h00q."), (7, ": l00h00q, <b>, l00h02q, l00h03q, l00h04q and 2 more.")):
+        manifest["runs"][0].update(heads_without_numbers=count,
+                                   failures=[{"head": h, "reason": "r", "message": "m"} for h in heads[:count]])
+        (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+        page = page_of(qkscope, tmp_path / "out", failing_gnuplot(tmp_path / "bin"))
+        warning = re.search(r'<p class="warning" data-warning="failed">(.*?)</p>', page, re.S)[1]
+        assert plain(warning).endswith("heads could not be analysed" + said)
+
+
+def test_cards_are_as_tall_as_their_text(made, open_page):
+    page = open_page(made[0], viewport=WIDE)
+    empty = """(cards) => cards.map((c) => c.getBoundingClientRect().bottom
+        - c.lastElementChild.getBoundingClientRect().bottom)"""
+    assert all(0 <= room < 40 for room in page.eval_on_selector_all(".card", empty))
+    page.emulate_media(media="print")
+    wide = "(e) => e.getBoundingClientRect().width"
+    assert page.eval_on_selector("#standing", wide) == pytest.approx(page.eval_on_selector(".cards", wide), abs=1)
+    assert page.eval_on_selector("#standing", "(e) => getComputedStyle(e).breakInside") == "auto"
+
+
+# ---- figures of checkpoints ------------------------------------------------------------------------
+
+def test_figures_say_that_checkpoints_are_together(checkpoints, made):
+    """Findings are about the last checkpoint; these figures are not."""
+    names = ("pca-01-pc-roles", "pca-05-explained-variance", "rotation-07-bias-vs-separation")
+    for path, sentence in ((checkpoints[0], True), (made[0], False)):
+        page = path.read_text()
+        together = {name for name, caption in re.findall(r'<figure class="\w+" id="fig-([^"]+)">.*?<figcaption>(.*?)</figcaption>',
+                                                         page, re.S) if "All 4 checkpoints together." in caption}
+        assert together == (set(names) if sentence else set())
+        for name in names:
+            note = (path.parent / "figures" / f"{name}.md").read_text()
+            assert ("All 4 checkpoints together." in note) == sentence
