@@ -420,8 +420,8 @@ static void standing(qk__page *page, const qk__finding *f)
     qk__page_raw(page, "</a></li>\n");
 }
 
-/* How many heads follow position, and how; each number leads to these heads in the explorer. Findings
- * about checkpoints are about the last, and so is this. */
+/* How many heads follow position, and how. Findings about checkpoints are about the last, and so is
+ * this. Each number leads to the explorer; page.js makes it lead to these heads there. */
 static void kinds_of_heads(qk__page *page, const qk__report *report)
 {
     const qk__results *results = report->results;
@@ -447,7 +447,7 @@ static void kinds_of_heads(qk__page *page, const qk__report *report)
         const char *name = qk_category_name((qk_category)c);
         if (counts[c] == 0)
             continue;
-        qk__page_print(page, "%s<a href=\"#at=explorer&amp;", shown++ ? ", " : "");
+        qk__page_print(page, "%s<a href=\"#explorer\" data-filter=\"", shown++ ? ", " : "");
         if (last) {
             qk__page_raw(page, "only-model=");
             qk__page_link(page, results->models[results->num_models - 1].name);

@@ -144,6 +144,19 @@ def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
     run = json.loads((tmp_path / "out" / "manifest.json").read_text())["runs"][0]
     assert words == ["qkscope", "scatter", run["capture"], "--heads", "0:0", "-o", "figures"]
     assert Path(words[2]).resolve() == capture.resolve()
+    page.click("#head-close")
+    explorer(page)
+    page.select_option(".chart >> nth=0 >> [data-axis=x]", "r_q")
+    lines = page.evaluate("""() => {
+        const chart = Chart.getChart(document.querySelector('.chart canvas[role=img]')), seen = [], { ctx } = chart;
+        const { top, left } = chart.chartArea, { x } = chart.scales;
+        ctx.moveTo = (at, y) => ctx.getLineDash().length && y === top && at > left && seen.push(x.getValueForPixel(at));
+        chart.draw();
+        delete ctx.moveTo;
+        return [seen, x.min, x.max];
+    }""")
+    expected = [at for at in (-0.25, 0.25, -0.7, 0.7) if lines[1] < at < lines[2]]
+    assert len(expected) > 1 and lines[0] == pytest.approx(expected, abs=0.01)
 
 
 def test_heads_without_numbers_have_names(qkscope, tmp_path):
