@@ -71,6 +71,8 @@ static qk_status put_head(const qk__figure_note *note, qk__buffer *out, qk_error
         QK_TRY(qk__buffer_printf(out, err, "](%s.%s)\n\n", note->name, note->picture));
     }
     QK_TRY(put_text(out, note->caption, err));
+    if (note->together > 0)
+        QK_TRY(qk__buffer_printf(out, err, " All %zu checkpoints together.", note->together));
     return qk__buffer_append(out, "\n\n", 2, err);
 }
 

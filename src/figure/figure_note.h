@@ -30,10 +30,14 @@ typedef struct qk__figure_source {
 /* NULL: no figure of the catalog has that name (figure_source.c). */
 const qk__figure_source *qk__source_of(const char *figure);
 
+/* Whether the figure puts the heads of all models into one picture without telling them apart. */
+bool qk__pools_models(const char *figure);
+
 typedef struct qk__figure_note {
     const char *name, *title;
     const char *caption, *tables, *rows, *numbers; /* as of the catalog: plain text of ours */
-    const char *model;                             /* from outside; NULL: of no single one */
+    size_t together;        /* checkpoints that are in one picture; 0: not so */
+    const char *model;      /* from outside; NULL: of no single one */
     const char *picture;    /* ending of the one that the note shows; NULL: none */
     const char *command;    /* quoted for a shell */
     const char *const *say; /* [num_say] sentences, which may have names from outside */

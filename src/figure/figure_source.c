@@ -96,3 +96,13 @@ const qk__figure_source *qk__source_of(const char *figure)
             return &SOURCES[i];
     return NULL;
 }
+
+bool qk__pools_models(const char *figure)
+{
+    static const char *const NAMES[] = {"pca-01-pc-roles", "pca-05-explained-variance",
+                                        "rotation-07-bias-vs-separation"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(NAMES[i], figure) == 0)
+            return true;
+    return false;
+}

@@ -78,6 +78,7 @@ static qk_status write_note(const qk__note_places *places, const qk__drawn *draw
         .tables = source ? source->tables : NULL,
         .rows = source ? source->rows : NULL,
         .numbers = source ? source->numbers : NULL,
+        .together = qk__pools_models(drawn->kind->name) ? places->checkpoints : 0,
         .model = drawn->model ? drawn->model->label : NULL,
         .picture = formats & QK_FIGURE_PNG   ? "png"
                    : formats & QK_FIGURE_SVG ? "svg"

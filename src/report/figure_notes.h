@@ -10,6 +10,7 @@ typedef struct qk__note_places {
     const qk_report_settings *settings; /* with the formats that were drawn */
     const qk_settings_table *table;     /* of these */
     const char *figures, *staging;      /* where the figures go to, and where they are now */
+    size_t checkpoints;                 /* of the study; 0: not of checkpoints */
 } qk__note_places;
 
 /* Writes NAME.md beside every figure that was drawn: what the catalog says of it, the command

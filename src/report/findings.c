@@ -10,7 +10,9 @@
 #include "stats/false_discovery.h"
 
 const char *const qk__verdict_names[QK__NUM_VERDICTS] = {
-    "supported", "the opposite", "divided", "not supported", "too few to tell", "measured",
+    "supported",       "supported, against expectation",
+    "divided",         "not supported",
+    "too few to tell", "measured",
 };
 const char *const qk__verdict_tokens[QK__NUM_VERDICTS] = {
     "supported", "opposite", "divided", "unsupported", "too-few", "measured",

@@ -3,6 +3,7 @@
  * with which version, and what was warned of. */
 #include "report/provenance.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,12 +74,43 @@ static json_t *add_warning(json_t *warnings, const char *text, const char *model
     return warnings;
 }
 
+/* Runs that do not classify heads have no thresholds. */
+static void add_thresholds(qk__provenance *p, const json_t *run)
+{
+    const json_t *pca = json_object_get(json_object_get(run, "settings"), "pca");
+    const json_t *low = json_object_get(pca, "taxonomy_low");
+    const json_t *high = json_object_get(pca, "taxonomy_high");
+    if (!json_is_number(low) || !json_is_number(high))
+        return;
+    bool same = p->low == json_number_value(low) && p->high == json_number_value(high);
+    if (p->classified && !same)
+        p->low = p->high = NAN;
+    else if (!p->classified) {
+        p->low = json_number_value(low);
+        p->high = json_number_value(high);
+    }
+    p->classified = true;
+}
+
+static void add_failures(qk__provenance *p, const json_t *run, const char *model)
+{
+    size_t i;
+    const json_t *failure;
+    json_array_foreach(json_object_get(run, "failures"), i, failure)
+    {
+        p->failures = qk__json_append(
+            p->failures, json_pack("{s:o, s:o}", "model", qk__json_text(model), "head",
+                                   qk__json_text(text_of(failure, "head"))));
+    }
+}
+
 static void add_run(qk__provenance *p, const json_t *run, const char *label)
 {
     size_t i;
     const json_t *warning;
     const char *model = *label ? label : text_of(run, "model");
-    json_t *entry = json_pack("{s:o, s:o, s:o, s:o}", "model", qk__json_text(model), "date",
+    json_t *entry = json_pack("{s:o, s:o, s:o, s:o, s:o}", "model", qk__json_text(model),
+                              "capture", qk__json_text(text_of(run, "capture")), "date",
                               qk__json_text(text_of(run, "date")), "host",
                               qk__json_text(text_of(run, "host")), "version",
                               qk__json_text(text_of(run, "qkscope")));
@@ -88,6 +120,8 @@ static void add_run(qk__provenance *p, const json_t *run, const char *label)
         if (json_is_string(warning))
             p->warnings = add_warning(p->warnings, json_string_value(warning), model);
     }
+    add_failures(p, run, model);
+    add_thresholds(p, run);
     p->failed_heads += json_integer_value(json_object_get(run, "heads_without_numbers"));
     p->heads_with_files += json_integer_value(json_object_get(run, "heads"));
 }
@@ -140,14 +174,19 @@ static qk_status add_models(qk__provenance *p, const char *study, const json_t *
 qk_status qk__provenance_read(const char *folder, qk__provenance *provenance, qk_error *err)
 {
     qk__manifest manifest;
-    *provenance = (qk__provenance){.runs = json_array(), .warnings = json_object()};
+    *provenance = (qk__provenance){.runs = json_array(),
+                                   .warnings = json_object(),
+                                   .failures = json_array(),
+                                   .low = NAN,
+                                   .high = NAN};
     QK_TRY(qk__manifest_read(&manifest, folder, err));
     qk_status status =
         manifest.is_study
             ? add_models(provenance, folder, json_object_get(manifest.root, "models"), err)
             : add_folder(provenance, folder, "", err);
     qk__manifest_free(&manifest);
-    if (status == QK_OK && (!provenance->runs || !provenance->warnings))
+    if (status == QK_OK &&
+        (!provenance->runs || !provenance->warnings || !provenance->failures))
         status = qk__nomem(err);
     return status;
 }
@@ -156,7 +195,26 @@ void qk__provenance_free(qk__provenance *provenance)
 {
     json_decref(provenance->runs);
     json_decref(provenance->warnings);
+    json_decref(provenance->failures);
     *provenance = (qk__provenance){0};
+}
+
+const char *qk__provenance_capture(const qk__provenance *provenance, const char *name,
+                                   const char *label)
+{
+    size_t i;
+    const json_t *run;
+    const char *found = NULL;
+    json_array_foreach(provenance->runs, i, run)
+    {
+        const char *model = text_of(run, "model"), *capture = text_of(run, "capture");
+        if (!*capture || (strcmp(model, name) != 0 && strcmp(model, label) != 0))
+            continue;
+        if (found && strcmp(found, capture) != 0)
+            return NULL;
+        found = capture;
+    }
+    return found;
 }
 
 static int compare_texts(const void *a, const void *b)

@@ -4,24 +4,33 @@
 #ifndef QK_REPORT_PROVENANCE_H
 #define QK_REPORT_PROVENANCE_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include <qkscope/common.h>
 
 typedef struct qk__provenance {
     /* An entry for each run, in order; what its manifest does not say is "" there:
-     * {"model", "source", "commit", "date", "host", "version"}. The source is a dataset of the Hub
-     * ("org/name", with its commit) or the folder that was read. */
+     * {"model", "capture", "source", "commit", "date", "host", "version"}. The source is a dataset of
+     * the Hub ("org/name", with its commit) or the folder that was read, which capture always is. */
     json_t *runs;
     json_t *warnings;         /* {text: [models it is about]}, in order */
     int64_t failed_heads;     /* that could not be read or analysed */
     int64_t heads_with_files; /* of the same runs; 0: no manifest says */
+    json_t *failures;         /* [{"model", "head"}], as far as manifests name them */
+    double low, high; /* thresholds of the categories; NaN: no run says, or they differ */
+    bool classified;  /* whether a run named thresholds */
 } qk__provenance;
 
 /* A folder without manifests, or with others, gives empty lists. */
 QK_MUST_CHECK qk_status qk__provenance_read(const char *folder, qk__provenance *provenance,
                                             qk_error *err);
 void qk__provenance_free(qk__provenance *provenance);
+
+/* The capture that the runs of a model read; NULL: none is known, or there are several. */
+const char *qk__provenance_capture(const qk__provenance *provenance, const char *name,
+                                   const char *label);
 
 /* The distinct texts of a member over all runs, ascending, without ""; a new array, NULL when out
  * of memory. */

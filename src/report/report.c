@@ -252,7 +252,7 @@ static qk_status write_notes(const qk__report *report, qk_error *err)
     qk_report_settings settings = *report->settings;
     settings.figures = figure_settings(&settings);
     const qk__note_places places = {&settings, &qk_report_settings_table, report->figures,
-                                    report->staging};
+                                    report->staging, qk__num_checkpoints(report->results)};
     return settings.alone
                ? QK_OK
                : qk__figure_notes_write(&places, report->drawn, &report->findings, err);

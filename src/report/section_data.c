@@ -27,8 +27,9 @@ static void text_list(qk__page *page, const char *key, const char *const *texts,
     qk__page_raw(page, "],\n");
 }
 
-static void models(qk__page *page, const qk__results *results)
+static void models(qk__page *page, const qk__report *report)
 {
+    const qk__results *results = report->results;
     qk__page_raw(page, "\"models\":[");
     for (size_t m = 0; m < results->num_models; m++) {
         const qk__result_model *model = &results->models[m];
@@ -38,6 +39,12 @@ static void models(qk__page *page, const qk__results *results)
         qk__page_json_text(page, model->name);
         qk__page_raw(page, ",\"label\":");
         qk__page_json_text(page, *model->label ? model->label : "(no name)");
+        const char *capture =
+            qk__provenance_capture(&report->provenance, model->name, model->label);
+        if (capture) {
+            qk__page_raw(page, ",\"capture\":");
+            qk__page_json_text(page, capture);
+        }
         qk__page_raw(page, "}");
     }
     qk__page_raw(page, "],\n");
@@ -92,7 +99,12 @@ static void heads(qk__page *page, const qk__report *report)
     qk__page_print(page,
                    "<script type=\"application/json\" id=\"qk-heads\">{\"checkpoints\":%s,\n",
                    results->checkpoints ? "true" : "false");
-    models(page, results);
+    qk__page_raw(page, "\"thresholds\":[");
+    qk__page_json_number(page, report->provenance.low, DIGITS);
+    qk__page_raw(page, ",");
+    qk__page_json_number(page, report->provenance.high, DIGITS);
+    qk__page_raw(page, "],\n");
+    models(page, report);
     text_list(page, "families", results->families, results->num_families);
     text_list(page, "phases", results->phases, results->num_phases);
     text_list(page, "categories", categories, QK_NUM_CATEGORIES);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "figure/figure_note.h"
 #include "report/collages.h"
 #include "report/sections.h"
 #include "report/svg.h"
@@ -194,6 +195,9 @@ static void single(gallery *g, const qk__drawn *drawn)
     picture(g, drawn->name, kind->title);
     qk__page_text_in(g->page, "\n<figcaption><b>", kind->title, ".</b> ");
     qk__page_text(g->page, kind->caption);
+    size_t together = qk__num_checkpoints(g->report->results);
+    if (together > 0 && qk__pools_models(kind->name))
+        qk__page_print(g->page, " All %zu checkpoints together.", together);
     says(g, kind->name);
     files(g, drawn->name);
     qk__page_raw(g->page, "</figcaption>\n</figure>\n");

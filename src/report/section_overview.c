@@ -16,6 +16,7 @@ enum {
     FEW_NAMES = 6,    /* of models, hosts, datasets in a line */
     STANDING = 5,     /* findings that stand out */
     FEW_WARNINGS = 3, /* of the runs, before the rest is folded */
+    FEW_HEADS = 5,    /* that could not be analysed, by name */
     COMMIT = 12,      /* digits of a commit that are shown */
 };
 
@@ -342,6 +343,37 @@ static void run_warnings(qk__page *page, json_t *warnings)
     qk__page_raw(page, count > FEW_WARNINGS ? "</ul>\n</details>\n" : "</ul>\n");
 }
 
+/* " tiny l00h03q, ...": the model only where there are several. */
+static void failed_heads(qk__page *page, const qk__report *report)
+{
+    const qk__provenance *p = &report->provenance;
+    size_t i, count = json_array_size(p->failures);
+    const json_t *failure;
+    qk__page_print(
+        page,
+        "<p class=\"warning\" data-warning=\"failed\"><strong>Heads without "
+        "numbers.</strong> %s of %s heads could not be analysed",
+        qk__show_count((size_t)p->failed_heads).text,
+        qk__show_count((size_t)(p->failed_heads > p->heads_with_files ? p->failed_heads
+                                                                      : p->heads_with_files))
+            .text);
+    json_array_foreach(p->failures, i, failure)
+    {
+        if (i == FEW_HEADS)
+            break;
+        qk__page_raw(page, i ? ", " : ": ");
+        if (report->results->num_models > 1) {
+            qk__page_name(page, json_string_value(json_object_get(failure, "model")));
+            qk__page_raw(page, " ");
+        }
+        qk__page_text_in(page, "<code>", json_string_value(json_object_get(failure, "head")),
+                         "</code>");
+    }
+    if (count > FEW_HEADS)
+        qk__page_print(page, " and %zu more", count - FEW_HEADS);
+    qk__page_raw(page, ".</p>\n");
+}
+
 static void trusted(qk__page *page, const qk__report *report)
 {
     const qk__provenance *p = &report->provenance;
@@ -349,14 +381,7 @@ static void trusted(qk__page *page, const qk__report *report)
                  "<div class=\"card\" id=\"trusted\">\n<h3>How far it can be trusted</h3>\n");
     warnings(page, report);
     if (p->failed_heads > 0)
-        qk__page_print(page,
-                       "<p class=\"warning\" data-warning=\"failed\"><strong>Heads without "
-                       "numbers.</strong> %s of %s heads could not be analysed.</p>\n",
-                       qk__show_count((size_t)p->failed_heads).text,
-                       qk__show_count((size_t)(p->failed_heads > p->heads_with_files
-                                                   ? p->failed_heads
-                                                   : p->heads_with_files))
-                           .text);
+        failed_heads(page, report);
     run_warnings(page, p->warnings);
     uncertain(page, report);
     if (json_array_size(p->runs) == 0)
@@ -395,13 +420,53 @@ static void standing(qk__page *page, const qk__finding *f)
     qk__page_raw(page, "</a></li>\n");
 }
 
+/* How many heads follow position, and how. Findings about checkpoints are about the last, and so is
+ * this. Each number leads to the explorer; page.js makes it lead to these heads there. */
+static void kinds_of_heads(qk__page *page, const qk__report *report)
+{
+    const qk__results *results = report->results;
+    size_t counts[QK_NUM_CATEGORIES] = {0}, all = 0, shown = 0;
+    bool last = qk__num_checkpoints(results) > 0;
+    for (size_t m = last ? results->num_models - 1 : 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++) {
+            int category = results->models[m].heads[h].category;
+            if (category < 0 || category >= QK_NUM_CATEGORIES)
+                continue;
+            counts[category]++;
+            all++;
+        }
+    if (all == 0)
+        return;
+    qk__page_raw(page, "<p id=\"kinds\">Which heads follow position");
+    if (last) {
+        qk__page_raw(page, " at ");
+        qk__page_name(page, results->models[results->num_models - 1].label);
+    }
+    qk__page_raw(page, ": ");
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++) {
+        const char *name = qk_category_name((qk_category)c);
+        if (counts[c] == 0)
+            continue;
+        qk__page_print(page, "%s<a href=\"#explorer\" data-filter=\"", shown++ ? ", " : "");
+        if (last) {
+            qk__page_raw(page, "only-model=");
+            qk__page_link(page, results->models[results->num_models - 1].name);
+            qk__page_raw(page, "&amp;");
+        }
+        qk__page_print(page, "only-category=%s\">%s %s</a>", name,
+                       qk__show_count(counts[c]).text, name);
+    }
+    qk__page_raw(page, ".</p>\n");
+}
+
 /* The first answer of each topic, then others, as many as one reads. */
 static void stands_out(qk__page *page, const qk__report *report)
 {
     const qk__findings *findings = &report->findings;
     size_t shown = 0;
-    qk__page_raw(page,
-                 "<div class=\"card\" id=\"standing\">\n<h3>What stands out</h3>\n<ul>\n");
+    qk__page_raw(page, "<div class=\"card\" id=\"standing\">\n<h3>What stands out</h3>\n");
+    kinds_of_heads(page, report);
+    qk__page_raw(page, "<ul>\n");
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < findings->count && shown < STANDING; i++) {
             const qk__finding *f = &findings->items[i];

@@ -45,6 +45,12 @@ void qk__section_manifest(qk__page *page, const qk__report *report);
  * collages that are shown. */
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages);
 
+/* How many checkpoints the study is of; 0: it is of models, or of one checkpoint. */
+static inline size_t qk__num_checkpoints(const qk__results *results)
+{
+    return results->checkpoints && results->num_models > 1 ? results->num_models : 0;
+}
+
 /* The id of the part of the figures that a family has, by its place in qk__figure_families. */
 typedef struct qk__family_name {
     char text[32];

@@ -85,7 +85,7 @@ def test_findings_are_told(study):
     plain = re.sub(r"<[^>]+>|[\u2066-\u2069]", "", page)
     for line in told:
         claim, verdict = re.fullmatch(r"(.*) \((.*)\)", line).groups()
-        assert verdict in ("supported", "the opposite", "divided", "not supported", "too few to tell", "measured")
+        assert verdict in ("supported", "supported, against expectation", "divided", "not supported", "too few to tell", "measured")
         words = re.sub(r"\\(.)", r"\1", re.sub("[\u2066-\u2069]", "", claim)).replace("&", "&amp;")
         assert words.rstrip(".") in plain.replace("&#39;", "'"), words
 

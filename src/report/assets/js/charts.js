@@ -10,7 +10,9 @@ const charts = [];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const inkOr = (color) => (color === "ink" ? css("--ink") : color);
 
-// Dashed lines at the thresholds of the taxonomy, on axes that hold correlations.
+// Dashed lines at the thresholds of the taxonomy, on axes that hold correlations; 0.3 and 0.7 where no
+// manifest names others.
+const LIMITS = RAW && RAW.thresholds[0] !== null ? RAW.thresholds : [0.3, 0.7];
 const thresholds = {
   id: "thresholds",
   beforeDatasetsDraw(chart) {
@@ -21,7 +23,7 @@ const thresholds = {
     ctx.setLineDash([4, 4]);
     for (const axis of ["x", "y"]) {
       if (!/^r_[qk](_a)?$/.test(chart.options.scales[axis].qkField)) continue;
-      for (const at of [-0.7, -0.3, 0.3, 0.7]) {
+      for (const at of LIMITS.flatMap((limit) => [-limit, limit])) {
         const pixel = Math.round(scales[axis].getPixelForValue(at)) + 0.5;
         const [low, high] = axis === "x" ? [area.left, area.right] : [area.top, area.bottom];
         if (pixel < low || pixel > high) continue;

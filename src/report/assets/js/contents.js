@@ -62,16 +62,19 @@ function startScrolling() {
 
 // ---- tables of the summary -------------------------------------------------------------------------
 
-// Rows of models are sorted; those of families and of all stay below them.
+// Rows of models are sorted, by their names in the study's order; those of families and of all stay below
+// them.
 function sortTable(table, index, down) {
   const body = table.tBodies[0];
   const rows = [...body.rows].filter((row) => row.className === "model");
+  const place = (row) => Number(row.dataset.place);
   const key = (row) => {
+    if (index === 0) return place(row);
     const text = row.cells[index].dataset.value ?? row.cells[index].textContent.trim();
     return /^[-\d.,e]+$/.test(text) ? Number(text.replaceAll(",", "")) : text;
   };
   const missing = (v) => v === "–";
-  const before = rows.map((row, i) => ({ row, i, key: key(row) }));
+  const before = rows.map((row) => ({ row, i: place(row), key: key(row) }));
   before.sort((a, b) => missing(a.key) - missing(b.key)
     || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) * (down ? -1 : 1) || a.i - b.i);
   body.prepend(...before.map(({ row }) => row));
@@ -80,7 +83,9 @@ function sortTable(table, index, down) {
 function startTables() {
   for (const table of document.querySelectorAll("table.numbers")) {
     const headers = [...table.tHead.rows[0].cells];
-    if (table.querySelectorAll("tr.model").length < 2) continue;
+    const rows = table.querySelectorAll("tr.model");
+    if (rows.length < 2) continue;
+    rows.forEach((row, place) => (row.dataset.place = place));
     headers.forEach((cell, index) => {
       const button = make("button", { type: "button" }, ...cell.childNodes);
       cell.setAttribute("aria-sort", "none");

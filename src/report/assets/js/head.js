@@ -155,12 +155,23 @@ function standing(column, head, heads) {
   return others.filter((h) => column.values[h] < value).length / others.length;
 }
 
+// What a head's category comes from, as far as the manifests say.
+function categoryLimits(name) {
+  const [low, high] = RAW.thresholds;
+  if (low === null || high === null || !COLUMNS.has("category")) return [];
+  return [make("br"), make("small", { textContent:
+    `${name === "r_k" ? "Without its sign, b" : "B"}elow ${low} it does not follow position, above ${high} it does` })];
+}
+
+const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
 function numberRow(column, head, heads) {
   const share = standing(column, head, heads);
   const bar = make("td", { className: "share", textContent: Number.isNaN(share) ? "–" : `${Math.round(100 * share)} %` });
   bar.style.setProperty("--p", Number.isNaN(share) ? 0 : share);
   const name = make("th", { scope: "row" }, make("code", { textContent: column.name }));
   if (column.label !== column.name) name.append(` ${column.label}`);
+  if (column.name === "r_q" || column.name === "r_k") name.append(...categoryLimits(column.name));
   name.title = column.about;
   return make("tr", {}, name, make("td", { className: "value", textContent: show(column.values[head]) }), bar);
 }
@@ -184,7 +195,7 @@ function fillCard(head) {
   pictures.push(...panels.map(cutPicture));
   if (!panels.length)
     pictures.push(make("p", { className: "empty" }, "No collage of this report shows its queries and keys. They are drawn by ",
-      make("code", { textContent: `qkscope scatter CAPTURE --heads ${RAW.layer[head]}:${RAW.q_head[head]} -o figures` }), "."));
+      make("code", { textContent: `qkscope scatter ${shellWord(RAW.models[RAW.model[head]].capture || "CAPTURE")} --heads ${RAW.layer[head]}:${RAW.q_head[head]} -o figures` }), "."));
   $("head-pictures").replaceChildren(...pictures);
   $("head-numbers").replaceChildren(...numeric.filter((column) => !Number.isNaN(column.values[head]))
     .map((column) => numberRow(column, head, heads)));

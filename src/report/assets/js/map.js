@@ -7,7 +7,7 @@ const DIVERGING_DARK = ["#8cc8ff", "#4a8cc4", "#264a66", "#1c232b", "#6b3225", "
 const FIRST_FIELDS = ["r_q", "category", "ap_overall", "bias_strength"];
 const MANY_MAPS = 4; // that are drawn smaller
 const MAP_GUTTER = 26, MAP_FOOT = 18, MAP_FONT = "11.5px system-ui, sans-serif";
-const maps = { list: [], scale: null, field: "", model: "" };
+const maps = { list: [], scale: null, field: "", model: "", said: null }; // said: the [map, cell] of the read-out
 
 // ---- colours -------------------------------------------------------------------------------------
 
@@ -205,6 +205,7 @@ class HeadMap {
 }
 
 function sayCell(map, [layer, row]) {
+  maps.said = [map, [layer, row]];
   const head = map.at([layer, row]);
   const column = COLUMNS.get(maps.field);
   const model = shortText(RAW.models[map.model].label);
@@ -254,10 +255,15 @@ function drawMaps() {
   $("map-about").textContent = `${column.label === column.name ? "" : `${column.label}: `}${column.about}`;
   drawScale();
   for (const map of maps.list) map.draw();
+  if (maps.said) sayCell(...maps.said); // in words of the new column
 }
 
 function chooseMaps() {
   const shown = RAW.models.map((_, m) => m).filter((m) => maps.model === "" || RAW.models[m].name === maps.model);
+  if (maps.said && !shown.includes(maps.said[0].model)) {
+    maps.said = null;
+    $("map-status").textContent = maps.hint;
+  }
   maps.list = shown.map((m) => new HeadMap(m));
   $("map-grid").classList.toggle("one", shown.length === 1);
   $("map-grid").classList.toggle("many", shown.length > MANY_MAPS);
@@ -274,6 +280,7 @@ function startMap() {
   model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label), m.name)));
   model.closest("label").hidden = RAW.models.length < 2;
   maps.field = first;
+  maps.hint = $("map-status").textContent;
   const apply = () => {
     const other = maps.model !== model.value;
     Object.assign(maps, { field: field.value, model: model.value });

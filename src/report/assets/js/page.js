@@ -136,6 +136,8 @@ function linkControls() {
     applyFilter();
   });
   on("filter", linkChanged);
+  for (const link of document.querySelectorAll("a[data-filter]"))
+    link.setAttribute("href", `#at=explorer&${link.dataset.filter}`);
 }
 
 function showRanges() {

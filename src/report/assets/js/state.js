@@ -23,7 +23,7 @@ const tell = (what) => listeners[what].forEach((action) => action());
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "ink"];
 const SHAPES = ["circle", "rect", "triangle", "rectRot", "crossRot", "star", "cross"];
 const VIRIDIS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
-const CATEGORY_COLORS = [0, 5, 1, 2, 6]; // as in the figures; of COLORS
+const CATEGORY_COLORS = ["#0072b2", "#56b4e9", "#d55e00", "#009e73", "#98a1ab"]; // as in the figures
 
 const groups = { list: [], of: null };
 
@@ -45,8 +45,8 @@ function layerGroups() {
 
 function textGroups(column) {
   const list = column.texts.map((label, i) => {
-    const color = column.name === "category" ? CATEGORY_COLORS[i] : i % COLORS.length;
-    return { label, color: COLORS[color], shape: SHAPES[(i + Math.floor(i / COLORS.length)) % SHAPES.length] };
+    const color = column.name === "category" ? CATEGORY_COLORS[i] : COLORS[i % COLORS.length];
+    return { label, color, shape: SHAPES[(i + Math.floor(i / COLORS.length)) % SHAPES.length] };
   });
   const none = list.length;
   if (column.values.some(Number.isNaN)) list.push({ label: "none", color: "ink", shape: "circle" });
@@ -86,18 +86,12 @@ function passes(head, words) {
   return words.every((word) => searched[head].includes(word));
 }
 
-// Heads without a number come last whichever way the order goes; equal ones in table order.
+// Texts go in the study's order, which names of checkpoints ("100", "20") would not give. Heads without a
+// number come last whichever way the order goes; equal ones in table order.
 function comparison() {
   const column = COLUMNS.get(state.sort.name);
   if (!column) return null;
-  const sign = state.sort.down ? -1 : 1;
-  let key = column.values;
-  if (column.text) {
-    const order = column.texts.map((_, i) => i)
-      .sort((a, b) => (column.texts[a] < column.texts[b] ? -1 : column.texts[a] > column.texts[b] ? 1 : 0));
-    const rank = new Map(order.map((index, position) => [index, position]));
-    key = column.values.map((v) => (Number.isNaN(v) ? NaN : rank.get(v)));
-  }
+  const sign = state.sort.down ? -1 : 1, key = column.values;
   return (a, b) => {
     const x = key[a], y = key[b];
     const noX = Number.isNaN(x), noY = Number.isNaN(y);

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What readers of the pages stumbled over: the layout of a comparison, checkpoints out of order, a read-out
+that spoke of another column, colours unlike those of the figures."""
+import json
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLE, synth
+from made_tables import make_heads, write_results
+from report_browser import browser, explorer, made, open_page, shown_heads, wait_for_count  # noqa: F401
+from report_pages import failing_gnuplot, page_of, plain
+from test_report_controls import cell, color, status
+
+WIDE = {"width": 1400, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def checkpoints(qkscope, tmp_path_factory):
+    """A page of checkpoints whose names are numbers."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    names, rows = ("20", "100", "700", "2004"), []
+    for name in names:
+        rows += make_heads(name, 2, 4, 2, seed=int(name))
+    write_results(folder, rows, [{"model": n, "label": n, "family": "run", "phase": "main"} for n in names],
+                  buckets=6, bins=4, dim=8)
+    qkscope("report", folder, expect=0)
+    return folder / "report.html", names, rows
+
+
+# ---- a comparison ----------------------------------------------------------------------------------
+
+def test_a_comparison_fills_the_screen(qkscope, tmp_path, open_page):
+    for seed, name in enumerate("ab"):
+        synth(qkscope, tmp_path / name, layers=2, query_heads=2, dim=8, examples=6, rows=20, seed=seed)
+    done = qkscope("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out",
+                   env={"PATH": failing_gnuplot(tmp_path / "bin")})
+    assert done.code in (0, 3), done.err
+    page = open_page(tmp_path / "out" / "compare.html", viewport=WIDE)
+    assert page.evaluate("document.querySelector('main').getBoundingClientRect().width") > 1200
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# ---- the order of the study ------------------------------------------------------------------------
+
+def test_checkpoints_sort_as_in_the_study(checkpoints, open_page):
+    path, names, rows = checkpoints
+    page = explorer(open_page(path))
+    page.click("#table th[data-name=model] button")
+    first = shown_heads(page)
+    assert first == sorted(first) and [rows[h]["model"] for h in first] == [names[h // 8] for h in first]
+    page.click("#table th[data-name=model] button")
+    assert rows[shown_heads(page)[0]]["model"] == names[-1]
+    table = page.locator("table.numbers").first
+    labels = lambda: [text.split()[0] for text in table.locator("tbody tr.model th").all_inner_texts()]
+    table.locator("th button").nth(2).click()
+    table.locator("th button").first.click()
+    assert labels() == list(names)
+    table.locator("th button").first.click()
+    assert labels() == list(names)[::-1]
+
+
+# ---- the picture of all heads ----------------------------------------------------------------------
+
+def test_the_read_out_follows_the_column(made, open_page):
+    path, rows = made
+    page = open_page(path, viewport=WIDE)
+    hint = status(page)
+    page.mouse.move(*cell(page, 1, 2, 3))
+    assert "head 3: r_q" in status(page)
+    page.mouse.move(0, 0)
+    page.select_option("#map-field", "bias_strength")
+    row = next(r for r in rows if (r["model"], r["layer"], r["q_head"]) == ("m1", 2, 3))
+    found = re.match(r"Model 1, layer 2, head 3: bias_strength (\S+?)[,.] ", status(page))[1]
+    assert float(found.replace("−", "-")) == pytest.approx(row["bias_strength"], rel=1e-3)
+    page.select_option("#map-model", label="Model 0")
+    assert status(page) == hint
+
+
+def test_categories_have_the_colours_of_the_figures(made, open_page):
+    """theme.c draws the figures; the page has the same five, in the light and in the dark."""
+    path, rows = made
+    source = (Path(__file__).resolve().parents[2] / "src/figure/theme.c").read_text()
+    figures = dict(re.findall(r'\[QK_(\w+)\] = "#(\w{6})"', source))
+    for scheme in ("light", "dark"):
+        page = open_page(path, viewport=WIDE, color_scheme=scheme)
+        page.select_option("#map-field", "category")
+        for category in {r["category"] for r in rows}:
+            row = next(r for r in rows if r["category"] == category)
+            want = figures[category.upper().replace("-", "_")]
+            found = color(page, int(row["model"][1]), row["layer"], row["q_head"])
+            assert "".join(f"{round(255 * v):02x}" for v in found) == want, category
+
+
+# ---- verdicts --------------------------------------------------------------------------------------
+
+def test_no_verdict_reads_as_false(qkscope, tmp_path):
+    """Keys that follow position more than queries: true, and so the badge says."""
+    def keys_first(row, rng):
+        row["r_q"], row["r_k"] = rng.uniform(0.2, 0.4), rng.uniform(0.8, 0.9)
+    rows = [r for i in range(6) for r in make_heads(f"m{i}", 4, 4, 2, seed=i, change=keys_first)]
+    models = [{"model": f"m{i}", "label": f"M{i}", "family": f"F{i}"} for i in range(6)]
+    write_results(tmp_path, rows, models, buckets=6, bins=4, dim=8)
+    page = page_of(qkscope, tmp_path, failing_gnuplot(tmp_path / "bin"))
+    badge = re.search(r'id="finding-queries-over-keys"[^>]*><span class="badge (\S+)">(.*?)</span>', page)
+    assert badge.groups() == ("opposite", "supported, against expectation")
+
+
+# ---- the first screen ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("study", ["models", "checkpoints"])
+def test_how_many_heads_follow_position(study, made, checkpoints, open_page):
+    """Numbers of heads by category, of the last checkpoint where there are some; each leads to these heads."""
+    path, rows = made if study == "models" else (checkpoints[0], checkpoints[2])
+    own = [i for i, r in enumerate(rows) if study == "models" or r["model"] == "2004"]
+    counts = Counter(rows[i]["category"] for i in own)
+    page = open_page(path, viewport=WIDE)
+    links = page.locator("#kinds a")
+    assert {text.split(" ")[1]: int(text.split(" ")[0]) for text in links.all_inner_texts()} == counts
+    name, count = counts.most_common()[-1]
+    links.filter(has_text=name).first.click()
+    wait_for_count(page, f"{count} of {len(rows)} heads")
+    explorer(page)
+    assert shown_heads(page) == [i for i in own if rows[i]["category"] == name]
+
+
+def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
+    capture = tmp_path / "it's a capture"
+    shutil.copytree(EXAMPLE, capture)
+    qkscope("analyze", capture, "-o", tmp_path / "out", "--taxonomy-low", 0.25, "--model-name", "tiny", expect=0)
+    text = page_of(qkscope, tmp_path / "out", failing_gnuplot(tmp_path / "bin"))
+    assert "\"thresholds\":[0.25,0.7]" in text
+    page = open_page(tmp_path / "out" / "report.html")
+    page.goto(page.url + "#head=tiny/L0H0")
+    page.wait_for_selector("#head-card[open]")
+    numbers = page.inner_text("#head-numbers")
+    assert "Below 0.25 it does not follow position, above 0.7 it does" in numbers
+    assert "Without its sign, below 0.25" in numbers
+    words = shlex.split(page.inner_text("#head-pictures code"))
+    run = json.loads((tmp_path / "out" / "manifest.json").read_text())["runs"][0]
+    assert words == ["qkscope", "scatter", run["capture"], "--heads", "0:0", "-o", "figures"]
+    assert Path(words[2]).resolve() == capture.resolve()
+    page.click("#head-close")
+    explorer(page)
+    page.select_option(".chart >> nth=0 >> [data-axis=x]", "r_q")
+    lines = page.evaluate("""() => {
+        const chart = Chart.getChart(document.querySelector('.chart canvas[role=img]')), seen = [], { ctx } = chart;
+        const { top, left } = chart.chartArea, { x } = chart.scales;
+        ctx.moveTo = (at, y) => ctx.getLineDash().length && y === top && at > left && seen.push(x.getValueForPixel(at));
+        chart.draw();
+        delete ctx.moveTo;
+        return [seen, x.min, x.max];
+    }""")
+    expected = [at for at in (-0.25, 0.25, -0.7, 0.7) if lines[1] < at < lines[2]]
+    assert len(expected) > 1 and lines[0] == pytest.approx(expected, abs=0.01)
+
+
+def test_heads_without_numbers_have_names(qkscope, tmp_path):
+    qkscope("analyze", EXAMPLE, "-o", tmp_path / "out", "--model-name", "tiny", expect=0)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    heads = [f"l00h{i:02d}q" for i in range(7)]
+    heads[1] = "<b>"
+    for count, said in ((1, ": l00h00q."), (7, ": l00h00q, <b>, l00h02q, l00h03q, l00h04q and 2 more.")):
+        manifest["runs"][0].update(heads_without_numbers=count,
+                                   failures=[{"head": h, "reason": "r", "message": "m"} for h in heads[:count]])
+        (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+        page = page_of(qkscope, tmp_path / "out", failing_gnuplot(tmp_path / "bin"))
+        warning = re.search(r'<p class="warning" data-warning="failed">(.*?)</p>', page, re.S)[1]
+        assert plain(warning).endswith("heads could not be analysed" + said)
+
+
+def test_cards_are_as_tall_as_their_text(made, open_page):
+    page = open_page(made[0], viewport=WIDE)
+    empty = """(cards) => cards.map((c) => c.getBoundingClientRect().bottom
+        - c.lastElementChild.getBoundingClientRect().bottom)"""
+    assert all(0 <= room < 40 for room in page.eval_on_selector_all(".card", empty))
+    page.emulate_media(media="print")
+    wide = "(e) => e.getBoundingClientRect().width"
+    assert page.eval_on_selector("#standing", wide) == pytest.approx(page.eval_on_selector(".cards", wide), abs=1)
+    assert page.eval_on_selector("#standing", "(e) => getComputedStyle(e).breakInside") == "auto"
+
+
+# ---- figures of checkpoints ------------------------------------------------------------------------
+
+def test_figures_say_that_checkpoints_are_together(checkpoints, made):
+    """Findings are about the last checkpoint; these figures are not."""
+    names = ("pca-01-pc-roles", "pca-05-explained-variance", "rotation-07-bias-vs-separation")
+    for path, sentence in ((checkpoints[0], True), (made[0], False)):
+        page = path.read_text()
+        together = {name for name, caption in re.findall(r'<figure class="\w+" id="fig-([^"]+)">.*?<figcaption>(.*?)</figcaption>',
+                                                         page, re.S) if "All 4 checkpoints together." in caption}
+        assert together == (set(names) if sentence else set())
+        for name in names:
+            note = (path.parent / "figures" / f"{name}.md").read_text()
+            assert ("All 4 checkpoints together." in note) == sentence
