@@ -54,6 +54,9 @@ void qk__close_sides(qk__comparing *c);
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Says, once they are compared, why captures are not paired by text, where they are not. */
+void qk__compare_warn_unpaired(qk__comparing *c);
+
 /* ---- what comes of it ------------------------------------------------------------------- */
 
 /* The numbers that are shown of a comparison (compare_outcome.c), and as JSON. */

@@ -349,12 +349,35 @@ static void warn_of_kinds(qk__comparing *c)
         qk__compare_warn(
             c, "one capture is before RoPE, the other after it: differences are those "
                "of RoPE as well (qkscope compare-stages is made for that)");
+    if (differ(c, "sampler") && !differ(c, "texts"))
+        qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
+}
+
+void qk__compare_warn_unpaired(qk__comparing *c)
+{
+    size_t unpaired = c->comparison.num_unpaired;
+    const char *in_a = text_of(c->sides[0].facts, "texts");
+    const char *in_b = text_of(c->sides[1].facts, "texts");
     if (differ(c, "texts"))
         qk__compare_warn(c,
                          "a and b are of different texts: differences are of the texts, too, "
                          "and are not paired by text");
-    if (differ(c, "sampler") && !differ(c, "texts"))
-        qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
+    else if (unpaired > 0 && *in_a && *in_b)
+        qk__compare_warn(
+            c,
+            "a and b are of the same texts, but %zu differences are of heads whose "
+            "rows are of other ones of them, or under other ids (--id-column): "
+            "these are not paired by text, and their intervals are wider",
+            unpaired);
+    else if (unpaired > 0)
+        qk__compare_warn(
+            c,
+            "%zu differences are not paired by text: the example ids of a and b "
+            "are not known to be the same, and %s does not say which texts it is of",
+            unpaired,
+            *in_a   ? "b"
+            : *in_b ? "a"
+                    : "either");
 }
 
 /* The name of its model, unless the other has the same, or it has none. */
@@ -397,6 +420,7 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
             (qk__side){.model = o->model,
                        .run = o->run,
                        .kept = o->kept,
+                       .texts = text_of(o->facts, "texts"),
                        .level = o->run ? level_of_run : level_of_folder,
                        .context = o->run ? (const void *)c->settings : (const void *)o};
     }

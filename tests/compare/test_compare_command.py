@@ -257,13 +257,18 @@ def test_captures_of_other_texts_and_stages(qkscope, tmp_path):
     def warned(a, b):
         done = qkscope("compare", a, b, "-o", tmp_path / "out", "--no-html", "--force", expect=0)
         return done.err + done.out
+
+    def pairings():
+        return {r["pairing"] for r in read_csv(tmp_path / "out" / "compare.csv") if r["p"] is not None}
     assert "a and b are of different texts" in warned(tmp_path / "one/post", tmp_path / "other")
+    assert pairings() == {"independent"}  # though both have the ids 0 to 9
     said = warned(tmp_path / "one/pre", tmp_path / "one/post")
     assert "one capture is before RoPE, the other after it" in said and "different texts" not in said
     said = warned(tmp_path / "one/post", tmp_path / "again")  # rows beside moments of the same rows
     assert "different texts" not in said
     rows = [r for r in read_csv(tmp_path / "out" / "compare.csv") if r["metric"] in ("r_q", "r_k", "alpha_k")]
     assert {r["pairing"] for r in rows} == {"paired"}
+    assert pairings() == {"paired"} and "not paired" not in said
 
 
 # ---- page and figures ------------------------------------------------------------------------------
