@@ -424,6 +424,8 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
                        .level = o->run ? level_of_run : level_of_folder,
                        .context = o->run ? (const void *)c->settings : (const void *)o};
     }
+    if (!c->sides[0].run && !c->sides[1].run)
+        QK_TRY(qk__compare_refuse_settings(c->settings, err));
     warn_of_kinds(c);
     return name_sides(c, err);
 }
