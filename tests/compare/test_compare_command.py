@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -203,6 +204,15 @@ def test_what_is_refused(qkscope, made, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.parametrize("options", [
+    ["--layers", "0"], ["--heads", "1"], ["--max-samples", "10"], ["--subspace", "2"], ["--no-plasticity"],
+    ["--q-per-kv-group", "2"], ["--revision", "partial"], ["--taxonomy-low", "0.2"], ["--taxonomy-high", "0.8"]])
+def test_options_of_captures_are_refused_of_tables(qkscope, made, tmp_path, options):
+    said = compare(qkscope, made / "of-a", made / "of-b", tmp_path / "out", *options, expect=1)
+    assert f"{options[0]} is for captures: a and b are folders of results" in said
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("arguments, message", [
     ([], "which two? Give A and B"), (["a"], "which two? Give A and B"), (["a", "b"], "where to? Give -o DIR"),
     (["a", "b", "-o", "x", "--subspace", "11"], "subspace"), (["a", "b", "-o", "x", "--ci", "0"], "ci"),
@@ -330,6 +340,35 @@ def test_figures_hold_the_tables(qkscope, made, tmp_path):
                    + points.split("\n\n\n")[1].splitlines() if line and "NaN" not in line)
     want = sorted((r["a"], r["b"]) for key, r in rows.items() if key[2] == "r_q")
     assert [x for pair in shown for x in pair] == pytest.approx([x for pair in want for x in pair], rel=1e-5)
+
+
+@gnuplot
+@pytest.mark.parametrize("a, b", [("b", "a"), ("of-a", "of-b"), ("study:a", "study:b")])
+def test_the_command_of_a_note(qkscope, made, tmp_path, a, b):
+    """Run in the folder of the figures, as the note says, it replaces them by the same bytes; how a path is spelt
+    does not matter, what lies there does."""
+    for name in ("a", "b", "of-a", "of-b"):
+        (tmp_path / name).symlink_to(made / name)
+    if ":" in a:
+        qkscope("study", made / "study.yaml", "-o", tmp_path / "study", "--no-figures", expect=0)
+    out = tmp_path / "out"
+    qkscope("compare", a, b, "-o", "out", "--width", "85mm", expect=0, cwd=tmp_path)
+
+    def contents():
+        """But for the command, which the page tells."""
+        return {name: re.sub(rb"<pre[^>]*>.*?</pre>", b"", (out / name).read_bytes())
+                for name in files(out) if name != "manifest.json"}
+    before = contents()
+    note = (out / "figures" / "compare-01-heads.md").read_text()
+    command = shlex.split(next(line for line in note.splitlines() if line.startswith("    qkscope compare ")))[1:]
+    assert str(tmp_path) not in note
+    qkscope(*command, cwd=out / "figures", expect=0)
+    assert contents() == before
+    (tmp_path / "x").mkdir()
+    for name in {a.split(":")[0], b.split(":")[0]}:
+        shutil.copytree(tmp_path / name, tmp_path / "x" / name)
+    said = qkscope("compare", a, b, "-o", "../out", "--no-html", expect=1, cwd=tmp_path / "x").err
+    assert "holds a comparison of" in said
 
 
 def test_without_gnuplot(qkscope, made, tmp_path):
