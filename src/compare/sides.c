@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "compare/compare.h"
+#include "figure/figure_note.h"
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 
@@ -380,6 +381,25 @@ void qk__compare_warn_unpaired(qk__comparing *c)
                     : "either");
 }
 
+/* Zeros everywhere would be taken for a finding. */
+static qk_status warn_of_same(qk__comparing *c, qk_error *err)
+{
+    const qk_compare_settings *s = c->settings;
+    char *a = qk__seen_from(s->input.output, s->a), *b = qk__seen_from(s->input.output, s->b);
+    qk_status status = a && b ? QK_OK : qk__nomem(err);
+    bool same = status == QK_OK && strcmp(a, b) == 0;
+    bool fetched = same && c->sides[0].run && !qk__is_dir(s->a);
+    if (same)
+        qk__compare_warn(c, "a and b are the same: every difference is 0%s",
+                         fetched ? "; --revision holds for both: to compare two branches, give "
+                                   "the folders that qkscope get ORG/NAME --revision BRANCH "
+                                   "prints"
+                                 : "");
+    free(a);
+    free(b);
+    return status;
+}
+
 /* The name of its model, unless the other has the same, or it has none. */
 static qk_status name_sides(qk__comparing *c, qk_error *err)
 {
@@ -399,7 +419,9 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
         return QK_OK;
     for (int s = 0; s < 2; s++) { /* a folder of the same name elsewhere, or the same one */
         free(c->sides[s].label);
-        c->sides[s].label = qk__format("%s %s", c->sides[s].letter, paths[s]);
+        char *seen = qk__seen_from(c->settings->input.output, paths[s]);
+        c->sides[s].label = seen ? qk__format("%s %s", c->sides[s].letter, seen) : NULL;
+        free(seen);
         if (!c->sides[s].label)
             return qk__nomem(err);
     }
@@ -426,6 +448,7 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
     }
     if (!c->sides[0].run && !c->sides[1].run)
         QK_TRY(qk__compare_refuse_settings(c->settings, err));
+    QK_TRY(warn_of_same(c, err));
     warn_of_kinds(c);
     return name_sides(c, err);
 }

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLE, check_tables, head_names, read_bytes, read_csv, read_json, synth
+from conftest import EXAMPLE, check_tables, head_names, read_bytes, read_csv, read_json, read_rows, synth, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ("compare.csv", "compare_heads.csv", "compare_summary.json", "schema.json")
@@ -98,6 +98,36 @@ def test_the_biggest_movers_come_first(qkscope, made, tmp_path):
     movers = read_json(tmp_path / "out" / "compare_summary.json")["movers"]
     ranks = [rank(m["size"], m["p_corrected"]) for m in movers]
     assert ranks == sorted(ranks) and len(movers) == 8
+
+
+def test_the_same_twice(qkscope, made, tmp_path):
+    """However it is spelt; zeros are no finding."""
+    for name in ("a", "of-a"):
+        done = qkscope("compare", made / name, made / "b" / ".." / name, "-o", tmp_path / name, "--no-html", expect=0)
+        assert done.err.count("a and b are the same: every difference is 0") == 1 and "--revision" not in done.err
+        assert {r["difference"] for r in read_csv(tmp_path / name / "compare.csv")} <= {0, None}
+    assert "are the same" not in qkscope("compare", made / "a", made / "b", "-o", tmp_path / "x", "--no-html", expect=0).err
+
+
+def test_the_terminal(qkscope, made, tmp_path):
+    """Movers have the column that they are sorted by, spaces their names."""
+    said = compare(qkscope, made / "a", made / "b", tmp_path / "out")
+    summary = read_json(tmp_path / "out" / "compare_summary.json")
+    lines = said.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("the biggest movers, by the change in spreads"))
+    head = re.split(r"\s{2,}", lines[first + 1].strip())
+    assert "in spreads" in head
+    shown = [line.split() for line in lines[first + 2:first + 10]]
+    assert [float(line[6]) for line in shown] == pytest.approx([m["size"] for m in summary["movers"][:8]], abs=0.006)
+    first = next(i for i, line in enumerate(lines) if line.startswith("how much of the space of the first 3 components"))
+    assert re.split(r"\s{2,}", lines[first + 1].strip()) == [
+        "of", "overlap", "half to half", "unrelated", "largest angle", "heads that moved"]
+    for line, space in zip(lines[first + 2:first + 5], summary["spaces"], strict=True):
+        name, overlap, half, unrelated, angle, moved = re.split(r"\s{2,}", line.strip())
+        assert name == {"qk": "queries and keys", "q": "queries", "k": "keys"}[space["space"]]
+        assert float(overlap) == pytest.approx(space["median_overlap"], abs=6e-4) and re.fullmatch(r"\d+ of \d+", moved)
+        assert angle.endswith(" deg") and float(half) > 0 and float(unrelated) == pytest.approx(3 / 8, abs=6e-4)
+    assert "half to half: of the spaces that two halves of the same texts give" in said
 
 
 # ---- heads that do not pair ----------------------------------------------------------------------
@@ -343,6 +373,32 @@ def test_figures_hold_the_tables(qkscope, made, tmp_path):
 
 
 @gnuplot
+def test_axes_of_other_ranges(qkscope, made, tmp_path):
+    """Keys ten times as long: the bias of b would make one line of all points, so each axis has its range; r_q, which
+    does not change, keeps one for both. Layer 0 of the map is at the top, as in every map."""
+    pytest.importorskip("pyarrow")
+    for name in head_names(made / "a"):
+        columns = read_rows(made / "a", name)
+        columns["vector"] = columns["vector"] * 10
+        write_rows(tmp_path / "long", name, columns)
+    qkscope("compare", made / "a", tmp_path / "long", "-o", tmp_path / "out", expect=0)
+    script = (tmp_path / "out" / "figures" / "compare-01-heads.gp").read_text()
+    metrics = [name for name in ("r_q", "r_k", "ev0", "bias_strength")]
+    ranges = [tuple(map(float, both)) for both in re.findall(r"^set [xy]range \[([^:\]]+):([^\]]+)\]", script, re.M)]
+    rows = read_csv(tmp_path / "out" / "compare.csv")
+    for i, metric in enumerate(metrics):
+        x, y = ranges[2 * i:2 * i + 2]
+        spans = [max(r[side] for r in rows if r["metric"] == metric) - min(r[side] for r in rows if r["metric"] == metric)
+                 for side in "ab"]
+        assert (x == y) == (metric != "bias_strength"), metric
+        if metric == "bias_strength":
+            assert spans[1] > 5 * spans[0] and (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(spans[1] / spans[0], rel=1e-3)
+    assert len(re.findall("^set arrow from first .* nohead back ls 103", script, re.M)) >= 3
+    drawn = (tmp_path / "out" / "figures" / "compare-02-map.gp").read_text()
+    assert re.findall(r"^set yrange \[(.*)\]", drawn, re.M)[0] == "1.5:-0.5"
+
+
+@gnuplot
 @pytest.mark.parametrize("a, b", [("b", "a"), ("of-a", "of-b"), ("study:a", "study:b")])
 def test_the_command_of_a_note(qkscope, made, tmp_path, a, b):
     """Run in the folder of the figures, as the note says, it replaces them by the same bytes; how a path is spelt
@@ -355,9 +411,8 @@ def test_the_command_of_a_note(qkscope, made, tmp_path, a, b):
     qkscope("compare", a, b, "-o", "out", "--width", "85mm", expect=0, cwd=tmp_path)
 
     def contents():
-        """But for the command, which the page tells."""
-        return {name: re.sub(rb"<pre[^>]*>.*?</pre>", b"", (out / name).read_bytes())
-                for name in files(out) if name != "manifest.json"}
+        """Of all files but those that tell the command as it was typed."""
+        return {name: (out / name).read_bytes() for name in files(out) if name not in ("manifest.json", "compare.html")}
     before = contents()
     note = (out / "figures" / "compare-01-heads.md").read_text()
     command = shlex.split(next(line for line in note.splitlines() if line.startswith("    qkscope compare ")))[1:]
