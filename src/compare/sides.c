@@ -371,14 +371,13 @@ void qk__compare_warn_unpaired(qk__comparing *c)
             "these are not paired by text, and their intervals are wider",
             unpaired);
     else if (unpaired > 0)
-        qk__compare_warn(
-            c,
-            "%zu differences are not paired by text: the example ids of a and b "
-            "are not known to be the same, and %s does not say which texts it is of",
-            unpaired,
-            *in_a   ? "b"
-            : *in_b ? "a"
-                    : "either");
+        qk__compare_warn(c,
+                         "%zu differences are not paired by text: the example ids of a and b "
+                         "are not known to be the same, and %s which texts it is of",
+                         unpaired,
+                         *in_a   ? "b does not say"
+                         : *in_b ? "a does not say"
+                                 : "neither says");
 }
 
 /* Zeros everywhere would be taken for a finding. */
