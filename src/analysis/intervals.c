@@ -253,6 +253,11 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
         conclude(r, intervals, kept);
+    if (status == QK_OK && kept) {
+        kept->mask = r->labels.mask;
+        kept->ids[0] = queries->parts.ids;
+        kept->ids[1] = keys->data.parts.ids;
+    }
     qk__query_model_free(&model);
     qk__text_parts_free(&r->q_parts);
     qk__text_parts_free(&r->k_parts);

@@ -70,15 +70,28 @@ static void print_movers(const qk_compare_outcome *o)
         cli_print("\nno number of any head changed\n");
         return;
     }
-    cli_print("\nthe biggest movers\n  %5s %6s  %-20s %10s %10s %10s %9s\n", "layer", "q_head",
-              "metric", "a", "b", "b - a", "p");
+    cli_print(
+        "\nthe biggest movers, by the change in spreads (standard deviations over all heads)"
+        "\n  %5s %6s  %-20s %10s %10s %10s %11s %9s\n",
+        "layer", "q_head", "metric", "a", "b", "b - a", "in spreads", "p");
     for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++) {
         const qk_compare_mover *m = &o->movers[i];
         cli_print("  %5d %6d  %-20s %10.4g %10.4g %+10.3g ", m->layer, m->q_head, m->metric,
                   m->a, m->b, m->difference);
+        cli_print_number("%+11.2f", m->size);
+        cli_print(" ");
         cli_print_number("%9.2g", m->p_corrected);
         cli_print("\n");
     }
+    if (o->movers[0].p_corrected < 0.05)
+        cli_print("  first those that changed by more than texts explain (p < 0.05)\n");
+}
+
+static const char *space_name(const char *space)
+{
+    return strcmp(space, "qk") == 0  ? "queries and keys"
+           : strcmp(space, "q") == 0 ? "queries"
+                                     : "keys";
 }
 
 static void print_spaces(const qk_compare_outcome *o, int components)
@@ -88,17 +101,22 @@ static void print_spaces(const qk_compare_outcome *o, int components)
         return;
     }
     cli_print(
-        "\noverlap of the first %d component%s, medians (halves of the texts; by chance)\n",
-        components, cli_s(components));
+        "\nhow much of the space of the first %d component%s of a lies in that of b (median "
+        "over heads; 1: all)\n  %-16s %8s %13s %10s %14s  %s\n",
+        components, cli_s(components), "of", "overlap", "half to half", "unrelated",
+        "largest angle", "heads that moved");
     for (size_t i = 0; i < o->num_spaces; i++) {
         const qk_compare_space *s = &o->spaces[i];
-        cli_print("  %-2s %.3f (", s->space, s->overlap);
-        cli_print_number("%.3f", fmin(s->halves_a, s->halves_b));
-        cli_print("; %.3f), largest angle %.1f degrees", s->chance, s->angle);
+        cli_print("  %-16s %8.3f ", space_name(s->space), s->overlap);
+        cli_print_number("%13.3f", fmin(s->halves_a, s->halves_b));
+        cli_print(" %10.3f %10.1f deg  ", s->chance, s->angle);
         if (s->judged > 0)
-            cli_print(", %zu of %zu moved", s->moved, s->judged);
-        cli_print("\n");
+            cli_print("%zu of %zu\n", s->moved, s->judged);
+        else
+            cli_print("-\n");
     }
+    cli_print("  half to half: of the spaces that two halves of the same texts give\n"
+              "  unrelated: of spaces that have nothing to do with each other\n");
 }
 
 static void print_outcome(const request *r, const qk_compare_outcome *o)
@@ -190,6 +208,8 @@ const cli_command cmd_compare = {
         "only "
         "captures have the components. Results need intervals (analyze --ci 95 --ci-refit) for "
         "p-values. "
+        "--revision holds for both A and B: of two branches of a dataset on the Hub, give the "
+        "folders that qkscope get --revision BRANCH prints. "
         "Heads are paired by layer and number, so A and B should be of one architecture. "
         "Writes "
         "compare.csv (a row per head and metric), compare_heads.csv, compare_angles.csv, "

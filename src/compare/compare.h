@@ -50,9 +50,16 @@ typedef struct qk__comparing {
 QK_MUST_CHECK qk_status qk__open_sides(qk__comparing *c, qk_error *err);
 void qk__close_sides(qk__comparing *c);
 
+/* Fails where a setting was given that tables have no use for (compare_settings.c). */
+QK_MUST_CHECK qk_status qk__compare_refuse_settings(const qk_compare_settings *settings,
+                                                    qk_error *err);
+
 /* A warning of what is compared; printf style. */
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Says, once they are compared, why captures are not paired by text, where they are not. */
+void qk__compare_warn_unpaired(qk__comparing *c);
 
 /* ---- what comes of it ------------------------------------------------------------------- */
 

@@ -38,13 +38,26 @@ static qk_status check_names(const char *folder, qk_error *err)
     return status;
 }
 
+/* Whether an input is that of an earlier run, however its path is spelt and wherever the command
+ * runs; manifests of older versions have only how it was spelt. */
+static bool is_as_before(const qk__comparing *c, const json_t *run, const char *key,
+                         const char *given_before, const char *given)
+{
+    const char *before = text_of(run, key);
+    char *now = *before ? qk__seen_from(c->settings->input.output, given) : NULL;
+    bool same = now ? strcmp(before, now) == 0 : strcmp(given_before, given) == 0;
+    free(now);
+    return same;
+}
+
 static qk_status check_earlier(const qk__comparing *c, const qk__manifest *before,
                                qk_error *err)
 {
     const qk_compare_settings *s = c->settings;
     const json_t *run = json_array_get(before->runs, 0);
     const char *a = text_of(run, "a_given"), *b = text_of(run, "b_given");
-    if (s->input.force || !run || (strcmp(a, s->a) == 0 && strcmp(b, s->b) == 0))
+    if (s->input.force || !run ||
+        (is_as_before(c, run, "a_seen", a, s->a) && is_as_before(c, run, "b_seen", b, s->b)))
         return QK_OK;
     return qk__fail(err, QK_ERR_EXISTS,
                     "%s: holds a comparison of %.200s and %.200s; choose another folder, or "
@@ -193,14 +206,18 @@ static qk_status describe_run(const qk__comparing *c, json_t **run, qk_error *er
 {
     const qk_compare_settings *s = c->settings;
     json_t *tables, *contents;
+    char *a = qk__seen_from(s->input.output, s->a), *b = qk__seen_from(s->input.output, s->b);
     qk_status status = list_contents(c, &tables, &contents, err);
-    *run =
-        json_pack("{s:s, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:o, s:o, s:f}", "qkscope",
-                  QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line),
-                  "a_given", qk__json_text(s->a), "b_given", qk__json_text(s->b), "a",
-                  c->sides[0].facts, "b", c->sides[1].facts, "settings", describe_settings(s),
-                  "heads", (json_int_t)c->outcome->paired, "warnings", c->warnings, "tables",
-                  tables, "contents", contents, "seconds", c->outcome->seconds);
+    *run = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:o, s:o, s:f}", "qkscope",
+        QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line), "a_given",
+        qk__json_text(s->a), "b_given", qk__json_text(s->b), "a_seen",
+        qk__json_text(a ? a : ""), "b_seen", qk__json_text(b ? b : ""), "a", c->sides[0].facts,
+        "b", c->sides[1].facts, "settings", describe_settings(s), "heads",
+        (json_int_t)c->outcome->paired, "warnings", c->warnings, "tables", tables, "contents",
+        contents, "seconds", c->outcome->seconds);
+    free(a);
+    free(b);
     if (status == QK_OK && !*run)
         status = qk__nomem(err);
     if (status != QK_OK) {

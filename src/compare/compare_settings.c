@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings of a comparison. */
+/* The table of settings of a comparison, and which of them are of captures alone. */
+#include <string.h>
+
+#include "base/error.h"
 #include "compare/compare.h"
 #include "figure/figure_settings.h"
 #include "settings/settings.h"
@@ -35,4 +38,45 @@ const qk_settings_table qk_compare_settings_table = {
 void qk_compare_settings_default(qk_compare_settings *settings)
 {
     qk__settings_default(&qk_compare_settings_table, settings);
+}
+
+/* ---- what is of captures alone ---------------------------------------------------------- */
+
+typedef struct looking {
+    const char *settings, *plain; /* both structs, byte by byte */
+    const qk_setting *found;      /* the first that was given */
+} looking;
+
+static void look(void *user, const qk_setting *row, const void *member)
+{
+    static const char *const NAMES[] = {"subspace",       "plasticity",   "revision",
+                                        "q-per-kv-group", "layers",       "heads",
+                                        "max-samples",    "taxonomy-low", "taxonomy-high"};
+    enum { LONGEST = 1024 };
+    looking *l = user;
+    bool named = false;
+    for (size_t i = 0; row->name && i < sizeof NAMES / sizeof *NAMES; i++)
+        named = named || strcmp(NAMES[i], row->name) == 0;
+    if (l->found || !named)
+        return;
+    char is[LONGEST], was[LONGEST];
+    const char *plain = l->plain + ((const char *)member - l->settings);
+    qk__setting_format(row, member, is, sizeof is);
+    qk__setting_format(row, plain, was, sizeof was);
+    if (strcmp(is, was) != 0)
+        l->found = row;
+}
+
+qk_status qk__compare_refuse_settings(const qk_compare_settings *settings, qk_error *err)
+{
+    qk_compare_settings plain;
+    qk_compare_settings_default(&plain);
+    looking l = {(const char *)settings, (const char *)&plain, NULL};
+    qk__settings_each(&qk_compare_settings_table, settings, look, &l);
+    if (!l.found)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT,
+                    "--%s is for captures: a and b are folders of results, whose numbers are "
+                    "compared as they are; leave it out, or give the captures",
+                    l.found->off ? l.found->off : l.found->name);
 }

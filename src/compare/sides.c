@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "compare/compare.h"
+#include "figure/figure_note.h"
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 
@@ -349,12 +350,53 @@ static void warn_of_kinds(qk__comparing *c)
         qk__compare_warn(
             c, "one capture is before RoPE, the other after it: differences are those "
                "of RoPE as well (qkscope compare-stages is made for that)");
+    if (differ(c, "sampler") && !differ(c, "texts"))
+        qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
+}
+
+void qk__compare_warn_unpaired(qk__comparing *c)
+{
+    size_t unpaired = c->comparison.num_unpaired;
+    const char *in_a = text_of(c->sides[0].facts, "texts");
+    const char *in_b = text_of(c->sides[1].facts, "texts");
     if (differ(c, "texts"))
         qk__compare_warn(c,
                          "a and b are of different texts: differences are of the texts, too, "
                          "and are not paired by text");
-    if (differ(c, "sampler") && !differ(c, "texts"))
-        qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
+    else if (unpaired > 0 && *in_a && *in_b)
+        qk__compare_warn(
+            c,
+            "a and b are of the same texts, but %zu differences are of heads whose "
+            "rows are of other ones of them, or under other ids (--id-column): "
+            "these are not paired by text, and their intervals are wider",
+            unpaired);
+    else if (unpaired > 0)
+        qk__compare_warn(c,
+                         "%zu differences are not paired by text: the example ids of a and b "
+                         "are not known to be the same, and %s which texts it is of",
+                         unpaired,
+                         *in_a   ? "b does not say"
+                         : *in_b ? "a does not say"
+                                 : "neither says");
+}
+
+/* Zeros everywhere would be taken for a finding. */
+static qk_status warn_of_same(qk__comparing *c, qk_error *err)
+{
+    const qk_compare_settings *s = c->settings;
+    char *a = qk__seen_from(s->input.output, s->a), *b = qk__seen_from(s->input.output, s->b);
+    qk_status status = a && b ? QK_OK : qk__nomem(err);
+    bool same = status == QK_OK && strcmp(a, b) == 0;
+    bool fetched = same && c->sides[0].run && !qk__is_dir(s->a);
+    if (same)
+        qk__compare_warn(c, "a and b are the same: every difference is 0%s",
+                         fetched ? "; --revision holds for both: to compare two branches, give "
+                                   "the folders that qkscope get ORG/NAME --revision BRANCH "
+                                   "prints"
+                                 : "");
+    free(a);
+    free(b);
+    return status;
 }
 
 /* The name of its model, unless the other has the same, or it has none. */
@@ -376,7 +418,9 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
         return QK_OK;
     for (int s = 0; s < 2; s++) { /* a folder of the same name elsewhere, or the same one */
         free(c->sides[s].label);
-        c->sides[s].label = qk__format("%s %s", c->sides[s].letter, paths[s]);
+        char *seen = qk__seen_from(c->settings->input.output, paths[s]);
+        c->sides[s].label = seen ? qk__format("%s %s", c->sides[s].letter, seen) : NULL;
+        free(seen);
         if (!c->sides[s].label)
             return qk__nomem(err);
     }
@@ -397,9 +441,13 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
             (qk__side){.model = o->model,
                        .run = o->run,
                        .kept = o->kept,
+                       .texts = text_of(o->facts, "texts"),
                        .level = o->run ? level_of_run : level_of_folder,
                        .context = o->run ? (const void *)c->settings : (const void *)o};
     }
+    if (!c->sides[0].run && !c->sides[1].run)
+        QK_TRY(qk__compare_refuse_settings(c->settings, err));
+    QK_TRY(warn_of_same(c, err));
     warn_of_kinds(c);
     return name_sides(c, err);
 }

@@ -86,24 +86,63 @@ static void put_title(qk__figure *figure, const qk__compared_metric *metric,
 
 /* ---- each head in a and in b ------------------------------------------------------------ */
 
+typedef struct range {
+    double low, high;
+} range;
+
+static void widen(range *r, double value)
+{
+    r->low = fmin(r->low, value);
+    r->high = fmax(r->high, value);
+}
+
 /* Two blocks: heads whose change is supported, and the others. */
 static void add_heads(qk__figure *figure, const qk__comparison *c,
                       const qk__compared_metric *metric, double factor, size_t blocks[2],
-                      double *low, double *high)
+                      range *of_a, range *of_b)
 {
-    *low = INFINITY;
-    *high = -INFINITY;
+    *of_a = *of_b = (range){INFINITY, -INFINITY};
     for (int supported = 0; supported < 2; supported++) {
         for (size_t i = 0; i < c->num_paired; i++) {
             const qk__change *x = &c->changes[metric->first + i];
             if (!isfinite(x->difference) || (x->p_corrected < QK__CHANGE_LEVEL) != supported)
                 continue;
             qk__figure_row(figure, x->a * factor, x->b * factor);
-            *low = fmin(*low, fmin(x->a, x->b) * factor);
-            *high = fmax(*high, fmax(x->a, x->b) * factor);
+            widen(of_a, x->a * factor);
+            widen(of_b, x->b * factor);
         }
         blocks[supported] = qk__figure_end_block(figure);
     }
+}
+
+/* One for both axes, so that distances compare; but where one is far longer, the points of the other
+ * would be a line. */
+static void settle_ranges(range *a, range *b)
+{
+    enum { MOST_TIMES = 5 };
+    double of_a = a->high - a->low, of_b = b->high - b->low;
+    bool apart = fmin(of_a, of_b) > 0 && fmax(of_a, of_b) > MOST_TIMES * fmin(of_a, of_b);
+    if (!apart) {
+        widen(a, b->low);
+        widen(a, b->high);
+        *b = *a;
+    }
+    for (int i = 0; i < 2; i++) {
+        range *r = i == 0 ? a : b;
+        double margin = r->high > r->low ? 0.06 * (r->high - r->low) : 0.5;
+        r->low -= margin;
+        r->high += margin;
+    }
+}
+
+/* Where nothing changed, as far as it lies in the panel. */
+static void draw_identity(qk__figure *figure, const range *a, const range *b)
+{
+    double low = fmax(a->low, b->low), high = fmin(a->high, b->high);
+    if (low < high)
+        qk__figure_print(
+            figure, "set arrow from first %.9g,%.9g to first %.9g,%.9g nohead back ls 103\n",
+            low, low, high, high);
 }
 
 /* Shares and correlations are read as they are. */
@@ -132,21 +171,21 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
     const double em = qk__em(figure);
     qk__power power = power_of(metric, largest_of(c, metric));
     size_t blocks[2];
-    double low, high;
-    add_heads(figure, c, metric, power.factor, blocks, &low, &high);
-    double margin = high > low ? 0.06 * (high - low) : 0.5;
+    range of_a, of_b;
+    add_heads(figure, c, metric, power.factor, blocks, &of_a, &of_b);
+    settle_ranges(&of_a, &of_b);
     qk__put_panel(figure, place);
     put_title(figure, metric, place, across, power.text);
     int room = (int)(place->width / qk__text_width(figure, 1));
     qk__put_text(figure, qk__brief(figure, c->sides[0].label, room),
                  place->left + place->width / 2, place->top + place->height + 36 * em, true);
-    qk__set_range(figure, 'x', low - margin, high + margin, 4);
-    qk__set_range(figure, 'y', low - margin, high + margin, 4);
+    qk__set_range(figure, 'x', of_a.low, of_a.high, 4);
+    qk__set_range(figure, 'y', of_b.low, of_b.high, 4);
+    draw_identity(figure, &of_a, &of_b);
     qk__figure_print(figure,
-                     "plot x with lines ls 103, "
-                     "data index %zu using 1:2 with points pt 6 ps 0.6 lc rgb '%s', "
+                     "plot data index %zu using 1:2 with points pt 6 ps 0.6 lc rgb '%s', "
                      "data index %zu using 1:2 with points pt 7 ps 0.6 lc rgb '%s'\n"
-                     "unset label\n",
+                     "unset label\nunset arrow\n",
                      blocks[0], figure->theme->muted, blocks[1], figure->theme->highlight);
 }
 
@@ -232,8 +271,7 @@ static void draw_map(qk__figure *figure, const qk__comparison *c,
                                               .map = &qk__reds,
                                               .negative = &qk__blues,
                                               .low = -most,
-                                              .high = most,
-                                              .bottom_up = true});
+                                              .high = most});
     qk__figure_print(figure, "unset label\n");
 }
 
@@ -384,11 +422,13 @@ static const qk__figure_kind KINDS[] = {
     {"compare-01-heads", "Each head in a and in b",
      "A point for each head that both have: its number in a across, in b up. On the dashed "
      "line "
-     "nothing changed. Filled points changed by more than texts explain (corrected p below "
+     "nothing changed. Where the numbers of one span more than five times the range of the "
+     "other's, each axis has a range of its own. Filled points changed by more than texts "
+     "explain (corrected p below "
      "0.05).",
      false, 1000, 560, has_comparison, build_scatter},
     {"compare-02-map", "Where in the model heads changed",
-     "b - a of each head, by layer (up) and head (across): red grew, blue fell.", false, 1000,
+     "b - a of each head, by layer (down) and head (across): red grew, blue fell.", false, 1000,
      560, has_map, build_maps},
     {"compare-03-overlap", "Overlap of the leading components",
      "How much of the space of the leading components in a lies in that in b: 1 is the same "

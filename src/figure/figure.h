@@ -155,7 +155,6 @@ typedef struct qk__heatmap {
     const qk__colormap *negative; /* of values below 0; NULL = one ramp for all */
     double low, high;             /* of the colours; equal: from the values */
     const char *cell_format; /* printf of one double, printed in the cells; NULL = no text */
-    bool bottom_up;          /* row 0 at the bottom */
 } qk__heatmap;
 
 /* Whether it has a cell without a value. */

@@ -239,8 +239,8 @@ qk_status qk__put_word(qk__buffer *out, const char *word, qk_error *err)
     return qk__buffer_append(out, "'", 1, err);
 }
 
-/* Both begin with '/'. */
-static qk_status put_relative(qk__buffer *out, const char *from, const char *to, qk_error *err)
+/* Both begin with '/'; more is put behind the path. */
+static char *path_between(const char *from, const char *to, const char *more)
 {
     size_t same = 0;
     for (size_t i = 0;; i++) {
@@ -254,23 +254,42 @@ static qk_status put_relative(qk__buffer *out, const char *from, const char *to,
     qk_status status = QK_OK;
     for (const char *p = from + same; *p && status == QK_OK; p++)
         if (*p == '/' && p[1])
-            status = qk__buffer_printf(&path, err, "%s..", path.size ? "/" : "");
+            status = qk__buffer_printf(&path, NULL, "%s..", path.size ? "/" : "");
     const char *rest = to + same + (to[same] == '/');
     if (status == QK_OK)
-        status = qk__buffer_printf(&path, err, "%s%s", path.size && *rest ? "/" : "", rest);
-    if (status == QK_OK)
-        status = qk__put_word(out, path.size ? (const char *)path.data : ".", err);
-    qk__buffer_free(&path);
-    return status;
+        status = qk__buffer_printf(&path, NULL, "%s%s%s",
+                                   path.size && *rest   ? "/"
+                                   : path.size || *rest ? ""
+                                                        : ".",
+                                   rest, more);
+    if (status != QK_OK)
+        qk__buffer_free(&path);
+    return (char *)path.data;
+}
+
+char *qk__seen_from(const char *folder, const char *path)
+{
+    char *from = realpath(folder, NULL), *to = realpath(path, NULL);
+    const char *colon = to ? NULL : strrchr(path, ':');
+    if (colon) {
+        char *before = qk__strdup(path);
+        if (before) {
+            before[colon - path] = 0;
+            to = realpath(before, NULL);
+        }
+        free(before);
+    }
+    char *seen = from && to ? path_between(from, to, colon ? colon : "") : qk__strdup(path);
+    free(from);
+    free(to);
+    return seen;
 }
 
 qk_status qk__put_path(qk__buffer *out, const char *folder, const char *path, qk_error *err)
 {
-    char *from = realpath(folder, NULL), *to = realpath(path, NULL);
-    qk_status status =
-        from && to ? put_relative(out, from, to, err) : qk__put_word(out, path, err);
-    free(from);
-    free(to);
+    char *seen = qk__seen_from(folder, path);
+    qk_status status = seen ? qk__put_word(out, seen, err) : qk__nomem(err);
+    free(seen);
     return status;
 }
 

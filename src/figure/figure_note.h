@@ -66,9 +66,12 @@ QK_MUST_CHECK qk_status qk__put_word(qk__buffer *out, const char *word, qk_error
 
 /* The same of a path, as it is called from a folder: the command then holds no path of this
  * machine, and holds where both have moved. What is not there, such as a name on the Hub, stays
- * as it is. */
+ * as it is; FOLDER:MODEL has the path of its folder. */
 QK_MUST_CHECK qk_status qk__put_path(qk__buffer *out, const char *folder, const char *path,
                                      qk_error *err);
+
+/* That path, without quotes. NULL: no memory; free it. */
+char *qk__seen_from(const char *folder, const char *path);
 
 /* A command and its settings. */
 typedef struct qk__command {

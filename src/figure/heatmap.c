@@ -186,8 +186,8 @@ void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map)
     size_t block = add_cells(figure, map, colors, low, high);
     double right = fmax((double)map->columns, 1) - 0.5, top = fmax((double)map->rows, 1) - 0.5;
     set_scale(figure, map, colors, low, high);
-    qk__figure_print(figure, "set border 0\nset xrange [-0.5:%.1f]\nset yrange [%.1f:%.1f]\n",
-                     right, map->bottom_up ? -0.5 : top, map->bottom_up ? top : -0.5);
+    qk__figure_print(figure, "set border 0\nset xrange [-0.5:%.1f]\nset yrange [%.1f:-0.5]\n",
+                     right, top);
     set_labels(figure, "x", map->column_labels, map->columns, "norotate");
     set_labels(figure, "y", map->row_labels, map->rows, "");
     set_text(figure, "title", map->title);

@@ -174,8 +174,7 @@ static void draw_pair_map(qk__figure *figure, const qk__result_model *model,
                                               .column_labels = axis->labels,
                                               .map = map,
                                               .low = 0,
-                                              .high = most > 0 ? most : 1,
-                                              .bottom_up = true});
+                                              .high = most > 0 ? most : 1});
     qk__figure_print(figure, "unset label\nunset arrow\n");
 }
 

@@ -120,8 +120,28 @@ static const qk__repetitions *repetitions_of(const qk__comparison *c, int side, 
 
 static bool same_groups(const qk__repetitions *a, const qk__repetitions *b)
 {
-    return a && b && a->count == b->count &&
-           memcmp(a->label, b->label, a->count * sizeof *a->label) == 0;
+    return a->count == b->count && memcmp(a->label, b->label, a->count * sizeof *a->label) == 0;
+}
+
+/* Ids may number the texts of any list: where the hashes of both lists are known, they decide.
+ * Where they are not, all ids must be the same: those of groups that have one text each are their
+ * labels. */
+static bool same_texts(const qk__comparison *c, const qk__kept_head *a, const qk__kept_head *b)
+{
+    const char *in_a = c->sides[0].texts, *in_b = c->sides[1].texts;
+    if (*in_a && *in_b && strcmp(in_a, in_b) != 0)
+        return false;
+    if (a->mask != b->mask)
+        return false;
+    if ((*in_a && *in_b) || a->mask == UINT64_MAX)
+        return true;
+    return a->ids[0] && a->ids[1] && a->ids[0] == b->ids[0] && a->ids[1] == b->ids[1];
+}
+
+static bool can_pair(const qk__comparison *c, size_t i, const qk__repetitions *in_a,
+                     const qk__repetitions *in_b)
+{
+    return same_groups(in_a, in_b) && same_texts(c, qk__kept_of(c, 0, i), qk__kept_of(c, 1, i));
 }
 
 /* ---- differences ------------------------------------------------------------------------ */
@@ -194,7 +214,7 @@ static void independent(const qk__comparison *c, const qk__field *field, const q
     change->pairing = isfinite(d.p) ? "independent" : "";
 }
 
-static void take_change(const qk__comparison *c, const qk__field *field, size_t i,
+static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                         bool with_intervals, qk__change *change)
 {
     const qk__result_head *of_a = c->pairs[0][i], *of_b = c->pairs[1][i];
@@ -218,10 +238,12 @@ static void take_change(const qk__comparison *c, const qk__field *field, size_t 
     const qk__repetitions *in_a = repetitions_of(c, 0, i, field->info.name);
     const qk__repetitions *in_b = repetitions_of(c, 1, i, field->info.name);
     uint32_t groups = groups_of(in_a, of_a), others = groups_of(in_b, of_b);
-    if (same_groups(in_a, in_b))
+    if (in_a && in_b && can_pair(c, i, in_a, in_b)) {
         paired(c, in_a, in_b, turned, change);
-    else
-        independent(c, field, &a, &b, groups < others ? groups : others, change);
+        return;
+    }
+    c->num_unpaired += in_a && in_b;
+    independent(c, field, &a, &b, groups < others ? groups : others, change);
 }
 
 /* ---- metrics ---------------------------------------------------------------------------- */

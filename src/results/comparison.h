@@ -14,6 +14,7 @@ typedef struct qk__side {
     const qk__result_model *model;
     const qk_analysis_results *run; /* it is of; NULL: its numbers were read from a folder */
     const qk__kept_head *kept;      /* [run->num_heads]; NULL: nothing was kept */
+    const char *texts;              /* a hash of all texts; "": not known */
     /* The level of the intervals of a table, 0..1; NaN: it has none. */
     double (*level)(const struct qk__side *side, const char *table);
     const void *context; /* of level */
@@ -47,6 +48,7 @@ typedef struct qk__comparison {
     size_t num_spaces;
     qk__compared_space *spaces; /* by head and kind of space */
     const char *no_spaces;      /* why there are none; NULL: there are */
+    size_t num_unpaired; /* changes with repetitions of both that are not paired by text */
     size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES]; /* heads of a (rows) and b */
     size_t num_top;
     size_t *top; /* heads by |top_size|, the largest first; supported ones before the others */

@@ -43,6 +43,8 @@ typedef struct qk__leading {
 } qk__leading;
 
 typedef struct qk__kept_head {
+    uint64_t mask;   /* the bits of an id that its label has */
+    uint64_t ids[2]; /* hashes of the sets of ids of queries and of keys; 0: not known */
     qk__repetitions numbers[QK__NUM_REPEATED];
     qk__leading spaces[QK__NUM_SPACES];
 } qk__kept_head;

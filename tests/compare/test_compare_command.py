@@ -4,11 +4,12 @@ import html.parser
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLE, check_tables, head_names, read_bytes, read_csv, read_json, synth
+from conftest import EXAMPLE, check_tables, head_names, read_bytes, read_csv, read_json, read_rows, synth, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ("compare.csv", "compare_heads.csv", "compare_summary.json", "schema.json")
@@ -97,6 +98,36 @@ def test_the_biggest_movers_come_first(qkscope, made, tmp_path):
     movers = read_json(tmp_path / "out" / "compare_summary.json")["movers"]
     ranks = [rank(m["size"], m["p_corrected"]) for m in movers]
     assert ranks == sorted(ranks) and len(movers) == 8
+
+
+def test_the_same_twice(qkscope, made, tmp_path):
+    """However it is spelt; zeros are no finding."""
+    for name in ("a", "of-a"):
+        done = qkscope("compare", made / name, made / "b" / ".." / name, "-o", tmp_path / name, "--no-html", expect=0)
+        assert done.err.count("a and b are the same: every difference is 0") == 1 and "--revision" not in done.err
+        assert {r["difference"] for r in read_csv(tmp_path / name / "compare.csv")} <= {0, None}
+    assert "are the same" not in qkscope("compare", made / "a", made / "b", "-o", tmp_path / "x", "--no-html", expect=0).err
+
+
+def test_the_terminal(qkscope, made, tmp_path):
+    """Movers have the column that they are sorted by, spaces their names."""
+    said = compare(qkscope, made / "a", made / "b", tmp_path / "out")
+    summary = read_json(tmp_path / "out" / "compare_summary.json")
+    lines = said.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("the biggest movers, by the change in spreads"))
+    head = re.split(r"\s{2,}", lines[first + 1].strip())
+    assert "in spreads" in head
+    shown = [line.split() for line in lines[first + 2:first + 10]]
+    assert [float(line[6]) for line in shown] == pytest.approx([m["size"] for m in summary["movers"][:8]], abs=0.006)
+    first = next(i for i, line in enumerate(lines) if line.startswith("how much of the space of the first 3 components"))
+    assert re.split(r"\s{2,}", lines[first + 1].strip()) == [
+        "of", "overlap", "half to half", "unrelated", "largest angle", "heads that moved"]
+    for line, space in zip(lines[first + 2:first + 5], summary["spaces"], strict=True):
+        name, overlap, half, unrelated, angle, moved = re.split(r"\s{2,}", line.strip())
+        assert name == {"qk": "queries and keys", "q": "queries", "k": "keys"}[space["space"]]
+        assert float(overlap) == pytest.approx(space["median_overlap"], abs=6e-4) and re.fullmatch(r"\d+ of \d+", moved)
+        assert angle.endswith(" deg") and float(half) > 0 and float(unrelated) == pytest.approx(3 / 8, abs=6e-4)
+    assert "half to half: of the spaces that two halves of the same texts give" in said
 
 
 # ---- heads that do not pair ----------------------------------------------------------------------
@@ -203,6 +234,15 @@ def test_what_is_refused(qkscope, made, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.parametrize("options", [
+    ["--layers", "0"], ["--heads", "1"], ["--max-samples", "10"], ["--subspace", "2"], ["--no-plasticity"],
+    ["--q-per-kv-group", "2"], ["--revision", "partial"], ["--taxonomy-low", "0.2"], ["--taxonomy-high", "0.8"]])
+def test_options_of_captures_are_refused_of_tables(qkscope, made, tmp_path, options):
+    said = compare(qkscope, made / "of-a", made / "of-b", tmp_path / "out", *options, expect=1)
+    assert f"{options[0]} is for captures: a and b are folders of results" in said
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("arguments, message", [
     ([], "which two? Give A and B"), (["a"], "which two? Give A and B"), (["a", "b"], "where to? Give -o DIR"),
     (["a", "b", "-o", "x", "--subspace", "11"], "subspace"), (["a", "b", "-o", "x", "--ci", "0"], "ci"),
@@ -257,13 +297,18 @@ def test_captures_of_other_texts_and_stages(qkscope, tmp_path):
     def warned(a, b):
         done = qkscope("compare", a, b, "-o", tmp_path / "out", "--no-html", "--force", expect=0)
         return done.err + done.out
+
+    def pairings():
+        return {r["pairing"] for r in read_csv(tmp_path / "out" / "compare.csv") if r["p"] is not None}
     assert "a and b are of different texts" in warned(tmp_path / "one/post", tmp_path / "other")
+    assert pairings() == {"independent"}  # though both have the ids 0 to 9
     said = warned(tmp_path / "one/pre", tmp_path / "one/post")
     assert "one capture is before RoPE, the other after it" in said and "different texts" not in said
     said = warned(tmp_path / "one/post", tmp_path / "again")  # rows beside moments of the same rows
     assert "different texts" not in said
     rows = [r for r in read_csv(tmp_path / "out" / "compare.csv") if r["metric"] in ("r_q", "r_k", "alpha_k")]
     assert {r["pairing"] for r in rows} == {"paired"}
+    assert pairings() == {"paired"} and "not paired" not in said
 
 
 # ---- page and figures ------------------------------------------------------------------------------
@@ -325,6 +370,60 @@ def test_figures_hold_the_tables(qkscope, made, tmp_path):
                    + points.split("\n\n\n")[1].splitlines() if line and "NaN" not in line)
     want = sorted((r["a"], r["b"]) for key, r in rows.items() if key[2] == "r_q")
     assert [x for pair in shown for x in pair] == pytest.approx([x for pair in want for x in pair], rel=1e-5)
+
+
+@gnuplot
+def test_axes_of_other_ranges(qkscope, made, tmp_path):
+    """Keys ten times as long: the bias of b would make one line of all points, so each axis has its range; r_q, which
+    does not change, keeps one for both. Layer 0 of the map is at the top, as in every map."""
+    pytest.importorskip("pyarrow")
+    for name in head_names(made / "a"):
+        columns = read_rows(made / "a", name)
+        columns["vector"] = columns["vector"] * 10
+        write_rows(tmp_path / "long", name, columns)
+    qkscope("compare", made / "a", tmp_path / "long", "-o", tmp_path / "out", expect=0)
+    script = (tmp_path / "out" / "figures" / "compare-01-heads.gp").read_text()
+    metrics = [name for name in ("r_q", "r_k", "ev0", "bias_strength")]
+    ranges = [tuple(map(float, both)) for both in re.findall(r"^set [xy]range \[([^:\]]+):([^\]]+)\]", script, re.M)]
+    rows = read_csv(tmp_path / "out" / "compare.csv")
+    for i, metric in enumerate(metrics):
+        x, y = ranges[2 * i:2 * i + 2]
+        spans = [max(r[side] for r in rows if r["metric"] == metric) - min(r[side] for r in rows if r["metric"] == metric)
+                 for side in "ab"]
+        assert (x == y) == (metric != "bias_strength"), metric
+        if metric == "bias_strength":
+            assert spans[1] > 5 * spans[0] and (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(spans[1] / spans[0], rel=1e-3)
+    assert len(re.findall("^set arrow from first .* nohead back ls 103", script, re.M)) >= 3
+    drawn = (tmp_path / "out" / "figures" / "compare-02-map.gp").read_text()
+    assert re.findall(r"^set yrange \[(.*)\]", drawn, re.M)[0] == "1.5:-0.5"
+
+
+@gnuplot
+@pytest.mark.parametrize("a, b", [("b", "a"), ("of-a", "of-b"), ("study:a", "study:b")])
+def test_the_command_of_a_note(qkscope, made, tmp_path, a, b):
+    """Run in the folder of the figures, as the note says, it replaces them by the same bytes; how a path is spelt
+    does not matter, what lies there does."""
+    for name in ("a", "b", "of-a", "of-b"):
+        (tmp_path / name).symlink_to(made / name)
+    if ":" in a:
+        qkscope("study", made / "study.yaml", "-o", tmp_path / "study", "--no-figures", expect=0)
+    out = tmp_path / "out"
+    qkscope("compare", a, b, "-o", "out", "--width", "85mm", expect=0, cwd=tmp_path)
+
+    def contents():
+        """Of all files but those that tell the command as it was typed."""
+        return {name: (out / name).read_bytes() for name in files(out) if name not in ("manifest.json", "compare.html")}
+    before = contents()
+    note = (out / "figures" / "compare-01-heads.md").read_text()
+    command = shlex.split(next(line for line in note.splitlines() if line.startswith("    qkscope compare ")))[1:]
+    assert str(tmp_path) not in note
+    qkscope(*command, cwd=out / "figures", expect=0)
+    assert contents() == before
+    (tmp_path / "x").mkdir()
+    for name in {a.split(":")[0], b.split(":")[0]}:
+        shutil.copytree(tmp_path / name, tmp_path / "x" / name)
+    said = qkscope("compare", a, b, "-o", "../out", "--no-html", expect=1, cwd=tmp_path / "x").err
+    assert "holds a comparison of" in said
 
 
 def test_without_gnuplot(qkscope, made, tmp_path):

@@ -55,8 +55,11 @@ static qk_status compare(const char *a, const char *b, bool force, qk_error *err
     snprintf(to, sizeof to, "%s", tree_path("out"));
     s.a = from;
     s.b = with;
-    s.html = s.plasticity = false;
-    s.subspace = 2;
+    s.html = false;
+    if (strcmp(a, "a") == 0) { /* captures: they are refused of results */
+        s.plasticity = false;
+        s.subspace = 2;
+    }
     s.input.output = to;
     s.input.threads = 1;
     s.input.force = force;

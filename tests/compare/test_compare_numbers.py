@@ -83,6 +83,21 @@ def test_paired_differences(qkscope, made, tmp_path):
             check(row, want, max(abs(a[name]), abs(b[name])))
 
 
+def test_paired_only_where_all_ids_are_the_same(qkscope, tmp_path):
+    """More texts than the jackknife has groups, which then tell little: 0 to 39 give those of 0 to 59, and of 20 to 59."""
+    shape = {"layers": 1, "query_heads": 2, "q_per_kv_group": 2, "dim": 6, "rows": 12, "rope_planes": 1}
+    for name, count, seed in (("a", 40, 1), ("same", 40, 2), ("more", 60, 3)):
+        synth(qkscope, tmp_path / name, examples=count, seed=seed, **shape)
+    subset(tmp_path / "more", tmp_path / "shifted", texts(20, 60))
+    for name, pairing in (("same", "paired"), ("more", "independent"), ("shifted", "independent")):
+        done = qkscope("compare", tmp_path / "a", tmp_path / name, "-o", tmp_path / f"out-{name}", "--no-html",
+                       "--no-plasticity", expect=0)
+        assert {r["pairing"] for r in read_csv(tmp_path / f"out-{name}" / "compare.csv")
+                if r["p"] is not None} == {pairing}, name
+        warned = "differences are not paired by text: the example ids of a and b are not known to be the same" in done.err
+        assert warned == (pairing == "independent"), name
+
+
 def test_independent_differences(qkscope, made, tmp_path):
     """Texts of other ids, and tables of them: the interval of Zou and Donner, and p by its inversion."""
     captures = compare(qkscope, made / "a", made / "b", tmp_path / "captures")

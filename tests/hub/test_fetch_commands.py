@@ -68,6 +68,24 @@ def test_analyze_fetches_once(hub, tmp_path):
                                  "--quiet")[1]
 
 
+def test_two_branches_are_compared_as_folders(hub, tmp_path):
+    """One --revision holds for both, which is said; the folders that `get` prints are two."""
+    branches = {"main": EXAMPLE, "partial": tmp_path / "partial"}
+    run(hub, tmp_path, "synth", "-o", branches["partial"], "--layers", 1, "--query-heads", 4, "--dim", 16, "--rows", 20)
+    for name, folder in branches.items():
+        hub.add("datasets", NAME, files_of(folder), revision=name)
+    words = ["compare", NAME, NAME, "--revision", "partial", "-o", tmp_path / "same", "--no-html"]
+    _, said = run(hub, tmp_path, *words)
+    assert "a and b are the same: every difference is 0; --revision holds for both" in said
+    assert "give the folders that qkscope get ORG/NAME --revision BRANCH prints" in said
+    folders = [run(hub, tmp_path, "get", NAME, "--revision", name)[0].strip() for name in branches]
+    out, said = run(hub, tmp_path, "compare", folders[1], folders[1], "-o", tmp_path / "one", "--no-html")
+    assert "are the same" in said and "--revision" not in said
+    assert folders[0] != folders[1]
+    out, said = run(hub, tmp_path, "compare", *folders, "-o", tmp_path / "two", "--no-html")
+    assert "are the same" not in said and "heads in both" in out
+
+
 @pytest.mark.parametrize("options", [["--layers", "0"], ["--heads", "3"], ["--heads", "0,2", "--layers", "1"]])
 def test_part_of_a_capture_gives_what_the_whole_gives(hub, tmp_path, bare, options):
     """Group size and number of layers follow from what the Hub lists, not from what was fetched of it."""
