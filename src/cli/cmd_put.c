@@ -104,7 +104,9 @@ const cli_command cmd_put = {
         "command goes on with what was stopped, and sends only what has changed. A change by "
         "somebody else meanwhile is an error, and not lost. Files of the branch that are not "
         "parts of a capture are left alone; heads of another capture stay, with a warning, "
-        "unless --delete is given.\n\nIt needs a token with the right to write: hf auth login, "
+        "unless --delete is given. A README.md of the branch in which somebody has "
+        "written stays, unless --replace-card is given.\n\nIt needs a token with the right to "
+        "write: hf auth login, "
         "or HF_TOKEN.",
     .examples =
         "qkscope put capture me/my-captures --revision qwen3-8b --dry-run\n"

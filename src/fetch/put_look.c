@@ -228,9 +228,13 @@ qk_status qk__put_compare(qk__put *put, qk_error *err)
     put->differing = qk__calloc(put->files.count + 1, sizeof *put->differing);
     if (!put->differing)
         return qk__nomem(err);
-    for (size_t i = 0; i < put->files.count; i++)
-        if (put->files.items[i].change != QK_HUB_SAME)
+    for (size_t i = 0; i < put->files.count; i++) {
+        qk__put_file *file = &put->files.items[i];
+        if (file->change == QK_HUB_CHANGED)
+            QK_TRY(qk__put_settle_card(put, file, find(&put->there, file->path), err));
+        if (file->change != QK_HUB_SAME && file->change != QK_HUB_KEPT)
             put->differing[put->num_differing++] = i;
+    }
     return QK_OK;
 }
 

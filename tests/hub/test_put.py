@@ -164,12 +164,40 @@ def test_only_what_differs_is_sent(hub, tmp_path, capture):
     shutil.copy(other / "l00h01q/data.parquet", made / "l00h01q/data.parquet")
     (made / "README.md").write_text("---\nconfigs: []\n---\n# mine\n")
     hub.log.clear()
-    said = json.loads(put(hub, tmp_path, made, NAME, "--json")[0])
+    said = json.loads(put(hub, tmp_path, made, NAME, "--json", "--replace-card")[0])
     changed = [file["path"] for file in said["files"] if file["change"] == "changed"]
     assert changed == ["README.md", "l00h01q/data.parquet"] and said["same_files"] == 7
     assert len(hub.requests("cdn")) == 1 and on_branch(hub) == files_of(made)
     assert said["sent_bytes"] == (made / "l00h01q/data.parquet").stat().st_size
     assert said["requests"] == len(hub.requests()) == 7
+
+
+def edit_on_hub(hub, edit):
+    repo = hub.repos[KEY]
+    files = repo.commits[repo.refs["main"]]
+    files["README.md"] = hub.file(edit(bytes(files["README.md"].data)), False)
+    return bytes(files["README.md"].data)
+
+
+def test_a_card_that_somebody_edited_stays(hub, tmp_path, capture):
+    put(hub, tmp_path, capture, NAME)
+    edited = edit_on_hub(hub, lambda card: card.replace(b"---\n\n#", b"license: mit\n---\n\n#"))
+    other = synth(tmp_path / "other", "--rows", 50, "--layers", 3)
+    plan, said = put(hub, tmp_path, other, NAME, "--dry-run")
+    assert re.search(r"^kept .* README.md$", plan, re.M) and "--replace-card" in said
+    out = json.loads((done := put(hub, tmp_path, other, NAME, "--json"))[0])
+    assert [file["change"] for file in out["files"] if file["path"] == "README.md"] == ["kept"]
+    assert f"{NAME} at main: its README.md is not the capture's" in done[1]
+    assert on_branch(hub) == files_of(other) | {"README.md": edited}
+    put(hub, tmp_path, other, NAME, "--replace-card")
+    assert on_branch(hub) == files_of(other)
+
+
+def test_a_card_that_nobody_edited_is_replaced(hub, tmp_path, capture):
+    put(hub, tmp_path, capture, NAME)
+    other = synth(tmp_path / "other", "--rows", 50, "--layers", 3)
+    _, said = put(hub, tmp_path, other, NAME)
+    assert "replace-card" not in said and on_branch(hub) == files_of(other)
 
 
 def test_dry_run_sends_nothing(hub, tmp_path, capture):
