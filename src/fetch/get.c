@@ -366,6 +366,13 @@ qk_status qk__fetch_describe(const qk__fetch *f, const qk__repo_files *chosen,
                                                                            : qk__nomem(err);
 }
 
+static void warn_of_part(qk__fetch *f, const char *why)
+{
+    qk__fetch_notice(f, QK_NOTICE_WARNING,
+                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
+                     f->name, why);
+}
+
 qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
                          qk__repo_files *files, bool *known, qk_error *err)
 {
@@ -373,18 +380,18 @@ qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
     char *snapshot = qk__format("%s/snapshots/%s", f->folder, f->commit);
     if (!snapshot)
         return qk__nomem(err);
-    bool there = f->settings->cached && qk__is_dir(snapshot);
+    bool found = qk__is_dir(snapshot), there = f->settings->cached && found;
     free(snapshot);
     f->hurried = there;
     qk_status status = qk__fetch_files(f, connection, keep, files, known, &why);
     f->hurried = false;
+    if (status == QK_OK && !*known && found)
+        warn_of_part(f, "nothing may be asked (--offline or HF_HUB_OFFLINE)");
     if (status == QK_OK)
         return QK_OK;
     if (!there || status == QK_ERR_NOMEM || status == QK_ERR_CANCELLED)
         return qk__fail(err, status, "%s", why.message);
-    qk__fetch_notice(f, QK_NOTICE_WARNING,
-                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
-                     f->name, why.message);
+    warn_of_part(f, why.message);
     qk__repo_files_free(files);
     *known = false;
     return QK_OK;

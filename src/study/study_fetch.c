@@ -59,6 +59,7 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
         return QK_OK;
     qk_hub_settings what = qk__run_hub(&settings), here = what;
     here.offline = true;
+    here.notice = NULL; /* the analysis says it */
     qk_status status = qk__fetch_need(&here, settings.local_root, &needed, &why);
     free(needed.path);
     if (status != QK_ERR_NOT_FOUND)

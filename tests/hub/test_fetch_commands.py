@@ -116,7 +116,11 @@ def test_snapshot_of_an_older_client(hub, tmp_path):
     _, said = run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a")
     assert "warning: org/name: taken as it is in the cache; whether it is whole is not known" in said
     assert len(hub.log) == sent + 1
-    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
+    for words in (["pca", NAME, "-o", tmp_path / "b"], ["get", NAME], ["inspect", NAME],
+                  ["repack", NAME, "-o", tmp_path / "r"]):
+        _, said = run(hub, tmp_path, *words, "--offline")
+        assert said.count("warning: org/name: taken as it is in the cache; whether it is whole is not known: nothing "
+                          "may be asked") == 1, words
     assert len(hub.log) == sent + 1
     hub.faults.clear()
     run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "c")
