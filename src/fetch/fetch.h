@@ -95,6 +95,7 @@ typedef struct qk__fetch {
     int64_t came;         /* over the wire */
     bool counts_files;    /* done and total are files */
     bool hurried;         /* what is asked can be done without */
+    bool mends_ref;       /* the cache's file of the revision holds no commit */
     bool loaded;          /* what is needed to send: */
     qk__libraries libraries;
     atomic_llong requests;

@@ -119,6 +119,16 @@ static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *
     return status;
 }
 
+/* A file without a commit is as good as none where the Hub can be asked. */
+static qk_status ask_cache(qk__fetch *f, qk_error *err)
+{
+    qk_status status = qk__hub_cached_commit(f->folder, f->revision, f->commit, err);
+    f->mends_ref = status == QK_ERR_MALFORMED && !f->access.offline;
+    if (f->mends_ref)
+        *f->commit = 0;
+    return f->mends_ref ? QK_OK : status;
+}
+
 qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
 {
     size_t length = strlen(f->revision);
@@ -127,7 +137,7 @@ qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_e
         return QK_OK;
     }
     if ((f->settings->cached || f->access.offline) && qk__is_dir(f->folder))
-        QK_TRY(qk__hub_cached_commit(f->folder, f->revision, f->commit, err));
+        QK_TRY(ask_cache(f, err));
     if (*f->commit)
         return QK_OK;
     if (f->access.offline)
@@ -295,6 +305,17 @@ static void announce(const plan *p, int64_t bytes, size_t of)
                      p->count < of ? " (the others are in the cache)" : "");
 }
 
+qk_status qk__fetch_check_size(const qk__fetch *f, const qk__repo_file *file, qk_error *err)
+{
+    if (!qk__snapshot_has_other(f->folder, f->commit, file))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s is in the cache and not whole (of %lld bytes), and nothing may be "
+                    "fetched (--offline or HF_HUB_OFFLINE): mend it with qkscope get %s%s "
+                    "--revision %s",
+                    file->path, (long long)file->size, f->kind->option, f->name, f->revision);
+}
+
 static qk_status refuse_offline(const plan *p, int64_t bytes, size_t of, qk_error *err)
 {
     const qk__fetch *f = p->fetch;
@@ -317,6 +338,8 @@ static qk_status fetch_missing(plan *p, size_t of, qk_error *err)
     int64_t bytes = 0;
     for (size_t i = 0; i < p->count; i++)
         bytes += p->items[i].file->size;
+    for (size_t i = 0; i < p->count && f->access.offline; i++)
+        QK_TRY(qk__fetch_check_size(f, p->items[i].file, err));
     if (p->count > 0 && f->access.offline)
         return refuse_offline(p, bytes, of, err);
     if (f->access.offline)
@@ -331,7 +354,7 @@ static qk_status fetch_missing(plan *p, size_t of, qk_error *err)
     }
     /* Last: until the new commit is complete, the revision means the one that was. Where the cache
      * named the commit and has its files, it may be one that nobody may write to. */
-    return f->settings->cached && p->count == 0
+    return f->settings->cached && p->count == 0 && !f->mends_ref
                ? QK_OK
                : qk__hub_write_ref(f->folder, f->revision, f->commit, err);
 }

@@ -395,6 +395,8 @@ static qk_status outline(outlining *o, qk__repo_files *files, qk_hub_snapshot *s
     QK_TRY(qk__fetch_find(f, *connection, false, files, &found, err));
     QK_TRY(find_missing(o, &found.chosen, err));
     size_t cached = found.chosen.count - o->count;
+    for (size_t i = 0; i < o->count && f->access.offline; i++)
+        QK_TRY(qk__fetch_check_size(f, o->missing[i], err));
     if (o->count > 0 && !f->access.offline) {
         QK_TRY(check_missing(o, err));
         QK_TRY(build(o, &found.chosen, err));

@@ -128,6 +128,41 @@ def test_snapshot_of_an_older_client(hub, tmp_path):
     assert tables(tmp_path / "a") == tables(tmp_path / "b") == tables(tmp_path / "c")
 
 
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_file_of_another_size(hub, tmp_path, size):
+    """As a power failure leaves it: refused offline by name, else fetched again."""
+    hub.add("datasets", NAME, files_of(EXAMPLE))
+    path = pathlib.Path(run(hub, tmp_path, "get", NAME)[0].strip())
+    head = sorted(path.glob("l*/data.parquet"))[3]
+    name = str(head.relative_to(path))
+    os.truncate(head.resolve(), size)
+    for words in (["get", NAME], ["inspect", NAME], ["pca", NAME, "-o", tmp_path / "a"]):
+        _, said = run(hub, tmp_path, *words, "--offline", expect=1)
+        assert f"{name} is in the cache and not whole" in said and "qkscope get org/name --revision main" in said
+    listed = json.loads(run(hub, tmp_path, "get", "--list", NAME, "--json")[0])["branches"][0]
+    assert listed["cached_files"] == listed["files"] - 1
+    run(hub, tmp_path, "inspect", NAME)
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a")
+    assert files_of(path) == files_of(EXAMPLE)
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
+
+
+@pytest.mark.parametrize("text", ["", "garbage\n", "x" * 5000])
+def test_a_ref_without_a_commit(hub, tmp_path, text):
+    commit = hub.add("datasets", NAME, files_of(EXAMPLE))
+    run(hub, tmp_path, "get", NAME)
+    ref = tmp_path / "hub" / "datasets--org--name" / "refs" / "main"
+    ref.write_text(text)
+    for words in (["inspect", NAME], ["pca", NAME, "-o", tmp_path / "a"]):
+        _, said = run(hub, tmp_path, *words, "--offline", expect=1)
+        assert "no commit hash in it: mend it with qkscope get" in said
+    run(hub, tmp_path, "inspect", NAME)
+    assert ref.read_text() == text
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a")
+    assert ref.read_text() == commit
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_cache_that_nobody_may_write_to(hub, tmp_path):
     hub.add("datasets", NAME, files_of(EXAMPLE))
