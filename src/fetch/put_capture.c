@@ -85,7 +85,18 @@ static void announce(qk__put *put, int64_t bytes)
         qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: sending %zu file%s, %s%s", f->name,
                          f->revision, count, qk__plural(count), size,
                          put->files.count > count ? " (the others are there)" : "");
-    if (count > 0 && put->is_public && !put->settings->publish)
+    count = put->settings->remove ? put->others.count : 0;
+    if (count > 0)
+        qk__fetch_notice(f, QK_NOTICE_REMARK,
+                         "%s at %s: removing %zu file%s of another capture, %s%s", f->name,
+                         f->revision, count, qk__plural(count), put->others.items[0].path,
+                         count > 1 ? " for one" : "");
+    if (put->settings->publish && !put->is_public)
+        qk__fetch_notice(f, QK_NOTICE_WARNING,
+                         "%s is there already and stays private: --public is for new datasets; "
+                         "its settings on the Hub make it public",
+                         f->name);
+    if (put->num_differing > 0 && put->is_public && !put->settings->publish)
         qk__fetch_notice(f, QK_NOTICE_REMARK, "%s is public: what is sent, everybody can read",
                          f->name);
 }

@@ -62,7 +62,7 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
     here.notice = NULL; /* the analysis says it */
     qk_status status = qk__fetch_need(&here, settings.local_root, &needed, &why);
     free(needed.path);
-    if (status != QK_ERR_NOT_FOUND)
+    if (status != QK_ERR_NOT_FOUND && status != QK_ERR_MALFORMED) /* a ref that holds none */
         return status == QK_OK ? QK_OK : qk__fail(err, status, "%s", why.message);
     QK_TRY(qk__study_check_commit(work, ahead->model, &ahead->check, err));
     ahead->stands = ahead->check.stands;

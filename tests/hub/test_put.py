@@ -227,8 +227,11 @@ def test_heads_of_another_capture(hub, tmp_path, capture):
     assert set(on_branch(hub)) > set(files_of(capture))
     out, _ = put(hub, tmp_path, capture, NAME, "--delete", "--dry-run")
     assert re.findall(r"^removed .*  (.+)$", out, re.M) == [f"l02h0{h}/data.parquet" for h in ("0k", "0q", "1q")]
-    _, said = put(hub, tmp_path, capture, NAME, "--delete")
-    assert "warning" not in said
+    out, said = put(hub, tmp_path, capture, NAME, "--delete")
+    assert "warning" not in said and "main: removing 3 files of another capture, l02h00k/data.parquet for one" in said
+    assert out == f"{hub.url}/datasets/{NAME}/tree/main (3 files removed)"
+    out, said = put(hub, tmp_path, capture, NAME, "--delete")
+    assert "remov" not in out + said
     assert set(on_branch(hub)) == set(files_of(capture)) | {"LICENSE", "sub/l00h00q/data.parquet"}
 
 
@@ -262,7 +265,10 @@ def test_public_datasets_are_told(hub, tmp_path, capture):
     _, said = put(hub, tmp_path, capture, NAME)
     assert f"{NAME} is public: what is sent, everybody can read" in said
     _, said = put(hub, tmp_path, capture, "me/other", "--public")
-    assert "making the dataset, public" in said and "everybody" not in said
+    assert "making the dataset, public" in said and "everybody" not in said and "stays private" not in said
+    put(hub, tmp_path, capture, "me/hidden")
+    _, said = put(hub, tmp_path, capture, "me/hidden", "--public")
+    assert "warning: me/hidden is there already and stays private: --public is for new datasets" in said
 
 
 def test_sub_folders(hub, tmp_path):
