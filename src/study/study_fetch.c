@@ -154,6 +154,14 @@ void qk__study_fetch_stop(qk__study_work *work)
     release(ahead);
 }
 
+bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status)
+{
+    const bool offline = work->run->offline || work->plan->models[i].settings.offline;
+    return work->run->dry_run && is_remote(work, i) &&
+           (status == QK_ERR_NOT_FOUND || status == QK_ERR_MALFORMED) &&
+           !qk__fetch_is_offline(&(qk_hub_settings){.offline = offline});
+}
+
 /* ---- dropping ---------------------------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
