@@ -413,7 +413,9 @@ static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait
     t->failures += how == AGAIN;
     t->wrong += how == WRONG;
     t->limits += how == LIMITED;
-    bool enough = t->failures > patience(c) || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
+    bool limited = t->limits > MAX_LIMITS;
+    int tried = limited ? t->limits : t->failures + t->wrong;
+    bool enough = limited || tried > patience(c) || t->wrong > MAX_WRONG;
     int count = how == LIMITED ? t->limits : t->failures;
     *wait = WAITS[count < last ? count : last];
     if (how != WRONG && c->answer.wait >= 0)
@@ -421,9 +423,8 @@ static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait
     char why[sizeof err->message];
     snprintf(why, sizeof why, "%s", err->message);
     if (enough)
-        (void)qk__fail(err, err->status, "%.900s; tried %d time%s", why,
-                       t->failures + t->wrong + t->limits,
-                       t->failures + t->wrong + t->limits == 1 ? "" : "s");
+        (void)qk__fail(err, err->status, "%.900s; tried %d time%s", why, tried,
+                       tried == 1 ? "" : "s");
     else if (*wait > MAX_WAIT)
         (void)qk__fail(err, err->status,
                        "%.900s; wait %.0f minutes, then go on with the same command", why,

@@ -184,6 +184,10 @@ enum { QK__MAX_TEXT = 32 << 20 };
 QK_MUST_CHECK qk_status qk__connection_get_text(qk__connection *connection, const char *address,
                                                 qk__buffer *text, char **next, qk_error *err);
 
+/* The sentence for an answer of the Hub that cannot be read: it may be a page of something between. */
+qk_status qk__text_fault(const qk__fetch *fetch, const qk__buffer *text, qk_status status,
+                         const char *what, qk_error *err);
+
 /* A text that is sent to an address. */
 typedef qk_status qk__refuse_fn(const qk__fetch *fetch, const qk__headers *answer,
                                 const char *origin, qk_error *err);

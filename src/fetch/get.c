@@ -31,8 +31,9 @@ qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
     if (!qk__hub_is_name(s->name))
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: not the name of a Hub %s, org/name", s->name,
                         f->kind->what);
-    if (!qk__hub_is_revision(f->revision))
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s: not a revision", f->revision);
+    if (!qk__hub_is_revision(f->revision) || (s->revision && !*s->revision))
+        return qk__fail(err, QK_ERR_ARGUMENT, "\"%s\": not a revision, a branch, tag or commit",
+                        s->revision);
     QK_TRY(qk__hub_cache(s->cache, &f->cache, err));
     f->folder = qk__hub_folder(f->cache, f->kind, s->name);
     if (!f->folder)
@@ -77,8 +78,9 @@ qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t
                                : qk__nomem(err);
     if (status == QK_OK)
         status =
-            qk__context(err, qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
-                        "the Hub's answer");
+            qk__text_fault(qk__connection_fetch(connection), &text,
+                           qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           "the Hub's answer", err);
     qk__buffer_free(&text);
     return status;
 }
@@ -159,8 +161,9 @@ static qk_status ask_files(qk__fetch *f, qk__connection *connection, qk__repo_fi
         size_t before = files->count;
         status = qk__connection_get_text(connection, address, &text, &next, err);
         if (status == QK_OK)
-            status = qk__context(err, qk__listing_read(text.data, text.size, files, err),
-                                 "the Hub's list of files");
+            status =
+                qk__text_fault(f, &text, qk__listing_read(text.data, text.size, files, err),
+                               "the Hub's list of files", err);
         if (status == QK_OK && next &&
             (page == MAX_PAGES || (text.size < 3 && files->count == before)))
             status = qk__fail(err, QK_ERR_MALFORMED, "the Hub's list of files does not end");
@@ -446,6 +449,21 @@ qk_status qk__fetch_find(qk__fetch *f, qk__connection *connection, bool keep,
     return found->chosen.count > 0 ? QK_OK : fail_none_wanted(f, files, err);
 }
 
+/* A run that takes one capture would find several: that shows before anything is fetched. */
+static qk_status check_one(const qk__fetch *f, const qk__repo_files *chosen, qk_error *err)
+{
+    const qk_hub_settings *s = f->settings;
+    char list[600];
+    if (!s->cached || s->model || s->prefix ||
+        (s->part != QK_HUB_CAPTURE && s->part != QK_HUB_ALL) ||
+        !qk__wanted_several(chosen, list, sizeof list))
+        return QK_OK;
+    const char *first = strncmp(list, "., ", 3) == 0 ? list + 3 : list;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "it holds several captures: %s; choose one, with --split %.*s, say", list,
+                    (int)strcspn(first, ","), first);
+}
+
 static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, qk_error *err)
 {
     qk__fetch *f = p->fetch;
@@ -455,6 +473,7 @@ static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, 
         QK_TRY(qk__connection_open(connection, f, err));
     QK_TRY(qk__fetch_find(f, *connection, true, files, &found, err));
     if (found.known) {
+        QK_TRY(check_one(f, &found.chosen, err));
         QK_TRY(find_missing(p, &found.chosen, err));
         QK_TRY(fetch_missing(p, found.chosen.count, err));
     }

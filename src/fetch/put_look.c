@@ -51,9 +51,10 @@ qk_status qk__put_json(qk__connection *c, const char *address, bool lfs, json_t 
     *answer = NULL;
     qk_status status = post(c, address, lfs, body, &text, err);
     if (status == QK_OK)
-        status = qk__context(
-            err, qk__json_parse(answer, text.data, text.size, QK__JSON_NO_ZEROS, err),
-            "the Hub's answer");
+        status =
+            qk__text_fault(qk__connection_fetch(c), &text,
+                           qk__json_parse(answer, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           "the Hub's answer", err);
     qk__buffer_free(&text);
     return status;
 }

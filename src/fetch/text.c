@@ -61,6 +61,20 @@ qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__bu
     return qk__connection_get(c, &request, err);
 }
 
+qk_status qk__text_fault(const qk__fetch *f, const qk__buffer *text, qk_status status,
+                         const char *what, qk_error *err)
+{
+    size_t i = 0;
+    while (i < text->size && strchr(" \t\r\n", text->data[i]) && text->data[i])
+        i++;
+    if (status != QK_OK && status != QK_ERR_NOMEM && i < text->size && text->data[i] == '<')
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s answered with a web page, not the Hub: a proxy, a log-in page, or "
+                        "HF_ENDPOINT?",
+                        f->access.endpoint);
+    return qk__context(err, status, "%s", what);
+}
+
 /* ---- with a body ------------------------------------------------------------------------- */
 
 static qk_status give_text(void *user, uint8_t *bytes, size_t room, size_t *size, qk_error *err)

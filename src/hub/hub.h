@@ -125,6 +125,10 @@ qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix
  * there are several. */
 const char *qk__wanted_gguf(const qk__repo_files *files);
 
+/* Whether sorted files have captures in several folders: hidden ones are none. list: their folders, as many
+ * as have room, with commas; "." is the top. */
+bool qk__wanted_several(const qk__repo_files *files, char *list, size_t size);
+
 /* The head of a file of a capture: a file of its own, or (*packed) one of its layer and kind. */
 bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed);
 

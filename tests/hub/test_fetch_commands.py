@@ -147,6 +147,16 @@ def test_a_file_of_another_size(hub, tmp_path, size):
     run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
 
 
+def test_several_captures_are_not_fetched(hub, tmp_path):
+    files = {f"{part}/{name}": data for part in ("a", "b/c", ".old") for name, data in files_of(EXAMPLE).items()}
+    hub.add("datasets", NAME, files)
+    for words in (["pca", NAME, "-o", tmp_path / "a"], ["repack", NAME, "-o", tmp_path / "r"]):
+        _, said = run(hub, tmp_path, *words, expect=1)
+        assert "org/name: it holds several captures: a, b/c; choose one, with --split a, say" in said
+    assert not hub.requests(path="/resolve/") and not hub.requests("cdn")
+    run(hub, tmp_path, "pca", NAME, "--split", "b/c", "-o", tmp_path / "b")
+
+
 @pytest.mark.parametrize("text", ["", "garbage\n", "x" * 5000])
 def test_a_ref_without_a_commit(hub, tmp_path, text):
     commit = hub.add("datasets", NAME, files_of(EXAMPLE))
@@ -246,8 +256,8 @@ def test_study(hub, tmp_path):
     (tmp_path / "study.yaml").write_text(
         "models:\n" + "".join(f"  - {{name: {r}, source: {{dataset: org/name, revision: {r}}}}}\n" for r in "ab"))
     words = ["study", tmp_path / "study.yaml", "-o", tmp_path / "out", "--no-figures"]
-    _, said = run(hub, tmp_path, *words, "--dry-run", expect=1)
-    assert not hub.log and "not in the cache" in said
+    out, _ = run(hub, tmp_path, *words, "--dry-run")
+    assert not hub.log and out.count("would be fetched") == 2
     run(hub, tmp_path, *words, "--offline", expect=1)
     assert not hub.log
     _, said = run(hub, tmp_path, *words)

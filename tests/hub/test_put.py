@@ -352,6 +352,7 @@ def test_a_file_that_shrinks(hub, tmp_path, capture, name):
     (["{}", "captures"], {}, 2, "org/name"),
     (["{}", "a/b/c"], {}, 2, "not the name of a Hub dataset"),
     (["{}", NAME, "--revision", "../x"], {}, 2, "not a revision"),
+    (["{}", NAME, "--revision", ""], {}, 2, "not a revision"),
     (["{}", NAME, "--revision", "0" * 40], {}, 2, "a commit, where a branch is needed"),
     (["{}"], {}, 2, "and where to?")])
 def test_calls_that_send_nothing(hub, tmp_path, capture, arguments, environment, status, said):
