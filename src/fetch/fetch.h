@@ -34,13 +34,20 @@ typedef struct qk__headers {
     bool limited;                /* no requests are left */
     bool encoded;                /* compressed, say */
     char etag[QK__MAX_HASH + 4]; /* with its quotes; "" if weak */
-    char code[48], message[200]; /* the Hub's, of errors */
-    char *location, *next;       /* addresses; next: of the next page */
-    size_t bytes;                /* of all lines */
+    char code[48], message[304]; /* the Hub's, of errors */
+    char body[2048];             /* the start of what came with one */
+    size_t body_size;
+    char *location, *next; /* addresses; next: of the next page */
+    size_t bytes;          /* of all lines */
 } qk__headers;
 
 /* It says nothing then. */
 void qk__headers_free(qk__headers *answer);
+
+/* Takes in a part of the body of an error, and at its end the Hub's sentence from it, {"error": "..."}, if no
+ * header had one. */
+void qk__headers_body(qk__headers *answer, const char *bytes, size_t size);
+void qk__headers_end(qk__headers *answer);
 
 /* Takes in a line; a status line begins anew. QK_ERR_MALFORMED: more than any server has to say, or an
  * address that is none. */

@@ -69,30 +69,6 @@ char *qk__fetch_address(const qk__fetch *f, const char *tail, const char *word)
     return (char *)out.data;
 }
 
-qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t **root,
-                         qk_error *err)
-{
-    qk__buffer text = {0};
-    *root = NULL;
-    qk_status status = address ? qk__connection_get_text(connection, address, &text, NULL, err)
-                               : qk__nomem(err);
-    if (status == QK_OK)
-        status =
-            qk__text_fault(qk__connection_fetch(connection), &text,
-                           qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
-                           "the Hub's answer", err);
-    qk__buffer_free(&text);
-    return status;
-}
-
-qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root, qk_error *err)
-{
-    char *address = qk__fetch_address(f, "/refs", "");
-    qk_status status = qk__fetch_json(connection, address, root, err);
-    free(address);
-    return status;
-}
-
 qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
 {
     return qk__fail(

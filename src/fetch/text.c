@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "fetch/fetch.h"
+#include "base/json.h"
+#include "fetch/get.h"
 
 typedef struct text_request {
     qk__fetch *fetch;
@@ -73,6 +74,22 @@ qk_status qk__text_fault(const qk__fetch *f, const qk__buffer *text, qk_status s
                         "HF_ENDPOINT?",
                         f->access.endpoint);
     return qk__context(err, status, "%s", what);
+}
+
+qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t **root,
+                         qk_error *err)
+{
+    qk__buffer text = {0};
+    *root = NULL;
+    qk_status status = address ? qk__connection_get_text(connection, address, &text, NULL, err)
+                               : qk__nomem(err);
+    if (status == QK_OK)
+        status =
+            qk__text_fault(qk__connection_fetch(connection), &text,
+                           qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           "the Hub's answer", err);
+    qk__buffer_free(&text);
+    return status;
 }
 
 /* ---- with a body ------------------------------------------------------------------------- */
