@@ -174,6 +174,7 @@ typedef struct qk_hub_put_settings {
     const char *message;  /* title of the commit; NULL = one with the name of the model */
     bool publish;         /* a dataset that is made for it is public; else private */
     bool remove;          /* remove from the branch what another capture has left there */
+    bool replace_card;    /* also a README.md in which somebody has written */
     bool dry_run;         /* tell what would be sent, and send nothing */
 
     /* as in qk_hub_settings; a token is needed */
@@ -195,6 +196,7 @@ typedef enum qk_hub_change {
     QK_HUB_CHANGED, /* other bytes were there */
     QK_HUB_LEFT,    /* of another capture: it is on the branch alone, and stays */
     QK_HUB_REMOVED, /* the same, and goes */
+    QK_HUB_KEPT,    /* README.md: somebody has written in it, it stays as it is on the branch */
 } qk_hub_change;
 
 /* The word that tables and JSON have for it. */
@@ -222,7 +224,8 @@ typedef struct qk_hub_put_outcome {
 } qk_hub_put_outcome;
 
 /* Sends a capture to a branch of a dataset on the Hub: rows, moments, capture.json, README.md,
- * examples.csv, truth.json, and nothing else. Dataset and branch are made where they are missing; a
+ * examples.csv, truth.json, and nothing else. A README.md of the branch in which somebody has written
+ * stays, unless replace_card is set. Dataset and branch are made where they are missing; a
  * new branch is empty. Files whose hashes the branch lists are not sent. Large ones go to the Hub's
  * store first, then commits of at most 1,000 files name them; each names the commit that it follows,
  * so that a change by somebody else is an error and not lost. What a call that was stopped has sent

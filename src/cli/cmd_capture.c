@@ -244,7 +244,8 @@ const cli_command cmd_capture = {
         "DIR: about 8,000 rows of each head, or --rows.\n\nMODEL is a folder with config.json, "
         "*.safetensors and tokenizer.json, a GGUF file, or org/name of a model on the Hugging "
         "Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a line), a .parquet "
-        "file (one text a row), or a folder of such files.\n\nA run that was stopped goes on "
+        "file (one text a row), or a folder of such files, or "
+        "org/texts, a dataset of texts on the Hub.\n\nA run that was stopped goes on "
         "when the same command is given again.",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "
                 "examples/kjv-tiny/passages.jsonl -o capture\n"

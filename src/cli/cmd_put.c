@@ -62,6 +62,14 @@ static void print_plan(const request *r, const qk_hub_put_outcome *o)
     cli_print("\n");
 }
 
+static void print_address(const qk_hub_put_outcome *o)
+{
+    cli_print("%s", o->address);
+    if (o->removed_files > 0)
+        cli_print(" (%zu file%s removed)", o->removed_files, cli_s((int64_t)o->removed_files));
+    cli_print("\n");
+}
+
 static int run(cli_call *call)
 {
     request *r = call->request;
@@ -85,7 +93,7 @@ static int run(cli_call *call)
     else if (status == QK_OK && !r->common.quiet && r->settings.dry_run)
         print_plan(r, outcome);
     else if (status == QK_OK && !r->common.quiet)
-        cli_print("%s\n", outcome->address);
+        print_address(outcome);
     qk_hub_put_outcome_free(&outcome);
     return cli_settings_code(status);
 }
@@ -104,7 +112,9 @@ const cli_command cmd_put = {
         "command goes on with what was stopped, and sends only what has changed. A change by "
         "somebody else meanwhile is an error, and not lost. Files of the branch that are not "
         "parts of a capture are left alone; heads of another capture stay, with a warning, "
-        "unless --delete is given.\n\nIt needs a token with the right to write: hf auth login, "
+        "unless --delete is given. A README.md of the branch in which somebody has "
+        "written stays, unless --replace-card is given.\n\nIt needs a token with the right to "
+        "write: hf auth login, "
         "or HF_TOKEN.",
     .examples =
         "qkscope put capture me/my-captures --revision qwen3-8b --dry-run\n"

@@ -366,9 +366,14 @@ static qk_status open_model(view *v, qk_model **model, const qk_inspect_settings
     char *found = NULL;
     qk_hub_snapshot *snapshot;
     qk_status status = find_model(settings, &found, &snapshot, err);
-    if (status == QK_ERR_NOT_FOUND && otherwise) {
+    if (status == QK_ERR_NOT_FOUND && otherwise &&
+        !strstr(err->message, "the model is gated")) {
         bool offline = strstr(otherwise->message, "qkscope get ") != NULL;
         *err = *otherwise;
+        char *advice = strstr(err->message, "; a model is fetched with --model");
+        if (advice) /* it was looked for */
+            snprintf(advice, sizeof err->message - (size_t)(advice - err->message),
+                     "; nor is there a model of this name");
         if (offline)
             cli_error("%s", err->message);
         if (offline)

@@ -28,7 +28,7 @@ struct qk__connection {
     CURL *curl;
     qk__headers answer;
     const qk__request *request;
-    qk_status failed; /* in a callback, with */
+    qk_status failed; /* in a callback, with: */
     qk_error failure;
     int64_t ignored;
     int64_t seen; /* bytes, the last of which came or went at */
@@ -62,6 +62,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *user)
     qk__connection *c = user;
     size *= count;
     if (!is_success(c)) {
+        qk__headers_body(&c->answer, bytes, size);
         c->ignored += (int64_t)size;
         return c->ignored <= MAX_IGNORED ? size : 0;
     }
@@ -269,6 +270,7 @@ static outcome judge(qk__connection *c, const char *origin, qk_error *err)
         (void)qk__fail(err, status, "%s: %s", origin, c->failure.message);
         return status == QK_ERR_INCONSISTENT ? WRONG : FAILED;
     }
+    qk__headers_end(&c->answer);
     /* An address with a signature holds for some minutes: the Hub redirects to another one. */
     bool again = a->status == 408 || a->status == 429 || a->status >= 500 || (!hub && !sending);
     if (again)
@@ -362,16 +364,14 @@ static outcome attempt(qk__connection *c, const qk__request *request, int64_t fr
         how = send_to(c, address, origin, from, etag, err);
     for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
         char *next = NULL, *next_origin = NULL;
-        if (request->sending) {
+        if (request->sending)
             (void)qk__fail(err, QK_ERR_MALFORMED,
                            "%s: redirects what is sent (HTTP status %d): refused", origin,
                            c->answer.status);
-            how = FAILED;
-            break;
-        }
-        if (hop == MAX_REDIRECTS) {
+        else if (hop == MAX_REDIRECTS)
             (void)qk__fail(err, QK_ERR_MALFORMED, "%s: redirected %d times, and again", origin,
                            hop);
+        if (request->sending || hop == MAX_REDIRECTS) {
             how = FAILED;
             break;
         }
@@ -413,7 +413,8 @@ static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait
     t->failures += how == AGAIN;
     t->wrong += how == WRONG;
     t->limits += how == LIMITED;
-    bool enough = t->failures > patience(c) || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
+    int tried = t->limits > MAX_LIMITS ? t->limits : t->failures + t->wrong;
+    bool enough = tried > patience(c) || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
     int count = how == LIMITED ? t->limits : t->failures;
     *wait = WAITS[count < last ? count : last];
     if (how != WRONG && c->answer.wait >= 0)
@@ -421,9 +422,8 @@ static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait
     char why[sizeof err->message];
     snprintf(why, sizeof why, "%s", err->message);
     if (enough)
-        (void)qk__fail(err, err->status, "%.900s; tried %d time%s", why,
-                       t->failures + t->wrong + t->limits,
-                       t->failures + t->wrong + t->limits == 1 ? "" : "s");
+        (void)qk__fail(err, err->status, "%.900s; tried %d time%s", why, tried,
+                       tried == 1 ? "" : "s");
     else if (*wait > MAX_WAIT)
         (void)qk__fail(err, err->status,
                        "%.900s; wait %.0f minutes, then go on with the same command", why,

@@ -34,13 +34,20 @@ typedef struct qk__headers {
     bool limited;                /* no requests are left */
     bool encoded;                /* compressed, say */
     char etag[QK__MAX_HASH + 4]; /* with its quotes; "" if weak */
-    char code[48], message[200]; /* the Hub's, of errors */
-    char *location, *next;       /* addresses; next: of the next page */
-    size_t bytes;                /* of all lines */
+    char code[48], message[304]; /* the Hub's, of errors */
+    char body[2048];             /* the start of what came with one */
+    size_t body_size;
+    char *location, *next; /* addresses; next: of the next page */
+    size_t bytes;          /* of all lines */
 } qk__headers;
 
 /* It says nothing then. */
 void qk__headers_free(qk__headers *answer);
+
+/* Takes in a part of the body of an error, and at its end the Hub's sentence from it, {"error": "..."}, if no
+ * header had one. */
+void qk__headers_body(qk__headers *answer, const char *bytes, size_t size);
+void qk__headers_end(qk__headers *answer);
 
 /* Takes in a line; a status line begins anew. QK_ERR_MALFORMED: more than any server has to say, or an
  * address that is none. */
@@ -95,6 +102,7 @@ typedef struct qk__fetch {
     int64_t came;         /* over the wire */
     bool counts_files;    /* done and total are files */
     bool hurried;         /* what is asked can be done without */
+    bool mends_ref;       /* the cache's file of the revision holds no commit */
     bool loaded;          /* what is needed to send: */
     qk__libraries libraries;
     atomic_llong requests;
@@ -182,6 +190,10 @@ enum { QK__MAX_TEXT = 32 << 20 };
  * NULL): the path of the next page on the Hub, or NULL. */
 QK_MUST_CHECK qk_status qk__connection_get_text(qk__connection *connection, const char *address,
                                                 qk__buffer *text, char **next, qk_error *err);
+
+/* The sentence for an answer of the Hub that cannot be read: it may be a page of something between. */
+qk_status qk__text_fault(const qk__fetch *fetch, const qk__buffer *text, qk_status status,
+                         const char *what, qk_error *err);
 
 /* A text that is sent to an address. */
 typedef qk_status qk__refuse_fn(const qk__fetch *fetch, const qk__headers *answer,

@@ -31,8 +31,9 @@ qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
     if (!qk__hub_is_name(s->name))
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: not the name of a Hub %s, org/name", s->name,
                         f->kind->what);
-    if (!qk__hub_is_revision(f->revision))
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s: not a revision", f->revision);
+    if (!qk__hub_is_revision(f->revision) || (s->revision && !*s->revision))
+        return qk__fail(err, QK_ERR_ARGUMENT, "\"%s\": not a revision, a branch, tag or commit",
+                        s->revision);
     QK_TRY(qk__hub_cache(s->cache, &f->cache, err));
     f->folder = qk__hub_folder(f->cache, f->kind, s->name);
     if (!f->folder)
@@ -68,29 +69,6 @@ char *qk__fetch_address(const qk__fetch *f, const char *tail, const char *word)
     return (char *)out.data;
 }
 
-qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t **root,
-                         qk_error *err)
-{
-    qk__buffer text = {0};
-    *root = NULL;
-    qk_status status = address ? qk__connection_get_text(connection, address, &text, NULL, err)
-                               : qk__nomem(err);
-    if (status == QK_OK)
-        status =
-            qk__context(err, qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
-                        "the Hub's answer");
-    qk__buffer_free(&text);
-    return status;
-}
-
-qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root, qk_error *err)
-{
-    char *address = qk__fetch_address(f, "/refs", "");
-    qk_status status = qk__fetch_json(connection, address, root, err);
-    free(address);
-    return status;
-}
-
 qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
 {
     return qk__fail(
@@ -119,6 +97,16 @@ static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *
     return status;
 }
 
+/* A file without a commit is as good as none where the Hub can be asked. */
+static qk_status ask_cache(qk__fetch *f, qk_error *err)
+{
+    qk_status status = qk__hub_cached_commit(f->folder, f->revision, f->commit, err);
+    f->mends_ref = status == QK_ERR_MALFORMED && !f->access.offline;
+    if (f->mends_ref)
+        *f->commit = 0;
+    return f->mends_ref ? QK_OK : status;
+}
+
 qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
 {
     size_t length = strlen(f->revision);
@@ -127,7 +115,7 @@ qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_e
         return QK_OK;
     }
     if ((f->settings->cached || f->access.offline) && qk__is_dir(f->folder))
-        QK_TRY(qk__hub_cached_commit(f->folder, f->revision, f->commit, err));
+        QK_TRY(ask_cache(f, err));
     if (*f->commit)
         return QK_OK;
     if (f->access.offline)
@@ -149,8 +137,9 @@ static qk_status ask_files(qk__fetch *f, qk__connection *connection, qk__repo_fi
         size_t before = files->count;
         status = qk__connection_get_text(connection, address, &text, &next, err);
         if (status == QK_OK)
-            status = qk__context(err, qk__listing_read(text.data, text.size, files, err),
-                                 "the Hub's list of files");
+            status =
+                qk__text_fault(f, &text, qk__listing_read(text.data, text.size, files, err),
+                               "the Hub's list of files", err);
         if (status == QK_OK && next &&
             (page == MAX_PAGES || (text.size < 3 && files->count == before)))
             status = qk__fail(err, QK_ERR_MALFORMED, "the Hub's list of files does not end");
@@ -295,6 +284,17 @@ static void announce(const plan *p, int64_t bytes, size_t of)
                      p->count < of ? " (the others are in the cache)" : "");
 }
 
+qk_status qk__fetch_check_size(const qk__fetch *f, const qk__repo_file *file, qk_error *err)
+{
+    if (!qk__snapshot_has_other(f->folder, f->commit, file))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s is in the cache and not whole (of %lld bytes), and nothing may be "
+                    "fetched (--offline or HF_HUB_OFFLINE): mend it with qkscope get %s%s "
+                    "--revision %s",
+                    file->path, (long long)file->size, f->kind->option, f->name, f->revision);
+}
+
 static qk_status refuse_offline(const plan *p, int64_t bytes, size_t of, qk_error *err)
 {
     const qk__fetch *f = p->fetch;
@@ -317,6 +317,8 @@ static qk_status fetch_missing(plan *p, size_t of, qk_error *err)
     int64_t bytes = 0;
     for (size_t i = 0; i < p->count; i++)
         bytes += p->items[i].file->size;
+    for (size_t i = 0; i < p->count && f->access.offline; i++)
+        QK_TRY(qk__fetch_check_size(f, p->items[i].file, err));
     if (p->count > 0 && f->access.offline)
         return refuse_offline(p, bytes, of, err);
     if (f->access.offline)
@@ -331,7 +333,7 @@ static qk_status fetch_missing(plan *p, size_t of, qk_error *err)
     }
     /* Last: until the new commit is complete, the revision means the one that was. Where the cache
      * named the commit and has its files, it may be one that nobody may write to. */
-    return f->settings->cached && p->count == 0
+    return f->settings->cached && p->count == 0 && !f->mends_ref
                ? QK_OK
                : qk__hub_write_ref(f->folder, f->revision, f->commit, err);
 }
@@ -366,6 +368,13 @@ qk_status qk__fetch_describe(const qk__fetch *f, const qk__repo_files *chosen,
                                                                            : qk__nomem(err);
 }
 
+static void warn_of_part(qk__fetch *f, const char *why)
+{
+    qk__fetch_notice(f, QK_NOTICE_WARNING,
+                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
+                     f->name, why);
+}
+
 qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
                          qk__repo_files *files, bool *known, qk_error *err)
 {
@@ -373,18 +382,18 @@ qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
     char *snapshot = qk__format("%s/snapshots/%s", f->folder, f->commit);
     if (!snapshot)
         return qk__nomem(err);
-    bool there = f->settings->cached && qk__is_dir(snapshot);
+    bool found = qk__is_dir(snapshot), there = f->settings->cached && found;
     free(snapshot);
     f->hurried = there;
     qk_status status = qk__fetch_files(f, connection, keep, files, known, &why);
     f->hurried = false;
+    if (status == QK_OK && !*known && found)
+        warn_of_part(f, "nothing may be asked (--offline or HF_HUB_OFFLINE)");
     if (status == QK_OK)
         return QK_OK;
     if (!there || status == QK_ERR_NOMEM || status == QK_ERR_CANCELLED)
         return qk__fail(err, status, "%s", why.message);
-    qk__fetch_notice(f, QK_NOTICE_WARNING,
-                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
-                     f->name, why.message);
+    warn_of_part(f, why.message);
     qk__repo_files_free(files);
     *known = false;
     return QK_OK;
@@ -416,6 +425,21 @@ qk_status qk__fetch_find(qk__fetch *f, qk__connection *connection, bool keep,
     return found->chosen.count > 0 ? QK_OK : fail_none_wanted(f, files, err);
 }
 
+/* A run that takes one capture would find several: that shows before anything is fetched. */
+static qk_status check_one(const qk__fetch *f, const qk__repo_files *chosen, qk_error *err)
+{
+    const qk_hub_settings *s = f->settings;
+    char list[600];
+    if (!s->cached || s->model || s->prefix ||
+        (s->part != QK_HUB_CAPTURE && s->part != QK_HUB_ALL) ||
+        !qk__wanted_several(chosen, list, sizeof list))
+        return QK_OK;
+    const char *first = strncmp(list, "., ", 3) == 0 ? list + 3 : list;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "it holds several captures: %s; choose one, with --split %.*s, say", list,
+                    (int)strcspn(first, ","), first);
+}
+
 static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, qk_error *err)
 {
     qk__fetch *f = p->fetch;
@@ -425,6 +449,7 @@ static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, 
         QK_TRY(qk__connection_open(connection, f, err));
     QK_TRY(qk__fetch_find(f, *connection, true, files, &found, err));
     if (found.known) {
+        QK_TRY(check_one(f, &found.chosen, err));
         QK_TRY(find_missing(p, &found.chosen, err));
         QK_TRY(fetch_missing(p, found.chosen.count, err));
     }

@@ -36,6 +36,10 @@ QK_MUST_CHECK qk_status qk__fetch_choose(const qk__fetch *fetch, qk__repo_files 
  * word. NULL without memory. */
 char *qk__fetch_address(const qk__fetch *fetch, const char *tail, const char *word);
 
+/* Refuses to use a file that is in the cache, and not whole: its size is not that of the list. */
+QK_MUST_CHECK qk_status qk__fetch_check_size(const qk__fetch *fetch, const qk__repo_file *file,
+                                             qk_error *err);
+
 /* All that: commit, files, those that are wanted. */
 typedef struct qk__found {
     bool known;            /* what files there are */

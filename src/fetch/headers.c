@@ -6,7 +6,11 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/utf8.h"
 #include "fetch/fetch.h"
+
+enum { MAX_MESSAGE = 301 }; /* bytes, with the zero at its end */
 
 void qk__headers_free(qk__headers *answer)
 {
@@ -77,6 +81,25 @@ static void copy_text(char *to, size_t size, const char *value)
     to[length] = 0;
 }
 
+/* A sentence for a terminal: no control characters, no half of a character. */
+static void copy_sentence(char *to, size_t size, const char *value)
+{
+    size_t used = 0, length = strlen(value);
+    if (qk__utf8_valid((const uint8_t *)value, length) < length)
+        length = 0;
+    for (size_t i = 0; i < length && used + 1 < size; i++) {
+        unsigned char c = (unsigned char)value[i], next = (unsigned char)value[i + 1];
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+            i++; /* U+0080 to U+009F */
+        else if (c >= 0x20 && c != 0x7f)
+            to[used++] = (char)c;
+        else if (used > 0 && to[used - 1] != ' ')
+            to[used++] = ' ';
+    }
+    to[used] = 0;
+    to[qk__utf8_valid((const uint8_t *)to, used)] = 0;
+}
+
 static qk_status copy_address(char **to, const char *value, size_t length, qk_error *err)
 {
     if (length > QK__MAX_ADDRESS)
@@ -130,7 +153,7 @@ static qk_status take_header(qk__headers *answer, const char *name, const char *
     else if (strcasecmp(name, "X-Error-Code") == 0)
         copy_text(answer->code, sizeof answer->code, value);
     else if (strcasecmp(name, "X-Error-Message") == 0)
-        copy_text(answer->message, sizeof answer->message, value);
+        copy_sentence(answer->message, MAX_MESSAGE, value);
     else if (strcasecmp(name, "Location") == 0)
         return copy_address(&answer->location, value, strlen(value), err);
     else if (strcasecmp(name, "Link") == 0)
@@ -166,4 +189,27 @@ qk_status qk__headers_line(qk__headers *answer, const char *line, size_t size, q
     }
     free(text);
     return status;
+}
+
+/* ---- bodies of errors -------------------------------------------------------------------- */
+
+void qk__headers_body(qk__headers *answer, const char *bytes, size_t size)
+{
+    size_t room = sizeof answer->body - answer->body_size;
+    size = size < room ? size : room;
+    memcpy(answer->body + answer->body_size, bytes, size);
+    answer->body_size += size;
+}
+
+void qk__headers_end(qk__headers *answer)
+{
+    json_t *root = NULL;
+    if (*answer->message || answer->body_size == 0 || *answer->body != '{' ||
+        qk__json_parse(&root, answer->body, answer->body_size, QK__JSON_NO_ZEROS, NULL) !=
+            QK_OK)
+        return;
+    const char *text = json_string_value(json_object_get(root, "error"));
+    if (text)
+        copy_sentence(answer->message, MAX_MESSAGE, text + strspn(text, " \t\r\n"));
+    json_decref(root);
 }

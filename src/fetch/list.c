@@ -43,6 +43,14 @@ static qk_status add_refs(qk_hub_listing *listing, size_t *capacity, const json_
     return QK_OK;
 }
 
+qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root, qk_error *err)
+{
+    char *address = qk__fetch_address(f, "/refs", "");
+    qk_status status = qk__fetch_json(connection, address, root, err);
+    free(address);
+    return status;
+}
+
 static qk_status ask_refs(qk__fetch *f, qk__connection *connection, qk_hub_listing *listing,
                           qk_error *err)
 {

@@ -29,6 +29,11 @@ static qk_status fetch(const qk_hub_settings *what, qk__needed *needed, qk_error
     return needed->path ? QK_OK : qk__nomem(err);
 }
 
+bool qk__fetch_is_offline(const qk_hub_settings *what)
+{
+    return qk__is_offline(what);
+}
+
 qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char *local_root, qk_error *err)
 {
     if (!local_root || !*local_root || !qk__hub_is_name(what->name))

@@ -25,4 +25,7 @@ QK_MUST_CHECK qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char
 QK_MUST_CHECK qk_status qk__fetch_place(const qk_hub_settings *what, char **place,
                                         qk_error *err);
 
+/* Whether nothing may be fetched, as the settings or the environment say. */
+bool qk__fetch_is_offline(const qk_hub_settings *what);
+
 #endif

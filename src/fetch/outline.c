@@ -301,27 +301,6 @@ static qk_status make_folder(outlining *o, qk_error *err)
     return status;
 }
 
-/* Captures in several folders are not looked at: the user has to choose one. */
-static bool has_several(const qk__repo_files *chosen)
-{
-    const char *first = NULL;
-    size_t length = 0;
-    for (size_t i = 0; i < chosen->count; i++) {
-        const char *path = chosen->items[i].path, *end = strrchr(path, '/');
-        qk_head_id id;
-        bool packed;
-        if (!qk__wanted_head(path, &id, &packed))
-            continue;
-        while (end > path && end[-1] != '/')
-            end--;
-        if (first && ((size_t)(end - path) != length || strncmp(first, path, length) != 0))
-            return true;
-        first = path;
-        length = (size_t)(end - path);
-    }
-    return false;
-}
-
 static qk_status check_missing(const outlining *o, qk_error *err)
 {
     for (size_t i = 0; i < o->count; i++)
@@ -348,6 +327,7 @@ static void announce(const outlining *o, const qk__repo_files *chosen)
 
 static qk_status build(outlining *o, const qk__repo_files *chosen, qk_error *err)
 {
+    char several[4];
     qk_status status = QK_OK;
     QK_TRY(make_folder(o, err));
     for (size_t i = 0, missing = 0; i < chosen->count && status == QK_OK; i++) {
@@ -356,7 +336,7 @@ static qk_status build(outlining *o, const qk__repo_files *chosen, qk_error *err
         else
             status = link_cached(o, &chosen->items[i], err);
     }
-    if (has_several(chosen)) { /* names are enough to say so */
+    if (qk__wanted_several(chosen, several, sizeof several)) { /* names are enough to say so */
         for (size_t i = 0; i < o->count && status == QK_OK; i++) {
             int fd = -1;
             status = make_hole(o, o->missing[i], &fd, err);
@@ -395,6 +375,8 @@ static qk_status outline(outlining *o, qk__repo_files *files, qk_hub_snapshot *s
     QK_TRY(qk__fetch_find(f, *connection, false, files, &found, err));
     QK_TRY(find_missing(o, &found.chosen, err));
     size_t cached = found.chosen.count - o->count;
+    for (size_t i = 0; i < o->count && f->access.offline; i++)
+        QK_TRY(qk__fetch_check_size(f, o->missing[i], err));
     if (o->count > 0 && !f->access.offline) {
         QK_TRY(check_missing(o, err));
         QK_TRY(build(o, &found.chosen, err));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sending a capture shares. put_capture.c leads. put_files.c finds the files of a capture,
- * put_hash.c their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch.
+ * put_hash.c their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch;
+ * put_card.c decides about README.md.
  * put_lfs.c has large files stored, put_send.c sends the bytes of one; put_commit.c commits.
  * put_refusal.c says what to do about a no. */
 #ifndef QK_FETCH_PUT_H
@@ -31,6 +32,8 @@ typedef struct qk__put_files {
 QK_MUST_CHECK qk_status qk__put_find_files(const qk_hub_put_settings *settings,
                                            qk__put_files *files, char **title, qk_error *err);
 void qk__put_files_free(qk__put_files *files);
+
+#define QK__CARD_NAME "README.md"
 
 /* Whether a path is one that captures have; README.md is everybody's. */
 bool qk__put_is_of_capture(const char *path);
@@ -83,6 +86,9 @@ QK_MUST_CHECK qk_status qk__put_look(qk__put *put, qk_error *err);
 QK_MUST_CHECK qk_status qk__put_make(qk__put *put, qk_error *err);
 /* Reads the branch's list, and sets the change of every file. */
 QK_MUST_CHECK qk_status qk__put_compare(qk__put *put, qk_error *err);
+/* Of a README.md whose bytes differ: whether it stays (put_card.c). */
+QK_MUST_CHECK qk_status qk__put_settle_card(qk__put *put, qk__put_file *file,
+                                            const qk__repo_file *there, qk_error *err);
 /* Reads it again, of the commit that there is now, and checks that it has these files, whose hashes
  * are known, and none of those to be removed. *odd: the first that is otherwise; NULL: none. */
 QK_MUST_CHECK qk_status qk__put_check(qk__put *put, qk__put_file *const *files, size_t count,

@@ -85,7 +85,18 @@ static void announce(qk__put *put, int64_t bytes)
         qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: sending %zu file%s, %s%s", f->name,
                          f->revision, count, qk__plural(count), size,
                          put->files.count > count ? " (the others are there)" : "");
-    if (count > 0 && put->is_public && !put->settings->publish)
+    count = put->settings->remove ? put->others.count : 0;
+    if (count > 0)
+        qk__fetch_notice(f, QK_NOTICE_REMARK,
+                         "%s at %s: removing %zu file%s of another capture, %s%s", f->name,
+                         f->revision, count, qk__plural(count), put->others.items[0].path,
+                         count > 1 ? " for one" : "");
+    if (put->settings->publish && !put->is_public)
+        qk__fetch_notice(f, QK_NOTICE_WARNING,
+                         "%s is there already and stays private: --public is for new datasets; "
+                         "its settings on the Hub make it public",
+                         f->name);
+    if (put->num_differing > 0 && put->is_public && !put->settings->publish)
         qk__fetch_notice(f, QK_NOTICE_REMARK, "%s is public: what is sent, everybody can read",
                          f->name);
 }
@@ -105,7 +116,7 @@ static void warn_of_others(qk__put *put)
 static void note_missing_card(qk__put *put)
 {
     for (size_t i = 0; i < put->files.count; i++)
-        if (strcmp(put->files.items[i].path, "README.md") == 0)
+        if (strcmp(put->files.items[i].path, QK__CARD_NAME) == 0)
             return;
     qk__fetch_notice(&put->fetch, QK_NOTICE_WARNING,
                      "%s: there is no README.md: the page of the dataset will not tell of its "
@@ -239,12 +250,10 @@ qk_status qk_hub_put(const qk_hub_put_settings *settings, qk_hub_put_outcome **o
 
 const char *qk_hub_change_name(qk_hub_change change)
 {
-    static const char *const NAMES[] = {[QK_HUB_SAME] = "same",
-                                        [QK_HUB_NEW] = "new",
-                                        [QK_HUB_CHANGED] = "changed",
-                                        [QK_HUB_LEFT] = "left",
-                                        [QK_HUB_REMOVED] = "removed"};
-    return (unsigned)change <= QK_HUB_REMOVED ? NAMES[change] : "unknown";
+    static const char *const NAMES[] = {
+        [QK_HUB_SAME] = "same", [QK_HUB_NEW] = "new",         [QK_HUB_CHANGED] = "changed",
+        [QK_HUB_LEFT] = "left", [QK_HUB_REMOVED] = "removed", [QK_HUB_KEPT] = "kept"};
+    return (unsigned)change <= QK_HUB_KEPT ? NAMES[change] : "unknown";
 }
 
 void qk_hub_put_outcome_free(qk_hub_put_outcome **outcome)

@@ -11,7 +11,7 @@
 #include "fetch/put.h"
 
 /* Beside heads and moments. */
-static const char *const PAPERS[] = {QK_MANIFEST_NAME, "README.md", "examples.csv",
+static const char *const PAPERS[] = {QK_MANIFEST_NAME, QK__CARD_NAME, "examples.csv",
                                      "truth.json"};
 
 enum { NUM_PAPERS = sizeof PAPERS / sizeof *PAPERS };
@@ -24,7 +24,7 @@ bool qk__put_is_of_capture(const char *path)
     size_t length = slash ? (size_t)(slash - path) : 0;
     for (int i = 0; i < NUM_PAPERS; i++)
         if (strcmp(path, PAPERS[i]) == 0)
-            return strcmp(path, "README.md") != 0;
+            return strcmp(path, QK__CARD_NAME) != 0;
     if (!slash || length >= sizeof name || strchr(slash + 1, '/'))
         return false;
     memcpy(name, path, length);

@@ -51,9 +51,10 @@ qk_status qk__put_json(qk__connection *c, const char *address, bool lfs, json_t 
     *answer = NULL;
     qk_status status = post(c, address, lfs, body, &text, err);
     if (status == QK_OK)
-        status = qk__context(
-            err, qk__json_parse(answer, text.data, text.size, QK__JSON_NO_ZEROS, err),
-            "the Hub's answer");
+        status =
+            qk__text_fault(qk__connection_fetch(c), &text,
+                           qk__json_parse(answer, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           "the Hub's answer", err);
     qk__buffer_free(&text);
     return status;
 }
@@ -228,9 +229,13 @@ qk_status qk__put_compare(qk__put *put, qk_error *err)
     put->differing = qk__calloc(put->files.count + 1, sizeof *put->differing);
     if (!put->differing)
         return qk__nomem(err);
-    for (size_t i = 0; i < put->files.count; i++)
-        if (put->files.items[i].change != QK_HUB_SAME)
+    for (size_t i = 0; i < put->files.count; i++) {
+        qk__put_file *file = &put->files.items[i];
+        if (file->change == QK_HUB_CHANGED)
+            QK_TRY(qk__put_settle_card(put, file, find(&put->there, file->path), err));
+        if (file->change != QK_HUB_SAME && file->change != QK_HUB_KEPT)
             put->differing[put->num_differing++] = i;
+    }
     return QK_OK;
 }
 

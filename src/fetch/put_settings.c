@@ -24,6 +24,10 @@ static const qk_setting ROWS[] = {
      .help = "remove from the branch heads, moments and capture.json that another capture has "
              "left there; without it they stay, and a warning names them",
      .section = "What"},
+    {"replace-card", QK_SETTING_FLAG, AT(replace_card),
+     .help = "replace the README.md of the branch also where somebody has written in it; "
+             "without it that one stays, and a line says so",
+     .section = "What"},
     {"dry-run", QK_SETTING_FLAG, AT(dry_run),
      .help = "list what would be sent, with sizes; send nothing", .section = "What"},
     {"endpoint", QK_SETTING_TEXT, AT(endpoint), .value = "ADDRESS", .help = "address of a Hub",

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "fetch/fetch.h"
+#include "base/json.h"
+#include "fetch/get.h"
 
 typedef struct text_request {
     qk__fetch *fetch;
@@ -59,6 +60,36 @@ qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__bu
                                  .take = take_text,
                                  .end = end_text};
     return qk__connection_get(c, &request, err);
+}
+
+qk_status qk__text_fault(const qk__fetch *f, const qk__buffer *text, qk_status status,
+                         const char *what, qk_error *err)
+{
+    size_t i = 0;
+    while (i < text->size && strchr(" \t\r\n", text->data[i]) && text->data[i])
+        i++;
+    if (status != QK_OK && status != QK_ERR_NOMEM && i < text->size && text->data[i] == '<')
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s answered with a web page, not the Hub: a proxy, a log-in page, or "
+                        "HF_ENDPOINT?",
+                        f->access.endpoint);
+    return qk__context(err, status, "%s", what);
+}
+
+qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t **root,
+                         qk_error *err)
+{
+    qk__buffer text = {0};
+    *root = NULL;
+    qk_status status = address ? qk__connection_get_text(connection, address, &text, NULL, err)
+                               : qk__nomem(err);
+    if (status == QK_OK)
+        status =
+            qk__text_fault(qk__connection_fetch(connection), &text,
+                           qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           "the Hub's answer", err);
+    qk__buffer_free(&text);
+    return status;
 }
 
 /* ---- with a body ------------------------------------------------------------------------- */

@@ -183,6 +183,12 @@ char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *n
 
 /* ---- revisions -------------------------------------------------------------------------- */
 
+static qk_status fail_ref(const char *path, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_MALFORMED, "%s: no commit hash in it: mend it with qkscope get",
+                    path);
+}
+
 /* Commit that refs/<revision> holds, "" if there is no such file. */
 static qk_status read_ref(const char *repo, const char *revision,
                           char commit[QK__MAX_COMMIT + 1], qk_error *err)
@@ -193,13 +199,15 @@ static qk_status read_ref(const char *repo, const char *revision,
     if (status == QK_OK && qk__is_file(path)) {
         qk__buffer text;
         status = qk__read_file(path, 4096, &text, err);
+        if (status == QK_ERR_MALFORMED)
+            status = fail_ref(path, err);
         if (status == QK_OK) {
             char *hash = (char *)text.data;
             hash[strcspn(hash, " \t\r\n")] = 0;
             if (is_hex(hash) && strlen(hash) <= QK__MAX_COMMIT)
                 memcpy(commit, hash, strlen(hash) + 1);
             else
-                status = qk__fail(err, QK_ERR_MALFORMED, "%s: no commit hash in it", path);
+                status = fail_ref(path, err);
             qk__buffer_free(&text);
         }
     }

@@ -45,7 +45,8 @@ char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *n
  * cache all the same. */
 QK_MUST_CHECK qk_status qk__hub_find_in_root(const char *root, const char *name, char **path,
                                              qk_error *err);
-/* The commit that the cache has for a revision; "" where it has none. */
+/* The commit that the cache has for a revision; "" where it has none. QK_ERR_MALFORMED: its file holds
+ * something else. */
 QK_MUST_CHECK qk_status qk__hub_cached_commit(const char *folder, const char *revision,
                                               char commit[QK__MAX_COMMIT + 1], qk_error *err);
 
@@ -124,6 +125,10 @@ qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix
  * there are several. */
 const char *qk__wanted_gguf(const qk__repo_files *files);
 
+/* Whether sorted files have captures in several folders: hidden ones are none. list: their folders, as many
+ * as have room, with commas; "." is the top. */
+bool qk__wanted_several(const qk__repo_files *files, char *list, size_t size);
+
 /* The head of a file of a capture: a file of its own, or (*packed) one of its layer and kind. */
 bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed);
 
@@ -136,8 +141,10 @@ QK_MUST_CHECK qk_status qk__hub_prepare(const char *cache, const char *folder, q
 QK_MUST_CHECK qk_status qk__hub_write_ref(const char *folder, const char *revision,
                                           const char *commit, qk_error *err);
 
-/* Whether the snapshot has a file: a link that leads to bytes. */
+/* Whether the snapshot has a file: a link that leads to as many bytes as the list says. */
 bool qk__snapshot_has(const char *folder, const char *commit, const qk__repo_file *file);
+/* Whether it has one of another size: after a power failure, say, files may have no bytes. */
+bool qk__snapshot_has_other(const char *folder, const char *commit, const qk__repo_file *file);
 
 /* Makes snapshots/<commit>/<path>, a relative link to blobs/<etag>. */
 QK_MUST_CHECK qk_status qk__snapshot_link(const char *folder, const char *commit,

@@ -54,6 +54,7 @@ qk_status qk__hub_write_ref(const char *folder, const char *revision, const char
     if (status == QK_OK && qk__is_file(path)) {
         status = qk__read_file(path, 4096, &text, err);
         same = status == QK_OK && strcmp((char *)text.data, commit) == 0;
+        status = status == QK_ERR_MALFORMED ? QK_OK : status; /* too long for one */
     }
     if (status == QK_OK && !same)
         status = qk__make_dirs(parent, err);
@@ -74,8 +75,17 @@ static char *link_path(const char *folder, const char *commit, const qk__repo_fi
 
 bool qk__snapshot_has(const char *folder, const char *commit, const qk__repo_file *file)
 {
+    struct stat st;
     char *path = link_path(folder, commit, file);
-    bool has = path && qk__is_file(path);
+    bool has = path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == file->size;
+    free(path);
+    return has;
+}
+
+bool qk__snapshot_has_other(const char *folder, const char *commit, const qk__repo_file *file)
+{
+    char *path = link_path(folder, commit, file);
+    bool has = path && qk__is_file(path) && !qk__snapshot_has(folder, commit, file);
     free(path);
     return has;
 }
@@ -107,7 +117,7 @@ qk_status qk__snapshot_link(const char *folder, const char *commit, const qk__re
         char *beside = errno == EEXIST ? qk__format("%s.%ld.tmp", path, (long)getpid()) : NULL;
         if (errno != EEXIST)
             status = fail_errno(err, "make this link", path);
-        else if (qk__is_file(path)) /* another process was first */
+        else if (qk__snapshot_has(folder, commit, file)) /* another process was first */
             status = QK_OK;
         else if (!beside)
             status = qk__nomem(err);

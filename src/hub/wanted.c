@@ -388,3 +388,41 @@ const char *qk__wanted_gguf(const qk__repo_files *files)
     model_files m = look_at_model(files);
     return m.single || m.index || m.num_gguf > 1 ? NULL : m.gguf;
 }
+
+/* ---- several captures -------------------------------------------------------------------- */
+
+/* The part of a head's path that is the folder of its capture: "a/l00h00q/data.parquet" -> "a". */
+static size_t capture_length(const char *path)
+{
+    const char *end = strrchr(path, '/');
+    while (end > path && end[-1] != '/')
+        end--;
+    return end > path ? (size_t)(end - path) - 1 : 0;
+}
+
+bool qk__wanted_several(const qk__repo_files *files, char *list, size_t size)
+{
+    const char *before = NULL;
+    size_t length = 0, count = 0, used = 0;
+    *list = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = files->items[i].path;
+        qk_head_id id;
+        bool packed;
+        if (!qk__wanted_head(path, &id, &packed) || *path == '.' || strstr(path, "/."))
+            continue;
+        size_t own = capture_length(path);
+        if (before && own == length && strncmp(before, path, own) == 0)
+            continue;
+        before = path;
+        length = own;
+        count++;
+        size_t more = (own > 0 ? own : 1) + (used > 0 ? 2 : 0);
+        if (used + more + 1 > size)
+            continue;
+        snprintf(list + used, size - used, "%s%.*s", used > 0 ? ", " : "",
+                 own > 0 ? (int)own : 1, own > 0 ? path : ".");
+        used += more;
+    }
+    return count > 1;
+}

@@ -196,6 +196,10 @@ static qk_status find_model(qk__study_work *work, size_t i, qk__study_check *che
         return status;
     if (i + 1 < work->plan->num_models)
         QK_TRY(qk__study_fetch_begin(work, i + 1, why));
+    if (status != QK_OK && qk__study_would_fetch(work, i, status)) {
+        snprintf(check->reason, sizeof check->reason, "would be fetched");
+        return QK_OK;
+    }
     return status == QK_OK && !stands ? qk__study_check_model(work, i, check, why) : status;
 }
 

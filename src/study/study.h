@@ -148,6 +148,8 @@ QK_MUST_CHECK qk_status qk__study_fetch_begin(qk__study_work *work, size_t i, qk
  * them. Failures are those of this model, but for QK_ERR_CANCELLED. */
 QK_MUST_CHECK qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check,
                                             bool *stands, qk_error *err);
+/* Whether a dry run, which fetches nothing, failed to find a capture that a run would fetch. */
+bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status);
 /* Stops it, if it is at work. */
 void qk__study_fetch_stop(qk__study_work *work);
 

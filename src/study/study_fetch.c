@@ -59,9 +59,10 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
         return QK_OK;
     qk_hub_settings what = qk__run_hub(&settings), here = what;
     here.offline = true;
+    here.notice = NULL; /* the analysis says it */
     qk_status status = qk__fetch_need(&here, settings.local_root, &needed, &why);
     free(needed.path);
-    if (status != QK_ERR_NOT_FOUND)
+    if (status != QK_ERR_NOT_FOUND && status != QK_ERR_MALFORMED) /* a ref that holds none */
         return status == QK_OK ? QK_OK : qk__fail(err, status, "%s", why.message);
     QK_TRY(qk__study_check_commit(work, ahead->model, &ahead->check, err));
     ahead->stands = ahead->check.stands;
@@ -151,6 +152,14 @@ void qk__study_fetch_stop(qk__study_work *work)
     ahead->stop = true;
     pthread_mutex_unlock(&ahead->lock);
     release(ahead);
+}
+
+bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status)
+{
+    const bool offline = work->run->offline || work->plan->models[i].settings.offline;
+    return work->run->dry_run && is_remote(work, i) &&
+           (status == QK_ERR_NOT_FOUND || status == QK_ERR_MALFORMED) &&
+           !qk__fetch_is_offline(&(qk_hub_settings){.offline = offline});
 }
 
 /* ---- dropping ---------------------------------------------------------------------------- */

@@ -134,12 +134,61 @@ def test_snapshot_of_an_older_client(hub, tmp_path):
     _, said = run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a")
     assert "warning: org/name: taken as it is in the cache; whether it is whole is not known" in said
     assert len(hub.log) == sent + 1
-    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
+    for words in (["pca", NAME, "-o", tmp_path / "b"], ["get", NAME], ["inspect", NAME],
+                  ["repack", NAME, "-o", tmp_path / "r"]):
+        _, said = run(hub, tmp_path, *words, "--offline")
+        assert said.count("warning: org/name: taken as it is in the cache; whether it is whole is not known: nothing "
+                          "may be asked") == 1, words
     assert len(hub.log) == sent + 1
     hub.faults.clear()
     run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "c")
     assert len(hub.log) == sent + 2 and trees.exists()
     assert tables(tmp_path / "a") == tables(tmp_path / "b") == tables(tmp_path / "c")
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_file_of_another_size(hub, tmp_path, size):
+    """As a power failure leaves it: refused offline by name, else fetched again."""
+    hub.add("datasets", NAME, files_of(EXAMPLE))
+    path = pathlib.Path(run(hub, tmp_path, "get", NAME)[0].strip())
+    head = sorted(path.glob("l*/data.parquet"))[3]
+    name = str(head.relative_to(path))
+    os.truncate(head.resolve(), size)
+    for words in (["get", NAME], ["inspect", NAME], ["pca", NAME, "-o", tmp_path / "a"]):
+        _, said = run(hub, tmp_path, *words, "--offline", expect=1)
+        assert f"{name} is in the cache and not whole" in said and "qkscope get org/name --revision main" in said
+    listed = json.loads(run(hub, tmp_path, "get", "--list", NAME, "--json")[0])["branches"][0]
+    assert listed["cached_files"] == listed["files"] - 1
+    run(hub, tmp_path, "inspect", NAME)
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a")
+    assert files_of(path) == files_of(EXAMPLE)
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
+
+
+def test_several_captures_are_not_fetched(hub, tmp_path):
+    files = {f"{part}/{name}": data for part in ("a", "b/c", ".old") for name, data in files_of(EXAMPLE).items()}
+    hub.add("datasets", NAME, files)
+    for words in (["pca", NAME, "-o", tmp_path / "a"], ["repack", NAME, "-o", tmp_path / "r"]):
+        _, said = run(hub, tmp_path, *words, expect=1)
+        assert "org/name: it holds several captures: a, b/c; choose one, with --split a, say" in said
+    assert not hub.requests(path="/resolve/") and not hub.requests("cdn")
+    run(hub, tmp_path, "pca", NAME, "--split", "b/c", "-o", tmp_path / "b")
+
+
+@pytest.mark.parametrize("text", ["", "garbage\n", "x" * 5000])
+def test_a_ref_without_a_commit(hub, tmp_path, text):
+    commit = hub.add("datasets", NAME, files_of(EXAMPLE))
+    run(hub, tmp_path, "get", NAME)
+    ref = tmp_path / "hub" / "datasets--org--name" / "refs" / "main"
+    ref.write_text(text)
+    for words in (["inspect", NAME], ["pca", NAME, "-o", tmp_path / "a"]):
+        _, said = run(hub, tmp_path, *words, "--offline", expect=1)
+        assert "no commit hash in it: mend it with qkscope get" in said
+    run(hub, tmp_path, "inspect", NAME)
+    assert ref.read_text() == text
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a")
+    assert ref.read_text() == commit
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "b", "--offline")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -225,8 +274,8 @@ def test_study(hub, tmp_path):
     (tmp_path / "study.yaml").write_text(
         "models:\n" + "".join(f"  - {{name: {r}, source: {{dataset: org/name, revision: {r}}}}}\n" for r in "ab"))
     words = ["study", tmp_path / "study.yaml", "-o", tmp_path / "out", "--no-figures"]
-    _, said = run(hub, tmp_path, *words, "--dry-run", expect=1)
-    assert not hub.log and "not in the cache" in said
+    out, _ = run(hub, tmp_path, *words, "--dry-run")
+    assert not hub.log and out.count("would be fetched") == 2
     run(hub, tmp_path, *words, "--offline", expect=1)
     assert not hub.log
     _, said = run(hub, tmp_path, *words)

@@ -85,6 +85,8 @@ def test_wrong_bytes_never_get_the_name(hub, tmp_path):
     assert f"{BIG}: " in said and "their hash is not" in said and "tried 3 times" in said
     assert blobs(tmp_path) == []
     assert len(hub.requests("cdn")) == 3
+    assert "tried 2 times" in get(hub, tmp_path, NAME, "--tries", 2, expect=1)[1]
+    assert len(hub.requests("cdn")) == 5
 
 
 def test_wrong_bytes_once(hub, tmp_path):

@@ -316,9 +316,18 @@ def test_names(hub, tmp_path):
     for name in ("./x", "a/b/c", "org/..", "-a/b", "a b/c", "org/na--me"):
         said = get(hub, tmp_path, "--", name, expect=2)[1]
         assert f"{name}: not the name of a Hub dataset" in said
-    for revision in ("../x", "/etc", "a/../../b"):
+    for revision in ("../x", "/etc", "a/../../b", ""):
         assert "not a revision" in get(hub, tmp_path, NAME, "--revision", revision, expect=2)[1]
     assert not hub.log
+
+
+@pytest.mark.parametrize("path", ["/revision/", "/tree/"])
+def test_a_web_page_in_place_of_the_hub(hub, tmp_path, path):
+    """As a log-in page of a hotel."""
+    hub.add("datasets", NAME, {"README.md": b"x"})
+    hub.fault(path=path, times=9, status=200, body=b"\n <!DOCTYPE html><html></html>")
+    said = get(hub, tmp_path, NAME, expect=1)[1]
+    assert f"{hub.url} answered with a web page, not the Hub: a proxy, a log-in page, or HF_ENDPOINT?" in said
 
 
 def test_nothing_listens(tmp_path):

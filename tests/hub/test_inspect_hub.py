@@ -262,6 +262,12 @@ def test_model_in_shards(hub, tmp_path):
 def test_names_of_nothing(hub, tmp_path):
     said = inspect(hub, tmp_path, NAME, expect=1)[1]
     assert "no dataset of this name" in said and len(hub.requests()) == 2
+    assert said.rstrip().endswith("; nor is there a model of this name") and "--model" not in said
+    hub.add("models", NAME, files_of(MODEL))
+    hub.repos["models", NAME].gated = "hf_other"
+    said = inspect(hub, tmp_path, NAME, expect=1)[1]
+    assert "the model is gated: ask for access on its page" in said and "no dataset" not in said
+    del hub.repos["models", NAME]
     hub.add("models", NAME, {"m.gguf": b"x" * 100})
     said = inspect(hub, tmp_path, NAME, expect=1)[1]
     assert "GGUF" in said and "qkscope get --model org/name" in said

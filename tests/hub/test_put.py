@@ -164,12 +164,40 @@ def test_only_what_differs_is_sent(hub, tmp_path, capture):
     shutil.copy(other / "l00h01q/data.parquet", made / "l00h01q/data.parquet")
     (made / "README.md").write_text("---\nconfigs: []\n---\n# mine\n")
     hub.log.clear()
-    said = json.loads(put(hub, tmp_path, made, NAME, "--json")[0])
+    said = json.loads(put(hub, tmp_path, made, NAME, "--json", "--replace-card")[0])
     changed = [file["path"] for file in said["files"] if file["change"] == "changed"]
     assert changed == ["README.md", "l00h01q/data.parquet"] and said["same_files"] == 7
     assert len(hub.requests("cdn")) == 1 and on_branch(hub) == files_of(made)
     assert said["sent_bytes"] == (made / "l00h01q/data.parquet").stat().st_size
     assert said["requests"] == len(hub.requests()) == 7
+
+
+def edit_on_hub(hub, edit):
+    repo = hub.repos[KEY]
+    files = repo.commits[repo.refs["main"]]
+    files["README.md"] = hub.file(edit(bytes(files["README.md"].data)), False)
+    return bytes(files["README.md"].data)
+
+
+def test_a_card_that_somebody_edited_stays(hub, tmp_path, capture):
+    put(hub, tmp_path, capture, NAME)
+    edited = edit_on_hub(hub, lambda card: card.replace(b"---\n\n#", b"license: mit\n---\n\n#"))
+    other = synth(tmp_path / "other", "--rows", 50, "--layers", 3)
+    plan, said = put(hub, tmp_path, other, NAME, "--dry-run")
+    assert re.search(r"^kept .* README.md$", plan, re.M) and "--replace-card" in said
+    out = json.loads((done := put(hub, tmp_path, other, NAME, "--json"))[0])
+    assert [file["change"] for file in out["files"] if file["path"] == "README.md"] == ["kept"]
+    assert f"{NAME} at main: its README.md is not the capture's" in done[1]
+    assert on_branch(hub) == files_of(other) | {"README.md": edited}
+    put(hub, tmp_path, other, NAME, "--replace-card")
+    assert on_branch(hub) == files_of(other)
+
+
+def test_a_card_that_nobody_edited_is_replaced(hub, tmp_path, capture):
+    put(hub, tmp_path, capture, NAME)
+    other = synth(tmp_path / "other", "--rows", 50, "--layers", 3)
+    _, said = put(hub, tmp_path, other, NAME)
+    assert "replace-card" not in said and on_branch(hub) == files_of(other)
 
 
 def test_dry_run_sends_nothing(hub, tmp_path, capture):
@@ -199,8 +227,11 @@ def test_heads_of_another_capture(hub, tmp_path, capture):
     assert set(on_branch(hub)) > set(files_of(capture))
     out, _ = put(hub, tmp_path, capture, NAME, "--delete", "--dry-run")
     assert re.findall(r"^removed .*  (.+)$", out, re.M) == [f"l02h0{h}/data.parquet" for h in ("0k", "0q", "1q")]
-    _, said = put(hub, tmp_path, capture, NAME, "--delete")
-    assert "warning" not in said
+    out, said = put(hub, tmp_path, capture, NAME, "--delete")
+    assert "warning" not in said and "main: removing 3 files of another capture, l02h00k/data.parquet for one" in said
+    assert out == f"{hub.url}/datasets/{NAME}/tree/main (3 files removed)"
+    out, said = put(hub, tmp_path, capture, NAME, "--delete")
+    assert "remov" not in out + said
     assert set(on_branch(hub)) == set(files_of(capture)) | {"LICENSE", "sub/l00h00q/data.parquet"}
 
 
@@ -234,7 +265,10 @@ def test_public_datasets_are_told(hub, tmp_path, capture):
     _, said = put(hub, tmp_path, capture, NAME)
     assert f"{NAME} is public: what is sent, everybody can read" in said
     _, said = put(hub, tmp_path, capture, "me/other", "--public")
-    assert "making the dataset, public" in said and "everybody" not in said
+    assert "making the dataset, public" in said and "everybody" not in said and "stays private" not in said
+    put(hub, tmp_path, capture, "me/hidden")
+    _, said = put(hub, tmp_path, capture, "me/hidden", "--public")
+    assert "warning: me/hidden is there already and stays private: --public is for new datasets" in said
 
 
 def test_sub_folders(hub, tmp_path):
@@ -318,6 +352,7 @@ def test_a_file_that_shrinks(hub, tmp_path, capture, name):
     (["{}", "captures"], {}, 2, "org/name"),
     (["{}", "a/b/c"], {}, 2, "not the name of a Hub dataset"),
     (["{}", NAME, "--revision", "../x"], {}, 2, "not a revision"),
+    (["{}", NAME, "--revision", ""], {}, 2, "not a revision"),
     (["{}", NAME, "--revision", "0" * 40], {}, 2, "a commit, where a branch is needed"),
     (["{}"], {}, 2, "and where to?")])
 def test_calls_that_send_nothing(hub, tmp_path, capture, arguments, environment, status, said):

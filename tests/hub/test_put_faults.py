@@ -3,6 +3,7 @@
 has the capture in the end, or what it had before, and messages say why."""
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -206,6 +207,17 @@ def test_a_dataset_that_the_token_may_not_see(hub, tmp_path, capture):
 
 # ---- rivals ------------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("status", [400, 403, 413])
+def test_what_the_hub_says_in_a_body(hub, tmp_path, capture, status):
+    put(hub, tmp_path, capture, NAME)
+    hub.fault(path="/preupload/", times=9, status=status,
+              body=json.dumps({"error": " Too\x1b[31m many\nheads\x9b of \u00e4ll: " + "x" * 400}).encode())
+    other = synth(tmp_path / "other", "--seed", 5)
+    said = put(hub, tmp_path, other, NAME, expect=1)[1]
+    found = re.search(r"Too \[31m many heads of \u00e4ll: x+", said)
+    assert found and 290 <= len(found[0].encode()) <= 300 and "\x1b" not in said
+
+
 def test_a_change_by_somebody_else_is_not_lost(hub, tmp_path, capture):
     put(hub, tmp_path, synth(tmp_path / "other", "--seed", 9), NAME)
 
@@ -217,7 +229,7 @@ def test_a_change_by_somebody_else_is_not_lost(hub, tmp_path, capture):
     assert "somebody else has changed branch main meanwhile" in said and "run the same command again" in said
     assert on_branch(hub) == {"README.md": b"a rival's"}
     put(hub, tmp_path, capture, NAME)
-    assert on_branch(hub) == files_of(capture)
+    assert on_branch(hub) == files_of(capture) | {"README.md": b"a rival's"}
 
 
 def test_two_at_once(hub, tmp_path, capture):

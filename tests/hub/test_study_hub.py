@@ -135,6 +135,19 @@ def test_drop_what_was_fetched_and_nothing_else(hub, tmp_path):
     assert gone <= blobs(tmp_path)
 
 
+def test_dry_run_of_what_is_not_here(hub, tmp_path):
+    add(hub, "a", "b")
+    words = [*write_study(tmp_path, "a", "b"), "--no-figures", "--dry-run"]
+    get(hub, tmp_path, NAME, "--revision", "b", "--files", "l00*")
+    sent = len(hub.log)
+    out, said = run(hub, tmp_path, *words)
+    assert re.findall(r"^([ab]) +to do +would be fetched$", out, re.M) == ["a", "b"] and "offline" not in out + said
+    assert len(hub.log) == sent
+    for extra, option in (({"HF_HUB_OFFLINE": "1"}, []), ({}, ["--offline"])):
+        out, _ = run(hub, tmp_path, *words, *option, expect=1, **extra)
+        assert "would be fetched" not in out
+
+
 def test_same_numbers_either_way(hub, tmp_path):
     add(hub, "a", "b", "c")
     words = write_study(tmp_path, "a", "b", "c")
