@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What get.c, which leads, list.c and outline.c share: a call's commit and files; and, of text.c, what
- * is wrong with an answer. */
+/* What get.c, which leads, list.c and outline.c share: a call's commit and files; and JSON that the
+ * Hub answers, of text.c. */
 #ifndef QK_FETCH_GET_H
 #define QK_FETCH_GET_H
 
