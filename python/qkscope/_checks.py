@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,6 +42,17 @@ def reals(values: Any, name: str) -> list[float]:
 
 
 def words(value: Any, name: str) -> str:
+    """A text that C takes: a zero byte would end it there."""
     if not isinstance(value, str):
         raise refuse(name, f"a {type(value).__name__}", "a text (str)", "str(x)")
+    if "\0" in value:
+        raise refuse(name, f"{value!r:.60}", "a text without zero bytes", "x.replace(\"\\0\", \"\")")
     return value
+
+
+def path_of(path: str | bytes | os.PathLike[Any], name: str) -> bytes:
+    """A path as C takes it, likewise."""
+    made = os.fsencode(path)
+    if b"\0" in made:
+        raise refuse(name, f"{path!r:.60}", "a path without zero bytes", "no file has such a name")
+    return made

@@ -19,6 +19,19 @@ class Notices(Watch):
         super().__init__()
         self.on_notice = on_notice
         self.strings: Callable[[int], Any] | None = None  # of tokens, for a sink
+        self.failed: BaseException | None = None  # what that raised, for whoever called C, which was told to stop
+
+    def string(self, token: int) -> Any:
+        try:
+            return self.strings(token) if self.strings else ffi.NULL
+        except BaseException as error:
+            self.failed = self.failed or error
+            return ffi.NULL
+
+    def raise_failed(self) -> None:
+        failed, self.failed = self.failed, None
+        if failed is not None:
+            raise failed from None
 
     def tell(self) -> None:
         while self.notices:
@@ -45,6 +58,7 @@ class Notices(Watch):
             outcome(work)
         except BaseException:
             work.abandon()
+            self.raise_failed()
             raise
         finally:
             self.tell()
@@ -52,4 +66,4 @@ class Notices(Watch):
 
 @ffi.def_extern(error=ffi.NULL)  # type: ignore[untyped-decorator]
 def qkpy_token_string(user: Any, token: int) -> Any:
-    return ffi.from_handle(user).strings(token)
+    return ffi.from_handle(user).string(token)

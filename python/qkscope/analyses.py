@@ -11,6 +11,7 @@ from typing import Any
 from . import results as _results
 from . import tables as _tables
 from ._call import ArgumentError, PartialError, call, ffi, lib, text
+from ._checks import path_of
 from ._folders import TemporaryFolder
 from ._run import PartialWarning, Progress, run, warn
 from ._settings import Keyword, Keywords, Settings, StrPath, wrong
@@ -47,7 +48,7 @@ def _path(capture: Any) -> bytes:
         raise TypeError(f"a capture is a folder, org/name of a dataset, or what qkscope.open returned, not {capture!r}")
     if not os.fspath(path):
         raise wrong("capture", path, "expected a folder with a capture, or org/name of a dataset")
-    return os.fsencode(path)
+    return path_of(path, "capture")
 
 
 def _line(function: str, arguments: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -255,7 +256,7 @@ def study(path: StrPath, output: StrPath, **keywords: Any) -> Results:
     line = _line("study", (path, output), keywords)
     values.command_line = line
     made = ffi.new("qk_study **")
-    call(lib.qk_study_load, made, os.fsencode(path))
+    call(lib.qk_study_load, made, path_of(path, "path"))
     plan = ffi.gc(made[0], lambda one: lib.qk_study_free(ffi.new("qk_study **", one)))
     out = ffi.new("qk_study_outcome **")
     outcome, partial = run(lib.qk_study_run, plan, values, out, hooks=values, out=out,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._arrays import need_numpy
 from ._call import ArgumentError, NotFoundError, call, ffi, lib, text
-from ._checks import whole
+from ._checks import path_of, whole, words
 from ._run import Progress, run
 from ._settings import Settings
 from .sampler import KINDS, kind_of
@@ -232,7 +232,7 @@ def _find(capture: bytes, split: str | None, revision: str | None, offline: bool
     """A folder; of a dataset on the Hub what is not in the cache is fetched."""
     if not lib.qk_hub_is_remote(capture):
         root = ffi.new("char **")
-        call(lib.qk_hub_find_dataset, capture, ffi.NULL if revision is None else os.fsencode(revision), ffi.NULL, root)
+        call(lib.qk_hub_find_dataset, capture, ffi.NULL if revision is None else words(revision, "revision").encode(), ffi.NULL, root)
         try:
             return bytes(ffi.string(root[0]))
         finally:
@@ -281,8 +281,8 @@ class Capture:
     def __init__(self, capture: str | os.PathLike[str], split: str | None = None, revision: str | None = None,
                  offline: bool = False, progress: Progress = None) -> None:
         made = ffi.new("qk_capture **")
-        folder = _find(os.fsencode(capture), split, revision, offline, progress)
-        call(lib.qk_capture_open, made, folder, ffi.NULL if split is None else os.fsencode(split))
+        folder = _find(path_of(capture, "capture"), split, revision, offline, progress)
+        call(lib.qk_capture_open, made, folder, ffi.NULL if split is None else path_of(split, "split"))
         self._capture = ffi.gc(made[0], lambda one: lib.qk_capture_close(ffi.new("qk_capture **", one)))
         self.path = os.fsdecode(ffi.string(lib.qk_capture_path(self._capture)))
         self.prefix = os.fsdecode(ffi.string(lib.qk_capture_prefix(self._capture)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._call import ffi, lib, text
+from ._checks import path_of
 from ._run import Progress, run
 from ._settings import Settings
 from .captures import KEPT, head_name, letter_of
@@ -149,7 +150,7 @@ def inspect(capture: str | os.PathLike[str], *, split: str | None = None, revisi
                         ("threads", threads), ("offline", offline), ("jobs", jobs)):
         settings.set(name, value)
     values, out = settings.values, ffi.new("qk_inspection **")
-    values.capture = path = ffi.new("char[]", os.fsencode(capture))
+    values.capture = path = ffi.new("char[]", path_of(capture, "capture"))
     made, _ = run(lib.qk_inspect_capture, values, out, hooks=values, out=out, free=lib.qk_inspection_free,
                   keep=(settings, path), progress=progress)
     return _inspection(made)

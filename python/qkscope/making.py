@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ._call import ffi, lib
+from ._checks import path_of
 from ._run import Progress, run
 from ._settings import Keyword, Keywords, StrPath
 from .captures import Capture
@@ -36,7 +37,7 @@ def repack(capture: StrPath, output: StrPath, **keywords: Any) -> Capture:
     settings = _REPACK.settings("repack", keywords)
     values = settings.values
     settings.set("output", output)
-    values.capture = path = ffi.new("char[]", os.fsencode(capture))
+    values.capture = path = ffi.new("char[]", path_of(capture, "capture"))
     outcome = ffi.new("qk_repack_outcome *")
     run(lib.qk_capture_repack, values, outcome, hooks=values, keep=(settings, path, outcome),
         progress=keywords.get("progress"))
@@ -62,7 +63,7 @@ def synth(output: StrPath, **keywords: Any) -> Capture:
     if (given := keywords.get("frequencies")) is not None:
         values.rope_frequencies = frequencies = ffi.new("double[]", [float(omega) for omega in given])
         values.rope_planes = len(frequencies)
-    path = ffi.new("char[]", os.fsencode(output))
+    path = ffi.new("char[]", path_of(output, "output"))
     run(lib.qk_synth_write, values, path, hooks=values, keep=(settings, frequencies, path),
         progress=keywords.get("progress"))
     return Capture(output)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ._call import call, ffi, lib
-from ._checks import refuse, whole
+from ._checks import path_of, refuse, whole, words
 from ._notices import Notices
 
 
@@ -31,18 +31,13 @@ class Outcome:
         return cls(**{f.name: getattr(outcome, f.name) for f in fields(cls)})
 
 
-def path_of(path: str | os.PathLike[str]) -> bytes:
-    """As the library takes it."""
-    return os.fsencode(os.fspath(path))
-
-
 def find_shard(text: str | None = None) -> tuple[int, int] | None:
     """Which process this is of how many: (index, count), or None when it is alone.
 
     text: "i/N", "none", or the name of a launcher's variable; None: as the environment says (Slurm, Open MPI,
     PMI, RANK with WORLD_SIZE). ArgumentError: it is none of these, or two launchers disagree."""
     found = ffi.new("qk_shard *")
-    call(lib.qk_shard_find, ffi.NULL if text is None else text.encode(), found)
+    call(lib.qk_shard_find, ffi.NULL if text is None else words(text, "text").encode(), found)
     return (found.index, found.count) if found.count > 1 else None
 
 
@@ -50,7 +45,7 @@ def shard_of(given: tuple[int, int] | str | None) -> Any:
     """A qk_shard."""
     made = ffi.new("qk_shard *")
     if isinstance(given, str):
-        call(lib.qk_shard_find, given.encode(), made)
+        call(lib.qk_shard_find, words(given, "shard").encode(), made)
     elif given is not None:
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise refuse("shard", f"{given!r:.60}", "(i, n) or 'i/n': process i, from 0, of n", "qkscope.find_shard()")
@@ -71,11 +66,11 @@ def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
         inputs = [inputs]
     inputs = list(inputs)
     s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
-    paths = [ffi.new("char[]", path_of(path)) for path in inputs]
+    paths = [ffi.new("char[]", path_of(path, "inputs")) for path in inputs]
     s.inputs = listed = ffi.new("char *[]", paths)
     s.num_inputs, s.force, s.threads = len(listed), force, whole(threads or 0, "threads", 0, 4096)
     if output is not None:
-        s.output = where = ffi.new("char[]", path_of(output))
+        s.output = where = ffi.new("char[]", path_of(output, "output"))
         paths.append(where)
     s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, notices.handle
     notices.wait(lib.qk_sink_merge, s, made, keep=(paths, listed))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from . import tables
 from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
+from ._checks import path_of
 from ._folders import TemporaryFolder, prefix
 from ._run import Progress, run, warn
 from ._settings import Settings, StrPath
@@ -233,7 +234,7 @@ class Results:
         values = settings.values
         for option, value in {"output": folder, **given}.items():
             settings.set(option, value)
-        where = ffi.new("char[]", os.fsencode(self._whole()))
+        where = ffi.new("char[]", path_of(self._whole(), "results"))
         values.results = where
         out = ffi.new("qk_report_outcome **")
         outcome, partial = run(lib.qk_report_write, values, out, hooks=values, out=out,
@@ -328,7 +329,7 @@ def _read(folder: Path) -> Results:
     shared = (folder / ".units").is_dir()
     with files_of(place, "run the shards that are missing" if shared else "give a folder with results"):
         content = place.read_bytes()
-    call(lib.qk_results_check, os.fsencode(folder))
+    call(lib.qk_results_check, path_of(folder, "folder"))
     files = [name for name in _known_files() if (folder / name).is_file()]
     try:
         facts, failed = _told(json.loads(content))

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib, text
-from ._checks import refuse, whole
+from ._checks import refuse, whole, words
 
 KINDS = {"q": 0, "k": 1}
 
@@ -57,7 +57,7 @@ class Sampler:
         """A qk_sampler *."""
         made = ffi.new("qk_sampler *")
         kind = ffi.new("qk_sampler_type *")
-        if not lib.qk_sampler_type_parse(str(self.type).encode(), kind):
+        if not lib.qk_sampler_type_parse(words(str(self.type), "type").encode(), kind):
             raise ArgumentError(f"sampler type {self.type!r} is none of log_uniform, uniform, all")
         made.type, made.base_rate = kind[0], self.base_rate
         made.min_bucket_size, made.max_rows = self.min_bucket_size, self.max_rows

@@ -13,9 +13,9 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib
-from ._checks import reals, refuse, whole, wholes, words
+from ._checks import path_of, reals, refuse, whole, wholes, words
 from ._notices import Notices
-from .merging import Outcome, path_of, shard_of
+from .merging import Outcome, shard_of
 from .sampler import Sampler, kind_of, list_of_positions
 
 STAGES = {"post": "QK_ROPE_AFTER", "pre": "QK_ROPE_BEFORE", "both": "QK_ROPE_BOTH"}
@@ -90,7 +90,8 @@ class Sink:
                     only where it and the settings above are the same. It is "run" in capture.json.
     extra           dict of further keys for capture.json
     source, card    what made it; further lines for the card
-    token_strings   a function that gives the string of a token: a column token_str, of `ids` of texts
+    token_strings   a function that gives the string of a token: a column token_str, of `ids` of texts. It is called by
+                    `finish`, from other threads; what it raises, that raises, and the capture is not complete
     on_notice       called with ("info" | "warning" | "error", text); None: warnings and the log "qkscope"
 
     At the end of the `with` the capture is put together; after an exception it is not, but blocks of texts that are
@@ -122,7 +123,7 @@ class Sink:
         lib.qk_sink_settings_default(s)
         call(lib.qk_keep_parse, self._text(words(keep, "keep")), ffi.addressof(s.keep))
         s.keep.groups = whole(groups, "groups", 0, 2**31 - 1)
-        s.output, s.force = self._text(path_of(output)), force
+        s.output, s.force = self._text(path_of(output, "output")), force
         s.threads = whole(threads or 0, "threads", 0, 4096)
         s.layout, s.stage = choice(LAYOUTS, layout, "layout"), choice(STAGES, stage, "stage")
         if not isinstance(sampler, Sampler | None):
@@ -498,7 +499,8 @@ def _strings(function: Callable[[int], str]) -> Callable[[int], Any]:
 
     def string(token: int) -> Any:
         if token not in known:
-            known[token] = ffi.new("char[]", str(function(token)).encode("utf-8", "replace"))
+            text = str(function(token)).replace("\0", "\N{REPLACEMENT CHARACTER}")  # C would end it there
+            known[token] = ffi.new("char[]", text.encode("utf-8", "replace"))
         return known[token]
 
     return string

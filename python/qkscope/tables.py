@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._call import call, damaged, ffi, files_of, lib, text
+from ._checks import words
 
 _PARTS = ("unit", "range", "symbol", "label", "about", "read", "method", "option")
 _SHOWN = 10  # rows in a notebook
@@ -221,7 +222,7 @@ def _values(column: Column, values: Sequence[Any], keep: list[Any]) -> Any:
         return ffi.new("double[]", [math.nan if value is None else value for value in values] or 1)
     if column.type == "integer":
         return ffi.new("int64_t[]", [-(2**63) if value is None else value for value in values] or 1)
-    texts = [ffi.NULL if value is None else ffi.new("char[]", value.encode()) for value in values]
+    texts = [ffi.NULL if value is None else ffi.new("char[]", words(value, column.name).encode()) for value in values]
     keep += texts
     return ffi.new("char *[]", texts or 1)
 

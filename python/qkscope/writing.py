@@ -2,6 +2,7 @@
 """Writing a capture of rows that are in memory."""
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import shutil
@@ -11,7 +12,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, DataError, ExistsError, call, ffi, lib
-from ._checks import reals, refuse, whole, words
+from ._checks import path_of, reals, refuse, whole, words
 from .captures import Block, Capture, head_id, head_name
 from .sampler import KINDS, Sampler
 from .sink import LAYOUTS, TYPES, as_json, choice
@@ -30,7 +31,7 @@ def _id_of(key: Any) -> tuple[int, str, int]:
     """(layer, kind, head): heads of a packed file one after the other."""
     if isinstance(key, str):
         found = ffi.new("qk_head_id *")
-        if not lib.qk_head_parse(key.encode(), found):
+        if not lib.qk_head_parse(words(key, "heads").encode(), found):
             raise ArgumentError(f"heads: {key!r} is no head; wanted is (layer, head, kind) or a name such as 'l00h02q'")
         return found.layer, "qk"[found.kind], found.head
     try:
@@ -57,10 +58,10 @@ def _blocks(name: str, rows: Any) -> Iterator[Block]:
     if isinstance(rows, Block):
         yield rows
     elif isinstance(rows, Mapping):
-        try:
-            yield Block(**rows)
-        except TypeError as error:
-            raise ArgumentError(f"{name}: {error}; wanted are vectors, position, bucket, example, window") from None
+        wanted = [field.name for field in dataclasses.fields(Block)]
+        if unknown := [key for key in rows if key not in wanted]:
+            raise ArgumentError(f"{name}: unexpected keyword argument {unknown[0]!r}; wanted are {', '.join(wanted)}")
+        yield Block(**rows)
     elif _is_array(rows):
         yield Block(rows)
     elif hasattr(rows, "to_numpy") or hasattr(rows, "to_pandas"):  # its parts would be names of columns
@@ -361,7 +362,7 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     made = os.path.join(beside, "capture")
     writer = ffi.new("qk_capture_writer **")
     try:
-        call(lib.qk_capture_writer_open, writer, os.fsencode(made), meta)
+        call(lib.qk_capture_writer_open, writer, path_of(made, "folder"), meta)
         _write_heads(writer[0], heads, sampler or Sampler(), _Shape(told))
         call(lib.qk_capture_writer_finish, writer)
         Capture(made)  # before it takes another's place: it can be read

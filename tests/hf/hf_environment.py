@@ -27,7 +27,7 @@ def hf_python():
     return path
 
 
-def hf_run(script, *words, timeout=300, expect=0):
+def hf_run(script, *words, timeout=1500, expect=0):
     """What a script says on its standard output."""
     env = environment({"PYTHONPATH": BUILD / "python", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
                        "OMP_NUM_THREADS": "1"})

@@ -4,7 +4,8 @@
     python tests/hf/hf_models.py [--write docs/models.md] [--json FILE] [TYPE ...]
 
 It runs in the environment that `make hf-env` makes, and takes about two minutes. Of each type that is captured it
-checks that logits are the same bits with and without; that softmax of queries and keys, with the model's own
+checks that logits are the same bits with and without; that the vectors are those of the whole model, run as its user
+would run it; that a capture is written; that softmax of queries and keys, with the model's own
 scaling, mask, soft cap and sinks, is the model's attention; that a text in chunks gives what the whole gives; that
 a text beside a longer one gives what it gives alone; and what comes before RoPE, turned, is what comes after.
 """
@@ -13,15 +14,17 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES  # noqa: E402
 
-from qkscope import ArgumentError, DataError  # noqa: E402
-from qkscope.hf import facts as F  # noqa: E402
+from qkscope import ArgumentError, DataError, Sink  # noqa: E402
+from qkscope.hf import capture, facts as F, guard as G  # noqa: E402
 from qkscope.hf.hooks import Watch, layer_of  # noqa: E402
 from qkscope.hf.running import Encoded, Runner, chunks_safely, pads_safely  # noqa: E402
 
@@ -77,7 +80,7 @@ class TooLong(Exception):
 
 
 def alarm(*_):
-    raise TooLong(f"more than {SECONDS} s")
+    raise TooLong(f"more than {SECONDS} s of the processor")
 
 
 def config_of(kind):
@@ -155,6 +158,33 @@ def collect(model, found, ids, *, stage="post", batch_tokens=4096, pads=False, c
     runner = Runner(model, decoder, found, rows, heads, stage=stage, batch_tokens=batch_tokens, pads=pads, chunks=chunks)
     runner.run([Encoded(i, x) for i, x in enumerate(ids)])
     return rows.rows()
+
+
+class Letters:
+    """A tokenizer of a token a byte."""
+
+    def __call__(self, text, **_):
+        return {"input_ids": [3 + byte % 97 for byte in text.encode()]}
+
+
+def write_capture(model, layers):
+    """Through the sink, which has its own rules of what a model may be."""
+    with tempfile.TemporaryDirectory() as folder, Sink(Path(folder) / "c") as sink:
+        capture(model, Letters(), ["a text that is kept"], sink, layers=layers, progress=False,
+                on_notice=lambda *_: None)
+
+
+def whole_vectors(model, decoder, found, ids):
+    """Queries and keys of the whole model; and its logits with them."""
+    seen = {}
+
+    def see(call):
+        layer = layer_of(call, watch.name(call))
+        if layer in found.layers:
+            seen[0, layer, "q", False], seen[0, layer, "k", False] = call.query[0].clone(), call.key[0].clone()
+
+    with torch.no_grad(), Watch(decoder, see, rotations=True) as watch:
+        return seen, model(input_ids=ids, use_cache=False).logits
 
 
 def largest_difference(a, b):
@@ -249,19 +279,24 @@ def check(kind):
             return {**row, "state": "not built", "why": f"does not run: {type(error).__name__}: {str(error)[:120]}"}
     row["parts"] = ""
     row["layers"] = int(getattr(F.text_config(F.decoder_of(model)), "num_hidden_layers", 0) or 0)
+    decoder = F.decoder_of(model)
     try:
+        G.refuse_kinds(model, decoder)
         found = F.find_facts(model)
+        every = dict(found.layers)
+        G.check_whole(model, decoder, found)
         shapes = {}
         for layer, f in found.layers.items():
             shapes.setdefault((f.q_heads, f.k_heads, f.head_dim), []).append(layer)
-        row["shapes"] = len(shapes)
+        row["shapes"], row["attends"] = len(shapes), len(found.layers)
+        for layers in shapes.values():  # a capture each
+            write_capture(model, layers)
         F.choose_shape(found, max(shapes.values(), key=len))
     except (DataError, ArgumentError) as error:
         return {**row, "state": "refused", "why": str(error)}
-    decoder = F.decoder_of(model)
-    with torch.no_grad(), Watch(decoder, lambda call: None, rotations=True):
-        row["logits"] = torch.equal(model(input_ids=ids, use_cache=False).logits, plain)
-    row["attends"], row["changes"] = len(found.layers), found.changes
+    vectors, logits = whole_vectors(model, decoder, found, ids)
+    row["logits"] = torch.equal(logits, plain)
+    row["changes"] = found.changes
     row["windows"] = sum(f.window > 0 for f in found.layers.values())
     row["sinks"] = any(f.sinks for f in found.layers.values())
     row["softcap"] = any(f.softcap for f in found.layers.values())
@@ -271,8 +306,11 @@ def check(kind):
     row["exact"] = all(p.exact for r in ropes for p in (r.q, r.k) if p)
     row["rotated"] = 2 * len(ropes[0].frequencies) if ropes else 0
     row["first"] = ropes[0].first if ropes else 0
+    row["still"] = max((f.rope.frequencies.count(0.0) for f in every.values() if f.rope), default=0)
     row["heads"] = [found.q_heads, found.k_heads, found.head_dim]
     whole = collect(model, found, [ids[0]])
+    row["whole"] = largest_difference(whole, vectors)
+    row["causal"] = found.causal
     row["attention"] = attention_error(kind, found, ids)
     row["chunks"] = chunks_safely(model, decoder, found)
     if row["chunks"]:
@@ -298,6 +336,8 @@ def sound(row):
     wrong = []
     if not (row["logits"] and row["restored"]):
         wrong.append("other logits")
+    if not row["whole"] < 1e-5:
+        wrong.append(f"not the vectors of the whole model: off by {row['whole']:.2g}")
     if row["attention"] is not None and not row["attention"] < 1e-5:
         wrong.append(f"attention weights off by {row['attention']:.2g}")
     if row["chunks"] and not row["chunked"] < 1e-4:
@@ -310,10 +350,10 @@ def sound(row):
 
 
 def check_all(kinds):
-    signal.signal(signal.SIGALRM, alarm)
+    signal.signal(signal.SIGPROF, alarm)
     rows = []
     for kind in kinds:
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             rows.append(check(kind))
         except TooLong as error:
@@ -321,7 +361,7 @@ def check_all(kinds):
         except Exception as error:
             rows.append({"type": kind, "state": "broken", "why": f"{type(error).__name__}: {error}"[:300]})
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return rows
 
 
@@ -331,13 +371,16 @@ Written by `tests/hf/hf_models.py`, with transformers {version} and torch {torch
 `MODEL_FOR_CAUSAL_LM` a tiny random model is built and captured. {captured} types are captured, {refused} are refused
 by name, and of {unbuilt} no tiny model could be built, so that nothing is said of them. How it is done, and what is
 captured: [transformers.md](transformers.md). Models of images and text, or sound and text, are captured by their text
-decoder.
+decoder; encoder-decoder models are refused, whatever part of them is loaded.
 
 ## Captured
 
 Of each it was checked, in float32 on the processor, that
 
 * logits are the same bits with and without capture;
+* captured queries and keys are those of the whole model, run as its user would run it: the largest difference of all
+  types is {whole} of the largest number. Every capture begins with this comparison
+  ([how](transformers.md#refused)), which refuses {unlike} of the types here;
 * softmax of the captured queries and keys, with the model's own scaling, mask, soft cap, sinks and position bias, is
   the attention that the model computes: the largest difference of a weight is in the table;
 * chunks of 8 tokens with a cache give the queries and keys of the whole text, where "chunks" says yes; other types run
@@ -348,7 +391,8 @@ Of each it was checked, in float32 on the processor, that
   RoPE" says yes; other types are captured after it alone. "-" : the type has no RoPE.
 
 "layers" tells how many of the tiny model's layers have attention that can be captured; the others have none, or
-another kind. Under "RoPE" is how dimensions are paired, and which are turned where it is not all of them.
+another kind. Layers of several shapes make a capture for each. Under "RoPE" is how dimensions are paired, and which are
+turned where it is not all of them.
 
 | type | layers | RoPE | before RoPE | chunks | side by side | scores also have | difference |
 |---|---|---|---|---|---|---|---|
@@ -379,15 +423,18 @@ def page_row(row):
     rope = {"": "-", "unknown": "own form"}.get(row["rope"], row["rope"])
     if row["rotated"] and row["rotated"] < row["heads"][2]:
         rope += f", {rotated}"
+    if row["still"]:
+        rope += f", {row['still']} pairs do not turn"
     before = "-" if row["before"] and not row["rope"] else yes(row["before"])
     error = "no weights told" if row["attention"] is None else f"{row['attention']:.0e}"
-    return (f"| {row['type']} | {row['attends']} of {row['layers']} | {rope} | {before} | {yes(row['chunks'])} | "
+    layers = f"{row['attends']} of {row['layers']}" + (f", {row['shapes']} shapes" if row["shapes"] > 1 else "")
+    return (f"| {row['type']} | {layers} | {rope} | {before} | {yes(row['chunks'])} | "
             f"{yes(row['pads'])} | {', '.join(extras)} | {error} |")
 
 
 def shortened(row):
     why = row["why"].removeprefix(f"model type '{row['type']}'").lstrip(": ")
-    for end in (": its queries", ": there are no", ": it has no single", ". docs/models"):
+    for end in (": its decoder", ": its queries", ": there are no", ": it has no single", ". docs/models"):
         why = why.split(end)[0]
     return why.replace("|", "\\|")[:160].rstrip(": ")
 
@@ -398,8 +445,11 @@ def write_page(path, rows):
     def reasons(state):
         return "\n".join(f"| {row['type']} | {shortened(row)} |" for row in by_state[state])
 
+    worst = max(row["whole"] for row in by_state["captured"])
+    unlike = sum("whole model" in row["why"] for row in by_state["refused"])
     with open(path, "w", encoding="utf-8") as file:
         file.write(PAGE.format(version=transformers.__version__, torch=torch.__version__.split("+")[0],
+                               whole=f"{worst:.0e}" if worst else "0", unlike=unlike or "none",
                                captured=len(by_state["captured"]), refused=len(by_state["refused"]),
                                unbuilt=len(by_state["not built"]),
                                table="\n".join(page_row(row) for row in by_state["captured"]),
@@ -425,7 +475,7 @@ def main():
         else:
             print(f"{row['type']:28s} {'captured':10s} {row['attends']}/{row['layers']} {row['heads']} window={row['windows']} "
                   f"rope={row['rope']}:{row['first']}+{row['rotated']} att={row['attention']} chunk={row.get('chunked')} "
-                  f"pad={row.get('padded')} before={row['before']} turned={row.get('turned')} {sound(row)} {row['why'][:80]}")
+                  f"pad={row.get('padded')} whole={row['whole']} before={row['before']} turned={row.get('turned')} {sound(row)} {row['why'][:80]}")
     if args.write:
         write_page(args.write, rows)
     states = [row["state"] for row in rows]

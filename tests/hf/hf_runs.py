@@ -630,11 +630,12 @@ def run_jobs(folder):
     return found
 
 
-def main(folder, *names):
+def run_checks(functions, folder, names):
+    """Each check_NAME of a file, in a folder of its own; what each ends with."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    folder, found = Path(folder), {}
-    for name, check in list(globals().items()):
+    found = {}
+    for name, check in list(functions.items()):
         if not name.startswith("check_") or not inspect.isfunction(check):
             continue
         name = name.removeprefix("check_")
@@ -645,6 +646,12 @@ def main(folder, *names):
             found[name] = {"error": None, "told": check(folder / name)}
         except BaseException:
             found[name] = {"error": traceback.format_exc()}
+    return found
+
+
+def main(folder, *names):
+    folder = Path(folder)
+    found = run_checks(globals(), folder, names)
     if not names:
         found.update(run_jobs(folder))
     (folder / "found.json").write_text(json.dumps(found))

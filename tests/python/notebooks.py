@@ -75,6 +75,7 @@ def outputs(notebook):
 
 
 def errors(notebook):
-    """What went to stderr: a notebook that is an example warns of nothing."""
-    return "".join(output.text for cell in notebook.cells for output in cell.get("outputs", [])
+    """What stays of stderr when bars of progress are gone: a notebook that is an example warns of nothing."""
+    said = "".join(output.text for cell in notebook.cells for output in cell.get("outputs", [])
                    if output.output_type == "stream" and output.name == "stderr")
+    return "\n".join(line.rpartition("\r")[2] for line in said.split("\n"))

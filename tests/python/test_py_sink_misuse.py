@@ -228,7 +228,7 @@ MAKING = [
      r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
     (dict(model=dict(frequencies=[["a"], None, None])),
      r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
-    (dict(model=dict(frequencies=[[1, 0], None, None])), "layer 0: frequency 1 is 0; it has to be finite and above 0"),
+    (dict(model=dict(frequencies=[[1, -2], None, None])), "layer 0: frequency 1 is -2; it has to be a finite number from 0"),
     (dict(model=dict(frequencies=[None, [float("nan")], None])), "layer 1: frequency 0 is "),
     (dict(model=dict(frequencies=[[1] * 7, None, None])), "layer 0 has 7 frequencies: .* room for 6 rotary pairs"),
     (dict(extra={"rope_frequencies": "x"}), "capture.json would not be readable: rope_frequencies: expected a list"),
@@ -376,7 +376,7 @@ def test_texts_that_are_missing(whole, tmp_path):
 
 def test_two_sinks_of_one_folder(whole, tmp_path):
     one = sink(qk, tmp_path / "a")
-    with pytest.raises(FileExistsError, match=f"^{tmp_path / 'a'}: another run is writing here"):
+    with pytest.raises(FileExistsError, match=f"^{tmp_path / 'a'}: another run is at work in this folder"):
         sink(qk, tmp_path / "a")
     assert one.wants(0)
     del one  # without close

@@ -36,7 +36,7 @@ def test_the_bytes_of_the_sink(tmp_path, layout):
     capture = qk.open(tmp_path / "sink")
     told = read_json(tmp_path / "sink" / "capture.json")
     options = dict(model="made up", q_per_kv_group=2, num_layers=3, stage="post", layout=layout,
-                   rope_frequencies={0: [1, 0.5], 2: [0.25]}, extra={"keep": told["keep"], "mine": [1, {"a": None}]})
+                   rope_frequencies={0: [1, 0], 2: [0.25]}, extra={"keep": told["keep"], "mine": [1, {"a": None}]})
     whole = {(h.layer, h.head, h.kind): vars(h.read()) for h in capture.heads}
     for rows in whole.values():
         rows.pop("first_row")
@@ -51,7 +51,7 @@ def test_the_bytes_of_the_sink(tmp_path, layout):
     same = ("format", "format_version", "model", "q_per_kv_group", "num_layers", "stage", "heads", "complete", "keep")
     assert {key: written[key] for key in same} == {key: told[key] for key in same}
     assert written["mine"] == [1, {"a": None}] and written.get("layout") == told.get("layout")
-    assert (made.info.stage, made.info.num_layers, made.rope_frequencies(0)) == ("post", 3, (1.0, 0.5))
+    assert (made.info.stage, made.info.num_layers, made.rope_frequencies(0)) == ("post", 3, (1.0, 0.0))
     assert [files_of(tmp_path / name) for name in ways] == [files_of(tmp_path / "dicts")] * len(ways)
 
 
@@ -218,8 +218,8 @@ def test_refused_and_nothing_is_left(tmp_path, layout, heads, error, words):
 
 
 NO_READER = [
-    (dict(rope_frequencies=[1, 0, 0, 0]), r"not be readable: rope_frequencies\[1\]: expected a number above 0"),
-    (dict(rope_frequencies={0: [-1.0]}), "expected a number above 0"),
+    (dict(rope_frequencies=[1, 0, -1, 0]), r"not be readable: rope_frequencies\[2\]: expected a number from 0"),
+    (dict(rope_frequencies={0: [-1.0]}), "expected a number from 0"),
     (dict(rope_frequencies=[1] * 7), "rope_frequencies is 7 numbers; wanted is 6 at most"),
     (dict(rope_frequencies={0: [1] * 7}), r"rope_frequencies\[0\] is 7 numbers; wanted is 6 at most"),
     (dict(extra={"rope_frequencies": "x"}), "capture.json would not be readable: rope_frequencies: expected a list"),

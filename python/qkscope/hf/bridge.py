@@ -15,6 +15,7 @@ from .device_sums import DeviceSums, sums_on
 from .engine import Engine, as_list, facts_struct, set_options
 from .facts import (Facts, check_before, check_model, choose_shape, decoder_of, find_facts, fingerprint, generation,
                     input_device, model_type)
+from .guard import check_whole, refuse_kinds, unseen_layers
 from .running import Encoded, Runner, chunks_safely, pads_safely
 from .tokens import Encoder
 from .transfer import DeviceRows, HostRows, Workers, captured_heads
@@ -147,8 +148,10 @@ class _Run:
         self.model, self.sink, self.stage, self.batch_tokens = model, sink, stage, batch_tokens
         check_model(model)
         self.decoder = decoder_of(model)
+        refuse_kinds(model, self.decoder)
         self.encoder = Encoder(tokenizer)
         self.facts = find_facts(model, tokenizer)
+        self.told = [(lib.QK_NOTICE_WARNING, words) for words in check_whole(model, self.decoder, self.facts)]
         self.padding, self.progress = padding, _Progress(progress)
         self.runner: Runner | None = None
         self.workers = Workers(0)
@@ -171,7 +174,21 @@ class _Run:
                                 "longer text: leave padding out")
         self.chunks = chunks_safely(self.model, self.decoder, self.facts)
         self.fingerprint = fingerprint(self.model)
+        self._tell(wanted)
         self.generation = generation(self.decoder)
+
+    def _tell(self, wanted: set[int] | None) -> None:
+        """What is as it should be, and yet may not be what the user thinks."""
+        kind, warning = self.facts.model_type, lib.QK_NOTICE_WARNING
+        if self.stage != "post" and self.facts.rope_type == "none":
+            self.told.append((warning, f"model type {kind!r} has no RoPE: queries and keys from before it are those from "
+                              "after it; stage=\"post\" is enough"))
+        if not self.facts.causal:
+            self.told.append((warning, f"model type {kind!r} is bidirectional: a query meets later keys, too. Analyses that "
+                              "pair queries with keys (plasticity, compare-stages) count earlier keys only"))
+        words, attends = unseen_layers(self.decoder, self.facts, wanted)
+        if words:
+            self.told.append((warning if attends else lib.QK_NOTICE_REMARK, words))
 
     def begin(self, model: Model) -> None:
         """The sink is open."""
@@ -242,10 +259,8 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         _settle_settings(values, sink, name or name_of(model), rows, stage, batch_tokens, kept, chosen is not None)
         one.settle(_given(settings[0], "layers"))
         notices = Notices(on_notice)
-        if stage != "post" and one.facts.rope_type == "none":
-            notices.notices.append((lib.QK_NOTICE_WARNING, f"model type {one.facts.model_type!r} has no RoPE: queries "
-                                    "and keys from before it are those from after it; stage=\"post\" is enough"))
-            notices.tell()
+        notices.notices.extend(one.told)
+        notices.tell()
         specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype
         if one.on_device:  # what ends a group is not hidden behind the next one

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from .._call import ArgumentError, Error, call, ffi, lib, text
+from .._call import ArgumentError, DataError, Error, call, ffi, lib, text
 from .._settings import default_of
 from ..merging import find_shard
 from ..sink import LAYOUTS, Sink
+from .facts import decoder_of
+from .guard import refuse_encoders
 
 # Of `qkscope capture`, but told here in another way.
 OWN = {"dtype", "model"}
@@ -166,22 +170,72 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
         options["device_map"] = args.device_map
     if args.quiet or not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
-    config = transformers.AutoConfig.from_pretrained(name, **common)
+    with reading(name, "configuration"):
+        config = transformers.AutoConfig.from_pretrained(name, **common)
+    refuse_encoders(config)
+    tokenizer = load_tokenizer(transformers, name, text(settings.values.tokenizer), common)
     overrides = text(settings.values.overrides)
     if overrides:
         options["config"] = _overridden(config, json.loads(overrides))
     try:
-        model = _loader(transformers, config).from_pretrained(name, **options)
+        with reading(name, "weights"):
+            model, told = _loader(transformers, config).from_pretrained(name, output_loading_info=True, **options)
     except (ImportError, ValueError) as error:
         if args.attn:
             raise Usage(f"--attn {args.attn}: {error}: leave --attn out, or give one that runs here") from None
         raise
+    refuse_missing(name, model, told)
     if not args.device_map and getattr(model, "hf_device_map", None) is None:
         model = model.to(device)
-    named = text(settings.values.tokenizer)
-    if named and os.path.isfile(named):
-        return model.eval(), transformers.PreTrainedTokenizerFast(tokenizer_file=named)
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(named or name, **({} if named else common))
+    return model.eval(), tokenizer
+
+
+@contextlib.contextmanager
+def reading(name: str, what: str, remedy: str = "") -> Iterator[None]:
+    """Whatever a library says of a file that it cannot read becomes an error of ours that names it. Of models it says
+    enough in errors of the usual kinds."""
+    try:
+        yield
+    except (Error, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, (OSError, ImportError, ValueError)) and not remedy:
+            raise
+        said = (str(error).strip().splitlines() or [""])[0]
+        raise DataError(f"{name}: its {what} cannot be read ({type(error).__name__}: {said}){remedy}") from error
+
+
+def load_tokenizer(transformers: Any, name: str, named: str | None, common: dict[str, Any]) -> Any:
+    """named: by --tokenizer, a file or what has a tokenizer in it."""
+    with reading(named or name, "tokenizer", ": give another with --tokenizer"):
+        if named and os.path.isfile(named):
+            return transformers.PreTrainedTokenizerFast(tokenizer_file=named)
+        found = transformers.AutoTokenizer.from_pretrained(named or name, **({} if named else common))
+        if not callable(found):
+            raise TypeError(f"it is a {type(found).__name__}")
+        return found
+
+
+# Of a decoder; heads of its own kind are outside of it.
+NOT_RUN = ("pooler",)
+
+
+def refuse_missing(name: str, model: Any, told: dict[str, Any]) -> None:
+    """transformers puts random numbers where a checkpoint has no tensor, and goes on. That is as it should be of parts
+    that are not run: an output layer, a classifier, a tower for images, what pools."""
+    decoder = decoder_of(model)
+    place = next((own for own, module in model.named_modules() if module is decoder), "")
+    lacking = [key if isinstance(key, str) else key[0]
+               for part in ("missing_keys", "mismatched_keys") for key in told.get(part) or ()]
+    needed = sorted(key for key in lacking if key.startswith(place and place + ".")
+                    and not any(part in NOT_RUN for part in key.split(".")))
+    if not needed:
+        return
+    more = f" and {len(needed) - 1} others" if len(needed) > 1 else ""
+    unknown = sorted(told.get("unexpected_keys") or ())
+    other = f"; it has {unknown[0]}, which the model has not: is it of this model type?" if unknown else ""
+    raise DataError(f"{name}: the checkpoint has no tensor {needed[0]}{more}, in whose place transformers puts random "
+                    f"numbers{other}: get the whole checkpoint")
 
 
 def _try_device(torch: Any, device: str) -> None:

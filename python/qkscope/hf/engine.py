@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .._call import ArgumentError, Error, ExistsError, call, ffi, lib, text
+from .._checks import words
 from .._notices import Notices
 from .._settings import as_texts, row_type
 from ..sampler import example_id
@@ -55,7 +56,7 @@ def _next(engine: Engine, told: Any, more: Any) -> None:
     if engine.ids is not None:
         name = engine.ids[number]
         told.has_id, told.id = True, example_id(name)
-        engine.held.append(ffi.new("char[]", str(name).encode("utf-8", "replace")))
+        engine.held.append(ffi.new("char[]", words(str(name), f"ids[{number}]").encode("utf-8", "replace")))
         told.name = engine.held[-1]
 
 
@@ -187,11 +188,12 @@ class Engine:
         outcome = ffi.new("qk_recorder_outcome *")
         try:
             call(lib.qk_recorder_run, settings, outcome)
-        except BaseException as error:
-            if self.failed is not None:
-                failed, self.failed = self.failed, None
+        except BaseException:
+            failed, self.failed = self.failed, None
+            if failed is not None:
                 raise failed from None
-            raise error
+            self.sink._notices.raise_failed()
+            raise
         finally:
             settings.engine = ffi.NULL
             notices.tell()

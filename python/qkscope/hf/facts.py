@@ -119,13 +119,25 @@ def _positions_of(config: Any, tokenizer: Any) -> int:
     return int(value) if isinstance(value, int) and 0 < value < 2**30 else 2**30
 
 
-def some_tokens(decoder: Any, count: int = TOKENS) -> Any:
-    """Tokens that differ, none of them padding."""
+def _special_tokens(config: Any) -> set[int]:
+    """Of padding, of the place of an image, ..., as a configuration and its parts name them."""
+    found: set[int] = set()
+    parts = [config.to_dict() if hasattr(config, "to_dict") else {}]
+    for part in parts:
+        parts += [value for value in part.values() if isinstance(value, dict)]
+        found |= {value for name, value in part.items()
+                  if isinstance(value, int) and name.endswith(("token_id", "token_index"))}
+    return found
+
+
+def some_tokens(decoder: Any, count: int = TOKENS, model: Any = None) -> Any:
+    """Tokens that differ, none of them padding, or with another meaning than text to the decoder or the whole model."""
     import torch
     size = vocabulary_of(decoder)
-    pad = getattr(text_config(decoder), "pad_token_id", None)
+    special = _special_tokens(decoder.config) | (_special_tokens(model.config) if model is not None else set())
     ids = [(i + 1) * max(size // (count + 2), 1) % size for i in range(count)]
-    ids = [(i + 1) % size if i == pad else i for i in ids]
+    for at, i in enumerate(ids):
+        ids[at] = next((other % size for other in range(i, i + size) if other % size not in special), i)
     return torch.tensor([ids], dtype=torch.long, device=input_device(decoder))
 
 

@@ -41,7 +41,11 @@ class Encoder:
         options: dict[str, Any] = {"add_special_tokens": special, "return_attention_mask": False, "verbose": False}
         if max_length > 0:
             options.update(truncation=True, max_length=max_length)
-        return [int(i) for i in self.tokenizer(text, **options)["input_ids"]]
+        try:
+            return [int(i) for i in self.tokenizer(text, **options)["input_ids"]]
+        except Exception as error:  # of a library in Rust, or of the tokenizer's own file
+            raise DataError(f"{type(self.tokenizer).__name__} cannot encode a text of {len(text)} characters: "
+                            f"{type(error).__name__}: {error}: give another tokenizer (--tokenizer)") from error
 
     def specials(self) -> tuple[int, int]:
         """How many ids stand before a text, and behind it."""
