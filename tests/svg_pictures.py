@@ -156,12 +156,32 @@ def overlap(one, two):
 
 # ---- PDF -------------------------------------------------------------------------------------
 
+def pdf_objects(path):
+    """{number: text} of a PDF of cairo; from 1.18 on most of them are compressed, many in one stream."""
+    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", path.read_bytes(), re.S)}
+    for stream, body in list(objects.items()):
+        if b"/Type /ObjStm" not in body:
+            continue
+        del objects[stream]
+        text, first = pdf_stream(body), int(re.search(rb"/First (\d+)", body)[1])
+        places = list(map(int, text[:first].split()))
+        ends = [*places[3::2], len(text) - first]
+        for number, start, end in zip(places[::2], places[1::2], ends, strict=True):
+            objects[number] = text[first + start:first + end]
+    return objects
+
+
+def pdf_page(objects):
+    """The page's size in points, and what draws it."""
+    page = next(body for body in objects.values() if re.search(rb"/Type /Page\b", body))
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", page)
+    return tuple(map(float, box.groups())), pdf_stream(objects[int(re.search(rb"/Contents (\d+)", page)[1])])
+
+
 def pdf_characters(path):
     """The characters of a PDF of cairo, sorted, without spaces."""
-    data = path.read_bytes()
-    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", data, re.S)}
-    page = next(body for body in objects.values() if re.search(rb"/Type /Page\b", body))
-    content = pdf_stream(objects[int(re.search(rb"/Contents (\d+)", page)[1])])
+    objects = pdf_objects(path)
+    content = pdf_page(objects)[1]
     content = re.sub(rb"/ActualText\s*<[^>]*>", b"", content)  # says again what is drawn
     fonts = {name: pdf_font(objects, int(number)) for body in objects.values()
              for name, number in re.findall(rb"/(f-\d+-\d+) (\d+) 0 R", body)}

@@ -10,13 +10,6 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "figure/figure_note.h"
-
-const qk__figure_family *const qk__figure_families[] = {
-    &qk__head_maps,         &qk__pca_figures,        &qk__pca_training,  &qk__rotation_figures,
-    &qk__rotation_training, &qk__plasticity_figures, &qk__stage_figures, &qk__compare_figures,
-};
-const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__figure_families;
 
 /* ---- what applies ----------------------------------------------------------------------- */
 
@@ -29,18 +22,21 @@ static bool is_asked_for(const qk__subject *subject, const qk__drawn *drawn)
     return subject->num_only == 0;
 }
 
-/* What compares models says little of one. */
+/* What compares models says little of one, and one checkpoint is no training. */
 static bool is_apt(const qk__subject *subject, const qk__figure_kind *kind)
 {
-    const qk__figure_source *source = qk__source_of(kind->name);
-    return subject->results->num_models > 1 || !source || !source->compares;
+    const qk__results *results = subject->results;
+    return results->num_models > 1 ? results->checkpoints || !kind->training
+                                   : !kind->compares && !kind->training;
 }
 
 static void add_one(qk__drawn *items, size_t *count, const qk__figure_family *family,
                     const qk__figure_kind *kind, const qk__subject *subject)
 {
     qk__drawn drawn = {.family = family, .kind = kind, .model = subject->model};
-    if (!is_apt(subject, kind) || !kind->applies(subject))
+    qk__subject of = *subject;
+    of.kind = kind;
+    if (!is_apt(subject, kind) || !kind->applies(&of))
         return;
     snprintf(drawn.name, sizeof drawn.name, "%s%s%s", kind->name, subject->model ? "-" : "",
              subject->model ? subject->model->slug : "");
@@ -56,7 +52,7 @@ static size_t find_figures(const qk__subject *subject, qk__drawn *items)
 {
     size_t count = 0;
     for (size_t f = 0; f < qk__num_figure_families; f++) {
-        const qk__figure_family *family = qk__figure_families[f];
+        const qk__figure_family *family = &qk__figure_families[f];
         for (size_t k = 0; k < family->count; k++) {
             const qk__figure_kind *kind = &family->kinds[k];
             qk__subject of = *subject;
@@ -144,9 +140,10 @@ static void draw_one(void *context, size_t i, int worker)
     }
     qk__subject subject = *all->subject;
     subject.model = drawn->model;
+    subject.kind = drawn->kind;
     qk__figure figure;
     qk__figure_init(&figure, drawn->name, qk__theme_of(all->settings->theme),
-                    drawn->kind->width, drawn->kind->height);
+                    drawn->kind->width, drawn->kind->height + 100);
     qk__figure_set_width(&figure, all->settings->width);
     drawn->kind->build(&figure, &subject);
     drawn->status = qk__figure_draw(&figure, all->folder, all->settings, &err);
@@ -189,6 +186,14 @@ qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
     qk__parallel_for(list->count, threads, draw_one, &all);
     pthread_mutex_destroy(&all.lock);
     return first_failure(&all, err);
+}
+
+qk_status qk__check_written(const qk__drawn_list *list, qk_error *err)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (qk__is_unwritten(list->items[i].status, list->items[i].message))
+            return qk__fail(err, QK_ERR_IO, "%s", list->items[i].message);
+    return QK_OK;
 }
 
 void qk__drawn_list_free(qk__drawn_list *list)

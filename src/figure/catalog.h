@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures that are drawn from tables: each family's file has a table of them. catalog.c draws
- * them all; install.c then moves them to their places. */
+/* The figures that are drawn from tables. A figure is a row of the table in figures.c: which numbers,
+ * as which marks, over what; the files beside it draw such rows, or one figure that is like no
+ * other. catalog.c draws them all; install.c then moves them to their places. */
 #ifndef QK_FIGURE_CATALOG_H
 #define QK_FIGURE_CATALOG_H
 
@@ -10,10 +11,13 @@
 #include "figure/figure.h"
 #include "results/results.h"
 
-/* What a figure is drawn of. model is NULL unless the figure is one per model. */
+/* ---- what a figure is drawn of ---------------------------------------------------------- */
+
+/* model is NULL unless the figure is one per model. */
 typedef struct qk__subject {
     const qk__results *results;
     const qk__result_model *model;
+    const struct qk__figure_kind *kind;
     const struct qk__comparison *comparison; /* of two models; NULL: of none */
     const char *score_metric; /* of the score figure: a field or a column of the score file */
     const char *score_column; /* NULL = its first numeric column */
@@ -22,15 +26,88 @@ typedef struct qk__subject {
     size_t num_only;
 } qk__subject;
 
+/* ---- a row of the table ----------------------------------------------------------------- */
+
+/* A colour, where it is not that of the column. */
+typedef enum qk__role {
+    QK__AS_COLUMN, /* queries, keys, or neither */
+    QK__FIRST,     /* those of queries and keys for two that are compared */
+    QK__SECOND,
+    QK__ACCENT,
+    QK__TINT,
+    QK__REST,
+    QK__GREY,
+    QK__GROUP,       /* of the family; in training, of the phase */
+    QK__BY_CATEGORY, /* of the category whose number is the series' */
+} qk__role;
+
+/* Numbers of heads. */
+typedef struct qk__chart_series {
+    const char *field; /* a column (tables.def), which has its colours, unit and ranges */
+    double (*of_head)(const qk__result_head *head); /* in place of it, of several columns */
+    double (*at)(const qk__subject *subject, size_t place); /* or what is no mean over heads */
+    bool magnitude;
+    const char *name; /* markup, in the legend; NULL: what the column says */
+    qk__role role;
+} qk__chart_series;
+enum { QK__MAX_SERIES = 6 };
+
+/* chart.c */
+double qk__series_value(const qk__chart_series *series, const qk__result_head *head);
+/* The label of a series, markup or plain text of ours. */
+const char *qk__series_name(const qk__chart_series *series);
+
+/* How numbers become marks. */
+typedef enum qk__mark {
+    QK__BARS,   /* beside each other */
+    QK__STACK,  /* on each other */
+    QK__CURVES, /* lines, with a band where the statistic has one */
+} qk__mark;
+
+/* What is taken over the heads of a place. */
+typedef enum qk__statistic {
+    QK__STAT_MEAN,
+    QK__STAT_MEDIAN,
+    QK__STAT_DEVIATION, /* the mean, and a standard deviation to either side */
+    QK__STAT_QUARTILES, /* the mean, both quartiles, the median */
+} qk__statistic;
+
+typedef struct qk__panel {
+    const char *title;   /* markup, above it; the power of ten follows */
+    const char *y_label; /* markup, of panels at the left; without a title, likewise */
+    qk__chart_series series[QK__MAX_SERIES];
+    qk__mark mark;
+    qk__statistic statistic;
+    bool to_one;         /* the axis reaches 1 */
+    bool loose;          /* it need not reach 0 */
+    bool percent;        /* numbers are shown in percent, and above the bars */
+    const char *between; /* the name of the area between two curves; NULL = none */
+    double lines[2];     /* across at these values, unless 0 */
+} qk__panel;
+
+/* Where marks stand along the axis. */
+typedef enum qk__over { QK__MODELS, QK__LAYERS, QK__COMPONENTS, QK__DIMENSIONS } qk__over;
+
 typedef struct qk__figure_kind {
     const char *name;  /* "pca-03-layer-heatmap-rq"; per model the slug follows: "NAME-SLUG" */
     const char *title; /* heading in the report, plain text */
+    const char *heading; /* of the picture, markup */
     const char *caption; /* one or two plain sentences: what is shown, and how to read it */
+    const char *tables;  /* where its numbers come from: "qk.csv, heads.csv" */
+    const char *rows, *numbers; /* which rows of these, and what is made of them */
     bool per_model;
-    int width, height; /* nominal pixels; a builder may change figure->height */
-    /* Whether the results hold what it needs. */
+    bool compares; /* models with each other: of one, the head maps say it better */
+    bool pools; /* puts the heads of all models into one picture without telling them apart */
+    bool training; /* of checkpoints alone, two or more */
+    /* Whether the results hold what it needs; builds the figure. */
     bool (*applies)(const qk__subject *subject);
     void (*build)(qk__figure *figure, const qk__subject *subject);
+    int width;  /* nominal pixels */
+    int height; /* of a panel, at type of 13 */
+    /* of maps and charts: */
+    size_t columns; /* of panels, at most */
+    qk__over over;
+    const qk__panel *panels; /* ends with one without a series */
 } qk__figure_kind;
 
 typedef struct qk__figure_family {
@@ -39,18 +116,14 @@ typedef struct qk__figure_family {
     size_t count;
 } qk__figure_family;
 
-/* In report order. */
-extern const qk__figure_family qk__head_maps;          /* head_map.c: layer by head */
-extern const qk__figure_family qk__pca_figures;        /* pca_figures.c */
-extern const qk__figure_family qk__pca_training;       /* pca_training.c: over checkpoints */
-extern const qk__figure_family qk__rotation_figures;   /* rotation_figures.c */
-extern const qk__figure_family qk__rotation_training;  /* rotation_training.c */
-extern const qk__figure_family qk__stage_figures;      /* stage_figures.c: RoPE */
-extern const qk__figure_family qk__plasticity_figures; /* plasticity_figures.c, with scores */
-extern const qk__figure_family qk__compare_figures;    /* compare_figures.c: two models */
-
-extern const qk__figure_family *const qk__figure_families[];
+/* In report order (figures.c). */
+extern const qk__figure_family qk__figure_families[];
 extern const size_t qk__num_figure_families;
+
+/* NULL: no figure has that name. */
+const qk__figure_kind *qk__find_figure(const char *name);
+
+/* ---- drawing ---------------------------------------------------------------------------- */
 
 /* One figure that was drawn, or failed (then message says why). */
 typedef struct qk__drawn {
@@ -88,31 +161,43 @@ QK_MUST_CHECK qk_status qk__install_figures(const qk__drawn_list *drawn, bool al
                                             qk_error *err);
 void qk__drawn_list_free(qk__drawn_list *list);
 
-/* ---- figures of a family that lie in a file of their own -------------------------------- */
+/* Fails where one of them is unwritten (figure.h). */
+QK_MUST_CHECK qk_status qk__check_written(const qk__drawn_list *list, qk_error *err);
 
-/* rotation_bias.c: densities of bias_strength, an outline per model; bias_strength against
- * separation_strength, a point per head. A panel per family of models. */
-bool qk__has_bias(const qk__subject *subject);
-void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject);
-bool qk__has_bias_pairs(const qk__subject *subject);
-void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject);
+/* ---- what draws rows of the table ------------------------------------------------------- */
 
-/* plasticity_models.c: over checkpoints, and by model. */
-bool qk__has_trajectory(const qk__subject *subject);
-void qk__build_trajectory(qk__figure *figure, const qk__subject *subject);
-bool qk__has_ap_by_model(const qk__subject *subject);
-void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject);
+/* Whether the results hold what such a figure needs; and the figure. */
+typedef bool qk__applies_fn(const qk__subject *subject);
+typedef void qk__build_fn(qk__figure *figure, const qk__subject *subject);
 
-/* score_figure.c: against an external score. */
-bool qk__has_scores(const qk__subject *subject);
-void qk__build_scores(qk__figure *figure, const qk__subject *subject);
+/* charts.c: over models, layers, components or dimensions */
+qk__applies_fn qk__has_chart;
+qk__build_fn qk__build_chart;
+/* head_maps.c: a panel for each model, a cell for each head; a panel for each number, a row for each
+ * model, over the depth */
+qk__applies_fn qk__has_head_maps, qk__has_depth_maps;
+qk__build_fn qk__build_head_maps, qk__build_depth_maps;
+/* points.c: the second series over the first, a point a head; in a panel for each of some checkpoints;
+ * and for each family, or each model */
+qk__applies_fn qk__has_points, qk__has_portraits, qk__has_family_points;
+qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;
+/* hills.c: densities over heads, a row for each model */
+qk__applies_fn qk__has_hills;
+qk__build_fn qk__build_hills;
+/* model_ends.c: two means of each model, and a line between them */
+qk__applies_fn qk__has_ends;
+qk__build_fn qk__build_ends;
 
-/* layer_curves.c: means and quartiles of the heads of each layer, of one model. */
-bool qk__has_layer_curves(const qk__subject *subject);
-void qk__build_layer_curves(qk__figure *figure, const qk__subject *subject);
-
-/* stage_curves.c: scores by distance of some heads. */
-bool qk__has_score_curves(const qk__subject *subject);
-void qk__build_score_curves(qk__figure *figure, const qk__subject *subject);
+/* Figures that are like no other: other_maps.c; profiles.c, plasticity along the context, head by head;
+ * score_figure.c, against an external score; stage_curves.c, scores by distance of some heads;
+ * compare_figures.c, two models. */
+qk__applies_fn qk__has_distances, qk__has_rotary_pairs, qk__has_category_changes,
+    qk__has_change_maps;
+qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_category_changes,
+    qk__build_change_maps;
+qk__applies_fn qk__has_profiles, qk__has_scores, qk__has_score_curves;
+qk__build_fn qk__build_profiles, qk__build_scores, qk__build_score_curves;
+qk__applies_fn qk__has_compared_heads, qk__has_spaces;
+qk__build_fn qk__build_compared_heads, qk__build_spaces;
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two models beside each other: each head in a and in b, where in the model heads changed, and how
  * their leading components lie to each other. */
+#include "figure/compare_figures.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "figure/catalog.h"
-#include "figure/panels.h"
-#include "results/comparison.h"
-
-enum { MOST = 6, COLUMNS = 3 };
+#include "figure/sheet.h"
 
 /* Metrics that are shown, if both have them. */
 static const char *const METRICS[] = {"r_q",           "r_k",        "ev0",
@@ -18,11 +17,12 @@ static const char *const METRICS[] = {"r_q",           "r_k",        "ev0",
                                       "lin_var_q",     "lin_var_k"};
 enum { NUM_METRICS = sizeof METRICS / sizeof *METRICS };
 
-static size_t choose_metrics(const qk__comparison *c, const qk__compared_metric *chosen[MOST])
+size_t qk__compared_metrics(const qk__comparison *c,
+                            const qk__compared_metric *chosen[QK__MOST_COMPARED])
 {
     size_t count = 0;
     for (size_t i = 0; i < NUM_METRICS; i++)
-        for (size_t m = 0; m < c->num_metrics && count < MOST; m++)
+        for (size_t m = 0; m < c->num_metrics && count < QK__MOST_COMPARED; m++)
             if (strcmp(c->metrics[m].field->info.name, METRICS[i]) == 0)
                 chosen[count++] = &c->metrics[m];
     if (count == 0) /* of a table with none of these */
@@ -30,58 +30,20 @@ static size_t choose_metrics(const qk__comparison *c, const qk__compared_metric 
     return count;
 }
 
-static bool has_comparison(const qk__subject *subject)
-{
-    return subject->comparison != NULL;
-}
-
-/* ---- places ----------------------------------------------------------------------------- */
-
-/* Panels in rows of COLUMNS, fewer on a narrow page; the figure gets the height that they take. */
-typedef struct grid {
-    qk__place first;
-    double across, down;
-    size_t columns;
-} grid;
-
-static grid plan_grid(qk__figure *figure, size_t count, double left, double gap, double right,
-                      double above, double height, double below)
-{
-    size_t most = qk__fit_columns(figure, COLUMNS, 260);
-    grid g = {.columns = count == 0 ? 1 : count < most ? count : most};
-    double width = (figure->width - left - right - gap * ((double)most - 1)) / (double)most;
-    g.first = (qk__place){left, qk__heading_height(figure) + above, width, height};
-    g.across = width + gap;
-    g.down = above + height + below;
-    size_t rows = (count + g.columns - 1) / g.columns;
-    figure->height =
-        (int)(qk__heading_height(figure) + (double)rows * g.down + 6 * qk__em(figure));
-    qk__suit_width(figure, left + (double)g.columns * g.across - gap + right);
-    return g;
-}
-
-static qk__place place_of(const grid *g, size_t i)
-{
-    qk__place place = g->first;
-    size_t row = i / g->columns, column = i % g->columns;
-    place.left += (double)column * g->across;
-    place.top += (double)row * g->down;
-    return place;
-}
-
-/* The label of a metric; it may reach into the gaps beside its panel. */
-static void put_title(qk__figure *figure, const qk__compared_metric *metric,
-                      const qk__place *place, double across, const char *more)
+const char *qk__compared_title(qk__figure *figure, const qk__compared_metric *metric,
+                               double width, const char *more)
 {
     const char *label = metric->field->info.label;
-    int room = (int)(0.97 * across / qk__text_width(figure, 1)) - (*more ? 6 : 0);
+    int room = (int)(width / qk__text_width(figure, 1)) - (*more ? 6 : 0);
     char title[256];
     snprintf(title, sizeof title, "%s.'%s'",
              qk__brief(figure, label ? label : metric->field->info.name, room), more);
-    qk__figure_print(figure, "set label %s at screen %.5f,%.5f center tc rgb '%s' font small\n",
-                     title, (place->left + place->width / 2) / figure->width,
-                     1 - (place->top - 12 * qk__em(figure)) / figure->height,
-                     figure->theme->ink);
+    return qk__figure_keep(figure, title);
+}
+
+bool qk__has_compared_heads(const qk__subject *subject)
+{
+    return subject->comparison != NULL;
 }
 
 /* ---- each head in a and in b ------------------------------------------------------------ */
@@ -145,14 +107,6 @@ static void draw_identity(qk__figure *figure, const range *a, const range *b)
             low, low, high, high);
 }
 
-/* Shares and correlations are read as they are. */
-static qk__power power_of(const qk__compared_metric *metric, double largest)
-{
-    const char *unit = metric->field->info.unit;
-    bool plain = unit && (strcmp(unit, "share") == 0 || strcmp(unit, "correlation") == 0);
-    return plain ? (qk__power){0, 1, ""} : qk__power_of(largest);
-}
-
 static double largest_of(const qk__comparison *c, const qk__compared_metric *metric)
 {
     double most = 0;
@@ -165,20 +119,29 @@ static double largest_of(const qk__comparison *c, const qk__compared_metric *met
 }
 
 static void draw_scatter(qk__figure *figure, const qk__comparison *c,
-                         const qk__compared_metric *metric, const qk__place *place,
-                         double across)
+                         const qk__compared_metric *metric, const qk__sheet *sheet, size_t i)
 {
     const double em = qk__em(figure);
-    qk__power power = power_of(metric, largest_of(c, metric));
+    const qk__place of = qk__panel_place(sheet, i), *place = &of;
+    const double middle = place->left + place->width / 2;
+    qk__power power = qk__power_for(metric->field, largest_of(c, metric));
     size_t blocks[2];
     range of_a, of_b;
     add_heads(figure, c, metric, power.factor, blocks, &of_a, &of_b);
     settle_ranges(&of_a, &of_b);
     qk__put_panel(figure, place);
-    put_title(figure, metric, place, across, power.text);
-    int room = (int)(place->width / qk__text_width(figure, 1));
-    qk__put_text(figure, qk__brief(figure, c->sides[0].label, room),
-                 place->left + place->width / 2, place->top + place->height + 36 * em, true);
+    qk__put_text(figure, qk__compared_title(figure, metric, 0.97 * sheet->across, power.text),
+                 middle, place->top - 12 * em, QK__SMALL_TYPE);
+    qk__put_text(
+        figure,
+        qk__brief(figure, c->sides[0].label, (int)(place->width / qk__text_width(figure, 1))),
+        middle, place->top + place->height + 36 * em, QK__NOTE);
+    if (qk__is_leftmost(sheet, i))
+        qk__put_text(figure,
+                     qk__brief(figure, c->sides[1].label,
+                               (int)(place->height / qk__text_width(figure, 1))),
+                     place->left - 52 * em, place->top + place->height / 2,
+                     QK__NOTE | QK__TURNED);
     qk__set_range(figure, 'x', of_a.low, of_a.high, 4);
     qk__set_range(figure, 'y', of_b.low, of_b.high, 4);
     draw_identity(figure, &of_a, &of_b);
@@ -189,142 +152,37 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
                      blocks[0], figure->theme->muted, blocks[1], figure->theme->highlight);
 }
 
-static void label_left(qk__figure *figure, const qk__place *place, const char *label)
+void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
 {
-    int room = (int)(place->height / qk__text_width(figure, 1));
-    qk__figure_print(
-        figure, "set label %s at screen %.5f,%.5f center rotate tc rgb '%s' font small\n",
-        qk__brief(figure, label, room), (place->left - 52 * qk__em(figure)) / figure->width,
-        1 - (place->top + place->height / 2) / figure->height, figure->theme->muted);
-}
-
-static void build_scatter(qk__figure *figure, const qk__subject *subject)
-{
-    static const char TITLE[] = "Each head in a (across) and in b (up)";
     const qk__comparison *c = subject->comparison;
-    const qk__compared_metric *chosen[MOST];
-    const double em = qk__em(figure);
-    size_t count = choose_metrics(c, chosen), tested = 0;
+    const qk__compared_metric *chosen[QK__MOST_COMPARED];
+    size_t count = qk__compared_metrics(c, chosen), tested = 0;
     for (size_t i = 0; i < count; i++)
         tested += chosen[i]->tested;
     const qk__entry entries[] = {{"changed (corrected p < 0.05)", figure->theme->highlight, 7},
                                  {"no change shown, or not tested", figure->theme->muted, 6}};
-    qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - 80 * em);
-    double above = tested > 0 ? legend.height + 36 * em : 30 * em;
-    qk__set_heading(figure, subject->results, NULL, TITLE);
-    grid g = plan_grid(figure, count, 70 * em, 66 * em, 24 * em, above, 210, 48 * em);
-    qk__start_panels(figure, subject->results, TITLE);
-    if (tested > 0)
-        qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
-    for (size_t i = 0; i < count; i++) {
-        qk__place place = place_of(&g, i);
-        if (i % g.columns == 0)
-            label_left(figure, &place, c->sides[1].label);
-        draw_scatter(figure, c, chosen[i], &place, g.across);
-    }
+    qk__sheet sheet = {.count = count,
+                       .most = 3,
+                       .least = 260,
+                       .left = 70,
+                       .gap = 66,
+                       .right = 24,
+                       .above = 28,
+                       .height = 210,
+                       .below = 50,
+                       .entries = entries,
+                       .num_entries = tested > 0 ? 2 : 0};
+    qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    qk__lay_out(figure, &sheet);
+    qk__begin_sheet(figure, &sheet);
+    for (size_t i = 0; i < count; i++)
+        draw_scatter(figure, c, chosen[i], &sheet, i);
     qk__end_panels(figure);
-}
-
-/* ---- where in the model ----------------------------------------------------------------- */
-
-typedef struct head_grid {
-    size_t layers, heads;
-    double *values; /* [layers][heads] */
-} head_grid;
-
-static void fill_grid(const qk__comparison *c, const qk__compared_metric *metric, head_grid *g,
-                      double factor, double *most)
-{
-    *most = 0;
-    for (size_t i = 0; i < g->layers * g->heads; i++)
-        g->values[i] = NAN;
-    for (size_t i = 0; i < c->num_paired; i++) {
-        const qk__change *x = &c->changes[metric->first + i];
-        double value = x->difference * factor;
-        if (!isfinite(value))
-            continue;
-        g->values[(size_t)x->layer * g->heads + (size_t)x->q_head] = value;
-        *most = fmax(*most, fabs(value));
-    }
-}
-
-static void draw_map(qk__figure *figure, const qk__comparison *c,
-                     const qk__compared_metric *metric, head_grid *g, const qk__place *place,
-                     double across, bool below)
-{
-    const double em = qk__em(figure);
-    double largest = 0, most;
-    for (size_t i = 0; i < c->num_paired; i++)
-        if (isfinite(c->changes[metric->first + i].difference))
-            largest = fmax(largest, fabs(c->changes[metric->first + i].difference));
-    qk__power power = power_of(metric, largest);
-    fill_grid(c, metric, g, power.factor, &most);
-    most = most > 0 ? most : 1;
-    qk__put_panel(figure, place);
-    put_title(figure, metric, place, across, power.text);
-    if (below)
-        qk__put_text(figure, "'Head'", place->left + place->width / 2,
-                     place->top + place->height + 34 * em, true);
-    qk__figure_heatmap(figure, &(qk__heatmap){.rows = g->layers,
-                                              .columns = g->heads,
-                                              .values = g->values,
-                                              .map = &qk__reds,
-                                              .negative = &qk__blues,
-                                              .low = -most,
-                                              .high = most});
-    qk__figure_print(figure, "unset label\n");
-}
-
-static head_grid plan_heads(const qk__comparison *c)
-{
-    head_grid g = {0};
-    for (size_t i = 0; i < c->num_paired; i++) {
-        const qk__result_head *head = c->pairs[0][i];
-        g.layers = (size_t)head->layer >= g.layers ? (size_t)head->layer + 1 : g.layers;
-        g.heads = (size_t)head->q_head >= g.heads ? (size_t)head->q_head + 1 : g.heads;
-    }
-    return g;
-}
-
-/* Numbers of layers and heads come from files: beyond this a map says nothing any more. */
-static bool has_map(const qk__subject *subject)
-{
-    enum { MOST_LAYERS = 1024, MOST_HEADS = 512 };
-    if (!subject->comparison)
-        return false;
-    head_grid g = plan_heads(subject->comparison);
-    return g.layers <= MOST_LAYERS && g.heads <= MOST_HEADS;
-}
-
-static void build_maps(qk__figure *figure, const qk__subject *subject)
-{
-    static const char TITLE[] = "What changed from a to b (b − a), by layer";
-    const qk__comparison *c = subject->comparison;
-    const qk__compared_metric *chosen[MOST];
-    const double em = qk__em(figure);
-    size_t count = choose_metrics(c, chosen);
-    head_grid g = plan_heads(c);
-    double height = fmin(600, fmax(120, 11.0 * (double)g.layers));
-    qk__set_heading(figure, subject->results, NULL, TITLE);
-    grid places =
-        plan_grid(figure, count, 60 * em, 104 * em, 84 * em, 30 * em, height, 44 * em);
-    g.values = qk__figure_alloc(figure, g.layers, g.heads * sizeof *g.values);
-    if (!g.values)
-        return;
-    qk__start_panels(figure, subject->results, TITLE);
-    for (size_t i = 0; i < count; i++) {
-        qk__place place = place_of(&places, i);
-        if (i % places.columns == 0)
-            label_left(figure, &place, "Layer");
-        draw_map(figure, c, chosen[i], &g, &place, places.across, i + places.columns >= count);
-    }
-    qk__end_panels(figure);
-    free(g.values);
 }
 
 /* ---- angles ----------------------------------------------------------------------------- */
 
-static bool has_spaces(const qk__subject *subject)
+bool qk__has_spaces(const qk__subject *subject)
 {
     return subject->comparison && subject->comparison->num_spaces > 0;
 }
@@ -388,12 +246,11 @@ static void draw_space(qk__figure *figure, const qk__comparison *c, const char *
                      figure->theme->highlight);
 }
 
-static void build_angles(qk__figure *figure, const qk__subject *subject)
+void qk__build_spaces(qk__figure *figure, const qk__subject *subject)
 {
     static const char *const TITLES[QK__NUM_SPACES] = {"'Queries and keys'", "'Queries'",
                                                        "'Keys'"};
     const qk__comparison *c = subject->comparison;
-    const double em = qk__em(figure);
     char heading[96];
     snprintf(heading, sizeof heading,
              "Overlap of the first %zu component%s of a and b, by layer", c->components,
@@ -401,44 +258,25 @@ static void build_angles(qk__figure *figure, const qk__subject *subject)
     const qk__entry entries[] = {{"head", figure->theme->muted, 6},
                                  {"mean of the layer", figure->theme->highlight, QK__LINE},
                                  {"halves of the texts", figure->theme->ink, QK__LINE}};
-    qk__legend legend = qk__plan_legend(figure, entries, 3, figure->width - 80 * em);
+    qk__sheet sheet = {.count = QK__NUM_SPACES,
+                       .most = 3,
+                       .least = 260,
+                       .left = 70,
+                       .gap = 56,
+                       .right = 24,
+                       .above = 26,
+                       .height = 220,
+                       .below = 50,
+                       .entries = entries,
+                       .num_entries = 3};
     qk__set_heading(figure, subject->results, NULL, heading);
-    grid g = plan_grid(figure, QK__NUM_SPACES, 70 * em, 56 * em, 24 * em,
-                       legend.height + 44 * em, 220, 48 * em);
-    qk__start_panels(figure, subject->results, heading);
-    qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
+    qk__lay_out(figure, &sheet);
+    qk__begin_sheet(figure, &sheet);
     for (size_t s = 0; s < QK__NUM_SPACES; s++) {
-        qk__place place = place_of(&g, s);
-        if (s == 0)
+        qk__place place = qk__panel_place(&sheet, s);
+        if (qk__is_leftmost(&sheet, s))
             qk__label_panel(figure, &place, "Overlap");
         draw_space(figure, c, qk__space_names[s], TITLES[s], &place);
     }
     qk__end_panels(figure);
 }
-
-/* ---- the table -------------------------------------------------------------------------- */
-
-static const qk__figure_kind KINDS[] = {
-    {"compare-01-heads", "Each head in a and in b",
-     "A point for each head that both have: its number in a across, in b up. On the dashed "
-     "line "
-     "nothing changed. Where the numbers of one span more than five times the range of the "
-     "other's, each axis has a range of its own. Filled points changed by more than texts "
-     "explain (corrected p below "
-     "0.05).",
-     false, 1000, 560, has_comparison, build_scatter},
-    {"compare-02-map", "Where in the model heads changed",
-     "b - a of each head, by layer (down) and head (across): red grew, blue fell.", false, 1000,
-     560, has_map, build_maps},
-    {"compare-03-overlap", "Overlap of the leading components",
-     "How much of the space of the leading components in a lies in that in b: 1 is the same "
-     "space. A point for each head, and the mean of each layer. The dark curve is the overlap "
-     "of the spaces that two halves of the texts give, the smaller of a and b: what lies far "
-     "below "
-     "it moved by more than texts explain. The dashed line across is the overlap of unrelated "
-     "spaces.",
-     false, 1000, 360, has_spaces, build_angles},
-};
-
-const qk__figure_family qk__compare_figures = {"Two models", KINDS,
-                                               sizeof KINDS / sizeof *KINDS};

@@ -186,14 +186,31 @@ static void write_literal(char *out, const unsigned char *text, int limit, bool 
     *out = '\0';
 }
 
+static struct qk__text *keep_text(qk__figure *figure)
+{
+    struct qk__text *kept = qk__figure_alloc(figure, 1, sizeof *kept);
+    if (kept) {
+        kept->next = figure->texts;
+        figure->texts = kept;
+    }
+    return kept;
+}
+
+const char *qk__figure_keep(qk__figure *figure, const char *expression)
+{
+    struct qk__text *kept = keep_text(figure);
+    if (!kept)
+        return "''";
+    snprintf(kept->literal, sizeof kept->literal, "%s", expression);
+    return kept->literal;
+}
+
 static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
 {
     const unsigned char *text = (const unsigned char *)source;
-    struct qk__text *kept = qk__figure_alloc(figure, 1, sizeof *kept);
+    struct qk__text *kept = keep_text(figure);
     if (!kept)
         return "''";
-    kept->next = figure->texts;
-    figure->texts = kept;
     bool all_drawable = true;
     write_literal(kept->literal, text, limit, percent, NULL, NULL);
     write_literal(kept->drawable, text, limit, percent, &figure->glyphs, &all_drawable);
@@ -304,16 +321,6 @@ double qk__round_step(double step)
 {
     double unit = pow(10, floor(log10(step))), times = step / unit;
     return unit * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
-}
-
-void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned)
-{
-    qk__figure_print(figure, "set palette defined (");
-    for (size_t i = 0; i < map->count; i++) {
-        const unsigned char *c = map->rgb[turned ? map->count - 1 - i : i];
-        qk__figure_print(figure, "%s%zu '#%02x%02x%02x'", i ? ", " : "", i, c[0], c[1], c[2]);
-    }
-    qk__figure_print(figure, ")\n");
 }
 
 static void swap_scripts(qk__figure *figure)

@@ -79,6 +79,8 @@ const char *qk__figure_quote_line(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
  * characters. */
 const char *qk__figure_tic(qk__figure *figure, const char *text);
+/* An expression made of such literals and markup of our own; it lives as long. */
+const char *qk__figure_keep(qk__figure *figure, const char *expression);
 
 /* Defines the texts that an SVG shows but a picture cannot, for lack of a font; the driver puts
  * it at the head of the script. */
@@ -118,6 +120,11 @@ QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
 QK_MUST_CHECK qk_status qk__figure_settle(const char *figure, const char *staging,
                                           const char *folder, qk_error *err);
 
+/* Whether a figure failed because files could not be written or read, and not by gnuplot's fault: the
+ * disk is full, say. Then whatever it belongs to is not complete, while a figure that gnuplot cannot draw
+ * is one less. */
+bool qk__is_unwritten(qk_status status, const char *message);
+
 /* Whether qk__figure_draw takes it, to be asked before any work is done. */
 bool qk__is_figure_name(const char *name);
 
@@ -130,9 +137,6 @@ void qk__figure_horizontal(qk__figure *figure, double y);
 /* 1, 2 or 5 times a power of ten, near to step. */
 double qk__round_step(double step);
 
-/* `set palette` of a ramp; turned: high values get the first colours. */
-void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned);
-
 /* Many points or cells would make an SVG (and a PDF, where that is said) of megabytes. What is
  * printed between begin and end, with places and ranges of its own, is one image there, on the
  * page of the figure, whose size must be final. qk__figure_show_raster goes right behind `set
@@ -141,28 +145,5 @@ void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned
 void qk__figure_begin_raster(qk__figure *figure, bool pdf);
 void qk__figure_end_raster(qk__figure *figure);
 void qk__figure_show_raster(qk__figure *figure);
-
-/* ---- heatmap (heatmap.c) ---------------------------------------------------------------- */
-
-typedef struct qk__heatmap {
-    size_t rows, columns;
-    const double *values;             /* [rows][columns], row 0 at the top; NaN = hatched */
-    const char *const *row_labels;    /* [rows]; NULL = numbers */
-    const char *const *column_labels; /* [columns] */
-    /* gnuplot literals, quotes included, or NULL */
-    const char *title, *x_label, *y_label, *scale_label;
-    const qk__colormap *map;
-    const qk__colormap *negative; /* of values below 0; NULL = one ramp for all */
-    double low, high;             /* of the colours; equal: from the values */
-    const char *cell_format; /* printf of one double, printed in the cells; NULL = no text */
-} qk__heatmap;
-
-/* Whether it has a cell without a value. */
-bool qk__heatmap_has_gaps(const qk__heatmap *map);
-
-/* One heatmap: cells, values in black or white, a colour scale; uses the data file and ends
- * with its plot command. May be called once per panel between `set multiplot` and `unset
- * multiplot`. */
-void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map);
 
 #endif

@@ -105,13 +105,21 @@ static bool has_mark(const qk__buffer *file)
            memcmp(file->data, QK__NOTE_MARK, strlen(QK__NOTE_MARK)) == 0;
 }
 
-bool qk__note_is_foreign(const char *path)
+qk_status qk__note_look(const char *path, bool *foreign, qk_error *err)
 {
     qk__buffer file = {0};
-    bool foreign = qk__is_there(path) &&
-                   (qk__read_file(path, MAX_NOTE, &file, NULL) != QK_OK || !has_mark(&file));
+    qk_error why = {0};
+    *foreign = qk__is_there(path) && !qk__is_file(path);
+    if (*foreign)
+        return QK_OK;
+    qk_status status = qk__read_file(path, MAX_NOTE, &file, &why);
+    *foreign = status == QK_ERR_MALFORMED || (status == QK_OK && !has_mark(&file));
     qk__buffer_free(&file);
-    return foreign;
+    if (status == QK_OK || status == QK_ERR_MALFORMED || status == QK_ERR_NOT_FOUND)
+        return QK_OK;
+    if (err)
+        *err = why;
+    return status;
 }
 
 /* "* [NAME](NAME.md): title" of a note of ours; nothing of any other file. */
@@ -153,13 +161,15 @@ qk_status qk__note_list(const char *folder, qk_error *err)
         status = put_entry(folder, names.items[i], &out, err);
     qk__names_free(&names);
     qk__buffer page = {0};
-    if (status == QK_OK && out.size > 0 && !qk__note_is_foreign(path)) {
+    bool foreign = false;
+    if (status == QK_OK)
+        status = qk__note_look(path, &foreign, err);
+    if (status == QK_OK && out.size > 0 && !foreign) {
         status = qk__buffer_printf(&page, err, "%s\n# Figures\n\n%s", QK__NOTE_MARK,
                                    (const char *)out.data);
         if (status == QK_OK)
             status = qk__write_file(path, page.data, page.size, err);
-    } else if (status == QK_OK && out.size == 0 && qk__is_file(path) &&
-               !qk__note_is_foreign(path)) {
+    } else if (status == QK_OK && out.size == 0 && qk__is_file(path) && !foreign) {
         status = qk__remove_file(folder, QK__LIST_NAME, err);
     }
     qk__buffer_free(&page);
@@ -172,7 +182,8 @@ qk_status qk__note_list(const char *folder, qk_error *err)
 static bool has_note(const char *folder, const char *file, size_t stem)
 {
     char *path = qk__format("%s/%.*s.md", folder, (int)stem, file);
-    bool ours = path && qk__is_file(path) && !qk__note_is_foreign(path);
+    bool foreign, ours = path && qk__is_file(path) &&
+                         qk__note_look(path, &foreign, NULL) == QK_OK && !foreign;
     free(path);
     return ours;
 }

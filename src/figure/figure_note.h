@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NAME.md beside a figure: what it shows, of which numbers, the command that draws it, and what
  * these data say in it, as Markdown; and README.md, which lists the figures of a folder
- * (figure_note.c, which leads); where the numbers of each figure come from (figure_source.c).
+ * (figure_note.c).
  *
  * A file that somebody else has written under such a name is neither replaced nor removed: ours
  * begin with QK__NOTE_MARK. */
@@ -18,21 +18,6 @@
 #define QK__NOTE_MARK "<!-- Written by qkscope beside its figures. -->\n"
 #define QK__LIST_NAME "README.md"
 
-/* Where the numbers of a figure come from: of which tables, which of their rows, and what is
- * made of them. Plain text. */
-typedef struct qk__figure_source {
-    const char *figure; /* name of its qk__figure_kind */
-    const char *tables; /* "qk.csv, heads.csv" */
-    const char *rows, *numbers;
-    bool compares; /* models with each other: of one, the head maps say it better */
-} qk__figure_source;
-
-/* NULL: no figure of the catalog has that name (figure_source.c). */
-const qk__figure_source *qk__source_of(const char *figure);
-
-/* Whether the figure puts the heads of all models into one picture without telling them apart. */
-bool qk__pools_models(const char *figure);
-
 typedef struct qk__figure_note {
     const char *name, *title;
     const char *caption, *tables, *rows, *numbers; /* as of the catalog: plain text of ours */
@@ -48,8 +33,8 @@ typedef struct qk__figure_note {
 QK_MUST_CHECK qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out,
                                        qk_error *err);
 
-/* Whether a file is there that is not ours. */
-bool qk__note_is_foreign(const char *path);
+/* Whether something is there that is not ours. Fails where that cannot be told. */
+QK_MUST_CHECK qk_status qk__note_look(const char *path, bool *foreign, qk_error *err);
 
 /* Writes README.md into a folder, a line for each note that is there; without any note it goes.
  */

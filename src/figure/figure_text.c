@@ -121,10 +121,22 @@ void qk__break_lines(const char *text, bool markup, size_t room, size_t most, qk
 
 /* ---- in a figure ----------------------------------------------------------------------- */
 
-void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note)
+void qk__put_text(qk__figure *figure, const char *text, double x, double y, unsigned how)
 {
-    qk__figure_print(
-        figure, "set label %s at screen %.5f,%.5f center offset 0,mid tc rgb '%s'%s\n", text,
-        x / figure->width, 1 - y / figure->height,
-        note ? figure->theme->muted : figure->theme->ink, note ? " font small" : "");
+    const bool small = how & (QK__NOTE | QK__SMALL_TYPE), muted = how & (QK__NOTE | QK__MUTED);
+    qk__figure_print(figure, "set label %s at screen %.5f,%.5f %s %s tc rgb '%s'%s\n", text,
+                     x / figure->width, 1 - y / figure->height,
+                     how & QK__RIGHT_OF  ? "left"
+                     : how & QK__LEFT_OF ? "right"
+                                         : "center",
+                     how & QK__TURNED ? "rotate" : "offset 0,mid",
+                     muted ? figure->theme->muted : figure->theme->ink,
+                     small ? " font small" : "");
+}
+
+void qk__put_markup(qk__figure *figure, const char *markup, double x, double y, unsigned how)
+{
+    char text[QK__LINE_SIZE];
+    snprintf(text, sizeof text, "'%s'", markup);
+    qk__put_text(figure, text, x, y, how);
 }

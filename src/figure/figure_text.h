@@ -29,8 +29,19 @@ typedef struct qk__lines {
 } qk__lines;
 void qk__break_lines(const char *text, bool markup, size_t room, size_t most, qk__lines *lines);
 
-/* A text (a gnuplot expression) centred about a place; a note is small and muted. Labels of the
- * figure again: how far `title` and `xlabel` lie from a plot differs between formats. */
-void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note);
+/* A text (a gnuplot expression) about a place, or beside it, or turned; a note is small and muted.
+ * Labels of the figure: how far `title` and `xlabel` lie from a plot differs between formats. */
+enum {
+    QK__CENTRED = 0,
+    QK__NOTE = 1 << 0,
+    QK__SMALL_TYPE = 1 << 1,
+    QK__MUTED = 1 << 2,
+    QK__TURNED = 1 << 3,
+    QK__RIGHT_OF = 1 << 4, /* the text begins there */
+    QK__LEFT_OF = 1 << 5,  /* it ends there */
+};
+void qk__put_text(qk__figure *figure, const char *text, double x, double y, unsigned how);
+/* The same of markup without quotes. */
+void qk__put_markup(qk__figure *figure, const char *markup, double x, double y, unsigned how);
 
 #endif

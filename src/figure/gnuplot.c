@@ -3,6 +3,7 @@
  * made to its place when every picture is there. */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,11 +200,12 @@ static qk_status settle_note(const char *staging, const char *folder, const char
     char name[160];
     file_name(figure, "md", name);
     char *path = qk__path_join(folder, name);
-    bool foreign = path && qk__note_is_foreign(path);
+    bool foreign = false;
+    qk_status status = path ? qk__note_look(path, &foreign, err) : qk__nomem(err);
     free(path);
-    if (!path)
-        return qk__nomem(err);
-    return foreign ? QK_OK : settle_part(staging, folder, figure, "md", err);
+    if (status == QK_OK && !foreign)
+        status = settle_part(staging, folder, figure, "md", err);
+    return status;
 }
 
 /* The script goes first and comes last: whoever finds one finds all it needs, of one drawing.
@@ -222,6 +224,16 @@ qk_status qk__figure_settle(const char *figure, const char *staging, const char 
     for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
         status = settle_part(staging, folder, figure, PICTURES[i].ending, err);
     return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
+}
+
+/* What gnuplot may be at fault for; all else that keeps a figure from its file is the disk's. */
+#define ENDED   "gnuplot ended with"
+#define MADE_NO "gnuplot made no"
+
+bool qk__is_unwritten(qk_status status, const char *message)
+{
+    return status == QK_ERR_IO && message && !strstr(message, ENDED) &&
+           !strstr(message, MADE_NO);
 }
 
 /* ---- gnuplot ---------------------------------------------------------------------------- */
@@ -264,7 +276,7 @@ static qk_status check_end(const char *path, const picture_kind *picture, qk_err
 {
     FILE *file = fopen(path, "rbe");
     if (!file)
-        return qk__fail(err, QK_ERR_IO, "gnuplot made no %s", picture->ending);
+        return qk__fail(err, QK_ERR_IO, MADE_NO " %s", picture->ending);
     char last[17] = "";
     size_t got = 0;
     if (fseek(file, -(long)(sizeof last - 1), SEEK_END) == 0)
@@ -338,8 +350,11 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
         status = qk__buffer_append(&messages, "", 1, err);
     if (status == QK_OK) {
         const char *message = last_message(&messages);
-        if (exit_code != 0 || (message && !is_warning(message)))
-            status = qk__fail(err, QK_ERR_IO, "gnuplot ended with %d: %s", exit_code,
+        if (exit_code == 128 + SIGXFSZ)
+            status = qk__fail(err, QK_ERR_IO, "the %s may not become as large as it has to",
+                              picture->ending);
+        else if (exit_code != 0 || (message && !is_warning(message)))
+            status = qk__fail(err, QK_ERR_IO, ENDED " %d: %s", exit_code,
                               message ? message : "(no message)");
         else
             status = check_picture(figure, staging, picture, err);
@@ -399,18 +414,12 @@ qk_status qk__figure_draw(qk__figure *figure, const char *folder,
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "'%s' cannot name a figure: a name has only letters, digits and . _ -",
                         figure->name);
+    char *staging;
     QK_TRY(qk__make_dirs(folder, err));
-    char hidden[160];
-    snprintf(hidden, sizeof hidden, ".%s.XXXXXX", figure->name);
-    char *staging = qk__path_join(folder, hidden);
-    if (!staging)
-        return qk__nomem(err);
-    qk_status status;
-    if (mkdtemp(staging)) {
+    qk_status status = qk__stage_below(folder, "", figure->name, &staging, err);
+    if (status == QK_OK) {
         status = draw_in(figure, staging, folder, settings, err);
         qk__remove_staging(staging);
-    } else {
-        status = qk__fail(err, QK_ERR_IO, "cannot write in '%s': %s", folder, strerror(errno));
     }
     free(staging);
     return status == QK_OK ? QK_OK : qk__context(err, status, "figure %s", figure->name);

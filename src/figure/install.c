@@ -29,8 +29,8 @@ static bool is_in_catalog(const char *name)
         if (strcmp(name, RETIRED[i]) == 0)
             return true;
     for (size_t f = 0; f < qk__num_figure_families; f++)
-        for (size_t k = 0; k < qk__figure_families[f]->count; k++) {
-            const qk__figure_kind *kind = &qk__figure_families[f]->kinds[k];
+        for (size_t k = 0; k < qk__figure_families[f].count; k++) {
+            const qk__figure_kind *kind = &qk__figure_families[f].kinds[k];
             size_t length = strlen(kind->name);
             if (strncmp(name, kind->name, length) == 0 &&
                 name[length] == (kind->per_model ? '-' : 0))

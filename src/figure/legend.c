@@ -59,11 +59,12 @@ void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, doub
         double at = left + (double)column * legend->column_width;
         double down = 1 - (y + ((double)row + 0.5) * LEGEND_ROW * em) / figure->height;
         put_sample(figure, entry, at, down);
-        qk__figure_print(figure,
-                         "set label %s at screen %.5f,%.5f left offset 0,mid tc rgb '%s' "
-                         "font small\n",
-                         qk__brief(figure, entry->name, (int)legend->characters),
-                         (at + TO_NAME * em) / figure->width, down, figure->theme->ink);
+        const double x_text = at + TO_NAME * em, y_text = (1 - down) * figure->height;
+        if (legend->markup)
+            qk__put_markup(figure, entry->name, x_text, y_text, QK__RIGHT_OF | QK__SMALL_TYPE);
+        else
+            qk__put_text(figure, qk__brief(figure, entry->name, (int)legend->characters),
+                         x_text, y_text, QK__RIGHT_OF | QK__SMALL_TYPE);
     }
 }
 

@@ -44,12 +44,6 @@ void qk__begin_panels(qk__figure *figure)
     qk__put_heading(figure);
 }
 
-void qk__start_panels(qk__figure *figure, const qk__results *results, const char *title)
-{
-    qk__set_heading(figure, results, NULL, title);
-    qk__begin_panels(figure);
-}
-
 void qk__put_panel(qk__figure *figure, const qk__place *place)
 {
     qk__figure_print(figure,
@@ -64,14 +58,8 @@ void qk__put_panel(qk__figure *figure, const qk__place *place)
 
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label)
 {
-    qk__put_side_text(figure, label, place->left - 50 * qk__em(figure), place);
-}
-
-void qk__put_side_text(qk__figure *figure, const char *text, double x, const qk__place *place)
-{
-    qk__figure_print(figure, "set label '%s' at screen %.5f,%.5f center rotate tc rgb '%s'\n",
-                     text, x / figure->width,
-                     1 - (place->top + place->height / 2) / figure->height, figure->theme->ink);
+    qk__put_markup(figure, label, place->left - 50 * qk__em(figure),
+                   place->top + place->height / 2, QK__TURNED);
 }
 
 void qk__end_panels(qk__figure *figure)
@@ -186,21 +174,6 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results,
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-qk__power qk__power_of(double largest)
-{
-    qk__power power = {0, 1, ""};
-    if (!(largest > 0) || !isfinite(largest))
-        return power;
-    power.exponent = -3 * (int)floor(log10(largest / 0.2) / 3);
-    power.factor = pow(10, power.exponent);
-    if (!isfinite(power.factor) || !(power.factor > 0))
-        return (qk__power){0, 1, ""};
-    if (power.exponent != 0)
-        snprintf(power.text, sizeof power.text, " × 10^{%s%d}", power.exponent < 0 ? "−" : "",
-                 power.exponent < 0 ? -power.exponent : power.exponent);
-    return power;
-}
-
 void qk__set_range(qk__figure *figure, char axis, double low, double high, int count)
 {
     if (!(high - low > 1e-9 * fmax(fabs(low), fabs(high)))) {
@@ -212,14 +185,14 @@ void qk__set_range(qk__figure *figure, char axis, double low, double high, int c
                      high, axis, qk__round_step((high - low) / count));
 }
 
-qk__spread qk__figure_spread(qk__figure *figure, const qk__result_model *model,
-                             const char *field, bool magnitude)
+qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const char *field,
+                           bool magnitude)
 {
-    qk__spread spread = {0, NAN, NAN, NAN, NAN, NAN};
+    qk__scale scale = qk__scale_between(QK__HUE_NONE, 0, 1);
     if (figure->status == QK_OK)
         figure->status =
-            qk__spread_of(model, qk__find_field(field), magnitude, &spread, &figure->err);
-    return spread;
+            qk__scale_of(results, qk__find_field(field), magnitude, &scale, &figure->err);
+    return scale;
 }
 
 bool qk__has_field(const qk__results *results, const char *name)
@@ -230,64 +203,4 @@ bool qk__has_field(const qk__results *results, const char *name)
             if (isfinite(qk__field_value(field, &results->models[m].heads[h].v)))
                 return true;
     return false;
-}
-
-/* ---- depth ------------------------------------------------------------------------------ */
-
-/* Layers of the deepest model. */
-static size_t most_layers(const qk__results *results)
-{
-    int last = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        last = results->models[m].last_layer > last ? results->models[m].last_layer : last;
-    return (size_t)last + 1;
-}
-
-bool qk__start_depth_map(qk__figure *figure, const qk__results *results, qk__depth_map *map)
-{
-    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
-                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
-    size_t rows = results->num_models, layers = most_layers(results);
-    bool by_layer = layers < QK__DEPTH_BINS;
-    *map = (qk__depth_map){
-        .results = results,
-        .by_layer = by_layer,
-        .values = qk__figure_alloc(figure, rows, QK__DEPTH_BINS * sizeof *map->values),
-        .labels = qk__figure_alloc(figure, rows, sizeof *map->labels)};
-    map->heatmap = (qk__heatmap){.rows = rows,
-                                 .columns = by_layer ? layers : QK__DEPTH_BINS,
-                                 .values = map->values,
-                                 .row_labels = map->labels,
-                                 .column_labels = by_layer ? NULL : DEPTHS};
-    for (size_t m = 0; map->labels && m < rows; m++)
-        map->labels[m] = results->models[m].label;
-    return map->values && map->labels;
-}
-
-void qk__fill_depth_map(qk__depth_map *map, const char *name, bool magnitude)
-{
-    const qk__field *field = qk__find_field(name);
-    size_t columns = map->heatmap.columns;
-    for (size_t m = 0; m < map->heatmap.rows; m++) {
-        const qk__result_model *model = &map->results->models[m];
-        if (map->by_layer)
-            qk__by_layer(model, field, magnitude, map->values + m * columns, columns);
-        else
-            qk__by_depth(model, field, magnitude, map->values + m * columns);
-    }
-}
-
-const char *qk__depth_label(const qk__depth_map *map)
-{
-    bool gaps = qk__heatmap_has_gaps(&map->heatmap);
-    if (map->by_layer)
-        return gaps ? "'Layer (hatched: no values)'" : "'Layer'";
-    return gaps ? "'Depth (layer / last layer; hatched: no layer there)'"
-                : "'Depth (layer / last layer)'";
-}
-
-void qk__free_depth_map(qk__depth_map *map)
-{
-    free(map->values);
-    free(map->labels);
 }

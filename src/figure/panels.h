@@ -8,6 +8,7 @@
 #include "figure/figure.h"
 #include "figure/heading.h"
 #include "figure/figure_text.h"
+#include "figure/scale.h"
 #include "results/results.h"
 
 /* Of a plot without its axes. */
@@ -25,15 +26,11 @@ size_t qk__longest_label(const qk__results *results);
 /* `set multiplot`, the font `small` of legends and labels, and above all panels the heading that
  * is set (heading.h); the figure's size must be final. */
 void qk__begin_panels(qk__figure *figure);
-/* The same, and sets that heading. */
-void qk__start_panels(qk__figure *figure, const qk__results *results, const char *title);
 /* `set margins`. The figure's size must be final. */
 void qk__put_panel(qk__figure *figure, const qk__place *place);
 /* Up the left side of a panel, markup without quotes: a label of the figure, since gnuplot puts
  * `ylabel` outside of a narrow margin. */
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label);
-/* The same about a place across. */
-void qk__put_side_text(qk__figure *figure, const char *text, double x, const qk__place *place);
 /* What the models of a study are, markup: "Model" or "Training checkpoint". */
 const char *qk__model_word(const qk__results *results);
 void qk__end_panels(qk__figure *figure);
@@ -80,6 +77,7 @@ typedef struct qk__legend {
     size_t count, columns, characters; /* of a name at the most */
     double column_width, height;
     const qk__entry *entries;
+    bool markup; /* names are ours */
 } qk__legend;
 qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
                            double width);
@@ -94,40 +92,13 @@ size_t qk__color_groups(const qk__results *results, const char *const **names);
 size_t qk__series_entries(const qk__figure *figure, const char *const *names, size_t count,
                           qk__entry entries[QK__MAX_ENTRIES]);
 
-/* Numbers of that largest magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to
- * 200. */
-typedef struct qk__power {
-    int exponent;
-    double factor;
-    char text[24]; /* markup: " × 10^{3}", or "" */
-} qk__power;
-qk__power qk__power_of(double largest);
-
 /* `set xrange` or `set yrange` (axis 'x' or 'y') and about count tics of round numbers. An
  * empty range is widened. */
 void qk__set_range(qk__figure *figure, char axis, double low, double high, int count);
 
-/* A heatmap with a row for each model and a column for each tenth of the depth; or for each
- * layer, where no model has ten: tenths would leave columns empty. */
-typedef struct qk__depth_map {
-    qk__heatmap heatmap; /* its colours and texts are the caller's */
-    const qk__results *results;
-    bool by_layer;
-    double *values;
-    const char **labels;
-} qk__depth_map;
-/* False without memory: the figure has failed. To be freed in any case. */
-bool qk__start_depth_map(qk__figure *figure, const qk__results *results, qk__depth_map *map);
-/* Means of a field, or of its magnitude. */
-void qk__fill_depth_map(qk__depth_map *map, const char *field, bool magnitude);
-/* What the columns are, a literal; also that some are hatched. When it is filled. */
-const char *qk__depth_label(const qk__depth_map *map);
-void qk__free_depth_map(qk__depth_map *map);
-
-/* qk__spread_of a field, or of its magnitude, by name; NaN and a count of 0 for no heads and
- * where the figure has failed. */
-qk__spread qk__figure_spread(qk__figure *figure, const qk__result_model *model,
-                             const char *field, bool magnitude);
+/* qk__scale_of a field by name. */
+qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const char *field,
+                           bool magnitude);
 
 /* Any finite value of a field in the study. */
 bool qk__has_field(const qk__results *results, const char *field);

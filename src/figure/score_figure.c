@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "figure/label_places.h"
-#include "figure/panels.h"
 #include "figure/catalog.h"
+#include "figure/label_places.h"
+#include "figure/sheet.h"
 
 enum { MIN_POINTS = 3, MAX_NAME = 28 };
 
@@ -259,7 +259,6 @@ static void draw_points(qk__figure *figure, const point *points, size_t count)
 static void draw(qk__figure *figure, const qk__score_pairing *pair, const point *points,
                  size_t count)
 {
-    const double em = qk__em(figure);
     qk__entry entries[QK__MAX_ENTRIES];
     size_t num_families = list_families(figure, points, count, entries);
     char heading[240];
@@ -268,16 +267,19 @@ static void draw(qk__figure *figure, const qk__score_pairing *pair, const point 
              pair->results->score_columns[pair->y_column]);
     heading[0] = (char)toupper((unsigned char)heading[0]);
     qk__set_plain_heading(figure, pair->results, heading);
-    plot p = {.place = {84 * em, qk__heading_height(figure) + 30 * em, figure->width - 110 * em,
-                        420 * em}};
-    qk__legend legend = qk__plan_legend(figure, entries, num_families, p.place.width);
-    double legend_top = p.place.top + p.place.height + 58 * em;
-    figure->height = (int)ceil(legend_top + legend.height + 8 * em);
-
+    qk__sheet sheet = {.count = 1,
+                       .left = 84,
+                       .right = 26,
+                       .above = 30,
+                       .height = 420,
+                       .below = 54,
+                       .entries = entries,
+                       .num_entries = num_families};
+    qk__lay_out(figure, &sheet);
+    plot p = {.place = sheet.first};
     add_points(figure, points, count, &p);
-    qk__begin_panels(figure);
+    qk__begin_sheet(figure, &sheet);
     qk__put_panel(figure, &p.place);
-    qk__put_legend(figure, &legend, p.place.left + p.place.width / 2, legend_top);
     qk__set_range(figure, 'x', p.x[0], p.x[1], 8);
     qk__set_range(figure, 'y', p.y[0], p.y[1], 7);
     qk__figure_print(figure, "set grid x y back\n");

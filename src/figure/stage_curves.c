@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "figure/panels.h"
 #include "figure/catalog.h"
+#include "figure/sheet.h"
 
 enum { DEPTHS = 5, PANELS = DEPTHS + 1, COLUMNS = 3 };
 
@@ -112,28 +112,27 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
         for (size_t h = 0; h < subject->model->num_heads && count < PANELS; h++)
             if (has_curve(&subject->model->heads[h]))
                 chosen[count++] = &subject->model->heads[h];
-    const double em = qk__em(figure), left = 70 * em, gap = 62 * em, right = 20 * em;
-    size_t columns = count > 0 && count < COLUMNS ? count : COLUMNS;
-    columns = qk__fit_columns(figure, columns, 250);
-    size_t rows = (count + columns - 1) / columns;
-    size_t of = figure->millimetres > 0 ? columns : COLUMNS;
-    double width = (figure->width - left - right - gap * ((double)of - 1)) / (double)of;
-    qk__suit_width(figure, left + (double)columns * (width + gap) - gap + right);
-    qk__set_heading(figure, subject->results, subject->model, "Mean score by distance");
-    double top = qk__heading_height(figure) + 46 * em, height = 168, down = height + 58 * em;
-    figure->height = (int)(top + (double)rows * down + 14 * em);
-    qk__begin_panels(figure);
     const qk__entry entries[] = {{"measured", figure->theme->ink, 7},
                                  {"predicted", figure->theme->highlight, QK__LINE}};
-    qk__legend legend = qk__plan_legend(figure, entries, 2, 300 * em);
-    qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
+    qk__sheet sheet = {.count = count,
+                       .most = COLUMNS,
+                       .least = 250,
+                       .left = 70,
+                       .gap = 62,
+                       .right = 20,
+                       .above = 28,
+                       .height = subject->kind->height,
+                       .below = 48,
+                       .entries = entries,
+                       .num_entries = 2};
+    qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
+    qk__lay_out(figure, &sheet);
+    qk__begin_sheet(figure, &sheet);
     for (size_t i = 0; i < count; i++) {
-        size_t row = i / columns, column = i % columns;
-        qk__place place = {left + (double)column * (width + gap), top + (double)row * down,
-                           width, height};
-        if (column == 0)
+        qk__place place = qk__panel_place(&sheet, i);
+        if (qk__is_leftmost(&sheet, i))
             qk__label_panel(figure, &place, "Mean {/:Italic q}·{/:Italic k}");
-        draw_panel(figure, chosen[i], &place, i + columns >= count);
+        draw_panel(figure, chosen[i], &place, qk__is_lowest(&sheet, i));
     }
     qk__end_panels(figure);
 }

@@ -29,7 +29,7 @@ double qk__field_number(const qk__result_head *head, const void *field)
     return field ? qk__field_value(field, &head->v) : NAN;
 }
 
-double qk__say(const qk__result_head *head, qk__head_number *number, const void *argument)
+double qk__number_of(const qk__result_head *head, qk__head_number *number, const void *argument)
 {
     return qk__has_few_rows(head) ? NAN : number(head, argument);
 }
@@ -49,7 +49,7 @@ static void add_group(qk__units *units, const qk__result_model *model, size_t fi
 {
     qk__mean group = {0};
     for (size_t i = first; i < end; i++) {
-        double value = qk__say(&model->heads[i], number, argument);
+        double value = qk__number_of(&model->heads[i], number, argument);
         qk__mean_add(&group, value);
         for (size_t k = 0; k < 3; k++)
             qk__mean_add(means[k], value);

@@ -36,7 +36,8 @@ static inline bool qk__has_few_rows(const qk__result_head *head)
     return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;
 }
 /* NaN for such a head. */
-double qk__say(const qk__result_head *head, qk__head_number *number, const void *argument);
+double qk__number_of(const qk__result_head *head, qk__head_number *number,
+                     const void *argument);
 
 double qk__field_number(const qk__result_head *head, const void *field); /* a qk__field */
 

@@ -14,7 +14,7 @@ static bool has_number(const qk__result_model *model, qk__head_number *number,
                        const void *argument)
 {
     for (size_t h = 0; h < model->num_heads; h++)
-        if (isfinite(qk__say(&model->heads[h], number, argument)))
+        if (isfinite(qk__number_of(&model->heads[h], number, argument)))
             return true;
     return false;
 }
@@ -41,7 +41,7 @@ static bool follow(const qk__curve *curve, const qk__result_head *head, qk__head
     bool all = true;
     for (size_t m = 0; m < curve->count; m++) {
         const qk__result_head *own = same_head(curve->points[m], head, &next[m]);
-        values[m] = own ? qk__say(own, number, argument) : NAN;
+        values[m] = own ? qk__number_of(own, number, argument) : NAN;
         all &= isfinite(values[m]);
     }
     return all;

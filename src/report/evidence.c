@@ -12,18 +12,6 @@
 
 /* ---- phrases ---------------------------------------------------------------------------- */
 
-qk__shown qk__number(double value)
-{
-    return qk__show(value, 3);
-}
-
-qk__shown qk__p_value(double p)
-{
-    const double least = 1e-300; /* below lies what is not told from 0 */
-    qk__shown out = {"below 10⁻³⁰⁰"};
-    return p < least ? out : qk__show(p, 2);
-}
-
 static const struct {
     const char *name, *noun;
 } NOUNS[] = {
@@ -40,40 +28,33 @@ static const struct {
 
 qk__phrase qk__noun(const char *name)
 {
-    qk__phrase out = {""};
     const qk__field *field = qk__find_field(name);
     for (size_t i = 0; i < sizeof NOUNS / sizeof *NOUNS; i++)
         if (strcmp(NOUNS[i].name, name) == 0)
-            snprintf(out.text, sizeof out.text, "%s", NOUNS[i].noun);
-    if (!*out.text)
-        snprintf(out.text, sizeof out.text, "%s",
-                 field && field->info.label ? field->info.label : qk__short_name_of(name).text);
-    return out;
+            return qk__phrase_of("%s", NOUNS[i].noun);
+    return qk__phrase_of("%s", field && field->info.label ? field->info.label
+                                                          : qk__short_name_of(name).text);
 }
 
-static const qk__result_model *first_model(const qk__scope *scope)
+static const char *first_label(const qk__scope *scope)
 {
     for (size_t m = 0; m < scope->results->num_models; m++)
         if (qk__in_scope(scope, &scope->results->models[m]))
-            return &scope->results->models[m];
-    return NULL;
+            return scope->results->models[m].label;
+    return "";
 }
 
 qk__phrase qk__where(const qk__scope *scope, const qk__units *units)
 {
-    qk__phrase out = {""};
-    const qk__result_model *model = first_model(scope);
-    qk__short_name name = qk__short_name_of(model ? model->label : "");
-    bool named = model && *model->label;
+    const char *label = first_label(scope);
+    qk__short_name name = qk__short_name_of(label);
     if (units->of_models)
-        snprintf(out.text, sizeof out.text, "across %zu models", units->models);
-    else if (units->models > 1)
-        snprintf(out.text, sizeof out.text, "in these %zu models", units->models);
-    else if (scope->results->checkpoints)
-        snprintf(out.text, sizeof out.text, "at the last checkpoint, %s", name.text);
-    else
-        snprintf(out.text, sizeof out.text, "in %s", named ? name.text : "this model");
-    return out;
+        return qk__phrase_of("across %zu models", units->models);
+    if (units->models > 1)
+        return qk__phrase_of("in these %zu models", units->models);
+    if (scope->results->checkpoints)
+        return qk__phrase_of("at the last checkpoint, %s", name.text);
+    return qk__phrase_of("in %s", *label ? name.text : "this model");
 }
 
 static void add_held(const qk__scope *scope, const char *name, double *least, double *most,
@@ -95,17 +76,15 @@ static void add_held(const qk__scope *scope, const char *name, double *least, do
 
 qk__phrase qk__held_keys(const qk__scope *scope)
 {
+    static const char OF[] = "of each bucket and text";
     double least, most;
     qk__mean mean = {0};
-    qk__phrase out = {""};
     add_held(scope, "reservoir", &least, &most, &mean);
-    if (mean.count > 0 && least < most)
-        snprintf(out.text, sizeof out.text, "at most %.0f to %.0f keys of each bucket and text",
-                 least, most);
-    else if (mean.count > 0)
-        snprintf(out.text, sizeof out.text, "at most %.0f key%s of each bucket and text", most,
-                 most == 1 ? "" : "s");
-    return out;
+    if (mean.count == 0)
+        return (qk__phrase){""};
+    if (least < most)
+        return qk__phrase_of("at most %lld to %lld keys %s", llround(least), llround(most), OF);
+    return qk__phrase_of("at most %lld key%s %s", llround(most), most == 1 ? "" : "s", OF);
 }
 
 void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope)
@@ -117,10 +96,9 @@ void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope)
     if (*held.text)
         qk__evidence(findings,
                      "From %s, which alone gives the plasticity of a head a standard error of "
-                     "%s (mean of %s head%s; the largest is %s).",
-                     held.text, qk__number(qk__mean_of(&error)).text,
-                     qk__show_count(error.count).text, error.count == 1 ? "" : "s",
-                     qk__number(most).text);
+                     "%.3g (mean of %zu head%s; the largest is %.3g).",
+                     held.text, qk__mean_of(&error), error.count, error.count == 1 ? "" : "s",
+                     most);
 }
 
 static bool can_compare_layers(const qk__units *units)
@@ -130,71 +108,82 @@ static bool can_compare_layers(const qk__units *units)
 
 qk__phrase qk__how_many(const qk__units *units)
 {
-    qk__phrase out;
-    qk__shown heads = qk__show_count(units->heads), count = qk__show_count(units->count);
-    char layers[40] = "";
+    qk__phrase out = qk__phrase_of(
+        "n = %zu %s (%zu heads)", units->count,
+        units->of_models ? "models" : "groups of heads that share keys", units->heads);
     if (can_compare_layers(units))
-        snprintf(layers, sizeof layers, " in %zu layers", units->num_layers);
-    snprintf(out.text, sizeof out.text, "n = %s %s (%s heads)%s", count.text,
-             units->of_models ? "models" : "groups of heads that share keys", heads.text,
-             layers);
+        qk__add_words(out.text, sizeof out.text, " in %zu layers", units->num_layers);
     return out;
 }
 
-static qk__short_phrase interval_of(const qk__estimate *estimate, qk__shown low, qk__shown high)
+qk__phrase qk__interval(const qk__estimate *estimate)
 {
-    qk__short_phrase out = {"no interval"};
-    if (isfinite(estimate->low))
-        snprintf(out.text, sizeof out.text, "95 %% interval %s to %s", low.text, high.text);
-    return out;
+    return isfinite(estimate->low)
+               ? qk__phrase_of("95 %% interval %.3g to %.3g", estimate->low, estimate->high)
+               : qk__phrase_of("no interval");
 }
 
-qk__short_phrase qk__interval(const qk__estimate *estimate)
+qk__phrase qk__interval_percent(const qk__estimate *estimate)
 {
-    return interval_of(estimate, qk__number(estimate->low), qk__number(estimate->high));
-}
-
-qk__short_phrase qk__interval_percent(const qk__estimate *estimate)
-{
-    return interval_of(estimate, qk__show_percent(estimate->low),
-                       qk__show_percent(estimate->high));
+    return isfinite(estimate->low)
+               ? qk__phrase_of("95 %% interval %g%% to %g%%", estimate->low, estimate->high)
+               : qk__phrase_of("no interval");
 }
 
 qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate,
                            qk__mean_kind kind)
 {
-    qk__phrase out;
-    bool percent = kind != QK__OF_NUMBERS, heads = kind == QK__OF_HEADS;
-    qk__shown all = percent ? qk__show_percent(units->mean) : qk__number(units->mean);
-    qk__shown own = percent ? qk__show_percent(estimate->value) : qk__number(estimate->value);
-    qk__short_phrase interval =
-        percent ? qk__interval_percent(estimate) : qk__interval(estimate);
-    char models[100] = "";
-    if (units->of_models)
-        snprintf(models, sizeof models, ", mean over models %s", own.text);
-    snprintf(out.text, sizeof out.text, "%s%s%s%s, %s", heads ? "" : "mean over heads ",
-             all.text, heads ? " of heads" : "", models, interval.text);
+    bool percent = kind != QK__OF_NUMBERS;
+    qk__phrase interval = percent ? qk__interval_percent(estimate) : qk__interval(estimate);
+    qk__phrase out = kind == QK__OF_HEADS ? qk__phrase_of("%g%% of heads", units->mean)
+                     : percent            ? qk__phrase_of("mean over heads %g%%", units->mean)
+                                          : qk__phrase_of("mean over heads %.3g", units->mean);
+    if (units->of_models && percent)
+        qk__add_words(out.text, sizeof out.text, ", mean over models %g%%", estimate->value);
+    else if (units->of_models)
+        qk__add_words(out.text, sizeof out.text, ", mean over models %.3g", estimate->value);
+    qk__add_words(out.text, sizeof out.text, ", %s", interval.text);
     return out;
 }
 
 /* ---- sentences -------------------------------------------------------------------------- */
 
-void qk__finding_begin(qk__findings *findings, const char *id, const char *topic)
+/* The rows of findings.def. */
+static const struct {
+    const char *id, *topic;
+    bool both_ways;
+    const char *higher, *lower, *either, *too_few, *figures[QK__NUM_SHOWN];
+} ROWS[] = {
+#define ONE  false
+#define BOTH true
+#define FIGURES(...)                                                                           \
+    {                                                                                          \
+        __VA_ARGS__                                                                            \
+    }
+#define FINDING(name, ...) {__VA_ARGS__},
+#include "report/findings.def"
+};
+
+void qk__finding_begin(qk__findings *findings, qk__finding_name name)
 {
     if (findings->status != QK_OK)
         return;
     if (findings->count == findings->capacity) {
-        size_t capacity = findings->capacity ? 2 * findings->capacity : 16;
-        qk__finding *items = realloc(findings->items, capacity * sizeof *items);
+        qk__finding *items =
+            qk__grow(findings->items, &findings->capacity, sizeof *findings->items);
         if (!items) {
             findings->status = qk__nomem(&findings->err);
             return;
         }
         findings->items = items;
-        findings->capacity = capacity;
     }
-    findings->items[findings->count++] = (qk__finding){
-        .id = id, .topic = topic, .verdict = QK__MEASURED, .p = NAN, .p_adjusted = NAN};
+    qk__finding *begun = &findings->items[findings->count++];
+    *begun = (qk__finding){.id = ROWS[name].id,
+                           .topic = ROWS[name].topic,
+                           .verdict = QK__MEASURED,
+                           .p = NAN,
+                           .p_adjusted = NAN};
+    memcpy(begun->figures, ROWS[name].figures, sizeof begun->figures);
 }
 
 /* The finding that is being made; NULL after a failure. */
@@ -222,35 +211,25 @@ void qk__verdict_is(qk__findings *findings, qk__verdict verdict)
 }
 
 /* Adds a line to a text that may be NULL. */
-static void add_line(qk__findings *findings, char **text, const char *line)
+static void add_line(qk__findings *findings, char **text, const char *fmt, va_list args)
 {
-    size_t old = *text ? strlen(*text) + 1 : 0;
-    char *longer = realloc(*text, old + strlen(line) + 1);
+    char line[4000] = "";
+    qk__add_words_v(line, sizeof line, fmt, args);
+    char *longer = qk__format("%s%s%s", *text ? *text : "", *text ? "\n" : "", line);
     if (!longer) {
         findings->status = qk__nomem(&findings->err);
         return;
     }
-    if (old > 0)
-        longer[old - 1] = '\n';
-    memcpy(longer + old, line, strlen(line) + 1);
+    free(*text);
     *text = longer;
-}
-
-static void add_formatted(qk__findings *findings, bool claim, const char *fmt, va_list args)
-{
-    char line[1600];
-    qk__finding *finding = last(findings);
-    if (!finding)
-        return;
-    vsnprintf(line, sizeof line, fmt, args);
-    add_line(findings, claim ? &finding->claim : &finding->evidence, line);
 }
 
 void qk__claim(qk__findings *findings, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    add_formatted(findings, true, fmt, args);
+    if (last(findings))
+        add_line(findings, &last(findings)->claim, fmt, args);
     va_end(args);
 }
 
@@ -258,32 +237,48 @@ void qk__evidence(qk__findings *findings, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    add_formatted(findings, false, fmt, args);
+    if (last(findings))
+        add_line(findings, &last(findings)->evidence, fmt, args);
     va_end(args);
+}
+
+void qk__conclude(qk__findings *findings, qk__finding_name name, qk__verdict verdict,
+                  const char *where, const char *what)
+{
+    const char *words = verdict == QK__SUPPORTED     ? ROWS[name].higher
+                        : verdict == QK__OPPOSITE    ? ROWS[name].lower
+                        : verdict == QK__UNSUPPORTED ? ROWS[name].either
+                                                     : ROWS[name].too_few;
+    char claim[1600] = "";
+    qk__verdict_is(findings,
+                   verdict == QK__OPPOSITE && ROWS[name].both_ways ? QK__SUPPORTED : verdict);
+    for (size_t size; words && *words; words += size + (words[size] != 0)) {
+        size = strcspn(words, "@$");
+        qk__add_words(claim, sizeof claim, "%.*s%s", (int)size, words,
+                      words[size] == '@'   ? where
+                      : words[size] == '$' ? what
+                                           : "");
+    }
+    if (words)
+        qk__claim(findings, "%s", claim);
 }
 
 /* ---- tests ------------------------------------------------------------------------------ */
 
+/* `adjusted` takes the second half. */
 static bool make_room(qk__tests *tests)
 {
     if (tests->count < tests->capacity)
         return true;
-    size_t capacity = tests->capacity ? 2 * tests->capacity : 32;
-    double *p = realloc(tests->p, capacity * sizeof *p);
-    if (p)
-        tests->p = p;
-    double *adjusted = realloc(tests->adjusted, capacity * sizeof *adjusted);
-    if (adjusted)
-        tests->adjusted = adjusted;
-    if (p && adjusted)
-        tests->capacity = capacity;
-    return p && adjusted;
+    double *p = qk__grow(tests->p, &tests->capacity, 2 * sizeof *p);
+    tests->p = p ? p : tests->p;
+    return p != NULL;
 }
 
 qk__outcome qk__tested(qk__findings *findings, qk__test test)
 {
     qk__tests *tests = &findings->tests;
-    qk__outcome out = {test.p, NAN, 0};
+    qk__outcome out = {test.p, NAN, 0, qk__phrase_of("no p-value")};
     qk__finding *of = last(findings);
     if (!of || isnan(test.p))
         return out;
@@ -295,19 +290,11 @@ qk__outcome qk__tested(qk__findings *findings, qk__test test)
         return out;
     }
     if (tests->next < tests->count)
-        out.adjusted = tests->adjusted[tests->next++];
+        out.adjusted = tests->p[tests->capacity + tests->next++];
+    out.text = qk__phrase_of("p = %e, corrected %e", out.p, out.adjusted);
     out.side = out.adjusted <= QK__LEVEL ? test.side : 0;
     of->p = fmin(of->p, out.p);
     of->p_adjusted = fmin(of->p_adjusted, out.adjusted);
-    return out;
-}
-
-qk__short_phrase qk__outcome_phrase(const qk__outcome *outcome)
-{
-    qk__short_phrase out = {"no p-value"};
-    if (!isnan(outcome->p))
-        snprintf(out.text, sizeof out.text, "p = %s, corrected %s",
-                 qk__p_value(outcome->p).text, qk__p_value(outcome->adjusted).text);
     return out;
 }
 
@@ -369,21 +356,6 @@ static qk__units units_asked(qk__findings *findings, const qk__scope *scope,
                            : qk__units_of(findings, scope, qk__field_number, l.field);
 }
 
-void qk__claim_by(qk__findings *findings, const qk__question *question, qk__verdict verdict,
-                  const char *where)
-{
-    const char *claim = verdict == QK__SUPPORTED     ? question->higher
-                        : verdict == QK__OPPOSITE    ? question->lower
-                        : verdict == QK__UNSUPPORTED ? question->either
-                                                     : question->too_few;
-    size_t length = strcspn(claim, "@");
-    bool placed = claim[length] != 0;
-    qk__verdict_is(findings,
-                   verdict == QK__OPPOSITE && question->both_ways ? QK__SUPPORTED : verdict);
-    qk__claim(findings, "%.*s%s%s", (int)length, claim, placed ? where : "",
-              placed ? claim + length + 1 : "");
-}
-
 bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question *question,
              qk__answer *answer)
 {
@@ -391,7 +363,7 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
     bool known = units.count > 0;
     if (known) {
         qk__estimate estimate = qk__estimate_units(&units, question->share);
-        qk__finding_begin(findings, question->id, question->topic);
+        qk__finding_begin(findings, question->name);
         qk__outcome outcome =
             qk__tested(findings, qk__test_units(&units, question->against,
                                                 question->share || question->counts));
@@ -402,10 +374,21 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
             estimate,
             qk__how_many(&units),
             qk__mean_phrase(&units, &estimate, question->share ? QK__OF_HEADS : QK__OF_NUMBERS),
-            qk__outcome_phrase(&outcome)};
-        qk__claim_by(findings, question, qk__verdict_of(&outcome),
-                     qk__where(scope, &units).text);
+            outcome.text};
+        qk__conclude(findings, question->name, qk__verdict_of(&outcome),
+                     qk__where(scope, &units).text, "");
     }
     qk__units_free(&units);
     return known;
+}
+
+void qk__ask_side(qk__findings *findings, const qk__scope *scope, qk__finding_name name,
+                  const char *field, const char *what)
+{
+    const qk__question question = {.name = name, .field = field, .share = true, .against = 0.5};
+    qk__answer above;
+    if (qk__ask(findings, scope, &question, &above))
+        qk__evidence(findings, "%s is above 0 in %zu of %zu heads: %s, %s; %s.", what,
+                     above.positive, above.heads, above.measured.text, above.how_many.text,
+                     above.p.text);
 }

@@ -19,8 +19,8 @@ static bool is_shown_in(const qk__finding *finding, const char *figure)
         if (strcmp(finding->figures[i], figure) == 0)
             return true;
         /* of one model, the curves stand for the figures that compare models */
-        const qk__figure_source *source = qk__source_of(finding->figures[i]);
-        if (curves && source && source->compares)
+        const qk__figure_kind *other = qk__find_figure(finding->figures[i]);
+        if (curves && other && other->compares)
             return true;
     }
     return false;
@@ -67,18 +67,18 @@ static qk_status put_command(const qk__note_places *places, const char *figure, 
 static qk_status write_note(const qk__note_places *places, const qk__drawn *drawn,
                             const char *const *say, size_t num_say, qk_error *err)
 {
-    const qk__figure_source *source = qk__source_of(drawn->kind->name);
+    const qk__figure_kind *kind = drawn->kind;
     qk__buffer command = {0}, text = {0};
     qk_status status = put_command(places, drawn->name, &command, err);
     unsigned formats = places->settings->figures.formats;
     qk__figure_note note = {
         .name = drawn->name,
-        .title = drawn->kind->title,
-        .caption = drawn->kind->caption,
-        .tables = source ? source->tables : NULL,
-        .rows = source ? source->rows : NULL,
-        .numbers = source ? source->numbers : NULL,
-        .together = qk__pools_models(drawn->kind->name) ? places->checkpoints : 0,
+        .title = kind->title,
+        .caption = kind->caption,
+        .tables = kind->tables,
+        .rows = kind->rows,
+        .numbers = kind->numbers,
+        .together = kind->pools ? places->checkpoints : 0,
         .model = drawn->model ? drawn->model->label : NULL,
         .picture = formats & QK_FIGURE_PNG   ? "png"
                    : formats & QK_FIGURE_SVG ? "svg"

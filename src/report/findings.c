@@ -3,7 +3,6 @@
 #include "report/findings.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "report/evidence.h"
@@ -17,50 +16,6 @@ const char *const qk__verdict_names[QK__NUM_VERDICTS] = {
 const char *const qk__verdict_tokens[QK__NUM_VERDICTS] = {
     "supported", "opposite", "divided", "unsupported", "too-few", "measured",
 };
-
-/* Which figures show a finding, by its id. */
-static const struct {
-    const char *id, *figures[QK__NUM_SHOWN];
-} SHOWN_IN[] = {
-    {"pc0-positional", {"pca-01-pc-roles"}},
-    {"queries-over-keys", {"pca-02-rq-rk-scatter", "pca-01-pc-roles", "map-01-r-q"}},
-    {"kinds-of-heads", {"pca-02-rq-rk-scatter", "map-06-category"}},
-    {"bias-recent", {"rotation-04-bias-histograms", "map-03-bias"}},
-    {"keys-drift-faster", {"rotation-05-slope-ratio"}},
-    {"plane-variance", {"rotation-03-variance-shares", "map-04-plane-variance"}},
-    {"bias-and-separation", {"rotation-07-bias-vs-separation"}},
-    {"plasticity-falls", {"plasticity-02-profiles", "plasticity-06-by-model"}},
-    {"scores", {"plasticity-05-score"}},
-    {"depth-r_q", {"map-01-r-q", "pca-03-layer-heatmap-rq"}},
-    {"depth-r_k", {"map-02-r-k", "pca-04-layer-heatmap-rk"}},
-    {"depth-bias_strength", {"map-03-bias", "rotation-06-layer-heatmaps"}},
-    {"depth-ap_overall", {"map-05-plasticity"}},
-    {"rope-position", {"stages-03-categories"}},
-    {"rope-predicts-score", {"stages-02-score-by-distance"}},
-    {"rope-slow-energy", {"stages-01-rotary-pairs"}},
-    {"rope-slow-score", {"stages-01-rotary-pairs", "stages-02-score-by-distance"}},
-    {"training-r_q", {"pca-07-position-signal", "pca-12-phase-portraits", "map-01-r-q"}},
-    {"training-r_k", {"pca-07-position-signal", "pca-12-phase-portraits", "map-02-r-k"}},
-    {"training-ev0", {"pca-09-pc0-variance"}},
-    {"training-bias_strength",
-     {"rotation-09-training-metrics", "rotation-10-bias-decomposition", "map-03-bias"}},
-    {"training-ap_overall", {"plasticity-04-trajectory", "map-05-plasticity"}},
-    {"training-ap_drop", {"plasticity-04-trajectory"}},
-    {"training-steps",
-     {"pca-07-position-signal", "rotation-09-training-metrics", "plasticity-04-trajectory"}},
-    {"training-long-context", {"pca-07-position-signal", "pca-12-phase-portraits"}},
-    {"plasticity-by-kind", {"map-05-plasticity", "map-06-category"}},
-    {"overhead-plasticity", {"map-05-plasticity"}},
-};
-
-static void name_figures(qk__findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++)
-        for (size_t k = 0; k < sizeof SHOWN_IN / sizeof *SHOWN_IN; k++)
-            if (strcmp(findings->items[i].id, SHOWN_IN[k].id) == 0)
-                memcpy(findings->items[i].figures, SHOWN_IN[k].figures,
-                       sizeof SHOWN_IN[k].figures);
-}
 
 static void say_all(qk__findings *findings, const qk__results *results,
                     const qk__score_choice *scores)
@@ -87,12 +42,13 @@ static void forget_sentences(qk__findings *findings)
 static void correct(qk__findings *findings)
 {
     qk__tests *tests = &findings->tests;
+    double *adjusted = tests->p ? tests->p + tests->capacity : NULL;
     size_t holding = 0;
     if (findings->status == QK_OK)
         findings->status =
-            qk__correct_p_values(tests->p, tests->count, tests->adjusted, &findings->err);
-    for (size_t i = 0; i < tests->count; i++)
-        holding += tests->adjusted[i] <= QK__LEVEL;
+            qk__correct_p_values(tests->p, tests->count, adjusted, &findings->err);
+    for (size_t i = 0; adjusted && i < tests->count; i++)
+        holding += adjusted[i] <= QK__LEVEL;
     tests->level = QK__LEVEL * (double)(holding > 0 ? holding : 1) /
                    (double)(tests->count + !tests->count);
     tests->next = 0;
@@ -115,7 +71,6 @@ qk_status qk__findings_derive(const qk__results *results, const qk__score_choice
         qk__findings_free(findings);
         return qk__nomem(err);
     }
-    name_figures(findings);
     return QK_OK;
 }
 
@@ -124,6 +79,5 @@ void qk__findings_free(qk__findings *findings)
     forget_sentences(findings);
     free(findings->items);
     free(findings->tests.p);
-    free(findings->tests.adjusted);
     *findings = (qk__findings){0};
 }

@@ -48,7 +48,7 @@ typedef struct qk__finding {
  * corrected ones. */
 typedef struct qk__tests {
     size_t count, capacity, next;
-    double *p, *adjusted;
+    double *p; /* [2][capacity]: as they are, and corrected */
     bool corrected;
     double level; /* the largest p that holds, where all are corrected together */
 } qk__tests;

@@ -3,7 +3,6 @@
  * once, with the mean of its heads; with three or more models a model's correlation counts
  * once. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +11,16 @@
 #include "report/evidence.h"
 
 static const struct {
-    const char *field, *id;
+    qk__finding_name name;
+    const char *field;
 } TRENDS[] = {
-    {"r_q", "depth-r_q"},
-    {"r_k", "depth-r_k"},
-    {"bias_strength", "depth-bias_strength"},
-    {"ap_overall", "depth-ap_overall"},
+    {QK__DEPTH_R_Q, "r_q"},
+    {QK__DEPTH_R_K, "r_k"},
+    {QK__DEPTH_BIAS, "bias_strength"},
+    {QK__DEPTH_PLASTICITY, "ap_overall"},
 };
+
+_Static_assert(QK__ENOUGH_LAYERS == 10, "findings.def says how many");
 
 typedef struct model_trend {
     const qk__result_model *model;
@@ -54,7 +56,7 @@ static model_trend trend_in(const qk__result_model *model, const qk__field *fiel
         qk__mean mean = {0};
         size_t first = h;
         for (; h < model->num_heads && model->heads[h].layer == model->heads[first].layer; h++)
-            qk__mean_add(&mean, qk__say(&model->heads[h], qk__field_number, field));
+            qk__mean_add(&mean, qk__number_of(&model->heads[h], qk__field_number, field));
         if (mean.count > 0) {
             x[out.layers] = model->heads[first].depth;
             y[out.layers++] = qk__mean_of(&mean);
@@ -63,27 +65,6 @@ static model_trend trend_in(const qk__result_model *model, const qk__field *fiel
     out.r = qk__fit_line(x, y, out.layers).r;
     out.independent = independent_layers(x, y, out.layers);
     return out;
-}
-
-/* side: 1 rises, -1 falls. */
-static void claim_trend(qk__findings *findings, size_t t, qk__verdict verdict, int side,
-                        const char *where)
-{
-    qk__phrase noun = qk__noun(TRENDS[t].field);
-    qk__verdict_is(findings, verdict);
-    if (verdict == QK__DIVIDED)
-        qk__claim(findings, "With depth, %s rises in one model and falls in the other.",
-                  noun.text);
-    else if (verdict == QK__TOO_FEW)
-        qk__claim(findings,
-                  "Too few layers to tell whether %s changes with depth: a trend needs %d.",
-                  noun.text, QK__ENOUGH_LAYERS);
-    else if (verdict == QK__UNSUPPORTED)
-        qk__claim(findings, "The data do not show that %s changes steadily with depth %s.",
-                  noun.text, where);
-    else
-        qk__claim(findings, "With depth, %s %s %s.", noun.text, side > 0 ? "rises" : "falls",
-                  where);
 }
 
 static qk__outcome test_one(qk__findings *findings, const model_trend *trend, bool named)
@@ -96,14 +77,13 @@ static qk__outcome test_one(qk__findings *findings, const model_trend *trend, bo
     }
     qk__outcome outcome = qk__tested(findings, test);
     qk__estimate r = qk__estimate_correlation(trend->r, trend->independent);
-    char worth[120] = "";
+    qk__phrase worth = {""};
     if (trend->independent < (double)trend->layers)
-        snprintf(worth, sizeof worth, " (as much as %s independent ones tell)",
-                 qk__number(trend->independent).text);
-    qk__evidence(findings, "%s%sr of layer means with depth = %s, %s, n = %zu layer%s%s; %s.",
+        worth = qk__phrase_of(" (as much as %.3g independent ones tell)", trend->independent);
+    qk__evidence(findings, "%s%sr of layer means with depth = %.3g, %s, n = %zu layer%s%s; %s.",
                  named ? qk__short_name_of(trend->model->label).text : "", named ? ": " : "",
-                 qk__number(trend->r).text, qk__interval(&r).text, trend->layers,
-                 trend->layers == 1 ? "" : "s", worth, qk__outcome_phrase(&outcome).text);
+                 trend->r, qk__interval(&r).text, trend->layers, trend->layers == 1 ? "" : "s",
+                 worth.text, outcome.text.text);
     return outcome;
 }
 
@@ -118,13 +98,21 @@ static void trend_of_few(qk__findings *findings, size_t t, const qk__scope *scop
         down += outcome.side < 0;
         untested += isnan(outcome.p);
     }
-    qk__verdict verdict = untested == count              ? QK__TOO_FEW
-                          : up == count || down == count ? QK__SUPPORTED
-                          : up > 0 && down > 0           ? QK__DIVIDED
-                                                         : QK__UNSUPPORTED;
     qk__units units = {.models = count};
     qk__scope own = {.results = scope->results, .model = count == 1 ? trends[0].model : NULL};
-    claim_trend(findings, t, verdict, up > 0 ? 1 : -1, qk__where(&own, &units).text);
+    qk__phrase noun = qk__noun(TRENDS[t].field);
+    if (up > 0 && down > 0) {
+        qk__verdict_is(findings, QK__DIVIDED);
+        qk__claim(findings, "With depth, %s rises in one model and falls in the other.",
+                  noun.text);
+        return;
+    }
+    qk__conclude(findings, TRENDS[t].name,
+                 untested == count ? QK__TOO_FEW
+                 : up == count     ? QK__SUPPORTED
+                 : down == count   ? QK__OPPOSITE
+                                   : QK__UNSUPPORTED,
+                 qk__where(&own, &units).text, noun.text);
 }
 
 static void trend_of_models(qk__findings *findings, size_t t, const double *z, size_t count)
@@ -134,15 +122,15 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *z, s
         rising += z[i] > 0;
     qk__estimate mean = qk__estimate_correlations(z, count);
     qk__outcome outcome = qk__tested(findings, qk__test_mean(z, count, 0));
-    qk__phrase where;
-    snprintf(where.text, sizeof where.text, "across %zu models", count);
-    claim_trend(findings, t, outcome.side != 0 ? QK__SUPPORTED : qk__verdict_of(&outcome),
-                outcome.side, where.text);
-    qk__evidence(findings,
-                 "r of layer means with depth, mean of %zu model%s: %s, %s; positive in %zu of "
-                 "them; %s.",
-                 count, count == 1 ? "" : "s", qk__number(mean.value).text,
-                 qk__interval(&mean).text, rising, qk__outcome_phrase(&outcome).text);
+    qk__conclude(findings, TRENDS[t].name, qk__verdict_of(&outcome),
+                 qk__phrase_of("across %zu models", count).text,
+                 qk__noun(TRENDS[t].field).text);
+    qk__evidence(
+        findings,
+        "r of layer means with depth, mean of %zu model%s: %.3g, %s; positive in %zu of "
+        "them; %s.",
+        count, count == 1 ? "" : "s", mean.value, qk__interval(&mean).text, rising,
+        outcome.text.text);
 }
 
 static void trend(qk__findings *findings, const qk__scope *scope, size_t t, double *scratch,
@@ -167,7 +155,7 @@ static void trend(qk__findings *findings, const qk__scope *scope, size_t t, doub
     }
     if (count == 0)
         return;
-    qk__finding_begin(findings, TRENDS[t].id, "Depth");
+    qk__finding_begin(findings, TRENDS[t].name);
     if (count >= QK__ENOUGH_MODELS)
         trend_of_models(findings, t, z, enough);
     else

@@ -2,13 +2,10 @@
 /* Findings of the combined PCA: is PC0 positional, for whom, and what kinds of heads there
  * are. */
 #include <math.h>
-#include <stdio.h>
 
 #include <qkscope/analysis.h>
 
 #include "report/evidence.h"
-
-static const char TOPIC[] = "Combined QK PCA";
 
 /* The sign of a component is chosen so that r_q is not negative, or hardly so: no |r_q|, and the mean is
  * that of the page's tables. */
@@ -68,31 +65,22 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
     contest found = compare_components(findings, scope);
     if (found.count == 0)
         return;
-    char opposite[120];
-    snprintf(opposite, sizeof opposite,
-             "It is not the first component that follows query position most @, but PC%zu.",
-             found.best);
-    const qk__question question = {
-        .higher = "The first component is the one that follows query position most @.",
-        .lower = opposite,
-        .either = "The data do not show that the first component follows query position more "
-                  "than every other @.",
-        .too_few = "Too few heads to tell whether the first component is the positional one.",
-    };
-    qk__finding_begin(findings, "pc0-positional", TOPIC);
+    qk__finding_begin(findings, QK__PC0_POSITIONAL);
     qk__outcome outcome = qk__tested(
         findings, qk__test_of_sides(qk__one_sided_all(found.tests, found.count, 1),
                                     qk__one_sided_any(found.tests, found.count, -1)));
     qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &found.best);
     qk__estimate e = qk__estimate_units(&lead, false);
-    qk__claim_by(findings, &question, qk__verdict_of(&outcome), qk__where(scope, &lead).text);
-    qk__evidence(findings,
-                 "Mean position correlation of queries: %s on PC0, %s on PC%zu, the next best; "
-                 "difference: %s, %s.",
-                 qk__number(found.own).text, qk__number(found.other).text, found.best,
-                 qk__mean_phrase(&lead, &e, QK__OF_NUMBERS).text, qk__how_many(&lead).text);
+    qk__conclude(findings, QK__PC0_POSITIONAL, qk__verdict_of(&outcome),
+                 qk__where(scope, &lead).text, qk__phrase_of("%zu", found.best).text);
+    qk__evidence(
+        findings,
+        "Mean position correlation of queries: %.3g on PC0, %.3g on PC%zu, the next best; "
+        "difference: %s, %s.",
+        found.own, found.other, found.best, qk__mean_phrase(&lead, &e, QK__OF_NUMBERS).text,
+        qk__how_many(&lead).text);
     qk__evidence(findings, "Tested against each of %zu components: %s.", found.count,
-                 qk__outcome_phrase(&outcome).text);
+                 outcome.text.text);
     qk__units_free(&lead);
 }
 
@@ -102,17 +90,6 @@ static double r_q_over_r_k(const qk__result_head *head, const void *unused)
     return fabs(head->v.r_q) - fabs(head->v.r_k);
 }
 
-static const qk__question QUERIES_OVER_KEYS = {
-    .id = "queries-over-keys",
-    .topic = TOPIC,
-    .number = r_q_over_r_k,
-    .higher = "Queries follow position more closely than keys on PC0 @.",
-    .lower = "Keys follow position more closely than queries on PC0 @.",
-    .either = "The data do not show whether queries or keys follow position more closely on "
-              "PC0 @.",
-    .too_few = "Too few heads to compare queries and keys on PC0.",
-};
-
 static double size_of(const qk__result_head *head, const void *field)
 {
     return fabs(qk__field_number(head, field));
@@ -120,18 +97,19 @@ static double size_of(const qk__result_head *head, const void *field)
 
 static void queries_more_than_keys(qk__findings *findings, const qk__scope *scope)
 {
+    static const qk__question LEAD = {.name = QK__QUERIES_OVER_KEYS, .number = r_q_over_r_k};
     qk__answer lead;
-    if (!qk__ask(findings, scope, &QUERIES_OVER_KEYS, &lead))
+    if (!qk__ask(findings, scope, &LEAD, &lead))
         return;
     qk__units q = qk__units_of(findings, scope, size_of, qk__find_field("r_q"));
     qk__units k = qk__units_of(findings, scope, size_of, qk__find_field("r_k"));
-    qk__evidence(findings,
-                 "Position correlation on PC0, whatever its sign: mean %s of queries, %s of "
-                 "keys. Difference: %s, %s; %s.",
-                 qk__number(q.mean).text, qk__number(k.mean).text, lead.measured.text,
-                 lead.how_many.text, lead.p.text);
-    qk__evidence(findings, "Queries follow position more closely in %s of heads.",
-                 qk__show_percent((double)lead.positive / (double)lead.heads).text);
+    qk__evidence(
+        findings,
+        "Position correlation on PC0, whatever its sign: mean %.3g of queries, %.3g of "
+        "keys. Difference: %s, %s; %s.",
+        q.mean, k.mean, lead.measured.text, lead.how_many.text, lead.p.text);
+    qk__evidence(findings, "Queries follow position more closely in %g%% of heads.",
+                 (double)lead.positive / (double)lead.heads);
     qk__units_free(&q);
     qk__units_free(&k);
 }
@@ -142,17 +120,15 @@ static double is_category(const qk__result_head *head, const void *category)
 }
 
 /* Smallest and largest share over models, where units are models. */
-static void share_range(const qk__units *units, char *text, size_t size)
+static qk__phrase share_range(const qk__units *units)
 {
-    double low = INFINITY, high = -INFINITY;
-    *text = 0;
+    double low = INFINITY, high = 0;
     for (size_t i = 0; units->of_models && i < units->count; i++) {
         low = fmin(low, units->values[i]);
         high = fmax(high, units->values[i]);
     }
-    if (units->of_models && high > 0)
-        snprintf(text, size, "; by model from %s to %s", qk__show_percent(low).text,
-                 qk__show_percent(high).text);
+    return high > 0 ? qk__phrase_of("; by model from %g%% to %g%%", low, high)
+                    : (qk__phrase){""};
 }
 
 static double is_uncertain(const qk__result_head *head, const void *unused)
@@ -167,11 +143,11 @@ static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
 {
     qk__units units = qk__units_of(findings, scope, is_uncertain, NULL);
     if (units.heads > 0)
-        qk__evidence(findings,
-                     "The category of %s of %s heads is uncertain: without some of the texts "
-                     "it would be another one in more than %s of cases.",
-                     qk__show_count(units.positive).text, qk__show_count(units.heads).text,
-                     qk__show_percent(1 - QK_CERTAIN_SHARE).text);
+        qk__evidence(
+            findings,
+            "The category of %zu of %zu heads is uncertain: without some of the texts it "
+            "would be another one in more than %g%% of cases.",
+            units.positive, units.heads, 1 - QK_CERTAIN_SHARE);
     qk__units_free(&units);
 }
 
@@ -181,63 +157,33 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
                                 QK_K_POSITIONAL, QK_MIXED};
     enum { KINDS = sizeof order / sizeof *order };
     size_t of_kind[KINDS], heads = 0;
-    char ranges[KINDS][160];
-    qk__phrase where;
+    qk__phrase ranges[KINDS], where;
     for (size_t i = 0; i < KINDS; i++) {
         qk__units units = qk__units_of(findings, scope, is_category, &order[i]);
         heads = units.heads;
         of_kind[i] = units.positive;
         where = qk__where(scope, &units);
-        share_range(&units, ranges[i], sizeof ranges[i]);
+        ranges[i] = share_range(&units);
         qk__units_free(&units);
     }
     if (heads == 0)
         return;
     size_t dominated = of_kind[0], content = of_kind[1];
-    qk__finding_begin(findings, "kinds-of-heads", "Kinds of heads");
+    qk__finding_begin(findings, QK__KINDS_OF_HEADS);
     qk__claim(findings,
-              "%s of heads are position-dominated and %s content-focused on PC0 %s: %s.",
-              qk__show_percent((double)dominated / (double)heads).text,
-              qk__show_percent((double)content / (double)heads).text, where.text,
+              "%g%% of heads are position-dominated and %g%% content-focused on PC0 %s: %s.",
+              (double)dominated / (double)heads, (double)content / (double)heads, where.text,
               dominated > content   ? "more heads follow position than ignore it"
               : dominated < content ? "more heads ignore position than follow it"
                                     : "as many follow position as ignore it");
     for (size_t i = 0; i < KINDS; i++)
-        qk__evidence(findings, "%s: %s of %s heads (%s%s).",
-                     qk_category_name((qk_category)order[i]), qk__show_count(of_kind[i]).text,
-                     qk__show_count(heads).text,
-                     qk__show_percent((double)of_kind[i] / (double)heads).text, ranges[i]);
+        qk__evidence(findings, "%s: %zu of %zu heads (%g%%%s).",
+                     qk_category_name((qk_category)order[i]), of_kind[i], heads,
+                     (double)of_kind[i] / (double)heads, ranges[i].text);
     uncertain_heads(findings, scope);
 }
 
 /* ---- separation and drift on PC0 -------------------------------------------------------- */
-
-static const qk__question AMPLIFIED = {
-    .id = "separation-favours",
-    .topic = "Separation and drift on PC0",
-    .field = "mu_q_beta",
-    .share = true,
-    .against = 0.5,
-    .higher = "Queries lie on that side of PC0 to which keys drift in most heads @: the mean "
-              "query scores later keys higher.",
-    .lower = "Queries lie on that side of PC0 from which keys drift away in most heads @: the "
-             "mean query scores earlier keys higher.",
-    .either = "The data do not show that the mean query on PC0 favours later keys in most "
-              "heads, nor earlier ones, @.",
-    .too_few = "Too few heads to tell which keys the mean query on PC0 favours.",
-};
-
-static void separation_favours(qk__findings *findings, const qk__scope *scope)
-{
-    qk__answer above;
-    if (!qk__ask(findings, scope, &AMPLIFIED, &above))
-        return;
-    qk__evidence(findings,
-                 "Amplification (mean query times drift of keys, μ_q · β) is above 0 in %s of "
-                 "%s heads: %s, %s; %s.",
-                 qk__show_count(above.positive).text, qk__show_count(above.heads).text,
-                 above.measured.text, above.how_many.text, above.p.text);
-}
 
 static double log_separation(const qk__result_head *head, const void *unused)
 {
@@ -251,25 +197,8 @@ static double log_amplification(const qk__result_head *head, const void *unused)
     return log(fabs(head->v.mu_q_beta));
 }
 
-static const qk__question SEPARATED = {
-    .id = "separation-amplifies",
-    .topic = "Separation and drift on PC0",
-    .higher = "The further queries and keys lie apart on PC0, the more position counts in the "
-              "score @: separation amplifies drift.",
-    .lower = "The further queries and keys lie apart on PC0, the less position counts in the "
-             "score @.",
-    .either = "The data do not show that separation on PC0 amplifies drift @.",
-    .too_few = "Too few heads to tell whether separation on PC0 amplifies drift.",
-};
-
-static void separation_amplifies(qk__findings *findings, const qk__scope *scope)
-{
-    if (qk__ask_relation(findings, scope, &SEPARATED, log_separation, log_amplification))
-        qk__evidence(findings,
-                     "Of the logarithms of the separation and of the size of μ_q · β. Both "
-                     "grow with the mean query: this says how the two go together, not which "
-                     "makes the other.");
-}
+static const qk__two_numbers LOGARITHMS = {.number_x = log_separation,
+                                           .number_y = log_amplification};
 
 void qk__findings_pca(qk__findings *findings, const qk__results *results)
 {
@@ -277,6 +206,11 @@ void qk__findings_pca(qk__findings *findings, const qk__results *results)
     pc0_is_positional(findings, &scope);
     queries_more_than_keys(findings, &scope);
     kinds_of_heads(findings, &scope);
-    separation_favours(findings, &scope);
-    separation_amplifies(findings, &scope);
+    qk__ask_side(findings, &scope, QK__SEPARATION_FAVOURS, "mu_q_beta",
+                 "Amplification (mean query times drift of keys, μ_q · β)");
+    if (qk__ask_relation(findings, &scope, QK__SEPARATION_AMPLIFIES, &LOGARITHMS))
+        qk__evidence(findings,
+                     "Of the logarithms of the separation and of the size of μ_q · β. Both "
+                     "grow with the mean query: this says how the two go together, not which "
+                     "makes the other.");
 }

@@ -2,39 +2,22 @@
 /* Findings of plasticity: does it fall over the context, does the kind of a head stand for it, and does
  * positional overhead go with it. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "report/evidence.h"
 
-static const char TOPIC[] = "Attention plasticity";
-
-static const qk__question FALLS = {
-    .id = "plasticity-falls",
-    .topic = TOPIC,
-    .field = "ap_drop",
-    .higher =
-        "Plasticity falls over the context @: the longer it is, the less the query decides "
-        "which of two keys wins.",
-    .lower =
-        "Plasticity rises over the context @: the longer it is, the more the query decides "
-        "which of two keys wins.",
-    .either = "The data do not show that plasticity falls or rises over the context @.",
-    .too_few = "Too few heads to tell whether plasticity falls over the context.",
-};
-
 static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
 {
+    static const qk__question FALLS = {.name = QK__PLASTICITY_FALLS, .field = "ap_drop"};
     qk__answer drop;
     if (!qk__ask(findings, scope, &FALLS, &drop))
         return;
     qk__evidence(findings, "Drop from the first to the last fifth: %s, %s; %s.",
                  drop.measured.text, drop.how_many.text, drop.p.text);
-    qk__evidence(findings, "It drops in %s of heads.",
-                 qk__show_percent((double)drop.positive / (double)drop.heads).text);
+    qk__evidence(findings, "It drops in %g%% of heads.",
+                 (double)drop.positive / (double)drop.heads);
     qk__tell_held_keys(findings, scope);
 }
 
@@ -62,7 +45,7 @@ static double squares_about(const qk__scope *scope, double mean)
     for (size_t m = 0; m < scope->results->num_models; m++) {
         const qk__result_model *model = &scope->results->models[m];
         for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
-            double value = qk__say(&model->heads[h], plasticity_of, NULL);
+            double value = qk__number_of(&model->heads[h], plasticity_of, NULL);
             sum += isfinite(value) ? (value - mean) * (value - mean) : 0;
         }
     }
@@ -77,13 +60,12 @@ static void tell_kinds(qk__findings *findings, const qk__scope *scope)
     qk__units all = qk__units_of(findings, scope, plasticity_of, NULL);
     for (size_t i = 0; i < NUM_KINDS; i++) {
         qk__units own = qk__units_of(findings, scope, plasticity_of_kind, &KINDS[i]);
-        size_t used = strlen(line);
         if (own.heads > 0) {
             double off = own.mean - all.mean;
             between += (double)own.heads * off * off;
-            snprintf(line + used, sizeof line - used, "%s%s %s (%s head%s)", used ? ", " : "",
-                     qk_category_name((qk_category)KINDS[i]), qk__number(own.mean).text,
-                     qk__show_count(own.heads).text, own.heads == 1 ? "" : "s");
+            qk__add_words(line, sizeof line, "%s%s %.3g (%zu head%s)", *line ? ", " : "",
+                          qk_category_name((qk_category)KINDS[i]), own.mean, own.heads,
+                          own.heads == 1 ? "" : "s");
         }
         qk__units_free(&own);
     }
@@ -92,8 +74,8 @@ static void tell_kinds(qk__findings *findings, const qk__scope *scope)
     if (total > 0)
         qk__evidence(
             findings,
-            "The kind of a head explains %s of the variance of plasticity between heads.",
-            qk__show_percent(between / total).text);
+            "The kind of a head explains %g%% of the variance of plasticity between heads.",
+            between / total);
     qk__units_free(&all);
 }
 
@@ -151,39 +133,25 @@ static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, b
     return out;
 }
 
-static const qk__question BY_KIND = {
-    .id = "plasticity-by-kind",
-    .topic = TOPIC,
-    .higher = "The kind of a head stands for its plasticity @: content-focused heads are more "
-              "plastic than position-dominated ones.",
-    .lower = "The kind of a head does not stand for its plasticity @: position-dominated heads "
-             "are more plastic than content-focused ones.",
-    .either = "The data do not show that content-focused heads are more plastic than "
-              "position-dominated ones @: the kind of a head is no proxy for plasticity here.",
-    .too_few =
-        "Too few content-focused or position-dominated heads to tell whether the kind of "
-        "a head stands for its plasticity.",
-};
-
 static void state_kinds(qk__findings *findings, const qk__scope *scope, const qk__units *any,
                         double *scratch)
 {
     contrast found = contrast_kinds(findings, scope, any->of_models, scratch);
-    qk__finding_begin(findings, BY_KIND.id, TOPIC);
+    qk__finding_begin(findings, QK__PLASTICITY_BY_KIND);
     qk__outcome outcome = qk__tested(findings, found.test);
-    qk__claim_by(findings, &BY_KIND, qk__verdict_of(&outcome), qk__where(scope, any).text);
+    qk__conclude(findings, QK__PLASTICITY_BY_KIND, qk__verdict_of(&outcome),
+                 qk__where(scope, any).text, "");
     tell_kinds(findings, scope);
     if (found.of_models)
-        qk__evidence(
-            findings,
-            "Tested: content-focused less position-dominated, n = %zu models that have "
-            "both; %s.",
-            found.models, qk__outcome_phrase(&outcome).text);
+        qk__evidence(findings,
+                     "Tested: content-focused less position-dominated, n = %zu models that "
+                     "have both; %s.",
+                     found.models, outcome.text.text);
     else
         qk__evidence(findings,
                      "Tested: groups of heads that share keys, %zu with content-focused heads "
                      "against %zu with position-dominated ones; %s.",
-                     found.num_content, found.num_position, qk__outcome_phrase(&outcome).text);
+                     found.num_content, found.num_position, outcome.text.text);
 }
 
 static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
@@ -202,34 +170,14 @@ static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
 
 /* ---- positional overhead ---------------------------------------------------------------- */
 
-static double overhead_of(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return head->v.positional_overhead;
-}
-
-static const qk__question OVERHEAD = {
-    .id = "overhead-plasticity",
-    .topic = TOPIC,
-    .both_ways = true,
-    .higher = "Heads with a larger positional overhead are more plastic @.",
-    .lower = "Heads with a larger positional overhead are less plastic @.",
-    .either = "The data do not show that positional overhead and plasticity go together @.",
-    .too_few = "Too few heads to tell whether positional overhead and plasticity go together.",
-};
-
-static double any_plasticity(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return head->v.ap_overall;
-}
+static const qk__two_numbers OVERHEAD = {.x = "positional_overhead", .y = "ap_overall"};
 
 void qk__findings_plasticity(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
     plasticity_falls(findings, &scope);
     plasticity_by_kind(findings, &scope);
-    if (qk__ask_relation(findings, &scope, &OVERHEAD, overhead_of, any_plasticity))
+    if (qk__ask_relation(findings, &scope, QK__OVERHEAD_PLASTICITY, &OVERHEAD))
         qk__evidence(findings,
                      "Positional overhead: share of the variance of queries and keys, "
                      "each about its own mean, that is linear in position.");

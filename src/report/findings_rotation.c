@@ -8,29 +8,6 @@
 #include "base/error.h"
 #include "report/evidence.h"
 
-static const char TOPIC[] = "Rotation model";
-
-static const qk__question RECENT = {
-    .id = "bias-recent",
-    .topic = TOPIC,
-    .field = "bias_strength",
-    .share = true,
-    .against = 0.5,
-    .higher = "Most heads favour recent keys, whatever these say, @.",
-    .lower = "Most heads favour early keys, whatever these say, @.",
-    .either = "The data do not show that most heads favour recent keys, nor early ones, @.",
-    .too_few = "Too few heads to tell whether recent keys are favoured.",
-};
-
-static void bias_favours_recent(qk__findings *findings, const qk__scope *scope)
-{
-    qk__answer above;
-    if (qk__ask(findings, scope, &RECENT, &above))
-        qk__evidence(findings, "Bias (μ_q,a · α_k) is above 0 in %s of %s heads: %s, %s; %s.",
-                     qk__show_count(above.positive).text, qk__show_count(above.heads).text,
-                     above.measured.text, above.how_many.text, above.p.text);
-}
-
 /* ---- slopes ----------------------------------------------------------------------------- */
 
 static double log_slope_ratio(const qk__result_head *head, const void *unused)
@@ -51,7 +28,7 @@ static double median_ratio(qk__findings *findings, const qk__scope *scope)
     for (size_t m = 0; m < scope->results->num_models; m++) {
         const qk__result_model *model = &scope->results->models[m];
         for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
-            double value = exp(qk__say(&model->heads[h], log_slope_ratio, NULL));
+            double value = exp(qk__number_of(&model->heads[h], log_slope_ratio, NULL));
             ratios[count] = value;
             count += isfinite(value);
         }
@@ -80,14 +57,13 @@ static void slope_of(qk__findings *findings, const qk__scope *scope, const char 
         all->keys += outcome.side > 0;
         all->queries += outcome.side < 0;
         all->untested += isnan(outcome.p);
-        qk__evidence(findings,
-                     "%s: |α_k| / |α_q|: median over heads %s, geometric mean over %s %s, %s, "
-                     "%s; %s.",
-                     *name ? family.text : "All heads",
-                     qk__number(median_ratio(findings, scope)).text,
-                     units.of_models ? "models" : "groups", qk__number(ratio.value).text,
-                     qk__interval(&ratio).text, qk__how_many(&units).text,
-                     qk__outcome_phrase(&outcome).text);
+        qk__evidence(
+            findings,
+            "%s: |α_k| / |α_q|: median over heads %.3g, geometric mean over %s %.3g, %s, "
+            "%s; %s.",
+            *name ? family.text : "All heads", median_ratio(findings, scope),
+            units.of_models ? "models" : "groups", ratio.value, qk__interval(&ratio).text,
+            qk__how_many(&units).text, outcome.text.text);
     }
     qk__units_free(&units);
 }
@@ -95,39 +71,35 @@ static void slope_of(qk__findings *findings, const qk__scope *scope, const char 
 static void claim_slopes(qk__findings *findings, const votes *all)
 {
     size_t settled = all->keys + all->queries;
-    bool keys = all->keys > 0;
-    const char *faster = keys ? "Keys drift faster with position than queries"
-                              : "Queries drift faster with position than keys";
-    qk__verdict_is(findings, all->untested == all->families      ? QK__TOO_FEW
-                             : settled == 0                      ? QK__UNSUPPORTED
-                             : all->keys > 0 && all->queries > 0 ? QK__DIVIDED
-                             : keys                              ? QK__SUPPORTED
-                                                                 : QK__OPPOSITE);
-    if (all->untested == all->families)
-        qk__claim(findings, "Too few heads to tell whether keys drift faster than queries.");
-    else if (settled == 0)
-        qk__claim(findings, "The data do not show whether keys or queries drift faster%s.",
-                  all->families > 1 ? " in any family" : "");
-    else if (all->keys > 0 && all->queries > 0)
+    qk__phrase where = {""};
+    if (all->keys > 0 && all->queries > 0) {
+        qk__verdict_is(findings, QK__DIVIDED);
         qk__claim(
             findings,
             "Whether keys drift faster than queries depends on the family: keys in %zu of "
             "%zu, queries in %zu, not settled in %zu.",
             all->keys, all->families, all->queries, all->families - settled);
-    else if (all->families == 1)
-        qk__claim(findings, "%s.", faster);
-    else if (settled == all->families)
-        qk__claim(findings, "%s in every family.", faster);
-    else
-        qk__claim(findings, "%s in %zu of %zu families; in the others this is not settled.",
-                  faster, settled, all->families);
+        return;
+    }
+    if (all->families > 1)
+        where = settled == 0               ? qk__phrase_of(" in any family")
+                : settled == all->families ? qk__phrase_of(" in every family")
+                                           : qk__phrase_of(" in %zu of %zu families; in the "
+                                                           "others this is not settled",
+                                                           settled, all->families);
+    qk__conclude(findings, QK__KEYS_DRIFT_FASTER,
+                 all->untested == all->families ? QK__TOO_FEW
+                 : settled == 0                 ? QK__UNSUPPORTED
+                 : all->keys > 0                ? QK__SUPPORTED
+                                                : QK__OPPOSITE,
+                 where.text, "");
 }
 
 static void keys_drift_faster(qk__findings *findings, const qk__scope *whole)
 {
     const qk__results *results = whole->results;
     votes all = {0};
-    qk__finding_begin(findings, "keys-drift-faster", TOPIC);
+    qk__finding_begin(findings, QK__KEYS_DRIFT_FASTER);
     if (whole->model)
         slope_of(findings, whole, whole->model->label, &all);
     for (size_t f = 0; !whole->model && f < results->num_families; f++) {
@@ -153,34 +125,21 @@ static void plane_variance(qk__findings *findings, const qk__scope *scope)
             low = fmin(low, units.values[i]);
             high = fmax(high, units.values[i]);
         }
-        qk__finding_begin(findings, "plane-variance", TOPIC);
+        qk__finding_begin(findings, QK__PLANE_VARIANCE);
         qk__claim(
             findings,
-            "The plane of drift and separation holds %s of the variance %s; a picture of the "
-            "plane hides the other %s.",
-            qk__show_percent(units.mean).text, qk__where(scope, &units).text,
-            qk__show_percent(1 - units.mean).text);
-        qk__evidence(findings, "Share of the variance in the plane: %s, range %s to %s, %s.",
-                     qk__mean_phrase(&units, &e, QK__OF_PERCENTAGES).text,
-                     qk__show_percent(low).text, qk__show_percent(high).text,
+            "The plane of drift and separation holds %g%% of the variance %s; a picture of the "
+            "plane hides the other %g%%.",
+            units.mean, qk__where(scope, &units).text, 1 - units.mean);
+        qk__evidence(findings,
+                     "Share of the variance in the plane: %s, range %g%% to %g%%, %s.",
+                     qk__mean_phrase(&units, &e, QK__OF_PERCENTAGES).text, low, high,
                      qk__how_many(&units).text);
     }
     qk__units_free(&units);
 }
 
 /* ---- bias against separation ------------------------------------------------------------ */
-
-static double separation_of(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return head->v.separation_strength;
-}
-
-static double bias_of(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return head->v.bias_strength;
-}
 
 /* r: over all heads together, which is not tested: it may come of what sets families apart. */
 static void claim_simpson(qk__findings *findings, double r, size_t rising, size_t falling,
@@ -201,9 +160,7 @@ static void claim_simpson(qk__findings *findings, double r, size_t rising, size_
             "%zu: the correlation over all heads hides it.",
             rising, families, falling);
     } else if (rising + falling == 0) {
-        qk__verdict_is(findings, QK__UNSUPPORTED);
-        qk__claim(findings, "No family shows a relation of bias and separation that stands out "
-                            "from chance.");
+        qk__conclude(findings, QK__BIAS_AND_SEPARATION, QK__UNSUPPORTED, "", "");
     } else {
         qk__verdict_is(findings, QK__UNSUPPORTED);
         qk__claim(findings,
@@ -213,20 +170,22 @@ static void claim_simpson(qk__findings *findings, double r, size_t rising, size_
     }
 }
 
+static const qk__two_numbers BIAS_AND_SEPARATION = {.x = "separation_strength",
+                                                    .y = "bias_strength"};
+
 /* Needs two families; checkpoints of one run have none. */
 static void bias_and_separation(qk__findings *findings, const qk__results *results)
 {
     size_t families = 0, rising = 0, falling = 0, untested = 0;
     qk__scope scope = {.results = results};
-    qk__relation all = qk__relate(findings, &scope, separation_of, bias_of);
+    qk__relation all = qk__relate(findings, &scope, &BIAS_AND_SEPARATION);
     if (!isfinite(all.all) || results->num_families < 2 || results->checkpoints)
         return;
-    qk__finding_begin(findings, "bias-and-separation", TOPIC);
-    qk__evidence(findings, "All heads: r = %s over %s heads.", qk__number(all.all).text,
-                 qk__show_count(all.heads).text);
+    qk__finding_begin(findings, QK__BIAS_AND_SEPARATION);
+    qk__evidence(findings, "All heads: r = %.3g over %zu heads.", all.all, all.heads);
     for (size_t f = 0; f < results->num_families; f++) {
         scope.family = results->families[f];
-        qk__relation own = qk__relate(findings, &scope, separation_of, bias_of);
+        qk__relation own = qk__relate(findings, &scope, &BIAS_AND_SEPARATION);
         if (own.heads == 0)
             continue;
         qk__outcome outcome = qk__tested(findings, own.test);
@@ -235,20 +194,18 @@ static void bias_and_separation(qk__findings *findings, const qk__results *resul
         falling += outcome.side < 0;
         untested += isnan(outcome.p);
         qk__evidence(findings, "%s: %s; %s.", qk__short_name_of(scope.family).text,
-                     qk__relation_phrase(&own).text, qk__outcome_phrase(&outcome).text);
+                     qk__relation_phrase(&own).text, outcome.text.text);
     }
-    if (untested < families) {
+    if (untested < families)
         claim_simpson(findings, all.all, rising, falling, families);
-    } else {
-        qk__verdict_is(findings, QK__TOO_FEW);
-        qk__claim(findings, "Too few heads to tell whether bias and separation go together.");
-    }
+    else
+        qk__conclude(findings, QK__BIAS_AND_SEPARATION, QK__TOO_FEW, "", "");
 }
 
 void qk__findings_rotation(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
-    bias_favours_recent(findings, &scope);
+    qk__ask_side(findings, &scope, QK__BIAS_RECENT, "bias_strength", "Bias (μ_q,a · α_k)");
     keys_drift_faster(findings, &scope);
     plane_variance(findings, &scope);
     bias_and_separation(findings, results);

@@ -9,35 +9,21 @@
 #include "report/evidence.h"
 
 /* Begins the finding of models' metric x and score y. */
-static void state_scores(qk__findings *findings, const char *id, const qk__line *line,
+static void state_scores(qk__findings *findings, qk__finding_name id, const qk__line *line,
                          const char *metric, const char *column)
 {
     enum { ENOUGH = 5 };
-    qk__phrase name = qk__noun(metric), against = qk__noun(column);
-    qk__estimate r = qk__estimate_correlation(line->r, (double)line->count);
-    bool enough = line->count >= ENOUGH;
-    qk__finding_begin(findings, id, "Benchmark scores");
+    double count = (double)line->count;
+    qk__estimate r = qk__estimate_correlation(line->r, count);
+    qk__finding_begin(findings, id);
     qk__outcome outcome =
-        qk__tested(findings, enough ? qk__test_correlation(line->r, (double)line->count)
-                                    : (qk__test){NAN, 0});
-    qk__verdict verdict = qk__verdict_of(&outcome);
-    qk__verdict_is(findings, outcome.side != 0 ? QK__SUPPORTED : verdict);
-    if (verdict == QK__TOO_FEW)
-        qk__claim(findings, "Too few models with a score to tell whether %s goes with %s.",
-                  name.text, against.text);
-    else if (outcome.side != 0)
-        qk__claim(findings, "Over models, %s and %s go %s other.", name.text, against.text,
-                  outcome.side > 0 ? "together: the larger the one, the higher the"
-                                   : "against each other: the larger the one, the lower the");
-    else
-        qk__claim(
-            findings,
-            "The data do not show that %s goes with %s: over so few models the correlation "
-            "could be chance.",
-            name.text, against.text);
+        qk__tested(findings, line->count >= ENOUGH ? qk__test_correlation(line->r, count)
+                                                   : (qk__test){NAN, 0});
+    qk__conclude(findings, id, qk__verdict_of(&outcome), qk__noun(column).text,
+                 qk__noun(metric).text);
     if (isfinite(line->r))
-        qk__evidence(findings, "r = %s, %s, n = %zu models; %s.", qk__number(line->r).text,
-                     qk__interval(&r).text, line->count, qk__outcome_phrase(&outcome).text);
+        qk__evidence(findings, "r = %.3g, %s, n = %zu models; %s.", line->r,
+                     qk__interval(&r).text, line->count, outcome.text.text);
     else
         qk__evidence(findings, "n = %zu models.", line->count);
     qk__evidence(findings,
@@ -45,7 +31,7 @@ static void state_scores(qk__findings *findings, const char *id, const qk__line 
                  "else (size, training): a correlation is no cause.");
 }
 
-static void metric_and_scores(qk__findings *findings, const char *id,
+static void metric_and_scores(qk__findings *findings, qk__finding_name id,
                               const qk__results *results, const qk__score_pairing *pair)
 {
     size_t count = 0;
@@ -78,7 +64,7 @@ void qk__findings_scores(qk__findings *findings, const qk__results *results,
         return;
     const char *column = results->score_columns[pair.y_column];
     bool same = strcmp(pair.metric, overhead) == 0;
-    metric_and_scores(findings, "scores", results, &pair);
+    metric_and_scores(findings, QK__SCORES, results, &pair);
     if (!same && qk__pair_scores(results, overhead, column, &pair))
-        metric_and_scores(findings, "overhead-scores", results, &pair);
+        metric_and_scores(findings, QK__OVERHEAD_SCORES, results, &pair);
 }

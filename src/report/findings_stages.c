@@ -5,8 +5,6 @@
 
 #include "report/evidence.h"
 
-static const char TOPIC[] = "Before and after RoPE";
-
 /* ---- categories ------------------------------------------------------------------------- */
 
 /* 1: position-dominated after RoPE and not before, -1: the other way round. */
@@ -39,36 +37,24 @@ static counts count_categories(const qk__scope *scope)
     return out;
 }
 
-static const qk__question GAINED = {
-    .id = "rope-position",
-    .topic = TOPIC,
-    .number = gains_position,
-    .counts = true,
-    .higher = "RoPE makes heads position-dominated @.",
-    .lower = "Fewer heads are position-dominated after RoPE than before @.",
-    .either = "The data do not show that RoPE makes heads position-dominated @.",
-    .too_few = "Too few heads to tell what RoPE makes of their categories.",
-};
-
 static void position_gained(qk__findings *findings, const qk__scope *scope)
 {
+    static const qk__question GAINED = {
+        .name = QK__ROPE_POSITION, .number = gains_position, .counts = true};
     qk__answer answer;
     if (!qk__ask(findings, scope, &GAINED, &answer))
         return;
     counts n = count_categories(scope);
     qk__evidence(findings,
-                 "Position-dominated: %s heads before RoPE, %s after it, of %s; "
-                 "content-focused: %s before, %s after; %s.",
-                 qk__show_count(n.before[QK_POSITION_DOMINATED]).text,
-                 qk__show_count(n.after[QK_POSITION_DOMINATED]).text,
-                 qk__show_count(answer.heads).text,
-                 qk__show_count(n.before[QK_CONTENT_FOCUSED]).text,
-                 qk__show_count(n.after[QK_CONTENT_FOCUSED]).text, answer.how_many.text);
+                 "Position-dominated: %zu heads before RoPE, %zu after it, of %zu; "
+                 "content-focused: %zu before, %zu after; %s.",
+                 n.before[QK_POSITION_DOMINATED], n.after[QK_POSITION_DOMINATED], answer.heads,
+                 n.before[QK_CONTENT_FOCUSED], n.after[QK_CONTENT_FOCUSED],
+                 answer.how_many.text);
     qk__evidence(findings,
                  "Tested: is the change in the share of position-dominated heads above 0; "
-                 "change over heads %s, %s; %s.",
-                 qk__show_percent(answer.mean).text,
-                 qk__interval_percent(&answer.estimate).text, answer.p.text);
+                 "change over heads %g%%, %s; %s.",
+                 answer.mean, qk__interval_percent(&answer.estimate).text, answer.p.text);
 }
 
 /* ---- prediction ------------------------------------------------------------------------- */
@@ -80,34 +66,23 @@ static double beats_constant(const qk__result_head *head, const void *unused)
     return isfinite(r_squared) ? r_squared >= 0 : NAN;
 }
 
-static const qk__question PREDICTED = {
-    .id = "rope-predicts-score",
-    .topic = TOPIC,
-    .field = "r_squared_predicted",
-    .share = true,
-    .above = 0.5,
-    .against = 0.5,
-    .higher = "How the mean score depends on distance follows from the mean query, the mean "
-              "key and the frequencies in most heads @.",
-    .lower = "How the mean score depends on distance does not follow from mean vectors and "
-             "frequencies in most heads @.",
-    .either = "Whether mean vectors and frequencies predict how the mean score depends on "
-              "distance differs between heads @.",
-    .too_few = "Too few heads to tell whether mean vectors predict the score.",
-};
-
 static void score_predicted(qk__findings *findings, const qk__scope *scope)
 {
+    static const qk__question PREDICTED = {.name = QK__ROPE_PREDICTS_SCORE,
+                                           .field = "r_squared_predicted",
+                                           .share = true,
+                                           .above = 0.5,
+                                           .against = 0.5};
     qk__answer answer;
     if (!qk__ask(findings, scope, &PREDICTED, &answer))
         return;
     qk__units least = qk__units_of(findings, scope, beats_constant, NULL);
-    qk__evidence(findings,
-                 "R² of the predicted curve is above 0.5 in %s of %s heads, and at least 0 (as "
-                 "a constant) in %s; %s, %s.",
-                 qk__show_count(answer.positive).text, qk__show_count(answer.heads).text,
-                 qk__show_count(least.positive).text, answer.measured.text,
-                 answer.how_many.text);
+    qk__evidence(
+        findings,
+        "R² of the predicted curve is above 0.5 in %zu of %zu heads, and at least 0 (as a "
+        "constant) in %zu; %s, %s.",
+        answer.positive, answer.heads, least.positive, answer.measured.text,
+        answer.how_many.text);
     qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads; %s.",
                  answer.p.text);
     qk__units_free(&least);
@@ -124,12 +99,12 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
     if (q.count > 0 && k.count > 0) {
         qk__estimate e_q = qk__estimate_units(&q, false);
         qk__estimate e_k = qk__estimate_units(&k, false);
-        qk__finding_begin(findings, "rope-slow-energy", TOPIC);
-        qk__claim(findings,
-                  "Rotary pairs that turn less than once in the context hold %s of the squared "
-                  "length of queries and %s of that of keys %s.",
-                  qk__show_percent(q.mean).text, qk__show_percent(k.mean).text,
-                  qk__where(scope, &q).text);
+        qk__finding_begin(findings, QK__ROPE_SLOW_ENERGY);
+        qk__claim(
+            findings,
+            "Rotary pairs that turn less than once in the context hold %g%% of the squared "
+            "length of queries and %g%% of that of keys %s.",
+            q.mean, k.mean, qk__where(scope, &q).text);
         qk__evidence(findings, "Queries: %s; keys: %s; %s.",
                      qk__mean_phrase(&q, &e_q, QK__OF_PERCENTAGES).text,
                      qk__mean_phrase(&k, &e_k, QK__OF_PERCENTAGES).text, qk__how_many(&q).text);
@@ -138,29 +113,18 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&k);
 }
 
-static const qk__question SLOW_SCORE = {
-    .id = "rope-slow-score",
-    .topic = TOPIC,
-    .field = "slow_score_share",
-    .against = 0.5,
-    .higher = "Slow rotary pairs carry most of how the mean score depends on distance @.",
-    .lower = "Fast rotary pairs, which turn more than once in the context, carry most of how "
-             "the mean score depends on distance @.",
-    .either = "Neither slow nor fast rotary pairs carry most of how the mean score depends on "
-              "distance @.",
-    .too_few = "Too few heads to tell which rotary pairs the score by distance is of.",
-};
-
 static void slow_score(qk__findings *findings, const qk__scope *scope)
 {
+    static const qk__question SLOW = {
+        .name = QK__ROPE_SLOW_SCORE, .field = "slow_score_share", .against = 0.5};
     qk__answer answer;
-    if (!qk__ask(findings, scope, &SLOW_SCORE, &answer))
+    if (!qk__ask(findings, scope, &SLOW, &answer))
         return;
     qk__evidence(findings,
                  "Share of pairs that turn less than once in the context in the variance of "
-                 "the predicted score: mean over heads %s, %s, %s.",
-                 qk__show_percent(answer.mean).text,
-                 qk__interval_percent(&answer.estimate).text, answer.how_many.text);
+                 "the predicted score: mean over heads %g%%, %s, %s.",
+                 answer.mean, qk__interval_percent(&answer.estimate).text,
+                 answer.how_many.text);
     qk__evidence(findings, "Tested: is the mean share above 50 %%; %s.", answer.p.text);
 }
 

@@ -4,7 +4,6 @@
  * says nothing about another, and the sentences say so. */
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,42 +12,35 @@
 #include "base/error.h"
 #include "report/curve.h"
 
-static const char TOPIC[] = "Training";
-
 static const struct {
-    const char *field, *id;
+    qk__finding_name name;
+    const char *field;
 } WATCHED[] = {
-    {"r_q", "training-r_q"},
-    {"r_k", "training-r_k"},
-    {"ev0", "training-ev0"},
-    {"bias_strength", "training-bias_strength"},
-    {"ap_overall", "training-ap_overall"},
-    {"ap_drop", "training-ap_drop"},
+    {QK__TRAINING_R_Q, "r_q"},
+    {QK__TRAINING_R_K, "r_k"},
+    {QK__TRAINING_EV0, "ev0"},
+    {QK__TRAINING_BIAS, "bias_strength"},
+    {QK__TRAINING_PLASTICITY, "ap_overall"},
+    {QK__TRAINING_DROP, "ap_drop"},
 };
 enum { NUM_WATCHED = sizeof WATCHED / sizeof *WATCHED };
 
 /* ---- curves ----------------------------------------------------------------------------- */
 
-/* "NAME (PHASE)", or the name alone where the phase is called the same. */
+/* "NAME (PHASE)". */
 static qk__phrase checkpoint(const qk__result_model *model)
 {
-    qk__phrase out;
-    snprintf(out.text, sizeof out.text, "%s (%s)", qk__short_name_of(model->label).text,
-             qk__short_name_of(model->phase).text);
-    return out;
+    return qk__phrase_of("%s (%s)", qk__short_name_of(model->label).text,
+                         qk__short_name_of(model->phase).text);
 }
 
 /* "within PHASE", "between PHASE and PHASE". */
 static qk__phrase place_of_step(const qk__result_model *from, const qk__result_model *to)
 {
-    qk__phrase out;
     if (from->phase_index == to->phase_index)
-        snprintf(out.text, sizeof out.text, "within the phase %s",
-                 qk__short_name_of(from->phase).text);
-    else
-        snprintf(out.text, sizeof out.text, "between the phases %s and %s",
-                 qk__short_name_of(from->phase).text, qk__short_name_of(to->phase).text);
-    return out;
+        return qk__phrase_of("within the phase %s", qk__short_name_of(from->phase).text);
+    return qk__phrase_of("between the phases %s and %s", qk__short_name_of(from->phase).text,
+                         qk__short_name_of(to->phase).text);
 }
 
 static size_t largest_step(const qk__curve *curve)
@@ -76,31 +68,29 @@ static int monotone(const qk__curve *curve)
 static void claim_legs(qk__findings *findings, const char *noun, const qk__curve *curve,
                        const size_t *pivots, size_t legs)
 {
-    char path[1000], largest[800] = "";
-    size_t used = (size_t)snprintf(path, sizeof path, "from %s at %s",
-                                   qk__number(curve->means[pivots[0]]).text,
-                                   checkpoint(curve->points[pivots[0]]).text);
-    for (size_t i = 1; i <= legs && used < sizeof path; i++) {
-        bool up = curve->means[pivots[i]] > curve->means[pivots[i - 1]];
-        used += (size_t)snprintf(path + used, sizeof path - used, "%s to %s at %s",
-                                 i == 1 ? ""
-                                 : up   ? ", then it rises"
-                                        : ", then it falls",
-                                 qk__number(curve->means[pivots[i]]).text,
-                                 checkpoint(curve->points[pivots[i]]).text);
+    char path[1000] = "";
+    qk__phrase largest = {""};
+    for (size_t i = 0; i <= legs; i++) {
+        bool up = i > 0 && curve->means[pivots[i]] > curve->means[pivots[i - 1]];
+        qk__add_words(path, sizeof path, "%s %.3g at %s",
+                      i == 0   ? "from"
+                      : i == 1 ? " to"
+                      : up     ? ", then it rises to"
+                               : ", then it falls to",
+                      curve->means[pivots[i]], checkpoint(curve->points[pivots[i]]).text);
     }
     size_t step = largest_step(curve);
     if (qk__curve_test(curve, step, step + 1).p <= findings->tests.level)
-        snprintf(largest, sizeof largest, "; the largest step, %s, lies %s",
-                 qk__number(curve->means[step + 1] - curve->means[step]).text,
-                 place_of_step(curve->points[step], curve->points[step + 1]).text);
+        largest = qk__phrase_of(
+            "; the largest step, %.3g, lies %s", curve->means[step + 1] - curve->means[step],
+            place_of_step(curve->points[step], curve->points[step + 1]).text);
     bool whole = legs == 1 && pivots[0] == 0 && pivots[1] + 1 == curve->count;
     qk__claim(findings, "Over training, %s %s %s%s%s.", noun,
               curve->means[pivots[1]] > curve->means[pivots[0]] ? "rises" : "falls", path,
               !whole                 ? ""
               : monotone(curve) != 0 ? ", in every step"
                                      : ", without a turn that stands out",
-              largest);
+              largest.text);
 }
 
 /* Means with their intervals: all, or those that matter where there are many. */
@@ -109,34 +99,31 @@ static void tell_means(qk__findings *findings, const qk__curve *curve, const siz
 {
     enum { MANY = 12 };
     char line[1400] = "";
-    size_t used = 0;
-    for (size_t m = 0; m < curve->count && used < sizeof line; m++) {
+    for (size_t m = 0; m < curve->count; m++) {
         bool said = curve->count <= MANY || m == 0 || m + 1 == curve->count;
         for (size_t i = 0; legs > 0 && i <= legs; i++)
             said |= pivots[i] == m;
         if (said)
-            used += (size_t)snprintf(
-                line + used, sizeof line - used, "%s%s %s ± %s", used ? ", " : "",
-                qk__short_name_of(curve->points[m]->label).text,
-                qk__number(curve->means[m]).text, qk__number(curve->halves[m]).text);
+            qk__add_words(line, sizeof line, "%s%s %.3g ± %.3g", *line ? ", " : "",
+                          qk__short_name_of(curve->points[m]->label).text, curve->means[m],
+                          curve->halves[m]);
     }
     qk__evidence(
         findings,
-        "Mean over %s heads (%zu groups that share keys), ± half of its 95 %% interval "
+        "Mean over %zu heads (%zu groups that share keys), ± half of its 95 %% interval "
         "within heads: %s.",
-        qk__show_count(curve->heads).text, curve->groups, line);
+        curve->heads, curve->groups, line);
 }
 
 static void tell_change(qk__findings *findings, const char *what, const qk__curve *curve,
                         size_t from, size_t to)
 {
     qk__estimate change = qk__curve_change(curve, from, to);
-    qk__evidence(findings, "%s %s to %s, %s: %s, %s; p = %s, corrected for %zu pair%s.", what,
+    qk__evidence(findings, "%s %s to %s, %s: %.3g, %s; p = %e, corrected for %zu pair%s.", what,
                  qk__short_name_of(curve->points[from]->label).text,
                  qk__short_name_of(curve->points[to]->label).text,
-                 place_of_step(curve->points[from], curve->points[to]).text,
-                 qk__number(change.value).text, qk__interval(&change).text,
-                 qk__p_value(qk__curve_test(curve, from, to).p).text,
+                 place_of_step(curve->points[from], curve->points[to]).text, change.value,
+                 qk__interval(&change).text, qk__curve_test(curve, from, to).p,
                  curve->count * (curve->count - 1) / 2, curve->count > 2 ? "s" : "");
 }
 
@@ -159,23 +146,19 @@ static void state_curve(qk__findings *findings, size_t watched, const qk__curve 
 {
     size_t from, to, legs = 0;
     qk__phrase noun = qk__noun(WATCHED[watched].field);
-    qk__finding_begin(findings, WATCHED[watched].id, TOPIC);
+    qk__finding_begin(findings, WATCHED[watched].name);
     qk__outcome outcome = qk__tested(findings, qk__curve_test_any(curve, &from, &to));
-    qk__verdict_is(findings, outcome.side != 0 ? QK__SUPPORTED : qk__verdict_of(&outcome));
     if (outcome.side != 0)
         legs = qk__curve_legs(curve, findings->tests.level, pivots);
+    qk__conclude(findings, WATCHED[watched].name,
+                 legs > 0 || outcome.side == 0 ? qk__verdict_of(&outcome) : QK__UNSUPPORTED, "",
+                 noun.text);
     if (legs > 0)
         claim_legs(findings, noun.text, curve, pivots, legs);
-    else if (isnan(outcome.p))
-        qk__claim(findings, "Too few heads to tell whether %s changes over training.",
-                  noun.text);
-    else
-        qk__claim(findings, "The data do not show that %s changes over training.", noun.text);
     tell_means(findings, curve, pivots, legs);
     if (!isnan(outcome.p)) {
         tell_changes(findings, curve, pivots, legs);
-        qk__evidence(findings, "The most certain change of all pairs: %s.",
-                     qk__outcome_phrase(&outcome).text);
+        qk__evidence(findings, "The most certain change of all pairs: %s.", outcome.text.text);
     }
     qk__evidence(findings, "One training run: another might go another way.");
 }
@@ -214,17 +197,6 @@ static bool add_ranks(qk__findings *findings, const qk__results *results,
     return whole;
 }
 
-static const qk__question STEPS = {
-    .higher = "Steps between phases of training are larger than steps within a phase.",
-    .lower = "Steps between phases of training are smaller than steps within a phase.",
-    .either =
-        "The data do not show that steps between phases of training are larger than steps "
-        "within a phase.",
-    .too_few =
-        "Too few checkpoints (within phases) to tell whether the large steps lie between "
-        "phases.",
-};
-
 /* ranks and marked: room for the steps. */
 static void steps_between_phases(qk__findings *findings, const qk__results *results,
                                  double *ranks, char *marked)
@@ -241,19 +213,18 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
         between += marked[i];
         *(marked[i] ? &outside : &inside) += ranks[i] / (double)known;
     }
-    qk__finding_begin(findings, "training-steps", TOPIC);
+    qk__finding_begin(findings, QK__TRAINING_STEPS);
     qk__test test = {NAN, 0};
     if (steps >= ENOUGH_STEPS && !qk__test_ranks(ranks, marked, steps, &test))
         findings->status = qk__nomem(&findings->err);
     qk__outcome outcome = qk__tested(findings, test);
-    qk__claim_by(findings, &STEPS, qk__verdict_of(&outcome), "");
+    qk__conclude(findings, QK__TRAINING_STEPS, qk__verdict_of(&outcome), "", "");
     qk__evidence(
         findings,
         "Steps ranked by size, mean over %zu numbers (1: the smallest of %zu): between "
-        "phases %s (n = %zu), within a phase %s (n = %zu); %s.",
-        known, steps, qk__number(outside / (double)between).text, between,
-        qk__number(inside / (double)(steps - between)).text, steps - between,
-        qk__outcome_phrase(&outcome).text);
+        "phases %.3g (n = %zu), within a phase %.3g (n = %zu); %s.",
+        known, steps, outside / (double)between, between, inside / (double)(steps - between),
+        steps - between, outcome.text.text);
 }
 
 /* ---- longer contexts -------------------------------------------------------------------- */
@@ -284,15 +255,6 @@ static double lead_of_queries(const qk__result_head *head, const void *unused)
     return fabs(head->v.r_q) - fabs(head->v.r_k);
 }
 
-static const qk__question LONGER = {
-    .higher = "After training on long contexts, keys have parted from position: they follow it "
-              "less than before, and less beside queries.",
-    .lower = "After training on long contexts, keys follow position more than before, and more "
-             "beside queries.",
-    .either = "The data do not show that keys part from position when the context grows.",
-    .too_few = "Too few heads to tell whether keys part from position when the context grows.",
-};
-
 /* From the checkpoint before the first phase of long contexts to the last of such a phase. pair: both. */
 static void state_longer(qk__findings *findings, const qk__result_model *pair)
 {
@@ -306,25 +268,23 @@ static void state_longer(qk__findings *findings, const qk__result_model *pair)
             -keys.side; /* both, if keys follow position less and queries lead by more */
         const qk__test tests[] = {keys, qk__curve_test(&lead, 0, 1)};
         qk__estimate fall = qk__curve_change(&k, 0, 1), gain = qk__curve_change(&lead, 0, 1);
-        qk__finding_begin(findings, "training-long-context", TOPIC);
+        qk__finding_begin(findings, QK__TRAINING_LONG_CONTEXT);
         qk__outcome outcome =
             qk__tested(findings, qk__test_of_sides(qk__one_sided_all(tests, 2, 1),
                                                    qk__one_sided_all(tests, 2, -1)));
-        qk__claim_by(findings, &LONGER, qk__verdict_of(&outcome), "");
-        qk__evidence(
-            findings,
-            "From %s to %s, position correlation on PC0, whatever its sign: queries %s "
-            "to %s, keys %s to %s.",
-            checkpoint(&pair[0]).text, checkpoint(&pair[1]).text, qk__number(q.means[0]).text,
-            qk__number(q.means[1]).text, qk__number(k.means[0]).text,
-            qk__number(k.means[1]).text);
-        qk__evidence(
-            findings,
-            "Change of keys: %s, %s; of the lead of queries: %s, %s; n = %zu groups of "
-            "heads that share keys (%s heads). Both tested: %s.",
-            qk__number(fall.value).text, qk__interval(&fall).text, qk__number(gain.value).text,
-            qk__interval(&gain).text, lead.groups, qk__show_count(lead.heads).text,
-            qk__outcome_phrase(&outcome).text);
+        qk__conclude(findings, QK__TRAINING_LONG_CONTEXT, qk__verdict_of(&outcome), "", "");
+        qk__evidence(findings,
+                     "From %s to %s, position correlation on PC0, whatever its sign: queries "
+                     "%.3g to %.3g, "
+                     "keys %.3g to %.3g.",
+                     checkpoint(&pair[0]).text, checkpoint(&pair[1]).text, q.means[0],
+                     q.means[1], k.means[0], k.means[1]);
+        qk__evidence(findings,
+                     "Change of keys: %.3g, %s; of the lead of queries: %.3g, %s; n = %zu "
+                     "groups of heads "
+                     "that share keys (%zu heads). Both tested: %s.",
+                     fall.value, qk__interval(&fall).text, gain.value, qk__interval(&gain).text,
+                     lead.groups, lead.heads, outcome.text.text);
     }
     qk__curve_free(&q);
     qk__curve_free(&k);

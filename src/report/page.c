@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the page: escapes texts for it, and words numbers and names. */
+/* Writes the page: elements, and texts escaped for them. */
 #include "report/page.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/number.h"
-#include "base/utf8.h"
-
-static const char REPLACEMENT[] = "\xEF\xBF\xBD";
+#include "base/json_build.h"
 
 void qk__page_free(qk__page *page)
 {
@@ -27,50 +20,35 @@ void qk__page_nomem(qk__page *page)
         page->status = qk__nomem(&page->err);
 }
 
+qk_status qk__page_write(qk__page *page, const char *path, qk__outfile **file, qk_error *err)
+{
+    if (page->status == QK_OK && page->depth > 0)
+        page->status = qk__fail(&page->err, QK_ERR_ARGUMENT, "the page leaves <%s> open",
+                                page->open[page->depth - 1]);
+    if (page->status != QK_OK && err)
+        *err = page->err;
+    QK_TRY(page->status);
+    QK_TRY(qk__outfile_open(file, path, err));
+    QK_TRY(qk__outfile_write(*file, page->out.data, page->out.size, err));
+    return qk__outfile_finish(*file, err);
+}
+
+/* ---- bytes and text --------------------------------------------------------------------- */
+
 void qk__page_bytes(qk__page *page, const void *data, size_t size)
 {
     if (page->status == QK_OK)
         page->status = qk__buffer_append(&page->out, data, size, &page->err);
 }
 
-void qk__page_raw(qk__page *page, const char *markup)
+void qk__page_asset(qk__page *page, const qk__asset *asset)
+{
+    qk__page_bytes(page, asset->data, asset->size);
+}
+
+void qk__page_markup(qk__page *page, const char *markup)
 {
     qk__page_bytes(page, markup, strlen(markup));
-}
-
-void qk__page_print(qk__page *page, const char *fmt, ...)
-{
-    char text[2048];
-    va_list args;
-    va_start(args, fmt);
-    int length = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (page->status == QK_OK && (length < 0 || (size_t)length >= sizeof text))
-        page->status =
-            qk__fail(&page->err, QK_ERR_ARGUMENT, "a piece of the page is %d bytes", length);
-    qk__page_bytes(page, text, length < 0 ? 0 : (size_t)length);
-}
-
-/* ---- UTF-8 ------------------------------------------------------------------------------ */
-
-/* The next character of *text as valid UTF-8 without controls; returns its bytes and size. */
-static const char *next_character(const char **text, size_t *size)
-{
-    const unsigned char *p = (const unsigned char *)*text;
-    *size = qk__utf8_first(*text);
-    if (*size == 0) {
-        *text += 1;
-        *size = sizeof REPLACEMENT - 1;
-        return REPLACEMENT;
-    }
-    const char *character = *text;
-    *text += *size;
-    bool c1 = *size == 2 && p[0] == 0xC2 && p[1] < 0xA0; /* U+0080 .. U+009F */
-    if ((*size == 1 && (p[0] < 0x20 || p[0] == 0x7F)) || c1) {
-        *size = 1;
-        return " ";
-    }
-    return character;
 }
 
 /* NULL: the character stands for itself. */
@@ -84,229 +62,371 @@ static const char *html_escape(char c)
                        : NULL;
 }
 
-static void append_html(qk__page *page, const char *text, size_t max_characters)
+/* How many bytes need no look: most of what is written are these. */
+static size_t plain_bytes(const char *text, const char *end)
 {
-    for (size_t n = 0; *text; n++) {
-        if (n == max_characters) {
-            qk__page_raw(page, "…");
+    const char *p = text;
+    while (p < end && *p >= ' ' && *p < 0x7F && !html_escape(*p))
+        p++;
+    return (size_t)(p - text);
+}
+
+/* What is not UTF-8 becomes U+FFFD, control characters spaces. */
+static void put_text(qk__page *page, const char *text, size_t length, size_t most)
+{
+    const char *end = text + length;
+    for (size_t n = 0; text < end; n++) {
+        size_t size = most == SIZE_MAX ? plain_bytes(text, end) : 0;
+        if (n == most) {
+            qk__page_markup(page, "…");
             return;
         }
-        size_t size;
-        const char *character = next_character(&text, &size);
+        qk__page_bytes(page, text, size);
+        text += size;
+        if (text == end)
+            return;
+        const char *character = qk__next_character(&text, &size);
         const char *escape = html_escape(*character);
-        if (escape)
-            qk__page_raw(page, escape);
-        else
-            qk__page_bytes(page, character, size);
+        qk__page_bytes(page, escape ? escape : character, escape ? strlen(escape) : size);
     }
 }
 
-void qk__page_text(qk__page *page, const char *text)
+/* A byte of a format. */
+static void put_own(qk__page *page, const char *c)
 {
-    append_html(page, text, SIZE_MAX);
+    if (html_escape(*c))
+        qk__page_markup(page, html_escape(*c));
+    else
+        qk__page_bytes(page, c, 1);
 }
 
-void qk__page_text_in(qk__page *page, const char *before, const char *text, const char *after)
+char *qk__percent(const char *text)
 {
-    qk__page_raw(page, before);
-    qk__page_text(page, text);
-    qk__page_raw(page, after);
+    static const char DIGITS[] = "0123456789ABCDEF";
+    char *out = qk__calloc(strlen(text) + 1, 3), *p = out;
+    for (; out && *text; text++) {
+        bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                     (*text >= '0' && *text <= '9') || strchr("-._", *text);
+        *p++ = plain ? *text : '%';
+        if (!plain) {
+            *p++ = DIGITS[(unsigned char)*text >> 4];
+            *p++ = DIGITS[*text & 15];
+        }
+    }
+    return out;
 }
 
-void qk__page_lines(qk__page *page, const char *text, const char *before, const char *after)
+/* ---- elements --------------------------------------------------------------------------- */
+
+static bool listed(const char *name, const char *words)
 {
-    char *copy = qk__strdup(text), *rest = copy;
-    if (!copy)
+    char word[QK__ELEMENT_NAME + 3];
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(words, word) != NULL;
+}
+
+void qk__begin_tag(qk__page *page, const char *name, size_t size)
+{
+    if (page->status == QK_OK && (page->depth == QK__MOST_OPEN || size >= QK__ELEMENT_NAME))
+        page->status = qk__fail(&page->err, QK_ERR_ARGUMENT, "<%.*s> is too deep in the page",
+                                (int)size, name);
+    if (page->status != QK_OK)
+        return;
+    char *open = page->open[page->depth++];
+    memcpy(open, name, size);
+    open[size] = 0;
+    qk__page_markup(page, "<");
+    qk__page_markup(page, open);
+}
+
+void qk__end_tag(qk__page *page, bool holds)
+{
+    qk__page_markup(page, holds ? ">" : "/>");
+    page->depth -= page->status == QK_OK && !holds;
+}
+
+static void close_one(qk__page *page, const char *name, size_t size)
+{
+    static const char BLOCKS[] =
+        " body caption dd details div dl fieldset figcaption figure h1 h2 h3 head header li "
+        "main nav ol p pre script section style summary table tbody thead title tr ul ";
+    if (page->status != QK_OK)
+        return;
+    const char *open = page->depth > 0 ? page->open[page->depth - 1] : "";
+    if (strncmp(open, name, size) != 0 || open[size]) {
+        page->status =
+            qk__fail(&page->err, QK_ERR_ARGUMENT, "the page closes <%.*s>, but <%s> is open",
+                     (int)size, name, open);
+        return;
+    }
+    page->depth--;
+    qk__page_markup(page, "</");
+    qk__page_markup(page, open);
+    qk__page_markup(page, listed(open, BLOCKS) ? ">\n" : ">");
+}
+
+void qk__close(qk__page *page, const char *names)
+{
+    for (size_t size; (size = strcspn(names, " ")) > 0; names += size + (names[size] == ' '))
+        close_one(page, names, size);
+}
+
+/* The part of a selector that is being read: what ends it, and what follows it. */
+static char put_selector(qk__page *page, char part, char c)
+{
+    bool value = part == '=' || part == '[';
+    if (part == '[' && c == '=') {
+        qk__page_markup(page, "=\"");
+        return '=';
+    }
+    if (value && c == ']') {
+        qk__page_markup(page, part == '=' ? "\"" : "");
+        return 0;
+    }
+    if (!value && strchr(".#[", c)) {
+        qk__page_markup(page, part == '.' && c == '.'      ? " "
+                              : part == '.' || part == '#' ? "\" "
+                                                           : " ");
+        qk__page_markup(page, c == '#' ? "id=\"" : c == '.' && part != '.' ? "class=\"" : "");
+        return c;
+    }
+    put_own(page, &c);
+    return part;
+}
+
+static void open_element(qk__page *page, qk__words *words)
+{
+    qk__word_piece piece;
+    size_t name = strcspn(words->rest, ".#[");
+    char part = 0;
+    qk__begin_tag(page, words->rest, name);
+    for (words->rest += name; qk__next_piece(words, &piece);) {
+        if (piece.given)
+            put_text(page, piece.text, piece.size, SIZE_MAX);
+        for (size_t i = 0; !piece.given && i < piece.size; i++)
+            part = put_selector(page, part, piece.text[i]);
+    }
+    qk__page_markup(page, part == '.' || part == '#' ? "\">" : ">");
+    if (page->status == QK_OK && listed(page->open[page->depth - 1], " br img link meta "))
+        page->depth--;
+}
+
+void qk__open(qk__page *page, const char *selector, ...)
+{
+    qk__words words = {.rest = selector, .plain = true};
+    va_start(words.args, selector);
+    open_element(page, &words);
+    va_end(words.args);
+}
+
+/* ---- text ------------------------------------------------------------------------------- */
+
+static bool is_open(const qk__page *page, const char *name)
+{
+    return page->depth > 0 && strcmp(page->open[page->depth - 1], name) == 0;
+}
+
+/* A character of a format; *href: it is one of the address of a link. */
+static void put_mark(qk__page *page, const char *c, bool *href)
+{
+    static const char MARKS[] = "*`^~";
+    static const char *const NAMES[] = {"strong", "code", "small", "sub"};
+    const char *mark = *href ? NULL : strchr(MARKS, *c);
+    if (mark && is_open(page, NAMES[mark - MARKS]))
+        qk__close(page, NAMES[mark - MARKS]);
+    else if (mark || (*c == '{' && !*href)) {
+        const char *name = mark ? NAMES[mark - MARKS] : "bdi";
+        qk__begin_tag(page, name, strlen(name));
+        qk__end_tag(page, true);
+    } else if (*c == '[' || (*c == '|' && *href)) {
+        *href = *c == '[';
+        if (*href)
+            qk__begin_tag(page, "a", 1);
+        qk__page_markup(page, *href ? " href=\"" : "\">");
+    } else if (*c == ']' || *c == '}')
+        qk__close(page, *c == ']' ? "a" : "bdi");
+    else
+        put_own(page, c);
+}
+
+static void put_words(qk__page *page, qk__words *words)
+{
+    qk__word_piece piece;
+    bool href = false;
+    while (qk__next_piece(words, &piece)) {
+        if (piece.given)
+            put_text(page, piece.text, piece.size,
+                     is_open(page, "bdi") ? QK__NAME_POINTS : SIZE_MAX);
+        for (size_t i = 0; !piece.given && i < piece.size; i++)
+            put_mark(page, piece.text + i, &href);
+    }
+}
+
+void qk__say(qk__page *page, const char *fmt, ...)
+{
+    qk__words words = {.rest = fmt};
+    va_start(words.args, fmt);
+    put_words(page, &words);
+    va_end(words.args);
+}
+
+void qk__put(qk__page *page, const char *selector, const char *fmt, ...)
+{
+    qk__words words = {.rest = fmt}, element = {.rest = selector, .plain = true};
+    va_start(words.args, fmt);
+    open_element(page, &element);
+    put_words(page, &words);
+    if (page->status == QK_OK && page->depth > 0)
+        qk__close(page, page->open[page->depth - 1]);
+    va_end(words.args);
+}
+
+void qk__put_lines(qk__page *page, const char *selector, const char *text)
+{
+    for (size_t size; *text; text += size + (text[size] == '\n')) {
+        size = strcspn(text, "\n");
+        if (selector)
+            qk__put(page, selector, "%.*s", (int)size, text);
+        else
+            put_text(page, text, size, SIZE_MAX);
+        qk__page_markup(page, selector ? "" : "\n");
+    }
+}
+
+/* ---- JSON and pictures ------------------------------------------------------------------ */
+
+json_t *qk__clean_text(const char *text)
+{
+    qk__buffer clean = {0};
+    qk_status status = QK_OK;
+    for (size_t size; *text && status == QK_OK;) {
+        const char *character = qk__next_character(&text, &size);
+        status = qk__buffer_append(&clean, character, size, NULL);
+    }
+    json_t *value =
+        status == QK_OK ? json_stringn(clean.data ? (char *)clean.data : "", clean.size) : NULL;
+    qk__buffer_free(&clean);
+    return value;
+}
+
+/* '<' would end the block. */
+static void escape_block(qk__page *page, const char *text)
+{
+    for (size_t size; *text; text += size) {
+        size = strcspn(text, "<>&");
+        qk__page_bytes(page, text, size);
+        if (text[size])
+            qk__page_markup(page, text[size] == '<'   ? "\\u003c"
+                                  : text[size] == '>' ? "\\u003e"
+                                                      : "\\u0026");
+        size += text[size] != 0;
+    }
+}
+
+void qk__page_json(qk__page *page, const char *id, json_t *root, int digits)
+{
+    char *text = qk__json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(digits));
+    qk__open(page, "script[type=application/json]#%s", id);
+    if (text)
+        escape_block(page, text);
+    else
         qk__page_nomem(page);
-    while (rest && *rest) {
-        char *line = rest, *end = strchr(rest, '\n');
-        rest = end ? end + 1 : NULL;
-        if (end)
-            *end = 0;
-        qk__page_text_in(page, before, line, after);
-    }
-    free(copy);
+    qk__close(page, "script");
+    free(text);
+    json_decref(root);
 }
 
-void qk__page_name(qk__page *page, const char *name)
+char *qk__base64(const void *data, size_t size)
 {
-    qk__page_raw(page, "<bdi>");
-    append_html(page, name, QK__NAME_POINTS);
-    qk__page_raw(page, "</bdi>");
-}
-
-void qk__page_json_text(qk__page *page, const char *text)
-{
-    qk__page_raw(page, "\"");
-    while (*text) {
-        size_t size;
-        const char *c = next_character(&text, &size);
-        if (*c == '"' || *c == '\\')
-            qk__page_print(page, "\\%c", *c);
-        else if (*c == '<' || *c == '>' || *c == '&')
-            qk__page_print(page, "\\u%04x", (unsigned)*c);
-        else
-            qk__page_bytes(page, c, size);
-    }
-    qk__page_raw(page, "\"");
-}
-
-void qk__page_link(qk__page *page, const char *name)
-{
-    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-                     (*p >= '0' && *p <= '9') || *p == '-' || *p == '.' || *p == '_';
-        qk__page_print(page, plain ? "%c" : "%%%02X", *p);
-    }
-}
-
-void qk__page_base64(qk__page *page, const void *data, size_t size)
-{
-    static const char digits[] =
+    static const char DIGITS[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = data;
-    if (page->status == QK_OK)
-        page->status =
-            qk__buffer_reserve(&page->out, page->out.size + size / 3 * 4 + 4, &page->err);
-    for (; size > 0; size -= size < 3 ? size : 3, p += 3) {
+    char *text = qk__calloc(size / 3 + 2, 4), *out = text;
+    for (; out && size > 0; size -= size < 3 ? size : 3, p += 3) {
         unsigned bits = (unsigned)p[0] << 16 | (size > 1 ? (unsigned)p[1] << 8 : 0) |
                         (size > 2 ? (unsigned)p[2] : 0);
-        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-                        size > 1 ? digits[bits >> 6 & 63] : '=',
-                        size > 2 ? digits[bits & 63] : '='};
-        qk__page_bytes(page, four, 4);
+        *out++ = DIGITS[bits >> 18];
+        *out++ = DIGITS[bits >> 12 & 63];
+        *out++ = size > 1 ? DIGITS[bits >> 6 & 63] : '=';
+        *out++ = size > 2 ? DIGITS[bits & 63] : '=';
     }
+    return text;
 }
 
-/* ---- what folds ------------------------------------------------------------------------- */
+/* ---- parts of a page -------------------------------------------------------------------- */
+
+void qk__page_begin(qk__page *page, const char *scripts)
+{
+    qk__page_markup(page, "<!DOCTYPE html>\n");
+    qk__open(page, "html[lang=en]");
+    qk__open(page, "head");
+    qk__open(page, "meta[charset=utf-8]");
+    /* Everything comes from the page itself: pictures are in it as data:, or made by its scripts (blob:) to
+     * be saved. */
+    qk__open(page,
+             "meta[http-equiv=Content-Security-Policy][content=default-src 'none'; %s"
+             "style-src 'unsafe-inline'; img-src data:%s; base-uri 'none'; form-action 'none']",
+             scripts, *scripts ? " blob:" : "");
+    qk__open(page, "meta[name=viewport][content=width=device-width, initial-scale=1]");
+    qk__open(page, "meta[name=color-scheme][content=light dark]");
+    qk__open(page, "meta[name=generator][content=qkscope]");
+    qk__open(page, "link[rel=icon][href=data:,]");
+    qk__open(page, "style");
+    qk__page_asset(page, &qk__asset_style);
+    qk__close(page, "style");
+}
 
 static void fold(qk__page *page, const char *title, const char *heading, bool open)
 {
-    qk__page_print(page, "<details class=\"fold\"%s>\n<summary><%s>", open ? " open" : "",
-                   heading);
-    qk__page_text(page, title);
-    qk__page_print(page, "</%s></summary>\n", heading);
+    qk__open(page, open ? "details.fold[open]" : "details.fold");
+    qk__open(page, "summary");
+    qk__put(page, heading, "%s", title);
+    qk__close(page, "summary");
 }
 
 void qk__page_section(qk__page *page, const char *id, const char *title, bool open)
 {
-    qk__page_print(page, "<section id=\"%s\" tabindex=\"-1\">\n", id);
+    qk__open(page, "section#%s[tabindex=-1]", id);
     fold(page, title, "h2", open);
 }
 
 void qk__page_section_end(qk__page *page)
 {
-    qk__page_raw(page, "</details>\n</section>\n");
+    qk__close(page, "details section");
 }
 
 void qk__page_part(qk__page *page, const char *id, const char *title)
 {
-    qk__page_print(page, "<div class=\"part\" id=\"%s\" tabindex=\"-1\">\n", id);
+    qk__open(page, "div.part#%s[tabindex=-1]", id);
     fold(page, title, "h3", true);
 }
 
 void qk__page_part_end(qk__page *page)
 {
-    qk__page_raw(page, "</details>\n</div>\n");
+    qk__close(page, "details div");
 }
 
-/* ---- numbers and names for reading ------------------------------------------------------ */
-
-/* "%.*g" of a number, with a decimal point whatever the locale. */
-static void print_digits(double value, int digits, char text[QK_NUMBER_SIZE])
+void qk__table_begin(qk__page *page, const char *caption)
 {
-    char rounded[QK_NUMBER_SIZE];
-    snprintf(rounded, sizeof rounded, "%.*e", digits - 1, value);
-    qk__format_number(strtod(rounded, NULL), text);
+    qk__open(page, "div.scroll[tabindex=0][role=region][aria-label=%s]", caption);
+    qk__open(page, "table.numbers");
+    qk__put(page, "caption", "%s", caption);
+    qk__open(page, "thead");
+    qk__open(page, "tr");
 }
 
-void qk__page_json_number(qk__page *page, double value, int digits)
+void qk__table_head(qk__page *page, const char *column)
 {
-    char text[QK_NUMBER_SIZE] = "null";
-    if (isfinite(value))
-        print_digits(value, digits, text);
-    qk__page_raw(page, text);
+    qk__put(page, "th[scope=col]", "%s", column);
 }
 
-qk__short_name qk__short_name_of(const char *name)
+void qk__table_body(qk__page *page)
 {
-    qk__short_name out = {""};
-    char *p = out.text;
-    p += sprintf(p, "%s", "\xE2\x81\xA8");
-    for (int n = 0; *name; n++) {
-        size_t size;
-        if (n == QK__NAME_POINTS) {
-            p += sprintf(p, "…");
-            break;
-        }
-        const char *character = next_character(&name, &size);
-        memcpy(p, character, size);
-        p += size;
-    }
-    sprintf(p, "%s", "\xE2\x81\xA9");
-    return out;
+    qk__close(page, "tr thead");
+    qk__open(page, "tbody");
 }
 
-/* |value| with that many decimals, with '.' whatever the locale. */
-static size_t print_fixed(char *out, size_t size, double value, int decimals)
+void qk__table_end(qk__page *page)
 {
-    int length = snprintf(out, size, "%.*f", decimals, fabs(value));
-    for (char *p = out; *p; p++)
-        if (*p == ',')
-            *p = '.';
-    return (size_t)length;
-}
-
-static const char *const SUPERSCRIPTS[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-
-qk__shown qk__show(double value, int digits)
-{
-    qk__shown out = {""};
-    char *p = out.text;
-    if (!isfinite(value)) {
-        sprintf(p, "–");
-        return out;
-    }
-    if (value < 0)
-        p += sprintf(p, "−");
-    int exponent = 0;
-    if (value != 0) { /* of the rounded number: 0.9996 shows as 1.00 */
-        char rounded[QK_NUMBER_SIZE];
-        snprintf(rounded, sizeof rounded, "%.*e", digits - 1, fabs(value));
-        exponent = atoi(strchr(rounded, 'e') + 1);
-    }
-    if (exponent >= -4 && exponent < 5) {
-        int decimals = digits - 1 - exponent;
-        print_fixed(p, 40, value, decimals > 0 ? decimals : 0);
-        return out;
-    }
-    p += print_fixed(p, 24, value / pow(10, exponent), digits - 1);
-    p += sprintf(p, "×10%s", exponent < 0 ? "⁻" : "");
-    char power[8];
-    snprintf(power, sizeof power, "%d", abs(exponent) % 10000);
-    for (const char *c = power; *c; c++)
-        p += sprintf(p, "%s", SUPERSCRIPTS[*c - '0']);
-    return out;
-}
-
-qk__shown qk__show_percent(double share)
-{
-    qk__shown out = {"–"};
-    if (!isfinite(share))
-        return out;
-    double percent = 100 * share;
-    char *p = out.text;
-    if (percent < 0)
-        p += sprintf(p, "−");
-    bool whole = percent == 0 || percent == 100;
-    p += print_fixed(p, 40, percent, whole ? 0 : fabs(percent) < 9.995 ? 2 : 1);
-    sprintf(p, "%s", "\xC2\xA0%"); /* a space that does not break */
-    return out;
-}
-
-qk__shown qk__show_count(size_t count)
-{
-    qk__shown out = {""};
-    qk__group_digits((int64_t)count, out.text);
-    return out;
+    qk__close(page, "tbody table div");
 }

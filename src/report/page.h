@@ -1,76 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page being written: markup of our own, and text from outside, which gets in through
- * qk__page_text, qk__page_name and qk__page_json_text only.
+/* The page being written: elements that open and close in turn, and text in them. What is not markup of
+ * ours gets in as an argument of a format only, and is escaped there.
  *
- * As with figures nothing fails at once: the first failure (memory) is kept in the page and
- * what follows does nothing. */
+ *     qk__open(page, "p.note#why[data-of=%s]", name);     <p class="note" id="why" data-of="...">
+ *     qk__say(page, "*%zu* heads of {%s}: ", 7, label);   <strong>7</strong> heads of <bdi>...</bdi>:
+ *     qk__say(page, "[#finding-%s|see there].", id);      <a href="#finding-...">see there</a>.
+ *     qk__close(page, "p");                               </p>
+ *
+ * As with figures nothing fails at once: the first failure (memory, an element that does not close) is kept
+ * in the page and what follows does nothing. */
 #ifndef QK_REPORT_PAGE_H
 #define QK_REPORT_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
+
 #include "base/buffer.h"
+#include "base/file.h"
+#include "report/assets.h"
+#include "report/words.h"
+
+enum { QK__MOST_OPEN = 40, QK__ELEMENT_NAME = 16 };
 
 typedef struct qk__page {
     qk__buffer out;
     qk_status status;
     qk_error err;
+    size_t pictures; /* so far */
+    int depth;       /* of elements that are open */
+    char open[QK__MOST_OPEN][QK__ELEMENT_NAME];
 } qk__page;
 
+/* Into a file that is finished, not committed. An element that is still open is an error. */
+QK_MUST_CHECK qk_status qk__page_write(qk__page *page, const char *path, qk__outfile **file,
+                                       qk_error *err);
 void qk__page_free(qk__page *page);
 
 /* Keeps that memory ran out elsewhere, while something for the page was made. */
 void qk__page_nomem(qk__page *page);
 
-/* Markup; %s only for what is markup or a name of our own (columns, figure files). */
-void qk__page_raw(qk__page *page, const char *markup);
-void qk__page_print(qk__page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* ---- elements --------------------------------------------------------------------------- */
+
+/* An element by its name, classes, id and attributes, as a selector of CSS has them; arguments are values,
+ * or parts of them. Ends at once where it is one that holds nothing (img). */
+void qk__open(qk__page *page, const char *selector, ...) __attribute__((format(printf, 2, 3)));
+/* Closes elements, the innermost first: "tbody table div". Others than those are an error. */
+void qk__close(qk__page *page, const char *names);
+/* Text, by a format of qk__words. In the format, not in its arguments: *strong*, `code`, ^small^,
+ * ~sub~, {name} is isolated from the writing direction around it and cut at QK__NAME_POINTS,
+ * [href|link]. */
+void qk__say(qk__page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A whole element with such text; its selector takes no arguments. */
+void qk__put(qk__page *page, const char *selector, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Each line of a text as such an element, or with its end where selector is NULL. */
+void qk__put_lines(qk__page *page, const char *selector, const char *text);
+
+/* Markup that is ours. */
+void qk__page_markup(qk__page *page, const char *markup);
 void qk__page_bytes(qk__page *page, const void *data, size_t size);
+void qk__page_asset(qk__page *page, const qk__asset *asset);
+/* An element that is written by its bytes: opened, up to and without its attributes; and whether it holds
+ * something, after them. */
+void qk__begin_tag(qk__page *page, const char *name, size_t size);
+void qk__end_tag(qk__page *page, bool holds);
+/* A block of JSON, which is released; numbers have so many digits. NULL: memory ran out. */
+void qk__page_json(qk__page *page, const char *id, json_t *root, int digits);
+/* A string of such a block: what is not UTF-8 becomes U+FFFD, control characters spaces. */
+json_t *qk__clean_text(const char *text);
+/* As base64; and the part of a link that is not a letter, a digit or one of -._ as %XX. To free(); NULL:
+ * memory ran out. */
+char *qk__base64(const void *data, size_t size);
+char *qk__percent(const char *text);
 
-/* Any text, shown as it is in an element or a quoted attribute: what is not UTF-8 becomes
- * U+FFFD, control characters spaces. */
-void qk__page_text(qk__page *page, const char *text);
-/* The same, between markup. */
-void qk__page_text_in(qk__page *page, const char *before, const char *text, const char *after);
-/* The same of each line of a text. */
-void qk__page_lines(qk__page *page, const char *text, const char *before, const char *after);
-/* A name: as text, isolated from the writing direction around it, cut at QK__NAME_POINTS. */
-void qk__page_name(qk__page *page, const char *name);
-/* A string of a JSON block inside <script>. */
-void qk__page_json_text(qk__page *page, const char *text);
-/* A number of a JSON block, with that many digits; null for NaN and infinities. */
-void qk__page_json_number(qk__page *page, double value, int digits);
-/* The part of a link after the folder: what is not a letter, a digit or one of -._ as %XX. */
-void qk__page_link(qk__page *page, const char *name);
-void qk__page_base64(qk__page *page, const void *data, size_t size);
+/* ---- parts of a page -------------------------------------------------------------------- */
 
-/* A section with its heading, which folds it; a part of one, under a smaller heading. Titles are
- * text. */
+/* Up to the style sheet: what a page may do is told by `scripts`, the hashes of those that may run; ""
+ * for none. <head> stays open. */
+void qk__page_begin(qk__page *page, const char *scripts);
+/* A section with its heading, which folds it; a part of one, under a smaller heading. */
 void qk__page_section(qk__page *page, const char *id, const char *title, bool open);
 void qk__page_section_end(qk__page *page);
 void qk__page_part(qk__page *page, const char *id, const char *title);
 void qk__page_part_end(qk__page *page);
-
-/* ---- text for sentences and cells ------------------------------------------------------- */
-
-enum { QK__NAME_POINTS = 48 };
-
-/* A name inside a sentence: valid UTF-8, cut, between U+2068 and U+2069. */
-typedef struct qk__short_name {
-    char text[4 * QK__NAME_POINTS + 16];
-} qk__short_name;
-qk__short_name qk__short_name_of(const char *name);
-
-/* A number for reading: that many significant digits, no exponent between 1e-4 and 1e5, a real
- * minus sign; "1.2×10⁻⁵" beyond; "–" for NaN. */
-typedef struct qk__shown {
-    char text[64];
-} qk__shown;
-qk__shown qk__show(double value, int digits);
-/* A share as "12.3 %" (below 10 %: two digits after the point). */
-qk__shown qk__show_percent(double share);
-/* A count with thousands set apart: 3,239. */
-qk__shown qk__show_count(size_t count);
+/* A table of numbers that scrolls by itself: up to its first row of headers, and from there. */
+void qk__table_begin(qk__page *page, const char *caption);
+void qk__table_head(qk__page *page, const char *column);
+void qk__table_body(qk__page *page);
+void qk__table_end(qk__page *page);
 
 #endif

@@ -38,23 +38,24 @@ static bool holds(const json_t *array, const char *text)
 static json_t *name_source(json_t *entry, const char *capture)
 {
     static const char DATASET[] = "datasets--", SNAPSHOT[] = "/snapshots/";
-    const char *start = strstr(capture, DATASET);
+    const char *start = strstr(capture, DATASET), *commit = "";
     const char *end = start ? strstr(start, SNAPSHOT) : NULL;
-    if (!end || memchr(start, '/', (size_t)(end - start)))
-        return qk__json_set(qk__json_set(entry, "source", qk__json_text(capture)), "commit",
-                            json_string(""));
-    start += sizeof DATASET - 1;
-    const char *commit = end + sizeof SNAPSHOT - 1, *split = strstr(start, "--");
-    char *name;
-    if (split && split < end)
-        name = qk__format("%.*s/%.*s", (int)(split - start), start, (int)(end - split - 2),
-                          split + 2);
-    else
-        name = qk__format("%.*s", (int)(end - start), start);
-    entry = qk__json_set(entry, "source", name ? qk__json_text(name) : NULL);
-    free(name);
+    char *name = NULL;
+    if (end && !memchr(start, '/', (size_t)(end - start))) {
+        start += sizeof DATASET - 1;
+        commit = end + sizeof SNAPSHOT - 1;
+        const char *split = strstr(start, "--");
+        int first = (int)((split && split < end ? split : end) - start);
+        name = split && split < end
+                   ? qk__format("%.*s/%.*s", first, start, (int)(end - split - 2), split + 2)
+                   : qk__format("%.*s", first, start);
+    } else {
+        name = qk__strdup(capture);
+    }
     char *hash = qk__format("%.*s", (int)strcspn(commit, "/"), commit);
-    entry = qk__json_set(entry, "commit", hash ? qk__json_text(hash) : NULL);
+    entry = qk__json_set(entry, "source", qk__json_text(name));
+    entry = qk__json_set(entry, "commit", qk__json_text(hash));
+    free(name);
     free(hash);
     return entry;
 }

@@ -4,7 +4,6 @@
  * model's means are taken off, and counts as many pairs as there are groups of heads that share keys,
  * less one for each model beyond the first. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -20,15 +19,20 @@ typedef struct pairs {
     size_t groups; /* of heads that share keys */
 } pairs;
 
-static void add_model(pairs *all, const qk__result_model *model, qk__head_number *x,
-                      qk__head_number *y)
+static double value_of(const qk__result_head *head, const char *field, qk__head_number *number)
+{
+    return qk__number_of(head, field ? qk__field_number : number,
+                         field ? qk__find_field(field) : NULL);
+}
+
+static void add_model(pairs *all, const qk__result_model *model, const qk__two_numbers *of)
 {
     for (size_t h = 0, end; h < model->num_heads; h = end) {
         size_t before = all->count;
         end = qk__group_end(model, h);
         for (size_t i = h; i < end; i++) {
-            all->x[all->count] = qk__say(&model->heads[i], x, NULL);
-            all->y[all->count] = qk__say(&model->heads[i], y, NULL);
+            all->x[all->count] = value_of(&model->heads[i], of->x, of->number_x);
+            all->y[all->count] = value_of(&model->heads[i], of->y, of->number_y);
             all->count += isfinite(all->x[all->count]) && isfinite(all->y[all->count]);
         }
         all->groups += all->count > before;
@@ -46,14 +50,14 @@ static void center(double *values, size_t count)
 
 /* z: room for as many as there are models. */
 static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
-                          qk__head_number *x, qk__head_number *y, double *z)
+                          const qk__two_numbers *of, double *z)
 {
     size_t with_r = 0;
     for (size_t m = 0; m < scope->results->num_models; m++) {
         size_t first = all->count, groups = all->groups;
         if (!qk__in_scope(scope, &scope->results->models[m]))
             continue;
-        add_model(all, &scope->results->models[m], x, y);
+        add_model(all, &scope->results->models[m], of);
         size_t own = all->count - first;
         out->models += own > 0;
         double r = qk__fit_line(all->x + first, all->y + first, own).r;
@@ -71,14 +75,14 @@ static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
 }
 
 static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
-                         qk__head_number *x, qk__head_number *y)
+                         const qk__two_numbers *of)
 {
     *all = (pairs){.x = all->x, .y = all->y};
     for (size_t m = 0; m < scope->results->num_models; m++) {
         size_t first = all->count;
         if (!qk__in_scope(scope, &scope->results->models[m]))
             continue;
-        add_model(all, &scope->results->models[m], x, y);
+        add_model(all, &scope->results->models[m], of);
         center(all->x + first, all->count - first);
         center(all->y + first, all->count - first);
     }
@@ -89,8 +93,8 @@ static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
         out->units >= ENOUGH_GROUPS ? qk__test_correlation(r, out->units) : (qk__test){NAN, 0};
 }
 
-qk__relation qk__relate(qk__findings *findings, const qk__scope *scope, qk__head_number *x,
-                        qk__head_number *y)
+qk__relation qk__relate(qk__findings *findings, const qk__scope *scope,
+                        const qk__two_numbers *of)
 {
     qk__relation out = {.all = NAN, .r = {0, NAN, NAN, NAN}, .test = {NAN, 0}};
     size_t room = qk__count_heads(scope->results) + 1;
@@ -99,9 +103,9 @@ qk__relation qk__relate(qk__findings *findings, const qk__scope *scope, qk__head
     if (!all.x || !all.y || !z) {
         findings->status = qk__nomem(&findings->err);
     } else {
-        relate_models(&out, scope, &all, x, y, z);
+        relate_models(&out, scope, &all, of, z);
         if (out.models > 0 && !out.of_models)
-            relate_heads(&out, scope, &all, x, y);
+            relate_heads(&out, scope, &all, of);
     }
     free(all.x);
     free(all.y);
@@ -111,37 +115,28 @@ qk__relation qk__relate(qk__findings *findings, const qk__scope *scope, qk__head
 
 qk__phrase qk__relation_phrase(const qk__relation *relation)
 {
-    qk__phrase out;
-    char over[120];
-    if (relation->of_models)
-        snprintf(over, sizeof over, "n = %.0f models", relation->units);
-    else
-        snprintf(over, sizeof over, "n = %.0f groups of heads that share keys%s",
-                 relation->units,
-                 relation->models > 1 ? " (one less for the models' means)" : "");
-    if (relation->models > 1)
-        snprintf(out.text, sizeof out.text,
-                 "r = %s over all %s heads together; within models %s, %s, %s",
-                 qk__number(relation->all).text, qk__show_count(relation->heads).text,
-                 qk__number(relation->r.value).text, qk__interval(&relation->r).text, over);
-    else
-        snprintf(out.text, sizeof out.text, "r = %s over %s heads, %s, %s",
-                 qk__number(relation->r.value).text, qk__show_count(relation->heads).text,
-                 qk__interval(&relation->r).text, over);
+    bool several = relation->models > 1;
+    qk__phrase out =
+        several ? qk__phrase_of("r = %.3g over all %zu heads together; within models %.3g",
+                                relation->all, relation->heads, relation->r.value)
+                : qk__phrase_of("r = %.3g over %zu heads", relation->r.value, relation->heads);
+    qk__add_words(out.text, sizeof out.text, ", %s, n = %lld %s%s",
+                  qk__interval(&relation->r).text, llround(relation->units),
+                  relation->of_models ? "models" : "groups of heads that share keys",
+                  several && !relation->of_models ? " (one less for the models' means)" : "");
     return out;
 }
 
-bool qk__ask_relation(qk__findings *findings, const qk__scope *scope,
-                      const qk__question *question, qk__head_number *x, qk__head_number *y)
+bool qk__ask_relation(qk__findings *findings, const qk__scope *scope, qk__finding_name name,
+                      const qk__two_numbers *of)
 {
-    qk__relation found = qk__relate(findings, scope, x, y);
+    qk__relation found = qk__relate(findings, scope, of);
     if (found.heads == 0)
         return false;
-    qk__finding_begin(findings, question->id, question->topic);
+    qk__finding_begin(findings, name);
     qk__outcome outcome = qk__tested(findings, found.test);
     qk__units units = {.models = found.models, .of_models = found.of_models};
-    qk__claim_by(findings, question, qk__verdict_of(&outcome), qk__where(scope, &units).text);
-    qk__evidence(findings, "%s; %s.", qk__relation_phrase(&found).text,
-                 qk__outcome_phrase(&outcome).text);
+    qk__conclude(findings, name, qk__verdict_of(&outcome), qk__where(scope, &units).text, "");
+    qk__evidence(findings, "%s; %s.", qk__relation_phrase(&found).text, outcome.text.text);
     return true;
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a report: draws figures from the tables of a folder, and writes the page that shows
  * them. */
-#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <qkscope/report.h>
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +14,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/folder.h"
 #include "figure/figure_settings.h"
 #include "figure/figure_note.h"
+#include "place/place.h"
 #include "report/figure_notes.h"
 #include "paths/path_kind.h"
 #include "report/report.h"
@@ -97,28 +95,13 @@ static void choose_title(qk__report *report)
         title_of_models(report->results, report->title, sizeof report->title);
 }
 
-static void write_sections(qk__page *page, const qk__report *report)
-{
-    qk__section_top(page, report);
-    qk__section_overview(page, report);
-    qk__section_findings(page, report);
-    qk__section_summary(page, report);
-    qk__section_explorer(page, report);
-    qk__section_figures(page, report);
-    qk__section_methods(page, report);
-    qk__section_manifest(page, report);
-    qk__section_scripts(page, report);
-}
-
 static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
 {
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
     QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
-    write_sections(page, report);
-    if (page->status != QK_OK && err)
-        *err = page->err;
-    return page->status;
+    qk__write_document(page, report);
+    return QK_OK;
 }
 
 /* The page beside its place, in full. */
@@ -130,11 +113,7 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__
     if (status == QK_OK && !(outcome->html = qk__path_join(report->folder, PAGE_NAME)))
         status = qk__nomem(err);
     if (status == QK_OK)
-        status = qk__outfile_open(file, outcome->html, err);
-    if (status == QK_OK)
-        status = qk__outfile_write(*file, page.out.data, page.out.size, err);
-    if (status == QK_OK)
-        status = qk__outfile_finish(*file, err);
+        status = qk__page_write(&page, outcome->html, file, err);
     outcome->html_bytes = page.out.size;
     qk__page_free(&page);
     qk__provenance_free(&report->provenance);
@@ -232,6 +211,8 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
     const qk__subject subject = subject_of(report);
     qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
                                         settings->user, drawn, &first);
+    if (can_continue(status))
+        QK_TRY(qk__check_written(drawn, err));
     if (status == QK_OK || (drawn->count > 0 && can_continue(status)))
         return QK_OK;
     if (err)
@@ -319,12 +300,10 @@ static qk_status list(const qk__report *report, qk_report_outcome *outcome, qk_e
 /* In a hidden folder beside the places of the figures. */
 static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
-    char *figures = qk__path_join(report->folder, "figures");
-    char *staging = figures ? qk__path_join(figures, ".report.XXXXXX") : NULL;
-    qk_status status = staging ? qk__make_dirs(figures, err) : qk__nomem(err);
-    if (status == QK_OK && !mkdtemp(staging))
-        status = qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", figures,
-                          strerror(errno));
+    char *staging = NULL, *figures = qk__path_join(report->folder, "figures");
+    qk_status status = figures
+                           ? qk__stage_below(report->folder, "figures", "report", &staging, err)
+                           : qk__nomem(err);
     if (status == QK_OK) {
         report->figures = figures;
         report->staging = staging;
@@ -421,12 +400,13 @@ static qk_status check_results(const qk_report_settings *settings, qk_error *err
 qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome **outcome,
                           qk_error *err)
 {
-    qk__folder output = {.lock = -1}, results = {.lock = -1};
+    qk__hold output = {.lock = -1}, results = {.lock = -1};
     QK_NEED(err, outcome);
     *outcome = NULL;
     QK_NEED(err, settings);
     if (!settings->results)
         return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
+    QK_TRY(qk__settings_check(&qk_report_settings_table, settings, err));
     if (settings->alone && !has_page(settings))
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "the page alone, but without the page: give alone or what leaves the "
@@ -437,16 +417,16 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
                       settings->results);
         return qk__path_tell(settings->results, QK__PATH_RESULTS, QK_ERR_NOT_FOUND, err);
     }
-    QK_TRY(qk__folder_claim(&output, folder, err));
-    qk_status status = qk__folder_watch(&results, settings->results, &output, err);
+    QK_TRY(qk__place_claim(&output, folder, err));
+    qk_status status = qk__place_watch(&results, settings->results, &output, err);
     if (status == QK_OK)
         status = check_results(settings, err);
     if (status == QK_OK)
-        status = qk__folder_sweep(folder, err);
+        status = qk__place_sweep(folder, err);
     if (status == QK_OK)
         status = qk__report_make(settings, NULL, outcome, err);
-    qk__folder_release(&results);
-    qk__folder_release(&output);
+    qk__place_release(&results);
+    qk__place_release(&output);
     return status;
 }
 

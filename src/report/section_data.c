@@ -1,170 +1,159 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of the page for programs: the explorer's markup, the numbers it shows (one JSON
- * block, column by column), and the scripts. */
+/* The end of the page for programs: the numbers that the explorer shows (one JSON block, column by column),
+ * and the scripts. */
 #include <string.h>
 
+#include "base/json_build.h"
 #include "figure/panels.h"
-#include "report/assets.h"
+#include "figure/scale.h"
 #include "report/sections.h"
 
-enum { DIGITS = 5, HEADLINE_DIGITS = 12 };
-
-void qk__section_explorer(qk__page *page, const qk__report *report)
-{
-    if (report->num_heads > 0)
-        qk__page_bytes(page, qk__asset_explorer.data, qk__asset_explorer.size);
-}
+enum { DIGITS = 5, HEADLINE_DIGITS = 12, MODEL = -1 };
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-static void text_list(qk__page *page, const char *key, const char *const *texts, size_t count)
+static json_t *text_list(const char *const *texts, size_t count)
 {
-    qk__page_print(page, "\"%s\":[", key);
-    for (size_t i = 0; i < count; i++) {
-        qk__page_raw(page, i ? "," : "");
-        qk__page_json_text(page, texts[i]);
-    }
-    qk__page_raw(page, "],\n");
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        list = qk__json_append(list, qk__clean_text(texts[i]));
+    return list;
 }
 
-static void models(qk__page *page, const qk__report *report)
+static json_t *models(const qk__report *report)
 {
-    const qk__results *results = report->results;
-    qk__page_raw(page, "\"models\":[");
-    for (size_t m = 0; m < results->num_models; m++) {
-        const qk__result_model *model = &results->models[m];
-        qk__page_print(
-            page, "%s{\"family\":%d,\"phase\":%d,\"last_layer\":%d,\"name\":", m ? ",\n" : "",
-            model->family_index, model->phase_index, model->last_layer);
-        qk__page_json_text(page, model->name);
-        qk__page_raw(page, ",\"label\":");
-        qk__page_json_text(page, *model->label ? model->label : "(no name)");
+    json_t *list = json_array();
+    for (size_t m = 0; m < report->results->num_models; m++) {
+        const qk__result_model *model = &report->results->models[m];
         const char *capture =
             qk__provenance_capture(&report->provenance, model->name, model->label);
-        if (capture) {
-            qk__page_raw(page, ",\"capture\":");
-            qk__page_json_text(page, capture);
-        }
-        qk__page_raw(page, "}");
+        json_t *entry =
+            json_pack("{s:i, s:i, s:i, s:o, s:o}", "family", model->family_index, "phase",
+                      model->phase_index, "last_layer", model->last_layer, "name",
+                      qk__clean_text(model->name), "label", qk__clean_text(qk__label(model)));
+        if (capture)
+            entry = qk__json_set(entry, "capture", qk__clean_text(capture));
+        list = qk__json_append(list, entry);
     }
-    qk__page_raw(page, "],\n");
+    return list;
 }
 
-enum { MODEL = -1 };
-
-/* A column of the int at that offset of qk__result_head, or of the index of its model. */
-static void id_column(qk__page *page, const qk__results *results, const char *name,
-                      ptrdiff_t offset)
+/* A column: of a field, else of the int at that offset of qk__result_head, or of the index of the model. */
+static json_t *column(const qk__results *results, const qk__field *field, ptrdiff_t offset)
 {
-    const char *separator = "";
-    qk__page_print(page, "\"%s\":[", name);
+    json_t *list = json_array();
     for (size_t m = 0; m < results->num_models; m++)
         for (size_t h = 0; h < results->models[m].num_heads; h++) {
+            const qk__result_head *head = &results->models[m].heads[h];
             int id = (int)m;
-            if (offset != MODEL)
-                memcpy(&id, (const char *)&results->models[m].heads[h] + offset, sizeof id);
-            qk__page_print(page, "%s%d", separator, id);
-            separator = ",";
+            if (!field && offset != MODEL)
+                memcpy(&id, (const char *)head + offset, sizeof id);
+            list =
+                qk__json_append(list, field ? qk__json_number(qk__field_value(field, &head->v))
+                                            : json_integer(id));
         }
-    qk__page_raw(page, "],\n");
+    return list;
 }
 
-static void field_column(qk__page *page, const qk__results *results, const qk__field *field)
+/* The colours of the figures, at equal steps from low to high. */
+static json_t *scale_of(const qk__results *results, const qk__field *field)
 {
-    bool first = true;
-    qk__page_print(page, "{\"name\":\"%s\",\"table\":\"%s\",\"label\":", field->info.name,
-                   field->file);
-    qk__page_json_text(page, field->info.label);
-    qk__page_raw(page, ",\"about\":");
-    qk__page_json_text(page, field->info.about);
-    qk__page_raw(page, ",\"values\":[");
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            if (!first)
-                qk__page_raw(page, ",");
-            first = false;
-            qk__page_json_number(page, qk__field_value(field, &results->models[m].heads[h].v),
-                                 DIGITS);
-        }
-    qk__page_raw(page, "]}");
+    enum { STOPS = 32 };
+    qk__scale scale;
+    bool dark;
+    if (qk__scale_of(results, field, false, &scale, NULL) != QK_OK)
+        return NULL;
+    json_t *colors = json_array();
+    for (int i = 0; i <= STOPS; i++) {
+        double value = scale.low + (scale.high - scale.low) * i / STOPS;
+        colors = qk__json_append(colors,
+                                 json_sprintf("#%06x", qk__scale_color(&scale, value, &dark)));
+    }
+    return json_pack("{s:o, s:o, s:o}", "low", qk__json_number(scale.low), "high",
+                     qk__json_number(scale.high), "colors", colors);
 }
 
-static void heads(qk__page *page, const qk__report *report)
+static json_t *fields(const qk__results *results)
 {
+    json_t *list = json_array();
+    for (size_t f = 0; f < qk__num_fields; f++) {
+        const qk__field *field = &qk__fields[f];
+        if (qk__has_field(results, field->info.name))
+            list = qk__json_append(list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name",
+                                                   field->info.name, "table", field->file,
+                                                   "label", qk__clean_text(field->info.label),
+                                                   "about", qk__clean_text(field->info.about),
+                                                   "scale", scale_of(results, field), "values",
+                                                   column(results, field, 0)));
+    }
+    return list;
+}
+
+static json_t *heads(const qk__report *report)
+{
+    static const struct {
+        const char *name;
+        ptrdiff_t offset;
+    } IDS[] = {{"model", MODEL},
+               {"layer", offsetof(qk__result_head, layer)},
+               {"q_head", offsetof(qk__result_head, q_head)},
+               {"k_head", offsetof(qk__result_head, k_head)},
+               {"category", offsetof(qk__result_head, category)}};
     const qk__results *results = report->results;
     const char *categories[QK_NUM_CATEGORIES];
-    bool first = true;
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         categories[c] = qk_category_name((qk_category)c);
-    qk__page_print(page,
-                   "<script type=\"application/json\" id=\"qk-heads\">{\"checkpoints\":%s,\n",
-                   results->checkpoints ? "true" : "false");
-    qk__page_raw(page, "\"thresholds\":[");
-    qk__page_json_number(page, report->provenance.low, DIGITS);
-    qk__page_raw(page, ",");
-    qk__page_json_number(page, report->provenance.high, DIGITS);
-    qk__page_raw(page, "],\n");
-    models(page, report);
-    text_list(page, "families", results->families, results->num_families);
-    text_list(page, "phases", results->phases, results->num_phases);
-    text_list(page, "categories", categories, QK_NUM_CATEGORIES);
-    id_column(page, results, "model", MODEL);
-    id_column(page, results, "layer", offsetof(qk__result_head, layer));
-    id_column(page, results, "q_head", offsetof(qk__result_head, q_head));
-    id_column(page, results, "k_head", offsetof(qk__result_head, k_head));
-    id_column(page, results, "category", offsetof(qk__result_head, category));
-    qk__page_raw(page, "\"fields\":[");
-    for (size_t f = 0; f < qk__num_fields; f++) {
-        if (!qk__has_field(results, qk__fields[f].info.name))
-            continue;
-        qk__page_raw(page, first ? "\n" : ",\n");
-        field_column(page, results, &qk__fields[f]);
-        first = false;
-    }
-    qk__page_raw(page, "]}</script>\n");
+    json_t *root =
+        json_pack("{s:b, s:[o,o], s:o, s:o, s:o, s:o}", "checkpoints", results->checkpoints,
+                  "thresholds", qk__json_number(report->provenance.low),
+                  qk__json_number(report->provenance.high), "models", models(report),
+                  "families", text_list(results->families, results->num_families), "phases",
+                  text_list(results->phases, results->num_phases), "categories",
+                  text_list(categories, QK_NUM_CATEGORIES));
+    for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++)
+        root = qk__json_set(root, IDS[i].name, column(results, NULL, IDS[i].offset));
+    return qk__json_set(root, "fields", fields(results));
 }
 
 /* ---- headline numbers, for their CSV ---------------------------------------------------- */
 
-static void headlines(qk__page *page, const qk__report *report)
+static json_t *headlines(const qk__headlines *table)
 {
-    const qk__headlines *table = &report->headlines;
-    qk__page_raw(page,
-                 "<script type=\"application/json\" id=\"qk-headlines\">{\"columns\":[\"kind\","
-                 "\"model\",\"family\",\"models\",\"heads\"");
+    json_t *columns = json_pack("[s,s,s,s,s]", "kind", "model", "family", "models", "heads");
+    json_t *rows = json_array();
     for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
         if (table->present[c])
-            qk__page_print(page, ",\"%s\"", qk__headline_columns[c].name);
-    qk__page_raw(page, "],\n\"rows\":[");
+            columns = qk__json_append(columns, json_string(qk__headline_columns[c].name));
     for (size_t i = 0; i < table->count; i++) {
         const qk__headline *row = &table->rows[i];
         const char *family = row->model ? row->model->family : row->family ? row->family : "";
-        qk__page_print(page, "%s[\"%s\",", i ? ",\n" : "",
-                       row->model    ? "model"
-                       : row->family ? "family"
-                                     : "all");
-        qk__page_json_text(page, row->model ? row->model->label : "");
-        qk__page_raw(page, ",");
-        qk__page_json_text(page, family);
-        qk__page_print(page, ",%zu,%zu", row->num_models, row->num_heads);
+        json_t *cells = json_pack("[s,o,o,I,I]",
+                                  row->model    ? "model"
+                                  : row->family ? "family"
+                                                : "all",
+                                  qk__clean_text(row->model ? row->model->label : ""),
+                                  qk__clean_text(family), (json_int_t)row->num_models,
+                                  (json_int_t)row->num_heads);
         for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
-            if (table->present[c]) {
-                qk__page_raw(page, ",");
-                qk__page_json_number(page, row->values[c], HEADLINE_DIGITS);
-            }
-        qk__page_raw(page, "]");
+            if (table->present[c])
+                cells = qk__json_append(cells, qk__json_number(row->values[c]));
+        rows = qk__json_append(rows, cells);
     }
-    qk__page_raw(page, "]}</script>\n");
+    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
+}
+
+static void script(qk__page *page, const qk__asset *asset)
+{
+    qk__open(page, "script");
+    qk__page_asset(page, asset);
+    qk__close(page, "script");
 }
 
 void qk__section_scripts(qk__page *page, const qk__report *report)
 {
-    headlines(page, report);
+    qk__page_json(page, "qk-headlines", headlines(&report->headlines), HEADLINE_DIGITS);
     if (report->num_heads > 0)
-        heads(page, report);
-    qk__page_raw(page, "<script>");
-    qk__page_bytes(page, qk__asset_chart.data, qk__asset_chart.size);
-    qk__page_raw(page, "</script>\n<script>");
-    qk__page_bytes(page, qk__asset_script.data, qk__asset_script.size);
-    qk__page_raw(page, "</script>\n</body>\n</html>\n");
+        qk__page_json(page, "qk-heads", heads(report), DIGITS);
+    script(page, &qk__asset_chart);
+    script(page, &qk__asset_script);
 }

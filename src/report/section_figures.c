@@ -10,17 +10,15 @@
 #include "figure/figure_note.h"
 #include "report/collages.h"
 #include "report/sections.h"
-#include "report/svg.h"
+#include "report/picture.h"
 #include "report/thumbnail.h"
 
 enum {
-    MAX_FILE = 64 << 20,
     MAX_INLINE = 450 << 10, /* an SVG with more bytes than that is shown as PNG */
     MAX_BESIDE = 900,       /* a figure no wider than that has its caption beside it */
     PAGE_BYTES = 10800000,  /* what collages fill up to: a page for an e-mail */
     LEAST_ROOM = 1000000,   /* but that much they get */
     REST_BYTES = 350000,    /* scripts and methods */
-    PER_LETTER = 13,        /* tenths: letters of a picture's text that are larger on a phone */
     HEAD_BYTES = 8,         /* of a number in the explorer's block */
 };
 
@@ -38,7 +36,6 @@ typedef struct gallery {
     qk__collages collages;
     item *items;
     size_t count;
-    size_t number; /* of inline pictures so far: their prefix */
 } gallery;
 
 /* Where a collage belongs: the first family of its study ("pca-", "rotation-"). */
@@ -46,7 +43,7 @@ static bool belongs_to(const char *start, const qk__figure_family *family)
 {
     size_t study = strcspn(start, "-") + 1;
     for (size_t f = 0; f < qk__num_figure_families; f++) {
-        const qk__figure_family *candidate = qk__figure_families[f];
+        const qk__figure_family *candidate = &qk__figure_families[f];
         if (candidate->count > 0 && strncmp(candidate->kinds[0].name, start, study) == 0)
             return candidate == family;
     }
@@ -94,17 +91,6 @@ static void collect(gallery *g, const qk__figure_family *family)
 
 /* ---- one figure ------------------------------------------------------------------------- */
 
-static bool read_picture(const gallery *g, const char *name, const char *ending,
-                         qk__buffer *contents)
-{
-    qk__buffer path = {0};
-    bool ok =
-        qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->staging, name, ending) == QK_OK &&
-        qk__read_file((const char *)path.data, MAX_FILE, contents, NULL) == QK_OK;
-    qk__buffer_free(&path);
-    return ok;
-}
-
 /* 0: it is not there. */
 static size_t file_size(const char *folder, const char *name, const char *ending)
 {
@@ -121,13 +107,10 @@ static size_t file_size(const char *folder, const char *name, const char *ending
 /* Where the files are. The page's script adds what can be saved from the page itself. */
 static void files(const gallery *g, const char *name)
 {
-    qk__page_raw(g->page, "<p class=\"files\" data-name=\"");
-    qk__page_text(g->page, name);
-    qk__page_raw(g->page, "\">");
+    qk__open(g->page, "p.files[data-name=%s]", name);
     if (!g->report->settings->alone)
-        qk__page_text_in(g->page, "<span>In the folder of the results: <code>figures/", name,
-                         ".*</code></span>");
-    qk__page_raw(g->page, "</p>");
+        qk__put(g->page, "span", "In the folder of the results: `figures/%s%s`", name, ".*");
+    qk__close(g->page, "p");
 }
 
 /* The findings that name a figure as one that shows them. */
@@ -140,115 +123,90 @@ static void says(const gallery *g, const char *kind)
             const qk__finding *f = &findings->items[i];
             if (!f->figures[k] || strcmp(f->figures[k], kind) != 0 || !f->claim)
                 continue;
-            qk__page_print(g->page, "%s<li><a href=\"#finding-%s\">",
-                           said++ ? "" : "<ul class=\"says\" aria-label=\"Findings\">\n",
-                           f->id);
-            qk__page_text_in(g->page, "", f->claim, "</a></li>\n");
+            if (said++ == 0)
+                qk__open(g->page, "ul.says[aria-label=Findings]");
+            qk__put(g->page, "li", "[#finding-%s|%s]", f->id, f->claim);
         }
-    qk__page_raw(g->page, said ? "</ul>\n" : "");
+    qk__close(g->page, said ? "ul" : "");
 }
 
-/* A PNG whose nominal size is width x height. What is dark in it is made light on a dark page, and
- * the other way round. */
-static void put_png(qk__page *page, const qk__buffer *png, double width, double height,
-                    bool dark, const char *title)
+static void picture(const gallery *g, const qk__drawn *drawn)
 {
-    qk__page_plate(page, width, height, width * PER_LETTER / 10);
-    qk__page_print(page, "<img class=\"%s\" alt=\"", dark ? "dark" : "light");
-    qk__page_text_in(page, "", title, "\" src=\"data:image/png;base64,");
-    qk__page_base64(page, png->data, png->size);
-    qk__page_raw(page, "\"></div></div>");
+    qk__put_picture(g->page, g->report->staging, drawn->name, MAX_INLINE, drawn->kind->title,
+                    g->report->theme);
 }
 
-static void picture_png(gallery *g, const char *name, const char *title)
-{
-    qk__buffer png = {0};
-    unsigned width, height; /* of the file: at twice the nominal size */
-    if (read_picture(g, name, "png", &png) && qk__png_size(&png, &width, &height))
-        put_png(g->page, &png, width / 2.0, height / 2.0,
-                g->report->settings->figures.theme == QK_THEME_DARK, title);
-    else
-        qk__page_raw(g->page, "<p class=\"note\">The picture could not be read.</p>");
-    qk__buffer_free(&png);
-}
-
-static void picture(gallery *g, const char *name, const char *title)
-{
-    qk__buffer svg = {0};
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "f%zu", ++g->number);
-    bool inlined = read_picture(g, name, "svg", &svg) && svg.size <= MAX_INLINE &&
-                   qk__page_svg(g->page, (const char *)svg.data, svg.size, prefix, title,
-                                g->report->theme);
-    if (!inlined)
-        picture_png(g, name, title);
-    qk__buffer_free(&svg);
-}
-
-static void single(gallery *g, const qk__drawn *drawn)
+static void single(const gallery *g, const qk__drawn *drawn)
 {
     const qk__figure_kind *kind = drawn->kind;
-    qk__page_print(g->page, "<figure class=\"%s\" id=\"fig-",
-                   kind->width <= MAX_BESIDE ? "beside" : "wide");
-    qk__page_link(g->page, drawn->name);
-    qk__page_raw(g->page, "\">\n");
-    picture(g, drawn->name, kind->title);
-    qk__page_text_in(g->page, "\n<figcaption><b>", kind->title, ".</b> ");
-    qk__page_text(g->page, kind->caption);
     size_t together = qk__num_checkpoints(g->report->results);
-    if (together > 0 && qk__pools_models(kind->name))
-        qk__page_print(g->page, " All %zu checkpoints together.", together);
+    qk__open(g->page, "figure.%s#fig-%s", kind->width <= MAX_BESIDE ? "beside" : "wide",
+             drawn->name);
+    picture(g, drawn);
+    qk__open(g->page, "figcaption");
+    qk__put(g->page, "b", "%s.", kind->title);
+    qk__say(g->page, " %s", kind->caption);
+    if (together > 0 && kind->pools)
+        qk__say(g->page, " All %zu checkpoints together.", together);
     says(g, kind->name);
     files(g, drawn->name);
-    qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+    qk__close(g->page, "figcaption figure");
 }
 
-/* One of several figures in a grid, up to its picture, and from there. */
-static void small_begin(const gallery *g, const char *name)
-{
-    qk__page_raw(g->page, "<figure id=\"fig-");
-    qk__page_link(g->page, name);
-    qk__page_raw(g->page, "\">\n");
-}
-
+/* One of several figures in a grid, behind its picture. */
 static void small_end(const gallery *g, const char *label, const char *name)
 {
-    qk__page_raw(g->page, "\n<figcaption>");
-    qk__page_name(g->page, label);
+    qk__open(g->page, "figcaption");
+    qk__say(g->page, "{%s}", label);
     files(g, name);
-    qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+    qk__close(g->page, "figcaption figure");
 }
 
 static void group_begin(const gallery *g, const char *name, const char *title,
                         const char *caption, const char *grid)
 {
-    qk__page_text_in(g->page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>", title,
-                     ".</b> ");
-    qk__page_text_in(g->page, "", caption, "</p>\n");
+    qk__open(g->page, "div.group");
+    qk__open(g->page, "p.groupcaption");
+    qk__put(g->page, "b", "%s.", title);
+    qk__say(g->page, " %s", caption);
+    qk__close(g->page, "p");
     says(g, name);
-    qk__page_print(g->page, "<div class=\"%s\">\n", grid);
+    qk__open(g->page, "div.%s", grid);
 }
 
 static void collages_by_name(const gallery *g, int kind)
 {
-    qk__page_raw(g->page,
-                 g->report->settings->alone
-                     ? "<p class=\"note\">Too many for one page, and not shown, are"
-                     : "<p class=\"note\">Not shown, since they are too many for one page "
-                       "or cannot be read, but in <code>figures/</code> of the results, are");
+    qk__open(g->page, "p.note");
+    if (g->report->settings->alone)
+        qk__say(g->page, "Too many for one page, and not shown, are");
+    else
+        qk__say(g->page,
+                "Not shown, since they are too many for one page or cannot be read, but "
+                "in `figures/` of the results, are");
     for (size_t i = 0; i < g->collages.count; i++) {
         const qk__collage *collage = &g->collages.items[i];
-        if (collage->kind != kind || collage->picture.size > 0)
-            continue;
-        qk__page_raw(g->page, " <code>");
-        qk__page_name(g->page, collage->name);
-        qk__page_raw(g->page, ".png</code>");
+        if (collage->kind == kind && collage->picture.size == 0)
+            qk__say(g->page, " `{%s}.png`", collage->name);
     }
-    qk__page_raw(g->page, "</p>\n");
+    qk__close(g->page, "p");
+}
+
+static void collage_figure(const gallery *g, const qk__collage *collage, const char *title,
+                           unsigned width, unsigned height)
+{
+    double scale = g->collages.divisor / 2.0; /* the file is at twice the nominal size */
+    char *id = qk__percent(collage->name);
+    if (!id)
+        qk__page_nomem(g->page);
+    qk__open(g->page, "figure#fig-%s", id ? id : "");
+    qk__put_png(g->page, &collage->picture, width * scale, height * scale, collage->dark,
+                title);
+    small_end(g, collage->model ? collage->model->label : collage->name, collage->name);
+    free(id);
 }
 
 /* Collages of one kind: those with a picture side by side, the others by name. */
-static void collages(gallery *g, int kind)
+static void collages(const gallery *g, int kind)
 {
     const qk__collage_kind *k = &qk__collage_kinds[kind];
     size_t others = 0;
@@ -258,53 +216,42 @@ static void collages(gallery *g, int kind)
         unsigned width, height;
         if (collage->kind != kind)
             continue;
-        if (!qk__png_size(&collage->picture, &width, &height)) {
+        if (qk__png_size(&collage->picture, &width, &height))
+            collage_figure(g, collage, k->title, width, height);
+        else
             others++;
-            continue;
-        }
-        small_begin(g, collage->name);
-        double scale = g->collages.divisor / 2.0; /* the file is at twice the nominal size */
-        put_png(g->page, &collage->picture, width * scale, height * scale, collage->dark,
-                k->title);
-        small_end(g, collage->model ? collage->model->label : collage->name, collage->name);
     }
-    qk__page_raw(g->page, "</div>\n");
+    qk__close(g->page, "div");
     if (others > 0)
         collages_by_name(g, kind);
-    qk__page_raw(g->page, "</div>\n");
+    qk__close(g->page, "div");
 }
 
 /* Figures of one kind, one a model: one caption, small pictures side by side. Returns how
  * many. */
-static size_t several(gallery *g, size_t first)
+static size_t several(const gallery *g, size_t first)
 {
     const qk__figure_kind *kind = g->items[first].drawn->kind;
-    size_t count = 0;
-    while (first + count < g->count && g->items[first + count].drawn &&
-           g->items[first + count].drawn->kind == kind)
-        count++;
-    group_begin(g, kind->name, kind->title, kind->caption, count > 1 ? "grid" : "one");
-    for (size_t i = first; i < first + count; i++) {
-        small_begin(g, g->items[i].name);
-        picture(g, g->items[i].name, kind->title);
-        small_end(g, g->items[i].drawn->model->label, g->items[i].name);
+    size_t end = first;
+    while (end < g->count && g->items[end].drawn && g->items[end].drawn->kind == kind)
+        end++;
+    group_begin(g, kind->name, kind->title, kind->caption, end - first > 1 ? "grid" : "one");
+    for (size_t i = first; i < end; i++) {
+        const qk__drawn *drawn = g->items[i].drawn;
+        qk__open(g->page, "figure#fig-%s", drawn->name);
+        picture(g, drawn);
+        small_end(g, drawn->model->label, drawn->name);
     }
-    qk__page_raw(g->page, "</div>\n</div>\n");
-    return count;
-}
-
-qk__family_name qk__family_id(size_t family)
-{
-    qk__family_name name;
-    snprintf(name.text, sizeof name.text, "figures-%zu", family + 1);
-    return name;
+    qk__close(g->page, "div div");
+    return end - first;
 }
 
 static void family_figures(gallery *g, const qk__figure_family *family, size_t index)
 {
     collect(g, family);
+    qk__phrase id = qk__phrase_of("figures-%zu", index + 1);
     if (g->count > 0)
-        qk__page_part(g->page, qk__family_id(index).text, family ? family->title : "Collages");
+        qk__page_part(g->page, id.text, family ? family->title : "Collages");
     for (size_t i = 0; i < g->count;) {
         const item *it = &g->items[i];
         if (it->drawn && it->drawn->model) {
@@ -335,48 +282,44 @@ static size_t room_for_collages(const gallery *g)
     return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;
 }
 
-static void failures(qk__page *page, const qk__drawn_list *drawn)
+static void failures(qk__page *page, const qk__report *report)
 {
+    const qk__drawn_list *drawn = report->drawn;
     size_t failed = 0;
-    for (size_t i = 0; i < drawn->count; i++)
-        failed += drawn->items[i].status != QK_OK;
-    if (failed == 0)
-        return;
-    qk__page_print(page,
-                   "<div class=\"failed\" role=\"note\">\n<h3>Figures that could not be drawn"
-                   "</h3>\n<p>%zu of %zu:</p>\n<ul>\n",
-                   failed, drawn->count);
     for (size_t i = 0; i < drawn->count; i++) {
         const qk__drawn *d = &drawn->items[i];
         if (d->status == QK_OK)
             continue;
-        qk__page_print(page, "<li><code>%s</code>: ", d->name);
-        qk__page_text(page, d->message ? d->message : qk_status_text(d->status));
-        qk__page_raw(page, "</li>\n");
+        if (failed++ == 0) {
+            qk__open(page, "div.failed[role=note]");
+            qk__put(page, "h3", "Figures that could not be drawn");
+            qk__put(page, "p", "%zu of %zu:", report->outcome->num_failed, drawn->count);
+            qk__open(page, "ul");
+        }
+        qk__put(page, "li", "`%s`: %s", d->name,
+                d->message ? d->message : qk_status_text(d->status));
     }
-    qk__page_raw(page, "</ul>\n</div>\n");
+    qk__close(page, failed ? "ul div" : "");
 }
 
 void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
-    qk__page_section(page, "figures", "Figures", true);
     if (page->status == QK_OK)
         page->status =
             qk__collages_find(report->figures, report->results, room_for_collages(&g),
                               report->settings->figures.threads, &g.collages, &page->err);
     g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
-    if (!g.items && page->status == QK_OK)
-        page->status = qk__nomem(&page->err);
+    if (!g.items)
+        qk__page_nomem(page);
     size_t before = page->out.size;
     for (size_t f = 0; g.items && f < qk__num_figure_families; f++)
-        family_figures(&g, qk__figure_families[f], f);
+        family_figures(&g, &qk__figure_families[f], f);
     if (g.items)
         family_figures(&g, NULL, qk__num_figure_families); /* collages without other figures */
     if (page->out.size == before)
-        qk__page_raw(page, "<p class=\"empty\">No figure applies to these results.</p>\n");
-    failures(page, report->drawn);
-    qk__page_section_end(page);
+        qk__put(page, "p.empty", "No figure applies to these results.");
+    failures(page, report);
     qk__section_files(page, report, &g.collages);
     free(g.items);
     qk__collages_free(&g.collages);

@@ -4,10 +4,18 @@
 
 #include "report/sections.h"
 
+void qk__verdict_badge(qk__page *page, qk__verdict verdict)
+{
+    qk__open(page, "span.badge.%s", qk__verdict_tokens[verdict]);
+    qk__say(page, "%s", qk__verdict_names[verdict]);
+    qk__close(page, "span");
+    qk__say(page, " ");
+}
+
 /* The figure drawn under a finding's name: the first of those that there are for each model. */
 static const qk__drawn *drawn_as(const qk__report *report, const char *name)
 {
-    for (size_t i = 0; i < report->drawn->count; i++) {
+    for (size_t i = 0; name && i < report->drawn->count; i++) {
         const qk__drawn *d = &report->drawn->items[i];
         if (d->status == QK_OK && strcmp(d->kind->name, name) == 0)
             return d;
@@ -19,57 +27,47 @@ static void figures_of(qk__page *page, const qk__report *report, const qk__findi
 {
     size_t shown = 0;
     for (size_t i = 0; i < QK__NUM_SHOWN; i++) {
-        const qk__drawn *drawn = f->figures[i] ? drawn_as(report, f->figures[i]) : NULL;
-        if (!drawn)
-            continue;
-        qk__page_print(page, "%s<a href=\"#fig-",
-                       shown++ ? ", " : "<p class=\"shown\">Figures: ");
-        qk__page_link(page, drawn->name);
-        qk__page_text_in(page, "\">", drawn->kind->title, "</a>");
+        const qk__drawn *drawn = drawn_as(report, f->figures[i]);
+        if (drawn && shown++ == 0)
+            qk__open(page, "p.shown");
+        if (drawn)
+            qk__say(page, "%s[#fig-%s|%s]", shown == 1 ? "Figures: " : ", ", drawn->name,
+                    drawn->kind->title);
     }
-    qk__page_raw(page, shown ? "</p>\n" : "");
+    qk__close(page, shown ? "p" : "");
 }
 
 static void finding(qk__page *page, const qk__report *report, const qk__finding *f)
 {
-    qk__page_print(page,
-                   "<li class=\"finding\" data-finding=\"%s\" data-verdict=\"%s\">\n"
-                   "<p class=\"claim\" id=\"finding-%s\" tabindex=\"-1\"><span class=\"badge "
-                   "%s\">%s</span> ",
-                   f->id, qk__verdict_tokens[f->verdict], f->id, qk__verdict_tokens[f->verdict],
-                   qk__verdict_names[f->verdict]);
-    qk__page_text(page, f->claim ? f->claim : "");
-    qk__page_raw(page, "</p>\n<ul class=\"evidence\">\n");
-    qk__page_lines(page, f->evidence ? f->evidence : "", "<li>", "</li>\n");
-    qk__page_raw(page, "</ul>\n");
+    qk__open(page, "li.finding[data-finding=%s][data-verdict=%s]", f->id,
+             qk__verdict_tokens[f->verdict]);
+    qk__open(page, "p.claim#finding-%s[tabindex=-1]", f->id);
+    qk__verdict_badge(page, f->verdict);
+    qk__say(page, "%s", f->claim ? f->claim : "");
+    qk__close(page, "p");
+    qk__open(page, "ul.evidence");
+    qk__put_lines(page, "li", f->evidence ? f->evidence : "");
+    qk__close(page, "ul");
     figures_of(page, report, f);
-    qk__page_raw(page, "</li>\n");
+    qk__close(page, "li");
 }
 
 void qk__section_findings(qk__page *page, const qk__report *report)
 {
     const qk__findings *findings = &report->findings;
-    qk__page_section(page, "findings", "Findings", true);
+    const char *topic = NULL;
     if (findings->count == 0)
-        qk__page_raw(page, "<p class=\"empty\">These tables allow no finding.</p>\n");
+        qk__put(page, "p.empty", "These tables allow no finding.");
     else
-        qk__page_raw(
-            page,
-            "<p class=\"note\">Made from the numbers of this page. "
-            "<em>Supported</em>: p, corrected together with those of all findings, is at most "
-            "0.05, and the numbers lie on the claim’s side; <em>not supported</em>: it is "
-            "larger. Where nothing goes on, at most one page in twenty claims anything. "
-            "Intervals are not corrected. Claims about models need three of them: below that "
-            "a finding speaks of the models at hand.</p>\n");
-    const char *topic = "";
-    for (size_t i = 0; i < findings->count; i++) {
+        qk__page_asset(page, &qk__asset_findings);
+    for (size_t i = 0; i < findings->count; topic = findings->items[i++].topic) {
         const qk__finding *f = &findings->items[i];
-        if (strcmp(topic, f->topic) != 0)
-            qk__page_print(page, "%s<h3>%s</h3>\n<ul class=\"findings\">\n", i ? "</ul>\n" : "",
-                           f->topic);
-        topic = f->topic;
+        if (!topic || strcmp(topic, f->topic) != 0) {
+            qk__close(page, topic ? "ul" : "");
+            qk__put(page, "h3", "%s", f->topic);
+            qk__open(page, "ul.findings");
+        }
         finding(page, report, f);
     }
-    qk__page_raw(page, findings->count > 0 ? "</ul>\n" : "");
-    qk__page_section_end(page);
+    qk__close(page, findings->count > 0 ? "ul" : "");
 }

@@ -8,27 +8,23 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "report/assets.h"
+#include "base/json_build.h"
 #include "report/sections.h"
 
-enum { MAX_MANIFEST = 64 << 20, MAX_ITEMS = 12, SHOWN_ITEMS = 3, MAX_DEPTH = 64 };
+enum { MAX_ITEMS = 12, SHOWN_ITEMS = 3, MAX_DEPTH = 64 };
 
 void qk__section_methods(qk__page *page, const qk__report *report)
 {
     (void)report;
-    qk__page_section(page, "methods", "Methods", false);
-    qk__page_bytes(page, qk__asset_methods.data, qk__asset_methods.size);
-    qk__page_raw(page, "<details>\n<summary>Definitions of the columns</summary>\n"
-                       "<dl class=\"columns\">\n");
+    qk__page_asset(page, &qk__asset_methods);
+    qk__open(page, "details");
+    qk__put(page, "summary", "Definitions of the columns");
+    qk__open(page, "dl.columns");
     for (size_t i = 0; i < qk__num_fields; i++) {
-        qk__page_print(page, "<dt><code>%s</code> <small>%s</small></dt><dd>",
-                       qk__fields[i].info.name, qk__fields[i].file);
-        qk__page_text(page, qk__fields[i].info.about);
-        qk__page_raw(page, "</dd>\n");
+        qk__put(page, "dt", "`%s` ^%s^", qk__fields[i].info.name, qk__fields[i].file);
+        qk__put(page, "dd", "%s", qk__fields[i].info.about);
     }
-    qk__page_raw(page, "</dl>\n</details>\n");
-    qk__page_section_end(page);
+    qk__close(page, "dl details");
 }
 
 /* Long lists (of input files) by their first items and their length. */
@@ -58,22 +54,21 @@ static void kept(qk__page *page, const json_t *what)
     json_int_t rows = json_integer_value(json_object_get(what, "reservoir"));
     if (!json_is_object(what))
         return;
-    qk__page_raw(page, "<dt>kept</dt><dd>moments of all rows, and ");
+    qk__put(page, "dt", "kept");
+    qk__open(page, "dd");
     if (rows > 0)
-        qk__page_print(page, "up to %lld rows of each bucket and text", (long long)rows);
+        qk__say(page, "moments of all rows, and up to %lld rows of each bucket and text",
+                (long long)rows);
     else
-        qk__page_raw(page, "no rows");
+        qk__say(page, "moments of all rows, and no rows");
     json_array_foreach(json_object_get(what, "empty"), i, one)
     {
         const char *columns = json_string_value(json_object_get(one, "columns"));
         const char *reason = json_string_value(json_object_get(one, "reason"));
-        qk__page_raw(page, i ? "; " : ". Empty: ");
-        qk__page_text(page, columns ? columns : "?");
-        qk__page_raw(page, " (");
-        qk__page_text(page, reason ? reason : "?");
-        qk__page_raw(page, ")");
+        qk__say(page, "%s%s (%s)", i ? "; " : ". Empty: ", columns ? columns : "?",
+                reason ? reason : "?");
     }
-    qk__page_raw(page, "</dd>\n");
+    qk__close(page, "dd");
 }
 
 /* A few members that say what was run, as a list. */
@@ -82,60 +77,41 @@ static void overview(qk__page *page, const json_t *root)
     static const char *const keys[] = {
         "program", "version", "command", "command_line", "started", "capture", "plan",
         "study",   "seed",    "threads", "model",        "heads",   "rows"};
-    qk__page_raw(page, "<dl class=\"columns\">\n");
+    qk__open(page, "dl.columns");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *value = json_object_get(root, keys[i]);
         if (!json_is_string(value) && !json_is_integer(value))
             continue;
-        qk__page_print(page, "<dt>%s</dt><dd>", keys[i]);
+        qk__put(page, "dt", "%s", keys[i]);
         if (json_is_string(value))
-            qk__page_text(page, json_string_value(value));
+            qk__put(page, "dd", "%s", json_string_value(value));
         else
-            qk__page_print(page, "%lld", (long long)json_integer_value(value));
-        qk__page_raw(page, "</dd>\n");
+            qk__put(page, "dd", "%lld", (long long)json_integer_value(value));
     }
     kept(page, json_object_get(root, "kept"));
-    qk__page_raw(page, "</dl>\n");
-}
-
-static void tables_of(qk__page *page, const json_t *run)
-{
-    size_t i;
-    const json_t *name;
-    json_array_foreach(json_object_get(run, "tables"), i, name)
-    {
-        qk__page_raw(page, i ? ", " : "");
-        qk__page_text(page, json_is_string(name) ? json_string_value(name) : "?");
-    }
+    qk__close(page, "dl");
 }
 
 /* Each run with its tables: those of one folder may be of different heads. */
 static void runs(qk__page *page, const json_t *list)
 {
-    size_t i;
-    const json_t *run;
+    size_t i, t;
+    const json_t *run, *name;
     json_array_foreach(list, i, run)
     {
-        qk__page_raw(page, "<h3>");
-        tables_of(page, run);
-        qk__page_raw(page, "</h3>\n");
+        qk__open(page, "h3");
+        json_array_foreach(json_object_get(run, "tables"), t, name)
+        {
+            qk__say(page, "%s%s", t ? ", " : "",
+                    json_is_string(name) ? json_string_value(name) : "?");
+        }
+        qk__close(page, "h3");
         overview(page, run);
     }
 }
 
-static void manifest(qk__page *page, const qk__buffer *contents)
+static void manifest(qk__page *page, json_t *root)
 {
-    json_t *root;
-    qk_status status =
-        qk__json_parse(&root, contents->data, contents->size, QK__JSON_NO_ZEROS, NULL);
-    if (status == QK_ERR_NOMEM) {
-        qk__page_nomem(page);
-        return;
-    }
-    if (status != QK_OK) {
-        qk__page_raw(page, "<p>The folder’s manifest.json is not JSON.</p>\n");
-        return;
-    }
     const json_t *list = json_object_get(root, "runs");
     if (json_is_array(list))
         runs(page, list);
@@ -144,34 +120,30 @@ static void manifest(qk__page *page, const qk__buffer *contents)
     json_object_del(root, "complete"); /* of a study: not before this page is written */
     shorten(page, root, 0);
     char *text = qk__json_dumps(root, JSON_INDENT(2));
-    qk__page_raw(page, "<details>\n<summary>manifest.json</summary>\n<pre tabindex=\"0\">");
-    if (text)
-        qk__page_lines(page, text, "", "\n");
-    else
+    if (!text)
         qk__page_nomem(page);
-    qk__page_raw(page, "</pre>\n</details>\n");
+    qk__open(page, "details");
+    qk__put(page, "summary", "manifest.json");
+    qk__open(page, "pre[tabindex=0]");
+    qk__put_lines(page, NULL, text ? text : "");
+    qk__close(page, "pre details");
     free(text);
-    json_decref(root);
 }
 
 void qk__section_manifest(qk__page *page, const qk__report *report)
 {
-    qk__buffer contents = {0};
-    qk_error err;
-    qk__page_section(page, "manifest", "Manifest", false);
+    json_t *root = NULL;
     char *path = qk__path_join(report->settings->results, "manifest.json");
-    if (!path)
-        page->status = qk__nomem(&page->err);
-    else if (qk__read_file(path, MAX_MANIFEST, &contents, &err) == QK_OK)
-        manifest(page, &contents);
+    qk_status status =
+        path ? qk__json_read_file(&root, path, QK__JSON_MANIFEST, NULL) : QK_ERR_NOMEM;
+    if (status == QK_ERR_NOMEM)
+        qk__page_nomem(page);
+    else if (status == QK_OK)
+        manifest(page, root);
     else
-        qk__page_raw(page, "<p>The results folder has no readable manifest.json.</p>\n");
-    qk__page_print(page,
-                   "<p class=\"note\">Page made by qkscope %s; charts by Chart.js (MIT "
-                   "licence).</p>\n",
-                   qk_version());
-    qk__page_section_end(page);
-    qk__page_raw(page, "</main>\n");
-    qk__buffer_free(&contents);
+        qk__put(page, "p", "The results folder has no readable manifest.json.");
+    qk__put(page, "p.note", "Page made by qkscope %s; charts by Chart.js (MIT licence).",
+            qk_version());
+    json_decref(root);
     free(path);
 }

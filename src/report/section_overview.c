@@ -8,7 +8,6 @@
 #include <qkscope/analysis.h>
 
 #include "base/error.h"
-#include "report/assets.h"
 #include "report/evidence.h"
 #include "report/sections.h"
 
@@ -24,7 +23,18 @@ enum {
 
 static void fact(qk__page *page, const char *name)
 {
-    qk__page_print(page, "<dt>%s</dt><dd>", name);
+    qk__put(page, "dt", "%s", name);
+    qk__open(page, "dd");
+}
+
+/* "A, B and 3 more": whether item i is to be shown, after what stands before it. */
+static bool next_of(qk__page *page, size_t i, size_t count, size_t most)
+{
+    if (i > 0 && i < count && i < most)
+        qk__say(page, ", ");
+    if (i == most && i < count)
+        qk__say(page, " and %zu more", count - most);
+    return i < count && i < most;
 }
 
 static void models(qk__page *page, const qk__results *results)
@@ -32,14 +42,10 @@ static void models(qk__page *page, const qk__results *results)
     size_t count = results->num_models;
     fact(page, results->checkpoints ? "Checkpoints" : count == 1 ? "Model" : "Models");
     if (count > 1)
-        qk__page_print(page, "<strong>%zu</strong>: ", count);
-    for (size_t m = 0; m < count && m < FEW_NAMES; m++) {
-        qk__page_raw(page, m ? ", " : "");
-        qk__page_name(page, *results->models[m].label ? results->models[m].label : "(no name)");
-    }
-    if (count > FEW_NAMES)
-        qk__page_print(page, " and %zu more", count - FEW_NAMES);
-    qk__page_raw(page, "</dd>\n");
+        qk__say(page, "*%zu*: ", count);
+    for (size_t m = 0; next_of(page, m, count, FEW_NAMES); m++)
+        qk__say(page, "{%s}", qk__label(&results->models[m]));
+    qk__close(page, "dd");
 }
 
 static void heads(qk__page *page, const qk__report *report)
@@ -52,20 +58,24 @@ static void heads(qk__page *page, const qk__report *report)
         most = last > most ? last : most;
     }
     fact(page, "Heads");
-    qk__page_print(page, "<strong>%s</strong> query heads in ",
-                   qk__show_count(report->num_heads).text);
+    qk__say(page, "*%zu* query heads in ", report->num_heads);
     if (least < most)
-        qk__page_print(page, "%d to ", least + 1);
-    qk__page_print(page, "%d layer%s</dd>\n", most + 1, most > 0 ? "s" : "");
+        qk__say(page, "%d to ", least + 1);
+    qk__say(page, "%d layer%s", most + 1, most > 0 ? "s" : "");
+    qk__close(page, "dd");
 }
 
-/* "1,234", or "1,234 to 5,678". */
-static void span(qk__page *page, double least, double most)
+/* "1,234 of a kind", or "1,234 to 5,678". */
+static void span(qk__page *page, const char *name, const double ends[2], const char *of)
 {
-    qk__page_print(page, "<strong>%s", qk__show_count((size_t)least).text);
-    if (most > least)
-        qk__page_print(page, "</strong> to <strong>%s", qk__show_count((size_t)most).text);
-    qk__page_raw(page, "</strong>");
+    fact(page, name);
+    if (!isfinite(ends[0]))
+        qk__say(page, "not recorded");
+    else if (ends[1] > ends[0])
+        qk__say(page, "*%zu* to *%zu* %s", (size_t)ends[0], (size_t)ends[1], of);
+    else
+        qk__say(page, "*%zu* %s", (size_t)ends[0], of);
+    qk__close(page, "dd");
 }
 
 static void rows_and_texts(qk__page *page, const qk__results *results)
@@ -79,22 +89,8 @@ static void rows_and_texts(qk__page *page, const qk__results *results)
             texts[0] = fmin(texts[0], head->v.texts);
             texts[1] = fmax(texts[1], head->v.texts);
         }
-    fact(page, "Rows a head");
-    if (isfinite(rows[0])) {
-        span(page, rows[0], rows[1]);
-        qk__page_raw(page, " queries or keys");
-    } else {
-        qk__page_raw(page, "not recorded");
-    }
-    qk__page_raw(page, "</dd>\n");
-    fact(page, "Texts");
-    if (isfinite(texts[0])) {
-        span(page, texts[0], texts[1]);
-        qk__page_raw(page, " a head");
-    } else {
-        qk__page_raw(page, "not recorded");
-    }
-    qk__page_raw(page, "</dd>\n");
+    span(page, "Rows a head", rows, "queries or keys");
+    span(page, "Texts", texts, "a head");
 }
 
 /* The last two parts of a path: all that tells captures apart, mostly. */
@@ -111,59 +107,44 @@ static void source(qk__page *page, const json_t *run)
 {
     const char *name = json_string_value(json_object_get(run, "source"));
     const char *commit = json_string_value(json_object_get(run, "commit"));
-    if (!*commit) {
-        qk__page_text_in(page, "<bdi title=\"", name, "\">");
-        qk__page_text_in(page, "", tail_of(name), "</bdi>");
+    if (*commit)
+        qk__open(page, "bdi");
+    else
+        qk__open(page, "bdi[title=%s]", name);
+    qk__say(page, "%s", *commit ? name : tail_of(name));
+    qk__close(page, "bdi");
+    if (!*commit)
         return;
-    }
-    char digits[COMMIT + 1] = "";
-    strncat(digits, commit, COMMIT);
-    qk__page_text_in(page, "<bdi>", name, "</bdi>");
-    qk__page_text_in(page, " at <code title=\"", commit, "\">");
-    qk__page_text_in(page, "", digits, "</code>");
+    qk__say(page, " at ");
+    qk__open(page, "code[title=%s]", commit);
+    qk__say(page, "%.*s", COMMIT, commit);
+    qk__close(page, "code");
 }
 
 /* Captures that were read: runs of one folder may have read the same. */
 static void sources(qk__page *page, const json_t *runs)
 {
-    size_t i, shown = 0, more = 0;
+    size_t i, shown = 0;
     const json_t *run, *before = NULL;
     fact(page, "Captures");
     json_array_foreach(runs, i, run)
     {
         const json_t *name = json_object_get(run, "source");
-        if (before && json_equal(name, before))
-            continue;
+        bool again = before && json_equal(name, before);
         before = name;
-        if (!*json_string_value(name))
+        if (again || !*json_string_value(name) || ++shown > FEW_NAMES)
             continue;
-        if (shown == FEW_NAMES) {
-            more++;
-            continue;
-        }
-        qk__page_raw(page, shown++ ? "<br>" : "");
+        if (shown > 1)
+            qk__open(page, "br");
         source(page, run);
     }
-    if (more > 0)
-        qk__page_print(page, "<br>and %zu more, see <a href=\"#manifest\">Manifest</a>", more);
-    qk__page_raw(page, shown ? "</dd>\n" : "not recorded</dd>\n");
-}
-
-/* "a, b and 3 more", or "not recorded". */
-static void several(qk__page *page, const json_t *list)
-{
-    size_t i, count = json_array_size(list);
-    const json_t *text;
-    json_array_foreach(list, i, text)
-    {
-        if (i == FEW_NAMES)
-            break;
-        qk__page_raw(page, i ? ", " : "");
-        qk__page_name(page, json_string_value(text));
+    if (shown > FEW_NAMES) {
+        qk__open(page, "br");
+        qk__say(page, "and %zu more, see [#manifest|Manifest]", shown - FEW_NAMES);
     }
-    if (count > FEW_NAMES)
-        qk__page_print(page, " and %zu more", count - FEW_NAMES);
-    qk__page_raw(page, count ? "" : "not recorded");
+    if (shown == 0)
+        qk__say(page, "not recorded");
+    qk__close(page, "dd");
 }
 
 /* Days of the first and the last run: those of the manifests, so that the same tables give the
@@ -171,53 +152,56 @@ static void several(qk__page *page, const json_t *list)
 static void days(qk__page *page, const json_t *dates)
 {
     enum { DAY = 10 };
-    size_t count = json_array_size(dates);
-    char first[DAY + 1] = "", last[DAY + 1] = "";
+    const char *first = json_string_value(json_array_get(dates, 0));
+    const char *last = json_string_value(json_array_get(dates, json_array_size(dates) - 1));
     fact(page, "Made");
-    if (count == 0) {
-        qk__page_raw(page, "not recorded</dd>\n");
-        return;
-    }
-    strncat(first, json_string_value(json_array_get(dates, 0)), DAY);
-    strncat(last, json_string_value(json_array_get(dates, count - 1)), DAY);
-    qk__page_text_in(page, "<strong>", first, "</strong>");
-    if (strcmp(first, last) != 0)
-        qk__page_text_in(page, " to <strong>", last, "</strong>");
-    qk__page_raw(page, "</dd>\n");
+    if (!first || !last)
+        qk__say(page, "not recorded");
+    else if (strncmp(first, last, DAY) == 0)
+        qk__say(page, "*%.*s*", DAY, first);
+    else
+        qk__say(page, "*%.*s* to *%.*s*", DAY, first, DAY, last);
+    qk__close(page, "dd");
 }
 
-static void list_of(qk__page *page, const qk__provenance *p, const char *name,
+/* What the runs say of a member: each once. */
+static void said_of(qk__page *page, const qk__provenance *p, const char *name,
                     const char *member)
 {
     json_t *list = qk__provenance_list(p, member);
     if (!list)
         qk__page_nomem(page);
-    fact(page, name);
-    several(page, list);
-    qk__page_raw(page, "</dd>\n");
+    if (strcmp(member, "date") == 0) {
+        days(page, list);
+    } else {
+        fact(page, name);
+        for (size_t i = 0; next_of(page, i, json_array_size(list), FEW_NAMES); i++)
+            qk__say(page, "{%s}", json_string_value(json_array_get(list, i)));
+        if (json_array_size(list) == 0)
+            qk__say(page, "not recorded");
+        qk__close(page, "dd");
+    }
     json_decref(list);
 }
 
 static void analysed(qk__page *page, const qk__report *report)
 {
-    json_t *dates = qk__provenance_list(&report->provenance, "date");
-    if (!dates)
-        qk__page_nomem(page);
-    qk__page_raw(page, "<div class=\"card\" id=\"analysed\">\n<h3>What was analysed</h3>\n"
-                       "<dl class=\"facts\">\n");
+    const qk__provenance *p = &report->provenance;
+    qk__open(page, "div.card#analysed");
+    qk__put(page, "h3", "What was analysed");
+    qk__open(page, "dl.facts");
     if (report->results->num_models > 0) {
         models(page, report->results);
         heads(page, report);
         rows_and_texts(page, report->results);
     }
-    if (json_array_size(report->provenance.runs) > 0) {
-        sources(page, report->provenance.runs);
-        days(page, dates);
-        list_of(page, &report->provenance, "Host", "host");
-        list_of(page, &report->provenance, "qkscope", "version");
+    if (json_array_size(p->runs) > 0) {
+        sources(page, p->runs);
+        said_of(page, p, "Made", "date");
+        said_of(page, p, "Host", "host");
+        said_of(page, p, "qkscope", "version");
     }
-    qk__page_raw(page, "</dl>\n</div>\n");
-    json_decref(dates);
+    qk__close(page, "dl div");
 }
 
 /* ---- how far it can be trusted ---------------------------------------------------------- */
@@ -250,39 +234,30 @@ static size_t count_few_rows(const qk__results *results)
 /* Numbers from too few rows look like any others. */
 static void warnings(qk__page *page, const qk__report *report)
 {
-    size_t with_texts, with_width;
-    size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &with_texts);
-    size_t wide =
-        count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &with_width);
+    size_t texts, widths;
+    size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &texts);
+    size_t wide = count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
     size_t few_rows = count_few_rows(report->results);
-    const qk_report_outcome *outcome = report->outcome;
-    for (size_t i = 0; i < outcome->num_changed; i++) {
-        qk__page_text_in(page,
-                         "<p class=\"warning\" data-warning=\"changed\"><strong>Not the "
-                         "tables that the analysis wrote.</strong> ",
-                         outcome->changed[i], ".</p>\n");
-    }
+    for (size_t i = 0; i < report->outcome->num_changed; i++)
+        qk__put(page, "p.warning[data-warning=changed]",
+                "*Not the tables that the analysis wrote.* %s.", report->outcome->changed[i]);
     if (few_rows > 0)
-        qk__page_print(page,
-                       "<p class=\"warning\" data-warning=\"few-rows\"><strong>Too few "
-                       "rows.</strong> %s of %s heads have fewer than %d rows of queries or "
-                       "keys: their numbers are mostly chance, and no finding counts them."
-                       "</p>\n",
-                       qk__show_count(few_rows).text, qk__show_count(report->num_heads).text,
-                       QK_FEW_ROWS);
+        qk__put(page, "p.warning[data-warning=few-rows]",
+                "*Too few rows.* %zu of %zu heads have fewer than %d rows of queries or keys: "
+                "their numbers are mostly chance, and no finding counts them.",
+                few_rows, report->num_heads, QK_FEW_ROWS);
     if (few > 0)
-        qk__page_print(page,
-                       "<p class=\"warning\" data-warning=\"texts\"><strong>Too few "
-                       "texts.</strong> %s of %s heads have fewer than %d texts: other texts "
-                       "may give other numbers.</p>\n",
-                       qk__show_count(few).text, qk__show_count(with_texts).text, QK_FEW_TEXTS);
+        qk__put(
+            page, "p.warning[data-warning=texts]",
+            "*Too few texts.* %zu of %zu heads have fewer than %d texts: other texts may give "
+            "other numbers.",
+            few, texts, QK_FEW_TEXTS);
     if (wide > 0)
-        qk__page_print(
-            page,
-            "<p class=\"warning\" data-warning=\"rows\"><strong>Wide "
-            "intervals.</strong> For %s of %s heads the 95 %% interval of r<sub>q</sub> "
-            "on PC0 is wider than %.1f.</p>\n",
-            qk__show_count(wide).text, qk__show_count(with_width).text, QK_WIDE_INTERVAL);
+        qk__put(
+            page, "p.warning[data-warning=rows]",
+            "*Wide intervals.* For %zu of %zu heads the 95 %% interval of r~q~ on PC0 is wider "
+            "than %.1g.",
+            wide, widths, QK_WIDE_INTERVAL);
 }
 
 static void uncertain(qk__page *page, const qk__report *report)
@@ -291,31 +266,27 @@ static void uncertain(qk__page *page, const qk__report *report)
     size_t below =
         count_heads(report->results, "category_share", true, QK_CERTAIN_SHARE, &known);
     if (known == 0 && report->num_heads > 0)
-        qk__page_raw(page,
-                     "<p class=\"known\">How sure the category of a head is was not looked "
-                     "at, or no table says so.</p>\n");
+        qk__put(page, "p.known",
+                "How sure the category of a head is was not looked at, or no table says so.");
     else if (known > 0)
-        qk__page_print(
-            page,
-            "<p class=\"%s\" data-warning=\"uncertain\"><strong>%s of %s heads</strong> "
-            "(%s) would change their category with other texts.</p>\n",
-            below > 0 ? "known" : "fine", qk__show_count(below).text,
-            qk__show_count(known).text, qk__show_percent((double)below / (double)known).text);
+        qk__put(page,
+                below > 0 ? "p.known[data-warning=uncertain]"
+                          : "p.fine[data-warning=uncertain]",
+                "*%zu of %zu heads* (%g%%) would change their category with other texts.",
+                below, known, (double)below / (double)known);
 }
 
 static void one_warning(qk__page *page, const char *text, const json_t *models)
 {
     size_t count = json_array_size(models);
     const char *model = json_string_value(json_array_get(models, 0));
-    qk__page_text_in(page, "<li>", text, "");
+    qk__open(page, "li");
+    qk__say(page, "%s", text);
     if (count > 1)
-        qk__page_print(page, " <small>(%zu models)</small>", count);
-    else if (model && *model) {
-        qk__page_raw(page, " <small>(");
-        qk__page_name(page, model);
-        qk__page_raw(page, ")</small>");
-    }
-    qk__page_raw(page, "</li>\n");
+        qk__say(page, " ^(%zu models)^", count);
+    else if (model && *model)
+        qk__say(page, " ^({%s})^", model);
+    qk__close(page, "li");
 }
 
 /* What the runs warned of; the many are folded behind the first few. */
@@ -326,72 +297,61 @@ static void run_warnings(qk__page *page, json_t *warnings)
     json_t *models;
     if (count == 0)
         return;
-    qk__page_raw(page, "<p class=\"warning\" data-warning=\"runs\"><strong>The run");
     if (count == 1)
-        qk__page_raw(page, " warned:</strong></p>\n<ul class=\"warned\">\n");
+        qk__put(page, "p.warning[data-warning=runs]", "*The run warned:*");
     else
-        qk__page_print(page, "s warned of %zu things:</strong></p>\n<ul class=\"warned\">\n",
-                       count);
+        qk__put(page, "p.warning[data-warning=runs]", "*The runs warned of %zu things:*",
+                count);
+    qk__open(page, "ul.warned");
     json_object_foreach(warnings, text, models)
     {
-        if (i++ == FEW_WARNINGS)
-            qk__page_print(
-                page, "</ul>\n<details><summary>%zu more</summary>\n<ul class=\"warned\">\n",
-                count - FEW_WARNINGS);
+        if (i++ == FEW_WARNINGS) {
+            qk__close(page, "ul");
+            qk__open(page, "details");
+            qk__put(page, "summary", "%zu more", count - FEW_WARNINGS);
+            qk__open(page, "ul.warned");
+        }
         one_warning(page, text, models);
     }
-    qk__page_raw(page, count > FEW_WARNINGS ? "</ul>\n</details>\n" : "</ul>\n");
+    qk__close(page, count > FEW_WARNINGS ? "ul details" : "ul");
 }
 
 /* " tiny l00h03q, ...": the model only where there are several. */
 static void failed_heads(qk__page *page, const qk__report *report)
 {
     const qk__provenance *p = &report->provenance;
-    size_t i, count = json_array_size(p->failures);
-    const json_t *failure;
-    qk__page_print(
-        page,
-        "<p class=\"warning\" data-warning=\"failed\"><strong>Heads without "
-        "numbers.</strong> %s of %s heads could not be analysed",
-        qk__show_count((size_t)p->failed_heads).text,
-        qk__show_count((size_t)(p->failed_heads > p->heads_with_files ? p->failed_heads
-                                                                      : p->heads_with_files))
-            .text);
-    json_array_foreach(p->failures, i, failure)
-    {
-        if (i == FEW_HEADS)
-            break;
-        qk__page_raw(page, i ? ", " : ": ");
-        if (report->results->num_models > 1) {
-            qk__page_name(page, json_string_value(json_object_get(failure, "model")));
-            qk__page_raw(page, " ");
-        }
-        qk__page_text_in(page, "<code>", json_string_value(json_object_get(failure, "head")),
-                         "</code>");
+    size_t failed = (size_t)p->failed_heads, all = (size_t)p->heads_with_files;
+    qk__open(page, "p.warning[data-warning=failed]");
+    qk__say(page, "*Heads without numbers.* %zu of %zu heads could not be analysed%s", failed,
+            failed > all ? failed : all, json_array_size(p->failures) > 0 ? ": " : "");
+    for (size_t i = 0; next_of(page, i, json_array_size(p->failures), FEW_HEADS); i++) {
+        const json_t *failure = json_array_get(p->failures, i);
+        if (report->results->num_models > 1)
+            qk__say(page, "{%s} ", json_string_value(json_object_get(failure, "model")));
+        qk__say(page, "`%s`", json_string_value(json_object_get(failure, "head")));
     }
-    if (count > FEW_HEADS)
-        qk__page_print(page, " and %zu more", count - FEW_HEADS);
-    qk__page_raw(page, ".</p>\n");
+    qk__say(page, ".");
+    qk__close(page, "p");
 }
 
 static void trusted(qk__page *page, const qk__report *report)
 {
     const qk__provenance *p = &report->provenance;
-    qk__page_raw(page,
-                 "<div class=\"card\" id=\"trusted\">\n<h3>How far it can be trusted</h3>\n");
+    qk__open(page, "div.card#trusted");
+    qk__put(page, "h3", "How far it can be trusted");
     warnings(page, report);
     if (p->failed_heads > 0)
         failed_heads(page, report);
     run_warnings(page, p->warnings);
     uncertain(page, report);
     if (json_array_size(p->runs) == 0)
-        qk__page_raw(
-            page, "<p class=\"known\">The tables have no manifest: where they come from, and "
-                  "what their run warned of, is not known.</p>\n");
+        qk__put(
+            page, "p.known",
+            "The tables have no manifest: where they come from, and what their run warned of, "
+            "is not known.");
     else if (json_object_size(p->warnings) == 0 && p->failed_heads == 0)
-        qk__page_raw(page, "<p class=\"fine\">The runs warned of nothing, and every head has "
-                           "numbers.</p>\n");
-    qk__page_raw(page, "</div>\n");
+        qk__put(page, "p.fine", "The runs warned of nothing, and every head has numbers.");
+    qk__close(page, "div");
 }
 
 /* ---- what stands out -------------------------------------------------------------------- */
@@ -412,51 +372,48 @@ static bool is_first_of_topic(const qk__findings *findings, size_t i)
     return true;
 }
 
-static void standing(qk__page *page, const qk__finding *f)
+/* Leads to the explorer; page.js makes it lead to these heads there. model: "" for any. */
+static void kind_link(qk__page *page, size_t count, const char *kind, const char *model)
 {
-    qk__page_print(page, "<li><span class=\"badge %s\">%s</span> <a href=\"#finding-%s\">",
-                   qk__verdict_tokens[f->verdict], qk__verdict_names[f->verdict], f->id);
-    qk__page_text(page, f->claim ? f->claim : "");
-    qk__page_raw(page, "</a></li>\n");
+    qk__open(page, "a[href=#explorer][data-filter=%s%s%sonly-category=%s]",
+             *model ? "only-model=" : "", model, *model ? "&" : "", kind);
+    qk__say(page, "%zu %s", count, kind);
+    qk__close(page, "a");
 }
 
 /* How many heads follow position, and how. Findings about checkpoints are about the last, and so is
- * this. Each number leads to the explorer; page.js makes it lead to these heads there. */
+ * this. */
 static void kinds_of_heads(qk__page *page, const qk__report *report)
 {
     const qk__results *results = report->results;
     size_t counts[QK_NUM_CATEGORIES] = {0}, all = 0, shown = 0;
-    bool last = qk__num_checkpoints(results) > 0;
+    const qk__result_model *last =
+        qk__num_checkpoints(results) > 0 ? &results->models[results->num_models - 1] : NULL;
     for (size_t m = last ? results->num_models - 1 : 0; m < results->num_models; m++)
         for (size_t h = 0; h < results->models[m].num_heads; h++) {
             int category = results->models[m].heads[h].category;
-            if (category < 0 || category >= QK_NUM_CATEGORIES)
+            bool known = category >= 0 && category < QK_NUM_CATEGORIES;
+            counts[known ? category : 0] += known;
+            all += known;
+        }
+    char *model = qk__percent(last ? last->name : "");
+    if (!model)
+        qk__page_nomem(page);
+    if (all > 0 && model) {
+        qk__open(page, "p#kinds");
+        qk__say(page, "Which heads follow position");
+        if (last)
+            qk__say(page, " at {%s}", last->label);
+        for (int c = 0; c < QK_NUM_CATEGORIES; c++) {
+            if (counts[c] == 0)
                 continue;
-            counts[category]++;
-            all++;
+            qk__say(page, "%s", shown++ ? ", " : ": ");
+            kind_link(page, counts[c], qk_category_name((qk_category)c), model);
         }
-    if (all == 0)
-        return;
-    qk__page_raw(page, "<p id=\"kinds\">Which heads follow position");
-    if (last) {
-        qk__page_raw(page, " at ");
-        qk__page_name(page, results->models[results->num_models - 1].label);
+        qk__say(page, ".");
+        qk__close(page, "p");
     }
-    qk__page_raw(page, ": ");
-    for (int c = 0; c < QK_NUM_CATEGORIES; c++) {
-        const char *name = qk_category_name((qk_category)c);
-        if (counts[c] == 0)
-            continue;
-        qk__page_print(page, "%s<a href=\"#explorer\" data-filter=\"", shown++ ? ", " : "");
-        if (last) {
-            qk__page_raw(page, "only-model=");
-            qk__page_link(page, results->models[results->num_models - 1].name);
-            qk__page_raw(page, "&amp;");
-        }
-        qk__page_print(page, "only-category=%s\">%s %s</a>", name,
-                       qk__show_count(counts[c]).text, name);
-    }
-    qk__page_raw(page, ".</p>\n");
+    free(model);
 }
 
 /* The first answer of each topic, then others, as many as one reads. */
@@ -464,45 +421,41 @@ static void stands_out(qk__page *page, const qk__report *report)
 {
     const qk__findings *findings = &report->findings;
     size_t shown = 0;
-    qk__page_raw(page, "<div class=\"card\" id=\"standing\">\n<h3>What stands out</h3>\n");
+    qk__open(page, "div.card#standing");
+    qk__put(page, "h3", "What stands out");
     kinds_of_heads(page, report);
-    qk__page_raw(page, "<ul>\n");
+    qk__open(page, "ul");
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < findings->count && shown < STANDING; i++) {
             const qk__finding *f = &findings->items[i];
             if (!answers(f) || is_first_of_topic(findings, i) != (pass == 0))
                 continue;
-            standing(page, f);
+            qk__open(page, "li");
+            qk__verdict_badge(page, f->verdict);
+            qk__say(page, "[#finding-%s|%s]", f->id, f->claim ? f->claim : "");
+            qk__close(page, "li");
             shown++;
         }
-    qk__page_raw(page, "</ul>\n");
+    qk__close(page, "ul");
     if (shown == 0)
-        qk__page_raw(
-            page, "<p class=\"empty\">No finding has an answer here: there are too few models "
-                  "or heads, or nothing differs enough.</p>\n");
+        qk__put(page, "p.empty",
+                "No finding has an answer here: there are too few models or heads, or nothing "
+                "differs enough.");
     if (findings->count > shown)
-        qk__page_print(
-            page,
-            "<p class=\"note\"><a href=\"#findings\">All %zu findings</a> with their "
-            "evidence.</p>\n",
-            findings->count);
-    qk__page_raw(page, "</div>\n");
+        qk__put(page, "p.note", "[#findings|All %zu findings] with their evidence.",
+                findings->count);
+    qk__close(page, "div");
 }
 
 void qk__section_overview(qk__page *page, const qk__report *report)
 {
-    qk__page_raw(
-        page, "<section id=\"overview\" tabindex=\"-1\">\n<h2 class=\"unseen\">Overview</h2>\n"
-              "<div class=\"cards\">\n");
+    qk__open(page, "div.cards");
     analysed(page, report);
     trusted(page, report);
     stands_out(page, report);
-    qk__page_raw(page, "</div>\n");
+    qk__close(page, "div");
     if (report->num_heads > 0)
-        qk__page_bytes(page, qk__asset_map.data, qk__asset_map.size);
+        qk__page_asset(page, &qk__asset_map);
     else
-        qk__page_raw(page,
-                     "<p class=\"empty\">There is no table of heads, so there is no picture of "
-                     "them.</p>\n");
-    qk__page_raw(page, "</section>\n");
+        qk__put(page, "p.empty", "There is no table of heads, so there is no picture of them.");
 }

@@ -1,87 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning of the document: head, security policy, contents at the side, title. */
-#include <string.h>
-
-#include "report/assets.h"
+/* The document: its head, contents at the side, and its sections, in order. */
 #include "report/sections.h"
 
-/* Everything comes from the page itself: scripts are named by their hashes, nothing may be
- * fetched. Pictures are in it as data:, or made by its scripts (blob:) to be saved. */
-static void security_policy(qk__page *page)
+static void explorer(qk__page *page, const qk__report *report)
 {
-    qk__page_print(page,
-                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                   "script-src '%s' '%s'; style-src 'unsafe-inline'; img-src data: blob:; "
-                   "base-uri 'none'; form-action 'none'\">\n",
-                   qk__asset_chart.hash, qk__asset_script.hash);
+    (void)report;
+    qk__page_asset(page, &qk__asset_explorer);
 }
 
-static void entry(qk__page *page, const char *id, const char *title)
-{
-    qk__page_print(page, "<li><a href=\"#%s\">%s</a></li>\n", id, title);
-}
+/* A section of the page, and its entry in the contents. */
+typedef struct section {
+    const char *id, *entry;
+    enum {
+        FOLDED,
+        OPEN,
+        PLAIN,
+        PART
+    } frame;       /* PART: of the section after it, which has its own */
+    bool of_heads; /* only where there are some */
+    void (*fill)(qk__page *page, const qk__report *report);
+} section;
 
-/* Whether any figure of the family was drawn: only then it has a part. */
-static bool was_drawn(const qk__report *report, const qk__figure_family *family)
-{
-    for (size_t i = 0; i < report->drawn->count; i++)
-        if (report->drawn->items[i].family == family && report->drawn->items[i].status == QK_OK)
-            return true;
-    return false;
-}
+static const section SECTIONS[] = {
+    {"overview", "Overview", PLAIN, false, qk__section_overview},
+    {"findings", "Findings", OPEN, false, qk__section_findings},
+    {"summary", "Numbers", OPEN, false, qk__section_summary},
+    {"extremes", "Extreme heads", PART, true, NULL},
+    {"explorer", "Explorer", PART, true, explorer},
+    {"figures", "Figures", OPEN, false, qk__section_figures},
+    {"methods", "Methods", FOLDED, false, qk__section_methods},
+    {"manifest", "Manifest", FOLDED, false, qk__section_manifest},
+};
+enum { NUM_SECTIONS = sizeof SECTIONS / sizeof *SECTIONS };
 
+/* ---- contents --------------------------------------------------------------------------- */
+
+/* Families of which a figure was drawn: only these have a part. */
 static void families(qk__page *page, const qk__report *report)
 {
     bool any = false;
     for (size_t f = 0; f < qk__num_figure_families; f++) {
-        const qk__figure_family *family = qk__figure_families[f];
-        if (!was_drawn(report, family))
-            continue;
-        qk__page_raw(page, any ? "" : "\n<ul>\n");
-        any = true;
-        qk__page_print(page, "<li><a href=\"#%s\">", qk__family_id(f).text);
-        qk__page_text_in(page, "", family->title, "</a></li>\n");
+        bool drawn = false;
+        for (size_t i = 0; i < report->drawn->count; i++)
+            drawn |= report->drawn->items[i].family == &qk__figure_families[f] &&
+                     report->drawn->items[i].status == QK_OK;
+        if (drawn && !any)
+            qk__open(page, "ul");
+        any |= drawn;
+        if (drawn)
+            qk__put(page, "li", "[#figures-%zu|%s]", f + 1, qk__figure_families[f].title);
     }
-    qk__page_raw(page, any ? "</ul>\n" : "");
+    qk__close(page, any ? "ul" : "");
 }
 
 static void contents(qk__page *page, const qk__report *report)
 {
-    qk__page_raw(page, "<nav id=\"contents\" aria-label=\"Contents\">\n"
-                       "<button type=\"button\" id=\"contents-open\" aria-expanded=\"false\" "
-                       "aria-controls=\"contents-list\" hidden>Contents</button>\n"
-                       "<ul id=\"contents-list\">\n");
-    entry(page, "overview", "Overview");
-    entry(page, "findings", "Findings");
-    entry(page, "summary", "Numbers");
-    if (report->num_heads > 0) {
-        entry(page, "extremes", "Extreme heads");
-        entry(page, "explorer", "Explorer");
+    qk__open(page, "nav#contents[aria-label=Contents]");
+    qk__put(page,
+            "button#contents-open[type=button][aria-expanded=false]"
+            "[aria-controls=contents-list][hidden]",
+            "Contents");
+    qk__open(page, "ul#contents-list");
+    for (const section *s = SECTIONS; s < SECTIONS + NUM_SECTIONS; s++) {
+        if (s->of_heads && report->num_heads == 0)
+            continue;
+        qk__open(page, "li");
+        qk__say(page, "[#%s|%s]", s->id, s->entry);
+        if (s->fill == qk__section_figures)
+            families(page, report);
+        qk__close(page, "li");
     }
-    qk__page_raw(page, "<li><a href=\"#figures\">Figures</a>");
-    families(page, report);
-    qk__page_raw(page, "</li>\n");
-    entry(page, "methods", "Methods");
-    entry(page, "manifest", "Manifest");
-    qk__page_raw(page, "</ul>\n<button type=\"button\" id=\"theme\" hidden>Theme: system"
-                       "</button>\n</nav>\n");
+    qk__close(page, "ul");
+    qk__put(page, "button#theme[type=button][hidden]", "Theme: system");
+    qk__close(page, "nav");
 }
 
-void qk__section_top(qk__page *page, const qk__report *report)
+/* ---- document --------------------------------------------------------------------------- */
+
+static void put_section(qk__page *page, const qk__report *report, const section *s)
 {
-    qk__page_raw(page,
-                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    security_policy(page);
-    qk__page_raw(page,
-                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                 "<meta name=\"generator\" content=\"qkscope\">\n"
-                 "<link rel=\"icon\" href=\"data:,\">\n<title>");
-    qk__page_text(page, report->title);
-    qk__page_raw(page, "</title>\n<style>\n");
-    qk__page_bytes(page, qk__asset_style.data, qk__asset_style.size);
-    qk__page_raw(page, "</style>\n</head>\n<body>\n"
-                       "<a class=\"skip\" href=\"#overview\">Skip to the content</a>\n");
+    if (s->frame == PLAIN) {
+        qk__open(page, "section#%s[tabindex=-1]", s->id);
+        qk__put(page, "h2.unseen", "%s", s->entry);
+    } else if (s->frame != PART) {
+        qk__page_section(page, s->id, s->entry, s->frame == OPEN);
+    }
+    if (s->fill)
+        s->fill(page, report);
+    if (s->frame == PLAIN)
+        qk__close(page, "section");
+    else if (s->frame != PART)
+        qk__page_section_end(page);
+}
+
+void qk__write_document(qk__page *page, const qk__report *report)
+{
+    qk__phrase scripts =
+        qk__phrase_of("script-src '%s' '%s'; ", qk__asset_chart.hash, qk__asset_script.hash);
+    qk__page_begin(page, scripts.text);
+    qk__put(page, "title", "%s", report->title);
+    qk__close(page, "head");
+    qk__open(page, "body");
+    qk__put(page, "a.skip[href=#overview]", "Skip to the content");
     contents(page, report);
-    qk__page_text_in(page, "<main>\n<header>\n<h1>", report->title, "</h1>\n</header>\n");
+    qk__open(page, "main");
+    qk__open(page, "header");
+    qk__put(page, "h1", "%s", report->title);
+    qk__close(page, "header");
+    for (const section *s = SECTIONS; s < SECTIONS + NUM_SECTIONS; s++)
+        if (!s->of_heads || report->num_heads > 0)
+            put_section(page, report, s);
+    qk__close(page, "main");
+    qk__section_scripts(page, report);
+    qk__close(page, "body html");
 }

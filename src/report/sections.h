@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of the page, in order, each in its file: section_top.c, section_overview.c,
- * section_findings.c, section_summary.c, section_data.c (explorer and scripts), section_figures.c
- * with section_files.c, section_manifest.c. report.c calls them. */
+/* The sections of the page, each in its file: section_overview.c, section_findings.c, section_summary.c,
+ * section_figures.c with section_files.c, section_manifest.c, section_data.c (for programs). A table in
+ * section_top.c puts them in order, and makes their frames, with headings. */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
 
@@ -31,19 +31,23 @@ typedef struct qk__report {
     size_t num_heads;
 } qk__report;
 
-/* Head of the document with style sheet and content security policy, contents, title. */
-void qk__section_top(qk__page *page, const qk__report *report);
+void qk__write_document(qk__page *page, const qk__report *report);
+
 /* The first screen: what was analysed, how far it can be trusted, what stands out, all heads. */
 void qk__section_overview(qk__page *page, const qk__report *report);
 void qk__section_findings(qk__page *page, const qk__report *report);
 void qk__section_summary(qk__page *page, const qk__report *report);
-void qk__section_explorer(qk__page *page, const qk__report *report);
 void qk__section_figures(qk__page *page, const qk__report *report);
 void qk__section_methods(qk__page *page, const qk__report *report);
 void qk__section_manifest(qk__page *page, const qk__report *report);
 /* What can be saved from the page, and where on a collage which head is: a JSON block. Needs the
  * collages that are shown. */
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages);
+/* The numbers of all heads, and the scripts. */
+void qk__section_scripts(qk__page *page, const qk__report *report);
+
+/* How sure a finding is, before its claim. */
+void qk__verdict_badge(qk__page *page, qk__verdict verdict);
 
 /* How many checkpoints the study is of; 0: it is of models, or of one checkpoint. */
 static inline size_t qk__num_checkpoints(const qk__results *results)
@@ -51,13 +55,9 @@ static inline size_t qk__num_checkpoints(const qk__results *results)
     return results->checkpoints && results->num_models > 1 ? results->num_models : 0;
 }
 
-/* The id of the part of the figures that a family has, by its place in qk__figure_families. */
-typedef struct qk__family_name {
-    char text[32];
-} qk__family_name;
-qk__family_name qk__family_id(size_t family);
-
-/* The numbers of all heads, the scripts, and the end of the document. */
-void qk__section_scripts(qk__page *page, const qk__report *report);
+static inline const char *qk__label(const qk__result_model *model)
+{
+    return *model->label ? model->label : "(no name)";
+}
 
 #endif

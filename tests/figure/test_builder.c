@@ -15,6 +15,7 @@
 #include "figure/figure.h"
 #include "figure/heading.h"
 #include "figure/figure_text.h"
+#include "figure/scale.h"
 #include "tests/base/tree.h"
 
 static qk__figure figure;
@@ -346,56 +347,87 @@ static void test_names(void **state)
     }
 }
 
-/* ---- heatmaps --------------------------------------------------------------------------- */
+/* ---- scales ----------------------------------------------------------------------------- */
 
-static void expect_range(const double *values, size_t count, double low, double high,
-                         const char *expected)
+static int channel(unsigned color, int which)
 {
-    qk__figure sample;
-    qk__figure_init(&sample, "heatmap", qk__theme_of(QK_THEME_PAPER), 100, 100);
-    qk__figure_heatmap(&sample, &(qk__heatmap){.rows = 1,
-                                               .columns = count,
-                                               .values = values,
-                                               .map = &qk__blues,
-                                               .low = low,
-                                               .high = high,
-                                               .cell_format = "%.2f"});
-    assert_int_equal(sample.status, QK_OK);
-    qk__figure_print(&sample, "%c", 0);
-    assert_non_null(strstr((const char *)sample.script.data, expected));
-    qk__figure_free(&sample);
+    return (int)(color >> (16 - 8 * which) & 0xff);
 }
 
-static void test_heatmap_ranges(void **state)
+/* The largest difference of a channel. */
+static int apart(unsigned a, unsigned b)
 {
-    (void)state;
-    expect_range((double[]){0.25, 0.5, NAN}, 3, 0, 0, "set cbrange [0.25:0.5]\n");
-    expect_range((double[]){0.25, INFINITY, -INFINITY}, 3, 0, 0, "set cbrange [-0.25:0.75]\n");
-    expect_range((double[]){1e-9, 2e-9}, 2, 0, 0, "set cbrange [1e-09:2e-09]\n");
-    expect_range((double[]){1e20, 1e20}, 2, 0, 0, "set cbrange [9.99e+19:1.001e+20]\n");
-    expect_range((double[]){NAN, NAN}, 2, 0, 0, "set cbrange [-0.5:0.5]\n");
-    expect_range((double[]){5, 7}, 2, 0, 1, "set cbrange [0:1]\n");
-    expect_range(NULL, 0, 0, 0, "set xrange [-0.5:0.5]\n");
+    int most = 0;
+    for (int c = 0; c < 3; c++)
+        most = abs(channel(a, c) - channel(b, c)) > most ? abs(channel(a, c) - channel(b, c))
+                                                         : most;
+    return most;
 }
 
-static void test_a_cell_that_rounds_to_zero_has_no_sign(void **state)
+/* Colours change little by little from one end to the other, through 0 as well, and end far apart. */
+static void test_colours_do_not_jump(void **state)
 {
     (void)state;
-    qk__figure sample;
-    qk__figure_init(&sample, "heatmap", qk__theme_of(QK_THEME_PAPER), 100, 100);
-    qk__figure_heatmap(&sample, &(qk__heatmap){.rows = 1,
-                                               .columns = 3,
-                                               .values = (double[]){-0.004, -0.006, -0.0},
-                                               .map = &qk__blues,
-                                               .cell_format = "%.2f"});
-    assert_int_equal(sample.status, QK_OK);
-    qk__figure_words(&sample, "%c", 0);
-    const char *data = (const char *)sample.data.data;
-    assert_null(strstr(data, " -0.00\n"));
-    assert_non_null(strstr(data, " 0.00\n"));
-    assert_non_null(strstr(data, " \xe2\x88\x92"
-                                 "0.01\n")); /* a proper minus */
-    qk__figure_free(&sample);
+    const qk__hue hues[] = {QK__HUE_NONE, QK__HUE_QUERIES, QK__HUE_KEYS, QK__HUE_BIAS,
+                            QK__HUE_PLASTICITY};
+    for (size_t i = 0; i < sizeof hues / sizeof *hues; i++) {
+        qk__scale scale = qk__scale_between(hues[i], -0.4, 1);
+        bool dark;
+        unsigned before = qk__scale_color(&scale, -0.4, &dark), first = before;
+        for (int at = -399; at <= 1000; at++) {
+            unsigned color = qk__scale_color(&scale, at / 1000.0, &dark);
+            assert_true(apart(color, before) <= 4);
+            before = color;
+        }
+        assert_true(apart(before, first) > 100);
+    }
+}
+
+/* A value and its opposite are as deep; at 0 both sides are pale, and their hues differ beyond. */
+static void test_two_sides_of_a_scale(void **state)
+{
+    (void)state;
+    bool dark;
+    qk__scale r_q = qk__scale_between(QK__HUE_QUERIES, -1, 1), shorter = r_q;
+    shorter.low = -0.1; /* of the bar: colours stay */
+    assert_true(channel(qk__scale_color(&r_q, 0, &dark), 0) > 230 && !dark);
+    assert_true(channel(qk__scale_color(&r_q, 0.8, &dark), 2) >
+                channel(qk__scale_color(&r_q, 0.8, &dark), 0) + 80);
+    assert_true(channel(qk__scale_color(&r_q, -0.8, &dark), 0) >
+                channel(qk__scale_color(&r_q, -0.8, &dark), 2) + 80);
+    assert_true(apart(qk__scale_color(&r_q, -0.01, &dark), qk__scale_color(&r_q, 0.01, &dark)) <
+                8);
+    assert_int_equal(qk__scale_color(&r_q, 0.4, &dark), qk__scale_color(&shorter, 0.4, &dark));
+    assert_int_equal(qk__scale_color(&r_q, 7, &dark), qk__scale_color(&r_q, 1, &dark));
+    assert_true(dark);
+}
+
+static void expect_scale(qk__scale scale, double low, double high)
+{
+    assert_true(fabs(scale.low - low) <= 1e-9 * fabs(low));
+    assert_true(fabs(scale.high - high) <= 1e-9 * fabs(high));
+}
+
+static void test_ranges_of_scales(void **state)
+{
+    (void)state;
+    expect_scale(qk__scale_between(QK__HUE_BIAS, 2, 5), 0, 5);
+    expect_scale(qk__scale_between(QK__HUE_BIAS, -5, -2), -5, 0);
+    expect_scale(qk__scale_between(QK__HUE_PLASTICITY, 0.3, 0.6), 0.3, 0.6);
+    expect_scale(qk__scale_between(QK__HUE_PLASTICITY, 0.5, 0.5), 0.45, 0.55);
+    expect_scale(qk__scale_between(QK__HUE_NONE, 0, 0), 0, 1);
+    expect_scale(qk__scale_between(QK__HUE_NONE, 1e20, 1e20), 0.9e20, 1.1e20);
+    expect_scale(qk__scale_of_change(0), -1, 1);
+    expect_scale(qk__scale_of_amount(0), 0, 1);
+}
+
+static void test_a_number_that_rounds_to_zero_has_no_sign(void **state)
+{
+    (void)state;
+    char text[QK__NUMBER_TEXT];
+    assert_string_equal(qk__number_text(text, "%.2f", -0.004), "0.00");
+    assert_string_equal(qk__number_text(text, "%.2f", -0.006), "\xe2\x88\x92"
+                                                               "0.01");
 }
 
 static void test_number_texts(void **state)
@@ -535,8 +567,10 @@ int main(void)
         with_figure(test_locale),
         with_folder(test_failures_are_kept),
         with_folder(test_names),
-        cmocka_unit_test(test_heatmap_ranges),
-        cmocka_unit_test(test_a_cell_that_rounds_to_zero_has_no_sign),
+        cmocka_unit_test(test_colours_do_not_jump),
+        cmocka_unit_test(test_two_sides_of_a_scale),
+        cmocka_unit_test(test_ranges_of_scales),
+        cmocka_unit_test(test_a_number_that_rounds_to_zero_has_no_sign),
         cmocka_unit_test(test_number_texts),
         cmocka_unit_test(test_lines_of_a_text),
         cmocka_unit_test(test_a_heading_takes_the_height_of_its_lines),

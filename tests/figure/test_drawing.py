@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import tempfile
 import time
-import zlib
 
 import pytest
 
 from conftest import environment
 from figure_files import draw_texts, needs_gnuplot, read_svg, svg_texts
+from svg_pictures import pdf_objects, pdf_page
 
 TEXTS = ["first", "second", "r² > 0.9", "it's", "漢字"]
 NOT_FOUND, IO = 4, 3  # of qk_status
@@ -265,8 +265,9 @@ def test_drawn_again_by_hand(tmp_path, theme):
 
 
 def without_date(path):
-    """A PDF holds the second in which it was made."""
-    return b"\n".join(line for line in path.read_bytes().split(b"\n") if b"/CreationDate" not in line)
+    """A PDF holds the second in which it was made, and how long what holds it is."""
+    return {number: body for number, body in pdf_objects(path).items()
+            if b"/CreationDate" not in body and b"/Type /XRef" not in body}
 
 
 @pytest.mark.parametrize("scale", [1, 3])
@@ -300,15 +301,8 @@ def test_sizes_and_pages(tmp_path, theme, page):
 
 def sizes_of_pdf(path):
     """The page in points, and the sizes of type on it."""
-    data = path.read_bytes()
-    page = tuple(map(float, re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", data).groups()))
-    sizes = set()
-    for stream in re.findall(rb"stream\r?\n(.*?)endstream", data, re.DOTALL):
-        try:
-            text = zlib.decompress(stream)
-        except zlib.error:
-            continue
-        sizes |= {round(float(size), 1) for size in re.findall(rb"BT\s+([\d.]+) 0 0 -?[\d.]+ ", text)}
+    page, content = pdf_page(pdf_objects(path))
+    sizes = {round(float(size), 1) for size in re.findall(rb"BT\s+([\d.]+) 0 0 -?[\d.]+ ", content)}
     return page, sizes
 
 

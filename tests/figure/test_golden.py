@@ -7,12 +7,12 @@ differ by less than a tenth of a pixel. After a change that is meant,
 writes them anew; look at the difference before it is committed. Another version of gnuplot than
 the one they were made with draws other lines for the same figure, with more room about them: then
 texts, colours, the size of the picture, those of its type, dashes, and how many markers and filled
-shapes there are must agree all the same."""
+shapes there are must agree all the same, colour scales aside."""
 import os
 import pathlib
 import re
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -50,17 +50,29 @@ def gnuplot_of(path):
     return re.search(r"Produced by (GNUPLOT [\d.]+)", path.read_text()).group(1)
 
 
+def strips_of(root):
+    """The shapes of a colour scale: many beside one another, all between the same two edges. How finely the ramp is
+    cut is gnuplot's affair."""
+    between = defaultdict(list)
+    for shape in root.iter(SVG + "polygon"):
+        for side in zip(*(point.split(",") for point in shape.get("points").split()), strict=True):
+            between[min(side), max(side)].append(shape)
+    return {shape for shapes in between.values() if len(shapes) > 100 for shape in shapes}
+
+
 def look_of(path):
     """What any gnuplot makes of the figure: its texts, colours (#rrggbb or rgb(r, g, b)), sizes, dashes, and
-    the number of its markers and filled shapes."""
-    root, picture = read_svg(path), path.read_text()
-    colors = re.findall(r"#[0-9a-fA-F]{6}\b|rgb\([^)]*\)", picture)
+    the number of its markers and filled shapes, colour scales aside."""
+    root = read_svg(path)
+    strips = strips_of(root)
+    said = " ".join(value for e in root.iter() if e not in strips for value in e.attrib.values())
+    colors = re.findall(r"#[0-9a-fA-F]{6}\b|rgb\([^)]*\)", said)
     return {"texts": sorted(svg_texts(path)), "colors": {c.replace(" ", "").lower() for c in colors},
             "size": root.get("viewBox"), "type": {float(e.get("font-size", 0)) for e in root.iter()},
             "dashes": {e.get("stroke-dasharray") for e in root.iter()},
             "markers": Counter(e.get("{http://www.w3.org/1999/xlink}href") for e in root.iter(SVG + "use")
                                if not e.get("id")),
-            "shapes": sum(1 for _ in root.iter(SVG + "polygon"))}
+            "shapes": sum(1 for _ in root.iter(SVG + "polygon")) - len(strips), "scale": bool(strips)}
 
 
 @pytest.mark.parametrize("study, name", [(s, n) for s, names in FIGURES.items() for n in names])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Head maps and layer curves show what the tables say: cells against pandas, colours, hatches, sizes."""
-import colorsys
+import json
+import re
 
 import numpy as np
 import pytest
-from figure_files import (SVG, blocks, check_pictures, curves, draw, drawn, needs_gnuplot, numbers, read_svg, script_of,
+from figure_files import (SVG, blocks, check_pictures, draw, drawn, needs_gnuplot, numbers, read_svg, script_of,
                           svg_texts)
 from head_tables import CATEGORIES, ELEVEN, make_heads, write_heads
 
@@ -59,22 +60,52 @@ def rgb(word):
 @pytest.mark.parametrize("name, below", [("map-02-r-k", "blue"), ("map-03-bias", "blue")])
 def test_negative_values_have_their_own_side(four, name, below):
     rows = [row for panel in blocks(four[0] / name)[:len(FOUR)] for row in panel]
-    for row in rows:
+    most = max(abs(float(row[2])) for row in rows)
+    shown = [row for row in rows if abs(float(row[2])) > most / 10]  # nearer to 0 both sides are pale
+    assert any(float(row[2]) < 0 for row in shown) and len(shown) > len(rows) / 2
+    for row in shown:
         red, _, blue = rgb(row[3])
         assert (blue > red) == (float(row[2]) < 0), (row, below)
 
 
-def test_just_below_zero_is_seen(qkscope, tmp_path):
+def test_colours_do_not_jump_at_zero(qkscope, tmp_path):
     made = make_heads(tmp_path, [("alone", 4, 4, 1)])
     made["r_k"] = np.linspace(-0.99, 0.99, len(made))
     made.loc[3, "r_k"], made.loc[4, "r_k"] = -0.01, 0.01
     write_heads(tmp_path, made, [("alone", 4, 4, 1)])
     draw(qkscope, tmp_path, "--figure", "map-02-r-k")
     colors = {float(row[2]): rgb(row[3]) for row in blocks(tmp_path / "figures" / "map-02-r-k")[0]}
-    saturation = {value: colorsys.rgb_to_hsv(*(c / 255 for c in color))[1] for value, color in colors.items()}
-    assert saturation[-0.01] > 2 * saturation[0.01]
-    assert sum(abs(a - b) for a, b in zip(colors[-0.99], colors[-0.01])) > 200
+    apart = {pair: sum(abs(a - b) for a, b in zip(*(colors[value] for value in pair)))
+             for pair in ((-0.01, 0.01), (-0.99, -0.01), (-0.99, 0.99))}
+    assert apart[-0.01, 0.01] < 15 and apart[-0.99, -0.01] > 200 and apart[-0.99, 0.99] > 100
     assert "−0.99" in {row[5] for row in blocks(tmp_path / "figures" / "map-02-r-k")[0]}
+
+
+def page_color(scale, value):
+    """As map.js mixes it: between the stops of the page."""
+    stops = np.array([[int(c[i:i + 2], 16) for i in (1, 3, 5)] for c in scale["colors"]], float)
+    at = (len(stops) - 1) * np.clip((value - scale["low"]) / (scale["high"] - scale["low"]), 0, 1)
+    return [np.interp(at, np.arange(len(stops)), stops[:, c]) for c in range(3)]
+
+
+def test_figures_and_page_have_one_scale(qkscope, tmp_path):
+    """A value has one colour: on every map of a number, by head and by depth, and on the page."""
+    make_heads(tmp_path, FOUR)
+    qkscope("report", tmp_path, "--format", "svg", expect=0)
+    text = (tmp_path / "report.html").read_text()
+    fields = {f["name"]: f["scale"] for f in json.loads(re.search(r'id="qk-heads">(.*?)</script>', text, re.S)[1])["fields"]}
+    maps = {name: [column] for name, column in MAPS.items() if column != "category"}
+    maps |= {"pca-03-layer-heatmap-rq": ["r_q"], "pca-04-layer-heatmap-rk": ["r_k"]}
+    for name, (column,) in maps.items():
+        panels = len(FOUR) if name.startswith("map") else 1
+        rows = [row for panel in blocks(tmp_path / "figures" / name)[:panels] for row in panel]
+        found = np.array([rgb(row[3]) for row in rows])
+        expected = np.array([page_color(fields[column], float(row[2])) for row in rows])
+        assert np.abs(found - expected).max() < 8, name
+        assert len(np.unique(found, axis=0)) > 15, name
+    by_depth = blocks(tmp_path / "figures" / "rotation-06-layer-heatmaps")[1]
+    expected = np.array([page_color(fields["bias_strength"], float(row[2])) for row in by_depth])
+    assert np.abs(np.array([rgb(row[3]) for row in by_depth]) - expected).max() < 8
 
 
 def test_one_head_does_not_take_all_colours(qkscope, tmp_path):
@@ -183,20 +214,18 @@ def test_of_one_model_maps_stand_for_what_compares(one, four):
 
 def test_layer_curves(one):
     figures, made = one
-    shown = [("r_q", 1), ("r_k", 1), ("r_q_a", 1), ("r_k_a", 1), ("alpha_q", None), ("alpha_k", None),
-             ("var_frac_a", 1), ("var_frac_b", 1), ("bias_strength", None), ("ap_first_20pct", 1), ("ap_last_20pct", 1)]
-    parts = blocks(figures / "map-07-layer-curves")
-    assert len(parts) == len(shown)
-    for (column, factor), part in zip(shown, parts, strict=True):
+    shown = ["r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "var_frac_a", "var_frac_b", "bias_strength",
+             "ap_first_20pct", "ap_last_20pct"]
+    parts = [numbers(block) for block in blocks(figures / "map-07-layer-curves")]
+    curves = [part[:, [0, *range(i, i + 4)]] for part in parts for i in range(1, part.shape[1], 4)]
+    assert len(curves) == len(shown) and len(parts) == 6
+    for column, found in zip(shown, curves, strict=True):
         values = made[column].abs() if column.startswith(("alpha", "r_q_a", "r_k_a")) else made[column]
         by_layer = values.groupby(made.layer)
-        expected = np.column_stack([by_layer.mean(), by_layer.quantile(0.25), by_layer.quantile(0.75)])
-        found = curves(part)[0]
-        if factor is None:  # in a power of a thousand
-            factor = 10.0 ** (3 * round(np.log10(found[0, 1] / expected[0, 0]) / 3))
+        expected = np.column_stack([by_layer.mean(), by_layer.quantile(0.25), by_layer.quantile(0.75),
+                                    by_layer.median()])
         np.testing.assert_array_equal(found[:, 0], sorted(made.layer.unique()))
-        np.testing.assert_allclose(found[:, 1:], expected * factor, rtol=2e-5, atol=1e-9)
-    assert numbers(parts[0]).shape[1] == 4
+        np.testing.assert_allclose(found[:, 1:], expected, rtol=2e-5, atol=1e-9)
 
 
 def test_pictures_of_earlier_versions_go(qkscope, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT, environment, synth
 from figure_files import SVG, draw, needs_gnuplot, read_svg, svg_texts
 from head_tables import make_heads
+from svg_pictures import pdf_objects, pdf_page
 
 FOUR = [(f"model-{i}", 12, 8, 2) for i in range(4)]
 TABLES = ROOT / "tests" / "data" / "figures"
@@ -19,8 +20,7 @@ pytestmark = needs_gnuplot
 
 def media_box(path):
     """Width and height of a PDF's page, in millimetres."""
-    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", path.read_bytes())
-    return tuple(float(side) / POINT for side in box.groups())
+    return tuple(side / POINT for side in pdf_page(pdf_objects(path))[0])
 
 
 def type_sizes(path):

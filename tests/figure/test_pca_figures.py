@@ -173,7 +173,7 @@ def test_scatter_shows_every_head(cross):
     found = np.array([row[:2] for row in rows], float)
     expected = first[["r_q", "r_k"]].to_numpy()
     close(found[np.lexsort(found.T)], expected[np.lexsort(expected.T)])
-    has(path, "rq against rk on PC0, all heads", "Family (heads)")
+    has(path, "rq against rk on PC0, all heads",)
     family = first.model.map({f"name{m}": row[1] for m, row in enumerate(CROSS)})
     has(path, *(f"{name} ({count})" for name, count in family.value_counts().items()))
     looks = pd.Series([tuple(row[2:]) for row in rows]).value_counts()
@@ -220,7 +220,7 @@ def test_depth(request, study, name, column):
     path, expected = folder / name, depth_means(qk, column)
     rows = blocks(path)[0]
     assert len(rows) == np.isfinite(expected).sum()
-    for column_index, row_index, value, color, text in rows:
+    for column_index, row_index, value, _, color, text in rows:
         mean = expected[int(row_index), int(column_index)]
         close(float(value), mean)
         assert text == f"{mean:.2f}".replace("-", "−")
@@ -228,9 +228,9 @@ def test_depth(request, study, name, column):
     models = CROSS if study == "cross" else checkpoints()
     tenths = qk.layer.max() > 8
     assert ("Layer" in svg_texts(path)) != tenths
-    has(path, *(row[0] for row in models), *{row[4] for row in rows},
+    has(path, *(row[0] for row in models), *{row[5] for row in rows},
         *(f"{i / 10:.1f}" if tenths else f"{i}" for i in range(10 if tenths else qk.layer.max() + 1)))
-    colors = {row[4]: row[3] for row in rows}
+    colors = {row[5]: row[4] for row in rows}
     assert colors[max(colors, key=lambda text: float(text.replace("−", "-")))] == "0xfefefe" or column == "r_k"
 
 
@@ -328,7 +328,7 @@ def test_portraits(tmp_path, phases, expected):
     tables = {m: part[["r_q", "r_k"]].to_numpy() for m, part in first.groupby("model")}
     found = []
     for block in blocks(path):
-        heads = np.array(block, float)
+        heads = np.array([row[:2] for row in block], float)
         match = [m for m, table in tables.items()
                  if len(table) == len(heads) and np.abs(table - heads).max() < 1e-5]
         assert len(match) == 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plasticity figures show what the tables say: their data files, texts and pictures against
 pandas and SciPy."""
+import pathlib
 import re
 import shutil
 
@@ -16,6 +17,7 @@ DISTANCES, PROFILES, WEIGHTS = ("plasticity-01-distance-heatmap", "plasticity-02
                                 "plasticity-03-component-weights")
 TRAJECTORY, SCORE, BY_MODEL = ("plasticity-04-trajectory", "plasticity-05-score",
                                "plasticity-06-by-model")
+RAMPS = pathlib.Path(__file__).parent / "ramps.txt"
 PER_MODEL = [DISTANCES, PROFILES, WEIGHTS]
 PER_MODEL_TABLES = ["head_distance", "head_profile", "head_component_weights"]
 IDS = ["model", "layer", "q_head", "k_head"]
@@ -110,26 +112,49 @@ def mean_distances(table, merge=1):
     return (sums.total / sums.n_pairs).to_dict()
 
 
+def magma(x):
+    """matplotlib's, of a share."""
+    text = next(line.split()[1] for line in RAMPS.read_text().splitlines() if line.startswith("magma"))
+    at = 6 * round(255 * min(1, max(0, x)))
+    return np.array([int(text[at + i:at + i + 2], 16) for i in (0, 2, 4)])
+
+
+def colors_range(figures, name):
+    """What the bar beside the map stands for."""
+    bar = numbers([row[:2] for row in blocks(figures / name)[1]])
+    return bar[0]
+
+
 def check_distances(figures, name, expected, table):
-    """Cells; the range of the colours, from the 2nd to the 98th percentile of those that are sure enough; a veil over
-    those of few pairs."""
-    cells, veils = blocks(figures / name)
+    """Cells; the range of the colours, from the 2nd to the 98th percentile of those that are sure enough; those of few
+    pairs fade towards the grey of none."""
+    cells = blocks(figures / name)[0]
     assert len(cells) == len(expected)
-    for distance, lag, ap, _ in cells:
+    for distance, lag, ap, *_ in cells:
         assert float(ap) == pytest.approx(expected[int(distance), int(lag)], rel=1e-5)
-    found = numbers(cells)
+    found = numbers([row[:3] + row[4:] for row in cells])
     assert found[:, 3].sum() == pytest.approx(table.dropna(subset="ap").n_pairs.sum(), rel=1e-4)
     median = np.median(found[:, 3])
     enough = min(median, max(1000, median / 1000))
     sure = np.clip(np.log(found[:, 3]) / np.log(enough), 0, 1)
     values = np.sort(found[found[:, 3] >= enough / 10, 2])
     cut = (len(values) - 1) // 50
-    low, high = map(float, re.search(r"set cbrange \[(.*):(.*)\]",
-                                     script_of(figures / name)).groups())
+    low, high = colors_range(figures, name)
     np.testing.assert_allclose([low, high], [values[cut], values[-1 - cut]], rtol=1e-5)
-    veiled = {(row[0], row[1]): 1 - int(row[2][2:4], 16) / 255 for row in veils if row[0] != "NaN"}
-    for cell, share in zip(cells, sure, strict=True):
-        assert veiled.get((cell[0], cell[1]), 0) == pytest.approx(0.85 * (1 - share), abs=5e-3), cell
+    none = np.array([0xf6, 0xf8, 0xfa])
+    for row, share in zip(cells, sure, strict=True):
+        faded = 0.85 * (1 - share)
+        expected_color = faded * none + (1 - faded) * magma((float(row[2]) - low) / (high - low))
+        color = [int(row[3][i:i + 2], 16) for i in (2, 4, 6)]
+        np.testing.assert_allclose(color, expected_color, atol=5, err_msg=str(row))
+
+
+def cell_width(figures, name):
+    """Tokens of a cell, from the labels between cells."""
+    tics = re.findall(r"'(\d+)' (-?[\d.]+)", re.search(r"set xtics .*", script_of(figures / name))[0])
+    widths = {int(label) / (float(place) + 0.5) for label, place in tics[1:]}
+    assert tics[0] == ("0", "-0.5") and len(widths) == 1
+    return widths.pop()
 
 
 @pytest.mark.parametrize("model", ["m0", "m2"])
@@ -144,7 +169,7 @@ def test_distances(cross, model):
             "Attention plasticity"} <= set(texts)
     assert {"Attention plasticity over distances",
             f"Three models · {'Alpha 1' if model == 'm0' else 'Beta'}"} <= set(texts)
-    assert re.search(r"^w = 64$", script_of(figures / name), re.M)
+    assert cell_width(figures, name) == 64
     assert {"0", "128", "512"} <= set(texts)
 
 
@@ -161,7 +186,7 @@ def test_wide_maps_are_merged(qkscope, tmp_path):
     expected = mean_distances(tables["head_distance"], merge=3)
     check_distances(figures, f"{DISTANCES}-wide", expected, tables["head_distance"])
     assert max(d for d, _ in expected) == 49
-    assert re.search(r"^w = 192$", script_of(figures / f"{DISTANCES}-wide"), re.M)
+    assert cell_width(figures, f"{DISTANCES}-wide") == 192
 
 
 def test_a_handful_of_pairs_does_not_stretch_the_colours(qkscope, tmp_path):
@@ -173,9 +198,9 @@ def test_a_handful_of_pairs_does_not_stretch_the_colours(qkscope, tmp_path):
     table.loc[table.distance_bin == table.distance_bin.max(), ["n_pairs", "ap"]] = 15, 0.05
     write_study(tmp_path, [tables], [("m0", "", "")])
     figures = draw(qkscope, tmp_path)
-    cells = numbers(blocks(figures / f"{DISTANCES}-m0")[0])
+    cells = numbers([row[:3] for row in blocks(figures / f"{DISTANCES}-m0")[0]])
     assert cells[:, 2].min() == pytest.approx(0.05), "it is drawn"
-    low, high = map(float, re.search(r"set cbrange \[(.*):(.*)\]", script_of(figures / f"{DISTANCES}-m0")).groups())
+    low, high = colors_range(figures, f"{DISTANCES}-m0")
     assert [low, high] == pytest.approx([0.5, 0.5 + 0.01 * (table.distance_bin.max() - 1)])
 
 
@@ -185,7 +210,17 @@ def test_distances_in_buckets_where_the_width_is_not_known(qkscope, tmp_path):
     write_study(tmp_path, [model])
     figures = draw(qkscope, tmp_path)
     assert "Inter-key distance (buckets)" in texts_of(figures / f"{DISTANCES}-m")
-    assert re.search(r"^w = 1$", script_of(figures / f"{DISTANCES}-m"), re.M)
+    assert cell_width(figures, f"{DISTANCES}-m") == 1
+
+
+def test_checkpoints_have_one_scale(training, cross):
+    """Of distances: so that training is seen."""
+    ranges = [tuple(colors_range(training[0], f"{DISTANCES}-m{i}")) for i in range(7)]
+    assert len(set(ranges)) == 1
+    low, high = ranges[0]
+    values = [numbers([row[:3] for row in blocks(training[0] / f"{DISTANCES}-m{i}")[0]])[:, 2] for i in range(7)]
+    assert all(np.mean((v >= low) & (v <= high)) > 0.9 for v in values)
+    assert tuple(colors_range(cross[0], f"{DISTANCES}-m0")) != tuple(colors_range(cross[0], f"{DISTANCES}-m1"))
 
 
 def check_mean_profile(rows, table):

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gets into the page and how: text, links, JSON, numbers, pictures, whatever they hold. */
+/* What gets into the page and how: elements, text, links, JSON, numbers, pictures, whatever they hold. */
 #include "tests/unit.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "report/estimate.h"
-#include "report/page.h"
-#include "report/svg.h"
+#include "report/picture.h"
+#include "report/significance.h"
 
 static void expect(qk__page *page, const char *text)
 {
@@ -23,12 +23,12 @@ static void text_is_text(void **state)
 {
     (void)state;
     qk__page page = {.status = QK_OK};
-    qk__page_text(&page, "a\"><script>alert('1')</script>&amp;");
+    qk__say(&page, "%s", "a\"><script>alert('1')</script>&amp;");
     expect(&page, "a&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;amp;");
-    qk__page_text(&page, "tab\tnew\nline\x01\x7F\xC2\x9Fz");
+    qk__say(&page, "%s", "tab\tnew\nline\x01\x7F\xC2\x9Fz");
     expect(&page, "tab new line   z");
     /* stray, cut short, overlong, surrogate, beyond U+10FFFF */
-    qk__page_text(&page, "\x80|\xE2\x82|\xC0\xAF|\xED\xA0\x80|\xF4\x90\x80\x80|\xE2\x82");
+    qk__say(&page, "%s", "\x80|\xE2\x82|\xC0\xAF|\xED\xA0\x80|\xF4\x90\x80\x80|\xE2\x82");
     const char *bad = "\xEF\xBF\xBD";
     char expected[200] = "";
     static const int counts[] = {1, 2, 2, 3, 4, 2};
@@ -38,8 +38,79 @@ static void text_is_text(void **state)
             strcat(expected, bad);
     }
     expect(&page, expected);
-    qk__page_text(&page, "π\xF0\x9F\x98\x80");
+    qk__say(&page, "%s", "π\xF0\x9F\x98\x80");
     expect(&page, "π\xF0\x9F\x98\x80");
+}
+
+/* Marks and conversions count in formats, never in what is put into them. */
+static void marks_are_those_of_formats(void **state)
+{
+    (void)state;
+    qk__page page = {.status = QK_OK};
+    qk__say(&page, "*a* `b` ^c^ r~q~ < %s", "*d* `e` {f} [g|h] %s ~");
+    expect(&page, "<strong>a</strong> <code>b</code> <small>c</small> r<sub>q</sub> &lt; "
+                  "*d* `e` {f} [g|h] %s ~");
+    qk__put(&page, "li", "[#at-%s|to %s], %zu of %d", "x\"|]", "]*", (size_t)12345, 1000);
+    expect(&page, "<li><a href=\"#at-x&quot;|]\">to ]*</a>, 12,345 of 1,000</li>\n");
+    qk__say(&page, "%.3g %g%% %.2g 5 %% %e %.*s %lld", -0.5, 0.123, 1e-7, 0.0, 2, "abc",
+            12345LL);
+    expect(&page, "−0.500 12.3\xC2\xA0% 1.0×10⁻⁷ 5 % below 10⁻³⁰⁰ ab 12345");
+}
+
+static void elements(void **state)
+{
+    (void)state;
+    qk__page page = {.status = QK_OK};
+    qk__open(&page, "p.a.b#c[data-x=%s-%zu][hidden]", "\"&", (size_t)12345);
+    qk__open(&page, "br");
+    qk__put(&page, "a.skip[href=#d.e]", "f");
+    qk__close(&page, "p");
+    expect(&page, "<p class=\"a b\" id=\"c\" data-x=\"&quot;&amp;-12345\" hidden><br>"
+                  "<a class=\"skip\" href=\"#d.e\">f</a></p>\n");
+    qk__open(&page, "i.%s", "grid large"); /* classes that are arguments */
+    qk__close(&page, "i");
+    expect(&page, "<i class=\"grid large\"></i>");
+    qk__open(&page, "b#x");
+    qk__say(&page, "y");
+    qk__close(&page, "b");
+    expect(&page, "<b id=\"x\">y</b>");
+    qk__table_begin(&page, "<T>");
+    qk__table_head(&page, "h");
+    qk__table_body(&page);
+    qk__table_end(&page);
+    assert_int_equal(page.depth, 0);
+    assert_int_equal(page.status, QK_OK);
+    qk__page_free(&page);
+}
+
+/* An element that stays open, or closes where another is open, is an error, and nothing is written. */
+static void elements_close(void **state)
+{
+    (void)state;
+    qk__outfile *file = NULL;
+    qk_error err = {0};
+    qk__page page = {.status = QK_OK};
+    qk__open(&page, "ul");
+    qk__open(&page, "li");
+    qk__close(&page, "ul");
+    assert_int_equal(page.status, QK_ERR_ARGUMENT);
+    assert_string_equal(page.err.message, "the page closes <ul>, but <li> is open");
+    size_t size = page.out.size;
+    qk__put(&page, "b", "no more");
+    assert_int_equal(page.out.size, size);
+    qk__page_free(&page);
+    page = (qk__page){.status = QK_OK};
+    qk__say(&page, "*strong");
+    assert_int_equal(qk__page_write(&page, "never", &file, &err), QK_ERR_ARGUMENT);
+    assert_string_equal(err.message, "the page leaves <strong> open");
+    assert_null(file);
+    qk__page_free(&page);
+    page = (qk__page){.status = QK_OK};
+    qk__close(&page, "p");
+    assert_int_equal(page.status, QK_ERR_ARGUMENT);
+    for (int i = 0; i < QK__MOST_OPEN + 1 && i < 100; i++)
+        qk__open(&page, "div");
+    qk__page_free(&page);
 }
 
 static void names_are_cut_and_isolated(void **state)
@@ -49,7 +120,7 @@ static void names_are_cut_and_isolated(void **state)
     qk__page page = {.status = QK_OK};
     memset(longest, 'x', 10000);
     longest[10000] = 0;
-    qk__page_name(&page, longest);
+    qk__say(&page, "{%s}", longest);
     snprintf(expected, sizeof expected, "<bdi>%.*s…</bdi>", QK__NAME_POINTS, longest);
     expect(&page, expected);
     qk__short_name name = qk__short_name_of("a\xFF");
@@ -64,13 +135,22 @@ static void json_and_links(void **state)
 {
     (void)state;
     qk__page page = {.status = QK_OK};
-    qk__page_json_text(&page, "</script>\"\\&\n");
-    expect(&page, "\"\\u003c/script\\u003e\\\"\\\\\\u0026 \"");
-    qk__page_link(&page, "a b/../\"x'?#%.png");
-    expect(&page, "a%20b%2F..%2F%22x%27%3F%23%25.png");
-    for (size_t size = 0; size <= 4; size++)
-        qk__page_base64(&page, "\xFF\x00\x10@", size);
-    expect(&page, "/w==/wA=/wAQ/wAQQA==");
+    json_t *text = qk__clean_text("</script>\"\\&\n\xFF");
+    qk__page_json(&page, "x", json_pack("[o,f,n,f]", text, -0.1234567, 1e-300), 5);
+    expect(&page, "<script type=\"application/json\" id=\"x\">[\"\\u003c/script\\u003e\\\"\\\\"
+                  "\\u0026 \xEF\xBF\xBD\",-0.12346,null,1e-300]</script>\n");
+    qk__page_json(&page, "x", NULL, 5);
+    assert_int_equal(page.status, QK_ERR_NOMEM);
+    qk__page_free(&page);
+    char *link = qk__percent("a b/../\"x'?#%.png");
+    assert_string_equal(link, "a%20b%2F..%2F%22x%27%3F%23%25.png");
+    free(link);
+    static const char *const expected[] = {"", "/w==", "/wA=", "/wAQ", "/wAQQA=="};
+    for (size_t size = 0; size <= 4; size++) {
+        char *base64 = qk__base64("\xFF\x00\x10@", size);
+        assert_string_equal(base64, expected[size]);
+        free(base64);
+    }
 }
 
 static void numbers(void **state)
@@ -95,12 +175,14 @@ static void numbers(void **state)
     assert_string_equal(qk__show_count(3239).text, "3,239");
     assert_string_equal(qk__show_count(1234567).text, "1,234,567");
     qk__page page = {.status = QK_OK};
-    qk__page_json_number(&page, NAN, 5);
-    qk__page_raw(&page, " ");
-    qk__page_json_number(&page, -0.1234567, 5);
-    qk__page_raw(&page, " ");
-    qk__page_json_number(&page, 1e-300, 5);
-    expect(&page, "null -0.12346 1e-300");
+    qk__open(&page, "img[a=%.9g][b=%.5g][c=%.5g][d=%.0f]", NAN, -0.1234567, 1e-300, 12345.6);
+    expect(&page, "<img a=\"null\" b=\"-0.12346\" c=\"1e-300\" d=\"12346\">");
+    /* what is too long for a phrase is cut */
+    char many[2000];
+    memset(many, 'x', sizeof many);
+    many[sizeof many - 1] = 0;
+    qk__phrase phrase = qk__phrase_of("%d %s", 7, many);
+    assert_int_equal(strlen(phrase.text), sizeof phrase.text - 1);
 }
 
 /* ---- pictures --------------------------------------------------------------------------- */
@@ -116,15 +198,15 @@ static void expect_svg(const char *body, const char *text)
     char svg[2000], expected[2000];
     qk__page page = {.status = QK_OK};
     snprintf(svg, sizeof svg, OPEN "%s</svg>", body);
-    snprintf(expected, sizeof expected, PLATE "%s</svg></div></div>", text);
-    assert_true(qk__page_svg(&page, svg, strlen(svg), "f1", "L", qk__theme_of(QK_THEME_PAPER)));
+    snprintf(expected, sizeof expected, PLATE "%s</svg></div>\n</div>\n", text);
+    assert_true(qk__put_svg(&page, svg, "L", qk__theme_of(QK_THEME_PAPER)));
     expect(&page, expected);
 }
 
 static void svg_keeps_drawings(void **state)
 {
     (void)state;
-    expect_svg("\n <g fill='none'>\n<path d=\"M0,0 L1,1\"/></g>\n",
+    expect_svg("<title>t</title><desc>d</desc><g fill='none'>\n<path d=\"M0,0 L1,1\"/></g>\n",
                "<g fill=\"none\"><path d=\"M0,0 L1,1\"/></g>");
     expect_svg("<circle id='gpPt0'/><use xlink:href='#gpPt0' clip-path='url(#c)'/>",
                "<circle id=\"f1-gpPt0\"/><use href=\"#f1-gpPt0\" clip-path=\"url(#f1-c)\"/>");
@@ -135,6 +217,7 @@ static void svg_keeps_drawings(void **state)
     expect_svg(
         "<g fill='rgb( 31,  35,  40)' stroke='#ffffff' color='black'/>",
         "<g fill=\"var(--fig-ink)\" stroke=\"var(--fig-bg)\" color=\"var(--fig-ink)\"/>");
+    expect_svg("<text>a > b</text>", "<text>a > b</text>"); /* as gnuplot writes it */
     expect_svg("<g fill='#101010'/>", "<g fill=\"#101010\"/>");
 }
 
@@ -145,8 +228,7 @@ static void svg_can_be_read(void **state)
     static const char svg[] =
         OPEN "<text font-size=\"12.00\">a<tspan font-size=\"5\">b</tspan></text></svg>";
     qk__page page = {.status = QK_OK};
-    assert_true(
-        qk__page_svg(&page, svg, sizeof svg - 1, "f", "L", qk__theme_of(QK_THEME_PAPER)));
+    assert_true(qk__put_svg(&page, svg, "L", qk__theme_of(QK_THEME_PAPER)));
     qk__page_bytes(&page, "", 1);
     assert_non_null(strstr((char *)page.out.data, "--legible:1840px"));
     qk__page_free(&page);
@@ -157,16 +239,18 @@ static void svg_leaves_out_the_rest(void **state)
     (void)state;
     expect_svg("<script>alert(1)</script><g/>", "<g/>");
     expect_svg("<foreignObject><div><g/></div></foreignObject><g/>", "<g/>");
-    expect_svg("<g onclick='bad()' ONLOAD=\"bad()\" class='x'/>", "<g/>");
-    expect_svg("<style>*{fill:red}</style><!-- <g> --><![CDATA[<g>]]><!DOCTYPE x><g/>", "<g/>");
+    expect_svg("<g onclick='bad()' ONLOAD=\"bad()\" x='1'/>", "<g x=\"1\"/>");
+    expect_svg("<style>*{fill:red}</style><!-- <g> --><!DOCTYPE x><script/><g/>", "<g/>");
     expect_svg("<use href='https://example.org/x'/><image href='javascript:bad()'/>",
                "<use/><image/>");
     expect_svg("<g style='background:url(https://example.org)' fill='url(https://e.org)'/>",
                "<g/>");
-    expect_svg("</svg></div><p>out</p><g>", "<g>");
-    expect_svg("<text>a</text></g></div>b<g x='\"><script>'/>",
-               "<text>a</text><g x=\"&quot;&gt;&lt;script&gt;\"/>");
+    expect_svg("<g x='\"><script>' y='>'/>", "<g/>");
+    expect_svg("</svg></div><p>out</p><g>", "");
+    expect_svg("<g x=></g>", "<g></g>");
     expect_svg("<a href='x'><text>in a link</text></a>", "");
+    expect_svg("<image href='data:image/png;base64,iVB='/>",
+               "<image href=\"data:image/png;base64,iVB=\"/>");
 }
 
 static void what_is_no_svg(void **state)
@@ -178,12 +262,18 @@ static void what_is_no_svg(void **state)
                                         "<svg viewBox='0 0 0 0'>",
                                         "PNG",
                                         "<svg viewBox='a b c d'><g/>",
-                                        "<svg viewBox='0 0 1"};
+                                        "<svg viewBox='0 0 1",
+                                        OPEN "<g>",
+                                        OPEN "<g></svg>",
+                                        OPEN "<g></text></svg>",
+                                        OPEN "</g></svg>",
+                                        OPEN "<script>alert(1)</svg>"};
     const qk__theme *theme = qk__theme_of(QK_THEME_DARK);
     qk__page page = {.status = QK_OK};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        assert_false(qk__page_svg(&page, files[i], strlen(files[i]), "f", "L", theme));
+        assert_false(qk__put_svg(&page, files[i], "L", theme));
         assert_int_equal(page.out.size, 0);
+        assert_int_equal(page.depth, 0);
     }
     /* cut anywhere: no harm */
     static const char whole[] =
@@ -191,7 +281,9 @@ static void what_is_no_svg(void **state)
     for (size_t size = 0; size < sizeof whole; size++) {
         char *copy = test_malloc(size + 1); /* its exact size, for the sanitizers */
         memcpy(copy, whole, size);
-        (void)qk__page_svg(&page, copy, size, "f", "L", theme);
+        copy[size] = 0;
+        (void)qk__put_svg(&page, copy, "L", theme);
+        assert_int_equal(page.depth, 0); /* all that it opened is closed */
         test_free(copy);
     }
     qk__page_free(&page);
@@ -236,6 +328,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_text),
+        cmocka_unit_test(marks_are_those_of_formats),
+        cmocka_unit_test(elements),
+        cmocka_unit_test(elements_close),
         cmocka_unit_test(names_are_cut_and_isolated),
         cmocka_unit_test(json_and_links),
         cmocka_unit_test(numbers),

@@ -66,6 +66,22 @@ def test_figures_alone(qkscope, results):
     assert kinds == {".gp", ".dat", ".md", ".pdf"}
 
 
+@pytest.mark.parametrize("words", [["report", "RESULTS", "--alone", "-o", "x.html"], ["report", "RESULTS", "-o", "x.HTML"],
+                                   ["analyze", "c", "-o", "x.csv"], ["compare", "a", "b", "-o", "x.html"],
+                                   ["study", "x.yaml", "-o", "x.json"], ["synth", "-o", "x.parquet"]])
+def test_a_folder_is_not_called_like_a_file(qkscope, results, tmp_path, words):
+    done = qkscope(*[results if word == "RESULTS" else word for word in words], expect=2, cwd=tmp_path)
+    assert f"output {words[-1]}: the name of a file, but a folder is wanted" in done.err
+    assert not (tmp_path / words[-1]).exists()
+
+
+def test_a_folder_that_is_there_may_be_called_so(qkscope, results, tmp_path):
+    (tmp_path / "x.html").mkdir()
+    for name in ("x.html", "y.html/"):
+        qkscope("report", results, "--alone", "-o", name, expect=0, cwd=tmp_path)
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["report.html"]
+
+
 def test_the_page_alone(qkscope, results, tmp_path):
     """Without figures beside it, nothing on it speaks of them; all else is the same, and nothing leads out."""
     qkscope("report", results, "-o", tmp_path / "both", expect=0)
@@ -215,4 +231,12 @@ def test_a_long_manifest_is_shortened(qkscope, results, tmp_path):
     (results / "manifest.json").write_text("{broken")
     for force in ([], ["--force"]):
         said = qkscope("report", results, *force, expect=1)
-        assert "manifest.json: is not JSON" in said.err and "remove this file" in said.err
+        assert "manifest.json: byte 2: expected a key" in said.err and "remove this file" in said.err
+
+
+def test_a_manifest_of_nothing_but_small_values_is_refused(qkscope, results):
+    """Ten million empty objects are 30 MB on disk, and would take 2 GB of memory, twice."""
+    (results / "manifest.json").write_bytes(b'{"x":[' + b"{}," * 10_000_000 + b"{}]}")
+    said = qkscope("report", results, expect=1)
+    assert re.search(r"results\S*/manifest.json: byte \d+: more values than manifest.json may have: they would take over "
+                     "256 MB of memory", said.err) and "remove this file" in said.err

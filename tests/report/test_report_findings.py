@@ -39,7 +39,7 @@ def findings_of(tmp_path):
 
 def test_findings_name_figures(findings_of):
     """Of those that there are; the maps of heads are of any study."""
-    sources = "".join(p.read_text() for p in (ROOT / "src" / "figure").glob("*.c"))
+    sources = (ROOT / "src" / "figure" / "figures.def").read_text()
     made = trained([0.46, 0.08, 0.44, 0.64], ("A", "B", "LC", "LC"))
     for name, finding in findings_of(**made).items():
         if name not in ("separation-favours", "separation-amplifies"):

@@ -11,6 +11,7 @@ from report_browser import (DESKTOP, PHONE, Watched, browser, explorer, exported
                             marked, open_page, pixel, shown_heads, wait_for_all_charts, wait_for_count,
                             wait_for_selection)
 from report_pages import block
+from strict_page import StrictPage
 
 
 # ---- the page as a whole -----------------------------------------------------------------------
@@ -31,6 +32,12 @@ def test_it_opens_whole(made, open_page, tmp_path):
     explorer(page)
     page.screenshot(path=tmp_path / "desktop.png")
     assert (tmp_path / "desktop.png").stat().st_size > 10_000
+
+
+def test_every_element_closes(made, hostile):
+    """In these pages whatever a page can hold: one that is left open spoils all that follows."""
+    for path in (made[0], hostile):
+        assert StrictPage(path.read_text()).count > 1000
 
 
 def test_nothing_leads_out(made, open_page):

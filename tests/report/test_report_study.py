@@ -6,6 +6,7 @@ import pytest
 from made_pictures import collage
 from made_tables import CROSS_MODEL, write_cross_model
 from report_browser import browser, explorer, open_page, shown_heads, wait_for_count  # noqa: F401
+from strict_page import StrictPage
 
 SIZE_LIMIT = 12_000_000
 LOAD_LIMIT = 10  # seconds: sanity on a busy machine; bench/report.py measures
@@ -35,6 +36,7 @@ def study(qkscope, tmp_path_factory):
 
 def test_it_is_one_file_fit_for_an_email(study, open_page):
     assert study.stat().st_size < SIZE_LIMIT
+    StrictPage(study.read_text())
     page = open_page(study)
     wait_for_count(page, "3,245 heads")
     ready = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")

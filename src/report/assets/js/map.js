@@ -2,8 +2,6 @@
 // All heads in one picture: layer by head, one map a model, coloured by any column. What has no number
 // is hatched. Cells are drawn on a canvas; pointer and arrow keys walk, a click or Enter opens the head.
 
-const DIVERGING = ["#2166ac", "#67a9cf", "#d1e5f0", "#f7f7f7", "#fddbc7", "#ef8a62", "#b2182b"];
-const DIVERGING_DARK = ["#8cc8ff", "#4a8cc4", "#264a66", "#1c232b", "#6b3225", "#c4604a", "#ffa48c"];
 const FIRST_FIELDS = ["r_q", "category", "ap_overall", "bias_strength"];
 const MANY_MAPS = 4; // that are drawn smaller
 const MAP_GUTTER = 26, MAP_FOOT = 18, MAP_FONT = "11.5px system-ui, sans-serif";
@@ -19,25 +17,15 @@ function mixColors(stops, x) {
   return `rgb(${channel(1)}, ${channel(3)}, ${channel(5)})`;
 }
 
-function quantile(sorted, share) {
-  const at = share * (sorted.length - 1), i = Math.floor(at);
-  return sorted[i] + (at - i) * ((sorted[i + 1] ?? sorted[i]) - sorted[i]);
-}
-
-// Correlations have the same scale in every study; the others span all but their few most extreme values,
-// so that one odd head does not take the colours from the rest. Negative values have colours of their own.
+// A column has the colours that it has in the figures, which zero is the palest of where there are two sides;
+// what is no column of a table has those of the layers.
 function numberScale(column) {
-  const sorted = column.values.filter((v) => Number.isFinite(v)).sort((a, b) => a - b);
-  if (sorted.length === 0) return { none: true, color: () => null };
-  let low = quantile(sorted, 0.02), high = quantile(sorted, 0.98);
-  const both = sorted[0] < 0 && sorted[sorted.length - 1] > 0;
-  if (/^r_[qk](_a|_before|_after)?$/.test(column.name)) [low, high] = both ? [-1, 1] : [0, 1];
-  else if (both) [low, high] = [-Math.max(-low, high, 0), Math.max(-low, high, 0)];
-  if (!(high > low)) [low, high] = [sorted[0] - 0.5, sorted[sorted.length - 1] + 0.5];
-  const dark = parseInt(css("--paper").slice(1, 3), 16) < 128; // zero is near the ground
-  const stops = !both ? VIRIDIS : dark ? DIVERGING_DARK : DIVERGING;
+  const finite = column.values.filter((v) => Number.isFinite(v));
+  if (finite.length === 0) return { none: true, color: () => null };
+  const least = finite.reduce((a, b) => Math.min(a, b)), most = finite.reduce((a, b) => Math.max(a, b));
+  const { low, high, colors: stops } = column.scale ?? { low: least, high: Math.max(most, least + 1), colors: VIRIDIS };
   return {
-    low, high, stops, cutLow: sorted[0] < low, cutHigh: sorted[sorted.length - 1] > high,
+    low, high, stops, cutLow: least < low, cutHigh: most > high,
     color: (value) => (Number.isNaN(value) ? null : mixColors(stops, (value - low) / (high - low))),
   };
 }

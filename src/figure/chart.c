@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers of charts: statistics of series over models, layers, components or dimensions. The data file
+ * has a row for each place: its number, then the statistics of each series, in the units of the
+ * tables. */
+#include "figure/chart.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- what is shown ---------------------------------------------------------------------- */
+
+double qk__series_value(const qk__chart_series *series, const qk__result_head *head)
+{
+    double value = series->of_head ? series->of_head(head)
+                                   : qk__field_value(qk__find_field(series->field), &head->v);
+    return series->magnitude ? fabs(value) : value;
+}
+
+const char *qk__series_name(const qk__chart_series *series)
+{
+    return series->name || !series->field ? series->name
+                                          : qk__find_field(series->field)->info.label;
+}
+
+static bool is_series(const qk__chart_series *series)
+{
+    return series->field || series->of_head || series->at;
+}
+
+size_t qk__count_series(const qk__panel *panel)
+{
+    size_t count = 0;
+    while (count < QK__MAX_SERIES && is_series(&panel->series[count]))
+        count++;
+    return count;
+}
+
+static size_t most_components(const qk__results *results)
+{
+    enum { MOST = 10 };
+    size_t count = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
+            count = results->models[m].heads[h].num_pcs > count
+                        ? results->models[m].heads[h].num_pcs
+                        : count;
+    return count < MOST ? count : MOST;
+}
+
+size_t qk__count_places(const qk__subject *subject)
+{
+    switch (subject->kind->over) {
+    case QK__LAYERS:
+        return subject->results->num_models == 1
+                   ? (size_t)subject->results->models[0].last_layer + 1
+                   : 0;
+    case QK__COMPONENTS:
+        return most_components(subject->results);
+    case QK__DIMENSIONS:
+        return subject->model->num_components;
+    default:
+        return subject->results->num_models;
+    }
+}
+
+/* The heads of a place: of a model, or of its layer. */
+static qk__result_model heads_at(const qk__subject *subject, size_t place)
+{
+    const qk__results *results = subject->results;
+    if (subject->kind->over == QK__MODELS)
+        return results->models[place];
+    qk__result_model layer = results->models[0];
+    size_t first = 0, end;
+    while (first < layer.num_heads && (size_t)layer.heads[first].layer < place)
+        first++;
+    for (end = first; end < layer.num_heads && (size_t)layer.heads[end].layer == place;)
+        end++;
+    layer.heads += first;
+    layer.num_heads = end - first;
+    return layer;
+}
+
+static qk__spread spread_at(qk__figure *figure, const qk__subject *subject,
+                            const qk__chart_series *series, size_t place)
+{
+    if (series->at) {
+        double value = series->at(subject, place);
+        return (qk__spread){1, value, NAN, value, value, value};
+    }
+    qk__result_model of = heads_at(subject, place);
+    double *values = qk__figure_alloc(figure, of.num_heads + 1, sizeof *values);
+    size_t count = 0;
+    for (size_t h = 0; values && h < of.num_heads; h++) {
+        double value = qk__series_value(series, &of.heads[h]);
+        if (isfinite(value))
+            values[count++] = value;
+    }
+    qk__spread spread = qk__spread_of_values(values, count);
+    free(values);
+    return spread;
+}
+
+static bool has_values(const qk__subject *subject, const qk__chart_series *series)
+{
+    const qk__results *results = subject->results;
+    for (size_t i = 0; series->at && i < qk__count_places(subject); i++)
+        if (isfinite(series->at(subject, i)))
+            return true;
+    for (size_t m = 0; !series->at && m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
+            if (isfinite(qk__series_value(series, &results->models[m].heads[h])))
+                return true;
+    return false;
+}
+
+/* Where an area lies between curves, of both. */
+bool qk__has_numbers(const qk__subject *subject, const qk__panel *panel)
+{
+    size_t count = qk__count_series(panel), found = 0;
+    for (size_t s = 0; s < count; s++)
+        found += has_values(subject, &panel->series[s]);
+    return panel->between ? found == count : found > 0;
+}
+
+/* One layer makes no curve. */
+bool qk__has_chart(const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    size_t places = qk__count_places(subject);
+    if (places == 0 || (subject->kind->over == QK__LAYERS &&
+                        (results->models[0].num_heads == 0 ||
+                         results->models[0].heads[0].layer ==
+                             results->models[0].heads[results->models[0].num_heads - 1].layer)))
+        return false;
+    for (const qk__panel *panel = subject->kind->panels; qk__count_series(panel) > 0; panel++) {
+        if (qk__has_numbers(subject, panel))
+            return true;
+        if (panel->between)
+            return false;
+    }
+    return false;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+static size_t columns_of(qk__statistic statistic)
+{
+    return statistic == QK__STAT_DEVIATION ? 3 : statistic == QK__STAT_QUARTILES ? 4 : 1;
+}
+
+static void add_statistic(qk__figure *figure, qk__chart *c, const qk__spread *s,
+                          const qk__field *field)
+{
+    double shown[4] = {s->mean, s->quartile1, s->quartile3, s->median};
+    if (c->panel->statistic == QK__STAT_MEDIAN)
+        shown[0] = s->median;
+    if (c->panel->statistic == QK__STAT_DEVIATION) { /* within what the column can be */
+        bool negative = field && field->info.range && field->info.range[0] == '-';
+        double sd = isfinite(s->sd) ? s->sd : 0; /* one head: a band without width */
+        shown[1] = fmin(1, fmax(negative ? -1 : 0, s->mean - sd));
+        shown[2] = fmax(negative ? -1 : 0, fmin(1, s->mean + sd));
+        if (!isfinite(s->mean))
+            shown[1] = shown[2] = NAN;
+    }
+    qk__figure_add_values(figure, shown, c->width);
+    for (size_t i = 0; i < c->width; i++) {
+        c->low = fmin(c->low, shown[i]);
+        c->high = fmax(c->high, shown[i]);
+    }
+}
+
+/* Rows: place, statistics of each series; with groups, their colour. A layer without heads is left out; a
+ * model without numbers keeps its place and interrupts lines. */
+static void add_numbers(qk__figure *figure, const qk__subject *subject, qk__chart *c)
+{
+    const qk__panel *panel = c->panel;
+    const qk__results *results = subject->results;
+    for (size_t i = 0; i < qk__count_places(subject); i++) {
+        if (subject->kind->over == QK__LAYERS && heads_at(subject, i).num_heads == 0)
+            continue;
+        double sum = 0;
+        qk__figure_value(figure, (double)i);
+        for (size_t s = 0; s < c->count; s++) {
+            const qk__chart_series *series = &panel->series[s];
+            qk__spread spread = spread_at(figure, subject, series, i);
+            add_statistic(figure, c, &spread,
+                          series->field ? qk__find_field(series->field) : NULL);
+            sum += spread.mean;
+        }
+        if (panel->mark == QK__STACK)
+            c->high = fmax(c->high, sum);
+        if (panel->series[0].role == QK__GROUP)
+            qk__figure_words(
+                figure, "0x%s",
+                qk__series_color(figure->theme, qk__color_group(results, &results->models[i])) +
+                    1);
+        qk__figure_end_row(figure);
+    }
+    c->block = qk__figure_end_block(figure);
+}
+
+qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const qk__panel *panel)
+{
+    const qk__chart_series *first = &panel->series[0];
+    qk__chart c = {.panel = panel,
+                   .count = qk__count_series(panel),
+                   .power = {0, 1, ""},
+                   .width = columns_of(panel->statistic),
+                   .low = INFINITY,
+                   .high = -INFINITY};
+    add_numbers(figure, subject, &c);
+    for (int i = 0; i < 2; i++)
+        if (panel->lines[i] != 0) {
+            c.low = fmin(c.low, panel->lines[i]);
+            c.high = fmax(c.high, panel->lines[i]);
+        }
+    if (!panel->loose || !(c.low <= c.high)) {
+        c.low = fmin(c.low, 0);
+        c.high = fmax(c.high, 0);
+    }
+    if (first->field)
+        c.power = qk__power_for(qk__find_field(first->field), fmax(-c.low, c.high));
+    if (panel->percent)
+        c.power.factor = 100;
+    return c;
+}
+
+/* The axis: room beyond the numbers, but not beyond 0, and not beyond 1 where there is nothing. */
+void qk__set_values(qk__figure *figure, const qk__chart *c, const qk__place *place)
+{
+    const qk__panel *panel = c->panel;
+    double low = c->low, high = panel->to_one ? fmax(c->high, 1) : c->high;
+    double factor = c->power.factor;
+    const bool share = panel->to_one || panel->loose;
+    double room = fmax(0.07 * (high - low), share ? 0.01 : 0);
+    if (room > 0) {
+        low -= low != 0 ? room : 0;
+        high += high != 0 && !(panel->to_one && high == 1) ? room : 0;
+    }
+    if (share && c->high <= 1)
+        high = fmin(high, 1);
+    if (share && c->low >= 0)
+        low = fmax(low, 0);
+    qk__set_range(figure, 'y', factor * low, factor * high,
+                  (int)fmax(2, place->height / (44 * qk__em(figure))));
+    if (low < 0)
+        qk__figure_print(figure, "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
+                         figure->theme->muted);
+    for (int i = 0; i < 2; i++)
+        if (panel->lines[i] != 0)
+            qk__figure_print(figure,
+                             "set arrow from graph 0, first %.9g to graph 1, first %.9g nohead "
+                             "front ls 103\n",
+                             factor * panel->lines[i], factor * panel->lines[i]);
+}

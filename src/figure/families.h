@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A panel per family of models, or per model: which have something to show, and how models are told
+ * apart. A hue is a family (a phase, in training) in every figure; models within one have shades of
+ * it. */
+#ifndef QK_FIGURE_FAMILIES_H
+#define QK_FIGURE_FAMILIES_H
+
+#include "figure/catalog.h"
+#include "figure/sheet.h"
+
+enum {
+    QK__MOST_FAMILIES = 60,
+    QK__TOGETHER = 4 /* models that can be told apart in a panel */
+};
+
+/* What a panel shows. */
+typedef struct qk__family {
+    const char *name; /* of the family, or of the model that has its own panel */
+    int index;        /* of the family in the study */
+    size_t count;
+    const qk__result_model **models; /* [count] that have something to show */
+} qk__family;
+
+typedef struct qk__families {
+    const qk__results *results;
+    const qk__chart_series *series; /* one or two; a head is shown that has all of them */
+    size_t num_series;
+    size_t count;
+    qk__family panels[QK__MOST_FAMILIES];
+    bool split;      /* a panel per model */
+    bool told_apart; /* by shades, in a legend below each panel */
+    const qk__result_model **pool;
+} qk__families;
+
+bool qk__has_all_series(const qk__families *all, const qk__result_head *head);
+/* Families with something to show. split: where one has more models than can be told apart in a
+ * panel, each model gets a panel; where that would be very many, models are not told apart. False
+ * without memory: the figure has failed. `pool` is to be freed in any case. */
+bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool split,
+                         qk__families *all);
+
+/* "#rrggbb" and point type of a model of a panel. */
+void qk__model_color(const qk__figure *figure, const qk__families *all,
+                     const qk__family *family, size_t model, char color[8]);
+int qk__model_point(const qk__families *all, const qk__family *family, size_t model);
+
+/* The legend of a panel's models, which is none where the only one is called like its family. */
+typedef struct qk__shades {
+    qk__entry entries[QK__TOGETHER];
+    char colors[QK__TOGETHER][8];
+    qk__legend legend;
+} qk__shades;
+void qk__name_models(const qk__figure *figure, const qk__families *all, size_t panel,
+                     double width, qk__shades *shades);
+
+#endif

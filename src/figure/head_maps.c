@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps of a number of every head: layer by head, a panel for each model or checkpoint; and means of
+ * numbers by model and depth, a panel for each number. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "figure/catalog.h"
+#include "figure/maps.h"
+
+/* Of a model; pixels of a layer where panels stand alone, in pairs, in more columns, on a narrow
+ * page; of the narrowest panel. */
+enum {
+    MOST_CELLS = 1 << 16,
+    LAYER_ALONE = 17,
+    LAYER_IN_PAIRS = 9,
+    LAYER_IN_GRID = 5,
+    LAYER_NARROW = 3,
+    NARROW = 600,
+    LEAST_PANEL = 100,
+    LEAST_MAP = 300,
+    MOST_CELL = 64,
+};
+
+/* ---- cells ------------------------------------------------------------------------------ */
+
+static void sides_of(const qk__result_model *model, size_t *layers, size_t *heads)
+{
+    int last = model->last_layer, most = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        last = model->heads[h].layer > last ? model->heads[h].layer : last;
+        most = model->heads[h].q_head > most ? model->heads[h].q_head : most;
+    }
+    *layers = (size_t)last + 1;
+    *heads = (size_t)most + 1;
+}
+
+/* A table may name any head: one far out must not take all memory. */
+static bool has_map(const qk__chart_series *shown, const qk__result_model *model)
+{
+    size_t layers, heads;
+    sides_of(model, &layers, &heads);
+    if ((double)layers * (double)heads > MOST_CELLS)
+        return false;
+    for (size_t h = 0; h < model->num_heads; h++)
+        if (isfinite(qk__series_value(shown, &model->heads[h])))
+            return true;
+    return false;
+}
+
+static void fill_map(qk__figure *figure, const qk__chart_series *shown,
+                     const qk__result_model *model, qk__map *map)
+{
+    size_t layers, heads;
+    sides_of(model, &layers, &heads);
+    qk__mean *means = qk__figure_alloc(figure, layers * heads, sizeof *means);
+    if (qk__start_map(figure, map, layers, heads) && means) {
+        for (size_t h = 0; h < model->num_heads; h++) {
+            const qk__result_head *head = &model->heads[h];
+            qk__mean_add(&means[(size_t)head->layer * heads + (size_t)head->q_head],
+                         qk__series_value(shown, head));
+        }
+        for (size_t i = 0; i < layers * heads; i++)
+            map->values[i] = qk__mean_of(&means[i]);
+    }
+    free(means);
+}
+
+/* All models with values, or the first, the last, and others evenly between them. Returns how many
+ * there are. */
+static size_t fill_maps(qk__figure *figure, const qk__subject *subject, const qk__scale *scale,
+                        qk__maps *all)
+{
+    const qk__results *results = subject->results;
+    const qk__chart_series *shown = &subject->kind->panels[0].series[0];
+    size_t of = 0, seen = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        of += has_map(shown, &results->models[m]);
+    size_t panels = of < QK__MAX_PANELS ? of : QK__MAX_PANELS;
+    for (size_t m = 0; m < results->num_models && all->count < panels; m++) {
+        size_t wanted =
+            panels > 1 ? (all->count * (of - 1) + (panels - 1) / 2) / (panels - 1) : 0;
+        if (!has_map(shown, &results->models[m]) || seen++ != wanted)
+            continue;
+        qk__map *map = &all->maps[all->count++];
+        *map = (qk__map){.scale = *scale, .format = "%.2f", .bar = qk__series_name(shown)};
+        fill_map(figure, shown, &results->models[m], map);
+        if (results->num_models > 1)
+            map->name = results->models[m].label;
+    }
+    return of;
+}
+
+/* ---- every head ------------------------------------------------------------------------- */
+
+static qk__sheet plan_sheet(const qk__figure *figure, const qk__maps *all, bool named)
+{
+    const bool narrow = figure->width < NARROW;
+    size_t layers = 1, heads = 1;
+    for (size_t i = 0; i < all->count; i++) {
+        layers = all->maps[i].rows > layers ? all->maps[i].rows : layers;
+        heads = all->maps[i].columns > heads ? all->maps[i].columns : heads;
+    }
+    double of_head = narrow ? 1.5 : figure->millimetres > 0 ? 2.5 : 4;
+    double least = fmax(LEAST_PANEL, of_head * (double)heads);
+    qk__sheet s = {.left = narrow ? 52 : 64,
+                   .gap = narrow ? 30 : 40,
+                   .right = 18,
+                   .above = named ? 26 : 8,
+                   .below = 24};
+    size_t n = all->count, columns = n <= 3 ? n : n == 4 ? 2 : n <= 6 ? 3 : 4;
+    columns = narrow && columns > 2 ? 2 : columns;
+    double em = qk__em(figure), room = figure->width - (s.left + s.right) * em;
+    while (columns > 1 && (room + s.gap * em) / (double)columns - s.gap * em < least)
+        columns--;
+    s.most = columns;
+    double layer = n == 1   ? LAYER_ALONE
+                   : narrow ? LAYER_NARROW
+                   : n <= 4 ? LAYER_IN_PAIRS
+                            : LAYER_IN_GRID;
+    s.height = fmin(560, fmax(narrow ? 90 : 110, layer * (double)layers));
+    if (n == 1) /* cells of a small model are not stretched */
+        s.width = fmax(LEAST_MAP, MOST_CELL * (double)heads);
+    return s;
+}
+
+/* Categories that there are. */
+static size_t list_categories(const qk__figure *figure, const qk__maps *all, qk__entry *entries)
+{
+    bool seen[QK_NUM_CATEGORIES] = {false};
+    size_t count = 0;
+    for (size_t m = 0; m < all->count; m++)
+        for (size_t i = 0; i < all->maps[m].rows * all->maps[m].columns; i++)
+            if (isfinite(all->maps[m].values[i]))
+                seen[(int)all->maps[m].values[i]] = true;
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        if (seen[c])
+            entries[count++] = (qk__entry){qk_category_name((qk_category)c),
+                                           qk__category_color(figure->theme, c), QK__AREA};
+    return count;
+}
+
+bool qk__has_head_maps(const qk__subject *subject)
+{
+    for (size_t m = 0; m < subject->results->num_models; m++)
+        if (has_map(&subject->kind->panels[0].series[0], &subject->results->models[m]))
+            return true;
+    return false;
+}
+
+void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    const qk__chart_series *shown = &subject->kind->panels[0].series[0];
+    qk__scale scale = {.categories = figure->theme, .power = {0, 1, ""}};
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (!all)
+        return;
+    if (shown->field)
+        scale = qk__figure_scale(figure, results, shown->field, shown->magnitude);
+    size_t of = fill_maps(figure, subject, &scale, all);
+    char heading[160];
+    int length = snprintf(heading, sizeof heading, "%s, head by head", subject->kind->heading);
+    if (all->count < of)
+        snprintf(heading + length, sizeof heading - (size_t)length, " (%zu of %zu %s)",
+                 all->count, of, results->checkpoints ? "checkpoints" : "models");
+    qk__set_heading(figure, results, NULL, heading);
+    all->sheet = plan_sheet(figure, all, results->num_models > 1);
+    all->one_scale = true;
+    all->x_label = "Query head";
+    all->y_label = "Layer";
+    all->hatched = "no such head, or not in the capture";
+    qk__entry entries[QK_NUM_CATEGORIES];
+    if (!shown->field && figure->status == QK_OK) {
+        all->sheet.num_entries = list_categories(figure, all, entries);
+        all->sheet.entries = entries;
+    }
+    if (figure->status == QK_OK)
+        qk__draw_maps(figure, all);
+    qk__free_maps(all);
+}
+
+/* ---- by depth --------------------------------------------------------------------------- */
+
+/* Pixels of a row of cells, where there are few and many, and of all rows. */
+enum { ROW = 28, LOW_ROW = 17, FEW_ROWS = 16, MOST_ROWS = 5000, LEAST_ROWS = 110 };
+
+/* Layers of the deepest model. */
+static size_t most_layers(const qk__results *results)
+{
+    int last = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        last = results->models[m].last_layer > last ? results->models[m].last_layer : last;
+    return (size_t)last + 1;
+}
+
+/* A column for each tenth of the depth; or for each layer, where no model has ten: tenths would
+ * leave columns empty. */
+static bool fill_depths(qk__figure *figure, const qk__results *results,
+                        const qk__chart_series *shown, qk__map *map)
+{
+    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
+                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
+    const qk__field *field = qk__find_field(shown->field);
+    size_t layers = most_layers(results), rows = results->num_models;
+    bool by_layer = layers < QK__DEPTH_BINS;
+    *map = (qk__map){.column_labels = by_layer ? NULL : DEPTHS, .format = "%.2f"};
+    map->row_labels = qk__figure_alloc(figure, rows, sizeof *map->row_labels);
+    if (!qk__start_map(figure, map, rows, by_layer ? layers : QK__DEPTH_BINS) ||
+        !map->row_labels)
+        return false;
+    for (size_t m = 0; m < rows; m++) {
+        map->row_labels[m] = results->models[m].label;
+        double *values = map->values + m * map->columns;
+        if (by_layer)
+            qk__by_layer(&results->models[m], field, shown->magnitude, values, layers);
+        else
+            qk__by_depth(&results->models[m], field, shown->magnitude, values);
+    }
+    map->scale = qk__figure_scale(figure, results, shown->field, shown->magnitude);
+    return true;
+}
+
+bool qk__has_depth_maps(const qk__subject *subject)
+{
+    for (const qk__panel *panel = subject->kind->panels; panel->series[0].field; panel++)
+        if (!qk__has_field(subject->results, panel->series[0].field))
+            return false;
+    return true;
+}
+
+void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (!all)
+        return;
+    bool ok = true;
+    for (const qk__panel *panel = subject->kind->panels; ok && panel->series[0].field;
+         panel++) {
+        qk__map *map = &all->maps[all->count++];
+        ok = fill_depths(figure, results, &panel->series[0], map);
+        char title[QK__LINE_SIZE];
+        snprintf(title, sizeof title, "'%s%s'", qk__series_name(&panel->series[0]),
+                 map->scale.power.text);
+        map->title = qk__figure_keep(figure, title);
+    }
+    if (all->count == 1) { /* the heading says it */
+        all->maps[0].bar = qk__series_name(&subject->kind->panels[0].series[0]);
+        all->maps[0].title = NULL;
+    }
+    double rows = (double)results->num_models;
+    double height = rows > FEW_ROWS ? fmax(rows * LOW_ROW, FEW_ROWS * ROW) : rows * ROW;
+    double names = qk__text_width(figure, qk__longest_label(results)) / qk__em(figure);
+    all->sheet = (qk__sheet){.most = 1,
+                             .left = names + 40,
+                             .right = 92,
+                             .above = all->count > 1 ? 30 : 4,
+                             .height = fmin(MOST_ROWS, fmax(LEAST_ROWS, height)),
+                             .below = 56};
+    all->x_label = all->maps[0].column_labels ? "Depth (layer / last layer)" : "Layer";
+    all->y_label = qk__model_word(results);
+    all->hatched = all->maps[0].column_labels ? "no layer there" : "no values";
+    all->parted = results;
+    qk__set_heading(figure, results, NULL, subject->kind->heading);
+    if (ok)
+        qk__draw_maps(figure, all);
+    qk__free_maps(all);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Densities of a number over heads: a panel for each family, in it a row for each model. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "figure/families.h"
+
+/* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
+ * them would press all others into one bin. */
+#define FENCE 15
+enum { MIN_BINS = 8, MAX_BINS = 60 };
+/* A row of a model: pixels between rows, and how far the highest hill reaches up, in rows. */
+enum { ROW = 26, NOTE = 20 };
+#define REACH 1.7
+
+/* Bins of a family, each [i width, (i+1) width) for i from first: zero is an edge. */
+typedef struct bins {
+    double low, high; /* values shown */
+    double width, first;
+    size_t count, beyond;
+    double above_zero; /* share of heads */
+    double highest;    /* density of any model */
+} bins;
+
+bool qk__has_hills(const qk__subject *subject)
+{
+    return qk__has_field(subject->results, subject->kind->panels[0].series[0].field);
+}
+
+/* ---- bins ------------------------------------------------------------------------------- */
+
+/* Values shown, and Freedman and Diaconis' width for an average model of the family. */
+static void find_bins(const double *sorted, size_t count, size_t num_models, bins *of)
+{
+    double quartile1 = sorted[(count - 1) / 4], quartile3 = sorted[count - 1 - (count - 1) / 4];
+    double reach = quartile3 - quartile1;
+    size_t first = 0, last = count - 1, positive = 0;
+    while (reach > 0 && sorted[first] < quartile1 - FENCE * reach)
+        first++;
+    while (reach > 0 && sorted[last] > quartile3 + FENCE * reach)
+        last--;
+    for (size_t i = 0; i < count; i++)
+        positive += sorted[i] > 0;
+    *of = (bins){.low = sorted[first],
+                 .high = sorted[last],
+                 .beyond = first + (count - 1 - last),
+                 .above_zero = (double)positive / (double)count};
+    double span = of->high - of->low;
+    if (span > 1e-9 * fmax(fabs(of->low), fabs(of->high))) {
+        double width = 2 * reach / cbrt((double)count / (double)num_models);
+        double wanted = width > 0 ? ceil(span / width) : MIN_BINS;
+        of->width = span / fmin(MAX_BINS, fmax(MIN_BINS, wanted));
+    } else { /* one value */
+        of->width = of->high != 0 ? fabs(of->high) / 4 : 1;
+    }
+    of->first = floor(of->low / of->width);
+    of->count = (size_t)(floor(of->high / of->width) - of->first) + 1;
+}
+
+static bool plan_bins(qk__figure *figure, const qk__families *all, size_t panel, bins *of)
+{
+    const qk__family *family = &all->panels[panel];
+    size_t count = 0;
+    double *values =
+        qk__figure_alloc(figure, qk__count_heads(all->results) + 1, sizeof *values);
+    for (size_t m = 0; values && m < family->count; m++)
+        for (size_t h = 0; h < family->models[m]->num_heads; h++)
+            if (qk__has_all_series(all, &family->models[m]->heads[h]))
+                values[count++] = qk__series_value(all->series, &family->models[m]->heads[h]);
+    if (count > 0) {
+        qk__sort(values, count);
+        find_bins(values, count, family->count, of);
+    }
+    free(values);
+    return count > 0;
+}
+
+/* The outline of a model's histogram: left edge and density of each bin, from 0 to 0. Heads
+ * beyond the range count: what is shown adds up to the share of the others. */
+static void add_outline(qk__figure *figure, const qk__families *all,
+                        const qk__result_model *model, bins *of, double factor)
+{
+    size_t counts[2 * MAX_BINS] = {0}, total = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        double value = qk__series_value(all->series, &model->heads[h]);
+        total += isfinite(value) != 0;
+        if (!(value >= of->low && value <= of->high))
+            continue;
+        size_t bin = (size_t)(floor(value / of->width) - of->first);
+        counts[bin < of->count ? bin : of->count - 1]++;
+    }
+    double before = 0;
+    for (size_t i = 0; i <= of->count; i++) {
+        double edge = (of->first + (double)i) * of->width * factor;
+        double density =
+            i < of->count ? (double)counts[i] / ((double)total * of->width * factor) : 0;
+        qk__figure_row(figure, edge, before);
+        qk__figure_row(figure, edge, density);
+        of->highest = fmax(of->highest, density);
+        before = density;
+    }
+    qk__figure_end_block(figure);
+}
+
+/* ---- panels ----------------------------------------------------------------------------- */
+
+/* The range across, and a line at 0. */
+static void set_values(qk__figure *figure, const bins *of, double factor)
+{
+    double low = of->first * of->width * factor;
+    double high = (of->first + (double)of->count) * of->width * factor;
+    double span = high - low;
+    if (low > 0 && low < 2 * span)
+        low = 0;
+    if (high < 0 && high > -2 * span)
+        high = 0;
+    qk__set_range(figure, 'x', low - 0.03 * span, high + 0.03 * span, 5);
+    if (low <= 0 && high >= 0)
+        qk__figure_vertical(figure, 0);
+}
+
+/* Rows from the top, each named on the left. */
+static void set_rows(qk__figure *figure, const qk__family *family)
+{
+    qk__figure_print(figure, "set yrange [-0.2:%.9g]\nset ytics scale 0 (",
+                     (double)family->count - 1 + REACH + 0.1);
+    for (size_t m = 0; m < family->count; m++)
+        qk__figure_print(figure, "%s%s %zu", m ? ", " : "",
+                         qk__figure_tic(figure, family->models[m]->label),
+                         family->count - 1 - m);
+    qk__figure_print(figure, ") font small\nset grid y back\n");
+}
+
+/* A hill per model: from the axis for a single one, else each from a line of its own. */
+static void plot_hills(qk__figure *figure, const qk__families *all, const qk__family *family,
+                       size_t first, const bins *of, bool rows)
+{
+    double scale = !rows ? 1 : of->highest > 0 ? REACH / of->highest : 0;
+    qk__figure_print(figure, "plot ");
+    for (size_t m = 0; m < family->count; m++) {
+        char color[8];
+        double base = rows ? (double)(family->count - 1 - m) : 0;
+        qk__model_color(figure, all, family, m, color);
+        qk__figure_print(figure,
+                         "%sdata index %zu using 1:(%g+%.9g*$2) with filledcurves y=%g "
+                         "fs transparent solid 0.3 noborder lc rgb '%s', "
+                         "data index %zu using 1:(%g+%.9g*$2) with lines lt 1 lw 1.3 "
+                         "lc rgb '%s'",
+                         m ? ", " : "", first + m, base, scale, base, color, first + m, base,
+                         scale, color);
+    }
+    qk__figure_print(figure, "\nunset arrow\nunset label\n");
+}
+
+static void put_names(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
+                      size_t panel, const bins *of, const qk__power *power)
+{
+    const double em = qk__em(figure);
+    const qk__place place = qk__panel_place(sheet, panel);
+    double middle = place.left + place.width / 2;
+    char beyond[48] = "", note[96], label[QK__LINE_SIZE];
+    if (of->beyond > 0)
+        snprintf(beyond, sizeof beyond, ", %zu beyond the range", of->beyond);
+    snprintf(note, sizeof note, "%.3g%% of heads above 0%s", 100 * of->above_zero, beyond);
+    snprintf(label, sizeof label, "%s%s", qk__series_name(all->series), power->text);
+    qk__put_name(figure, all->panels[panel].name, &place, NOTE * em);
+    qk__put_markup(figure, note, middle, place.top - 10 * em, QK__NOTE);
+    qk__put_markup(figure, label, middle, place.top + place.height + 37 * em, QK__CENTRED);
+    if (qk__is_leftmost(sheet, panel))
+        qk__put_markup(figure,
+                       all->results->num_models > 1 ? "Density of heads, a row per model"
+                                                    : "Density of heads",
+                       14 * em, place.top + place.height / 2, QK__TURNED);
+}
+
+static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
+                       size_t panel, bins *of, const qk__power *power)
+{
+    const qk__family *family = &all->panels[panel];
+    const qk__place place = qk__panel_place(sheet, panel);
+    bool rows = all->results->num_models > 1;
+    size_t first = figure->num_blocks;
+    for (size_t m = 0; m < family->count; m++)
+        add_outline(figure, all, family->models[m], of, power->factor);
+    qk__put_panel(figure, &place);
+    put_names(figure, all, sheet, panel, of, power);
+    set_values(figure, of, power->factor);
+    if (rows)
+        set_rows(figure, family);
+    else
+        qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
+    plot_hills(figure, all, family, first, of, rows);
+}
+
+/* ---- the figure ------------------------------------------------------------------------- */
+
+static qk__sheet plan_sheet(qk__figure *figure, const qk__subject *subject,
+                            const qk__families *all)
+{
+    bool rows = all->results->num_models > 1;
+    size_t most = 0, lines = 1;
+    double labels = qk__text_width(figure, qk__longest_label(all->results)) / qk__em(figure);
+    for (size_t p = 0; p < all->count; p++)
+        most = all->panels[p].count > most ? all->panels[p].count : most;
+    double height = ((double)most - 1 + REACH + 0.3) * ROW;
+    qk__sheet s = {.count = all->count,
+                   .least = 200,
+                   .left = rows ? labels + 42 : 66,
+                   .right = 14,
+                   .below = 66,
+                   .width = 640,
+                   .height =
+                       rows ? fmax(subject->kind->height, height) : subject->kind->height};
+    s.gap = s.left + 8;
+    qk__set_heading(figure, all->results, NULL, subject->kind->heading);
+    qk__lay_out(figure, &s); /* once for the width of panels */
+    for (size_t p = 0; p < all->count; p++) {
+        size_t own = qk__name_lines(figure, all->panels[p].name, s.first.width);
+        lines = own > lines ? own : lines;
+    }
+    s.above = NOTE + QK__NAME_LINE * (double)lines + 4;
+    return s;
+}
+
+void qk__build_hills(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    qk__families all;
+    bins of[QK__MOST_FAMILIES];
+    double largest = 0;
+    bool ok = qk__gather_families(figure, subject, false, &all);
+    for (size_t p = 0; ok && p < all.count; p++) {
+        ok = plan_bins(figure, &all, p, &of[p]);
+        largest = ok ? fmax(largest, fmax(fabs(of[p].low), fabs(of[p].high))) : 0;
+    }
+    if (ok) {
+        qk__power power = qk__power_for(qk__find_field(all.series[0].field), largest);
+        qk__entry entries[QK__MAX_ENTRIES];
+        qk__sheet sheet = plan_sheet(figure, subject, &all);
+        sheet.entries = entries; /* of phases; families have their names above the panels */
+        sheet.num_entries =
+            results->checkpoints
+                ? qk__series_entries(figure, results->phases, results->num_phases, entries)
+                : 0;
+        qk__lay_out(figure, &sheet);
+        qk__begin_sheet(figure, &sheet);
+        for (size_t p = 0; p < all.count; p++)
+            draw_hills(figure, &all, &sheet, p, &of[p], &power);
+        qk__end_panels(figure);
+    }
+    free(all.pool);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps: cells in rows and columns, coloured by a scale; one or several beside each other, with
+ * the bar of a scale that they share below them, or each with its own beside it. */
+#ifndef QK_FIGURE_MAPS_H
+#define QK_FIGURE_MAPS_H
+
+#include "figure/scale.h"
+#include "figure/sheet.h"
+
+/* Beyond so many panels a figure shows some of the models. */
+enum { QK__MAX_PANELS = 12 };
+
+typedef struct qk__map {
+    size_t rows, columns;
+    double
+        *values; /* [rows][columns], row 0 at the top; NaN = hatched. It goes with the maps. */
+    double
+        *pairs; /* likewise, or NULL: what cells rest on; few pairs are seen as a faint cell */
+    double enough;                    /* pairs */
+    const char *title;                /* a gnuplot expression; NULL = none */
+    const char *name;                 /* or from outside */
+    const char **row_labels;          /* [rows]; NULL = numbers */
+    const char *const *column_labels; /* [columns] */
+    double unit;        /* above 0: of a cell; axes begin at 0, rows are counted from below */
+    const char *format; /* of values in cells, where there is room; NULL = none */
+    const char *bar;    /* what the scale shows, markup; NULL = nothing */
+    double line;        /* across which a dashed line stands; 0: none */
+    qk__scale scale;
+    size_t block, missing; /* found while they are drawn */
+    bool texts;
+} qk__map;
+
+typedef struct qk__maps {
+    qk__sheet sheet; /* gaps leave room for bars */
+    size_t count;
+    qk__map maps[QK__MAX_PANELS];
+    bool one_scale;                /* that of the first map, in one bar below all */
+    const char *x_label, *y_label; /* markup */
+    const char *hatched;           /* what places without a value are, said below */
+    const qk__results
+        *parted; /* rows are its models: phases of training stand apart; NULL: no */
+} qk__maps;
+
+/* The rows and columns of a map, all without values. False without memory: the figure has
+ * failed. */
+bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns);
+/* Lays the sheet out, and draws the whole figure. The heading must be set. */
+void qk__draw_maps(qk__figure *figure, qk__maps *all);
+void qk__free_maps(qk__maps *all);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two means of each model, in a row of its own, with a line from the first to the second; the mean of a third
+ * number is printed on the right. */
+#include <math.h>
+#include <stdio.h>
+
+#include "figure/catalog.h"
+#include "figure/sheet.h"
+
+/* Rows at most, and their height; how transparent the line is, as gnuplot has it. */
+enum { MAX_MODELS = 100, ROW = 24, LINE_ALPHA = 0x80 };
+
+static double mean_of(const qk__subject *subject, const qk__result_model *model, size_t series)
+{
+    return qk__mean_over_heads(model,
+                               qk__find_field(subject->kind->panels[0].series[series].field));
+}
+
+static bool has_both(const qk__subject *subject, const qk__result_model *model)
+{
+    return isfinite(mean_of(subject, model, 0)) && isfinite(mean_of(subject, model, 1));
+}
+
+static size_t count_rows(const qk__subject *subject)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < subject->results->num_models; m++)
+        count += has_both(subject, &subject->results->models[m]);
+    return count;
+}
+
+bool qk__has_ends(const qk__subject *subject)
+{
+    size_t count = count_rows(subject);
+    return !subject->results->checkpoints && count >= 2 && count <= MAX_MODELS;
+}
+
+/* Rows: row, first, second. Sets the range across. */
+static void add_rows(qk__figure *figure, const qk__subject *subject, const qk__place *place)
+{
+    size_t row = 0;
+    double low = INFINITY, high = -INFINITY;
+    for (size_t m = 0; m < subject->results->num_models; m++) {
+        const qk__result_model *model = &subject->results->models[m];
+        if (!has_both(subject, model))
+            continue;
+        double first = mean_of(subject, model, 0), second = mean_of(subject, model, 1);
+        qk__figure_row(figure, (double)(row++), first, second);
+        low = fmin(low, fmin(first, second));
+        high = fmax(high, fmax(first, second));
+    }
+    qk__figure_end_block(figure);
+    double margin = 0.08 * (high - low);
+    qk__set_range(figure, 'x', low - margin, high + margin,
+                  (int)fmax(1, place->width / (60 * qk__em(figure))));
+}
+
+/* Models on the left, numbers on the right. */
+static void set_rows(qk__figure *figure, const qk__subject *subject, bool numbers)
+{
+    size_t row = 0;
+    qk__figure_print(figure, "set %s scale 0 (", numbers ? "y2tics" : "ytics");
+    for (size_t m = 0; m < subject->results->num_models; m++) {
+        const qk__result_model *model = &subject->results->models[m];
+        char text[QK__NUMBER_TEXT];
+        if (!has_both(subject, model))
+            continue;
+        double value = numbers ? mean_of(subject, model, 2) : 0;
+        qk__figure_print(figure, row ? ", " : "");
+        if (numbers && isfinite(value))
+            qk__figure_print(figure, "'%s' %zu", qk__number_text(text, "%.3f", value), row);
+        else
+            qk__figure_print(figure, "%s %zu",
+                             numbers ? "'–'" : qk__figure_tic(figure, model->label), row);
+        row++;
+    }
+    qk__figure_print(figure, ") font small\n");
+}
+
+void qk__build_ends(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__panel *panel = &subject->kind->panels[0];
+    const qk__theme *theme = figure->theme;
+    const double em = qk__em(figure), rows = (double)count_rows(subject);
+    char line[10];
+    snprintf(line, sizeof line, "#%02x%.6s", LINE_ALPHA, theme->accent + 1);
+    const qk__entry entries[] = {{panel->series[0].name, theme->q, 7},
+                                 {panel->series[1].name, theme->k, 5},
+                                 {panel->series[2].name, line, QK__LINE}};
+    double labels = qk__text_width(figure, qk__longest_label(subject->results)) / em;
+    qk__sheet sheet = {.count = 1,
+                       .left = labels + 46,
+                       .right = 84,
+                       .above = 22,
+                       .height = rows * ROW,
+                       .below = 54,
+                       .entries = entries,
+                       .num_entries = 3};
+    qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    qk__lay_out(figure, &sheet);
+    qk__begin_sheet(figure, &sheet);
+    qk__put_panel(figure, &sheet.first);
+    qk__put_axis_names(figure, panel->title, "Model", &sheet);
+    qk__figure_print(figure,
+                     "set yrange [%.1f:-0.6]\nset y2range [%.1f:-0.6]\n"
+                     "set label '%s' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
+                     "font small\n",
+                     rows - 0.4, rows - 0.4, panel->series[2].name, theme->muted);
+    add_rows(figure, subject, &sheet.first);
+    set_rows(figure, subject, false);
+    set_rows(figure, subject, true);
+    qk__figure_print(figure,
+                     "set border 1\nset grid x back\n"
+                     "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '%s', "
+                     "data using 2:1 with points ls 101 ps 1.1, "
+                     "data using 3:1 with points ls 102 ps 1.1\n",
+                     line);
+    qk__end_panels(figure);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps of other things than heads: plasticity over distances, rotary pairs, categories before and after
+ * RoPE, what changed between two models. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figure/catalog.h"
+#include "figure/maps.h"
+#include "figure/compare_figures.h"
+
+/* The heading, the one map or several, drawn and gone. */
+static void finish(qk__figure *figure, const qk__subject *subject, bool ok, qk__maps *all)
+{
+    qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
+    if (ok && figure->status == QK_OK)
+        qk__draw_maps(figure, all);
+    qk__free_maps(all);
+}
+
+/* Checkpoints have one scale, so that training is seen; other models have their own. */
+static bool shares_scale(const qk__subject *subject, const qk__result_model *model)
+{
+    return subject->results->checkpoints || model == subject->model;
+}
+
+/* ---- plasticity over distances ---------------------------------------------------------- */
+
+/* Cells on a side at most; pairs from which on a cell is sure. */
+enum { MAX_SIDE = 64, ENOUGH = 1000 };
+
+bool qk__has_distances(const qk__subject *subject)
+{
+    const qk__distance_map *of = &subject->model->distances;
+    for (size_t i = 0; i < of->rows * of->columns; i++)
+        if (isfinite(of->ap[i]))
+            return true;
+    return false;
+}
+
+/* Mean over merge x merge bins, by pairs, whose number goes to *pairs_of_cell. */
+static double merged_ap(const qk__distance_map *of, size_t row, size_t column, size_t merge,
+                        double *pairs_of_cell)
+{
+    double sum = 0, pairs = 0;
+    for (size_t r = row * merge; r < (row + 1) * merge && r < of->rows; r++)
+        for (size_t c = column * merge; c < (column + 1) * merge && c < of->columns; c++) {
+            size_t i = r * of->columns + c;
+            if (of->pairs[i] > 0) {
+                sum += of->pairs[i] * of->ap[i];
+                pairs += of->pairs[i];
+            }
+        }
+    *pairs_of_cell = pairs;
+    return pairs > 0 ? sum / pairs : NAN;
+}
+
+/* ENOUGH; as many as the median cell has where that is fewer, or a thousandth of them. */
+static double enough_pairs(qk__figure *figure, const qk__map *map)
+{
+    size_t count = 0, cells = map->rows * map->columns;
+    double *pairs = qk__figure_alloc(figure, cells + 1, sizeof *pairs);
+    for (size_t i = 0; pairs && i < cells; i++)
+        if (isfinite(map->values[i]))
+            pairs[count++] = map->pairs[i];
+    double median = pairs ? qk__median(pairs, count) : ENOUGH;
+    free(pairs);
+    return fmin(median, fmax(ENOUGH, median / 1000));
+}
+
+/* Values and pairs of a model's cells, and how many pairs are enough. */
+static bool fill_distances(qk__figure *figure, const qk__distance_map *of, qk__map *map)
+{
+    size_t side = of->rows > of->columns ? of->rows : of->columns;
+    size_t merge = (side + MAX_SIDE - 1) / MAX_SIDE;
+    bool tokens = of->bucket_width > 0 && isfinite(of->bucket_width);
+    *map = (qk__map){.unit = (tokens ? of->bucket_width : 1) * (double)merge,
+                     .bar = "Attention plasticity"};
+    if (!qk__start_map(figure, map, (of->rows + merge - 1) / merge,
+                       (of->columns + merge - 1) / merge) ||
+        !(map->pairs =
+              qk__figure_alloc(figure, map->rows * map->columns + 1, sizeof *map->pairs)))
+        return false;
+    for (size_t i = 0; i < map->rows * map->columns; i++)
+        map->values[i] =
+            merged_ap(of, i / map->columns, i % map->columns, merge, &map->pairs[i]);
+    map->enough = enough_pairs(figure, map);
+    return figure->status == QK_OK;
+}
+
+/* The colours reach from the 2nd to the 98th percentile of the cells that are sure enough, in the
+ * checkpoint where that is lowest or highest: neither a cell of eight pairs nor a single odd one
+ * sets the scale. */
+static void widen_colors(qk__figure *figure, const qk__map *map, double range[2])
+{
+    size_t sure = 0, cells = map->rows * map->columns;
+    double *values = qk__figure_alloc(figure, cells + 1, sizeof *values);
+    for (size_t i = 0; values && i < cells; i++)
+        if (isfinite(map->values[i]) && map->pairs[i] >= map->enough / 10)
+            values[sure++] = map->values[i];
+    if (sure > 0) {
+        qk__sort(values, sure);
+        size_t cut = (sure - 1) / 50;
+        range[0] = fmin(range[0], values[cut]);
+        range[1] = fmax(range[1], values[sure - 1 - cut]);
+    }
+    free(values);
+}
+
+void qk__build_distances(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    double range[2] = {INFINITY, -INFINITY};
+    bool ok = true;
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (!all)
+        return;
+    for (size_t m = 0; ok && m < results->num_models; m++) {
+        qk__map other = {0};
+        if (!shares_scale(subject, &results->models[m]))
+            continue;
+        ok = fill_distances(figure, &results->models[m].distances, &other);
+        if (ok)
+            widen_colors(figure, &other, range);
+        free(other.values);
+        free(other.pairs);
+    }
+    ok = ok && fill_distances(figure, &subject->model->distances, &all->maps[0]);
+    qk__map *map = &all->maps[all->count++];
+    map->scale = qk__scale_between(QK__HUE_PLASTICITY, range[0], range[1]);
+    bool tokens = subject->model->distances.bucket_width > 0 &&
+                  isfinite(subject->model->distances.bucket_width);
+    all->x_label = tokens ? "Inter-key distance (tokens)" : "Inter-key distance (buckets)";
+    all->y_label =
+        tokens ? "Key-to-query distance (tokens)" : "Key-to-query distance (buckets)";
+    all->sheet = (qk__sheet){
+        .most = 1, .left = 84, .right = 120, .above = 4, .height = 480, .below = 54};
+    finish(figure, subject, ok, all);
+}
+
+/* ---- rotary pairs ----------------------------------------------------------------------- */
+
+typedef const double *pair_numbers(const qk__result_head *head);
+
+static const double *energy_q(const qk__result_head *head)
+{
+    return head->rope_energy_q;
+}
+
+static const double *energy_k(const qk__result_head *head)
+{
+    return head->rope_energy_k;
+}
+
+static const double *score_share(const qk__result_head *head)
+{
+    return head->rope_score_share;
+}
+
+static size_t count_pairs(const qk__result_model *model)
+{
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
+        if (model->heads[h].num_rope_pairs > count)
+            count = model->heads[h].num_rope_pairs;
+    return count;
+}
+
+bool qk__has_rotary_pairs(const qk__subject *subject)
+{
+    return count_pairs(subject->model) > 0;
+}
+
+/* Means over the heads of each layer, in percent. */
+static bool fill_pairs(qk__figure *figure, const qk__result_model *model, pair_numbers *of,
+                       qk__map *map)
+{
+    size_t pairs = count_pairs(model), layers = (size_t)model->last_layer + 1;
+    qk__mean *means = qk__figure_alloc(figure, layers * pairs + 1, sizeof *means);
+    bool ok = qk__start_map(figure, map, layers, pairs) && means;
+    for (size_t h = 0; ok && h < model->num_heads; h++)
+        for (size_t p = 0; p < model->heads[h].num_rope_pairs; p++)
+            qk__mean_add(&means[(size_t)model->heads[h].layer * pairs + p],
+                         100 * of(&model->heads[h])[p]);
+    for (size_t i = 0; ok && i < layers * pairs; i++)
+        map->values[i] = qk__mean_of(&means[i]);
+    free(means);
+    return ok;
+}
+
+static double largest(const qk__map *map, double most)
+{
+    for (size_t i = 0; i < map->rows * map->columns; i++)
+        most = isfinite(map->values[i]) ? fmax(most, map->values[i]) : most;
+    return most;
+}
+
+/* Wavelengths in tokens, rounded to two digits: "6", "1.2k", "440k"; none of a pair that does not turn,
+ * for which the table has no number. */
+static void label_wavelength(double wavelength, char text[16])
+{
+    static const char UNITS[] = " kM";
+    int unit = wavelength >= 1e6 ? 2 : wavelength >= 1e3 ? 1 : 0;
+    double shown = wavelength / pow(1e3, unit);
+    if (wavelength >= 1e9)
+        snprintf(text, 16, "%.0e", wavelength);
+    else if (isfinite(wavelength))
+        snprintf(text, 16, "%.*f%.*s", unit > 0 && shown<10, shown, unit> 0, UNITS + unit);
+    else
+        text[0] = 0;
+}
+
+/* Labels of the first head with all pairs: those of sliding layers may turn otherwise, which the
+ * caption says. Sets where a turn takes the context. */
+static void label_pairs(const qk__result_model *model, size_t pairs, char (*text)[16],
+                        const char **labels, double *line)
+{
+    const qk__result_head *head = NULL;
+    size_t slower = 0;
+    for (size_t h = 0; h < model->num_heads && !head; h++)
+        if (model->heads[h].num_rope_pairs == pairs)
+            head = &model->heads[h];
+    for (size_t p = 0; head && p < pairs; p++) {
+        label_wavelength(head->rope_wavelength[p], text[p]);
+        labels[p] = text[p];
+        slower += !(head->rope_wavelength[p] <= head->v.context);
+    }
+    if (slower > 0 && slower < pairs)
+        *line = (double)(pairs - slower) - 0.5;
+}
+
+static const struct {
+    const char *title;
+    pair_numbers *numbers;
+    qk__hue hue;
+} PAIR_MAPS[] = {{"'Energy of queries (%)'", energy_q, QK__HUE_QUERIES},
+                 {"'Energy of keys (%)'", energy_k, QK__HUE_KEYS},
+                 {"'Score variance over distance (%)'", score_share, QK__HUE_BIAS}};
+enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS };
+
+static bool fill_pair_maps(qk__figure *figure, const qk__subject *subject,
+                           const char *const *labels, double line, qk__maps *all)
+{
+    const qk__results *results = subject->results;
+    bool ok = true;
+    for (size_t i = 0; ok && i < NUM_PAIR_MAPS; i++) {
+        double most = 0;
+        qk__map *map = &all->maps[all->count++];
+        *map = (qk__map){.title = PAIR_MAPS[i].title, .column_labels = labels, .line = line};
+        for (size_t m = 0; ok && m < results->num_models; m++) {
+            qk__map other = {0};
+            if (!shares_scale(subject, &results->models[m]))
+                continue;
+            ok = fill_pairs(figure, &results->models[m], PAIR_MAPS[i].numbers, &other);
+            most = ok ? largest(&other, most) : 0;
+            free(other.values);
+        }
+        ok = ok && fill_pairs(figure, subject->model, PAIR_MAPS[i].numbers, map);
+        map->scale = qk__scale_between(PAIR_MAPS[i].hue, 0, most > 0 ? most : 1);
+        map->scale.below = NULL; /* shares below 0 are shown as 0 */
+    }
+    return ok;
+}
+
+void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
+{
+    enum { LEAST = 150, MOST = 900, ROW = 16 };
+    size_t pairs = count_pairs(subject->model);
+    double line = 0;
+    char(*text)[16] = qk__figure_alloc(figure, pairs, sizeof *text);
+    const char **labels = qk__figure_alloc(figure, pairs, sizeof *labels);
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (text && labels && all) {
+        label_pairs(subject->model, pairs, text, labels, &line);
+        bool ok = fill_pair_maps(figure, subject, labels, line, all);
+        double height = ROW * (subject->model->last_layer + 1.0);
+        all->x_label = "Wavelength (tokens)";
+        all->y_label = "Layer";
+        all->hatched = "not in the capture";
+        all->sheet = (qk__sheet){.most = 3,
+                                 .least = 260,
+                                 .left = 62,
+                                 .gap = 88,
+                                 .right = 62,
+                                 .above = 30,
+                                 .height = fmin(MOST, fmax(LEAST, height)),
+                                 .below = 54};
+        finish(figure, subject, ok, all);
+    } else {
+        free(all);
+    }
+    free(text);
+    free(labels);
+}
+
+/* ---- categories ------------------------------------------------------------------------- */
+
+static bool has_change(const qk__result_head *head)
+{
+    return head->category_before >= 0 && head->category_after >= 0;
+}
+
+bool qk__has_category_changes(const qk__subject *subject)
+{
+    return qk__count_heads_with(subject->model, has_change) > 0;
+}
+
+void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
+{
+    enum { N = QK_NUM_CATEGORIES };
+    const char *names[N];
+    const bool narrow = qk__fit_columns(figure, 2, 400) == 1; /* names of columns are turned */
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (!all)
+        return;
+    qk__map *map = &all->maps[all->count++];
+    for (int i = 0; i < N; i++)
+        names[i] = qk_category_name((qk_category)i);
+    *map = (qk__map){.column_labels = names, .format = "%.0f", .bar = "heads"};
+    map->row_labels = qk__figure_alloc(figure, N, sizeof *map->row_labels);
+    bool ok = qk__start_map(figure, map, N, N) && map->row_labels;
+    if (ok)
+        memcpy(map->row_labels, names, sizeof names);
+    for (int i = 0; ok && i < N * N; i++)
+        map->values[i] = 0;
+    for (size_t h = 0; ok && h < subject->model->num_heads; h++)
+        if (has_change(&subject->model->heads[h]))
+            map->values[subject->model->heads[h].category_before * N +
+                        subject->model->heads[h].category_after]++;
+    map->scale = qk__scale_of_amount(ok ? largest(map, 0) : 0);
+    all->x_label = "After RoPE";
+    all->y_label = "Before RoPE";
+    all->sheet = (qk__sheet){.most = 1,
+                             .left = 150,
+                             .right = narrow ? 76 : 110,
+                             .above = 4,
+                             .height = 220,
+                             .below = narrow ? 160 : 58};
+    finish(figure, subject, ok, all);
+}
+
+/* ---- two models ------------------------------------------------------------------------- */
+
+static void sides_of(const qk__comparison *c, size_t *layers, size_t *heads)
+{
+    *layers = *heads = 0;
+    for (size_t i = 0; i < c->num_paired; i++) {
+        const qk__result_head *head = c->pairs[0][i];
+        *layers = (size_t)head->layer >= *layers ? (size_t)head->layer + 1 : *layers;
+        *heads = (size_t)head->q_head >= *heads ? (size_t)head->q_head + 1 : *heads;
+    }
+}
+
+/* Numbers of layers and heads come from files: beyond this a map says nothing any more. */
+bool qk__has_change_maps(const qk__subject *subject)
+{
+    enum { MOST_LAYERS = 1024, MOST_HEADS = 512 };
+    size_t layers, heads;
+    if (!subject->comparison)
+        return false;
+    sides_of(subject->comparison, &layers, &heads);
+    return layers <= MOST_LAYERS && heads <= MOST_HEADS;
+}
+
+void qk__build_change_maps(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__comparison *c = subject->comparison;
+    const qk__compared_metric *chosen[QK__MOST_COMPARED];
+    size_t count = qk__compared_metrics(c, chosen), layers, heads;
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (!all)
+        return;
+    sides_of(c, &layers, &heads);
+    bool ok = true;
+    for (size_t m = 0; ok && m < count; m++) {
+        qk__map *map = &all->maps[all->count++];
+        double most = 0;
+        *map = (qk__map){0};
+        ok = qk__start_map(figure, map, layers, heads);
+        for (size_t i = 0; ok && i < c->num_paired; i++) {
+            const qk__change *x = &c->changes[chosen[m]->first + i];
+            if (!isfinite(x->difference))
+                continue;
+            map->values[(size_t)x->layer * heads + (size_t)x->q_head] = x->difference;
+            most = fmax(most, fabs(x->difference));
+        }
+        map->scale = qk__scale_of_change(most);
+        map->scale.power = qk__power_for(chosen[m]->field, most);
+        map->title = qk__compared_title(figure, chosen[m], 300, map->scale.power.text);
+    }
+    all->x_label = "Head";
+    all->y_label = "Layer";
+    all->hatched = "not in both";
+    all->sheet = (qk__sheet){.most = 3,
+                             .least = 260,
+                             .left = 60,
+                             .gap = 104,
+                             .right = 84,
+                             .above = 30,
+                             .below = 44,
+                             .height = fmin(600, fmax(120, 11.0 * (double)layers))};
+    finish(figure, subject, ok, all);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A point for each head: the second number of a row of the table over the first. In one panel, coloured by
+ * family or phase; in one for each of some checkpoints; or in one for each family. Rows of the data
+ * file: both numbers, colour, point type. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figure/families.h"
+#include "figure/milestones.h"
+
+/* Characters of a family in the legend; pixels of names, notes, and of panels. */
+enum { MAX_GROUP = 40, NOTE = 20, PLANE = 600, PANEL = 270 };
+
+typedef struct range {
+    double low[2], high[2];
+} range;
+
+/* All that the panels of a figure share. */
+typedef struct cloud {
+    qk__families families;
+    qk__sheet sheet;
+    qk__power power[2];
+    bool plane;    /* both numbers are correlations: one range, with guides */
+    bool one_axis; /* numbers stand along the left and the lower edge alone */
+    double size;   /* of points */
+    double names;  /* lines of the longest name */
+} cloud;
+
+bool qk__has_points(const qk__subject *subject)
+{
+    const qk__families all = {.series = subject->kind->panels[0].series, .num_series = 2};
+    const qk__results *results = subject->results;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
+            if (qk__has_all_series(&all, &results->models[m].heads[h]))
+                return true;
+    return false;
+}
+
+bool qk__has_portraits(const qk__subject *subject)
+{
+    return qk__has_points(subject);
+}
+
+bool qk__has_family_points(const qk__subject *subject)
+{
+    return qk__has_points(subject);
+}
+
+static size_t count_heads(const qk__families *all, const qk__result_model *model)
+{
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
+        count += qk__has_all_series(all, &model->heads[h]);
+    return count;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+/* Models take turns, so that none covers the others. Half transparent. */
+static size_t add_points(qk__figure *figure, const cloud *c, const qk__family *family)
+{
+    const qk__families *all = &c->families;
+    size_t most = 0;
+    for (size_t m = 0; m < family->count; m++)
+        most = family->models[m]->num_heads > most ? family->models[m]->num_heads : most;
+    for (size_t turn = 0; turn < most; turn++)
+        for (size_t m = 0; m < family->count; m++) {
+            const qk__result_model *model = family->models[m];
+            size_t h = turn * model->num_heads / most;
+            if ((turn + 1) * model->num_heads / most == h ||
+                !qk__has_all_series(all, &model->heads[h]))
+                continue;
+            char color[8];
+            qk__model_color(figure, all, family, m, color);
+            qk__figure_values(figure, qk__series_value(&all->series[0], &model->heads[h]),
+                              qk__series_value(&all->series[1], &model->heads[h]));
+            qk__figure_words(figure, "0x80%s %d", color + 1, qk__model_point(all, family, m));
+            qk__figure_end_row(figure);
+        }
+    return qk__figure_end_block(figure);
+}
+
+static void widen(const qk__families *all, const qk__family *family, range *r)
+{
+    for (size_t m = 0; m < family->count; m++)
+        for (size_t h = 0; h < family->models[m]->num_heads; h++) {
+            const qk__result_head *head = &family->models[m]->heads[h];
+            for (int i = 0; i < 2 && qk__has_all_series(all, head); i++) {
+                double value = qk__series_value(&all->series[i], head);
+                r->low[i] = fmin(r->low[i], value);
+                r->high[i] = fmax(r->high[i], value);
+            }
+        }
+}
+
+/* The panels of one family share their ranges and their Pearson r. */
+static bool is_same(const cloud *c, size_t panel, int family)
+{
+    return family < 0 || c->families.panels[panel].index == family;
+}
+
+/* Pearson r over the heads of some panels: of one (panel), of a family, or of all (family -1). */
+static double pearson(qk__figure *figure, const cloud *c, size_t first, size_t end, int family)
+{
+    const qk__families *all = &c->families;
+    size_t count = 0, most = qk__count_heads(all->results) + 1;
+    double *x = qk__figure_alloc(figure, 2 * most, sizeof *x);
+    for (size_t p = first; x && p < end; p++)
+        for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)
+            for (size_t h = 0; h < all->panels[p].models[m]->num_heads; h++) {
+                const qk__result_head *head = &all->panels[p].models[m]->heads[h];
+                if (!qk__has_all_series(all, head))
+                    continue;
+                x[count] = qk__series_value(&all->series[0], head);
+                x[most + count++] = qk__series_value(&all->series[1], head);
+            }
+    double r = x ? qk__fit_line(x, x + most, count).r : NAN;
+    free(x);
+    return r;
+}
+
+/* "r = −0.65", or that there is none. */
+static void describe_r(double r, char out[64])
+{
+    char value[QK__NUMBER_TEXT];
+    if (isfinite(r))
+        snprintf(out, 64, "{/:Italic r} = %s", qk__number_text(value, "%.2f", r));
+    else
+        snprintf(out, 64, "no {/:Italic r}");
+}
+
+/* ---- axes ------------------------------------------------------------------------------- */
+
+/* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. Guides at the
+ * thresholds of the taxonomy. */
+static void set_plane(qk__figure *figure, const cloud *c)
+{
+    static const double GUIDES[] = {0.3, 0.7};
+    const double em = qk__em(figure);
+    range r = {{0, 0}, {0, 0}};
+    for (size_t p = 0; p < c->families.count; p++)
+        widen(&c->families, &c->families.panels[p], &r);
+    double low = r.low[0] < -0.1 ? -1.05 : -0.1;
+    qk__figure_print(figure,
+                     "set xrange [%g:1.05]\nset yrange [-1.05:1.05]\n"
+                     "set xtics -1, %g, 1 font small\nset ytics -1, 0.5, 1 font small\n"
+                     "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n"
+                     "set yzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
+                     low, low < -0.1 || c->sheet.first.width < 220 * em ? 0.5 : 0.2,
+                     figure->theme->muted, figure->theme->muted);
+    for (int i = 0; i < 2; i++) {
+        qk__figure_vertical(figure, GUIDES[i]);
+        qk__figure_horizontal(figure, GUIDES[i]);
+        qk__figure_horizontal(figure, -GUIDES[i]);
+        if (low < -GUIDES[i])
+            qk__figure_vertical(figure, -GUIDES[i]);
+    }
+}
+
+/* What the panels of the same family hold. */
+static void set_own_ranges(qk__figure *figure, const cloud *c, size_t panel)
+{
+    range r = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
+    for (size_t p = 0; p < c->families.count; p++)
+        if (is_same(c, p, c->families.panels[panel].index))
+            widen(&c->families, &c->families.panels[p], &r);
+    for (int i = 0; i < 2; i++) {
+        double low = r.low[i] * c->power[i].factor, high = r.high[i] * c->power[i].factor;
+        double margin = 0.05 * (high - low);
+        qk__set_range(figure, "xy"[i], low - margin, high + margin, i == 0 ? 4 : 6);
+    }
+    qk__figure_print(figure, "set xzeroaxis ls 103\n");
+}
+
+static void name_axes(qk__figure *figure, const cloud *c, size_t i, const qk__place *place)
+{
+    const double em = qk__em(figure), middle = place->left + place->width / 2;
+    char text[QK__LINE_SIZE];
+    snprintf(text, sizeof text, "%s%s", qk__series_name(&c->families.series[0]),
+             c->power[0].text);
+    if (!c->one_axis || qk__is_lowest(&c->sheet, i))
+        qk__put_markup(figure, text, middle, place->top + place->height + 37 * em, QK__CENTRED);
+    else
+        qk__figure_print(figure, "set format x ''\n");
+    snprintf(text, sizeof text, "%s%s", qk__series_name(&c->families.series[1]),
+             c->power[1].text);
+    if (qk__is_leftmost(&c->sheet, i))
+        qk__put_markup(figure, text, 16 * em, place->top + place->height / 2, QK__TURNED);
+    else if (c->one_axis)
+        qk__figure_print(figure, "set format y ''\n");
+}
+
+/* ---- panels ----------------------------------------------------------------------------- */
+
+/* Few points are drawn large. */
+static double point_size(size_t heads, double height)
+{
+    return fmax(0.45, fmin(1, 0.025 * height / sqrt((double)(heads ? heads : 1))));
+}
+
+static void draw_panel(qk__figure *figure, const cloud *c, size_t i, bool named,
+                       const char *note)
+{
+    const double em = qk__em(figure);
+    const qk__family *family = &c->families.panels[i];
+    const qk__place place = qk__panel_place(&c->sheet, i);
+    size_t block = add_points(figure, c, family);
+    qk__put_panel(figure, &place);
+    qk__figure_print(figure, "set format xy '%%g'\n");
+    if (!c->plane)
+        set_own_ranges(figure, c, i);
+    name_axes(figure, c, i, &place);
+    if (named)
+        qk__put_name(figure, family->name, &place, note ? NOTE * em : 6 * em);
+    if (note)
+        qk__put_markup(figure, note, place.left + place.width / 2, place.top - 10 * em,
+                       QK__NOTE);
+    qk__shades shades;
+    qk__name_models(figure, &c->families, i, c->sheet.across, &shades);
+    qk__put_legend(figure, &shades.legend, place.left + place.width / 2 - 10 * em,
+                   place.top + place.height + 52 * em);
+    qk__figure_print(
+        figure,
+        "plot data index %zu using (%.9g*$1):(%.9g*$2):4:3 with points pt variable "
+        "ps %g lc rgb variable\nunset label\n",
+        block, c->power[0].factor, c->power[1].factor, c->size);
+}
+
+/* What hues mean: "Qwen3 (1600)" for each group that has heads, or "Qwen3 (r = 0.31)". */
+typedef struct naming {
+    size_t count;
+    qk__entry entries[QK__MAX_ENTRIES];
+    char names[QK__MAX_ENTRIES][200];
+} naming;
+
+static void add_name(const qk__figure *figure, const char *name, const char *more, int group,
+                     naming *named)
+{
+    if (named->count == QK__MAX_ENTRIES)
+        return;
+    char *text = named->names[named->count];
+    qk__shorten(name, MAX_GROUP, text, 150);
+    snprintf(text + strlen(text), 40, "%s", more);
+    named->entries[named->count++] =
+        (qk__entry){text, qk__series_color(figure->theme, group), qk__series_point(group)};
+}
+
+static void name_groups(const qk__figure *figure, const cloud *c, bool counts, naming *named)
+{
+    const qk__results *results = c->families.results;
+    const char *const *names;
+    size_t groups = qk__color_groups(results, &names);
+    for (size_t g = 0; g < groups; g++) {
+        char more[40] = "";
+        size_t heads = 0;
+        for (size_t m = 0; m < results->num_models; m++)
+            if (qk__color_group(results, &results->models[m]) == (int)g)
+                heads += count_heads(&c->families, &results->models[m]);
+        if (counts)
+            snprintf(more, sizeof more, " (%zu)", heads);
+        if (heads > 0 || !counts)
+            add_name(figure, names[g], more, (int)g, named);
+    }
+}
+
+static void start(qk__figure *figure, const qk__subject *subject, cloud *c, const naming *named)
+{
+    c->sheet.count = c->families.count;
+    c->sheet.entries = named->entries;
+    c->sheet.num_entries = named->count;
+    for (int i = 0; i < 2; i++)
+        c->plane =
+            qk__find_field(c->families.series[i].field)->hue != QK__HUE_NONE &&
+            strcmp(qk__find_field(c->families.series[i].field)->info.unit, "correlation") == 0;
+    size_t most = 0;
+    for (size_t p = 0; p < c->families.count; p++) {
+        size_t heads = 0;
+        for (size_t m = 0; m < c->families.panels[p].count; m++)
+            heads += count_heads(&c->families, c->families.panels[p].models[m]);
+        most = heads > most ? heads : most;
+    }
+    c->size = point_size(most, c->sheet.height);
+    if (!*figure->heading.title)
+        qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    qk__lay_out(figure, &c->sheet);
+    qk__begin_sheet(figure, &c->sheet);
+    if (c->plane)
+        set_plane(figure, c);
+}
+
+/* ---- one panel -------------------------------------------------------------------------- */
+
+/* A single panel of all models that have heads to show. */
+static void put_together(qk__families *all)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < all->results->num_models; m++)
+        if (count_heads(all, &all->results->models[m]) > 0)
+            all->pool[count++] = &all->results->models[m];
+    all->panels[0] = (qk__family){"", 0, count, all->pool};
+    all->count = 1;
+}
+
+void qk__build_points(qk__figure *figure, const qk__subject *subject)
+{
+    cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}};
+    naming named = {0};
+    if (qk__gather_families(figure, subject, false, &c.families)) {
+        put_together(&c.families);
+        name_groups(figure, &c, true, &named);
+        c.sheet = (qk__sheet){.most = 1,
+                              .left = 68,
+                              .right = 20,
+                              .above = 8,
+                              .below = 54,
+                              .width = PLANE,
+                              .height = subject->kind->height};
+        start(figure, subject, &c, &named);
+        draw_panel(figure, &c, 0, false, NULL);
+        qk__end_panels(figure);
+    }
+    free(c.families.pool);
+}
+
+/* ---- some checkpoints ------------------------------------------------------------------- */
+
+static bool has_points(const void *families, const qk__result_model *model)
+{
+    return count_heads(families, model) > 0;
+}
+
+void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}, .one_axis = true};
+    naming named = {0};
+    size_t chosen[QK__MILESTONES] = {0}, lines = 1;
+    if (qk__gather_families(figure, subject, false, &c.families)) {
+        c.families.count = qk__choose_milestones(results, has_points, &c.families, chosen);
+        for (size_t i = 0; i < c.families.count; i++) {
+            const qk__result_model *model = &results->models[chosen[i]];
+            c.families.pool[i] = model;
+            c.families.panels[i] =
+                (qk__family){model->label, model->family_index, 1, &c.families.pool[i]};
+            double width = figure->millimetres > 0 ? 115 : PANEL;
+            size_t own = qk__name_lines(figure, model->label, width);
+            lines = own > lines ? own : lines;
+        }
+        name_groups(figure, &c, false, &named);
+        c.sheet = (qk__sheet){.most = c.families.count == 4 ? 2 : 3,
+                              .least = 160,
+                              .left = 68,
+                              .gap = 14,
+                              .right = 14,
+                              .above = 8 + QK__NAME_LINE * (double)lines,
+                              .below = 20,
+                              .width = PANEL,
+                              .height = subject->kind->height,
+                              .foot = 34};
+        start(figure, subject, &c, &named);
+        for (size_t i = 0; i < c.families.count; i++)
+            draw_panel(figure, &c, i, true, NULL);
+        qk__end_panels(figure);
+    }
+    free(c.families.pool);
+}
+
+/* ---- a panel for each family ------------------------------------------------------------ */
+
+/* With a panel per model: what the hues are, and r within each family. */
+static void name_hues(qk__figure *figure, const cloud *c, naming *named)
+{
+    const qk__families *all = &c->families;
+    if (!all->split)
+        return;
+    if (all->results->checkpoints) {
+        name_groups(figure, c, false, named);
+        return;
+    }
+    for (size_t p = 0; p < all->count; p++) {
+        char value[QK__NUMBER_TEXT], more[40];
+        if (p > 0 && all->panels[p].index == all->panels[p - 1].index)
+            continue;
+        double r = pearson(figure, c, 0, all->count, all->panels[p].index);
+        snprintf(more, sizeof more, " (r = %.12s)", qk__number_text(value, "%.2f", r));
+        add_name(figure, all->results->families[all->panels[p].index], more,
+                 all->panels[p].index, named);
+    }
+}
+
+/* Heading, powers of ten, and what the tallest name and legend take. */
+static void plan_families(qk__figure *figure, const qk__subject *subject, cloud *c)
+{
+    const qk__families *all = &c->families;
+    range r = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
+    char text[64], heading[240];
+    double legends = 0;
+    size_t lines = 1;
+    for (size_t p = 0; p < all->count; p++)
+        widen(all, &all->panels[p], &r);
+    for (int i = 0; i < 2; i++)
+        c->power[i] = qk__power_for(qk__find_field(all->series[i].field),
+                                    fmax(fabs(r.low[i]), fabs(r.high[i])));
+    describe_r(pearson(figure, c, 0, all->count, -1), text);
+    snprintf(heading, sizeof heading, "%s%s%s%s", subject->kind->heading,
+             all->count > 1 ? " (all heads, " : "", all->count > 1 ? text : "",
+             all->count > 1 ? ")" : "");
+    qk__set_heading(figure, subject->results, NULL, heading);
+    c->sheet = (qk__sheet){.least = 200,
+                           .left = 66,
+                           .gap = 70,
+                           .right = 16,
+                           .below = 62,
+                           .width = 500,
+                           .height = subject->kind->height};
+    c->sheet.count = all->count;
+    qk__lay_out(figure, &c->sheet); /* once for the width of panels */
+    for (size_t p = 0; p < all->count; p++) {
+        qk__shades shades;
+        size_t own = qk__name_lines(figure, all->panels[p].name, c->sheet.first.width);
+        lines = own > lines ? own : lines;
+        qk__name_models(figure, all, p, c->sheet.across, &shades);
+        legends = fmax(legends, shades.legend.height);
+    }
+    c->sheet.above = NOTE + QK__NAME_LINE * (double)lines + 4;
+    c->sheet.below += legends / qk__em(figure);
+}
+
+void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
+{
+    cloud c = {0};
+    naming named = {0};
+    if (qk__gather_families(figure, subject, true, &c.families)) {
+        plan_families(figure, subject, &c);
+        name_hues(figure, &c, &named);
+        start(figure, subject, &c, &named);
+        for (size_t p = 0; p < c.families.count; p++) {
+            char note[64];
+            describe_r(pearson(figure, &c, p, p + 1, -1), note);
+            draw_panel(figure, &c, p, true, note);
+        }
+        qk__end_panels(figure);
+    }
+    free(c.families.pool);
+}

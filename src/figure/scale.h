@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a value looks like as a colour, and as a number on an axis. Both follow from its column
+ * (tables.def), so a quantity has one scale in all figures of a study, their bars and the page. */
+#ifndef QK_FIGURE_SCALE_H
+#define QK_FIGURE_SCALE_H
+
+#include "figure/theme.h"
+#include "results/results.h"
+
+/* Numbers of that largest magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to
+ * 200. */
+typedef struct qk__power {
+    int exponent;
+    double factor;
+    char text[24]; /* markup: " × 10^{3}", or "" */
+} qk__power;
+/* Shares, correlations and the like are read as they are. field NULL: of a share. */
+qk__power qk__power_for(const qk__field *field, double largest);
+
+/* From 0 up the colours of one ramp, and below 0 those of another, as deep for a value as for its
+ * opposite. Both begin with the same pale colour, so nothing jumps at 0. */
+typedef struct qk__scale {
+    const qk__colormap *above, *below; /* below NULL: there are no negative values */
+    double low, high;                  /* of the bar */
+    double first;                      /* the value of the first colour: 0, or low */
+    bool cut; /* there are values beyond, which have the colours of the ends */
+    const qk__theme *categories; /* of values that are categories; NULL: they are not */
+    qk__power power;
+} qk__scale;
+
+/* Of the heads of all models. Correlations reach to 1; other numbers leave out the outermost
+ * hundredth at each end, so that one head does not take all colours. magnitude: of |value|. */
+QK_MUST_CHECK qk_status qk__scale_of(const qk__results *results, const qk__field *field,
+                                     bool magnitude, qk__scale *scale, qk_error *err);
+/* Of other numbers with the colours of a column: from low to high (0 included), but plasticity
+ * from low on. An empty range is widened. */
+qk__scale qk__scale_between(qk__hue hue, double low, double high);
+/* Of differences, as far down as up: red grew, blue fell. */
+qk__scale qk__scale_of_change(double most);
+/* Of counts and shares of what has no colours of its own. */
+qk__scale qk__scale_of_amount(double most);
+
+/* 0xrrggbb; *dark: a text on it is light. */
+unsigned qk__scale_color(const qk__scale *scale, double value, bool *dark);
+
+#endif
