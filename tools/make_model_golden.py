@@ -38,6 +38,7 @@ LLAMA3 = rope("llama3", 5e5, factor=8.0, low_freq_factor=1.0, high_freq_factor=4
 LONG = rope("longrope", 1e4, factor=4.0, original_max_position_embeddings=64,
             short_factor=[1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 2.5],
             long_factor=[1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 12.0])
+PROPORTIONAL = rope("proportional", 1e4, partial_rotary_factor=0.25)
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 # name: class, what differs from SMALL, how the weights are stored, length of the text
@@ -54,6 +55,7 @@ CASES = {
     "llama-yarn": ("Llama", dict(rope_parameters=YARN), torch.bfloat16, TOKENS),
     "llama-longrope": ("Llama", dict(rope_parameters=LONG), torch.bfloat16, TOKENS),
     "llama-longrope-short": ("Llama", dict(rope_parameters=LONG), torch.bfloat16, 60),
+    "llama-proportional": ("Llama", dict(rope_parameters=PROPORTIONAL), torch.bfloat16, TOKENS),
     "mistral": ("Mistral", dict(rope_parameters=rope(theta=1e6), sliding_window=20,
                                 num_hidden_layers=3), torch.bfloat16, TOKENS),
     "ministral": ("Ministral", dict(rope_parameters=rope(theta=1e6), sliding_window=20, num_hidden_layers=3,

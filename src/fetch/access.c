@@ -26,6 +26,12 @@ static qk_status find_endpoint(qk__access *access, const qk_hub_settings *s, qk_
     size_t length = strlen(access->endpoint);
     while (length > 0 && access->endpoint[length - 1] == '/')
         access->endpoint[--length] = 0;
+    /* It is in many messages: so a password is refused before it is in one. */
+    if (!access->offline && strpbrk(access->endpoint, "@?#"))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "%s: an address with a user or password in it, or with a query (it is "
+                        "not shown): give https://HOST alone, and a token by HF_TOKEN",
+                        s->endpoint ? "the Hub's address" : "HF_ENDPOINT");
     return QK_OK;
 }
 

@@ -21,6 +21,7 @@ enum {
     SENDING_TIMEOUT = 60,
     MAX_IGNORED = 1 << 20, /* bytes of a body that nobody reads */
     BUFFER = 256 << 10,
+    TOO_LARGE = 100, /* CURLE_TOO_LARGE, which the headers of libcurl have from 8.6 on */
 };
 
 struct qk__connection {
@@ -171,16 +172,6 @@ static bool set_method(const qk__connection *c)
                CURLE_OK;
 }
 
-/* libcurl 7.88 calls a header line above 100 kB out of memory. */
-static qk_status out_of_memory(const qk__connection *c, const char *origin, qk_error *err)
-{
-    void *probe = malloc(4 * QK__MAX_HEADERS);
-    free(probe);
-    if (!probe || (c->answer.bytes == 0 && c->answer.status == 0))
-        return qk__nomem(err);
-    return qk__fail(err, QK_ERR_MALFORMED, "%s: headers that are too long", origin);
-}
-
 static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origin,
                              qk_error *err)
 {
@@ -192,12 +183,16 @@ static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origi
         (void)qk__fail(err, QK_ERR_IO, "%s: nothing came for %ld s", origin, patience_of(c));
         return AGAIN;
     }
+    if ((int)code == TOO_LARGE) {
+        (void)qk__headers_long(origin, err);
+        return FAILED;
+    }
     switch (code) {
     case CURLE_ABORTED_BY_CALLBACK:
         (void)qk__fail(err, QK_ERR_CANCELLED, "stopped");
         return FAILED;
     case CURLE_OUT_OF_MEMORY:
-        out_of_memory(c, origin, err);
+        (void)qk__headers_nomem(&c->answer, origin, err);
         return FAILED;
     case CURLE_WRITE_ERROR:
         (void)qk__fail(err, QK_ERR_MALFORMED, "%s: an endless answer with status %d", origin,
@@ -247,14 +242,6 @@ static outcome send_to(qk__connection *c, const char *address, const char *origi
     return code == CURLE_OK ? DONE : fail_transfer(c, code, origin, err);
 }
 
-/* ---- redirects --------------------------------------------------------------------------- */
-
-static bool is_redirect(const qk__headers *answer)
-{
-    int s = answer->status;
-    return answer->location && (s == 301 || s == 302 || s == 303 || s == 307 || s == 308);
-}
-
 /* ---- what the Hub says ------------------------------------------------------------------- */
 
 /* What an answer means that is no redirect. */
@@ -285,32 +272,38 @@ static outcome judge(qk__connection *c, const char *origin, qk_error *err)
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
-static bool set_up(qk__connection *c)
+static CURLcode set_up(const qk__connection *c, const char *certificates)
 {
     long timeout = c->fetch->access.timeout;
     const qk__libraries *lib = &c->fetch->libraries;
-    CURL *e = c->curl;
-    return lib->easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_USERAGENT, "qkscope/" QK_VERSION) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_CONNECTTIMEOUT, timeout) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_ERRORBUFFER, c->detail) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_XFERINFODATA, c) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_HEADERDATA, c) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_READFUNCTION, on_read) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_READDATA, c) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_SEEKDATA, c) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-           lib->easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
+    CURLcode code = CURLE_OK; /* of the first that fails */
+#define SET(option, value)                                                                     \
+    code = code != CURLE_OK ? code : lib->easy_setopt(c->curl, CURLOPT_##option, value)
+    SET(NOSIGNAL, 1L);
+    SET(PROTOCOLS_STR, "http,https");
+    SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(FOLLOWLOCATION, 0L);
+    SET(HEADEROPT, (long)CURLHEADER_SEPARATE);
+    SET(USERAGENT, "qkscope/" QK_VERSION);
+    SET(CONNECTTIMEOUT, timeout);
+    SET(BUFFERSIZE, (long)BUFFER);
+    SET(ERRORBUFFER, c->detail);
+    SET(NOPROGRESS, 0L);
+    SET(XFERINFOFUNCTION, on_progress);
+    SET(XFERINFODATA, c);
+    SET(HEADERFUNCTION, on_header);
+    SET(HEADERDATA, c);
+    SET(UPLOAD_BUFFERSIZE, (long)BUFFER);
+    SET(READFUNCTION, on_read);
+    SET(READDATA, c);
+    SET(SEEKFUNCTION, on_seek);
+    SET(SEEKDATA, c);
+    SET(WRITEFUNCTION, on_body);
+    SET(WRITEDATA, c);
+    if (certificates)
+        SET(CAINFO, certificates);
+#undef SET
+    return code;
 }
 
 /* Before the first request. */
@@ -322,10 +315,13 @@ static qk_status get_ready(qk__connection *c, qk_error *err)
     c->curl = c->fetch->libraries.easy_init();
     if (!c->curl)
         return qk__nomem(err);
-    const char *file = qk__certificates();
-    return set_up(c) && (!file || c->fetch->libraries.easy_setopt(c->curl, CURLOPT_CAINFO,
-                                                                  file) == CURLE_OK)
-               ? QK_OK
+    CURLcode code = set_up(c, qk__certificates());
+    if (code == CURLE_OK)
+        return QK_OK;
+    c->fetch->libraries.easy_cleanup(c->curl);
+    c->curl = NULL; /* the next request tries again */
+    return code == CURLE_OUT_OF_MEMORY
+               ? qk__nomem(err)
                : qk__fail(err, QK_ERR_UNSUPPORTED,
                           "libcurl is too old: at least version 7.85 is needed");
 }
@@ -362,7 +358,7 @@ static outcome attempt(qk__connection *c, const qk__request *request, int64_t fr
         (void)qk__nomem(err);
     else if (qk__origin_of(&c->fetch->libraries, address, &origin, err) == QK_OK)
         how = send_to(c, address, origin, from, etag, err);
-    for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
+    for (int hop = 0; how == DONE && qk__headers_redirect(&c->answer); hop++) {
         char *next = NULL, *next_origin = NULL;
         if (request->sending)
             (void)qk__fail(err, QK_ERR_MALFORMED,

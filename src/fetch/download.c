@@ -200,6 +200,30 @@ qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names, qk_er
     return status;
 }
 
+static bool is_leftover_of(const char *name, const qk__repo_file *file)
+{
+    const char *etag = qk__repo_file_etag(file);
+    size_t length = strlen(etag);
+    return strncmp(name, etag, length) == 0 && name[length] == '.';
+}
+
+int64_t qk__download_gathered(const qk__fetch *fetch, const qk__repo_file *file,
+                              const qk__names *names)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        struct stat st;
+        char *path = is_leftover_of(names->items[i], file)
+                         ? qk__format("%s/blobs/%s", fetch->folder, names->items[i])
+                         : NULL;
+        if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > most &&
+            st.st_size <= file->size)
+            most = st.st_size;
+        free(path);
+    }
+    return most;
+}
+
 /* Bytes of a leftover into p, and removes it. */
 static qk_status copy_leftover(part *p, int fd, const char *path, qk_error *err)
 {
@@ -222,16 +246,22 @@ static qk_status copy_leftover(part *p, int fd, const char *path, qk_error *err)
     return status;
 }
 
+/* Whether a path still is that of an open file. */
+static bool is_there(const char *path, int fd)
+{
+    struct stat named, opened;
+    return lstat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+}
+
 /* Takes in the longest leftover of the file and removes them all; *busy: another process has one in
  * its hands. */
 static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_error *err)
 {
-    const char *etag = qk__repo_file_etag(p->file);
-    size_t length = strlen(etag);
     qk_status status = QK_OK;
     *busy = false;
     for (size_t i = 0; status == QK_OK && i < names->count; i++) {
-        if (strncmp(names->items[i], etag, length) != 0 || names->items[i][length] != '.')
+        if (!is_leftover_of(names->items[i], p->file))
             continue;
         char *path = qk__format("%s/blobs/%s", p->fetch->folder, names->items[i]);
         if (!path)
@@ -240,7 +270,7 @@ static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_e
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             *busy = true;
-        else if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        else if (fd >= 0 && is_there(path, fd) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
             if (st.st_size > p->size && st.st_size <= p->file->size) {
                 status = p->size > 0 ? drop(p, err) : QK_OK;
                 if (status == QK_OK)
@@ -258,6 +288,15 @@ static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_e
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
+/* Locks a new file, which says to other processes that this one lives; see above. Before the lock, one of them may
+ * have taken it for a leftover, and removed it, or be about to. */
+static bool is_mine(const part *p)
+{
+    if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return false;
+    return is_there(p->path, p->fd);
+}
+
 static qk_status open_part(part *p, qk_error *err)
 {
     uint32_t number;
@@ -269,14 +308,14 @@ static qk_status open_part(part *p, qk_error *err)
         if (!p->path)
             return qk__nomem(err);
         p->fd = open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (p->fd >= 0) {
-            /* Says to other processes that this one lives; see above. */
-            if (flock(p->fd, LOCK_EX | LOCK_NB) != 0)
-                errno = 0;
-            return begin_hash(p, err);
-        }
-        if (errno != EEXIST)
+        if (p->fd < 0 && errno != EEXIST)
             break;
+        if (p->fd >= 0 && is_mine(p))
+            return begin_hash(p, err);
+        if (p->fd >= 0)
+            close(p->fd);
+        p->fd = -1;
+        errno = EEXIST;
     }
     return fail_errno(err, "create", p->path);
 }

@@ -75,7 +75,11 @@ static qk_status find_links(dropping *d, const char *folder, int depth, qk_error
         char *path = qk__path_join(folder, names.items[i]);
         if (!path)
             status = qk__nomem(err);
-        else if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        else if (lstat(path, &st) != 0)
+            status = errno == ENOENT
+                         ? QK_OK
+                         : qk__fail(err, QK_ERR_IO, "%s: %s", path, strerror(errno));
+        else if (S_ISLNK(st.st_mode))
             status = note_link(d, path, err);
         else if (S_ISDIR(st.st_mode))
             status = find_links(d, path, depth + 1, err);

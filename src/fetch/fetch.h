@@ -54,6 +54,13 @@ void qk__headers_end(qk__headers *answer);
 QK_MUST_CHECK qk_status qk__headers_line(qk__headers *answer, const char *line, size_t size,
                                          qk_error *err);
 
+/* Whether they send the client to another address. */
+bool qk__headers_redirect(const qk__headers *answer);
+/* The sentence for those that are too long. */
+qk_status qk__headers_long(const char *origin, qk_error *err);
+/* The sentence where libcurl says that memory ran out: 7.88 says so of a header line above 100 kB, too. */
+qk_status qk__headers_nomem(const qk__headers *answer, const char *origin, qk_error *err);
+
 /* ---- who is asked (access.c) ------------------------------------------------------------- */
 
 typedef struct qk__access {
@@ -117,6 +124,9 @@ void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, 
     __attribute__((format(printf, 3, 4)));
 /* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop. */
 bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came);
+/* For sentences: "1.5 MB"; "s" unless there is one. */
+void qk__size_text(int64_t bytes, char text[24]);
+const char *qk__plural(size_t count);
 /* Waits; false: stop. */
 bool qk__fetch_wait(qk__fetch *fetch, double seconds);
 
@@ -269,5 +279,8 @@ QK_MUST_CHECK qk_status qk__record_read(const qk__fetch *fetch, qk__names *names
 /* Names in blobs/ of files that are not complete, sorted. */
 QK_MUST_CHECK qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names,
                                                qk_error *err);
+/* Bytes that the longest of them has of a file. */
+int64_t qk__download_gathered(const qk__fetch *fetch, const qk__repo_file *file,
+                              const qk__names *names);
 
 #endif

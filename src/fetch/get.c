@@ -11,9 +11,8 @@
 #include "base/json.h"
 #include "fetch/get.h"
 
-enum { MAX_PAGES = 20000 };
+enum { MAX_PAGES = 5000 };
 static const int64_t MAX_HTTP_BYTES = 50000000000; /* above, the Hub wants its own protocol */
-static const int64_t MEGABYTE = 1000000;
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
@@ -134,14 +133,13 @@ static qk_status ask_files(qk__fetch *f, qk__connection *connection, qk__repo_fi
     for (int page = 0; status == QK_OK && address; page++) {
         qk__buffer text = {0};
         char *next = NULL;
-        size_t before = files->count;
+        size_t entries = 0;
         status = qk__connection_get_text(connection, address, &text, &next, err);
         if (status == QK_OK)
-            status =
-                qk__text_fault(f, &text, qk__listing_read(text.data, text.size, files, err),
-                               "the Hub's list of files", err);
-        if (status == QK_OK && next &&
-            (page == MAX_PAGES || (text.size < 3 && files->count == before)))
+            status = qk__text_fault(
+                f, &text, qk__listing_read(text.data, text.size, files, &entries, err),
+                "the Hub's list of files", err);
+        if (status == QK_OK && next && (page == MAX_PAGES || entries == 0))
             status = qk__fail(err, QK_ERR_MALFORMED, "the Hub's list of files does not end");
         qk__buffer_free(&text);
         free(address);
@@ -233,26 +231,11 @@ static qk_status fetch_all(plan *p, qk_error *err)
 
 /* ---- before it begins -------------------------------------------------------------------- */
 
-void qk__size_text(int64_t bytes, char text[24])
-{
-    double b = (double)bytes;
-    if (bytes < MEGABYTE)
-        snprintf(text, 24, "%.1f kB", b / 1e3);
-    else if (bytes < 1000 * MEGABYTE)
-        snprintf(text, 24, "%.1f MB", b / 1e6);
-    else
-        snprintf(text, 24, "%.2f GB", b / 1e9);
-}
-
-const char *qk__plural(size_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
-static qk_status check_sizes(const plan *p, int64_t bytes, qk_error *err)
+static qk_status check_sizes(const plan *p, qk_error *err)
 {
     struct statvfs disk;
     const qk__fetch *f = p->fetch;
+    int64_t bytes = 0;
     for (size_t i = 0; i < p->count; i++)
         if (p->items[i].file->size > MAX_HTTP_BYTES)
             return qk__fail(
@@ -260,6 +243,12 @@ static qk_status check_sizes(const plan *p, int64_t bytes, qk_error *err)
                 "%s has more than 50 GB, which the Hub does not give out over plain "
                 "HTTP: fetch it with hf download, which shares the cache",
                 p->items[i].file->path);
+    /* What a run that was cut off has gathered is copied before it is removed, and then the rest comes. */
+    for (size_t i = 0; i < p->count; i++) {
+        int64_t there = qk__download_gathered(f, p->items[i].file, &p->leftovers);
+        int64_t left = p->items[i].file->size - there;
+        bytes += left > there ? left : there;
+    }
     if (statvfs(f->folder, &disk) != 0)
         return QK_OK;
     char wanted[24], there[24];
@@ -325,8 +314,8 @@ static qk_status fetch_missing(plan *p, size_t of, qk_error *err)
         return QK_OK;
     if (p->count > 0) {
         QK_TRY(qk__hub_prepare(f->cache, f->folder, err));
-        QK_TRY(check_sizes(p, bytes, err));
         QK_TRY(qk__download_leftovers(f, &p->leftovers, err));
+        QK_TRY(check_sizes(p, err));
         announce(p, bytes, of);
         f->total = bytes;
         QK_TRY(fetch_all(p, err));

@@ -62,8 +62,4 @@ QK_MUST_CHECK qk_status qk__fetch_json(qk__connection *connection, const char *a
 QK_MUST_CHECK qk_status qk__fetch_refs(qk__fetch *fetch, qk__connection *connection,
                                        json_t **root, qk_error *err);
 
-/* "1.2 GB"; "s", but of one thing "" */
-void qk__size_text(int64_t bytes, char text[24]);
-const char *qk__plural(size_t count);
-
 #endif

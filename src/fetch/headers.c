@@ -205,11 +205,30 @@ void qk__headers_end(qk__headers *answer)
 {
     json_t *root = NULL;
     if (*answer->message || answer->body_size == 0 || *answer->body != '{' ||
-        qk__json_parse(&root, answer->body, answer->body_size, QK__JSON_NO_ZEROS, NULL) !=
-            QK_OK)
+        qk__json_parse(&root, answer->body, answer->body_size, QK__JSON_ANSWER, NULL) != QK_OK)
         return;
     const char *text = json_string_value(json_object_get(root, "error"));
     if (text)
         copy_sentence(answer->message, MAX_MESSAGE, text + strspn(text, " \t\r\n"));
     json_decref(root);
+}
+
+bool qk__headers_redirect(const qk__headers *answer)
+{
+    int s = answer->status;
+    return answer->location && (s == 301 || s == 302 || s == 303 || s == 307 || s == 308);
+}
+
+qk_status qk__headers_long(const char *origin, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_MALFORMED, "%s: headers that are too long", origin);
+}
+
+qk_status qk__headers_nomem(const qk__headers *answer, const char *origin, qk_error *err)
+{
+    void *probe = malloc(4 * QK__MAX_HEADERS);
+    free(probe);
+    if (!probe || (answer->bytes == 0 && answer->status == 0))
+        return qk__nomem(err);
+    return qk__headers_long(origin, err);
 }

@@ -53,3 +53,21 @@ bool qk__fetch_wait(qk__fetch *fetch, double seconds)
     }
     return qk__fetch_tick(fetch, 0, 0);
 }
+
+/* ---- parts of sentences ------------------------------------------------------------------ */
+
+void qk__size_text(int64_t bytes, char text[24])
+{
+    double b = (double)bytes;
+    if (bytes < MEGABYTE)
+        snprintf(text, 24, "%.1f kB", b / 1e3);
+    else if (bytes < 1000 * MEGABYTE)
+        snprintf(text, 24, "%.1f MB", b / 1e6);
+    else
+        snprintf(text, 24, "%.2f GB", b / 1e9);
+}
+
+const char *qk__plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sending a capture shares. put_capture.c leads. put_files.c finds the files of a capture,
- * put_hash.c their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch;
+ * put_paths.c what of this machine they tell, put_hash.c their hashes; put_look.c asks what the Hub has of them, and makes dataset and branch;
  * put_card.c decides about README.md.
  * put_lfs.c has large files stored, put_send.c sends the bytes of one; put_commit.c commits.
  * put_refusal.c says what to do about a no. */
@@ -20,6 +20,8 @@ typedef struct qk__put_file {
     char sha256[QK__MAX_HASH + 1]; /* "" = not known yet */
     char oid[QK__MAX_HASH + 1];    /* git's name of the blob, likewise */
     bool lfs;                      /* the Hub wants it in its store */
+    bool in_memory; /* its bytes are not those of the capture's file; `fd` has them */
+    int fd;
     qk_hub_change change;
 } qk__put_file;
 
@@ -62,6 +64,15 @@ typedef struct qk__put {
 
 /* Progress begins anew, of so many bytes. */
 void qk__put_measure(qk__put *put, int64_t bytes);
+
+/* ---- what they tell of this machine (put_paths.c) ---------------------------------------- */
+
+/* Where a file of the capture in `folder` lies, links followed: in it, or where that is in the cache of the Hub, in
+ * the same repository. What lies elsewhere is QK_ERR_INCONSISTENT. */
+QK_MUST_CHECK qk_status qk__put_resolve(const char *source, const char *folder, char **place,
+                                        qk_error *err);
+/* Absolute paths in papers: a warning, or they are shortened in what is sent. */
+QK_MUST_CHECK qk_status qk__put_settle_paths(qk__put *put, qk_error *err);
 
 /* ---- hashes (put_hash.c) ----------------------------------------------------------------- */
 

@@ -208,6 +208,7 @@ static qk_status put_all(qk__put *put, qk_hub_put_outcome *o, qk_error *err)
 static qk_status put_capture(qk__put *put, qk_hub_put_outcome *o, qk_error *err)
 {
     QK_TRY(qk__put_find_files(put->settings, &put->files, &put->title, err));
+    QK_TRY(qk__put_settle_paths(put, err));
     qk_status status = put_all(put, o, err);
     if (status == QK_OK)
         status = fill_in(put, o, err);

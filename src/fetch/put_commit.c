@@ -106,7 +106,7 @@ static qk_status read_commit(qk__put *put, const qk__buffer *text, qk_error *err
 {
     json_t *root;
     QK_TRY(qk__text_fault(&put->fetch, text,
-                          qk__json_parse(&root, text->data, text->size, QK__JSON_NO_ZEROS, err),
+                          qk__json_parse(&root, text->data, text->size, QK__JSON_ANSWER, err),
                           "the Hub's answer", err));
     const char *oid = json_string_value(json_object_get(root, "commitOid"));
     bool good = oid && (qk__is_hash(oid, 40) || qk__is_hash(oid, 64));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "capture/capture.h"
@@ -38,6 +39,8 @@ void qk__put_files_free(qk__put_files *files)
     for (size_t i = 0; i < files->count; i++) {
         free(files->items[i].path);
         free(files->items[i].source);
+        if (files->items[i].in_memory)
+            close(files->items[i].fd);
     }
     free(files->items);
     *files = (qk__put_files){0};
@@ -45,23 +48,30 @@ void qk__put_files_free(qk__put_files *files)
 
 /* ---- gathering --------------------------------------------------------------------------- */
 
-static qk_status add(qk__put_files *files, const char *path, const char *source, qk_error *err)
+/* A file in a folder: the capture, or the one above that has its capture.json. A link is not asked again, when the
+ * file is read, where it leads. */
+static qk_status add(qk__put_files *files, const char *folder, const char *path,
+                     const char *source, qk_error *err)
 {
     struct stat st;
-    if (stat(source, &st) != 0 || !S_ISREG(st.st_mode))
+    char *place;
+    QK_TRY(qk__put_resolve(source, folder, &place, err));
+    if (lstat(place, &st) != 0 || !S_ISREG(st.st_mode)) {
+        free(place);
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: not a file that can be sent", source);
+    }
     if (files->count == files->capacity) {
         void *grown = qk__grow(files->items, &files->capacity, sizeof *files->items);
-        if (!grown)
+        if (!grown) {
+            free(place);
             return qk__nomem(err);
+        }
         files->items = grown;
     }
     qk__put_file *file = &files->items[files->count++];
-    *file = (qk__put_file){.path = qk__strdup(path),
-                           .source = qk__strdup(source),
-                           .size = st.st_size,
-                           .change = QK_HUB_NEW};
-    return file->path && file->source ? QK_OK : qk__nomem(err);
+    *file = (qk__put_file){
+        .path = qk__strdup(path), .source = place, .size = st.st_size, .change = QK_HUB_NEW};
+    return file->path ? QK_OK : qk__nomem(err);
 }
 
 /* A file of a head or layer, which lies in a folder of the capture. */
@@ -73,8 +83,18 @@ static qk_status add_below(qk__put_files *files, const qk_capture *capture, cons
     const char *path = strncmp(source, folder, length) == 0 ? source + length : "";
     path += strspn(path, "/");
     return qk__put_is_of_capture(path)
-               ? add(files, path, source, err)
+               ? add(files, folder, path, source, err)
                : qk__fail(err, QK_ERR_INCONSISTENT, "%s: not where a capture has it", source);
+}
+
+/* Whether the name is taken, also by a link that leads to nothing: to pass over one would be to lose a file. */
+static bool has_name(const char *folder, const char *name)
+{
+    struct stat st;
+    char *path = qk__path_join(folder, name);
+    bool yes = path && lstat(path, &st) == 0;
+    free(path);
+    return yes;
 }
 
 /* capture.json may lie above. */
@@ -83,11 +103,11 @@ static qk_status add_papers(qk__put_files *files, const qk_capture *capture, con
 {
     const char *folder = qk_capture_path(capture);
     for (int i = 0; i < NUM_PAPERS; i++) {
-        const char *place = i == 0 && !qk__is_file_in(folder, PAPERS[i]) ? root : folder;
-        if (!qk__is_file_in(place, PAPERS[i]))
+        const char *place = i == 0 && !has_name(folder, PAPERS[i]) ? root : folder;
+        if (!has_name(place, PAPERS[i]))
             continue;
         char *source = qk__path_join(place, PAPERS[i]);
-        qk_status status = source ? add(files, PAPERS[i], source, err) : qk__nomem(err);
+        qk_status status = source ? add(files, place, PAPERS[i], source, err) : qk__nomem(err);
         free(source);
         QK_TRY(status);
     }
@@ -130,8 +150,8 @@ static qk_status check_whole(const qk_capture *capture, const char *root, qk_err
                         root, folder);
     if (!qk_capture_get_info(capture)->complete)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: the capture is not finished, says its capture.json: run the same "
-                        "qkscope capture again, which resumes it",
+                        "%s: the capture is not finished, says its capture.json: run the "
+                        "command that began it again, which completes it",
                         folder);
     size_t missing = qk__capture_missing(capture, NULL, NULL, names, sizeof names);
     if (missing > 0)
@@ -169,10 +189,12 @@ static qk_status add_heads(qk__put_files *files, const qk_capture *capture, qk_e
     return status;
 }
 
-static qk_status find(const qk_capture *capture, const char *root, qk__put_files *files,
-                      char **title, qk_error *err)
+static qk_status find(const qk_capture *capture, const qk_hub_put_settings *s,
+                      qk__put_files *files, char **title, qk_error *err)
 {
-    const char *model = qk_capture_get_info(capture)->model;
+    const char *root = s->capture, *model = qk_capture_get_info(capture)->model;
+    if (s->hide_paths && *model == '/')
+        model = strrchr(model, '/') + 1;
     QK_TRY(check_whole(capture, root, err));
     QK_TRY(add_heads(files, capture, err));
     QK_TRY(add_papers(files, capture, root, err));
@@ -186,7 +208,7 @@ qk_status qk__put_find_files(const qk_hub_put_settings *s, qk__put_files *files,
 {
     qk_capture *capture;
     QK_TRY(qk_capture_open(&capture, s->capture, s->prefix, err));
-    qk_status status = find(capture, s->capture, files, title, err);
+    qk_status status = find(capture, s, files, title, err);
     qk_capture_close(&capture);
     return status;
 }

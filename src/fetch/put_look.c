@@ -53,7 +53,7 @@ qk_status qk__put_json(qk__connection *c, const char *address, bool lfs, json_t 
     if (status == QK_OK)
         status =
             qk__text_fault(qk__connection_fetch(c), &text,
-                           qk__json_parse(answer, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           qk__json_parse(answer, text.data, text.size, QK__JSON_ANSWER, err),
                            "the Hub's answer", err);
     qk__buffer_free(&text);
     return status;

@@ -28,6 +28,12 @@ static const qk_setting ROWS[] = {
      .help = "replace the README.md of the branch also where somebody has written in it; "
              "without it that one stays, and a line says so",
      .section = "What"},
+    {"hide-paths", QK_SETTING_FLAG, AT(hide_paths),
+     .help =
+         "send the names of files alone where README.md, capture.json, examples.csv and "
+         "truth.json have absolute paths; without it they are sent as they are, and a warning "
+         "shows one",
+     .section = "What"},
     {"dry-run", QK_SETTING_FLAG, AT(dry_run),
      .help = "list what would be sent, with sizes; send nothing", .section = "What"},
     {"endpoint", QK_SETTING_TEXT, AT(endpoint), .value = "ADDRESS", .help = "address of a Hub",

@@ -86,7 +86,7 @@ qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t
     if (status == QK_OK)
         status =
             qk__text_fault(qk__connection_fetch(connection), &text,
-                           qk__json_parse(root, text.data, text.size, QK__JSON_NO_ZEROS, err),
+                           qk__json_parse(root, text.data, text.size, QK__JSON_ANSWER, err),
                            "the Hub's answer", err);
     qk__buffer_free(&text);
     return status;

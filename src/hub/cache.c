@@ -13,6 +13,7 @@
 #include "base/expand.h"
 #include "base/file.h"
 #include "hub/hub.h"
+#include "paths/model_files.h"
 #include "paths/path_kind.h"
 
 enum { MAX_VARIABLE_BYTES = 1 << 16 };
@@ -47,9 +48,31 @@ bool qk__hub_is_name(const char *name)
            is_hub_word(last, strlen(last)) && !strstr(name, "..") && !strstr(name, "--");
 }
 
+/* A part of one between slashes; so git has it, too (git-check-ref-format). */
+static bool is_revision_word(const char *text, size_t length)
+{
+    static const char LOCK[] = ".lock";
+    size_t tail = sizeof LOCK - 1;
+    return length > 0 && text[0] != '.' && text[length - 1] != '.' &&
+           !(length >= tail && strncmp(text + length - tail, LOCK, tail) == 0);
+}
+
 bool qk__hub_is_revision(const char *revision)
 {
-    return *revision != '/' && strlen(revision) <= 200 && !strstr(revision, "..");
+    if (strlen(revision) > 200 || strstr(revision, "..") || strstr(revision, "@{") ||
+        strcmp(revision, "@") == 0)
+        return false;
+    for (const char *p = revision; *p; p++)
+        if ((unsigned char)*p <= 0x20 || *p == 0x7f || strchr("~^:?*[\\", *p))
+            return false;
+    for (const char *word = revision;;) {
+        size_t length = strcspn(word, "/");
+        if (!is_revision_word(word, length))
+            return false;
+        if (!word[length])
+            return true;
+        word += length + 1;
+    }
 }
 
 static const char *last_component(const char *path)
@@ -61,28 +84,24 @@ static const char *last_component(const char *path)
 const qk__repo_kind qk__hub_dataset = {"datasets", "dataset", ""};
 const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
 
-/* What files that are no capture, or no model, are, by the end of their names; a name that ends so is
- * a path, not a name on the Hub. */
+#define NO_CAPTURE(what)                                                                       \
+    what ": a capture is a folder of Parquet files (docs/capture-format.md)"
+
+/* What files that are no capture are, by the end of their names; a name that ends so is a path, not a
+ * name on the Hub. Of models, paths/model_files.c knows. */
 static const struct {
-    const char *end, *dataset, *model; /* remedies */
+    const char *end, *remedy;
 } FILE_FORMS[] = {
-    {".gguf", NULL, NULL},
-    {".safetensors", NULL, NULL},
-    {".parquet", "one head of a capture: give the folder of the capture", NULL},
-    {".npz", "arrays of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
-     "arrays of NumPy: a model is a folder with config.json and model.safetensors"},
-    {".npy",
-     "an array of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
-     NULL},
-    {".pt",
-     "tensors of PyTorch: a capture is a folder of Parquet files (docs/capture-format.md)",
-     "tensors of PyTorch: write the model as safetensors with save_pretrained of transformers"},
-    {".pth",
-     "tensors of PyTorch: a capture is a folder of Parquet files (docs/capture-format.md)",
-     "tensors of PyTorch: write the model as safetensors with save_pretrained of transformers"},
-    {".json", NULL, NULL},
-    {".yaml", NULL, NULL},
-    {".csv", NULL, NULL},
+    {".gguf", NULL},
+    {".safetensors", NULL},
+    {".parquet", "one head of a capture: give the folder of the capture"},
+    {".npz", NO_CAPTURE("arrays of NumPy")},
+    {".npy", NO_CAPTURE("an array of NumPy")},
+    {".pt", NO_CAPTURE("tensors of PyTorch")},
+    {".pth", NO_CAPTURE("tensors of PyTorch")},
+    {".json", NULL},
+    {".yaml", NULL},
+    {".csv", NULL},
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -91,12 +110,12 @@ static bool ends_with(const char *text, const char *end)
     return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Whether a name ends as files do; *remedy: what to say of it, or NULL. */
-static bool is_file_name(const char *name, bool model, const char **remedy)
+/* Whether a name ends as files do; *remedy: what to say of it where a capture is wanted, or NULL. */
+static bool is_file_name(const char *name, const char **remedy)
 {
     for (size_t i = 0; i < sizeof FILE_FORMS / sizeof *FILE_FORMS; i++)
         if (ends_with(name, FILE_FORMS[i].end)) {
-            *remedy = model ? FILE_FORMS[i].model : FILE_FORMS[i].dataset;
+            *remedy = FILE_FORMS[i].remedy;
             return true;
         }
     return false;
@@ -106,7 +125,7 @@ bool qk_hub_is_remote(const char *name)
 {
     assert(name);
     const char *remedy;
-    return strchr(name, '/') && qk__hub_is_name(name) && !is_file_name(name, false, &remedy) &&
+    return strchr(name, '/') && qk__hub_is_name(name) && !is_file_name(name, &remedy) &&
            !qk__is_there(name);
 }
 
@@ -356,12 +375,17 @@ static qk_status fail_missing(const qk__repo_kind *kind, const char *cache, cons
 
 static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
-    const char *remedy = NULL;
-    is_file_name(name, kind == &qk__hub_model, &remedy);
+    bool model = kind == &qk__hub_model;
+    const qk__model_form *form = model ? qk__model_form_of(last_component(name)) : NULL;
+    const char *remedy = form ? form->remedy : NULL;
+    if (!model)
+        is_file_name(name, &remedy);
     qk__set_error(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s%s%s", name,
-                  kind->what, remedy ? "; this is " : "", remedy ? remedy : "");
-    return qk__path_tell(name, kind == &qk__hub_model ? QK__PATH_MODEL : QK__PATH_CAPTURE,
-                         QK_ERR_NOT_FOUND, err);
+                  kind->what, remedy ? "; " : "", remedy ? remedy : "");
+    if (model && remedy) /* says more than what it is a part of */
+        return QK_ERR_NOT_FOUND;
+    return qk__path_tell(name, model ? QK__PATH_MODEL : QK__PATH_CAPTURE, QK_ERR_NOT_FOUND,
+                         err);
 }
 
 static qk_status fail_path(const qk__repo_kind *kind, const char *name, qk_error *err)
@@ -378,7 +402,7 @@ static qk_status find_on_hub(const qk__repo_kind *kind, const char *name, const 
         return qk__is_file(name) ? fail_file(kind, name, err) : fail_path(kind, name, err);
     char *cache = NULL;
     const char *remedy;
-    bool file = is_file_name(name, kind == &qk__hub_model, &remedy);
+    bool file = is_file_name(name, &remedy);
     QK_TRY(qk__hub_cache(NULL, &cache, err));
     qk_status status = find_in_cache(kind, cache, name, revision, path, err);
     if (status == QK_OK && !*path)
@@ -425,12 +449,10 @@ qk_status qk_hub_find_dataset(const char *name, const char *revision, const char
 
 qk_status qk_hub_find_model(const char *name, const char *revision, char **path, qk_error *err)
 {
-    static const char suffix[] = ".gguf";
     QK_NEED(err, path);
     *path = NULL;
     QK_NEED(err, name);
-    size_t length = strlen(name), end = sizeof suffix - 1;
-    if (length > end && strcmp(name + length - end, suffix) == 0 && qk__is_file(name)) {
+    if (qk__is_whole_model(name) && qk__is_file(name)) {
         *path = qk__strdup(name);
         return *path ? QK_OK : qk__nomem(err);
     }

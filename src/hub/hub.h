@@ -30,7 +30,8 @@ extern const qk__repo_kind qk__hub_dataset, qk__hub_model;
 
 /* Letters, digits, '-', '.' and '_' as the Hub has them: "org/name", or "name" alone. */
 bool qk__hub_is_name(const char *name);
-/* A revision becomes a path below refs/ ("refs/pr/1" does, too); it must stay there. */
+/* A branch, tag or commit as git may have it. It becomes a path below refs/ ("refs/pr/1" does, too); it must stay
+ * there. */
 bool qk__hub_is_revision(const char *revision);
 /* Lower-case hexadecimal digits, so many of them. */
 bool qk__is_hash(const char *text, size_t digits);
@@ -80,9 +81,9 @@ QK_MUST_CHECK qk_status qk__repo_files_add(qk__repo_files *files, const qk__repo
 /* Sorts by path. A path given twice is QK_ERR_MALFORMED. */
 QK_MUST_CHECK qk_status qk__repo_files_sort(qk__repo_files *files, qk_error *err);
 
-/* Adds the files of a page of the Hub's listing (JSON). */
+/* Adds the files of a page of the Hub's listing (JSON). *entries: of the page, folders as well. */
 QK_MUST_CHECK qk_status qk__listing_read(const void *text, size_t size, qk__repo_files *files,
-                                         qk_error *err);
+                                         size_t *entries, qk_error *err);
 
 /* What folder/trees/<commit>.json lists. Where there is no such file, or one that huggingface_hub
  * would not read, *known is false. */
@@ -153,5 +154,9 @@ QK_MUST_CHECK qk_status qk__snapshot_link(const char *folder, const char *commit
 /* Makes blobs/<etag> a link to the same bytes in the store that repositories share (blobs/ of the
  * cache, since huggingface_hub 2), if they are there; whether they are. */
 bool qk__shared_store_link(const char *cache, const char *folder, const qk__repo_file *file);
+
+/* Whether a file belongs to the repository in whose cache a folder lies, be it a blob or in the shared store. Neither
+ * path has links in it. */
+bool qk__hub_is_of_repository(const char *folder, const char *file);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "hub/hub.h"
 
-enum { MAX_PATH_BYTES = 2048, MAX_NAME_BYTES = 255, MAX_FILES = 2000000 };
+enum { MAX_PATH_BYTES = 2048, MAX_NAME_BYTES = 255, MAX_FILES = 500000 };
 static const int64_t MAX_SIZE = (int64_t)1 << 50;
 
 void qk__repo_files_free(qk__repo_files *files)
@@ -139,14 +139,17 @@ static qk_status add_entry(const json_t *entry, qk__repo_files *files, qk_error 
     return qk__repo_files_add(files, &file, err);
 }
 
-qk_status qk__listing_read(const void *text, size_t size, qk__repo_files *files, qk_error *err)
+qk_status qk__listing_read(const void *text, size_t size, qk__repo_files *files,
+                           size_t *entries, qk_error *err)
 {
     json_t *root;
-    QK_TRY(qk__json_parse(&root, text, size, QK__JSON_NO_ZEROS, err));
+    *entries = 0;
+    QK_TRY(qk__json_parse(&root, text, size, QK__JSON_ANSWER, err));
     qk_status status = QK_OK;
     if (!json_is_array(root))
         status = qk__fail(err, QK_ERR_MALFORMED, "not a list of files");
-    for (size_t i = 0; status == QK_OK && i < json_array_size(root); i++)
+    *entries = json_array_size(root);
+    for (size_t i = 0; status == QK_OK && i < *entries; i++)
         status = add_entry(json_array_get(root, i), files, err);
     json_decref(root);
     return status;

@@ -214,3 +214,27 @@ bool qk__shared_store_link(const char *cache, const char *folder, const qk__repo
     free(store);
     return done;
 }
+
+/* ---- what is of a repository ------------------------------------------------------------- */
+
+bool qk__hub_is_of_repository(const char *folder, const char *file)
+{
+    const char *snapshots = strstr(folder, "/snapshots/");
+    int length = snapshots ? (int)(snapshots - folder) : 0;
+    char *repo = length > 0 ? qk__format("%.*s", length, folder) : NULL;
+    const char *slash = repo ? strrchr(repo, '/') : NULL;
+    if (!slash ||
+        (strncmp(slash, "/datasets--", 11) != 0 && strncmp(slash, "/models--", 9) != 0)) {
+        free(repo);
+        return false;
+    }
+    char *blobs = qk__format("%s/blobs/", repo);
+    char *store = qk__format("%.*s/blobs", (int)(slash - repo), repo);
+    bool is = blobs && strncmp(file, blobs, strlen(blobs)) == 0;
+    if (!is && store && strncmp(file, store, strlen(store)) == 0 && file[strlen(store)] == '/')
+        is = is_store(store);
+    free(store);
+    free(blobs);
+    free(repo);
+    return is;
+}

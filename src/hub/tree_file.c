@@ -13,7 +13,6 @@
 #include "hub/hub.h"
 
 enum { FORMAT = 1 };
-static const size_t MAX_BYTES = (size_t)1 << 30;
 
 static char *tree_path(const char *folder, const char *commit)
 {
@@ -60,9 +59,9 @@ qk_status qk__tree_file_read(const char *folder, const char *commit, qk__repo_fi
     json_t *root = NULL;
     qk_status status = QK_ERR_NOT_FOUND;
     if (qk__is_file(path))
-        status = qk__read_file(path, MAX_BYTES, &text, err);
+        status = qk__read_file(path, qk__json_limits_of(QK__JSON_FILES)->text, &text, err);
     if (status == QK_OK)
-        status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, err);
+        status = qk__json_parse(&root, text.data, text.size, QK__JSON_FILES, err);
     json_t *list = json_object_get(root, "files"), *info;
     const char *name;
     *known = status == QK_OK && json_is_object(list) &&

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "capture/capture.h"
 #include "hub/hub.h"
+#include "paths/model_files.h"
 
 /* ---- names ------------------------------------------------------------------------------- */
 
@@ -220,22 +221,13 @@ static model_files look_at_model(const qk__repo_files *files)
     return m;
 }
 
-static bool is_one_of(const char *path, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(path, names[i]) == 0)
-            return true;
-    return false;
-}
-
 /* Where something is not there, what is there instead comes along: what reads the model can say
  * then what to do about it. */
 static bool wants_of_tokenizer(const model_files *m, const char *path)
 {
-    static const char *const OTHERS[] = {"tokenizer.model", "tekken.json", "merges.txt",
-                                         "vocab.json", "vocab.txt"};
-    return strcmp(path, "tokenizer.json") == 0 ||
-           (!m->tokenizer && is_one_of(path, OTHERS, sizeof OTHERS / sizeof *OTHERS));
+    const qk__model_form *form = qk__model_form_of(path);
+    return form && (form->part == QK__PART_TOKENIZER ||
+                    (!m->tokenizer && form->part == QK__PART_OTHER_TOKENIZER));
 }
 
 static bool has_folder(const char *path)

@@ -12,8 +12,6 @@
 
 #define SINGLE_NAME "model.safetensors"
 #define INDEX_NAME  "model.safetensors.index.json"
-enum { MAX_INDEX_BYTES = 64 << 20 };
-
 /* ---- the index of a checkpoint in several files ----------------------------------------- */
 
 /* A name as it may stand in an index: of a file beside it, nothing else. */
@@ -85,7 +83,7 @@ static qk_status open_indexed(qk__checkpoint *c, const char *folder, const char 
                               qk_error *err)
 {
     json_t *object;
-    QK_TRY(qk__json_read_file(&object, index, MAX_INDEX_BYTES, QK__JSON_NO_ZEROS, err));
+    QK_TRY(qk__json_read_file(&object, index, QK__JSON_INDEX, err));
     json_t *map = json_object_get(object, "weight_map");
     qk_status status = qk__context(err, list_shards(c, map, err), "%s", index);
     if (status == QK_OK)

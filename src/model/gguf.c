@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json_limits.h"
 #include "base/utf8.h"
 #include "model/quants.h"
 
@@ -22,7 +23,6 @@ enum {
     MAX_NAME_BYTES = 65535,
     MAX_RANK = 4,
     MAX_DEPTH = 4, /* arrays of arrays */
-    MAX_VALUES = 1 << 24,
     DEFAULT_ALIGNMENT = 32,
     MAX_ALIGNMENT = 1 << 20,
 };
@@ -50,7 +50,7 @@ static const size_t TYPE_BYTES[NUM_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8
 typedef struct cursor {
     const uint8_t *bytes;
     size_t size, at;
-    size_t values; /* of arrays, so far */
+    size_t memory; /* of values, so far */
 } cursor;
 
 static size_t left(const cursor *c)
@@ -160,6 +160,18 @@ static json_t *real(uint64_t bits, value_type type, int depth)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* Before values are made, each of which takes so much. */
+static qk_status count_memory(cursor *c, size_t count, size_t memory, qk_error *err)
+{
+    const qk__json_limits *limits = qk__json_limits_of(QK__JSON_METADATA);
+    if (count > (limits->values - c->memory) / memory)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "more values than %s may have: they would take over %zu MB of memory",
+                        limits->what, limits->values >> 20);
+    c->memory += count * memory;
+    return QK_OK;
+}
+
 static qk_status read_array(cursor *c, int depth, json_t **value, qk_error *err);
 
 static qk_status read_value(cursor *c, value_type type, int depth, json_t **value,
@@ -204,9 +216,11 @@ static qk_status read_array(cursor *c, int depth, json_t **value, qk_error *err)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "an array of %llu values, where the file has %zu bytes left",
                         (unsigned long long)count, left(c));
-    if (count > MAX_VALUES - c->values)
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "more than %d values in arrays", MAX_VALUES);
-    c->values += (size_t)count;
+    QK_TRY(count_memory(c, (size_t)count,
+                        QK__ITEM_MEMORY + (type == TYPE_STRING  ? QK__STRING_MEMORY
+                                           : type == TYPE_ARRAY ? QK__LIST_MEMORY
+                                                                : QK__NUMBER_MEMORY),
+                        err));
     json_t *array = json_array();
     if (!array)
         return qk__nomem(err);
@@ -231,6 +245,8 @@ static qk_status read_key(cursor *c, json_t *metadata, qk_error *err)
     json_t *value;
     QK_TRY(read_name(c, &name, err));
     qk_status status = read_type(c, &type, err);
+    if (status == QK_OK)
+        status = count_memory(c, 1, QK__MEMBER_MEMORY + QK__LIST_MEMORY, err);
     if (status == QK_OK)
         status = read_value(c, type, 0, &value, err);
     if (status != QK_OK) {

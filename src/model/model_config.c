@@ -18,7 +18,6 @@
 
 /* Beyond any model, and small enough that products of two fit 64 bits with room to spare. */
 enum {
-    MAX_CONFIG_BYTES = 16 << 20,
     MAX_LAYERS = 4096,
     MAX_HEADS = 4096,
     MAX_HEAD_DIM = 1 << 14,
@@ -87,7 +86,7 @@ static qk_status apply_overrides(json_t *text, const char *overrides,
 {
     json_t *object;
     qk_status status =
-        qk__json_parse(&object, overrides, strlen(overrides), QK__JSON_NO_ZEROS, err);
+        qk__json_parse(&object, overrides, strlen(overrides), QK__JSON_GIVEN, err);
     if (status == QK_ERR_MALFORMED || (status == QK_OK && !json_is_object(object)))
         status = qk__fail(err, QK_ERR_ARGUMENT, "expected a JSON object");
     const char *key;
@@ -301,7 +300,7 @@ qk_status qk__model_config_parse(qk__model_config *config, const char *text, siz
 {
     *config = (qk__model_config){0};
     json_t *root;
-    QK_TRY(qk__json_parse(&root, text, size, QK__JSON_NO_ZEROS, err));
+    QK_TRY(qk__json_parse(&root, text, size, QK__JSON_CONFIG, err));
     qk_status status = qk__model_config_build(config, root, overrides, err);
     json_decref(root);
     return status;
@@ -315,9 +314,10 @@ qk_status qk__model_config_read(qk__model_config *config, const char *folder,
     if (!path)
         return qk__nomem(err);
     qk__buffer text = {0};
-    qk_status status = qk__folder_lacks(folder, path)
-                           ? qk__refuse_folder(folder, "config.json", err)
-                           : qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
+    qk_status status =
+        qk__folder_lacks(folder, path)
+            ? qk__refuse_folder(folder, "config.json", err)
+            : qk__read_file(path, qk__json_limits_of(QK__JSON_CONFIG)->text, &text, err);
     if (status == QK_OK) {
         status =
             qk__model_config_parse(config, (const char *)text.data, text.size, overrides, err);

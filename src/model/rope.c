@@ -13,8 +13,13 @@
 #define TWO_PI 6.283185307179586
 
 static const char *const type_names[] = {
-    [QK_ROPE_DEFAULT] = "default", [QK_ROPE_LINEAR] = "linear", [QK_ROPE_DYNAMIC] = "dynamic",
-    [QK_ROPE_LLAMA3] = "llama3",   [QK_ROPE_YARN] = "yarn",     [QK_ROPE_LONGROPE] = "longrope",
+    [QK_ROPE_DEFAULT] = "default",
+    [QK_ROPE_LINEAR] = "linear",
+    [QK_ROPE_DYNAMIC] = "dynamic",
+    [QK_ROPE_LLAMA3] = "llama3",
+    [QK_ROPE_YARN] = "yarn",
+    [QK_ROPE_LONGROPE] = "longrope",
+    [QK_ROPE_PROPORTIONAL] = "proportional",
 };
 enum { NUM_TYPES = sizeof type_names / sizeof *type_names };
 
@@ -122,6 +127,14 @@ static void longrope(const qk__rope_settings *s, int64_t length, float *out)
         out[i] = 1 / (stretch[i] * period(s, (float)s->theta, i));
 }
 
+/* The frequencies of a whole head, of which the slow ones do not turn at all. */
+static void proportional(const qk__rope_settings *s, float *out)
+{
+    linear(s, out);
+    for (int i = s->turned; i < s->width / 2; i++)
+        out[i] = 0;
+}
+
 void qk__rope_frequencies(const qk__rope *rope, int64_t length, float *frequencies)
 {
     const qk__rope_settings *s = rope->settings;
@@ -143,6 +156,9 @@ void qk__rope_frequencies(const qk__rope *rope, int64_t length, float *frequenci
         break;
     case QK_ROPE_LONGROPE:
         longrope(s, length, frequencies);
+        break;
+    case QK_ROPE_PROPORTIONAL:
+        proportional(s, frequencies);
         break;
     }
 }

@@ -16,13 +16,15 @@ typedef enum qk__rope_type {
     QK_ROPE_LLAMA3,
     QK_ROPE_YARN,
     QK_ROPE_LONGROPE,
+    QK_ROPE_PROPORTIONAL,
 } qk__rope_type;
 
 /* Parameters as config.json has them, defaults filled in; those of other types are 0. */
 typedef struct qk__rope_settings {
     qk__rope_type type;
     double theta;
-    int width; /* dimensions rotated, even; the rest of a head pass unchanged */
+    int width;  /* dimensions rotated, even; the rest of a head pass unchanged */
+    int turned; /* proportional: pairs that turn, the first ones; the others have frequency 0 */
     double factor;
     int64_t max_positions;                    /* dynamic, longrope: of the model */
     int64_t original;                         /* original_max_position_embeddings */

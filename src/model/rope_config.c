@@ -69,7 +69,7 @@ static qk_status normalize_one(const qk__node *node, const qk__architecture *a, 
                                "%s has one set of them, not one by layer type", a->name);
     json_t *one = NULL;
     if (!source && a->rope)
-        QK_TRY(qk__json_parse(&one, a->rope, strlen(a->rope), QK__JSON_NO_ZEROS, err));
+        QK_TRY(qk__json_parse(&one, a->rope, strlen(a->rope), QK__JSON_GIVEN, err));
     else
         one = source ? copy_of(source) : json_object();
     int failed = !one || complete(one, json_object_get(text, "rope_theta"), a->theta);
@@ -244,15 +244,19 @@ static qk_status read_longrope(qk__rope_settings *s, const qk__node *fields, qk_
     return read_stretches(s, fields, "long_factor", &s->long_factor, err);
 }
 
-/* How many dimensions of a head are rotated. */
+/* How many dimensions of a head are rotated. Of a proportional rotation it is all of them, some of
+ * them by nothing. */
 static qk_status read_width(qk__rope_settings *s, const qk__model_config *config,
                             const qk__node *text, const qk__node *fields, qk_error *err)
 {
     double usual = config->architecture->rotated_part, part = usual;
     QK_TRY(qk__read_above_0(text, "partial_rotary_factor", &part, err));
     QK_TRY(qk__read_above_0(fields, "partial_rotary_factor", &part, err));
-    s->width = part <= 1 ? (int)(config->head_dim * part) : 0;
-    if ((usual == 1 && part != 1) || s->width < 2 || s->width % 2 != 0)
+    bool whole = s->type == QK_ROPE_PROPORTIONAL;
+    int rotated = part <= 1 ? (int)(config->head_dim * part) : 0;
+    s->width = whole && part <= 1 ? config->head_dim : rotated;
+    s->turned = rotated / 2;
+    if ((usual == 1 && part != 1 && !whole) || s->width < 2 || s->width % 2 != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "partial_rotary_factor: %s rotating %g of %d dimensions is not known",
                         config->architecture->name, part, config->head_dim);
@@ -266,8 +270,8 @@ static qk_status read_type(qk__rope_settings *s, const qk__node *text, const qk_
     QK_TRY(qk__read_text(fields, "rope_type", &type, err));
     if (!qk__rope_type_parse(type, &s->type))
         return qk__fail_in(fields, "rope_type", err, QK_ERR_UNSUPPORTED,
-                           "\"%s\" is not known; default, linear, dynamic, llama3, yarn and "
-                           "longrope are",
+                           "\"%s\" is not known; default, linear, dynamic, llama3, yarn, "
+                           "longrope and proportional are",
                            type);
     s->original = s->max_positions;
     QK_TRY(qk__read_int64(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
@@ -292,6 +296,9 @@ static qk_status read_one(qk__rope_settings *s, const qk__model_config *config,
         return need_positive(fields, "factor", &s->factor, err);
     case QK_ROPE_LINEAR:
         return need_positive(fields, "factor", &s->factor, err);
+    case QK_ROPE_PROPORTIONAL:
+        s->factor = 1;
+        return qk__read_above_0(fields, "factor", &s->factor, err);
     case QK_ROPE_LLAMA3:
         return read_llama3(s, fields, err);
     case QK_ROPE_YARN:

@@ -247,7 +247,7 @@ static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
     QK_TRY(qk__need(&m->metadata, PREFIX "merges", err));
     QK_TRY(read_list(m, PREFIX "merges", 0, &merges, err));
     QK_TRY(surround(m, err));
-    QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_NO_ZEROS, err));
+    QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_GIVEN, err));
     json_t *model = json_pack("{s:s, s:b, s:O, s:O}", "type", "BPE", "ignore_merges",
                               w->ignore_merges, "vocab", m->vocabulary, "merges", merges);
     json_t *normalizer = w->nfc ? json_pack("{s:s}", "type", "NFC") : json_null();

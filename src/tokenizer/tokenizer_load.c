@@ -14,8 +14,6 @@
 #include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
-static const size_t MAX_FILE_BYTES = (size_t)512 << 20;
-
 static qk_status check_version(const qk__node *root, qk_error *err)
 {
     const char *version = "1.0";
@@ -101,7 +99,7 @@ qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json, size_t
 {
     json_t *root;
     *tokenizer = NULL;
-    QK_TRY(qk__json_parse(&root, json, size, QK__JSON_ZEROS, err));
+    QK_TRY(qk__json_parse(&root, json, size, QK__JSON_TOKENIZER, err));
     qk_tokenizer *t = qk__calloc(1, sizeof *t);
     qk_status status = t ? QK_OK : qk__nomem(err);
     if (t) {
@@ -144,7 +142,7 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
     if (!path)
         return qk__nomem(err);
     if (qk__is_there(path))
-        status = qk__json_read_file(&json, path, MAX_FILE_BYTES, QK__JSON_ZEROS, err);
+        status = qk__json_read_file(&json, path, QK__JSON_TOKENIZER, err);
     if (json) {
         qk__node root = qk__tree_of_json(json);
         status = qk__context(err, load_direction(&root, "truncation_side", &t->cut_left, err),
@@ -174,7 +172,7 @@ static qk_status open_gguf(qk_tokenizer **tokenizer, const char *path, qk_error 
 static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error *err)
 {
     qk__buffer text = {0};
-    QK_TRY(qk__read_file(path, MAX_FILE_BYTES, &text, err));
+    QK_TRY(qk__read_file(path, qk__json_limits_of(QK__JSON_TOKENIZER)->text, &text, err));
     qk_status status = qk__tokenizer_parse(tokenizer, text.data, text.size, err);
     qk__buffer_free(&text);
     qk__context(err, status, "%s", path);

@@ -240,11 +240,23 @@ def test_broken_json(hub, tmp_path, body, said):
     assert "the Hub's answer" in get(hub, tmp_path, NAME, expect=1)[1]
 
 
-def test_listing_that_does_not_end(hub, tmp_path):
+def test_a_page_of_nothing_but_small_values(hub, tmp_path):
+    """10 MB of them would take 750 MB of memory, and a second more for each MB in which nobody can stop it."""
     add_big(hub)
-    hub.fault("hub", path="/tree/", times=10 ** 6, status=200, body=b"[]",
+    for path in ("/tree/", "/revision/"):
+        hub.fault("hub", path=path, times=9, status=200, body=b"[" + b"{}," * 3_400_000 + b"{}]")
+        assert ("more values than an answer of the Hub may have: they would take over 128 MB of memory"
+                in get(hub, tmp_path, NAME, expect=1)[1])
+        hub.faults.clear()
+
+
+@pytest.mark.parametrize("body", [b"[]", b"[ ]", b"\n[\n]\n"])
+def test_listing_that_does_not_end(hub, tmp_path, body):
+    add_big(hub)
+    hub.fault("hub", path="/tree/", times=10 ** 6, status=200, body=body,
               headers={"Link": f'<{hub.url}/api/datasets/{NAME}/tree/x?cursor=1>; rel="next"'})
     assert "does not end" in get(hub, tmp_path, NAME, expect=1)[1]
+    assert len(hub.requests(path="/tree/")) == 1
     assert len(hub.log) < 10
 
 
@@ -405,9 +417,12 @@ def test_killed_again_and_again(hub, tmp_path):
     hub.fault("cdn", times=10 ** 6, piece=20000, pause=0.004)
     draw = random.Random(5)
     environment = hub.environment(tmp_path)
-    for _ in range(30):
+    for turn in range(30):
+        asked = len(hub.requests("cdn"))
         child = subprocess.Popen([PROGRAM, "get", NAME], env=environment, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
+        while turn % 2 and child.poll() is None and len(hub.requests("cdn")) == asked:
+            time.sleep(0.001)  # every other time bytes are on their way, on a slow machine as well
         time.sleep(draw.uniform(0.01, 0.08))
         child.kill()
         child.wait()

@@ -346,7 +346,7 @@ def test_without_its_libraries(hub, tmp_path, name):
     (tmp_path / "bad" / "libcrypto.so.1.1").write_text("no library")
     said = get(hub, tmp_path, NAME, expect=1, LD_LIBRARY_PATH=tmp_path / "bad")[1]
     if name == "libcurl.so.4":
-        assert "libcurl.so.4, which is needed for fetching, cannot be loaded: install libcurl" in said
+        assert "libcurl.so.4, which is needed for fetching, cannot be loaded (" in said and "): install libcurl" in said
     else:
         assert "which is needed for fetching, cannot be loaded" in said
     assert not hub.log

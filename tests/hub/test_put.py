@@ -283,7 +283,7 @@ def test_sub_folders(hub, tmp_path):
 # ---- captures that are refused ----------------------------------------------------------------
 
 @pytest.mark.parametrize("fault, said", [
-    ("not finished", "the capture is not finished, says its capture.json"),
+    ("not finished", "the capture is not finished, says its capture.json: run the command that began it again"),
     ("no head", "1 head that capture.json lists is missing, l00h01q"),
     ("cut", "l00h01q/data.parquet"),
     ("no capture", "an unfinished capture, not a capture"),

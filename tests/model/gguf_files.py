@@ -87,6 +87,10 @@ def add_rope(writer, config, tensors):
         tensors["rope_factors_short.weight"] = np.array(rope["short_factor"], np.float32)
     elif kind == "llama3":
         tensors["rope_freqs.weight"] = llama3_factors(rope, head_dim(config))
+    elif kind == "proportional":  # pairs that do not turn are divided by a number for infinity
+        turned = int(head_dim(config) * rope["partial_rotary_factor"] // 2)
+        tensors["rope_freqs.weight"] = np.array([1] * turned + [1e30] * (head_dim(config) // 2 - turned), np.float32)
+        return 1
     else:
         assert kind == "default", kind
     return rope.get("partial_rotary_factor", 1)

@@ -212,6 +212,32 @@ def test_other_overrides(tmp_path):
     refused(tmp_path, config, MALFORMED, "hidden_size", overrides={"hidden_size": "many"})
 
 
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "glm"])
+@pytest.mark.parametrize("part, turned", [(0.25, 2), (0.7, 5), (1.0, 8), (None, None)])
+def test_proportional(tmp_path, kind, part, turned):
+    """All pairs of a head, the slow ones at 0, of types that are else turned as a whole or in part. For Gemma only in
+    full attention."""
+    given = {"rope_type": "proportional", "rope_theta": 1e6, "factor": 4.0}
+    if part:
+        given["partial_rotary_factor"] = part
+    else:
+        turned = 4 if kind == "glm" else 8
+    config = small_config(kind, head_dim=16)
+    key = {"rope_parameters": {"full_attention": given, "sliding_attention": {"rope_theta": 1e4}}
+           if kind == "gemma3" else given}
+    target = config.get("text_config", config)
+    target.pop("rope_scaling", None)
+    target.pop("partial_rotary_factor", None)
+    target.update(key)
+    ropes = parse(tmp_path, config)["ropes"]
+    wanted = [1e6 ** (-2 * i / 16) / 4 if i < turned else 0.0 for i in range(8)]
+    assert (ropes[0]["type"], ropes[0]["width"], ropes[0]["attention_factor"]) == ("proportional", 16, 1)
+    assert ropes[0]["short"] == ropes[0]["long"] == pytest.approx(wanted, rel=2e-6)
+    assert ropes[0]["short"][turned:] == [0.0] * (8 - turned)
+    if kind == "gemma3":
+        assert ropes[1]["type"] == "default" and min(ropes[1]["short"]) > 0
+
+
 # ---- what is refused ----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("changes,code,words", [
@@ -231,6 +257,11 @@ def test_other_overrides(tmp_path):
                        "long_factor": [1, 2, 3, -1]}}, MALFORMED, ["long_factor"]),
     ({"rope_scaling": [1]}, MALFORMED, ["rope_scaling"]),
     ({"rope_scaling": {"full_attention": {}}}, UNSUPPORTED, ["rope_parameters"]),
+    ({"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": 1.5}}, UNSUPPORTED,
+     ["partial_rotary_factor", "1.5"]),
+    ({"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": 1e300}}, UNSUPPORTED,
+     ["partial_rotary_factor"]),
+    ({"rope_scaling": {"rope_type": "proportional", "factor": 0}}, MALFORMED, ["factor"]),
     ({"rope_theta": "big"}, MALFORMED, ["rope_theta"]),
     ({"rope_theta": -1}, MALFORMED, ["rope_theta"]),
     ({"partial_rotary_factor": 0.5}, UNSUPPORTED, ["partial_rotary_factor"]),

@@ -127,6 +127,29 @@ static void test_linear_and_dynamic(void **state)
     qk__rope_free(&plain);
 }
 
+/* The frequencies of a whole head, and zeros; those that are there are divided. */
+static void test_proportional(void **state)
+{
+    (void)state;
+    qk__rope rope;
+    qk__rope_settings settings = {.type = QK_ROPE_PROPORTIONAL,
+                                  .theta = 1e4,
+                                  .width = 16,
+                                  .turned = 3,
+                                  .factor = 2,
+                                  .attention_factor = 1};
+    start(&rope, &settings);
+    assert_int_equal(rope.pairs, 8);
+    for (int i = 0; i < 3; i++)
+        expect(&rope, i, pow(1e4, -2.0 * i / 16) / 2);
+    for (int i = 3; i < 8; i++)
+        assert_true(rope.frequencies[i] == 0);
+    float cosines[8], sines[8];
+    qk__rope_cos_sin(&rope, rope.frequencies, 99, 1, cosines, sines);
+    assert_true(cosines[7] == 1 && sines[7] == 0 && cosines[0] != 1);
+    qk__rope_free(&rope);
+}
+
 static void test_longrope(void **state)
 {
     (void)state;
@@ -185,9 +208,13 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yarn),     cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_longrope), cmocka_unit_test(test_linear_and_dynamic),
-        cmocka_unit_test(test_angles),   cmocka_unit_test(test_names),
+        cmocka_unit_test(test_yarn),
+        cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_proportional),
+        cmocka_unit_test(test_longrope),
+        cmocka_unit_test(test_linear_and_dynamic),
+        cmocka_unit_test(test_angles),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
