@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
+	coverage-page arm64 valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
 	site clean
 
 build: tools/.packages
@@ -94,6 +94,10 @@ asan-core: sanitized
 	@$(PYTHON) tests/run.py build-asan --core
 	@python3 tools/coverage.py build-asan
 
+# Builds for arm64 and compares what comes out, under an emulator: tools/arm64.sh says what that needs.
+arm64: build
+	@tools/arm64.sh $(BUILD)
+
 # docs/coverage.md: which lines that is.
 coverage-page: asan-core
 	@python3 tools/coverage.py build-asan --page
@@ -119,7 +123,7 @@ format: tools/.packages-dev
 # docs/reference/: options from the tables of settings, tables from the schema. And the keywords of the Python
 # package's functions, for type checkers.
 reference: test-build
-	@python3 tools/generate.py $(BUILD)/qkscope options.md >docs/reference/options.md
+	@python3 tools/generate.py $(BUILD)/description.json options.md >docs/reference/options.md
 	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
 	@for module in analyses making; do PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py $$module \
 		>$(BUILD)/$$module.pyi && mv $(BUILD)/$$module.pyi python/qkscope/$$module.pyi || exit 1; done

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running the program, finding shared data, and writing captures as the original tool does."""
 import csv
+import functools
 import gc
 import importlib.util
 import json
@@ -91,6 +92,15 @@ def qkscope(program):
             assert outcome.code == expect, f"exit code {outcome.code}\n{outcome.err}"
         return outcome
     return run
+
+
+@pytest.fixture
+def unprivileged(qkscope, program):
+    """The program run without root's right to override file modes."""
+    if os.geteuid() != 0:
+        return qkscope
+    return functools.partial(qkscope, "--bounding-set=-dac_override,-dac_read_search", program,
+                             executable="setpriv")
 
 
 def on_terminal(words, stream, env=None):
@@ -358,3 +368,11 @@ def head_pairs(root, group):
 
 def head_names(root):
     return sorted(p.name for p in pathlib.Path(root).iterdir() if p.is_dir())
+
+
+def seal(unit):
+    """Writes the seal of a unit whose files a test has changed, as somebody might who means harm."""
+    xxhash = pytest.importorskip("xxhash")
+    lines = f"qkscope unit 1\n{unit.parent.name}/{unit.name}\n" + "".join(
+        f"{xxhash.xxh3_128_hexdigest(path.read_bytes())} {path.name}\n" for path in sorted(unit.iterdir()) if path.name != "seal")
+    (unit / "seal").write_text(lines + xxhash.xxh3_128_hexdigest(lines.encode()) + "\n")

@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -104,13 +106,23 @@ CORE = """
     hub/test_get.py hub/test_inspect_hub.py hub/test_put_faults.py intervals/test_analyze.py intervals/test_commands.py model
     parquet/test_parquet_testing.py parquet/test_writer_interop.py pca/test_bad_input.py pca/test_cli.py
     pca/test_oracle.py pca/test_single.py pca/test_terminal_summary.py plasticity/test_buckets.py
-    plasticity/test_plasticity_bad_input.py plasticity/test_published.py prefill
+    place/test_links.py place/test_one_writer.py plasticity/test_plasticity_bad_input.py plasticity/test_published.py prefill
     recorder/test_capture.py recorder/test_capture_damaged.py recorder/test_capture_messages.py
     recorder/test_gguf_capture.py recorder/test_inspect_model.py recorder/test_saved_models.py
     recorder/test_sniff_qk.py report/test_report_command.py report/test_report_findings.py results
     rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema sink state stages/test_stages_messages.py
     study/test_study.py synth
 """.split()
+
+
+def print_times(suite):
+    """Seconds of the tests of each folder, the longest first: where to look when the suite gets slow."""
+    times = Counter()
+    for case in suite.iter("testcase"):
+        times[(case.get("classname") or "tests.?").split(".")[1]] += float(case.get("time"))
+    print(f"seconds of {processors()} processors, by folder of tests/:")
+    row = [f"{name} {seconds:.0f}" for name, seconds in times.most_common()]
+    print(textwrap.fill(", ".join(row), 110, initial_indent="  ", subsequent_indent="  "))
 
 
 def python_tests(build, arguments, files=("",)):
@@ -124,6 +136,7 @@ def python_tests(build, arguments, files=("",)):
     if not report.exists():
         return 0, 1, 0
     suite = ElementTree.parse(report).getroot().find("testsuite")
+    print_times(suite)
     total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
     failed = int(suite.get("failures")) + int(suite.get("errors"))
     if run.returncode not in (0, 1) and failed == 0:

@@ -2,11 +2,10 @@
 """Man pages, completion for shells and docs/reference/options.md, from what `qkscope describe` says
 of commands and options.
 
-    generate.py PROGRAM FILE    prints FILE: qkscope.1, qkscope-pca.1, qkscope.bash, _qkscope,
-                                qkscope.fish or options.md
+    generate.py DESCRIPTION FILE    prints FILE: qkscope.1, qkscope-pca.1, qkscope.bash, _qkscope,
+                                    qkscope.fish or options.md; DESCRIPTION: what it says, in a file
 """
 import json
-import subprocess
 import sys
 import textwrap
 
@@ -219,8 +218,9 @@ def reference(about):
 # ---- which file ----------------------------------------------------------------------------------
 
 def main():
-    program, file = sys.argv[1:]
-    about = json.loads(subprocess.run([program, "describe"], check=True, capture_output=True).stdout)
+    description, file = sys.argv[1:]
+    with open(description, encoding="utf-8") as said:
+        about = json.load(said)
     pages = {"qkscope.1": lambda: man_overview(about), "qkscope.bash": lambda: bash(about),
              "_qkscope": lambda: zsh(about), "qkscope.fish": lambda: fish(about),
              "options.md": lambda: reference(about)}

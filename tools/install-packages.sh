@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages listed in the given files that are not there yet. Without root
-# it prints the one command that would.
+# it prints the one command that would. Of a package that is there for several architectures, the one
+# of this machine counts.
 set -eu
+here=$(dpkg --print-architecture)
 missing=
 for package in $(cat "$@"); do
-    status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) || status=
-    [ "$status" = "install ok installed" ] || missing="$missing $package"
+    dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$package" 2>/dev/null |
+        grep -qxE "($here|all) installed" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ]; then

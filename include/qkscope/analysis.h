@@ -164,6 +164,7 @@ typedef struct qk_model_plasticity {
      * standard error, since a mean has no larger one than its parts on average */
     int64_t reservoir;
     double ap_overall_se;
+    double bucket_width; /* tokens, of all heads; NaN: not all have the same */
 } qk_model_plasticity;
 
 /* How many components, and heads with such a component, have |r| at or above the threshold of
@@ -289,7 +290,8 @@ typedef struct qk_stage_numbers {
 /* One rotary pair: z is the complex number of its two coordinates before RoPE, means are over
  * rows. NaN where something is divided by 0. */
 typedef struct qk_rope_pair {
-    double frequency, wavelength;            /* radians per token, tokens */
+    double frequency, wavelength;            /* radians per token, tokens; 0 and infinite
+                                                where the pair does not turn */
     double energy_q, energy_k;               /* mean |z|^2, share of that of all dimensions */
     double concentration_q, concentration_k; /* |mean z|^2 / mean |z|^2, 0..1 */
     double mean_q, mean_k;                   /* |mean z| */

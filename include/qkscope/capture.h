@@ -146,8 +146,8 @@ QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 QK_API int qk_capture_num_layers(const qk_capture *capture);
 
 /* Rotation frequencies (radians per token, one a plane) of a layer, from "rope_frequencies" in
- * capture.json: a list for all layers or an object of lists by layer. NULL and *count 0 where
- * there are none. The array belongs to the capture. */
+ * capture.json: a list for all layers or an object of lists by layer; 0: a plane that does not
+ * turn. NULL and *count 0 where there are none. The array belongs to the capture. */
 QK_API const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer,
                                                  size_t *count);
 

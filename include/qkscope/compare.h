@@ -52,8 +52,9 @@ typedef struct qk_compare_metric {
     bool main;        /* one of those that are shown where there is little room */
     size_t heads;
     double mean_a, mean_b;
-    /* Mean of b - a over key heads, each with the mean of its query heads, since these are not
-     * independent; its interval and corrected p-value over key heads. */
+    /* Mean of the differences over key heads, each with the mean of its query heads, since these are
+     * not independent; its interval and corrected p-value over key heads. A difference is b - a, or
+     * -b - a of a number along PC0 where that of b points away from that of a. */
     double mean, low, high, p_corrected;
     size_t tested, supported; /* heads with a p-value, and with a corrected one below 0.05 */
 } qk_compare_metric;

@@ -176,6 +176,7 @@ typedef struct qk_hub_put_settings {
     bool remove;          /* remove from the branch what another capture has left there */
     bool replace_card;    /* also a README.md in which somebody has written */
     bool dry_run;         /* tell what would be sent, and send nothing */
+    bool hide_paths;      /* send names of files in place of absolute paths in its texts */
 
     /* as in qk_hub_settings; a token is needed */
     const char *endpoint, *token;
@@ -224,7 +225,8 @@ typedef struct qk_hub_put_outcome {
 } qk_hub_put_outcome;
 
 /* Sends a capture to a branch of a dataset on the Hub: rows, moments, capture.json, README.md,
- * examples.csv, truth.json, and nothing else. A README.md of the branch in which somebody has written
+ * examples.csv, truth.json, and nothing else: a link that leads out of the capture is an error, unless the
+ * capture lies in the Hub's cache and it leads to a file of the same repository. A README.md of the branch in which somebody has written
  * stays, unless replace_card is set. Dataset and branch are made where they are missing; a
  * new branch is empty. Files whose hashes the branch lists are not sent. Large ones go to the Hub's
  * store first, then commits of at most 1,000 files name them; each names the commit that it follows,

@@ -35,7 +35,8 @@ typedef struct qk_layer_facts {
     int64_t window; /* tokens a query sees, itself included; 0 = all before it */
     bool sliding; /* layer_types calls it sliding: what the choice of heads looks at, which may
                      differ from window > 0 (docs/model.md) */
-    /* Radians per token, one for each pair of dimensions; NULL without RoPE. Where they depend
+    /* Radians per token, one for each pair of dimensions, 0 for one that does not turn; NULL
+     * without RoPE. Where they depend
      * on the length of a text (dynamic, longrope): of a short one. */
     const double *frequencies;
     size_t num_frequencies;
@@ -78,6 +79,10 @@ QK_API QK_MUST_CHECK qk_status qk_model_open(qk_model **model, const char *path,
 QK_API QK_MUST_CHECK qk_status qk_model_open_shape(qk_model **model, const char *path,
                                                    const char *overrides, qk_error *err);
 QK_API void qk_model_close(qk_model **model);
+
+/* Whether a file, or a folder that is no capture, is a model by the names of its files; also in a form
+ * that is not read, of which qk_model_open says what to do. */
+QK_API bool qk_model_is_there(const char *path);
 
 /* They belong to the model. */
 QK_API const qk_model_facts *qk_model_get_facts(const qk_model *model);

@@ -106,8 +106,9 @@ typedef struct qk_recorder_settings {
     int64_t max_length;      /* tokens, special ones included; 0 = the model's max_positions */
     qk_long_texts long_texts;
     /* What is kept. A base_rate of 0 is chosen from the tokens of all texts so that of each
-     * head and kind about `rows` rows are expected, all where there are fewer; beside it, a
-     * min_bucket_size of 0 is a sixteenth of the longest text for QK_SAMPLER_UNIFORM, else 128.
+     * head and kind about `rows` rows are expected, all where there are fewer; beside it, and for
+     * QK_SAMPLER_ALL, a min_bucket_size of 0 is a sixteenth of the longest text; for
+     * QK_SAMPLER_LOG_UNIFORM 128.
      * docs/sampling.md */
     qk_sampler sampler;
     int64_t rows;     /* without effect where base_rate is given */

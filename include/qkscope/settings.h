@@ -92,6 +92,8 @@ typedef struct qk_setting {
     const char *manifest;
     unsigned traits;                       /* sum of qk_setting_trait */
     const struct qk_settings_table *table; /* NESTED: its table */
+    const char
+        *not_above; /* of reals: a row of this table whose value this one may not exceed */
 } qk_setting;
 
 /* A row hides those of its name in the tables nested beside it. */
@@ -138,6 +140,10 @@ QK_API const qk_setting *qk_settings_row(const qk_settings *settings, size_t i);
  * setting. */
 QK_API QK_MUST_CHECK qk_status qk_settings_set(qk_settings *settings, const char *name,
                                                const char *text, qk_error *err);
+
+/* Whether all values are allowed, and none contradicts another: QK_ERR_ARGUMENT names the setting. A
+ * run checks its settings itself. */
+QK_API QK_MUST_CHECK qk_status qk_settings_check(const qk_settings *settings, qk_error *err);
 
 /* Whether it was set, by name or by a file. */
 QK_API bool qk_settings_given(const qk_settings *settings, const char *name);

@@ -161,8 +161,8 @@ typedef enum qk_rope_stage {
 
 typedef struct qk_sink qk_sink;
 
-/* Frequencies of one layer's rotation, radians per token: above 0, one for each two dimensions at
- * most. */
+/* Frequencies of one layer's rotation, radians per token: from 0 (a pair that does not turn), one
+ * for each two dimensions at most. */
 typedef struct qk_frequencies {
     const double *values;
     size_t count; /* 0 = not rotated, or not known */
@@ -199,7 +199,9 @@ typedef struct qk_sink_settings {
     const char *card;       /* further lines for the card; NULL = none */
     const char *source;     /* what made it; NULL = "qkscope sink" */
     bool token_strings;     /* a column token_str, of the tokens of texts */
-    const char *(*token_string)(void *user, int32_t token); /* NULL = "" */
+    /* NULL = "". It is called by qk_sink_finish, from several threads; where it returns NULL, that fails with
+     * QK_ERR_CANCELLED. */
+    const char *(*token_string)(void *user, int32_t token);
     /* running */
     qk_shard shard;
     int threads; /* for putting the files together at the end; 0 = all processors */

@@ -63,10 +63,6 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT, "no known analysis asked for (%#x)", s->analyses);
     if (!s->combined && s->analyses != QK_ANALYSE_PCA)
         return qk__fail(err, QK_ERR_ARGUMENT, "fitting each kind by itself is a PCA only");
-    if (s->pca.low > s->pca.high)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "taxonomy-low: %g is above %g, which is taxonomy-high", s->pca.low,
-                        s->pca.high);
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
@@ -124,6 +120,22 @@ qk_status qk__write_results(qk__run *run, qk_error *err)
     return qk__results_commit(run, err);
 }
 
+/* More than were asked for by default, and more than vectors have dimensions. */
+static void warn_of_components(qk__run *run)
+{
+    const qk_pca *pca = NULL;
+    qk_pca_settings usual;
+    qk_pca_settings_default(&usual);
+    int wanted = run->settings->pca.components;
+    for (size_t i = 0; i < run->results->num_heads && !pca; i++)
+        pca = run->results->heads[i].pca;
+    if (pca && wanted > usual.components && (size_t)wanted > pca->dim)
+        qk__run_warn(run,
+                     "--components %d: vectors have %zu dimensions, so a head has at most as "
+                     "many components",
+                     wanted, pca->dim);
+}
+
 /* Numbers from few rows look like any others. */
 void qk__run_warn_of_few(qk__run *run)
 {
@@ -147,6 +159,7 @@ void qk__run_warn_of_few(qk__run *run)
                      "all positions are equal in %zu heads of queries or keys: their "
                      "correlations are 0 and say nothing",
                      run->num_constant);
+    warn_of_components(run);
     if (totals.degenerate > 0)
         qk__run_warn(run,
                      "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
@@ -204,6 +217,7 @@ static qk_status run_all(qk__run *run, qk_error *err)
     double start = qk__now();
     bool whole = true;
     QK_TRY(qk__run_set_buckets(run, err));
+    qk__run_tell_choices(run);
     if (run->settings->output)
         QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));

@@ -135,12 +135,14 @@ qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
     return status;
 }
 
-/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is. */
+/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is.
+ * Pairs that do not turn are near to none. */
 static void find_nearest(const double *frequencies, size_t count, qk_plane *plane)
 {
     double omega = plane->omega;
     for (size_t i = 0; i < count && omega > 0; i++)
-        if (!(fabs(log(omega / frequencies[i])) >= fabs(log(omega / plane->rope_frequency)))) {
+        if (frequencies[i] > 0 &&
+            !(fabs(log(omega / frequencies[i])) >= fabs(log(omega / plane->rope_frequency)))) {
             plane->rope_frequency = frequencies[i];
             plane->rope_relative_error = fabs(omega / frequencies[i] - 1);
         }

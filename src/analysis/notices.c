@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/json_build.h"
+#include "capture/capture.h"
 
 static const double ASK_SECONDS = 0.05; /* between two questions whether to go on */
 enum { MESSAGE_SIZE = 2048 };
@@ -40,6 +41,25 @@ void qk__run_warn(qk__run *run, const char *fmt, ...)
     va_end(args);
     run->warnings = qk__json_append(run->warnings, qk__json_text(message));
     tell(run, QK_NOTICE_WARNING, message);
+}
+
+void qk__run_tell_choices(qk__run *run)
+{
+    static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
+    const qk_analysis_results *results = run->results;
+    char group[64] = "";
+    if (run->settings->combined)
+        snprintf(group, sizeof group, ", group size %d (%s)", results->group.size,
+                 SOURCES[results->group.source]);
+    qk__run_notice(
+        run, QK_NOTICE_INFO,
+        "%s: %zu heads of queries and of keys in %d layers%s%s; %d threads, kernel %s",
+        qk_capture_path(run->capture), qk_capture_num_heads(run->capture), results->num_layers,
+        group,
+        qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0
+            ? ", buckets of the capture"
+            : "",
+        results->threads, qk_moments_kernel());
 }
 
 /* With the lock. */

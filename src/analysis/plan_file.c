@@ -10,11 +10,13 @@
 #include "analysis/sharing.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "capture/capture.h"
 #include "base/json_build.h"
+#include "paths/path_kind.h"
 
 #define PLAN "plan.json"
 #define KIND "analysis"
-enum { VERSION = 1, LIMIT = 1 << 20 };
+enum { VERSION = 1 };
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -141,7 +143,7 @@ static qk_status read_plan(const char *folder, const char *name, json_t **plan, 
     char *path = qk__units_path(&units, NULL, PLAN);
     qk_status status = path ? QK_OK : qk__nomem(err);
     if (status == QK_OK && qk__is_file(path))
-        status = qk__json_read_file(plan, path, LIMIT, QK__JSON_NO_ZEROS, err);
+        status = qk__json_read_file(plan, path, QK__JSON_RUN, err);
     const char *kind = json_string_value(json_object_get(*plan, "kind"));
     if (*plan && (!kind || strcmp(kind, KIND) != 0)) {
         json_decref(*plan);
@@ -166,6 +168,24 @@ static qk_status load(const char *folder, const char *name, qk_config *config, b
     return status;
 }
 
+/* Of both stages of RoPE a capture lies in two folders. A finished one has all that it lists. */
+static qk_status check_capture(const char *folder, bool *there, qk_error *err)
+{
+    char *post = qk__path_join(folder, "post"), *pre = qk__path_join(folder, "pre");
+    const char *const places[] = {folder, post, pre};
+    qk_status status = post && pre ? QK_OK : qk__nomem(err);
+    *there = false;
+    for (size_t i = 0; status == QK_OK && i < sizeof places / sizeof *places; i++) {
+        if (qk__path_look(places[i]) != QK__PATH_CAPTURE)
+            continue;
+        *there = true;
+        status = qk__capture_check_whole(places[i], err);
+    }
+    free(post);
+    free(pre);
+    return status;
+}
+
 static qk_status fail_none(const char *folder, size_t seen, qk_error *err)
 {
     qk__manifest results;
@@ -175,6 +195,12 @@ static qk_status fail_none(const char *folder, size_t seen, qk_error *err)
     if (whole)
         return qk__fail(err, QK_ERR_EXISTS,
                         "%s: its tables are there, and nothing waits to be merged", folder);
+    bool capture = false;
+    if (seen == 0)
+        QK_TRY(check_capture(folder, &capture, err));
+    if (capture)
+        return qk__fail(err, QK_ERR_EXISTS,
+                        "%s: a finished capture, and nothing waits to be merged", folder);
     return qk__fail(
         err, QK_ERR_NOT_FOUND,
         "%s: no %sanalysis of several processes waits here to be merged, and no pieces "
@@ -266,13 +292,16 @@ static qk_status tell_difference(qk__run *run, const char *name, const json_t *p
     qk__buffer text = {0};
     qk_status status = add_differences(&text, there, here, err);
     if (status == QK_OK)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "units of another run lie in %s, too: they differ in %.*s. Units of two "
-                       "runs are never put together: start all processes with the same options "
-                       "on the same capture; if nobody needs the other run, remove %s/%s",
-                       run->units_at.top, text.size > 0 ? (int)text.size : 200,
-                       text.size > 0 ? (const char *)text.data : other_difference(plan),
-                       run->units_at.top, name);
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "units of another run lie in %s/" QK__UNITS_NAME
+            ", too: they differ in %.*s. Units of two "
+            "runs are never put together: start all processes with the same options "
+            "on the same capture; if nobody needs the other run, remove %s/" QK__UNITS_NAME
+            "/%s",
+            run->units_at.folder, text.size > 0 ? (int)text.size : 200,
+            text.size > 0 ? (const char *)text.data : other_difference(plan),
+            run->units_at.folder, name);
     run->others_told = true;
     qk__buffer_free(&text);
     return status;

@@ -151,6 +151,56 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     return QK_OK;
 }
 
+/* Whether what a run was told to take is all that another one took. Nothing told, or 0: everything. */
+static bool takes_all(const json_t *now, const json_t *was)
+{
+    size_t i, j;
+    const json_t *one, *other;
+    bool whole = !json_is_array(now) ? json_integer_value(now) == 0 : json_array_size(now) == 0;
+    bool was_whole =
+        !json_is_array(was) ? json_integer_value(was) == 0 : json_array_size(was) == 0;
+    if (whole || was_whole)
+        return whole;
+    if (!json_is_array(now) || !json_is_array(was))
+        return json_integer_value(now) >= json_integer_value(was);
+    json_array_foreach(was, i, one)
+    {
+        bool found = false;
+        json_array_foreach(now, j, other)
+        {
+            found = found || json_equal(one, other);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* A look at one layer should not cost the tables of all: what is replaced must be replaced by as much. */
+static qk_status check_replaced(const qk__run *run, const json_t *old, qk_error *err)
+{
+    static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples"};
+    const json_t *name, *was = json_object_get(old, "settings");
+    const char *table = NULL;
+    size_t i;
+    json_array_foreach(json_object_get(old, "tables"), i, name)
+    {
+        if (!table && json_is_string(name) && !stays(run, json_string_value(name)))
+            table = json_string_value(name);
+    }
+    json_t *settings = table ? qk__describe_settings(run->settings) : NULL;
+    const char *less = NULL;
+    for (i = 0; settings && i < sizeof SELECTION / sizeof *SELECTION && !less; i++)
+        if (!takes_all(json_object_get(settings, SELECTION[i]),
+                       json_object_get(was, SELECTION[i])))
+            less = SELECTION[i];
+    json_decref(settings);
+    return less ? REFUSE(run, err,
+                         "%s there is of more of this capture (%s) than this run takes", table,
+                         less)
+                : QK_OK;
+}
+
 /* Tables of which no manifest tells the origin must not be mixed with new ones. */
 static qk_status check_unknown(const qk__run *run, qk_error *err)
 {
@@ -184,6 +234,8 @@ static qk_status check_owner(qk__run *run, qk_error *err)
         QK_TRY(keep_run(run, json_array_get(before->runs, i), err));
     for (size_t i = 0; i < json_array_size(before->runs); i++)
         QK_TRY(check_inputs(run, json_array_get(before->runs, i), err));
+    for (size_t i = 0; i < json_array_size(before->runs); i++)
+        QK_TRY(check_replaced(run, json_array_get(before->runs, i), err));
     for (size_t i = 0; i < json_array_size(run->staying); i++)
         QK_TRY(check_staying(run, json_array_get(run->staying, i), err));
     return QK_OK;
@@ -252,7 +304,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
     const char *output = run->settings->output;
     if (!run->folder.path) {
         QK_TRY(check_place(run, err));
-        QK_TRY(qk__folder_claim(&run->folder, output, err));
+        QK_TRY(qk__place_claim(&run->folder, output, err));
     }
     QK_TRY(qk__results_look(run, err));
     if (run->settings->published_tables)
@@ -264,7 +316,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
                        output, text_of(run->before.root, "command_line"));
     /* where locks do not hold, what is being written there may be another process's that ends
      * the same run */
-    return run->settings->shard.count > 1 ? QK_OK : qk__folder_sweep(output, err);
+    return run->settings->shard.count > 1 ? QK_OK : qk__place_sweep(output, err);
 }
 
 /* ---- new tables in the place of old ones ------------------------------------------------ */

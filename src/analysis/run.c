@@ -218,7 +218,7 @@ void qk__run_close(qk__run *run)
     json_decref(run->staying);
     json_decref(run->warnings);
     qk__manifest_free(&run->before);
-    qk__folder_release(&run->folder);
+    qk__place_release(&run->folder);
     pthread_mutex_destroy(&run->lock);
 }
 

@@ -17,7 +17,7 @@
 #include "analysis/buckets.h"
 #include "analysis/states.h"
 #include "base/file.h"
-#include "base/folder.h"
+#include "place/place.h"
 #include "results/manifest.h"
 #include "stats/kept_head.h"
 #include "stats/moments.h"
@@ -82,7 +82,7 @@ typedef struct qk__run {
     bool silent;             /* the first process tells what all of them find out */
     qk_status unit_status;   /* of the first that could not be kept */
     qk_error unit_error;
-    qk__folder folder;   /* the output, held from before the first head is read */
+    qk__hold folder;     /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
     json_t *staying;     /* its runs whose tables stay, less the tables that do not */
     size_t keep;         /* components of the spaces kept of each head; 0: nothing is kept */
@@ -190,6 +190,8 @@ QK_MUST_CHECK qk_status qk__run_conclude(const qk__run *run, qk_error *err);
 
 /* Tells the user of numbers that few rows or texts stand behind. */
 void qk__run_warn_of_few(qk__run *run);
+/* What was settled before the first head is read. */
+void qk__run_tell_choices(qk__run *run);
 
 /* The files of the run, written and put into their places. */
 QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);

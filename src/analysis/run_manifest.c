@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What manifest.json says of a run: what was run on which files with which settings, so that a
  * result can be traced and repeated. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -170,10 +171,12 @@ json_t *qk__describe_group(const qk_group *group)
 static json_t *describe_buckets(const qk__run *run)
 {
     const qk__buckets *b = &run->buckets;
+    double width = run->results->plasticity.bucket_width;
     if (!qk__run_does(run, QK_ANALYSE_PLASTICITY))
         return json_null();
     if (b->count == 0)
-        return json_pack("{s:s}", "from", "capture");
+        return isfinite(width) ? json_pack("{s:s, s:f}", "from", "capture", "width", width)
+                               : json_pack("{s:s}", "from", "capture");
     return json_pack("{s:s, s:i, s:I, s:I, s:o}", "from", "positions", "count", b->count,
                      "first_position", (json_int_t)b->first, "last_position",
                      (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));

@@ -33,33 +33,22 @@ static bool is_there(const qk__names *names, const qk__unit *unit)
 typedef struct naming {
     qk__run *run;
     const int64_t *owner; /* NULL: of all */
-    qk_status *status;
-    qk_error *errors;
 } naming;
 
-static void name_unit(void *context, size_t i, int worker)
+static qk_status name_unit(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
-    naming *n = context;
+    const naming *n = context;
     qk__unit *unit = &n->run->units[i];
-    if (!unit->named && (!n->owner || n->owner[i] == n->run->settings->shard.index))
-        n->status[i] = qk__name_unit(n->run, unit, &n->errors[i]);
+    if (unit->named || (n->owner && n->owner[i] != n->run->settings->shard.index))
+        return QK_OK;
+    return qk__name_unit(n->run, unit, err);
 }
 
-/* Only memory can run out here. */
 static qk_status name_units(qk__run *run, const int64_t *owner, qk_error *err)
 {
-    naming n = {run, owner, qk__calloc(run->num_units, sizeof *n.status),
-                qk__calloc(run->num_units, sizeof *n.errors)};
-    qk_status status = n.status && n.errors ? QK_OK : qk__nomem(err);
-    if (status == QK_OK)
-        qk__parallel_for(run->num_units, run->threads, name_unit, &n);
-    for (size_t i = 0; i < run->num_units && status == QK_OK; i++)
-        if (n.status[i] != QK_OK)
-            status = qk__nomem(err);
-    free(n.status);
-    free(n.errors);
-    return status;
+    naming n = {run, owner};
+    return qk__parallel_try(run->num_units, run->threads, name_unit, &n, err);
 }
 
 /* ---- whose units ------------------------------------------------------------------------ */
@@ -113,13 +102,25 @@ static qk_status want_own(qk__run *run, const int64_t *owner, size_t *wanted, qk
 }
 
 /* What must be there before the first unit can be. */
-static qk_status prepare(qk__run *run, qk_error *err)
+static qk_status prepare_held(qk__run *run, qk_error *err)
 {
     QK_TRY(qk__units_make(&run->units_at, err));
     QK_TRY(qk__units_sweep(&run->units_at, err));
     if (run->settings->shard.count > 1)
         QK_TRY(qk__rank_join(&run->rank, &run->units_at, &run->settings->shard, err));
     return qk__plan_write(run, err);
+}
+
+/* No other command is at work there now; and from now on the units there keep one from replacing the
+ * folder. The lock is let go, because who ends the run holds the folder alone. */
+static qk_status prepare(qk__run *run, qk_error *err)
+{
+    qk__hold place = {.lock = -1};
+    if (!run->folder.path)
+        QK_TRY(qk__place_join(&place, run->settings->output, err));
+    qk_status status = prepare_held(run, err);
+    qk__place_release(&place);
+    return status;
 }
 
 static qk_status plan_shared(qk__run *run, qk_error *err)
@@ -262,10 +263,7 @@ static void tell_failures(qk__run *run, const qk__unit *unit)
 
 static qk_status take_in(qk__run *run, qk__unit *unit, qk_error *err)
 {
-    char *folder = qk__units_path(&run->units_at, unit->name, NULL);
-    qk_status status = folder ? qk__unit_read(run, unit, folder, err) : qk__nomem(err);
-    free(folder);
-    QK_TRY(status);
+    QK_TRY(qk__unit_read(run, unit, err));
     run->done_bytes += unit->counts.bytes;
     run->done_rows += unit->counts.rows;
     run->num_constant += (size_t)unit->counts.constant;
@@ -287,7 +285,7 @@ static qk_status hold(qk__run *run, bool *held, qk_error *err)
     *held = run->folder.path != NULL;
     if (*held)
         return QK_OK;
-    qk_status status = qk__folder_claim(&run->folder, run->settings->output, err);
+    qk_status status = qk__place_claim(&run->folder, run->settings->output, err);
     if (status == QK_ERR_EXISTS && !run->settings->merge)
         return QK_OK;
     *held = status == QK_OK;

@@ -68,11 +68,11 @@ QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
 
 /* ---- unit_file.c ------------------------------------------------------------------------ */
 
-/* The results of a unit, and what the run counted and noted for it, into a folder and from there.
- * Reading trusts nothing: QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED (of a later version). */
+/* The results of a unit, and what the run counted and noted for it: into the folder in which the unit is
+ * made, and from the unit. Reading trusts nothing: QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED (of a later
+ * version). */
 QK_MUST_CHECK qk_status qk__unit_write(qk__run *run, const qk__unit *unit, const char *folder,
                                        qk_error *err);
-QK_MUST_CHECK qk_status qk__unit_read(qk__run *run, qk__unit *unit, const char *folder,
-                                      qk_error *err);
+QK_MUST_CHECK qk_status qk__unit_read(qk__run *run, qk__unit *unit, qk_error *err);
 
 #endif

@@ -52,7 +52,7 @@ void qk_stages_results_free(qk_stages_results **results)
     qk_stages_results *r = *results;
     if (!r)
         return;
-    for (size_t i = 0; r->heads && i < r->run->num_heads; i++)
+    for (size_t i = 0; r->run && r->heads && i < r->run->num_heads; i++)
         qk__head_stages_free(&r->heads[i]);
     free(r->heads);
     free(r->before);
@@ -214,20 +214,30 @@ static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *wher
     qk__run_note_failure(&c->run, i, QK_ERR_NOT_FOUND, message);
 }
 
+/* Whether any pair of a layer turns. */
+static bool turns(const stages *c, int layer)
+{
+    size_t pairs;
+    const double *omega = qk_capture_rope_frequencies(c->run.capture, layer, &pairs);
+    for (size_t p = 0; p < pairs; p++)
+        if (omega[p] > 0)
+            return true;
+    return false;
+}
+
 /* Whether a head can be analysed; one that is not in both captures is told of, one of a layer
  * without RoPE is counted. */
 static bool is_ready(stages *c, size_t i)
 {
     qk_head_results *head = &c->run.results->heads[i];
     qk_head_id key = {head->id.layer, head->id.head / c->run.results->group.size, QK_KEY};
-    size_t pairs;
     head->k_head = key.head;
     const qk__run *where = lacks(c, head->id);
     if (where || (where = lacks(c, key))) {
         fail_missing(c, i, is_there(where, head->id) ? key : head->id, where);
         return false;
     }
-    if (qk_capture_rope_frequencies(c->run.capture, head->id.layer, &pairs) && pairs > 0)
+    if (turns(c, head->id.layer))
         return true;
     c->results->num_unrotated++;
     return false;
@@ -252,10 +262,8 @@ static void plan(stages *c)
 
 static bool is_planned(const stages *c, size_t i)
 {
-    size_t pairs;
     return c->run.results->heads[i].status == QK_OK &&
-           qk_capture_rope_frequencies(c->run.capture, c->run.results->heads[i].id.layer,
-                                       &pairs);
+           turns(c, c->run.results->heads[i].id.layer);
 }
 
 static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *keys)
@@ -355,16 +363,9 @@ static qk_status check_some(stages *c, qk_error *err)
 
 static qk_status check_settings(const qk_stages_settings *s, qk_error *err)
 {
-    const qk_analysis_settings *in = &s->input;
     if (!s->before)
         return qk__fail(err, QK_ERR_ARGUMENT, "no capture given");
-    if (in->max_samples < 0 || in->threads < 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of rows or threads");
-    if (!(in->pca.low >= 0 && in->pca.low <= in->pca.high && in->pca.high <= 1))
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "taxonomy thresholds %g and %g: expected 0 <= low <= high <= 1",
-                        in->pca.low, in->pca.high);
-    return QK_OK;
+    return qk__settings_check(&qk_stages_settings_table, s, err);
 }
 
 static void note_unrotated(stages *c)

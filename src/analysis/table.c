@@ -17,15 +17,14 @@ typedef struct job {
     const qk__run *run;
     const qk__table *table;
     qk__buffer *texts; /* one a head, so that heads can be formatted in parallel */
-    qk_status *statuses;
 } job;
 
-static void format_one(void *context, size_t i, int worker)
+static qk_status format_one(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     job *j = context;
     const qk_analysis_results *results = j->run->results;
-    j->statuses[i] = qk__csv_rows(j->table, results, &results->heads[i], &j->texts[i], NULL);
+    return qk__csv_rows(j->table, results, &results->heads[i], &j->texts[i], err);
 }
 
 static qk_status write_texts(const job *j, qk__outfile *file, qk_error *err)
@@ -36,12 +35,8 @@ static qk_status write_texts(const job *j, qk__outfile *file, qk_error *err)
     if (status == QK_OK)
         status = qk__outfile_write(file, header.data, header.size, err);
     qk__buffer_free(&header);
-    for (size_t i = 0; i < results->num_heads && status == QK_OK; i++) {
-        if (j->statuses[i] != QK_OK)
-            status = qk__nomem(err); /* formatting fails for no other reason */
-        else
-            status = qk__outfile_write(file, j->texts[i].data, j->texts[i].size, err);
-    }
+    for (size_t i = 0; i < results->num_heads && status == QK_OK; i++)
+        status = qk__outfile_write(file, j->texts[i].data, j->texts[i].size, err);
     return status == QK_OK ? qk__outfile_finish(file, err) : status;
 }
 
@@ -53,24 +48,19 @@ static qk_status write_table(qk__run *run, const qk__table *table, const char *p
     job j = {.run = run, .table = table};
     qk__outfile *file = NULL;
     j.texts = qk__calloc(heads, sizeof *j.texts);
-    j.statuses = qk__calloc(heads, sizeof *j.statuses);
-    qk_status status;
-    if (j.texts && j.statuses) {
-        qk__parallel_for(heads, run->threads, format_one, &j);
+    qk_status status =
+        j.texts ? qk__parallel_try(heads, run->threads, format_one, &j, err) : qk__nomem(err);
+    if (status == QK_OK)
         status = qk__outfile_open(&file, path, err);
-        if (status == QK_OK)
-            status = write_texts(&j, file, err);
-        if (status == QK_OK)
-            qk__run_add_output(run, name, file);
-        else
-            qk__outfile_discard(&file);
-    } else {
-        status = qk__nomem(err);
-    }
+    if (status == QK_OK)
+        status = write_texts(&j, file, err);
+    if (status == QK_OK)
+        qk__run_add_output(run, name, file);
+    else
+        qk__outfile_discard(&file);
     for (size_t i = 0; j.texts && i < heads; i++)
         qk__buffer_free(&j.texts[i]);
     free(j.texts);
-    free(j.statuses);
     return status;
 }
 

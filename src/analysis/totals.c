@@ -187,10 +187,15 @@ static double mean_plasticity(const qk_analysis_results *results, size_t offset)
 static void find_plasticity(qk_analysis_results *results)
 {
     qk_model_plasticity *model = &results->plasticity;
+    model->bucket_width = NAN;
     for (size_t i = 0; i < results->num_heads; i++) {
         const qk_plasticity *head = results->heads[i].plasticity;
-        model->heads += head != NULL;
-        model->reservoir = head ? head->reservoir : model->reservoir;
+        if (!head)
+            continue;
+        bool same = model->heads == 0 || model->bucket_width == head->bucket_width;
+        model->bucket_width = same ? head->bucket_width : NAN;
+        model->heads++;
+        model->reservoir = head->reservoir;
     }
     for (size_t i = 0; i < QK_FIFTHS; i++)
         model->fifths[i] =

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,14 +219,11 @@ static qk_status add_name(qk__names *names, size_t *capacity, const char *name, 
     return copy ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
+static qk_status list_entries(DIR *dir, const char *path, qk__names *names, qk_error *err)
 {
-    *names = (qk__names){0};
-    DIR *dir = opendir(path);
-    if (!dir)
-        return fail_errno(err, "open folder", path);
     qk_status status = QK_OK;
     size_t capacity = 0;
+    *names = (qk__names){0};
     for (struct dirent *entry; status == QK_OK;) {
         errno = 0;
         if (!(entry = readdir(dir))) {
@@ -235,11 +233,38 @@ qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             status = add_name(names, &capacity, entry->d_name, err);
     }
-    closedir(dir);
     if (status != QK_OK)
         qk__names_free(names);
     else if (names->count > 1)
         qsort(names->items, names->count, sizeof *names->items, compare_names);
+    return status;
+}
+
+qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
+{
+    *names = (qk__names){0};
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fail_errno(err, "open folder", path);
+    qk_status status = list_entries(dir, path, names, err);
+    closedir(dir);
+    return status;
+}
+
+qk_status qk__list_open(int fd, const char *path, qk__names *names, qk_error *err)
+{
+    *names = (qk__names){0};
+    /* an open file of its own: the position in the folder is that file's */
+    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = own >= 0 ? fdopendir(own) : NULL;
+    if (!dir) {
+        qk_status status = fail_errno(err, "open folder", path);
+        if (own >= 0)
+            close(own);
+        return status;
+    }
+    qk_status status = list_entries(dir, path, names, err);
+    closedir(dir);
     return status;
 }
 
@@ -263,10 +288,9 @@ bool qk__is_file(const char *path)
 
 bool qk__is_file_in(const char *folder, const char *name)
 {
-    char *path = qk__path_join(folder, name);
-    bool yes = path && qk__is_file(path);
-    free(path);
-    return yes;
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
+    return length > 0 && (size_t)length < sizeof path && qk__is_file(path);
 }
 
 bool qk__is_there(const char *path)

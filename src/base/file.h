@@ -54,11 +54,15 @@ typedef struct qk__names {
     size_t count;
 } qk__names;
 QK_MUST_CHECK qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err);
+/* The same of an open folder; path is for messages. */
+QK_MUST_CHECK qk_status qk__list_open(int fd, const char *path, qk__names *names,
+                                      qk_error *err);
 void qk__names_free(qk__names *names);
 
 bool qk__is_dir(const char *path);
 bool qk__is_file(const char *path);
-bool qk__is_file_in(const char *folder, const char *name); /* false without memory, too */
+/* Takes no memory, so that "no" never means that there was none. */
+bool qk__is_file_in(const char *folder, const char *name);
 /* Anything at all: for a file that may be missing, but is refused when it is no file. */
 bool qk__is_there(const char *path);
 

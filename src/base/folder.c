@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locking a folder, and removing what a killed run has left in it. */
+/* Making, listing and removing below a folder, by descriptors of the folders on the way. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "base/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
-#include "base/file.h"
 
-enum { MAX_NESTED = 3, MAX_DEPTH = 2048 };
+enum { MAX_DEPTH = 100, OPEN_FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
-/* ---- what a killed run left ------------------------------------------------------------- */
+static qk_status fail_errno(qk_error *err, const char *what, const char *path)
+{
+    return qk__fail(err, errno == ENOENT ? QK_ERR_NOT_FOUND : QK_ERR_IO, "%s: cannot %s: %s",
+                    path, what, strerror(errno));
+}
+
+/* ---- names ------------------------------------------------------------------------------ */
 
 size_t qk__temporary_stem(const char *name)
 {
@@ -33,52 +38,274 @@ size_t qk__temporary_stem(const char *name)
     return whole ? (size_t)(mark - name) : 0;
 }
 
-/* ".NAME.ab12CD", as mkdtemp makes it. */
-static bool is_staging(const char *name)
+bool qk__is_staging(const char *name)
 {
     size_t length = strlen(name);
     return length > 8 && name[0] == '.' && name[length - 7] == '.';
 }
 
-static bool is_real_folder(const char *path)
+/* ---- down to a folder ------------------------------------------------------------------- */
+
+/* What openat and mkdirat have left in errno, about `path`. */
+static qk_status fail_step(const char *path, int at, const char *name, bool make, qk_error *err)
 {
+    int why = errno;
     struct stat st;
-    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        return qk__fail(err, QK_ERR_EXISTS,
+                        S_ISLNK(st.st_mode)
+                            ? "%s: is a link, and links are not followed below an output "
+                              "folder: remove it, or choose another folder"
+                            : "%s: exists and is not a folder",
+                        path);
+    errno = why;
+    return fail_errno(err, make ? "create folder" : "open folder", path);
 }
 
-static void empty_nested(const char *path, int depth);
-
-/* gnuplot outlives a run that was killed, and may write here meanwhile: then the folder is not
- * empty yet, and is emptied again. Once it is gone, gnuplot can write nothing more. */
-static void remove_nested(const char *path, int depth)
+static qk_status open_top(const char *top, int *fd, qk_error *err)
 {
-    enum { LOOKS = 20 };
-    for (int i = 0; i < LOOKS && is_real_folder(path); i++) {
-        empty_nested(path, depth);
-        if (rmdir(path) == 0 || (errno != ENOTEMPTY && errno != EEXIST))
-            break;
+    *fd = open(top, OPEN_FOLDER);
+    return *fd >= 0 ? QK_OK : fail_errno(err, "open folder", top);
+}
+
+/* Opens TOP/NAME, `length` bytes of NAME. QK_ERR_NOT_FOUND: not there, and not to be made. */
+static qk_status open_below(const char *top, const char *name, size_t length, bool make,
+                            int *fd, qk_error *err)
+{
+    QK_TRY(open_top(top, fd, err));
+    char *way = strndup(name, length);
+    qk_status status = way ? QK_OK : qk__nomem(err);
+    for (char *step = way; status == QK_OK && *step;) {
+        char *end = step + strcspn(step, "/");
+        char rest = *end;
+        *end = 0;
+        if (make && mkdirat(*fd, step, 0777) != 0 && errno != EEXIST)
+            status = QK_ERR_IO;
+        int next = status == QK_OK ? openat(*fd, step, OPEN_FOLDER | O_NOFOLLOW) : -1;
+        if (next < 0) {
+            int why = errno;
+            char *path = qk__path_join(top, way);
+            errno = why;
+            status = path ? fail_step(path, *fd, step, make, err) : qk__nomem(err);
+            free(path);
+        }
+        close(*fd);
+        *fd = next;
+        *end = rest;
+        step = rest ? end + 1 : end;
     }
+    if (status != QK_OK && *fd >= 0)
+        close(*fd);
+    free(way);
+    return status;
 }
 
-static void empty_nested(const char *path, int depth)
+/* *fd is -1 where it is not there. */
+static qk_status find_below(const char *top, const char *name, size_t length, int *fd,
+                            qk_error *err)
 {
-    qk__names names;
-    if (depth > MAX_NESTED || qk__list_dir(path, &names, NULL) != QK_OK)
-        return;
-    for (size_t i = 0; i < names.count; i++) {
-        char *child = qk__path_join(path, names.items[i]);
-        if (child && is_staging(names.items[i]) && is_real_folder(child))
-            remove_nested(child, depth + 1);
-        else if (child)
-            unlink(child);
+    qk_error why = {0};
+    qk_status status = open_below(top, name, length, false, fd, &why);
+    if (status == QK_OK)
+        return QK_OK;
+    *fd = -1;
+    if (status == QK_ERR_NOT_FOUND)
+        return QK_OK;
+    if (err)
+        *err = why;
+    return status;
+}
+
+qk_status qk__look_below(const char *top, const char *name, bool *there, qk_error *err)
+{
+    int fd;
+    QK_TRY(find_below(top, name, strlen(name), &fd, err));
+    *there = fd >= 0;
+    if (fd >= 0)
+        close(fd);
+    return QK_OK;
+}
+
+qk_status qk__make_below(const char *top, const char *name, qk_error *err)
+{
+    int fd;
+    QK_TRY(open_below(top, name, strlen(name), true, &fd, err));
+    close(fd);
+    return QK_OK;
+}
+
+qk_status qk__stage_below(const char *top, const char *name, const char *word, char **path,
+                          qk_error *err)
+{
+    *path = NULL;
+    QK_TRY(qk__make_below(top, name, err));
+    char *folder = *name ? qk__path_join(top, name) : qk__strdup(top);
+    char *staging = folder ? qk__format("%s/.%s.XXXXXX", folder, word) : NULL;
+    qk_status status = staging ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && !mkdtemp(staging))
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", folder,
+                          strerror(errno));
+    if (status == QK_OK)
+        *path = staging;
+    else
+        free(staging);
+    free(folder);
+    return status;
+}
+
+/* ---- trees ------------------------------------------------------------------------------ */
+
+/* Is called for what lies in a folder, then for itself; folder: its descriptor, -1 for what is none
+ * or is not entered. */
+typedef qk_status see_fn(int at, const char *name, const char *path, int folder, qk_error *err);
+
+typedef struct walk {
+    see_fn *see;
+    bool (*enters)(const char *name); /* NULL: every folder */
+} walk;
+
+static qk_status walk_at(const walk *w, int at, const char *name, const char *path, int depth,
+                         qk_error *err);
+
+/* Goes through all, and returns the first failure. */
+static qk_status walk_names(const walk *w, int fd, const char *path, const qk__names *names,
+                            int depth, qk_error *err)
+{
+    qk_status first = QK_OK;
+    for (size_t i = 0; i < names->count; i++) {
+        char *child = qk__path_join(path, names->items[i]);
+        qk_status status =
+            child ? walk_at(w, fd, names->items[i], child, depth, first == QK_OK ? err : NULL)
+                  : qk__nomem(first == QK_OK ? err : NULL);
+        first = first == QK_OK ? status : first;
         free(child);
     }
-    qk__names_free(&names);
+    return first;
+}
+
+static qk_status walk_at(const walk *w, int at, const char *name, const char *path, int depth,
+                         qk_error *err)
+{
+    qk__names names;
+    if (depth > MAX_DEPTH)
+        return qk__fail(err, QK_ERR_IO, "%s: folders lie too deep", path);
+    bool enters = depth == 0 || !w->enters || w->enters(name);
+    int fd = enters ? openat(at, name, OPEN_FOLDER | O_NOFOLLOW) : -1;
+    if (fd < 0)
+        return enters && errno == ENOENT ? QK_OK : w->see(at, name, path, -1, err);
+    qk_status status = qk__list_open(fd, path, &names, err);
+    if (status == QK_OK) {
+        status = walk_names(w, fd, path, &names, depth + 1, err);
+        qk__names_free(&names);
+    }
+    if (status == QK_OK)
+        status = w->see(at, name, path, fd, err);
+    close(fd);
+    return status;
+}
+
+static qk_status remove_one(int at, const char *name, const char *path, int folder,
+                            qk_error *err)
+{
+    if (unlinkat(at, name, folder >= 0 ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT)
+        return QK_OK;
+    if (errno == EISDIR || errno == EPERM) /* one that could not be opened may be empty */
+        if (folder < 0 && unlinkat(at, name, AT_REMOVEDIR) == 0)
+            return QK_OK;
+    bool filled = errno == ENOTEMPTY || errno == EEXIST;
+    qk_status status = fail_errno(err, "remove", path);
+    return filled && folder >= 0 ? QK_ERR_EXISTS : status;
+}
+
+/* A program that outlives its run (gnuplot), or another process, may write there meanwhile: then the
+ * folder is not empty yet, and is emptied again. Once it is gone, nobody writes into it. */
+static qk_status remove_at(const walk *w, int at, const char *name, const char *path,
+                           qk_error *err)
+{
+    enum { LOOKS = 20 };
+    qk_status status = QK_ERR_EXISTS;
+    for (int i = 0; i < LOOKS && status == QK_ERR_EXISTS; i++)
+        status = walk_at(w, at, name, path, 0, err);
+    return status == QK_ERR_EXISTS ? QK_ERR_IO : status;
+}
+
+static const walk REMOVING = {remove_one, NULL},
+                  REMOVING_STAGING = {remove_one, qk__is_staging};
+
+void qk__remove_tree(const char *path)
+{
+    if (remove_at(&REMOVING, AT_FDCWD, path, path, NULL) != QK_OK) { /* it stays */
+    }
 }
 
 void qk__remove_staging(const char *path)
 {
-    remove_nested(path, 0);
+    if (remove_at(&REMOVING_STAGING, AT_FDCWD, path, path, NULL) != QK_OK) { /* it stays */
+    }
+}
+
+qk_status qk__remove_below(const char *top, const char *name, qk_error *err)
+{
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    int fd;
+    QK_TRY(find_below(top, name, slash ? (size_t)(slash - name) : 0, &fd, err));
+    if (fd < 0)
+        return QK_OK;
+    char *path = qk__path_join(top, name);
+    qk_status status = path ? remove_at(&REMOVING, fd, last, path, err) : qk__nomem(err);
+    free(path);
+    close(fd);
+    return status;
+}
+
+static qk_status empty_open(int fd, const char *path, qk__choose_name *choose,
+                            const void *context, qk_error *err)
+{
+    qk__names names;
+    QK_TRY(qk__list_open(fd, path, &names, err));
+    qk_status first = QK_OK;
+    for (size_t i = 0; i < names.count; i++) {
+        if (!choose(names.items[i], context))
+            continue;
+        const walk *w = qk__is_staging(names.items[i]) ? &REMOVING_STAGING : &REMOVING;
+        char *child = qk__path_join(path, names.items[i]);
+        qk_error *where = first == QK_OK ? err : NULL;
+        qk_status status =
+            child ? remove_at(w, fd, names.items[i], child, where) : qk__nomem(where);
+        first = first == QK_OK ? status : first;
+        free(child);
+    }
+    qk__names_free(&names);
+    return first;
+}
+
+qk_status qk__empty_below(const char *top, const char *name, qk__choose_name *choose,
+                          const void *context, qk_error *err)
+{
+    int fd;
+    QK_TRY(find_below(top, name, strlen(name), &fd, err));
+    if (fd < 0)
+        return QK_OK;
+    char *path = *name ? qk__path_join(top, name) : qk__strdup(top);
+    qk_status status = path ? empty_open(fd, path, choose, context, err) : qk__nomem(err);
+    free(path);
+    close(fd);
+    return status;
+}
+
+static qk_status sync_one(int at, const char *name, const char *path, int folder, qk_error *err)
+{
+    (void)at;
+    (void)name;
+    /* some file systems cannot sync a folder */
+    return folder < 0 || fsync(folder) == 0 || errno == EINVAL ? QK_OK
+                                                               : fail_errno(err, "sync", path);
+}
+
+qk_status qk__sync_tree(const char *path, qk_error *err)
+{
+    static const walk SYNCING = {sync_one, NULL};
+    return walk_at(&SYNCING, AT_FDCWD, path, path, 0, err);
 }
 
 qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)
@@ -88,249 +315,7 @@ qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)
         return qk__nomem(err);
     qk_status status = QK_OK;
     if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
-        status = qk__fail(err, QK_ERR_IO, "%s: cannot remove: %s", path, strerror(errno));
+        status = fail_errno(err, "remove", path);
     free(path);
     return status;
-}
-
-static void remove_tree(const char *path, int depth)
-{
-    struct stat st;
-    qk__names names = {0};
-    if (lstat(path, &st) != 0)
-        return;
-    if (!S_ISDIR(st.st_mode)) {
-        unlink(path);
-        return;
-    }
-    if (depth < MAX_DEPTH && qk__list_dir(path, &names, NULL) == QK_OK)
-        for (size_t i = 0; i < names.count; i++) {
-            char *child = qk__path_join(path, names.items[i]);
-            if (child)
-                remove_tree(child, depth + 1);
-            free(child);
-        }
-    qk__names_free(&names);
-    rmdir(path);
-}
-
-void qk__remove_tree(const char *path)
-{
-    remove_tree(path, 0);
-}
-
-static qk_status sweep(const char *path, bool stagings, qk_error *err)
-{
-    qk__names names;
-    QK_TRY(qk__list_dir(path, &names, err));
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        if (qk__temporary_stem(names.items[i]) > 0) {
-            status = qk__remove_file(path, names.items[i], err);
-        } else if (stagings && is_staging(names.items[i])) {
-            char *staging = qk__path_join(path, names.items[i]);
-            if (staging)
-                remove_nested(staging, 0);
-            free(staging);
-        }
-    }
-    qk__names_free(&names);
-    return status;
-}
-
-/* Whether someone else has the lock for longer than a moment: a program that a killed run was
- * just about to start (gnuplot) keeps the run's descriptors until it begins. */
-static bool is_held(int lock, int how)
-{
-    enum { TRIES = 20 };
-    const struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
-    for (int i = 0; i < TRIES; i++) {
-        /* some network file systems have no locks: then there is none */
-        if (flock(lock, how | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-            return false;
-        nanosleep(&moment, NULL);
-    }
-    return true;
-}
-
-/* Who only draws holds the folder of the figures, not the one above: nothing is swept then. */
-static qk_status sweep_figures(const char *path, qk_error *err)
-{
-    int lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock < 0)
-        return QK_OK;
-    qk_status status = is_held(lock, LOCK_EX) ? QK_OK : sweep(path, true, err);
-    close(lock);
-    return status;
-}
-
-qk_status qk__folder_sweep(const char *path, qk_error *err)
-{
-    char *figures = qk__path_join(path, "figures");
-    if (!figures)
-        return qk__nomem(err);
-    qk_status status = qk__is_dir(path) ? sweep(path, false, err) : QK_OK;
-    if (status == QK_OK)
-        status = sweep_figures(figures, err);
-    free(figures);
-    return status;
-}
-
-/* ---- holding ---------------------------------------------------------------------------- */
-
-/* The length of a path without its last name, whose slash stays. */
-static size_t parent_length(const char *path, size_t length)
-{
-    while (length > 0 && path[length - 1] == '/')
-        length--;
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    return length;
-}
-
-/* Bytes of path that lead to a folder that is there; the rest is cut off. */
-static size_t existing_part(char *path)
-{
-    size_t length = strlen(path);
-    while (length > 0 && !qk__is_dir(path)) {
-        length = parent_length(path, length);
-        path[length] = 0;
-    }
-    return length;
-}
-
-/* Removes the folders that were made, from the innermost; one that holds something stays. */
-static void remove_made(const qk__folder *folder)
-{
-    char *path = qk__strdup(folder->path);
-    size_t length = path ? strlen(path) : 0;
-    while (length > folder->was && rmdir(path) == 0) {
-        length = parent_length(path, length);
-        path[length] = 0;
-    }
-    free(path);
-}
-
-void qk__folder_release(qk__folder *folder)
-{
-    if (!folder->path)
-        return;
-    if (folder->lock >= 0) { /* else the folder is someone else's */
-        remove_made(folder);
-        close(folder->lock);
-    }
-    free(folder->path);
-    *folder = (qk__folder){.lock = -1};
-}
-
-/* Whether an open folder is the one at a path. */
-static bool is_folder_at(int lock, const char *path)
-{
-    struct stat held, found;
-    return fstat(lock, &held) == 0 && stat(path, &found) == 0 && held.st_dev == found.st_dev &&
-           held.st_ino == found.st_ino;
-}
-
-static qk_status fail_held(const char *path, qk_error *err)
-{
-    return qk__fail(err, QK_ERR_EXISTS,
-                    "%s: another run is at work in this folder; wait for it to end, or choose "
-                    "another folder",
-                    path);
-}
-
-static qk_status lock(qk__folder *folder, int how, qk_error *err)
-{
-    folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->lock < 0)
-        return qk__fail(err, errno == ENOENT || errno == ENOTDIR ? QK_ERR_NOT_FOUND : QK_ERR_IO,
-                        "%s: cannot open: %s", folder->path, strerror(errno));
-    if (!is_held(folder->lock, how))
-        return QK_OK;
-    close(folder->lock);
-    folder->lock = -1;
-    return fail_held(folder->path, err);
-}
-
-static qk_status claim(qk__folder *folder, qk_error *err)
-{
-    enum { TRIES = 5 };
-    for (int i = 0; i < TRIES; i++) {
-        QK_TRY(qk__make_dirs(folder->path, err));
-        QK_TRY(lock(folder, LOCK_EX, err));
-        if (is_folder_at(folder->lock, folder->path)) /* else a run that failed removed it */
-            break;
-        close(folder->lock);
-        folder->lock = -1;
-    }
-    /* before the work, not after it */
-    if (access(folder->path, W_OK | X_OK) != 0)
-        return qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", folder->path,
-                        strerror(errno));
-    return QK_OK;
-}
-
-static qk_status begin(qk__folder *folder, const char *path, qk_error *err)
-{
-    *folder = (qk__folder){.lock = -1, .path = qk__strdup(path), .was = strlen(path)};
-    return folder->path ? QK_OK : qk__nomem(err);
-}
-
-qk_status qk__folder_claim(qk__folder *folder, const char *path, qk_error *err)
-{
-    QK_TRY(begin(folder, path, err));
-    char *copy = qk__strdup(path);
-    if (copy)
-        folder->was = existing_part(copy);
-    free(copy);
-    qk_status status = copy ? claim(folder, err) : qk__nomem(err);
-    if (status != QK_OK)
-        qk__folder_release(folder);
-    return status;
-}
-
-qk_status qk__folder_watch(qk__folder *folder, const char *path, const qk__folder *own,
-                           qk_error *err)
-{
-    QK_TRY(begin(folder, path, err));
-    if (own && own->lock >= 0 && is_folder_at(own->lock, path))
-        return QK_OK;
-    qk_status status = lock(folder, LOCK_SH, err);
-    if (status != QK_OK)
-        qk__folder_release(folder);
-    return status;
-}
-
-/* ---- what a killed run left where several may draw -------------------------------------- */
-
-static bool is_staging_of(const char *file, const char *const *names, size_t count)
-{
-    for (size_t i = 0; is_staging(file) && i < count; i++) {
-        size_t length = strlen(names[i]);
-        if (strlen(file) == length + 8 && memcmp(file + 1, names[i], length) == 0)
-            return true;
-    }
-    return false;
-}
-
-qk_status qk__folder_sweep_figures(qk__folder *folder, const char *const *names, size_t count,
-                                   qk_error *err)
-{
-    if (folder->lock < 0)
-        return QK_OK;
-    qk__names found;
-    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0 &&
-        qk__list_dir(folder->path, &found, NULL) == QK_OK) {
-        for (size_t i = 0; i < found.count; i++) {
-            char *path = is_staging_of(found.items[i], names, count)
-                             ? qk__path_join(folder->path, found.items[i])
-                             : NULL;
-            if (path)
-                remove_nested(path, 0);
-            free(path);
-        }
-        qk__names_free(&found);
-    }
-    /* flock may drop the lock that it could not make exclusive: take it again */
-    return is_held(folder->lock, LOCK_SH) ? fail_held(folder->path, err) : QK_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -16,8 +17,9 @@ enum { MAX_NESTING = 2048 };
 /* Strings with escapes are decoded behind one another: a key waits there for its value. */
 typedef struct reader {
     const char *text, *at, *end;
-    qk__json_zeros zeros;
+    const qk__json_limits *limits;
     int nesting;
+    size_t memory; /* of the values, about */
     qk__buffer decoded;
     qk_error *err;
 } reader;
@@ -48,6 +50,19 @@ static qk_status fail_at(reader *r, const char *at, const char *what)
 static qk_status made(reader *r, const json_t *value)
 {
     return value ? QK_OK : qk__nomem(r->err);
+}
+
+/* Before the value is made. */
+static qk_status count(reader *r, size_t memory)
+{
+    r->memory += memory;
+    if (r->memory <= r->limits->values)
+        return QK_OK;
+    char what[160];
+    snprintf(what, sizeof what,
+             "more values than %s may have: they would take over %zu MB of memory",
+             r->limits->what, r->limits->values >> 20);
+    return fail(r, what);
 }
 
 static char peek(const reader *r)
@@ -87,6 +102,7 @@ const char *qk__json_odd_number(const json_t *value)
 static qk_status odd_number(reader *r, const char *text, size_t length, json_t **value)
 {
     size_t start = r->decoded.size;
+    QK_TRY(count(r, QK__LIST_MEMORY + QK__STRING_MEMORY));
     QK_TRY(qk__buffer_append(&r->decoded, &ODD_MARK, 1, r->err));
     QK_TRY(qk__buffer_append(&r->decoded, text, length, r->err));
     *value = json_array();
@@ -164,6 +180,7 @@ static qk_status read_number(reader *r, json_t **value)
         QK_TRY(to_real(r, start, length, &real, &fits));
     if (!fits)
         return odd_number(r, start, length, value);
+    QK_TRY(count(r, QK__NUMBER_MEMORY));
     *value = whole ? json_integer(integer) : json_real(real);
     return made(r, *value);
 }
@@ -216,7 +233,7 @@ static qk_status decode_unit(reader *r)
     } else if (c >= 0xd800 && c < 0xe000) {
         return fail(r, "half of a surrogate pair");
     }
-    if (c == 0 && r->zeros == QK__JSON_NO_ZEROS)
+    if (c == 0 && !r->limits->zeros)
         return fail(r, "\\u0000 is not allowed here");
     r->at += length;
     return qk__buffer_append(&r->decoded, bytes, qk__utf8_write(c, bytes), r->err);
@@ -282,6 +299,7 @@ static qk_status read_span(reader *r, span *s)
 static qk_status read_string(reader *r, json_t **value)
 {
     span s;
+    QK_TRY(count(r, QK__STRING_MEMORY));
     QK_TRY(read_span(r, &s));
     *value = json_stringn_nocheck(span_text(r, &s), s.length);
     r->decoded.size = s.offset;
@@ -303,6 +321,7 @@ static qk_status another(reader *r, char close, const char *expected, bool *more
 
 static qk_status read_list(reader *r, json_t **list)
 {
+    QK_TRY(count(r, QK__LIST_MEMORY));
     *list = json_array();
     QK_TRY(made(r, *list));
     r->at++;
@@ -310,6 +329,7 @@ static qk_status read_list(reader *r, json_t **list)
     r->at += !more;
     while (more) {
         json_t *item = NULL;
+        QK_TRY(count(r, QK__ITEM_MEMORY));
         qk_status status = read_value(r, &item);
         if (status != QK_OK) {
             json_decref(item);
@@ -326,7 +346,8 @@ static qk_status read_member(reader *r, json_t *object)
 {
     span key;
     json_t *value = NULL;
-    size_t count = json_object_size(object);
+    size_t before = json_object_size(object);
+    QK_TRY(count(r, QK__MEMBER_MEMORY));
     if (next(r) != '"')
         return fail(r, r->at < r->end ? "expected a key" : "the text ends too early");
     const char *start = r->at;
@@ -342,11 +363,13 @@ static qk_status read_member(reader *r, json_t *object)
     if (json_object_setn_new_nocheck(object, span_text(r, &key), key.length, value) != 0)
         return qk__nomem(r->err);
     r->decoded.size = key.offset;
-    return json_object_size(object) > count ? QK_OK : fail_at(r, start, "duplicate object key");
+    return json_object_size(object) > before ? QK_OK
+                                             : fail_at(r, start, "duplicate object key");
 }
 
 static qk_status read_object(reader *r, json_t **object)
 {
+    QK_TRY(count(r, QK__OBJECT_MEMORY));
     *object = json_object();
     QK_TRY(made(r, *object));
     r->at++;
@@ -392,13 +415,18 @@ static qk_status read_value(reader *r, json_t **value)
     return QK_OK;
 }
 
-qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_zeros zeros,
+qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_kind kind,
                          qk_error *err)
 {
+    const qk__json_limits *limits = qk__json_limits_of(kind);
     const char *start = size > 0 ? text : "";
-    reader r = {.text = start, .at = start, .end = start + size, .zeros = zeros, .err = err};
+    reader r = {.text = start, .at = start, .end = start + size, .limits = limits, .err = err};
     json_t *value = NULL;
     *root = NULL;
+    if (size > limits->text)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%zu bytes, more than the %zu MB that %s may have", size,
+                        limits->text >> 20, limits->what);
     qk_status status = read_value(&r, &value);
     if (status == QK_OK && (next(&r) != 0 || r.at < r.end))
         status = fail(&r, "text behind the end of the value");

@@ -11,20 +11,17 @@
 
 #include <qkscope/common.h>
 
-typedef enum qk__json_zeros {
-    QK__JSON_NO_ZEROS, /* \u0000 is an error: who reads takes strings for C strings */
-    QK__JSON_ZEROS,    /* strings and keys may hold it: lengths count */
-} qk__json_zeros;
+#include "base/json_limits.h"
 
 /* The one value of a text: RFC 8259, and NaN, Infinity and -Infinity, which Python writes by
  * default, as numbers. An object's key given twice is an error, and so are half of a surrogate
- * pair and nesting deeper than 2,048. Integers have 64 bits; other numbers, if finite,
- * are doubles. A number that is neither becomes a value that is no JSON_INTEGER, JSON_REAL or
+ * pair, nesting deeper than 2,048 and more than the kind may have (json_limits.h). Integers have
+ * 64 bits; other numbers, if finite, are doubles. A number that is neither becomes a value that is no JSON_INTEGER, JSON_REAL or
  * JSON_STRING, so that nobody takes it for another one (see qk__json_odd_number).
  *
  * Errors: QK_ERR_MALFORMED with the place in the text, QK_ERR_NOMEM. *root is NULL then. */
 QK_MUST_CHECK qk_status qk__json_parse(json_t **root, const void *text, size_t size,
-                                       qk__json_zeros zeros, qk_error *err);
+                                       qk__json_kind kind, qk_error *err);
 
 /* As json_dumps, but NULL when memory runs out, and for NULL: the one of jansson then leaves
  * out the name of a member and goes on. */

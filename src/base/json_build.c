@@ -12,8 +12,6 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-enum { MAX_JSON_BYTES = 256 << 20 };
-
 json_t *qk__json_append(json_t *array, json_t *value)
 {
     if (json_array_append_new(array, value) == 0)
@@ -56,23 +54,20 @@ json_t *qk__json_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-qk_status qk__json_read_file(json_t **root, const char *path, size_t limit,
-                             qk__json_zeros zeros, qk_error *err)
+qk_status qk__json_read_file(json_t **root, const char *path, qk__json_kind kind, qk_error *err)
 {
     qk__buffer text;
     *root = NULL;
-    QK_TRY(qk__read_file(path, limit, &text, err));
-    qk_status status = qk__json_parse(root, text.data, text.size, zeros, err);
+    QK_TRY(qk__read_file(path, qk__json_limits_of(kind)->text, &text, err));
+    qk_status status = qk__json_parse(root, text.data, text.size, kind, err);
     qk__buffer_free(&text);
     return status == QK_OK ? QK_OK : qk__context(err, status, "%s", path);
 }
 
-json_t *qk__json_read(const char *path)
+json_t *qk__json_read(const char *path, qk__json_kind kind)
 {
     json_t *root;
-    return qk__json_read_file(&root, path, MAX_JSON_BYTES, QK__JSON_NO_ZEROS, NULL) == QK_OK
-               ? root
-               : NULL;
+    return qk__json_read_file(&root, path, kind, NULL) == QK_OK ? root : NULL;
 }
 
 qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk__outfile **file,

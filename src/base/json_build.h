@@ -26,13 +26,12 @@ json_t *qk__json_text_or_null(const char *text);
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 
-/* What a JSON file of at most `limit` bytes holds. Messages name the file; *root is NULL on
- * failure. */
-QK_MUST_CHECK qk_status qk__json_read_file(json_t **root, const char *path, size_t limit,
-                                           qk__json_zeros zeros, qk_error *err);
+/* What a JSON file holds. Messages name the file; *root is NULL on failure. */
+QK_MUST_CHECK qk_status qk__json_read_file(json_t **root, const char *path, qk__json_kind kind,
+                                           qk_error *err);
 
 /* The same of a file that a run wrote; NULL when it cannot be read or is not JSON. */
-json_t *qk__json_read(const char *path);
+json_t *qk__json_read(const char *path, qk__json_kind kind);
 
 /* Writes root (indented, keys in insertion order) for folder/name and releases it. *file is
  * finished, not committed; NULL on failure. root NULL means that building it ran out of

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop whose rounds are shared among threads. */
+/* A loop whose rounds are shared among threads: its jobs, the first failure of them all, and what of it is
+ * told to the user. Nothing else in the tree keeps these three. */
 #ifndef QK_BASE_PARALLEL_H
 #define QK_BASE_PARALLEL_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <qkscope/common.h>
@@ -13,6 +16,30 @@
  * Falls back to fewer threads when the system refuses to start more. */
 typedef void qk__job(void *context, size_t i, int worker);
 void qk__parallel_for(size_t count, int threads, qk__job *job, void *context);
+
+/* The same with jobs that can fail. After a failure, jobs of a higher i do not begin any more; those of a
+ * lower one do, so that the failure told is that of the lowest i, whatever the number of threads. One that was
+ * only stopped (QK_ERR_CANCELLED) is told where nothing else failed. */
+typedef qk_status qk__try_job(void *context, size_t i, int worker, qk_error *err);
+QK_MUST_CHECK qk_status qk__parallel_try(size_t count, int threads, qk__try_job *job,
+                                         void *context, qk_error *err);
+
+/* What jobs have done so far, told to the user by one thread at a time. */
+typedef struct qk__meter {
+    qk_progress now;
+    qk_progress_fn *progress; /* NULL: nobody is told */
+    void *user;
+    bool stopped; /* the user wants it */
+    pthread_mutex_t lock;
+} qk__meter;
+
+/* `now` has what is counted, the total, and what was done before. */
+void qk__meter_open(qk__meter *meter, qk_progress now, qk_progress_fn *progress, void *user);
+void qk__meter_close(qk__meter *meter);
+
+/* Adds what a job has done. False: the user wants to stop, and is not asked again. */
+QK_MUST_CHECK bool qk__meter_add(qk__meter *meter, int64_t done, int64_t bytes);
+bool qk__meter_is_stopped(qk__meter *meter);
 
 /* Processors this process may use, at least 1. */
 int qk__available_threads(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the capture room share: an open capture and its manifest, names of folders
- * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest; rows.c reads its rows. */
+ * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest; rows.c reads its rows;
+ * whole.c looks whether all of it is there. */
 #ifndef QK_CAPTURE_CAPTURE_H
 #define QK_CAPTURE_CAPTURE_H
 
@@ -39,7 +40,7 @@ typedef struct qk__rope_entry {
     double *values;
 } qk__rope_entry;
 
-/* Radians per token: finite and above 0. */
+/* Radians per token: finite and from 0, which is a pair that does not turn. */
 bool qk__is_rope_frequency(double value);
 
 /* "heads" of capture.json. */
@@ -86,5 +87,9 @@ QK_MUST_CHECK qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_
  * all) of these layers and query heads alone. */
 size_t qk__capture_missing(const qk_capture *capture, const qk_index_list *layers,
                            const qk_index_list *heads, char *text, size_t size);
+
+/* Whether the capture in a folder is finished, and files that are not empty are there for all heads
+ * that it lists. Nothing of them is read. */
+QK_MUST_CHECK qk_status qk__capture_check_whole(const char *folder, qk_error *err);
 
 #endif

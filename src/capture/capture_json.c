@@ -2,6 +2,7 @@
 /* Reading and writing capture.json, what a capture says about itself. */
 #include <assert.h>
 #include <float.h>
+#include <math.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +18,11 @@
 
 #include <qkscope/common.h>
 
-/* A manifest is a page of text; extra keys of other tools may make it longer. */
-enum { MAX_MANIFEST_BYTES = 16 << 20 };
-
 /* ---- rotation frequencies --------------------------------------------------------------- */
 
 bool qk__is_rope_frequency(double value)
 {
-    return value > 0 && value <= DBL_MAX;
+    return value >= 0 && value <= DBL_MAX;
 }
 
 static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, qk_error *err)
@@ -36,9 +34,10 @@ static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, q
     for (size_t i = 0; i < entry->count; i++) {
         qk__node item = qk__node_item(list, i);
         double *value = &entry->values[i];
+        *value = NAN; /* what null leaves as it was */
         if (qk__read_real(&item, NULL, 0, DBL_MAX, value, NULL) != QK_OK ||
             !qk__is_rope_frequency(*value))
-            return qk__fail_expected(&item, "a number above 0 (radians per token)", err);
+            return qk__fail_expected(&item, "a number from 0 (radians per token)", err);
     }
     return QK_OK;
 }
@@ -268,7 +267,7 @@ static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_e
     qk_status status = QK_OK;
     *found = qk__is_there(path);
     if (*found)
-        status = qk__json_read_file(&object, path, MAX_MANIFEST_BYTES, QK__JSON_NO_ZEROS, err);
+        status = qk__json_read_file(&object, path, QK__JSON_CAPTURE, err);
     if (object)
         status = qk__context(err, read_root(capture, object, err), "%s", path);
     json_decref(object);

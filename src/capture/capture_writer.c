@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "capture/capture.h"
@@ -38,6 +39,7 @@ static void free_writer(qk_capture_writer **writer)
     qk_capture_writer *w = *writer;
     qk__packed_free(w);
     pthread_mutex_destroy(&w->lock);
+    qk__place_release(&w->hold);
     json_decref(w->extra);
     free(w->records);
     free(w->card);
@@ -48,9 +50,9 @@ static void free_writer(qk_capture_writer **writer)
     *writer = NULL;
 }
 
-static qk_status make_empty_dir(const char *dir, qk_error *err)
+static qk_status hold_empty_dir(qk_capture_writer *writer, const char *dir, qk_error *err)
 {
-    QK_TRY(qk__make_dirs(dir, err));
+    QK_TRY(qk__place_claim(&writer->hold, dir, err));
     qk__names names;
     QK_TRY(qk__list_dir(dir, &names, err));
     size_t count = names.count;
@@ -104,7 +106,7 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
         return QK_OK;
     qk_error why = {0};
     qk_status status = qk__json_parse(&writer->extra, meta->extra_json,
-                                      strlen(meta->extra_json), QK__JSON_NO_ZEROS, &why);
+                                      strlen(meta->extra_json), QK__JSON_GIVEN, &why);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
     if (!json_is_object(writer->extra))
@@ -127,7 +129,7 @@ static qk_status open_writer(qk_capture_writer **writer, const char *dir,
     w->dir = qk__strdup(dir);
     qk_status status = w->dir ? take_meta(w, meta, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = anew ? make_empty_dir(dir, err) : qk__make_dirs(dir, err);
+        status = anew ? hold_empty_dir(w, dir, err) : qk__make_dirs(dir, err);
     if (status == QK_OK)
         status = qk__capture_write_manifest(w, false, err);
     if (status != QK_OK)
@@ -295,7 +297,7 @@ static qk_status open_own_file(qk_head_writer *head, const qk_parquet_writer_set
     head->folder = qk__path_join(head->capture->dir, name);
     if (!head->folder)
         return qk__nomem(err);
-    QK_TRY(qk__make_dirs(head->folder, err));
+    QK_TRY(qk__make_below(head->capture->dir, name, err));
     return qk__capture_open_file(&head->file, head->capture, head->folder, &head->shape,
                                  settings, err);
 }

@@ -14,6 +14,8 @@
 
 #include <qkscope/capture.h>
 
+#include "place/place.h"
+
 /* One head, over its shards. */
 typedef struct qk__head_record {
     qk_head_id id;
@@ -50,6 +52,7 @@ typedef struct qk__packed_file {
 
 struct qk_capture_writer {
     char *dir;
+    qk__hold hold; /* where it was opened anew */
     char *model;
     char *source;
     char *card;

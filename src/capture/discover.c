@@ -2,6 +2,7 @@
 /* Opening a capture: finding its head folders below a root folder. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,41 @@ static bool is_folder_of_heads(const char *name, qk_head_id *id, bool *packed)
     return *packed || qk_head_parse(name, id);
 }
 
+/* What lies there under the name of a folder of heads. A plain file is none; a folder that cannot be
+ * listed, or a link that leads to none, is one that *failure tells of: a head must fail, not shrink
+ * away, and not take the others along. */
+static qk_status list_files(const char *path, qk__names *files, qk_error *failure,
+                            qk_error *err)
+{
+    *files = (qk__names){0};
+    *failure = (qk_error){0};
+    struct stat st;
+    if ((lstat(path, &st) != 0 && errno == ENOENT) || qk__is_file(path))
+        return QK_OK;
+    qk_status status = qk__search_files(path, files, failure);
+    failure->status = status;
+    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
+}
+
+/* Adds what is in a folder of heads, if anything is (*any); without keep only tells. */
+static qk_status add_folder(qk__search *s, const char *path, qk_head_id id, bool packed,
+                            bool keep, bool *any, qk_error *err)
+{
+    qk__names files;
+    qk_error failure;
+    QK_TRY(list_files(path, &files, &failure, err));
+    bool failed = failure.status != QK_OK;
+    *any = *any || failed || files.count > 0;
+    if (keep && failed)
+        return packed ? qk__search_note_packed(s, id, &failure, err)
+                      : qk__search_add_failed(s, id, path, &failure, err);
+    if (keep && files.count > 0)
+        return packed ? qk__search_add_packed(s, id, &files, err)
+                      : qk__search_add(s, id, &files, NULL, err);
+    qk__names_free(&files);
+    return QK_OK;
+}
+
 /* Collects the heads that lie right in dir. */
 static qk_status find_heads(qk__search *s, const char *dir, const char *rel,
                             const qk__names *names, qk_error *err)
@@ -51,21 +87,10 @@ static qk_status find_heads(qk__search *s, const char *dir, const char *rel,
         if (!is_folder_of_heads(names->items[i], &id, &packed))
             continue;
         char *path = qk__path_join(dir, names->items[i]);
-        if (!path)
-            return qk__nomem(err);
-        qk__names files = {0};
-        qk_status status = qk__is_dir(path) ? qk__search_files(path, &files, err) : QK_OK;
+        qk_status status =
+            path ? add_folder(s, path, id, packed, keep, &any, err) : qk__nomem(err);
         free(path);
         QK_TRY(status);
-        if (files.count > 0) {
-            any = true;
-            if (keep) {
-                QK_TRY(packed ? qk__search_add_packed(s, id, &files, err)
-                              : qk__search_add(s, id, &files, NULL, err));
-                continue;
-            }
-        }
-        qk__names_free(&files);
     }
     if (!any)
         QK_TRY(qk__has_moments(dir, &any, err));
@@ -116,8 +141,18 @@ static qk_status walk(qk__search *s, const char *dir, const char *rel, int depth
     if (again)
         return QK_OK;
     qk__names names;
-    QK_TRY(qk__list_dir(dir, &names, err));
-    qk_status status = find_heads(s, dir, rel, &names, err);
+    qk_error why;
+    qk_status status = qk__list_dir(dir, &names, &why);
+    if (status != QK_OK && status != QK_ERR_NOMEM && depth > 0) {
+        if (s->unreadable.status == QK_OK) { /* "lost+found" beside a capture is no matter */
+            s->unreadable = why;
+            s->unreadable.status = status;
+        }
+        return QK_OK;
+    }
+    if (status != QK_OK)
+        return qk__fail(err, status, "%s", why.message);
+    status = find_heads(s, dir, rel, &names, err);
     bool descend = depth < MAX_DEPTH && !(s->first_only && depth == 0 && s->prefixes.count > 0);
     for (size_t i = 0; status == QK_OK && descend && i < names.count; i++) {
         qk_head_id id;
@@ -296,9 +331,11 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
         QK_TRY(try_single_head(s, start, &found, err));
     if (!found && holds_unfinished(start))
         return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: the capture is not finished: run the same qkscope capture again, "
-                        "which resumes it",
+                        "%s: the capture is not finished: run the command that began it "
+                        "again, which completes it",
                         start);
+    if (!found && s->unreadable.status != QK_OK)
+        return qk__fail(err, s->unreadable.status, "%s", s->unreadable.message);
     if (!found) {
         qk__set_error(
             err, QK_ERR_NOT_FOUND,

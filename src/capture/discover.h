@@ -35,6 +35,7 @@ typedef struct qk__search {
     size_t num_seen;
     qk__packed_folder *packed;
     size_t num_packed, packed_capacity;
+    qk_error unreadable; /* of the first folder passed over that could not be listed */
 } qk__search;
 
 /* Paths of the Parquet files in a folder of heads, in name order. A link to a file that is
@@ -46,6 +47,18 @@ QK_MUST_CHECK qk_status qk__search_files(const char *dir, qk__names *files, qk_e
  * or are released. */
 QK_MUST_CHECK qk_status qk__search_add(qk__search *s, qk_head_id id, qk__names *files,
                                        qk_head_part *parts, qk_error *err);
+
+/* Adds a head of whose folder `failure` says why it cannot be listed: reading it tells. */
+QK_MUST_CHECK qk_status qk__search_add_failed(qk__search *s, qk_head_id id, const char *folder,
+                                              const qk_error *failure, qk_error *err);
+
+/* The entry's head cannot be read. */
+QK_MUST_CHECK qk_status qk__entry_fail(qk__capture_entry *entry, const qk_error *failure,
+                                       qk_error *err);
+
+/* Notes a packed folder of id's layer and kind, and whether it can be read. */
+QK_MUST_CHECK qk_status qk__search_note_packed(qk__search *s, qk_head_id id,
+                                               const qk_error *failure, qk_error *err);
 
 /* Adds the heads of a packed folder of id's layer and kind, and releases the files. What cannot be
  * read of it is noted. */

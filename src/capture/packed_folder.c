@@ -81,8 +81,8 @@ static qk_status add_heads(qk__search *s, qk_head_id id, const qk__names *files,
     return QK_OK;
 }
 
-static qk_status note_folder(qk__search *s, qk_head_id id, const qk_error *failure,
-                             qk_error *err)
+qk_status qk__search_note_packed(qk__search *s, qk_head_id id, const qk_error *failure,
+                                 qk_error *err)
 {
     if (s->num_packed == s->packed_capacity) {
         qk__packed_folder *folders = qk__grow(s->packed, &s->packed_capacity, sizeof *folders);
@@ -107,7 +107,7 @@ qk_status qk__search_add_packed(qk__search *s, qk_head_id id, qk__names *files, 
     else
         status = QK_OK; /* its heads will tell */
     if (status == QK_OK)
-        status = note_folder(s, id, &failure, err);
+        status = qk__search_note_packed(s, id, &failure, err);
     free(list.items);
     qk__names_free(files);
     return status;
@@ -143,11 +143,7 @@ qk_status qk__search_add_unfound(qk__search *s, const qk__listed_head *listed, b
     qk__capture_entry *entry = &s->capture->entries[s->capture->num_entries - 1];
     entry->head.rows = listed->rows;
     if (folder && folder->failure.status != QK_OK) {
-        entry->failure = malloc(sizeof *entry->failure);
-        if (!entry->failure)
-            return qk__nomem(err);
-        *entry->failure = folder->failure;
-        entry->head.failure = entry->failure;
+        QK_TRY(qk__entry_fail(entry, &folder->failure, err));
         folder->told = true;
     } else {
         entry->head.missing = !folder || listed->rows > 0; /* no rows need no row group */

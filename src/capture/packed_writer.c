@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "capture/capture.h"
 #include "parquet/writer.h"
 
@@ -71,7 +72,7 @@ static qk_status open_file(qk_capture_writer *writer, qk_head_id id,
         return qk__nomem(err);
     *f = (qk__packed_file){.layer = id.layer, .kind = id.kind, .shape = *shape, .last = -1};
     f->folder = qk__path_join(writer->dir, name);
-    qk_status status = f->folder ? qk__make_dirs(f->folder, err) : qk__nomem(err);
+    qk_status status = f->folder ? qk__make_below(writer->dir, name, err) : qk__nomem(err);
     if (status == QK_OK)
         status = qk__capture_open_file(&f->file, writer, f->folder, shape, settings, err);
     if (status != QK_OK) {

@@ -61,3 +61,25 @@ qk_status qk__search_add(qk__search *s, qk_head_id id, qk__names *files, qk_head
     };
     return QK_OK;
 }
+
+qk_status qk__entry_fail(qk__capture_entry *entry, const qk_error *failure, qk_error *err)
+{
+    if (!(entry->failure = malloc(sizeof *entry->failure)))
+        return qk__nomem(err);
+    *entry->failure = *failure;
+    entry->head.failure = entry->failure;
+    return QK_OK;
+}
+
+qk_status qk__search_add_failed(qk__search *s, qk_head_id id, const char *folder,
+                                const qk_error *failure, qk_error *err)
+{
+    qk__names files = {.items = qk__calloc(1, sizeof *files.items)};
+    if (!files.items || !(files.items[0] = qk__path_join(folder, "data.parquet"))) {
+        qk__names_free(&files);
+        return qk__nomem(err);
+    }
+    files.count = 1;
+    QK_TRY(qk__search_add(s, id, &files, NULL, err));
+    return qk__entry_fail(&s->capture->entries[s->capture->num_entries - 1], failure, err);
+}

@@ -149,6 +149,8 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_analysis
         cli_print_number(" %5.3f", model->fifths[i]);
     cli_print("\n  drop, first to last           ");
     cli_print_number("%5.3f", model->ap_drop);
+    if (isfinite(model->bucket_width))
+        cli_print("\n  buckets of                    %5.6g tokens", model->bucket_width);
     cli_print("\n");
     if (alone) {
         cli_print_depths();
@@ -163,6 +165,7 @@ static json_t *plasticity_json(const qk_model_plasticity *model)
                   cli_json_number(model->ap_overall), "ap_mean",
                   cli_json_number(model->ap_mean), "ap_drop", cli_json_number(model->ap_drop),
                   "fifths", numbers(model->fifths, QK_FIFTHS));
+    json_object_set_new(object, "bucket_width", cli_json_number(model->bucket_width));
     if (model->reservoir > 0) {
         json_object_set_new(object, "reservoir", json_integer((json_int_t)model->reservoir));
         json_object_set_new(object, "ap_overall_se", cli_json_number(model->ap_overall_se));

@@ -214,6 +214,16 @@ static int check_arguments(const cli_call *call)
     return fail_usage(call->command);
 }
 
+/* What no option by itself shows. */
+static int check_settings(const cli_call *call)
+{
+    qk_error err;
+    if (qk_settings_check(call->settings, &err) == QK_OK)
+        return -1;
+    cli_error("%s", err.message);
+    return fail_usage(call->command);
+}
+
 static int run(parser *p)
 {
     static const char *const FIRST[] = {"help", "version", "config", NULL};
@@ -236,6 +246,8 @@ static int run(parser *p)
         code = store_all(p, FIRST, true);
     if (code < 0)
         code = check_arguments(call);
+    if (code < 0)
+        code = check_settings(call);
     return code < 0 ? call->command->run(call) : code;
 }
 

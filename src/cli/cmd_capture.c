@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <qkscope/recorder.h>
 
@@ -110,21 +111,38 @@ static void print_json(const request *r, const qk_recorder_outcome *o)
         o->complete_already ? json_null() : sampler_json(o)));
 }
 
-/* "PREFIX COMMAND FOLDER -o results", for a shell. */
+/* A folder for results that is not there yet, so that nothing in it has to be replaced: "results", else
+ * the capture's name and that. */
+static void name_results(const char *output, char *name, size_t size)
+{
+    size_t length = strlen(output);
+    while (length > 1 && output[length - 1] == '/')
+        length--;
+    snprintf(name, size, "results");
+    for (int i = 1; access(name, F_OK) == 0 && i < 1000; i++)
+        if (i == 1)
+            snprintf(name, size, "%.*s-results", (int)length, output);
+        else
+            snprintf(name, size, "%.*s-results-%d", (int)length, output, i);
+}
+
+/* "PREFIX COMMAND FOLDER -o RESULTS", for a shell. */
 static void print_command(const char *prefix, const char *command, const char *output,
                           const char *stage)
 {
-    size_t size = strlen(output) + strlen(stage) + 1;
-    char *folder = malloc(size);
+    size_t size = strlen(output) + sizeof "-results-9999" + strlen(stage);
+    char *folder = malloc(size), *results = malloc(size);
     char *line = NULL;
-    char option[] = "-o", results[] = "results";
-    if (folder) {
+    char option[] = "-o";
+    if (folder && results) {
         snprintf(folder, size, "%s%s", output, stage);
+        name_results(output, results, size);
         line = cli_words(command, 3, (char *[]){folder, option, results});
     }
     if (line)
         cli_print("%s%s\n", prefix, line);
     free(line);
+    free(results);
     free(folder);
 }
 
@@ -146,6 +164,23 @@ static void print_unfinished(const request *r, const qk_recorder_outcome *o)
               " blocks of texts are there; the process that makes the "
               "last one puts the capture together in %s",
               o->blocks_there, o->blocks, r->settings.output);
+}
+
+static void print_sampler(const qk_recorder_outcome *o)
+{
+    const qk_sampler *s = &o->sampler;
+    if (s->type == QK_SAMPLER_ALL)
+        cli_print("All positions");
+    else if (o->expected_rows > 0)
+        cli_print("%s %.0f row%s of each head and kind",
+                  o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
+                  cli_s((int64_t)(o->expected_rows + 0.5)));
+    else
+        cli_print("Positions");
+    if (s->type != QK_SAMPLER_ALL)
+        cli_print(": %s, rate %g", qk_sampler_type_name(s->type), s->base_rate);
+    cli_print(", %sbuckets of %" PRId64 " tokens\n",
+              s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "", qk_sampler_bucket_size(s));
 }
 
 static void print_outcome(const request *r, const qk_recorder_outcome *o)
@@ -181,12 +216,7 @@ static void print_outcome(const request *r, const qk_recorder_outcome *o)
     cli_print(" of %zu head%s%s, %.1f MB, in %s\n", o->heads, cli_s((int64_t)o->heads),
               r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
               (double)o->bytes / 1e6, r->settings.output);
-    if (o->expected_rows > 0)
-        cli_print(
-            "%s %.0f row%s of each head and kind: %s, rate %g, buckets of %" PRId64 " tokens\n",
-            o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
-            cli_s((int64_t)(o->expected_rows + 0.5)), qk_sampler_type_name(o->sampler.type),
-            o->sampler.base_rate, qk_sampler_bucket_size(&o->sampler));
+    print_sampler(o);
     print_next(r);
 }
 

@@ -182,9 +182,6 @@ static int run(cli_call *call)
         return cli_usage("which two? Give A and B: results folders, FOLDER:MODEL, or captures");
     if (!in->output)
         return cli_usage("where to? Give -o DIR");
-    if (in->pca.low > in->pca.high)
-        return cli_usage("--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
-                         in->pca.high);
     r->settings.a = call->arguments[0];
     r->settings.b = call->arguments[1];
     in->command_line = call->line;

@@ -122,9 +122,6 @@ static int run(cli_call *call)
         return cli_usage("which captures? Give PRE and POST, or a folder that holds both");
     if (!in->output)
         return cli_usage("where to? Give -o DIR");
-    if (in->pca.low > in->pca.high)
-        return cli_usage("--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
-                         in->pca.high);
     r->settings.before = call->arguments[0];
     r->settings.after = call->count > 1 ? call->arguments[1] : NULL;
     in->command_line = call->line;

@@ -133,8 +133,9 @@ const cli_command cmd_merge = {
         "Where it could not, merge does.\n\nmerge DIR writes the tables of an analysis, or the "
         "capture, when all parts are there; else it names the first one that is missing, with "
         "exit code 3.\n\nmerge A B C... -o DIR makes one capture of shards that lie in folders "
-        "of their own. It has the bytes that one process would have made. Folders of different "
-        "runs are refused.",
+        "of their own. It has the bytes that one process would have made. Of few texts one "
+        "shard may have all: its folder is a finished capture, which is copied. Folders of "
+        "different runs are refused.",
     .examples = "qkscope merge results\n"
                 "qkscope merge part-0 part-1 part-2 -o capture\n",
     .table = &TABLE,

@@ -2,7 +2,6 @@
 /* What a model is, what a capture of it would keep, and what that costs. */
 #include "inspect_model.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include <qkscope/capture.h>
 #include <qkscope/hub.h>
+#include <qkscope/model.h>
 #include <qkscope/recorder.h>
 #include <qkscope/sink.h>
 
@@ -29,37 +29,12 @@ typedef struct view {
     bool outline; /* headers of its files alone: what is in them is not known */
 } view;
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length >= tail && strcmp(name + length - tail, end) == 0;
-}
-
-/* Also of forms that are not read: what to do about them is said where a model is opened. */
-static bool is_model_file(const char *name)
-{
-    return strcmp(name, "config.json") == 0 || strcmp(name, "adapter_config.json") == 0 ||
-           ends_with(name, ".safetensors") || ends_with(name, ".gguf") ||
-           ends_with(name, ".pth");
-}
-
-static bool has_model_file(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    bool found = false;
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir)) != NULL;)
-        found = is_model_file(entry->d_name);
-    if (dir)
-        closedir(dir);
-    return found;
-}
-
 bool cli_is_model(const char *name, const char *revision)
 {
     struct stat st;
     char *found = NULL;
     if (stat(name, &st) == 0)
-        return S_ISDIR(st.st_mode) ? has_model_file(name) : is_model_file(name);
+        return qk_model_is_there(name);
     bool dataset = qk_hub_find_dataset(name, revision, NULL, &found, NULL) == QK_OK;
     free(found);
     if (dataset)

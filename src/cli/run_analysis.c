@@ -68,9 +68,6 @@ static int check(const qk_analysis_settings *s)
                          "Hugging Face Hub");
     if (!s->output)
         return cli_usage("where to? Give -o DIR");
-    if (s->pca.low > s->pca.high)
-        return cli_usage("--taxonomy-low %g is above --taxonomy-high %g", s->pca.low,
-                         s->pca.high);
     if (s->ci_refit && !(s->ci > 0))
         return cli_usage("--ci-refit changes intervals: give --ci, too");
     if (s->ci > 0 && !s->combined)

@@ -34,10 +34,6 @@ static qk_status check(const qk_compare_settings *s, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT, "two things are compared: give a and b");
     if (!s->input.output)
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
-    if (s->input.pca.low > s->input.pca.high)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "taxonomy-low: %g is above %g, which is taxonomy-high",
-                        s->input.pca.low, s->input.pca.high);
     return qk__settings_check(&qk_compare_settings_table, s, err);
 }
 

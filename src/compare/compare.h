@@ -10,8 +10,8 @@
 #include <qkscope/compare.h>
 
 #include "base/file.h"
-#include "base/folder.h"
 #include "figure/catalog.h"
+#include "place/place.h"
 #include "results/comparison.h"
 #include "results/manifest.h"
 
@@ -22,7 +22,7 @@ typedef struct qk__opened {
     qk__results *results;
     const qk__result_model *model;
     qk__manifest manifest;    /* of a folder of results */
-    qk__folder watched;       /* it, so that no run writes there meanwhile */
+    qk__hold watched;         /* it, so that no run writes there meanwhile */
     qk_analysis_results *run; /* of a capture */
     qk__kept_head *kept;
     bool partial;  /* heads of the capture failed */
@@ -36,7 +36,7 @@ typedef struct qk__comparing {
     qk_compare_outcome *outcome;
     json_t *warnings; /* NULL: no memory for one */
     int side;         /* that is being opened, for notices */
-    qk__folder folder;
+    qk__hold folder;
     char *staging; /* where figures are drawn */
     qk__drawn_list drawn;
     qk__outfile *files[8]; /* written in full, not yet in their places */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a comparison: whether it may be written into, its figures, its manifest, and how
  * everything takes its place. While it does, manifest.json says that the folder is not complete. */
-#define _XOPEN_SOURCE 700 /* mkdtemp */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,12 +67,12 @@ qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
 {
     const char *output = c->settings->input.output;
     qk__manifest before;
-    QK_TRY(qk__folder_claim(&c->folder, output, err));
+    QK_TRY(qk__place_claim(&c->folder, output, err));
     QK_TRY(qk__manifest_read(&before, output, err));
     qk_status status =
         before.is_comparison ? check_earlier(c, &before, err) : check_names(output, err);
     qk__manifest_free(&before);
-    return status == QK_OK ? qk__folder_sweep(output, err) : status;
+    return status == QK_OK ? qk__place_sweep(output, err) : status;
 }
 
 /* ---- figures ---------------------------------------------------------------------------- */
@@ -103,13 +101,12 @@ static qk_status put_command(const qk__comparing *c, const char *figures, qk__bu
 static qk_status write_note(const qk__comparing *c, const qk__drawn *drawn, const char *command,
                             qk_error *err)
 {
-    const qk__figure_source *source = qk__source_of(drawn->kind->name);
     const qk__figure_note note = {.name = drawn->name,
                                   .title = drawn->kind->title,
                                   .caption = drawn->kind->caption,
-                                  .tables = source ? source->tables : NULL,
-                                  .rows = source ? source->rows : NULL,
-                                  .numbers = source ? source->numbers : NULL,
+                                  .tables = drawn->kind->tables,
+                                  .rows = drawn->kind->rows,
+                                  .numbers = drawn->kind->numbers,
                                   .picture = "png",
                                   .command = command};
     qk__buffer text = {0};
@@ -145,24 +142,20 @@ static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
                                         (void *)(uintptr_t)c->settings, &c->drawn, &why);
     for (size_t i = 0; i < c->drawn.count; i++)
         c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
-    if (status == QK_OK || (status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM))
-        return write_notes(c, folder, err); /* the page says which failed */
-    if (err)
+    bool goes_on = status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
+    if (goes_on)
+        QK_TRY(qk__check_written(&c->drawn, err));
+    else if (err)
         *err = why;
-    return status;
+    return goes_on ? write_notes(c, folder, err) : status; /* the page says which failed */
 }
 
 qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
 {
     char *folder = qk__path_join(c->settings->input.output, "figures");
-    c->staging = folder ? qk__path_join(folder, ".compare.XXXXXX") : NULL;
-    qk_status status = c->staging ? qk__make_dirs(folder, err) : qk__nomem(err);
-    if (status == QK_OK && !mkdtemp(c->staging)) {
-        status = qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", folder,
-                          strerror(errno));
-        free(c->staging);
-        c->staging = NULL;
-    }
+    qk_status status = folder ? qk__stage_below(c->settings->input.output, "figures", "compare",
+                                                &c->staging, err)
+                              : qk__nomem(err);
     if (status == QK_OK)
         status = draw(c, folder, err);
     free(folder);
@@ -326,5 +319,5 @@ void qk__compare_release(qk__comparing *c)
     }
     qk__drawn_list_free(&c->drawn);
     json_decref(c->warnings);
-    qk__folder_release(&c->folder);
+    qk__place_release(&c->folder);
 }

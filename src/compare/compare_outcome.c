@@ -309,6 +309,20 @@ static void warn_of_few(qk__comparing *c)
                          c->outcome->only_a, c->outcome->only_b);
 }
 
+/* Where a and b stand as in their tables, and the difference is not b - a. */
+static void warn_of_turned(qk__comparing *c)
+{
+    size_t turned = 0;
+    for (size_t i = 0; i < c->comparison.num_heads; i++)
+        turned += c->comparison.heads[i].turned == 1;
+    if (turned > 0)
+        qk__compare_warn(c,
+                         "PC0 of %zu head%s points the other way in b than in a (turned in "
+                         "compare_heads.csv): differences of r_q, r_k, mu_q, mu_k, alpha and "
+                         "beta are -b - a there",
+                         turned, turned == 1 ? "" : "s");
+}
+
 qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
 {
     const qk__comparison *from = &c->comparison;
@@ -325,6 +339,7 @@ qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
     QK_TRY(take_spaces(c, err));
     warn_of_intervals(c);
     warn_of_few(c);
+    warn_of_turned(c);
     QK_TRY(take_warnings(c, err));
     json_t *summary = qk__compare_summary(c);
     o->summary = qk__json_dumps(summary, JSON_INDENT(2));

@@ -77,7 +77,7 @@ static json_t *describe_capture(const qk_analysis_results *run)
     if (qk_capture_open(&capture, run->capture, NULL, NULL) == QK_OK)
         info = *qk_capture_get_info(capture);
     char *path = qk__path_join(run->capture, "capture.json");
-    json_t *root = path ? qk__json_read(path) : NULL;
+    json_t *root = path ? qk__json_read(path, QK__JSON_CAPTURE) : NULL;
     const json_t *identity = json_object_get(root, "run");
     const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
     json_t *sampler = json_object_get(identity, "sampler");
@@ -90,7 +90,8 @@ static json_t *describe_capture(const qk_analysis_results *run)
     json_decref(root);
     free(path);
     qk_capture_close(&capture);
-    return facts;
+    double width = run->plasticity.heads > 0 ? run->plasticity.bucket_width : NAN;
+    return qk__json_set(facts, "bucket_width", qk__json_number(width));
 }
 
 static double level_of_run(const qk__side *side, const char *table)
@@ -223,8 +224,13 @@ static json_t *describe_folder(const qk__opened *side, const char *folder)
         const json_t *run = json_array_get(side->manifest.runs, i);
         captures = qk__json_append(captures, qk__json_text(text_of(run, "capture")));
     }
-    return json_pack("{s:s, s:o, s:o, s:o}", "kind", "results", "path", qk__json_text(folder),
-                     "model", qk__json_text(side->model->name), "captures", captures);
+    const json_t *run = side->manifest.is_study
+                            ? NULL
+                            : qk__manifest_owner(&side->manifest, "head_metrics.csv");
+    json_t *width = json_object_get(json_object_get(run, "buckets"), "width");
+    return json_pack("{s:s, s:o, s:o, s:o, s:O?}", "kind", "results", "path",
+                     qk__json_text(folder), "model", qk__json_text(side->model->name),
+                     "captures", captures, "bucket_width", width);
 }
 
 /* Tables that were edited or cut short would be compared as if they were whole. */
@@ -286,8 +292,7 @@ static qk_status choose_model(qk__opened *side, const char *folder, const char *
 static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *folder,
                              const char *model, qk_error *err)
 {
-    QK_TRY(
-        qk__folder_watch(&side->watched, folder, c->side ? &c->sides[0].watched : NULL, err));
+    QK_TRY(qk__place_watch(&side->watched, folder, c->side ? &c->sides[0].watched : NULL, err));
     QK_TRY(qk__manifest_read(&side->manifest, folder, err));
     QK_TRY(check_tables(c, side, folder, err));
     QK_TRY(qk__results_read(&side->results, folder, NULL, err));
@@ -352,6 +357,14 @@ static void warn_of_kinds(qk__comparing *c)
                "of RoPE as well (qkscope compare-stages is made for that)");
     if (differ(c, "sampler") && !differ(c, "texts"))
         qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
+    if (differ(c, "bucket_width"))
+        qk__compare_warn(
+            c,
+            "plasticity of a is of buckets of %g tokens and that of b of %g: its differences "
+            "are "
+            "of that, too; capture both with one --bucket, or analyse both with one --buckets",
+            json_number_value(json_object_get(c->sides[0].facts, "bucket_width")),
+            json_number_value(json_object_get(c->sides[1].facts, "bucket_width")));
 }
 
 void qk__compare_warn_unpaired(qk__comparing *c)
@@ -461,7 +474,7 @@ void qk__close_sides(qk__comparing *c)
         qk__results_free(&o->results);
         qk_analysis_results_free(&o->run);
         qk__manifest_free(&o->manifest);
-        qk__folder_release(&o->watched);
+        qk__place_release(&o->watched);
         json_decref(o->facts);
         free(o->label);
     }

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "paths/model_files.h"
 
 enum { MAX_SETTINGS = 256 << 10 };
 
@@ -78,18 +79,23 @@ static bool is_table(const char *name)
     return is_one_of(name, TABLES);
 }
 
+/* Weights, also of a form that is not read: what to do about them is said where a model is opened. */
+static bool is_weights(const char *name)
+{
+    const qk__model_form *form = qk__model_form_of(name);
+    return form && (form->part == QK__PART_WEIGHTS || form->part == QK__PART_OTHER_WEIGHTS);
+}
+
 static bool is_of_model(const char *name)
 {
-    static const char *const FILES[] = {".safetensors", ".gguf", "config.json",
-                                        "tokenizer.json", NULL};
-    return is_one_of(name, FILES);
+    const qk__model_form *form = qk__model_form_of(name);
+    return qk__is_model_file(name) || (form && form->part == QK__PART_TOKENIZER);
 }
 
 /* ---- folders ---------------------------------------------------------------------------- */
 
 static qk__path_kind look_at_names(const qk__names *names)
 {
-    static const char *const WEIGHTS[] = {".safetensors", ".gguf", "pytorch_model.bin", NULL};
     static const char *const CAPTURES[] = {"capture.json", "moments", NULL};
     static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
     bool capture = false, partial = false, table = false, model = false, text = false,
@@ -99,7 +105,7 @@ static qk__path_kind look_at_names(const qk__names *names)
         capture |= is_heads(name) || is_one_of(name, CAPTURES);
         partial |= strcmp(name, ".partial") == 0;
         table |= is_table(name);
-        model |= is_one_of(name, WEIGHTS);
+        model |= is_weights(name);
         text |= is_one_of(name, TEXTS);
         other |= is_of_model(name);
     }
@@ -175,7 +181,7 @@ qk__path_kind qk__path_look(const char *path)
         return QK__PATH_OTHER;
     if (is_one_of(name, YAML))
         return look_at_settings(path);
-    if (ends_with(name, ".gguf")) /* has all of it */
+    if (qk__is_whole_model(name))
         return QK__PATH_MODEL;
     return is_table(name)                                           ? QK__PATH_TABLE
            : is_of_model(name)                                      ? QK__PATH_FILE_OF_MODEL

@@ -84,7 +84,7 @@ qk_status qk__describe_capture(const qk__recording *r, char **json, char **card,
         qk_status parsed =
             qk__context(err,
                         qk__json_parse(&theirs, engine->describe, strlen(engine->describe),
-                                       QK__JSON_NO_ZEROS, err),
+                                       QK__JSON_GIVEN, err),
                         "describe");
         if (parsed != QK_OK || json_object_update_recursive(root, theirs) != 0) {
             json_decref(root);

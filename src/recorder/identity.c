@@ -67,7 +67,7 @@ static qk_status add_engine(const qk__recording *r, json_t *root, qk_error *err)
         return QK_OK;
     QK_TRY(qk__context(err,
                        qk__json_parse(&identity, engine->identity, strlen(engine->identity),
-                                      QK__JSON_NO_ZEROS, err),
+                                      QK__JSON_GIVEN, err),
                        "identity"));
     json_object_del(root, "arithmetic");
     return json_object_set_new(root, "engine", identity) == 0 ? QK_OK : qk__nomem(err);

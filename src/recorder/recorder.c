@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "fetch/need.h"
+#include "paths/model_files.h"
 #include "recorder/recording.h"
 #include "sink/sink.h"
 
@@ -26,11 +27,11 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
     qk_sampler_default(&usual);
     if (sampler.base_rate == 0 && s->rows < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "neither rows nor a rate of the sampler");
-    if (sampler.base_rate == 0) {
+    bool whole = sampler.type == QK_SAMPLER_ALL;
+    if (sampler.min_bucket_size == 0 && (sampler.base_rate == 0 || whole))
+        sampler.min_bucket_size = usual.min_bucket_size;
+    if (sampler.base_rate == 0)
         sampler.base_rate = usual.base_rate;
-        if (sampler.min_bucket_size == 0)
-            sampler.min_bucket_size = usual.min_bucket_size;
-    }
     return qk_sampler_check(&sampler, err);
 }
 
@@ -71,8 +72,8 @@ static char *name_model(const qk_recorder_settings *s)
         begin--;
     if (begin == length)
         begin = 0;
-    if (file && length - begin > strlen(".gguf")) /* the only files that are models */
-        length -= strlen(".gguf");
+    if (file && qk__is_whole_model(s->model + begin))
+        length = (size_t)(strrchr(s->model, '.') - s->model);
     char *name = qk__strdup(s->model + begin);
     if (name)
         name[length - begin] = 0;
@@ -176,7 +177,8 @@ static void release(qk__recording *r)
 static const char *token_string(void *user, int32_t token)
 {
     const qk__recording *r = user;
-    return qk_tokenizer_piece(r->tokenizer, token);
+    const char *piece = qk_tokenizer_piece(r->tokenizer, token);
+    return piece ? piece : "";
 }
 
 static void pass_notice(void *user, qk_notice_level level, const char *message)

@@ -94,8 +94,8 @@ static const qk_setting ROWS[] = {
     {"bucket", QK_SETTING_INTEGER, AT(sampler.min_bucket_size), .min = 1,
      .max = 1099511627776.0 /* 2^40 */, .value = "N", .unit = "tokens",
      .help = "tokens in a bucket; of log_uniform, in the smallest one",
-     .unset = "128; for uniform with --rows 1/16 of the longest text", .section = "Rows",
-     .yaml = "capture.min_bucket_size", .manifest = "sampler.bucket_size"},
+     .unset = "1/16 of the longest text; of log_uniform, and beside --base-rate, 128",
+     .section = "Rows", .yaml = "capture.min_bucket_size", .manifest = "sampler.bucket_size"},
     {"max-rows", QK_SETTING_INTEGER, AT(sampler.max_rows), .min = 1, .max = 1e15, .value = "N",
      .unit = "rows", .help = "at most N rows of a text, layer and kind", .unset = "no limit",
      .section = "Rows", .yaml = "capture.max_rows_per_batch", .manifest = "sampler.max_rows"},
@@ -178,7 +178,7 @@ qk_status qk_recorder_settle_sampler(const qk_settings *given, bool of_file,
     } else if ((type || rate) && !of_file) {
         s->type = type ? s->type : usual.type;
         s->base_rate = rate ? s->base_rate : usual.base_rate;
-        if (s->min_bucket_size == 0)
+        if (s->min_bucket_size == 0 && s->type != QK_SAMPLER_ALL) /* a rate counts by bucket */
             s->min_bucket_size = usual.min_bucket_size;
     }
     return QK_OK;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a capture again in another layout. It is made beside its place, and takes that when it is
  * whole. */
-#define _GNU_SOURCE /* renameat2 */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "fetch/need.h"
 #include "recorder/repack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,11 +14,11 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/folder.h"
 #include "base/parallel.h"
 #include "parquet/writer.h"
 #include "parquet/writer_settings.h"
-#include "sink/place.h"
+#include "place/place.h"
+#include "sink/captures.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 
@@ -59,6 +57,7 @@ typedef struct repack {
     qk_repack_outcome *outcome;
     qk_capture *capture;
     int threads;
+    bool replaces;             /* there is something in the place */
     qk_rows **readers;         /* [threads] */
     qk__head_columns *columns; /* [heads of the capture] */
     file_job *jobs;
@@ -340,15 +339,14 @@ static bool is_empty(const char *folder)
 static qk_status check_place(const repack *r, const char *place, qk_error *err)
 {
     char *source = realpath(qk_capture_path(r->capture), NULL);
-    char *here = realpath(".", NULL);
-    qk_status status = source && here ? QK_OK : qk__nomem(err);
+    qk_status status = source ? QK_OK : qk__nomem(err);
     if (status == QK_OK && (is_within(place, source) || is_within(source, place)))
         status =
             qk__fail(err, QK_ERR_ARGUMENT,
                      "%s: lies in the capture that is read, or around it (%s); choose another "
                      "folder",
                      place, source);
-    else if (status == QK_OK && (strcmp(here, place) == 0 || is_within(here, place)))
+    else if (status == QK_OK && qk__place_is_here(place))
         status =
             qk__fail(err, QK_ERR_ARGUMENT,
                      "%s: this command runs in that folder, which is to be replaced; choose "
@@ -364,60 +362,64 @@ static qk_status check_place(const repack *r, const char *place, qk_error *err)
         status =
             qk__fail(err, QK_ERR_EXISTS,
                      "%s: holds other files than a capture's; choose another folder", place);
+    if (status == QK_OK)
+        status = qk__check_strangers(place, err);
     free(source);
-    free(here);
     return status;
 }
 
-/* An empty folder gives way to the new one; a full one changes names with it. */
-static qk_status publish(const char *made, const char *place, qk_error *err)
+/* Who writes without a lock (on a file system that has none) may have come meanwhile. */
+static qk_status publish(const repack *r, qk__hold *folder, const char *made, qk_error *err)
 {
-    if (rename(made, place) == 0)
-        return QK_OK;
-#ifdef RENAME_EXCHANGE
-    if ((errno == ENOTEMPTY || errno == EEXIST) &&
-        renameat2(AT_FDCWD, made, AT_FDCWD, place, RENAME_EXCHANGE) == 0) {
+    bool done;
+    QK_TRY(check_place(r, folder->path, err));
+    QK_TRY(qk__place_exchange(folder, made, made, r->replaces, &done, err));
+    return done ? QK_OK
+                : qk__fail(err, QK_ERR_IO,
+                           "%s: cannot take the place of %s: %s; choose a new folder", made,
+                           folder->path, strerror(errno));
+}
+
+static qk_status make_beside(repack *r, qk__hold *folder, const char *made, qk_error *err)
+{
+    int lock;
+    if (qk__place_try(made, &lock)) { /* what a killed run left */
         qk__output_remove(made);
-        return QK_OK;
+        close(lock);
     }
-#endif
-    return qk__fail(err, QK_ERR_IO, "%s: cannot take the place of %s: %s; choose a new folder",
-                    made, place, strerror(errno));
-}
-
-/* "/path/.name.repack" of "/path/name". */
-static char *name_beside(const char *place)
-{
-    const char *name = strrchr(place, '/') + 1;
-    return qk__format("%.*s.%s.repack", (int)(name - place), place, name);
-}
-
-static qk_status make_in(repack *r, const char *place, qk_error *err)
-{
-    QK_TRY(check_place(r, place, err));
-    char *made = name_beside(place);
-    if (!made)
-        return qk__nomem(err);
-    qk__output_remove(made); /* what a killed run left */
     qk_status status = look(r, err);
     if (status == QK_OK)
-        status = write_capture(r, made, err);
-    if (status == QK_OK)
-        status = publish(made, place, err);
+        status = qk__place_make_private(made, err);
     if (status != QK_OK)
-        qk__output_remove(made);
+        return status;
+    status = write_capture(r, made, err);
+    if (status == QK_OK)
+        status = publish(r, folder, made, err);
+    qk__output_remove(made); /* the old one, or what was not published */
+    return status;
+}
+
+static qk_status make_in(repack *r, qk__hold *folder, const char *place, qk_error *err)
+{
+    QK_TRY(qk__check_links(place, err));
+    QK_TRY(check_place(r, place, err));
+    r->replaces = !is_empty(place);
+    if (r->settings->force)
+        QK_TRY(qk__output_ask(place, err));
+    char *made = qk__place_beside(place, "repack");
+    qk_status status = made ? make_beside(r, folder, made, err) : qk__nomem(err);
     free(made);
     return status;
 }
 
 static qk_status make(repack *r, qk_error *err)
 {
-    qk__folder folder = {.lock = -1};
-    QK_TRY(qk__folder_claim(&folder, r->settings->output, err));
+    qk__hold folder;
+    QK_TRY(qk__place_claim(&folder, r->settings->output, err));
     char *place = realpath(r->settings->output, NULL);
-    qk_status status = place ? make_in(r, place, err) : qk__nomem(err);
+    qk_status status = place ? make_in(r, &folder, place, err) : qk__nomem(err);
     free(place);
-    qk__folder_release(&folder);
+    qk__place_release(&folder);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
 
@@ -61,7 +62,7 @@ static qk_status read_manifest(const qk_capture *capture, qk__repack_facts *fact
     if (!path)
         return QK_OK;
     json_t *root;
-    qk_status status = qk__json_read_file(&root, path, MAX_FILE, QK__JSON_NO_ZEROS, err);
+    qk_status status = qk__json_read_file(&root, path, QK__JSON_CAPTURE, err);
     free(path);
     if (status == QK_OK)
         status = take_keys(root, facts, err);
@@ -139,9 +140,7 @@ static qk_status copy_file(const qk_capture *capture, const char *name, const ch
 static qk_status copy_moments(const qk_capture *capture, const char *folder,
                               qk_capture_writer *writer, qk_error *err)
 {
-    char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
-    qk_status status = to ? qk__make_dirs(to, err) : qk__nomem(err);
-    free(to);
+    qk_status status = qk__make_below(folder, QK__MOMENTS_FOLDER, err);
     const char *before = NULL;
     for (size_t i = 0; status == QK_OK && i < qk_capture_num_heads(capture); i++) {
         const qk_head *head = qk_capture_head(capture, i);

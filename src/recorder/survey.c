@@ -100,7 +100,7 @@ static int64_t choose_bucket(qk_sampler_type type, int64_t longest)
     qk_sampler_default(&usual);
     while (size * BUCKETS < longest)
         size *= 2;
-    return type == QK_SAMPLER_UNIFORM ? size : usual.min_bucket_size;
+    return type == QK_SAMPLER_LOG_UNIFORM ? usual.min_bucket_size : size;
 }
 
 /* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns
@@ -284,17 +284,31 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
     return r->counts.texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
 
+/* The width of a bucket is told, too, whoever chose it: plasticity depends on it. */
 static void tell_choice(const qk__recording *r)
 {
     const qk_sampler *s = &r->sampler;
-    qk__recorder_notice(
-        r, QK_NOTICE_INFO,
-        "keeping %s%.0f of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
-        "%lld tokens",
-        r->expected_rows < (double)r->counts.tokens ? "about " : "all ", r->expected_rows,
-        (long long)r->counts.tokens, qk_sampler_type_name(s->type), s->base_rate,
-        s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "",
-        (long long)qk_sampler_bucket_size(s));
+    const char *type = qk_sampler_type_name(s->type);
+    const char *smallest = s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "";
+    long long tokens = (long long)r->counts.tokens, size = (long long)qk_sampler_bucket_size(s);
+    if (s->type == QK_SAMPLER_ALL)
+        qk__recorder_notice(r, QK_NOTICE_INFO,
+                            "keeping all %lld positions of each head and kind, buckets of %lld "
+                            "tokens",
+                            tokens, size);
+    else if (!r->chosen)
+        qk__recorder_notice(
+            r, QK_NOTICE_INFO,
+            "keeping some of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
+            "%lld tokens",
+            tokens, type, s->base_rate, smallest, size);
+    else
+        qk__recorder_notice(
+            r, QK_NOTICE_INFO,
+            "keeping %s%.0f of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
+            "%lld tokens",
+            r->expected_rows < (double)tokens ? "about " : "all ", r->expected_rows, tokens,
+            type, s->base_rate, smallest, size);
 }
 
 /* Of a sampler that keeps everything the rate says nothing. */
@@ -305,7 +319,7 @@ static void fill_in(qk_sampler *sampler, int64_t longest)
     if (sampler->base_rate == 0)
         sampler->base_rate = usual.base_rate;
     if (sampler->min_bucket_size == 0)
-        sampler->min_bucket_size = choose_bucket(QK_SAMPLER_UNIFORM, longest);
+        sampler->min_bucket_size = choose_bucket(sampler->type, longest);
 }
 
 qk_status qk__survey(qk__recording *r, qk_error *err)
@@ -329,9 +343,9 @@ qk_status qk__survey(qk__recording *r, qk_error *err)
     r->counts.tokens = counts.tokens;
     if (r->sampler.type == QK_SAMPLER_ALL)
         fill_in(&r->sampler, counts.longest);
-    if (status == QK_OK && r->chosen) {
+    if (status == QK_OK && r->chosen)
         r->expected_rows = choose_rate(&r->sampler, &counts, r->settings->rows);
+    if (status == QK_OK)
         tell_choice(r);
-    }
     return status;
 }

@@ -126,7 +126,7 @@ static qk_status take_columns(json_t *object, const qk__text_columns *columns, q
 qk_status qk__jsonl_parse(const char *line, size_t size, const qk__text_columns *columns,
                           json_t **value, qk__buffer *name, qk__input_text *text, qk_error *err)
 {
-    QK_TRY(qk__json_parse(value, line, size, QK__JSON_ZEROS, err));
+    QK_TRY(qk__json_parse(value, line, size, QK__JSON_LINE, err));
     return take_columns(*value, columns, name, text, err);
 }
 

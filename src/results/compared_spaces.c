@@ -17,13 +17,18 @@ static int compare_ids(const void *key, const void *item)
     return qk_head_compare(id, of->id);
 }
 
+const qk_head_results *qk__run_head(const qk__comparison *c, int side, size_t i)
+{
+    const qk_analysis_results *run = c->sides[side].run;
+    return run ? bsearch(c->pairs[side][i], run->heads, run->num_heads, sizeof *run->heads,
+                         compare_ids)
+               : NULL;
+}
+
 const qk__kept_head *qk__kept_of(const qk__comparison *c, int side, size_t i)
 {
     const qk__side *s = &c->sides[side];
-    if (!s->kept)
-        return NULL;
-    const qk_head_results *found = bsearch(c->pairs[side][i], s->run->heads, s->run->num_heads,
-                                           sizeof *s->run->heads, compare_ids);
+    const qk_head_results *found = s->kept ? qk__run_head(c, side, i) : NULL;
     return found ? &s->kept[found - s->run->heads] : NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/difference.h"
+#include "stats/project.h"
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
@@ -59,10 +60,19 @@ static void describe(const qk__result_head *a, const qk__result_head *b,
     };
 }
 
-/* An axis has no sign of its own: that of b is chosen to be nearer to a. */
-static bool is_turned(const qk__result_head *a, const qk__result_head *b)
+/* An axis has no sign of its own, and the numbers along it cannot tell which one it has: those of
+ * one table may be near 0. So the two axes themselves say. 1: PC0 of b points away from that of a, 0:
+ * it does not; NaN: there are no axes, or they are of different components. Within 45 degrees of
+ * one axis lies at most one of the other model's. */
+static double turned(const qk__comparison *c, size_t i)
 {
-    return a->v.r_q * b->v.r_q + a->v.r_k * b->v.r_k < 0;
+    static const double COSINE = 0.70710678118654752;
+    const qk_head_results *a = qk__run_head(c, 0, i), *b = qk__run_head(c, 1, i);
+    if (!a || !b || !a->pca || !b->pca || a->pca->dim != b->pca->dim ||
+        a->pca->num_components == 0 || b->pca->num_components == 0)
+        return NAN;
+    double cosine = qk__dot(a->pca->axes, b->pca->axes, a->pca->dim);
+    return fabs(cosine) < COSINE ? NAN : cosine < 0;
 }
 
 static qk_status check_keys(const qk__result_head *a, const qk__result_head *b, qk_error *err)
@@ -93,9 +103,9 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
             continue;
         }
         QK_TRY(check_keys(of_a, of_b, err));
-        head->turned = is_turned(of_a, of_b);
         c->pairs[0][c->num_paired] = of_a;
-        c->pairs[1][c->num_paired++] = of_b;
+        c->pairs[1][c->num_paired] = of_b;
+        head->turned = turned(c, c->num_paired++);
         if (of_a->category >= 0 && of_b->category >= 0)
             c->categories[of_a->category][of_b->category]++;
     }
@@ -156,11 +166,16 @@ static bool turns(const qk__field *field)
     return false;
 }
 
-static qk__ranged ranged_of(const qk__field *field, const qk__result_head *head, bool turned)
+static qk__ranged ranged_of(const qk__field *field, const qk__result_head *head)
 {
-    qk__ranged r = {qk__field_value(field, &head->v), qk__field_value(field, &head->lo),
-                    qk__field_value(field, &head->hi)};
-    return turned ? (qk__ranged){-r.value, -r.hi, -r.lo} : r;
+    return (qk__ranged){qk__field_value(field, &head->v), qk__field_value(field, &head->lo),
+                        qk__field_value(field, &head->hi)};
+}
+
+/* Along the axis counted the other way round. */
+static qk__ranged other_way(qk__ranged r)
+{
+    return (qk__ranged){-r.value, -r.hi, -r.lo};
 }
 
 static bool is_correlation(const qk__field *field)
@@ -187,14 +202,15 @@ static bool has_level(const qk__comparison *c, const qk__field *field)
     return true;
 }
 
+/* b: as it is compared, along its axis counted the other way round where opposite. */
 static void paired(const qk__comparison *c, const qk__repetitions *of_a,
-                   const qk__repetitions *of_b, bool turned, qk__change *change)
+                   const qk__repetitions *of_b, double b, bool opposite, qk__change *change)
 {
     double without_b[QK_INTERVAL_GROUPS];
     for (uint32_t g = 0; g < of_b->count; g++)
-        without_b[g] = turned ? -of_b->without[g] : of_b->without[g];
-    qk__difference d = qk__difference_paired(change->a, change->b, of_a->without, without_b,
-                                             of_a->count, c->level);
+        without_b[g] = opposite ? -of_b->without[g] : of_b->without[g];
+    qk__difference d =
+        qk__difference_paired(change->a, b, of_a->without, without_b, of_a->count, c->level);
     change->difference_lo = d.lo;
     change->difference_hi = d.hi;
     change->p = d.p;
@@ -218,14 +234,15 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                         bool with_intervals, qk__change *change)
 {
     const qk__result_head *of_a = c->pairs[0][i], *of_b = c->pairs[1][i];
-    bool turned = turns(field) && is_turned(of_a, of_b);
-    const qk__ranged a = ranged_of(field, of_a, false), b = ranged_of(field, of_b, turned);
+    bool opposite = turns(field) && turned(c, i) == 1;
+    const qk__ranged a = ranged_of(field, of_a), own = ranged_of(field, of_b);
+    const qk__ranged b = opposite ? other_way(own) : own;
     *change = (qk__change){.layer = of_a->layer,
                            .q_head = of_a->q_head,
                            .k_head = of_a->k_head,
                            .metric = field->info.name,
                            .a = a.value,
-                           .b = b.value + 0.0, /* no -0 */
+                           .b = own.value,
                            .difference = b.value - a.value,
                            .difference_lo = NAN,
                            .difference_hi = NAN,
@@ -239,7 +256,7 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
     const qk__repetitions *in_b = repetitions_of(c, 1, i, field->info.name);
     uint32_t groups = groups_of(in_a, of_a), others = groups_of(in_b, of_b);
     if (in_a && in_b && can_pair(c, i, in_a, in_b)) {
-        paired(c, in_a, in_b, turned, change);
+        paired(c, in_a, in_b, b.value, opposite, change);
         return;
     }
     c->num_unpaired += in_a && in_b;

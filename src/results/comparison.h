@@ -67,7 +67,9 @@ void qk__comparison_free(qk__comparison *comparison);
 
 QK_MUST_CHECK qk_status qk__compare_means(qk__comparison *c, qk_error *err);
 QK_MUST_CHECK qk_status qk__compare_spaces(qk__comparison *c, qk_error *err);
-/* What was kept of head i of the pairs; NULL: nothing. */
+/* Head i of the pairs in the run that it is of; NULL: it was read from tables. */
+const qk_head_results *qk__run_head(const qk__comparison *c, int side, size_t i);
+/* What was kept of it; NULL: nothing. */
 const qk__kept_head *qk__kept_of(const qk__comparison *c, int side, size_t i);
 
 #endif

@@ -11,9 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
-#include "base/json.h"
-
-static const size_t MAX_MANIFEST = (size_t)1 << 28;
+#include "base/json_build.h"
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
@@ -82,20 +80,16 @@ static qk_status understand(qk__manifest *manifest, const char *folder, qk_error
 
 qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error *err)
 {
-    qk__buffer text = {0};
     *manifest = (qk__manifest){.complete = true};
     char *path = qk__path_join(folder, QK__MANIFEST_NAME);
     if (!path)
         return qk__nomem(err);
-    qk_status status = qk__read_file(path, MAX_MANIFEST, &text, NULL);
+    qk_status status =
+        qk__json_read_file(&manifest->root, path, QK__JSON_MANIFEST, &manifest->why);
     free(path);
-    if (status != QK_OK)
-        return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
-    status = qk__json_parse(&manifest->root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
-    qk__buffer_free(&text);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
-    manifest->broken = status != QK_OK;
+    manifest->broken = status == QK_ERR_MALFORMED;
     status = json_is_object(manifest->root) ? understand(manifest, folder, err) : QK_OK;
     if (status != QK_OK)
         qk__manifest_free(manifest);
@@ -234,10 +228,10 @@ qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, q
 {
     if (manifest->broken)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s/%s: is not JSON, so nothing says which run made the tables; run "
-                        "the analyses again into another folder, or remove this file to use "
-                        "the tables as they are",
-                        folder, QK__MANIFEST_NAME);
+                        "%.800s; without it nothing says which run made the tables: run the "
+                        "analyses again into another folder, or remove this file to use the "
+                        "tables as they are",
+                        manifest->why.message);
     if (!manifest->complete)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: the results are not complete: a run was stopped before its end; "

@@ -19,7 +19,8 @@ typedef struct qk__manifest {
     json_t *runs; /* array, oldest first; belongs to root. NULL: of a study, or not known */
     bool is_study, is_comparison;
     bool complete; /* false only where the manifest says so */
-    bool broken;   /* a file of that name is not JSON, and nothing is known of it */
+    bool broken;  /* a file of that name is not JSON, or too much of it, and nothing is known */
+    qk_error why; /* of a broken one: the file and what is wrong */
 } qk__manifest;
 
 /* A folder without a manifest, or with something else of that name, is fine. The manifest of a
@@ -39,7 +40,7 @@ QK_MUST_CHECK qk_status qk__manifest_changes(const qk__manifest *manifest, const
                                              json_t **changes, qk_error *err);
 
 /* QK_ERR_INCONSISTENT, with the remedy, where the folder is not complete, or holds tables of
- * two captures, or a manifest that is not JSON. */
+ * two captures, or a manifest that is broken. */
 QK_MUST_CHECK qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder,
                                            qk_error *err);
 

@@ -121,6 +121,8 @@ typedef struct qk__spread {
     double quartile1, median, quartile3; /* linear between order statistics, as NumPy's */
 } qk__spread;
 
+/* Of finite values, which it sorts. */
+qk__spread qk__spread_of_values(double *values, size_t count);
 /* magnitude: of |value|. */
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);

@@ -34,32 +34,36 @@ static double deviation(const double *values, size_t count, double mean)
     return count > 1 ? sqrt((squares.total + squares.error) / (double)(count - 1)) : NAN;
 }
 
+qk__spread qk__spread_of_values(double *values, size_t count)
+{
+    qk__spread spread = {count, NAN, NAN, NAN, NAN, NAN};
+    qk__mean all = {0};
+    for (size_t i = 0; i < count; i++)
+        qk__mean_add(&all, values[i]);
+    if (count == 0)
+        return spread;
+    qk__sort(values, count);
+    spread.mean = qk__mean_of(&all);
+    spread.sd = deviation(values, count, spread.mean);
+    spread.quartile1 = quantile(values, count, 0.25);
+    spread.median = quantile(values, count, 0.5);
+    spread.quartile3 = quantile(values, count, 0.75);
+    return spread;
+}
+
 qk_status qk__spread_of(const qk__result_model *model, const qk__field *field, bool magnitude,
                         qk__spread *spread, qk_error *err)
 {
-    *spread = (qk__spread){0, NAN, NAN, NAN, NAN, NAN};
-    if (model->num_heads == 0)
-        return QK_OK;
-    double *values = qk__calloc(model->num_heads, sizeof *values);
+    size_t count = 0;
+    double *values = qk__calloc(model->num_heads + 1, sizeof *values);
     if (!values)
         return qk__nomem(err);
-    qk__mean all = {0};
     for (size_t i = 0; i < model->num_heads; i++) {
         double value = pick(&model->heads[i], field, magnitude);
-        if (!isfinite(value))
-            continue;
-        values[all.count] = value;
-        qk__mean_add(&all, value);
+        if (isfinite(value))
+            values[count++] = value;
     }
-    if (all.count > 0) {
-        qk__sort(values, all.count);
-        spread->count = all.count;
-        spread->mean = qk__mean_of(&all);
-        spread->sd = deviation(values, all.count, spread->mean);
-        spread->quartile1 = quantile(values, all.count, 0.25);
-        spread->median = quantile(values, all.count, 0.5);
-        spread->quartile3 = quantile(values, all.count, 0.75);
-    }
+    *spread = qk__spread_of_values(values, count);
     free(values);
     return QK_OK;
 }

@@ -23,8 +23,6 @@ enum {
 
 typedef struct picture {
     char name[NAME_SIZE];
-    qk_status status;
-    qk_error err;
 } picture;
 
 typedef struct scatter {
@@ -43,7 +41,7 @@ static const qk_word BASIS_WORDS[] = {
 static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
 
 static const qk_setting ROWS[] = {
-    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "PATH",
      .help = "folder for the figures, or one picture: FILE.png, .svg or .pdf",
      .section = "Output"},
     {"name", QK_SETTING_TEXT, AT(name), .value = "NAME", .help = "name of the files",
@@ -216,16 +214,16 @@ static qk_status set_names(scatter *c, qk_error *err)
 
 /* ---- looking and drawing ---------------------------------------------------------------- */
 
-static void look_at_head(void *context, size_t i, int worker)
+static qk_status look_at_head(void *context, size_t i, int worker, qk_error *err)
 {
     scatter *c = context;
-    qk__head_view *view = &c->views[i];
     int64_t bytes, rows;
     if (atomic_load(&c->run.cancelled))
-        return;
-    const qk__look look = {&c->run, worker, c->settings, view};
-    view->status = qk__head_view_make(&look, &bytes, &rows, &view->err);
+        return QK_OK;
+    const qk__look look = {&c->run, worker, c->settings, &c->views[i]};
+    qk_status status = qk__head_view_make(&look, &bytes, &rows, err);
     qk__run_progress(&c->run, 1, bytes, rows);
+    return status;
 }
 
 static void widen(qk__position_span *span, qk__position_span by)
@@ -330,17 +328,17 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
     return status;
 }
 
-static void draw_figure(void *context, size_t i, int worker)
+static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     scatter *c = context;
     if (atomic_load(&c->run.cancelled))
-        return;
+        return QK_OK;
     qk__scatter_panel *panels = qk__calloc((size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
-    picture *figure = &c->figures[i];
-    figure->status = panels ? draw(c, i, panels, &figure->err) : qk__nomem(&figure->err);
+    qk_status status = panels ? draw(c, i, panels, err) : qk__nomem(err);
     free(panels);
     qk__run_progress(&c->run, 1, 0, 0);
+    return status;
 }
 
 static qk_status cancelled(const scatter *c, size_t drawn, qk_error *err)
@@ -353,19 +351,12 @@ static qk_status cancelled(const scatter *c, size_t drawn, qk_error *err)
                     drawn, c->num_figures, c->settings->output);
 }
 
-/* The first failure in panel order, whichever was first in time. */
 static qk_status look_at_heads(scatter *c, qk_error *err)
 {
     c->run.total_jobs = c->num_views;
-    qk__parallel_for(c->num_views, c->run.threads, look_at_head, c);
+    qk_status status = qk__parallel_try(c->num_views, c->run.threads, look_at_head, c, err);
     QK_TRY(cancelled(c, 0, err));
-    for (size_t i = 0; i < c->num_views; i++) {
-        if (c->views[i].status == QK_OK)
-            continue;
-        *err = c->views[i].err;
-        return c->views[i].status;
-    }
-    return QK_OK;
+    return status;
 }
 
 static qk_status draw_figures(scatter *c, qk_error *err)
@@ -374,15 +365,10 @@ static qk_status draw_figures(scatter *c, qk_error *err)
     c->run.jobs = "figures";
     c->run.total_jobs = c->num_figures;
     c->run.done_jobs = 0;
-    qk__parallel_for(c->num_figures, threads > 0 ? threads : c->run.threads, draw_figure, c);
+    qk_status status = qk__parallel_try(c->num_figures, threads > 0 ? threads : c->run.threads,
+                                        draw_figure, c, err);
     QK_TRY(cancelled(c, c->run.done_jobs, err));
-    for (size_t i = 0; i < c->num_figures; i++) {
-        if (c->figures[i].status == QK_OK)
-            continue;
-        *err = c->figures[i].err;
-        return c->figures[i].status;
-    }
-    return QK_OK;
+    return status;
 }
 
 /* ---- the run ---------------------------------------------------------------------------- */
@@ -424,14 +410,14 @@ static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk
 }
 
 /* Figures of a run that was killed lie in hidden folders beside their places. */
-static qk_status sweep(const scatter *c, qk__folder *folder, qk_error *err)
+static qk_status sweep(const scatter *c, qk__hold *folder, qk_error *err)
 {
     const char **names = qk__calloc(c->num_figures, sizeof *names);
     if (!names)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_figures; i++)
         names[i] = c->figures[i].name;
-    qk_status status = qk__folder_sweep_figures(folder, names, c->num_figures, err);
+    qk_status status = qk__place_sweep_figures(folder, names, c->num_figures, err);
     free(names);
     return status;
 }
@@ -439,13 +425,13 @@ static qk_status sweep(const scatter *c, qk__folder *folder, qk_error *err)
 /* Holds the folder, so that no other run takes what is being drawn for a killed run's. */
 static qk_status draw_in_folder(scatter *c, qk_error *err)
 {
-    qk__folder folder;
+    qk__hold folder;
     QK_TRY(qk__make_dirs(c->settings->output, err));
-    QK_TRY(qk__folder_watch(&folder, c->settings->output, NULL, err));
+    QK_TRY(qk__place_watch(&folder, c->settings->output, NULL, err));
     qk_status status = sweep(c, &folder, err);
     if (status == QK_OK)
         status = draw_figures(c, err);
-    qk__folder_release(&folder);
+    qk__place_release(&folder);
     return status;
 }
 

@@ -30,8 +30,6 @@ typedef struct qk__head_view {
     size_t num_points;
     qk__point *points; /* [num_panels][num_points] in drawing order */
     qk__position_span q, k;
-    qk_status status;
-    qk_error err;
 } qk__head_view;
 
 /* The heads to draw, in panel order (scatter_heads.c). Release with free(). */

@@ -47,7 +47,7 @@ typedef struct qk__change {
     int layer, q_head, k_head;
     const char *metric; /* the column's name */
     double a, b;
-    double difference, difference_lo, difference_hi; /* b - a */
+    double difference, difference_lo, difference_hi; /* b - a; of a turned PC0 -b - a */
     double size;                                     /* in spreads of the metric over heads */
     double p, p_corrected;
     const char *pairing; /* "paired", "independent"; "" without p */
@@ -60,7 +60,7 @@ typedef struct qk__compared_head {
     const char *category_a, *category_b; /* "" = none */
     double category_share_a, category_share_b;
     double rows_a, rows_b, texts_a, texts_b;
-    double turned; /* 1: PC0 of b is counted the other way round, 0: not; NaN of one model */
+    double turned; /* 1: PC0 of b points away from that of a, 0: it does not; NaN: not known */
     const char *top_metric; /* the one with the largest |size|; "" = none */
     double top_difference, top_size, top_p_corrected;
 } qk__compared_head;
@@ -124,6 +124,15 @@ typedef enum qk__storage {
     QK__KIND,     /* qk_kind */
 } qk__storage;
 
+/* Whose colours a number has, wherever it is shown by colour (figure/scale.h). */
+typedef enum qk__hue {
+    QK__HUE_NONE, /* none of these */
+    QK__HUE_QUERIES,
+    QK__HUE_KEYS,
+    QK__HUE_BIAS,
+    QK__HUE_PLASTICITY, /**/
+} qk__hue;
+
 typedef struct qk__column {
     qk_column_info info; /* first, so that a qk_column_info * of the schema is one of this */
     qk__storage storage;
@@ -132,6 +141,7 @@ typedef struct qk__column {
     unsigned needs;   /* 0: always there */
     const char *file; /* its table's */
     size_t number;    /* offset into qk__head_numbers, of a field */
+    qk__hue hue;
 } qk__column;
 
 typedef struct qk__table {

@@ -97,6 +97,7 @@ typedef struct one_setting {
 } one_setting;
 
 struct qk_settings {
+    const qk_settings_table *table;
     void *values;
     size_t count;
     one_setting *slots;
@@ -157,6 +158,7 @@ qk_status qk_settings_new(qk_settings **settings, const qk_settings_table *table
     if (!s)
         return qk__nomem(err);
     const around whole = {table, NULL};
+    s->table = table;
     add_slots(s, &whole, NULL, command);
     s->values = malloc(table->size);
     s->slots = qk__calloc(s->count, sizeof *s->slots);
@@ -197,6 +199,12 @@ void *qk_settings_values(const qk_settings *settings)
 {
     assert(settings);
     return settings->values;
+}
+
+qk_status qk_settings_check(const qk_settings *settings, qk_error *err)
+{
+    QK_NEED(err, settings);
+    return qk__settings_check(settings->table, settings->values, err);
 }
 
 size_t qk_settings_count(const qk_settings *settings)

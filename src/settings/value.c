@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/spelling.h"
 
 static bool is_bounded(const qk_setting *row)
@@ -356,10 +357,40 @@ static bool is_allowed(const qk_setting *row, const void *member)
     }
 }
 
+/* A folder with the name of a file is what nobody means, unless it is there, or the slash says so. */
+static bool names_a_file(const char *path)
+{
+    static const char *const ENDS[] = {".html", ".htm",     ".csv", ".json", ".jsonl",
+                                       ".png",  ".svg",     ".pdf", ".txt",  ".md",
+                                       ".yaml", ".parquet", ".yml", ".zip"};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
+        size_t tail = strlen(ENDS[i]);
+        if (length > tail && strcasecmp(path + length - tail, ENDS[i]) == 0)
+            return !qk__is_dir(path);
+    }
+    return false;
+}
+
+static qk_status check_folder(const qk_setting *row, const void *member, qk_error *err)
+{
+    if (row->type != QK_SETTING_PATH || !row->value || strcmp(row->value, "DIR") != 0)
+        return QK_OK;
+    const char *path = *(const char *const *)member;
+    if (!path || !names_a_file(path))
+        return QK_OK;
+    return qk__fail(
+        err, QK_ERR_ARGUMENT,
+        "%s %s: the name of a file, but a folder is wanted: the files that lie in it "
+        "have names of their own",
+        row->name, path);
+}
+
 static qk_status check(const qk_setting *row, const void *member, qk_error *err)
 {
     char value[QK__WORDS_SIZE];
     qk_error why = {0};
+    QK_TRY(check_folder(row, member, err));
     if (is_allowed(row, member))
         return QK_OK;
     bool is_real = row->type == QK_SETTING_REAL || row->type == QK_SETTING_PERCENT;
@@ -370,6 +401,23 @@ static qk_status check(const qk_setting *row, const void *member, qk_error *err)
     return qk__fail(err, status, "%s %s: %s", row->name, value, why.message);
 }
 
+/* Of rows that limit each other. */
+static qk_status check_order(const qk_settings_table *table, const qk_setting *row,
+                             const void *values, qk_error *err)
+{
+    for (size_t i = 0; row->not_above && i < table->count; i++) {
+        const qk_setting *other = &table->rows[i];
+        if (!other->name || strcmp(other->name, row->not_above) != 0)
+            continue;
+        double low = *(const double *)((const char *)values + row->offset);
+        double high = *(const double *)((const char *)values + other->offset);
+        if (low > high)
+            return qk__fail(err, QK_ERR_ARGUMENT, "%s: %g is above %g, which is %s", row->name,
+                            low, high, other->name);
+    }
+    return QK_OK;
+}
+
 qk_status qk__settings_check(const qk_settings_table *table, const void *values, qk_error *err)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -378,6 +426,7 @@ qk_status qk__settings_check(const qk_settings_table *table, const void *values,
         QK_TRY(row->type == QK_SETTING_NESTED ? qk__settings_check(row->table, member, err)
                : row->name                    ? check(row, member, err)
                                               : QK_OK);
+        QK_TRY(check_order(table, row, values, err));
     }
     return QK_OK;
 }

@@ -66,7 +66,7 @@ static qk_status open_block(qk__all_rows *all, int64_t number, int stage, qk_err
     QK_TRY(open_file(all->sink, number, "rows", stage, &b->rows, &b->bytes, err));
     QK_TRY(open_file(all->sink, number, "index", stage, &b->index, &bytes, err));
     b->regions = (bytes - starts) / (int64_t)sizeof(qk__region);
-    return bytes < starts ? qk__block_fail(all->sink, number, err) : QK_OK;
+    return bytes < starts ? qk__block_fail(all->sink, number, NULL, err) : QK_OK;
 }
 
 qk_status qk__all_rows_open(qk__all_rows **rows, const qk_sink *sink, int stage, qk_error *err)
@@ -209,7 +209,7 @@ qk_status qk__each_text(const qk__all_rows *rows, size_t part, qk__see_text_fn *
         if (rows->blocks[b].index >= 0)
             status = see_block(rows, &rows->blocks[b], part, see, user, err);
         if (status == QK_ERR_MALFORMED)
-            status = qk__block_fail(rows->sink, b, err);
+            status = qk__block_fail(rows->sink, b, NULL, err);
     }
     return status;
 }

@@ -31,7 +31,7 @@ static qk_status take_line(const char *line, size_t size, take_fn *take, void *u
                            qk_error *err)
 {
     json_t *example;
-    qk_status status = qk__json_parse(&example, line, size, QK__JSON_NO_ZEROS, NULL);
+    qk_status status = qk__json_parse(&example, line, size, QK__JSON_RUN, NULL);
     if (status == QK_OK && json_is_integer(json_object_get(example, "example_id")))
         status = take(user, example, err);
     else if (status == QK_ERR_NOMEM)
@@ -158,7 +158,7 @@ static json_t *list_frequencies(const qk_sink *sink)
 qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err)
 {
     const char *text = sink->settings.extra_json ? sink->settings.extra_json : "{}";
-    QK_TRY(qk__context(err, qk__json_parse(root, text, strlen(text), QK__JSON_NO_ZEROS, err),
+    QK_TRY(qk__context(err, qk__json_parse(root, text, strlen(text), QK__JSON_GIVEN, err),
                        "extra_json"));
     if (json_is_object(*root))
         return QK_OK;

@@ -12,6 +12,8 @@
 
 typedef struct input {
     const char *folder;
+    bool whole; /* a finished capture of the run: of a shard that had all of its texts */
+    json_t *captured;
     char *partial;
     qk__run_file run;
     qk__unit_folder units;
@@ -20,6 +22,8 @@ typedef struct input {
 
 typedef struct merging {
     const qk_merge_settings *settings;
+    const input *first; /* with pieces: what the run is */
+    const input *whole; /* NULL: none is */
     input *inputs;
     size_t count;
     const char *output;
@@ -29,6 +33,7 @@ static void release(merging *m)
 {
     for (size_t i = 0; m->inputs && i < m->count; i++) {
         free(m->inputs[i].partial);
+        json_decref(m->inputs[i].captured);
         qk__run_free(&m->inputs[i].run);
         qk__units_close(&m->inputs[i].units);
         qk__names_free(&m->inputs[i].names);
@@ -61,8 +66,11 @@ static qk_status open_input(input *in, const char *folder, qk_error *err)
     if (!qk__is_dir(folder))
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder", folder);
     QK_TRY(qk__run_read(&in->run, in->partial, &found, err));
-    if (!found)
-        return fail_no_pieces(folder, err);
+    if (!found) {
+        QK_TRY(qk__captured_identity(folder, &in->captured, err));
+        in->whole = in->captured != NULL;
+        return in->whole ? QK_OK : fail_no_pieces(folder, err);
+    }
     char fingerprint[QK__FINGERPRINT_SIZE];
     QK_TRY(qk__identity_fingerprint(in->run.identity, fingerprint, err));
     QK_TRY(qk__units_open(&in->units, in->partial, fingerprint, err));
@@ -87,6 +95,18 @@ static qk_status check_overlap(const merging *m, const input *b, qk_error *err)
     return QK_OK;
 }
 
+/* Whether an input is of the run of the first one with pieces. */
+static qk_status check_run(const merging *m, const input *in, qk_error *err)
+{
+    const char *difference = qk__identity_difference(
+        m->first->run.identity, in->whole ? in->captured : in->run.identity);
+    if (difference)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s and %s are not of one run: they differ in %s", m->first->folder,
+                        in->folder, difference);
+    return check_overlap(m, in, err);
+}
+
 static qk_status open_inputs(merging *m, qk_error *err)
 {
     const qk_merge_settings *s = m->settings;
@@ -96,14 +116,13 @@ static qk_status open_inputs(merging *m, qk_error *err)
     for (m->count = 0; m->count < s->num_inputs;) {
         input *in = &m->inputs[m->count++];
         QK_TRY(open_input(in, s->inputs[in - m->inputs], err));
-        const char *difference =
-            qk__identity_difference(m->inputs[0].run.identity, in->run.identity);
-        if (difference)
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "%s and %s are not of one run: they differ in %s",
-                            m->inputs[0].folder, in->folder, difference);
-        QK_TRY(check_overlap(m, in, err));
+        m->first = m->first || in->whole ? m->first : in;
+        m->whole = m->whole || !in->whole ? m->whole : in;
     }
+    if (!m->first)
+        return fail_no_pieces(s->inputs[0], err);
+    for (size_t i = 0; i < m->count; i++)
+        QK_TRY(check_run(m, &m->inputs[i], err));
     return QK_OK;
 }
 
@@ -140,28 +159,107 @@ static qk_status give_file(const char *from, const char *to, qk_error *err)
     return link(from, to) == 0 ? QK_OK : copy_bytes(from, to, err);
 }
 
+typedef qk_status give_fn(const char *from, const char *to, qk_error *err);
+
+/* Gives a name of a folder to another folder. */
+static qk_status give_below(const char *from, const char *to, const char *name, give_fn *give,
+                            qk_error *err)
+{
+    char *source = qk__path_join(from, name), *target = qk__path_join(to, name);
+    qk_status status = source && target ? give(source, target, err) : qk__nomem(err);
+    free(source);
+    free(target);
+    return status;
+}
+
+static qk_status give_all(const char *from, const char *to, give_fn *give, qk_error *err)
+{
+    qk__names files;
+    QK_TRY(qk__list_dir(from, &files, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < files.count; i++)
+        status = give_below(from, to, files.items[i], give, err);
+    qk__names_free(&files);
+    return status;
+}
+
+/* With its seal: what is wrong with it is said here, where its folder is known. */
 static qk_status give_unit(const input *in, const char *name, const qk__unit_folder *to,
                            qk_error *err)
 {
     char *folder, *from = qk__units_path(&in->units, name, NULL);
-    qk__names files = {0};
     if (!from)
         return qk__nomem(err);
-    qk_status status = qk__unit_begin(to, name, &folder, err);
-    if (status == QK_OK)
-        status = qk__list_dir(from, &files, err);
-    for (size_t i = 0; status == QK_OK && i < files.count; i++) {
-        char *source = qk__path_join(from, files.items[i]);
-        char *target = qk__path_join(folder, files.items[i]);
-        status = source && target ? give_file(source, target, err) : qk__nomem(err);
-        free(source);
-        free(target);
+    qk_status status = qk__unit_check(&in->units, name, NULL, err);
+    if (status != QK_OK)
+        qk__context(err, status, "%s: remove it and run the shard that made it again", from);
+    else
+        status = qk__unit_begin(to, name, &folder, err);
+    if (status == QK_OK) {
+        status = give_all(from, folder, give_file, err);
+        if (status == QK_OK)
+            status = qk__unit_publish(to, name, &folder, err);
+        qk__unit_discard(&folder);
     }
-    if (status == QK_OK)
-        status = qk__unit_publish(to, name, &folder, err);
-    qk__unit_discard(&folder);
-    qk__names_free(&files);
     free(from);
+    return status;
+}
+
+/* ---- a capture that is whole ------------------------------------------------------------ */
+
+static qk_status copy_part(const char *from, const char *to, qk_error *err)
+{
+    if (!qk__is_dir(from))
+        return copy_bytes(from, to, err);
+    QK_TRY(qk__make_dirs(to, err));
+    return give_all(from, to, copy_bytes, err);
+}
+
+/* What says that it is complete comes last. */
+static qk_status copy_capture(const char *from, const char *to, qk_error *err)
+{
+    qk__names names;
+    QK_TRY(qk__make_dirs(to, err));
+    QK_TRY(qk__list_dir(from, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < names.count; i++)
+        if (qk__is_part_of_capture(names.items[i]))
+            status = give_below(from, to, names.items[i], copy_part, err);
+    qk__names_free(&names);
+    return status == QK_OK ? give_below(from, to, QK_MANIFEST_NAME, copy_bytes, err) : status;
+}
+
+static qk_status copy_stage(const input *in, const qk_sink *sink, int stage, qk_error *err)
+{
+    char *from = qk__stage_folder(sink, in->folder, stage);
+    char *to = qk__stage_folder(sink, sink->fresh, stage);
+    qk_status status = QK_OK;
+    if (!from || !to)
+        status = qk__nomem(err);
+    else if (!qk__is_capture_of(from, sink->fingerprint))
+        status = qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s: is being written, or is not what the other folders are of: end "
+                          "the run that writes there, or leave it out",
+                          from);
+    else
+        status = copy_capture(from, to, err);
+    free(from);
+    free(to);
+    return status;
+}
+
+/* It has the bytes that merging would give. What was copied before may have begun to take its place. */
+static qk_status take_whole(const input *in, const qk_sink *sink, qk_error *err)
+{
+    if (qk__is_built(sink))
+        return QK_OK;
+    qk__partial_unbuild(sink->partial);
+    for (int stage = 0; stage < QK__STAGES; stage++)
+        if (sink->stages[stage])
+            QK_TRY(copy_stage(in, sink, stage, err));
+    char *built = qk__path_join(sink->partial, QK__BUILT);
+    qk_status status = built ? qk__write_file(built, "", 0, err) : qk__nomem(err);
+    free(built);
     return status;
 }
 
@@ -200,21 +298,23 @@ static void tell_missing(const qk_sink *sink, const qk_sink_outcome *outcome)
 static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
 {
     QK_TRY(open_inputs(m, err));
-    qk_sink_settings settings = m->inputs[0].run.settings;
+    qk_sink_settings settings = m->first->run.settings;
     settings.output = m->settings->output ? m->settings->output : m->inputs[0].folder;
     settings.force = m->settings->force;
     settings.threads = m->settings->threads;
     settings.notice = m->settings->notice;
     settings.progress = m->settings->progress;
     settings.user = m->settings->user;
-    if (settings.token_strings)
+    if (settings.token_strings && !m->whole)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: the strings of tokens have to come from the tokenizer: run the "
                         "qkscope capture command there once more, with --shard none",
                         settings.output);
     qk_sink *sink;
     QK_TRY(qk__sink_open(&sink, &settings, true, err));
-    qk_status status = sink->complete ? QK_OK : gather(m, sink, err);
+    qk_status status = sink->complete ? QK_OK
+                       : m->whole     ? take_whole(m->whole, sink, err)
+                                      : gather(m, sink, err);
     if (status == QK_OK)
         status = qk__sink_end(sink, true, outcome, err);
     if (status == QK_OK && !outcome->complete)

@@ -47,14 +47,11 @@ static void name_node(node n, char name[QK__UNIT_NAME_SIZE])
              (long long)n.index);
 }
 
-static qk_status look(const qk_sink *sink, node n, bool *there, qk_error *err)
+static bool is_there(const qk_sink *sink, node n)
 {
     char name[QK__UNIT_NAME_SIZE];
     name_node(n, name);
-    char *path = qk__units_path(&sink->units, name, NULL);
-    *there = path && qk__is_dir(path);
-    free(path);
-    return path ? QK_OK : qk__nomem(err);
+    return qk__unit_is_sealed(&sink->units, name);
 }
 
 static void remove_node(const qk_sink *sink, node n)
@@ -67,10 +64,16 @@ static void remove_node(const qk_sink *sink, node n)
 
 /* ---- layers of a node ------------------------------------------------------------------- */
 
-static char *name_layer(const char *folder, int layer)
+enum { LAYER_NAME = 32 };
+static void name_layer(int layer, char name[LAYER_NAME])
 {
-    char name[32];
-    snprintf(name, sizeof name, "l%02d.safetensors", layer);
+    snprintf(name, LAYER_NAME, "l%02d.safetensors", layer);
+}
+
+static char *layer_path(const char *folder, int layer)
+{
+    char name[LAYER_NAME];
+    name_layer(layer, name);
     return qk__path_join(folder, name);
 }
 
@@ -82,11 +85,35 @@ static bool has_layer(const qk_sink *sink, int layer)
            0;
 }
 
+/* The sums of a layer of a node that is there. */
+static qk_status read_layer(const qk_sink *sink, node n, int layer, qk__part_moments *sums[2],
+                            qk_error *err)
+{
+    char unit[QK__UNIT_NAME_SIZE], file[LAYER_NAME];
+    name_node(n, unit);
+    name_layer(layer, file);
+    char *path = qk__units_path(&sink->units, unit, file);
+    qk_status status = path ? QK_OK : qk__nomem(err);
+    if (path)
+        status = qk__context(err, qk__unit_check(&sink->units, unit, file, err), "%s/%s",
+                             sink->units.path, unit);
+    if (status == QK_OK)
+        status = qk__layer_moments_read(path, &sums[QK_QUERY], &sums[QK_KEY], err);
+    free(path);
+    return status;
+}
+
+static void free_layer(qk__part_moments *sums[2])
+{
+    qk__part_moments_free(&sums[QK_QUERY]);
+    qk__part_moments_free(&sums[QK_KEY]);
+}
+
 /* One job a layer, of a node that is being made. */
 typedef struct making {
     const qk_sink *sink;
     const qk__text_block *block; /* a leaf is made of, or: */
-    char *left, *right;          /* folders of the nodes that are joined */
+    node left, right;            /* that are joined */
     node made;
     char *folder;
     pthread_mutex_t lock; /* of what follows */
@@ -113,23 +140,26 @@ static qk_status merge_parts(qk__part_moments *a, qk__part_moments *b, const cha
 static qk_status join_layer(const making *m, int layer, const char *path, qk_error *err)
 {
     qk__part_moments *a[2] = {NULL}, *b[2] = {NULL};
-    char *left = name_layer(m->left, layer), *right = name_layer(m->right, layer);
-    qk_status status = left && right ? QK_OK : qk__nomem(err);
+    qk_status status = read_layer(m->sink, m->left, layer, a, err);
     if (status == QK_OK)
-        status = qk__layer_moments_read(left, &a[QK_QUERY], &a[QK_KEY], err);
-    if (status == QK_OK)
-        status = qk__layer_moments_read(right, &b[QK_QUERY], &b[QK_KEY], err);
+        status = read_layer(m->sink, m->right, layer, b, err);
     for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
-        status = merge_parts(a[kind], b[kind], right, err);
+        status = merge_parts(a[kind], b[kind], path, err);
     if (status == QK_OK)
         status = qk__layer_moments_write(path, a[QK_QUERY], a[QK_KEY], layer, NULL, err);
-    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
-        qk__part_moments_free(&a[kind]);
-        qk__part_moments_free(&b[kind]);
-    }
-    free(left);
-    free(right);
+    free_layer(a);
+    free_layer(b);
     return status;
+}
+
+/* Blocks whose sums are lost have to be made again, and nobody knows which. */
+static qk_status tell_remedy(const qk_sink *sink, qk_status status, qk_error *err)
+{
+    if (status != QK_ERR_MALFORMED || !err)
+        return status;
+    qk_error why = *err;
+    return qk__fail(err, status, "%s: remove %s and run the command again", why.message,
+                    sink->partial);
 }
 
 static void make_layer(void *context, size_t i, int worker)
@@ -139,16 +169,12 @@ static void make_layer(void *context, size_t i, int worker)
     (void)worker;
     if (!has_layer(m->sink, (int)i))
         return;
-    char *path = name_layer(m->folder, (int)i);
+    char *path = layer_path(m->folder, (int)i);
     qk_status status = !path      ? qk__nomem(&err)
                        : m->block ? write_leaf(m, (int)i, path, &err)
                                   : join_layer(m, (int)i, path, &err);
     free(path);
-    if (status == QK_ERR_MALFORMED) {
-        qk_error why = err;
-        status = qk__fail(&err, status, "%s; remove %s and run the command again", why.message,
-                          m->sink->partial);
-    }
+    status = tell_remedy(m->sink, status, &err);
     pthread_mutex_lock(&m->lock);
     if (status != QK_OK && m->status == QK_OK) {
         m->status = status;
@@ -179,25 +205,8 @@ static bool is_within(const qk_sink *sink, node n)
     int top = root_of(sink, n.stage).level;
     bool yes = false;
     for (; !yes && n.level <= top; n = (node){n.stage, n.level + 1, n.index / 2})
-        if (look(sink, settle(sink, n), &yes, NULL) != QK_OK)
-            return false;
+        yes = is_there(sink, settle(sink, n));
     return yes;
-}
-
-static qk_status join(const qk_sink *sink, node left, node right, node parent, qk_error *err)
-{
-    char names[2][QK__UNIT_NAME_SIZE];
-    making m = {.sink = sink, .made = parent};
-    name_node(left, names[0]);
-    name_node(right, names[1]);
-    m.left = qk__units_path(&sink->units, names[0], NULL);
-    m.right = qk__units_path(&sink->units, names[1], NULL);
-    qk_status status = m.left && m.right ? make(&m, err) : qk__nomem(err);
-    if (status != QK_OK && is_within(sink, parent)) /* another one was faster */
-        status = QK_OK;
-    free(m.left);
-    free(m.right);
-    return status;
 }
 
 /* Makes a node of its halves if both are there. */
@@ -205,14 +214,12 @@ static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_erro
 {
     node left = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index});
     node right = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index + 1});
-    bool both = false;
-    QK_TRY(look(sink, parent, there, err));
-    if (!*there)
-        QK_TRY(look(sink, left, &both, err));
-    if (both)
-        QK_TRY(look(sink, right, &both, err));
-    if (both) {
-        QK_TRY(join(sink, left, right, parent, err));
+    making m = {.sink = sink, .made = parent, .left = left, .right = right};
+    *there = is_there(sink, parent);
+    if (!*there && is_there(sink, left) && is_there(sink, right)) {
+        qk_status status = make(&m, err);
+        if (status != QK_OK && !is_within(sink, parent)) /* else another one was faster */
+            return status;
         *there = true;
     }
     if (*there) {
@@ -270,36 +277,45 @@ static qk_status check_part(const qk_sink *sink, const qk__all_rows *rows, int l
                            (long long)kept, sink->partial);
 }
 
-/* The same file in another place; a copy where a file cannot have two names. */
-static qk_status give_layer(const qk_sink *sink, const qk__all_rows *rows, const char *from,
+/* The same file in another place; a copy where a file cannot have two names. What lies there is of a
+ * run that was stopped, and not looked at. */
+static qk_status give_layer(const qk_sink *sink, const qk__all_rows *rows, node root,
                             const char *to, int layer, qk_error *err)
 {
-    qk__part_moments *q, *k;
-    QK_TRY(qk__layer_moments_read(from, &q, &k, err));
-    qk_status status = check_part(sink, rows, layer, QK_QUERY, q, err);
+    qk__part_moments *sums[2] = {NULL};
+    char unit[QK__UNIT_NAME_SIZE], file[LAYER_NAME];
+    name_node(root, unit);
+    name_layer(layer, file);
+    char *from = qk__units_path(&sink->units, unit, file), *target = layer_path(to, layer);
+    qk_status status = from && target ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
-        status = check_part(sink, rows, layer, QK_KEY, k, err);
-    if (status == QK_OK && link(from, to) != 0 && errno != EEXIST)
-        status = qk__layer_moments_write(to, q, k, layer, NULL, err);
-    qk__part_moments_free(&q);
-    qk__part_moments_free(&k);
+        status = tell_remedy(sink, read_layer(sink, root, layer, sums, err), err);
+    for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
+        status = check_part(sink, rows, layer, (qk_kind)kind, sums[kind], err);
+    if (status == QK_OK) {
+        unlink(target);
+        if (link(from, target) != 0)
+            status =
+                qk__layer_moments_write(target, sums[QK_QUERY], sums[QK_KEY], layer, NULL, err);
+    }
+    free_layer(sums);
+    free(from);
+    free(target);
     return status;
 }
 
-static qk_status give_layers(const qk_sink *sink, const qk__all_rows *rows, const char *from,
+static qk_status give_layers(const qk_sink *sink, const qk__all_rows *rows, node root,
                              const char *to, qk_error *err)
 {
-    qk_status status = qk__make_dirs(to, err);
-    for (int layer = 0; status == QK_OK && layer < sink->settings.num_layers; layer++) {
-        char *source = name_layer(from, layer), *target = name_layer(to, layer);
-        if (!source || !target)
-            status = qk__nomem(err);
-        else if (has_layer(sink, layer))
-            status = give_layer(sink, rows, source, target, layer, err);
-        free(source);
-        free(target);
-    }
-    return status;
+    if (!is_there(sink, root))
+        return qk__fail(
+            err, QK_ERR_NOT_FOUND,
+            "%s: sums of its blocks are missing: remove %s and run the command again",
+            sink->units.path, sink->partial);
+    for (int layer = 0; layer < sink->settings.num_layers; layer++)
+        if (has_layer(sink, layer))
+            QK_TRY(give_layer(sink, rows, root, to, layer, err));
+    return QK_OK;
 }
 
 qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
@@ -315,17 +331,9 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
             QK_TRY(qk__sink_ask(sink, "levels", (size_t)level, (size_t)root.level, err));
             QK_TRY(try_join(sink, n, &there, err));
         }
-    char name[QK__UNIT_NAME_SIZE];
-    name_node(root, name);
-    char *from = qk__units_path(&sink->units, name, NULL);
+    QK_TRY(qk__make_below(folder, QK__MOMENTS_FOLDER, err));
     char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
-    qk_status status = !from || !to       ? qk__nomem(err)
-                       : qk__is_dir(from) ? give_layers(sink, rows, from, to, err)
-                                          : qk__fail(err, QK_ERR_NOT_FOUND,
-                                                     "%s: sums are missing: remove %s "
-                                                     "and run the command again",
-                                                     from, sink->partial);
-    free(from);
+    qk_status status = to ? give_layers(sink, rows, root, to, err) : qk__nomem(err);
     free(to);
     return status;
 }

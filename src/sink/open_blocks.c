@@ -148,38 +148,15 @@ static json_t *list_counts(const int64_t *counts, size_t number)
     return list;
 }
 
-/* What the files hold, so that what is read later is what was written. */
-static json_t *list_files(const qk__text_block *block)
-{
-    json_t *files = json_object();
-    qk__names names = {0};
-    if (qk__list_dir(block->folder, &names, NULL) != QK_OK) {
-        json_decref(files);
-        files = NULL;
-    }
-    for (size_t i = 0; i < names.count; i++) {
-        char hash[QK__FINGERPRINT_SIZE];
-        int64_t bytes;
-        char *path = qk__path_join(block->folder, names.items[i]);
-        bool known = path && qk__fingerprint_file(path, &bytes, hash, NULL) == QK_OK;
-        files = qk__json_set(files, names.items[i], known ? json_string(hash) : NULL);
-        free(path);
-    }
-    qk__names_free(&names);
-    return files;
-}
-
 static qk_status write_facts(const qk_sink *sink, const qk__text_block *block, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     int64_t tokens = 0;
     for (int64_t i = 0; i < block->count; i++)
         tokens += block->texts[i].tokens;
-    json_t *root =
-        json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "fingerprint", sink->fingerprint,
-                  "first", (json_int_t)block->first, "texts", (json_int_t)block->count,
-                  "tokens", (json_int_t)tokens, "rows", list_counts(block->rows, parts),
-                  "stored", list_counts(block->stored, parts), "xxh3_128", list_files(block));
+    json_t *root = json_pack(
+        "{s:I, s:I, s:o, s:o}", "texts", (json_int_t)block->count, "tokens", (json_int_t)tokens,
+        "rows", list_counts(block->rows, parts), "stored", list_counts(block->stored, parts));
     qk__outfile *file;
     QK_TRY(qk__json_write(root, block->folder, QK__BLOCK_FACTS, &file, err));
     return qk__outfile_commit(&file, err);

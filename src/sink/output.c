@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settles what a run may do with its output folder. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "capture/capture.h"
-#include "sink/place.h"
+#include "sink/captures.h"
 #include "sink/run_file.h"
-#include "sink/run_lock.h"
 #include "sink/sink.h"
 
 /* ---- what is there ---------------------------------------------------------------------- */
@@ -26,6 +24,20 @@ bool qk__is_complete(const qk_sink *sink)
         free(folder);
     }
     return yes;
+}
+
+/* Whether what a finished run made is still there. */
+static qk_status check_whole(const qk_sink *sink, qk_error *err)
+{
+    qk_status status = QK_OK;
+    for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
+        if (!sink->stages[stage])
+            continue;
+        char *folder = qk__stage_folder(sink, sink->settings.output, stage);
+        status = folder ? qk__capture_check_whole(folder, err) : qk__nomem(err);
+        free(folder);
+    }
+    return status;
 }
 
 /* Counts what lies in the output folder besides .partial. */
@@ -80,7 +92,7 @@ static qk_status check_places(const char *output, qk_rope_stage stage, qk_error 
     bool both = stage == QK_ROPE_BOTH;
     qk_status status = QK_OK;
     for (int i = both ? 1 : 0; status == QK_OK && i < (both ? QK__PLACES : 1); i++) {
-        char *folder = qk__place(output, i);
+        char *folder = qk__place_folder(output, i);
         status = folder ? check_place(folder, err) : qk__nomem(err);
         free(folder);
     }
@@ -91,74 +103,25 @@ qk_status qk__output_glance(const char *output, bool force, qk_rope_stage stage,
 {
     size_t others;
     bool partial;
+    QK_TRY(qk__check_links(output, err));
     QK_TRY(count_others(output, &others, &partial, err));
     if (others == 0)
         return QK_OK;
+    if (force)
+        QK_TRY(qk__check_strangers(output, err));
     return partial || force || qk__holds_captures(output) ? check_places(output, stage, err)
                                                           : fail_not_empty(output, err);
 }
 
-/* ---- the lock -------------------------------------------------------------------------- */
-
-/* Locking a file that is gone by then is tried so often. */
-enum { MAX_LOCK_TRIES = 10 };
-
-/* Whether the file that is locked is the one others will find. */
-static bool is_in_place(int fd, const char *path)
-{
-    struct stat locked, found;
-    return fstat(fd, &locked) == 0 && stat(path, &found) == 0 &&
-           locked.st_ino == found.st_ino && locked.st_dev == found.st_dev;
-}
-
-static qk_status fail_locked(const qk_sink *sink, qk_error *err)
-{
-    return qk__fail(err, QK_ERR_EXISTS, "%s: another run is writing here",
-                    sink->settings.output);
-}
-
-static qk_status try_lock(qk_sink *sink, const char *path, bool *taken, qk_error *err)
-{
-    QK_TRY(qk__make_dirs(sink->partial, err));
-    *taken = false;
-    sink->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (sink->lock < 0 && errno == ENOENT)
-        return QK_OK; /* .partial has just gone */
-    if (sink->lock < 0)
-        return qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (!qk__run_lock_take(sink->lock))
-        return fail_locked(sink, err);
-    *taken = is_in_place(sink->lock, path);
-    if (!*taken)
-        qk__run_lock_leave(&sink->lock);
-    return QK_OK;
-}
-
-/* A run that ends takes .partial away, lock and all, so the one that got the lock then has to
- * look again. */
-static qk_status lock_partial(qk_sink *sink, qk_error *err)
-{
-    char *path = qk__path_join(sink->partial, "lock");
-    qk_status status = path ? QK_OK : qk__nomem(err);
-    bool taken = false;
-    for (int i = 0; status == QK_OK && !taken && i < MAX_LOCK_TRIES; i++)
-        status = try_lock(sink, path, &taken, err);
-    if (status == QK_OK && !taken)
-        status = fail_locked(sink, err);
-    free(path);
-    return status;
-}
-
 /* ---- beginning -------------------------------------------------------------------------- */
 
-/* Shards write side by side; only a process that is alone may lock the others out. */
+/* Shards write side by side, and a merge beside them; what throws away what is there is alone. */
 static qk_status enter(qk_sink *sink, qk_error *err)
 {
-    if (sink->settings.shard.count == 1 && !sink->merging)
-        return lock_partial(sink, err);
-    if (qk__is_locked(sink->settings.output))
-        return fail_locked(sink, err);
-    return QK_OK;
+    const qk_sink_settings *s = &sink->settings;
+    sink->alone = s->shard.count == 1 && (!sink->merging || s->force);
+    QK_TRY((sink->alone ? qk__place_claim : qk__place_join)(&sink->place, s->output, err));
+    return s->force ? qk__output_ask(s->output, err) : QK_OK;
 }
 
 /* Two processes with one number would do the same work. */
@@ -175,9 +138,9 @@ static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
 {
     /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
     if (sink->settings.shard.count > 1)
-        qk__partial_unbuild(sink->partial);
+        qk__partial_unbuild(sink->settings.output);
     else
-        qk__partial_empty(sink->partial);
+        qk__partial_empty(sink->settings.output);
     qk__publish_sweep(sink->settings.output);
     sink->replaces = replaces;
     sink->began = true;
@@ -209,6 +172,15 @@ static qk_status fail_other_run(const qk_sink *sink, const char *difference, qk_
                                                    : "--force to start over");
 }
 
+/* What is said to be built may have been removed. */
+static qk_status go_on(qk_sink *sink, qk_error *err)
+{
+    bool ready = true;
+    if (qk__is_built(sink))
+        QK_TRY(qk__publish_ready(sink, &ready, err));
+    return ready ? resume(sink, err) : begin(sink, sink->replaces, err);
+}
+
 /* Goes on with what is there, or begins. A shard with `force` begins where it is the first, and joins
  * those that have begun the same. */
 static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
@@ -216,7 +188,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     const char *output = sink->settings.output;
     bool found, force = sink->settings.force;
     qk__run_file run;
-    if (force && sink->settings.shard.count == 1)
+    if (force && sink->settings.shard.count == 1 && !sink->merging)
         return begin(sink, true, err);
     sink->complete = !force && qk__is_complete(sink);
     if (sink->complete)
@@ -234,20 +206,24 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
         status = begin(sink, force, err);
     else if (difference)
         status = fail_other_run(sink, difference, err);
-    else if (qk__is_built(sink) && !qk__publish_ready(sink))
-        status = begin(sink, sink->replaces, err);
     else
-        status = resume(sink, err);
+        status = go_on(sink, err);
     qk__run_free(&run);
     return status;
 }
 
 static qk_status fail_other(const qk_sink *sink, qk_error *err)
 {
-    json_t *identity = qk__captured_identity(sink->settings.output);
+    json_t *identity;
+    qk_status status = qk__captured_identity(sink->settings.output, &identity, err);
+    if (status != QK_OK) /* it may be a good one: no word of replacing it */
+        return qk__context(err, status,
+                           "%s: which capture it holds cannot be read (mend its file, or "
+                           "choose another folder)",
+                           sink->settings.output);
     const char *difference =
         identity ? qk__identity_difference(identity, sink->identity) : NULL;
-    qk_status status =
+    status =
         qk__fail(err, QK_ERR_EXISTS,
                  "%s: holds a capture of other texts or settings%s%s%s: choose another folder, "
                  "or --force to replace it",
@@ -262,30 +238,41 @@ static void tidy(qk_sink *sink)
 {
     qk__publish_sweep(sink->settings.output);
     for (int i = 0; i < QK__PLACES; i++) {
-        char *folder = qk__place(sink->settings.output, i);
+        char *folder = qk__place_folder(sink->settings.output, i);
         if (folder && qk__holds_capture(folder))
-            qk__output_sweep(folder);
+            qk__output_sweep(sink->settings.output, qk__place_name(i));
         free(folder);
     }
     qk__partial_drop(sink->settings.output);
 }
 
-qk_status qk__output_open(qk_sink *sink, qk_error *err)
+/* A finished capture is not to be written into, not even for a moment. */
+static qk_status look(qk_sink *sink, size_t *others, qk_error *err)
 {
     const char *output = sink->settings.output;
-    size_t others;
-    bool partial;
-    QK_TRY(qk__output_glance(output, sink->settings.force, sink->settings.stage, err));
-    QK_TRY(count_others(output, &others, &partial, err));
-    /* A finished capture is not to be written into, not even for a moment. */
-    sink->complete = !partial && !sink->settings.force && qk__is_complete(sink);
+    bool partial, force = sink->settings.force;
+    QK_TRY(qk__output_glance(output, force, sink->settings.stage, err));
+    QK_TRY(count_others(output, others, &partial, err));
+    sink->complete = !partial && !force && qk__is_complete(sink);
     if (sink->complete) {
         qk__publish_sweep(output);
-        return QK_OK;
+        return check_whole(sink, err);
     }
-    if (others > 0 && !partial && !sink->settings.force)
-        return fail_other(sink, err);
+    return *others == 0 || partial || force ? QK_OK : fail_other(sink, err);
+}
+
+qk_status qk__output_open(qk_sink *sink, qk_error *err)
+{
+    size_t others;
+    QK_TRY(look(sink, &others, err));
+    if (sink->complete)
+        return QK_OK;
     QK_TRY(enter(sink, err));
+    /* another run may have ended there while this one waited */
+    QK_TRY(look(sink, &others, err));
+    if (sink->complete)
+        return QK_OK;
+    QK_TRY(qk__make_below(sink->settings.output, "." QK__PARTIAL, err));
     QK_TRY(decide(sink, others, err));
     if (sink->complete)
         tidy(sink);

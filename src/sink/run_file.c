@@ -11,7 +11,7 @@
 #include "base/tree.h"
 
 #define RUN_NAME "run.json"
-enum { MAX_RUN_BYTES = 256 << 20, MAX_FREQUENCIES = 1 << 16 };
+enum { MAX_FREQUENCIES = 1 << 16 };
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -229,8 +229,7 @@ static qk_status take(qk__run_file *file, qk_error *err)
 
 static qk_status read_path(qk__run_file *file, const char *path, qk_error *err)
 {
-    qk_status status =
-        qk__json_read_file(&file->root, path, MAX_RUN_BYTES, QK__JSON_NO_ZEROS, err);
+    qk_status status = qk__json_read_file(&file->root, path, QK__JSON_RUN, err);
     if (status == QK_OK)
         status = take(file, err);
     return status == QK_ERR_MALFORMED

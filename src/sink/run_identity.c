@@ -86,7 +86,7 @@ static qk_status make(qk_sink *sink, qk_error *err)
     QK_TRY(hash(sink, add_heads, heads, err));
     QK_TRY(hash(sink, add_layers, layers, err));
     QK_TRY(qk__context(
-        err, qk__json_parse(&sink->identity, run, strlen(run), QK__JSON_NO_ZEROS, err), "run"));
+        err, qk__json_parse(&sink->identity, run, strlen(run), QK__JSON_GIVEN, err), "run"));
     if (!json_is_object(sink->identity))
         return qk__fail(err, QK_ERR_ARGUMENT, "run: no JSON object");
     sink->identity = qk__json_set(sink->identity, "sink", describe(sink, heads, layers));

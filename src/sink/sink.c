@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
-#include "sink/run_lock.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
@@ -42,8 +41,8 @@ static qk_status check_model(const qk_sink_settings *s, qk_error *err)
             if (!qk__is_rope_frequency(layer->values[i]))
                 return qk__fail(
                     err, QK_ERR_ARGUMENT,
-                    "layer %d: frequency %zu is %g; it has to be finite and above 0 "
-                    "(radians per token)",
+                    "layer %d: frequency %zu is %g; it has to be a finite number from 0 "
+                    "(radians per token; 0: the pair does not turn)",
                     l, i, layer->values[i]);
     }
     return QK_OK;
@@ -114,8 +113,10 @@ static qk_status name_folders(qk_sink *sink, qk_error *err)
 {
     sink->partial = qk__path_join(sink->settings.output, "." QK__PARTIAL);
     sink->fresh = sink->partial ? qk__path_join(sink->partial, "new") : NULL;
-    return sink->fresh ? qk__units_open(&sink->units, sink->partial, sink->fingerprint, err)
-                       : qk__nomem(err);
+    if (!sink->fresh)
+        return qk__nomem(err);
+    QK_TRY(qk__check_links(sink->settings.output, err));
+    return qk__units_open(&sink->units, sink->partial, sink->fingerprint, err);
 }
 
 /* Who did not ask for several processes sees where they came from. */
@@ -140,6 +141,18 @@ static void tell_share(const qk_sink *sink)
                         (long long)sink->num_blocks, (long long)there);
 }
 
+/* While a shard waited for its number another one may have put the capture together. */
+static qk_status open_output(qk_sink *sink, qk_error *err)
+{
+    qk_status status = qk__output_open(sink, err);
+    if (sink->complete || sink->settings.shard.count == 1 ||
+        (status != QK_OK && status != QK_ERR_NOT_FOUND) || !qk__is_complete(sink))
+        return status;
+    sink->complete = true;
+    qk__partial_drop(sink->settings.output);
+    return QK_OK;
+}
+
 static qk_status open_sink(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
@@ -158,7 +171,7 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
         return qk__nomem(err);
     QK_TRY(qk__sink_identify(sink, err));
     QK_TRY(name_folders(sink, err));
-    QK_TRY(qk__output_open(sink, err));
+    QK_TRY(open_output(sink, err));
     if (!sink->complete && s->shard.count > 1)
         tell_share(sink);
     return QK_OK;
@@ -184,7 +197,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
     if (s->settings.shard.count == 0)
         s->settings.shard.count = 1;
     s->merging = merging;
-    s->lock = -1;
+    s->place.lock = -1;
     if (pthread_mutex_init(&s->mutex, NULL) != 0) {
         free(s);
         return qk__nomem(err);
@@ -224,7 +237,6 @@ void qk_sink_close(qk_sink **sink)
     }
     qk__waiting_free(&s->spare);
     drop_nothing(s);
-    qk__run_lock_leave(&s->lock);
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
         free(s->heads[kind]);
         free(s->starts[kind]);
@@ -234,6 +246,7 @@ void qk_sink_close(qk_sink **sink)
     free(s->partial);
     free(s->fresh);
     qk__rank_leave(&s->rank);
+    qk__place_release(&s->place);
     qk__units_close(&s->units);
     pthread_mutex_destroy(&s->asking);
     pthread_mutex_destroy(&s->mutex);
@@ -340,7 +353,7 @@ static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
 
 static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    qk_status status = qk__write_captures(sink, outcome, err);
+    qk_status status = qk__is_built(sink) ? QK_OK : qk__write_captures(sink, outcome, err);
     if (status == QK_ERR_DEGENERATE) { /* the same would come again */
         for (int64_t b = 0; b < sink->num_blocks; b++)
             sink->there[b] = false;
@@ -358,7 +371,7 @@ static qk_status claim_end(qk_sink *sink, bool forced, bool *mine, qk_error *err
 {
     static const char UNIT[] = "end";
     char self[QK__OWNER_SIZE], *folder;
-    *mine = sink->lock >= 0;
+    *mine = sink->alone;
     if (*mine)
         return QK_OK;
     qk__owner_self(self);
@@ -389,6 +402,16 @@ static qk_status claim_end(qk_sink *sink, bool forced, bool *mine, qk_error *err
     return status;
 }
 
+static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+{
+    QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
+    outcome->texts_there = sink->texts_before;
+    outcome->blocks_there = 0;
+    for (int64_t b = 0; b < sink->num_blocks; b++)
+        outcome->blocks_there += sink->there[b];
+    return QK_OK;
+}
+
 static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
 {
     bool mine;
@@ -397,16 +420,13 @@ static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_er
     outcome->complete = sink->complete;
     if (sink->complete)
         return QK_OK;
-    QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
-    outcome->texts_there = sink->texts_before;
-    outcome->blocks_there = 0;
-    for (int64_t b = 0; b < sink->num_blocks; b++)
-        outcome->blocks_there += sink->there[b];
+    if (!qk__is_built(sink))
+        QK_TRY(count_blocks(sink, outcome, err));
     if (outcome->blocks_there < sink->num_blocks)
         return QK_OK;
     QK_TRY(claim_end(sink, forced, &mine, err));
-    if (mine && sink->lock < 0 && !qk__is_built(sink)) /* of whoever was at it before */
-        qk__partial_unbuild(sink->partial);
+    if (mine && !sink->alone && !qk__is_built(sink)) /* of whoever was at it before */
+        qk__partial_unbuild(sink->settings.output);
     if (mine)
         return put_together(sink, outcome, err);
     qk__sink_notice(
@@ -420,7 +440,7 @@ qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_
 {
     qk_status status = end(sink, forced, outcome, err);
     /* What is gone has been taken away by the shard that put all together. */
-    if (status != QK_OK && (sink->lock >= 0 || !qk__is_complete(sink)))
+    if (status != QK_OK && (sink->alone || !qk__is_complete(sink)))
         return status;
     outcome->complete |= status != QK_OK;
     if (outcome->complete)

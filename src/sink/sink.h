@@ -6,9 +6,8 @@
  *     keep.c             what is kept: words for it
  *     run_identity.c     what decides the bytes, and its fingerprint
  *     run_file.c         run.json: that, and all that it takes to put the capture together
- *     output.c           the output folder: what may be done with it; the lock on .partial
- *     run_lock.c         how files are locked
- *     place.c            captures in a folder: which files are theirs
+ *     output.c           the output folder: what may be done with it
+ *     captures.c         captures in a folder: which files are theirs
  *     blocks.c           finished blocks of texts
  *     open_blocks.c      those that are being filled; publishing one
  *     open_texts.c       texts that are open
@@ -27,7 +26,6 @@
  * OUTPUT/.partial while it goes on:
  *
  *     run.json               what the run is; written once
- *     lock                   held by the sink that writes here, where there is but one
  *     .units/FINGERPRINT/        units that are finished: units/units.h
  *         b000007/               a block of texts
  *             block.json         its texts, tokens and rows
@@ -54,7 +52,8 @@
 #include "base/buffer.h"
 #include "base/fingerprint.h"
 #include "capture/capture.h"
-#include "sink/place.h"
+#include "place/place.h"
+#include "sink/captures.h"
 #include "state/layer_moments.h"
 #include "units/units.h"
 
@@ -166,7 +165,8 @@ struct qk_sink {
     char *partial, *fresh; /* folders */
     qk__unit_folder units;
     qk__rank rank; /* of a shard */
-    int lock;      /* descriptor, -1 = none */
+    qk__hold place;
+    bool alone; /* nobody else holds it */
     bool merging, complete, replaces;
     bool began; /* by this process */
     bool empty; /* all blocks are there, and nothing is kept of them */
@@ -270,7 +270,7 @@ QK_MUST_CHECK qk_status qk__output_glance(const char *output, bool force, qk_rop
 bool qk__is_complete(const qk_sink *sink);
 
 /* Settles what this run may do: sink->complete when its capture is there already, else the folder
- * is prepared and, where this process is alone, locked. */
+ * is prepared and held. */
 QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
 
 /* ---- blocks.c, open_blocks.c ------------------------------------------------------------ */
@@ -280,10 +280,11 @@ QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
 /* Sets sink->there, texts_before and tokens_before. */
 QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
 
-/* Whether a file of a finished block holds what was written; QK_ERR_MALFORMED with the remedy. */
+/* Whether a file of a finished block holds what was written for its place; QK_ERR_MALFORMED with the
+ * remedy. why may be NULL. */
 QK_MUST_CHECK qk_status qk__block_check(const qk_sink *sink, int64_t number, const char *file,
                                         qk_error *err);
-qk_status qk__block_fail(const qk_sink *sink, int64_t number, qk_error *err);
+qk_status qk__block_fail(const qk_sink *sink, int64_t number, const char *why, qk_error *err);
 
 /* facts->rows is to be freed. */
 QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,
@@ -402,12 +403,9 @@ QK_MUST_CHECK qk_status qk__write_examples(const qk_sink *sink, const char *dir,
 QK_MUST_CHECK qk_status qk__output_publish(qk_sink *sink, qk_error *err);
 
 /* Whether there is something to be put in its place: false when it was removed by hand. */
-bool qk__publish_ready(const qk_sink *sink);
+QK_MUST_CHECK qk_status qk__publish_ready(const qk_sink *sink, bool *ready, qk_error *err);
 
 /* Removes what a run that was killed has left beside the output folder. */
 void qk__publish_sweep(const char *output);
-
-/* Whether a process holds the lock on .partial of an output folder. */
-bool qk__is_locked(const char *output);
 
 #endif

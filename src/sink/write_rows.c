@@ -96,11 +96,16 @@ static qk_status tell(const finish *f, qk_error *err)
     return qk__sink_ask(f->sink, "files", atomic_load(&f->done), f->count, err);
 }
 
-static const char *string_of(const qk_sink *sink, int32_t token)
+static qk_status find_string(const qk_sink *sink, int32_t token, const char **text,
+                             qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
-    const char *text = s->token_string && token >= 0 ? s->token_string(s->user, token) : NULL;
-    return text ? text : "";
+    *text = s->token_string && token >= 0 ? s->token_string(s->user, token) : "";
+    return *text ? QK_OK
+                 : qk__fail(err, QK_ERR_CANCELLED,
+                            "token_string failed for token %d: what was put stays, and another "
+                            "run goes on from there",
+                            (int)token);
 }
 
 /* Fills the buffer with rows of a text, and hands it over each time it is full. */
@@ -119,7 +124,7 @@ static qk_status copy_text(const finish *f, const qk__text_rows *text, size_t he
             b->example[at] = text->example_id;
             b->position[at] = text->position[done + i];
             b->bucket[at] = qk_sampler_bucket(&sink->settings.sampler, b->position[at]);
-            b->strings[at] = string_of(sink, text->token[done + i]);
+            QK_TRY(find_string(sink, text->token[done + i], &b->strings[at], err));
         }
         b->filled += take;
         if (b->filled == b->capacity) {
@@ -199,7 +204,7 @@ static qk_status write_file(const finish *f, const file_job *job, const char *fo
 {
     const qk_sink *sink = f->sink;
     int64_t rows = qk__all_rows_count(f->rows, qk__part_of(job->layer, job->kind));
-    qk__output_sweep(folder);
+    qk__output_sweep(f->writer->dir, strrchr(folder, '/') + 1);
     bool there = qk__is_file_in(folder, "data.parquet");
     for (size_t i = 0; i < job->num_heads; i++) {
         qk_head_id id = {job->layer, job->heads[i], job->kind};
@@ -305,7 +310,7 @@ static qk_status note_sums(const finish *f, qk_error *err)
 
 static qk_status write_parts(finish *f, const char *folder, qk_error *err)
 {
-    qk__output_sweep(folder);
+    qk__output_sweep(folder, "");
     QK_TRY(open_writer(f, folder, err));
     qk_status status = list_jobs(f, err);
     if (status == QK_OK)
@@ -320,6 +325,8 @@ static qk_status write_parts(finish *f, const char *folder, qk_error *err)
     return qk_capture_writer_finish(&f->writer, err);
 }
 
+static const char *const NEW[QK__STAGES] = {"new/post", "new/pre"};
+
 static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *err)
 {
     char *folder = qk__stage_folder(f->sink, f->sink->fresh, f->stage);
@@ -333,8 +340,11 @@ static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *er
             qk__fail(err, QK_ERR_DEGENERATE,
                      "no position was kept: keep more rows (a higher base_rate, or the sampler "
                      "\"all\"), or give longer texts");
+    bool both = f->sink->stages[QK__POST] && f->sink->stages[QK__PRE];
     bool written = qk__is_built(f->sink) || qk__is_capture_of(folder, f->sink->fingerprint);
     if (status == QK_OK && !written) /* by an earlier run */
+        status = qk__make_below(f->sink->partial, both ? NEW[f->stage] : "new", err);
+    if (status == QK_OK && !written)
         status = write_parts(f, folder, err);
     qk_capture_writer_abort(&f->writer);
     qk__all_rows_close(&f->rows);

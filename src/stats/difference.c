@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "stats/jackknife.h"
+#include "stats/length.h"
 #include "stats/student.h"
 
 /* From the value to an end of its interval, when the interval is `factor` times as wide. */
@@ -20,8 +21,8 @@ static double reach(const qk__ranged *of, double end, bool is_correlation, doubl
 static double reach_of_both(const qk__ranged *a, const qk__ranged *b, bool up,
                             bool is_correlation, double factor)
 {
-    return hypot(reach(b, up ? b->hi : b->lo, is_correlation, factor),
-                 reach(a, up ? a->lo : a->hi, is_correlation, factor));
+    return qk__length(reach(b, up ? b->hi : b->lo, is_correlation, factor),
+                      reach(a, up ? a->lo : a->hi, is_correlation, factor));
 }
 
 qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b)

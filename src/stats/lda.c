@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "stats/block_rows.h"
+#include "stats/length.h"
 
 void qk_lda_free(qk_lda **lda)
 {
@@ -33,7 +34,7 @@ static const double NO_VARIANCE = 1e-12;
 /* x = pseudo-inverse of the symmetric [[a, b], [b, c]] times (u, v). */
 static void solve_2x2(double a, double b, double c, double u, double v, double x[2])
 {
-    double mid = (a + c) / 2, radius = hypot((a - c) / 2, b);
+    double mid = (a + c) / 2, radius = qk__length((a - c) / 2, b);
     double angle = 0.5 * atan2(2 * b, a - c);
     double cosine = cos(angle), sine = sin(angle);
     double large = mid + radius, small = mid - radius;
@@ -67,7 +68,7 @@ qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k
     else
         x[0] = u; /* on one axis only the sign matters */
     /* Only the direction counts: scale it to unit length so that nothing over- or underflows. */
-    double length = hypot(x[0], x[1]);
+    double length = qk__length(x[0], x[1]);
     if (length > 0) {
         x[0] /= length;
         x[1] /= length;

@@ -88,12 +88,13 @@ static qk_rope_pair describe_pair(const qk__pairing *pairing, size_t p, const qk
                                   const qk__pair_means *k)
 {
     const double pi = 3.14159265358979323846;
+    double omega = pairing->frequencies[p];
     double qq = q->re[p] * q->re[p] + q->im[p] * q->im[p];
     double kk = k->re[p] * k->re[p] + k->im[p] * k->im[p];
     double re = q->re[p] * k->re[p] + q->im[p] * k->im[p];
     double im = q->im[p] * k->re[p] - q->re[p] * k->im[p];
-    return (qk_rope_pair){.frequency = pairing->frequencies[p],
-                          .wavelength = 2 * pi / pairing->frequencies[p],
+    return (qk_rope_pair){.frequency = omega,
+                          .wavelength = omega > 0 ? 2 * pi / omega : INFINITY,
                           .energy_q = ratio(q->energy[p], q->total),
                           .energy_k = ratio(k->energy[p], k->total),
                           .concentration_q = ratio(qq, q->energy[p]),

@@ -14,24 +14,22 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* 1 / B(a, 1/2) = Gamma(a + 1/2) / (Gamma(a) sqrt(pi)) for a >= 1/2. By the recurrence of the
- * gamma function where that is short, by its asymptotic series else (at the border its next
- * term is below 10^-15). */
+/* 1 / B(a, 1/2) = Gamma(a + 1/2) / (Gamma(a) sqrt(pi)) for a >= 1/2: by its asymptotic series
+ * from 32 on, where the next term is 2 * 10^-16, and by the recurrence of the gamma function
+ * down from there. */
 static double inverse_beta_half(double a)
 {
-    if (a > 500) {
-        double u = 1 / a;
-        return sqrt(a / PI) *
-               (1 + u * (-1. / 8 + u * (1. / 128 + u * (5. / 1024 - u * 21. / 32768))));
+    static const double series[] = {
+        39325. / 33554432, 869. / 4194304, -399. / 262144, -21. / 32768,
+        5. / 1024,         1. / 128,       -1. / 8,        1};
+    double ratio = 1, sum = 0;
+    while (a < 32) {
+        ratio *= a / (a + 0.5);
+        a++;
     }
-    double first = fmod(a, 1);
-    first += first < 0.5 ? 1 : 0;
-    double value = first == 1     ? 0.5
-                   : first == 0.5 ? 1 / PI
-                                  : tgamma(first + 0.5) / (tgamma(first) * sqrt(PI));
-    for (int i = 0; first + i < a; i++)
-        value *= (first + i + 0.5) / (first + i);
-    return value;
+    for (size_t i = 0; i < sizeof series / sizeof *series; i++)
+        sum = sum / a + series[i];
+    return ratio * sqrt(a / PI) * sum;
 }
 
 /* Continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8) by

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/length.h"
 
 static double dot(const double *x, const double *y, size_t n)
 {
@@ -25,8 +26,8 @@ static bool turn(double *x, double *y, size_t n)
     if (fabs(xy) <= 1e-16 * sqrt(xx * yy) || xy == 0)
         return false;
     double tau = (yy - xx) / (2 * xy);
-    double t = (tau < 0 ? -1 : 1) / (fabs(tau) + hypot(1, tau));
-    double c = 1 / hypot(1, t), s = c * t;
+    double t = (tau < 0 ? -1 : 1) / (fabs(tau) + qk__length(1, tau));
+    double c = 1 / qk__length(1, t), s = c * t;
     for (size_t i = 0; i < n; i++) {
         double left = x[i];
         x[i] = c * left - s * y[i];

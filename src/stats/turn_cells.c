@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/length.h"
 #include "stats/project.h"
 
 /* ---- layout ----------------------------------------------------------------------------- */
@@ -176,7 +177,7 @@ qk__resultant qk__turn_series_at(const qk__turn_series *series, double omega)
             re = distance * im + series->re[kind][k];
             im = series->im[kind][k] - distance * last;
         }
-        double length = hypot(re, im);
+        double length = qk__length(re, im);
         out.re[kind] = re;
         out.im[kind] = im;
         out.length += length;

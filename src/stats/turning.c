@@ -125,12 +125,15 @@ static double peak_height(const qk__turn_finder *f, int bin)
     return bend < 0 ? here - (in - out) * (in - out) / (8 * bend) : here;
 }
 
-/* The longest bin about zero, up to the first that is searched. */
+/* The longest bin about zero, up to the first that is searched. Compared, since gcc 12 for arm64
+ * fails on a loop of fmax here. */
 static double highest_about_zero(const qk__turn_finder *f, int first)
 {
     double highest = 0;
-    for (int i = -first; i <= first; i++)
-        highest = fmax(highest, length_at(f, i));
+    for (int i = -first; i <= first; i++) {
+        double length = length_at(f, i);
+        highest = length > highest ? length : highest;
+    }
     return highest;
 }
 

@@ -14,7 +14,7 @@
 #include "analysis/run.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
-#include "base/folder.h"
+#include "place/place.h"
 #include "results/manifest.h"
 #include "results/results.h"
 
@@ -85,7 +85,7 @@ typedef struct qk__study_work {
     qk__study_place *places;     /* [num_models] */
     char *figures;               /* output/figures */
     qk__buffer scores;           /* contents of the score file */
-    qk__folder folder;           /* the output, held */
+    qk__hold folder;             /* the output, held */
     size_t model;                /* at work */
     size_t num_done;             /* models before the first that is not done */
     pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/parallel.h"
+#include "figure/figure.h"
 #include "report/report.h"
 #include "study/extreme_heads.h"
 #include "study/study.h"
@@ -79,7 +80,7 @@ static bool has_files(const qk__study_work *work, size_t i)
 static bool stand(const qk__study_work *work, size_t i)
 {
     char *path = qk__path_join(work->places[i].folder, QK__FIGURES_JSON);
-    json_t *were = path ? qk__json_read(path) : NULL;
+    json_t *were = path ? qk__json_read(path, QK__JSON_RUN) : NULL;
     json_t *are = describe(work, i);
     bool equal = were && are && json_equal(were, are) && has_files(work, i);
     json_decref(were);
@@ -282,6 +283,8 @@ static qk_status conclude(const drawing *d, qk_error *err)
         for (; i < d->count && d->tasks[i].model == model; i++) {
             const task *t = &d->tasks[i];
             all = all && t->status == QK_OK;
+            if (qk__is_unwritten(t->status, t->why.message))
+                return qk__fail(err, QK_ERR_IO, "%s", t->why.message);
             if (t->status != QK_OK)
                 QK_TRY(add_failure(report, t->name, t->why.message, err));
         }
@@ -300,6 +303,13 @@ static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, q
     if (!d.tasks)
         return qk__nomem(err);
     list_tasks(&d, first, end);
+    if (d.count > 0) {
+        qk_status made = qk__make_below(work->run->output, "figures", err);
+        if (made != QK_OK) {
+            free(d.tasks);
+            return made;
+        }
+    }
     pthread_mutex_init(&d.lock, NULL);
     qk__parallel_for(d.count, work->threads, draw_task, &d);
     pthread_mutex_destroy(&d.lock);
@@ -350,7 +360,8 @@ qk_status qk__study_draw(qk__study_work *work, qk_error *err)
     qk__study_begins(work, work->plan->num_models, false);
     QK_TRY(draw_collages(work, 0, work->plan->num_models, err));
     qk_status status = write_report(work, &report, &why);
-    if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM) {
+    bool unwritten = !report && qk__is_unwritten(status, why.message);
+    if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM || unwritten) {
         if (err)
             *err = why;
         return status;

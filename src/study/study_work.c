@@ -190,17 +190,24 @@ void qk__study_release(qk__study_work *work)
     qk__buffer_free(&work->scores);
     qk__results_discard(&work->builder);
     qk__results_free(&work->results);
-    qk__folder_release(&work->folder);
+    qk__place_release(&work->folder);
 }
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
 static qk_status clean(const qk__study_work *work, qk_error *err)
 {
-    QK_TRY(qk__folder_sweep(work->run->output, err));
-    for (size_t i = 0; i < work->plan->num_models; i++)
-        QK_TRY(qk__folder_sweep(work->places[i].folder, err));
-    return QK_OK;
+    QK_TRY(qk__place_sweep(work->run->output, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < work->plan->num_models && status == QK_OK; i++) {
+        bool there;
+        char *name = qk__format("models/%s", work->slugs[i]);
+        status = name ? qk__look_below(work->run->output, name, &there, err) : qk__nomem(err);
+        if (status == QK_OK && there)
+            status = qk__place_sweep(work->places[i].folder, err);
+        free(name);
+    }
+    return status;
 }
 
 static qk_status check_owner(const qk__study_work *work, bool is_study, qk_error *err)
@@ -225,7 +232,7 @@ qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err)
 {
     const qk_study_settings *run = work->run;
     qk__manifest before;
-    QK_TRY(qk__folder_claim(&work->folder, run->output, err));
+    QK_TRY(qk__place_claim(&work->folder, run->output, err));
     QK_TRY(qk__manifest_read(&before, run->output, err));
     qk_status status = check_owner(work, before.is_study, err);
     if (status == QK_OK && before.is_study && !before.complete && run->notice)

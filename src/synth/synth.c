@@ -2,7 +2,6 @@
 /* Writing a capture of synthetic heads: settings checked, heads in parallel, truth last. */
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,13 +23,8 @@ typedef struct synth_run {
     qk_capture_writer *writer;
     size_t num_heads;
     qk_head_id *ids;
-    json_t **truths;      /* one object a head */
-    pthread_mutex_t lock; /* of what follows */
-    size_t done;
-    int64_t bytes;
-    bool stop;
-    size_t failed_head; /* the lowest; num_heads = none */
-    qk_error failure;
+    json_t **truths; /* one object a head */
+    qk__meter heads;
 } synth_run;
 
 /* ---- checks ----------------------------------------------------------------------------- */
@@ -119,75 +113,31 @@ static qk_status write_head(synth_run *run, size_t i, qk_error *err)
     return status;
 }
 
-static void fail_head(synth_run *run, size_t i, const qk_error *err)
-{
-    pthread_mutex_lock(&run->lock);
-    if (i < run->failed_head) {
-        run->failed_head = i;
-        run->failure = *err;
-    }
-    run->stop = true;
-    pthread_mutex_unlock(&run->lock);
-}
-
-static void head_done(synth_run *run, size_t i, qk_status status, const qk_error *err)
-{
-    const qk_synth_settings *s = run->settings;
-    if (status != QK_OK)
-        fail_head(run, i, err);
-    pthread_mutex_lock(&run->lock);
-    run->done++;
-    run->bytes +=
-        (int64_t)s->examples * (int64_t)(s->rows_per_example * s->dim * sizeof(float));
-    if (!run->stop && s->progress &&
-        !s->progress(s->user, &(qk_progress){.what = "heads",
-                                             .done = (int64_t)run->done,
-                                             .total = (int64_t)run->num_heads,
-                                             .bytes = run->bytes})) {
-        run->stop = true;
-        run->failed_head = i;
-        qk__set_error(&run->failure, QK_ERR_CANCELLED,
-                      "stopped after %zu of %zu heads; nothing was written", run->done,
-                      run->num_heads);
-    }
-    pthread_mutex_unlock(&run->lock);
-}
-
-static bool is_stopped(synth_run *run)
-{
-    pthread_mutex_lock(&run->lock);
-    bool stop = run->stop;
-    pthread_mutex_unlock(&run->lock);
-    return stop;
-}
-
-static void head_job(void *context, size_t i, int worker)
+static qk_status head_job(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     synth_run *run = context;
-    if (is_stopped(run))
-        return;
-    qk_error err;
-    qk_status status = write_head(run, i, &err);
-    head_done(run, i, status, &err);
+    const qk_synth_settings *s = run->settings;
+    QK_TRY(write_head(run, i, err));
+    if (qk__meter_add(&run->heads, 1,
+                      (int64_t)s->examples *
+                          (int64_t)(s->rows_per_example * s->dim * sizeof(float))))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_CANCELLED,
+                    "stopped after %lld of %zu heads; nothing was written",
+                    (long long)run->heads.now.done, run->num_heads);
 }
 
 /* The heads of a packed file, one after the other. */
-static void file_job(void *context, size_t i, int worker)
+static qk_status file_job(void *context, size_t i, int worker, qk_error *err)
 {
     synth_run *run = context;
     int layer = (int)(i / 2);
     qk_kind kind = i % 2 == 0 ? QK_QUERY : QK_KEY;
-    size_t last = 0;
     for (size_t h = 0; h < run->num_heads; h++)
         if (run->ids[h].layer == layer && run->ids[h].kind == kind)
-            head_job(run, last = h, worker);
-    qk_error err;
-    if (is_stopped(run))
-        return;
-    qk_status status = qk_capture_writer_end_layer(run->writer, layer, kind, &err);
-    if (status != QK_OK)
-        fail_head(run, last, &err);
+            QK_TRY(head_job(run, h, worker, err));
+    return qk_capture_writer_end_layer(run->writer, layer, kind, err);
 }
 
 /* ---- truth.json ------------------------------------------------------------------------- */
@@ -238,20 +188,11 @@ static char *describe_extra(const qk_synth_settings *s)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-/* The folder was empty, so all that is in it is ours. */
-static void remove_made(const char *dir)
+static bool is_any(const char *name, const void *context)
 {
-    qk__names names;
-    if (qk__list_dir(dir, &names, NULL) != QK_OK)
-        return;
-    for (size_t i = 0; i < names.count; i++) {
-        char *path = qk__path_join(dir, names.items[i]);
-        if (path && unlink(path) != 0)
-            qk__remove_staging(path);
-        free(path);
-    }
-    qk__names_free(&names);
-    rmdir(dir);
+    (void)name;
+    (void)context;
+    return true;
 }
 
 static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
@@ -271,21 +212,17 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
     qk_status status = qk_capture_writer_open(&run->writer, dir, &meta, err);
     free(extra);
     QK_TRY(status);
-    qk__parallel_for(packed ? 2 * (size_t)s->layers : run->num_heads,
-                     s->threads ? s->threads : qk__available_threads(),
-                     packed ? file_job : head_job, run);
-    if (run->failed_head < run->num_heads) {
-        if (err)
-            *err = run->failure;
-        status = run->failure.status;
-    }
+    status = qk__parallel_try(packed ? 2 * (size_t)s->layers : run->num_heads,
+                              s->threads ? s->threads : qk__available_threads(),
+                              packed ? file_job : head_job, run, err);
     if (status == QK_OK)
         status = write_truth(run, dir, err);
     if (status == QK_OK)
         status = qk_capture_writer_finish(&run->writer, err);
     qk_capture_writer_abort(&run->writer);
-    if (status != QK_OK)
-        remove_made(dir);
+    /* The folder was empty, so all that is in it is ours. */
+    if (status != QK_OK && qk__empty_below(dir, "", is_any, NULL, NULL) == QK_OK)
+        rmdir(dir);
     return status;
 }
 
@@ -298,13 +235,14 @@ qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_
     synth_run run = {.settings = settings};
     run.ids = qk__calloc(most, sizeof *run.ids);
     run.truths = qk__calloc(most, sizeof *run.truths);
-    qk_status status = run.ids && run.truths && pthread_mutex_init(&run.lock, NULL) == 0
-                           ? QK_OK
-                           : qk__nomem(err);
+    qk_status status = run.ids && run.truths ? QK_OK : qk__nomem(err);
     if (status == QK_OK) {
-        run.num_heads = run.failed_head = list_heads(settings, run.ids);
+        run.num_heads = list_heads(settings, run.ids);
+        qk__meter_open(&run.heads,
+                       (qk_progress){.what = "heads", .total = (int64_t)run.num_heads},
+                       settings->progress, settings->user);
         status = write_capture(&run, dir, err);
-        pthread_mutex_destroy(&run.lock);
+        qk__meter_close(&run.heads);
     }
     for (size_t i = 0; i < run.num_heads; i++)
         json_decref(run.truths[i]);

@@ -176,7 +176,7 @@ qk_status qk__tensor_list_parse(qk__tensor_list *list, const uint8_t *bytes, siz
     list->header_size = LENGTH_BYTES + (size_t)length;
     json_t *header;
     qk_status status =
-        qk__json_parse(&header, bytes + LENGTH_BYTES, (size_t)length, QK__JSON_NO_ZEROS, err);
+        qk__json_parse(&header, bytes + LENGTH_BYTES, (size_t)length, QK__JSON_HEADER, err);
     if (status != QK_OK)
         return qk__context(err, status, "header");
     status =

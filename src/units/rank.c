@@ -11,23 +11,26 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "units/units.h"
 
 enum { LIMIT = 1024, TRIES = 15 };
 
 /* What a file of ranks/ says: a process and its job, a line each; "" where it has gone or cannot be
- * read. */
-static void read_rank(const char *path, char owner[LIMIT], const char **job)
+ * read. Fails without memory alone: then nobody knows whose the number is. */
+static qk_status read_rank(const char *path, char owner[LIMIT], const char **job, qk_error *err)
 {
     qk__buffer contents = {0};
     *owner = 0;
-    if (qk__read_file(path, LIMIT - 1, &contents, NULL) == QK_OK)
+    qk_status status = qk__read_file(path, LIMIT - 1, &contents, NULL);
+    if (status == QK_OK)
         snprintf(owner, LIMIT, "%s", (const char *)contents.data);
     qk__buffer_free(&contents);
     char *end = strchr(owner, '\n');
     *job = end ? end + 1 : "";
     if (end)
         *end = 0;
+    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
 }
 
 /* Whether the process that has the number keeps others from it: one of the same job. One of another
@@ -40,13 +43,40 @@ static bool is_taken(const char *owner, const char *job, const char *own_job)
            (life == QK__LIFE_ALIVE || (life == QK__LIFE_ELSEWHERE && strcmp(job, "\n") != 0));
 }
 
+/* "HOST-MACHINE-PID-START" as "process PID of HOST". */
+static void describe_owner(const char *owner, char text[LIMIT])
+{
+    const char *end = owner + strlen(owner), *part[3] = {end, end, end};
+    for (const char *p = end; p > owner && part[2] == end; p--)
+        if (*p == '-') {
+            int i = part[0] == end ? 0 : part[1] == end ? 1 : 2;
+            part[i] = p;
+        }
+    if (part[2] == end)
+        snprintf(text, LIMIT, "process %s", owner);
+    else
+        snprintf(text, LIMIT, "process %.*s of %.*s", (int)(part[0] - part[1] - 1), part[1] + 1,
+                 (int)(part[2] - owner), owner);
+}
+
 static qk_status fail_taken(const char *path, const char *owner, const qk_shard *shard,
                             qk_error *err)
 {
+    char process[LIMIT];
+    describe_owner(owner, process);
     return qk__fail(err, QK_ERR_EXISTS,
                     "two processes have one number: shard %lld of %lld is being computed by "
-                    "process %.200s (%s); give each its own: --shard i/N, i from 0 to N - 1",
-                    (long long)shard->index, (long long)shard->count, owner, path);
+                    "%.200s (%s); give each its own: --shard i/N, i from 0 to N - 1",
+                    (long long)shard->index, (long long)shard->count, process, path);
+}
+
+/* The run's folder goes when all units have been put together. */
+static qk_status fail_gone(const char *path, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: cannot write: another process has just ended this run and removed its "
+                    "folder: look at what it made, or run the command again",
+                    path);
 }
 
 /* Puts the file at `temporary` to its place, over that of a process that is gone, or is about to:
@@ -63,7 +93,7 @@ static qk_status take(const qk__rank *rank, const char *temporary, const qk_shar
             return QK_OK;
         }
         if (errno == EEXIST) {
-            read_rank(rank->path, owner, &job);
+            QK_TRY(read_rank(rank->path, owner, &job, err));
             if (is_taken(owner, job, own_job)) {
                 nanosleep(&moment, NULL);
                 continue;
@@ -72,6 +102,9 @@ static qk_status take(const qk__rank *rank, const char *temporary, const qk_shar
         /* also where there are no links: then nobody notices two with one number */
         if (rename(temporary, rank->path) == 0)
             return QK_OK;
+        if (errno == ENOENT) /* the one that had the number is through with all */
+            return *owner ? fail_taken(rank->path, owner, shard, err)
+                          : fail_gone(rank->path, err);
         return qk__fail(err, QK_ERR_IO, "%s: cannot write: %s", rank->path, strerror(errno));
     }
     return fail_taken(rank->path, owner, shard, err);
@@ -85,15 +118,18 @@ qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_s
     qk__owner_self(owner);
     qk__launcher_job(launcher);
     snprintf(job, sizeof job, "%s\n", launcher);
-    char *folder = qk__units_path(units, "ranks", NULL);
-    rank->path = folder ? qk__format("%s/%lld-of-%lld", folder, (long long)shard->index,
-                                     (long long)shard->count)
+    char *folder = qk__path_join(units->name, "ranks");
+    rank->path = folder ? qk__format("%s/ranks/%lld-of-%lld", units->path,
+                                     (long long)shard->index, (long long)shard->count)
                         : NULL;
     rank->text = qk__format("%s\n%s", owner, job);
     char *temporary = rank->path ? qk__format("%s.tmp-%s-0", rank->path, owner) : NULL;
-    qk_status status = temporary && rank->text ? qk__make_dirs(folder, err) : qk__nomem(err);
+    qk_status status =
+        temporary && rank->text ? qk__make_below(units->folder, folder, err) : qk__nomem(err);
     if (status == QK_OK)
         status = qk__write_file(temporary, rank->text, strlen(rank->text), err);
+    if (status == QK_ERR_NOT_FOUND)
+        status = fail_gone(rank->path, err);
     if (status == QK_OK) {
         status = take(rank, temporary, shard, job, err);
         if (status != QK_OK)
@@ -109,15 +145,53 @@ qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_s
     return status;
 }
 
+/* Whether no process that may be alive has a number of this run. */
+static qk_status ask_run(const char *folder, const char *run, qk_error *err)
+{
+    qk__names names = {0};
+    char *ranks = qk__format("%s/" QK__UNITS_NAME "/%s/ranks", folder, run);
+    if (!ranks)
+        return qk__nomem(err);
+    qk_status status = qk__is_dir(ranks) ? qk__list_dir(ranks, &names, err) : QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
+        char owner[LIMIT];
+        const char *job;
+        char *path = qk__path_join(ranks, names.items[i]);
+        status = path ? read_rank(path, owner, &job, err) : qk__nomem(err);
+        if (status == QK_OK && *owner && qk__owner_life(owner) != QK__LIFE_GONE)
+            status =
+                qk__fail(err, QK_ERR_EXISTS,
+                         "%s: process %.200s may be writing here (%s); wait for it to end, "
+                         "or remove that file if it has died",
+                         folder, owner, path);
+        free(path);
+    }
+    qk__names_free(&names);
+    free(ranks);
+    return status;
+}
+
+qk_status qk__ranks_ask(const char *folder, qk_error *err)
+{
+    qk__names runs;
+    QK_TRY(qk__units_runs(folder, &runs, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < runs.count && status == QK_OK; i++)
+        status = ask_run(folder, runs.items[i], err);
+    qk__names_free(&runs);
+    return status;
+}
+
 void qk__rank_leave(qk__rank *rank)
 {
     char owner[LIMIT];
     const char *job;
     if (!rank->path)
         return;
-    read_rank(rank->path, owner, &job);
+    qk_status status = read_rank(rank->path, owner, &job, NULL);
     size_t length = strlen(owner);
-    if (strncmp(rank->text, owner, length) == 0 && rank->text[length] == '\n')
+    if (status == QK_OK && strncmp(rank->text, owner, length) == 0 &&
+        rank->text[length] == '\n')
         unlink(rank->path);
     free(rank->path);
     free(rank->text);

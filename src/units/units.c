@@ -3,9 +3,7 @@
  * what is left of processes that are gone. */
 #include "units/units.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,71 +12,14 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/folder.h"
 
 #define MARK ".tmp-"
-enum { MAX_DEPTH = 6 }; /* of folders in a unit */
 
 static qk_status fail_errno(qk_error *err, const char *what, const char *path)
 {
     return qk__fail(err, errno == ENOENT ? QK_ERR_NOT_FOUND : QK_ERR_IO, "%s: cannot %s: %s",
                     path, what, strerror(errno));
-}
-
-/* ---- trees ------------------------------------------------------------------------------ */
-
-/* Calls see for the entries of a folder, then for itself. Links are not followed. */
-typedef qk_status see_fn(const char *path, bool is_folder, qk_error *err);
-
-static qk_status walk_tree(const char *path, see_fn *see, int depth, qk_error *err)
-{
-    qk__names names;
-    if (depth > MAX_DEPTH)
-        return qk__fail(err, QK_ERR_IO, "%s: folders lie too deep", path);
-    QK_TRY(qk__list_dir(path, &names, err));
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        struct stat st;
-        char *child = qk__path_join(path, names.items[i]);
-        if (!child)
-            status = qk__nomem(err);
-        else if (lstat(child, &st) != 0)
-            status = errno == ENOENT ? QK_OK : fail_errno(err, "look at", child);
-        else if (S_ISDIR(st.st_mode))
-            status = walk_tree(child, see, depth + 1, err);
-        else
-            status = see(child, false, err);
-        free(child);
-    }
-    qk__names_free(&names);
-    return status == QK_OK ? see(path, true, err) : status;
-}
-
-static qk_status remove_one(const char *path, bool is_folder, qk_error *err)
-{
-    if ((is_folder ? rmdir(path) : unlink(path)) == 0 || errno == ENOENT)
-        return QK_OK;
-    return fail_errno(err, "remove", path);
-}
-
-static qk_status sync_folder(const char *path, bool is_folder, qk_error *err)
-{
-    if (!is_folder)
-        return QK_OK;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_DIRECTORY);
-    if (fd < 0)
-        return fail_errno(err, "open", path);
-    /* some file systems cannot sync a folder */
-    bool done = fsync(fd) == 0 || errno == EINVAL;
-    qk_status status = done ? QK_OK : fail_errno(err, "sync", path);
-    close(fd);
-    return status;
-}
-
-/* A tree that another process is removing as well is fine. */
-static qk_status remove_tree(const char *path, qk_error *err)
-{
-    qk_status status = walk_tree(path, remove_one, 0, err);
-    return status == QK_ERR_NOT_FOUND ? QK_OK : status;
 }
 
 /* ---- names ------------------------------------------------------------------------------ */
@@ -136,24 +77,30 @@ qk_status qk__units_open(qk__unit_folder *units, const char *folder, const char 
     *units = (qk__unit_folder){0};
     if (!is_name(run))
         return qk__fail(err, QK_ERR_ARGUMENT, "'%s' cannot be the name of a run's units", run);
-    units->top = qk__path_join(folder, QK__UNITS_NAME);
-    units->path = units->top ? qk__path_join(units->top, run) : NULL;
-    if (units->path)
-        return QK_OK;
-    qk__units_close(units);
-    return qk__nomem(err);
+    bool there;
+    units->folder = qk__strdup(folder);
+    units->name = qk__format("%s/%s", QK__UNITS_NAME, run);
+    units->path = units->name ? qk__path_join(folder, units->name) : NULL;
+    qk_status status = units->folder && units->path
+                           ? qk__look_below(folder, units->name, &there, err)
+                           : qk__nomem(err);
+    if (status != QK_OK)
+        qk__units_close(units);
+    return status;
 }
 
 void qk__units_close(qk__unit_folder *units)
 {
-    free(units->top);
+    free(units->folder);
+    free(units->name);
     free(units->path);
     *units = (qk__unit_folder){0};
 }
 
 qk_status qk__units_make(const qk__unit_folder *units, qk_error *err)
 {
-    return qk__make_dirs(units->path, err);
+    QK_TRY(qk__make_dirs(units->folder, err));
+    return qk__make_below(units->folder, units->name, err);
 }
 
 /* The names in a folder that are neither temporary nor of files. */
@@ -188,7 +135,17 @@ qk_status qk__units_runs(const char *folder, qk__names *runs, qk_error *err)
 
 qk_status qk__units_list(const qk__unit_folder *units, qk__names *names, qk_error *err)
 {
-    return list_units(units->path, "ranks", names, err);
+    size_t kept = 0;
+    QK_TRY(list_units(units->path, "ranks", names, err));
+    for (size_t i = 0; i < names->count; i++) {
+        char *name = names->items[i];
+        if (qk__unit_is_sealed(units, name))
+            names->items[kept++] = name;
+        else
+            free(name);
+    }
+    names->count = kept;
+    return QK_OK;
 }
 
 static int compare_names(const void *key, const void *item)
@@ -226,89 +183,102 @@ qk_status qk__unit_begin(const qk__unit_folder *units, const char *unit, char **
     return status;
 }
 
-qk_status qk__unit_publish(const qk__unit_folder *units, const char *unit, char **path,
-                           qk_error *err)
-{
-    char *place = qk__units_path(units, unit, NULL);
-    qk_status status = place ? walk_tree(*path, sync_folder, 0, err) : qk__nomem(err);
-    if (status == QK_OK && rename(*path, place) == 0) {
-        free(*path);
-        *path = NULL;
-    } else if (status == QK_OK && errno != EEXIST && errno != ENOTEMPTY) {
-        status = fail_errno(err, "rename to its place", place);
-    } /* else another process published the same */
-    qk__unit_discard(path);
-    free(place);
-    return status;
-}
-
 void qk__unit_discard(char **path)
 {
-    if (*path && remove_tree(*path, NULL) != QK_OK) { /* the next sweep does it */
-    }
+    if (*path) /* what stays is swept later */
+        qk__remove_tree(*path);
     free(*path);
     *path = NULL;
 }
 
 /* ---- removing --------------------------------------------------------------------------- */
 
-/* What is renamed first is gone for all who look, before it is empty. */
-static qk_status remove_at_once(const char *path, qk_error *err)
+/* What is renamed is gone for all who look, before it is empty. What of it cannot be removed is nothing to
+ * fail for: the work is done, and the next sweep tries again. unit: NULL: all of them. */
+static qk_status remove_at_once(const qk__unit_folder *units, const char *unit, qk_error *err)
 {
-    char *temporary;
-    qk_status status = make_temporary(path, path, &temporary, err);
-    if (status == QK_OK)
-        status = remove_tree(temporary, err);
-    else if (status == QK_ERR_NOT_FOUND) /* another process did it */
-        status = QK_OK;
+    char *temporary = NULL, *path = qk__units_path(units, unit, NULL);
+    qk_status status = path ? make_temporary(path, path, &temporary, err) : qk__nomem(err);
+    if (status == QK_OK) {
+        const char *below = temporary + (strlen(units->path) - strlen(units->name));
+        if (qk__remove_below(units->folder, below, NULL) !=
+            QK_OK) { /* the next sweep does it */
+        }
+    }
     free(temporary);
-    return status;
+    free(path);
+    return status == QK_ERR_NOT_FOUND ? QK_OK : status; /* another process did it */
 }
 
 qk_status qk__unit_remove(const qk__unit_folder *units, const char *unit, qk_error *err)
 {
-    char *path = qk__units_path(units, unit, NULL);
-    qk_status status = path ? remove_at_once(path, err) : qk__nomem(err);
-    free(path);
+    return remove_at_once(units, unit, err);
+}
+
+/* Gives a unit its name. One that another process published is the same; one without a seal is
+ * nothing to rely on. */
+static qk_status give_name(const qk__unit_folder *units, const char *unit, const char *path,
+                           bool *given, qk_error *err)
+{
+    char *place = qk__units_path(units, unit, NULL);
+    qk_status status = place ? QK_OK : qk__nomem(err);
+    *given = false;
+    for (int tries = 0; status == QK_OK && !*given && tries < 2; tries++) {
+        *given = rename(path, place) == 0;
+        if (!*given && errno != EEXIST && errno != ENOTEMPTY)
+            status = fail_errno(err, "rename to its place", place);
+        else if (!*given && qk__unit_is_sealed(units, unit))
+            break;
+        else if (!*given)
+            status = remove_at_once(units, unit, err);
+    }
+    free(place);
+    return status;
+}
+
+qk_status qk__unit_publish(const qk__unit_folder *units, const char *unit, char **path,
+                           qk_error *err)
+{
+    bool given = false;
+    qk_status status = qk__unit_seal(units, unit, *path, err);
+    if (status == QK_OK)
+        status = qk__sync_tree(*path, err);
+    if (status == QK_OK)
+        status = give_name(units, unit, *path, &given, err);
+    if (given) {
+        free(*path);
+        *path = NULL;
+    }
+    qk__unit_discard(path);
     return status;
 }
 
 qk_status qk__units_remove(const qk__unit_folder *units, qk_error *err)
 {
-    QK_TRY(remove_at_once(units->path, err));
-    rmdir(units->top); /* of other runs there may be units */
+    QK_TRY(remove_at_once(units, NULL, err));
+    char *top = qk__path_join(units->folder, QK__UNITS_NAME);
+    if (top)
+        rmdir(top); /* of other runs there may be units */
+    free(top);
     return QK_OK;
 }
 
-static qk_status sweep(const char *path, qk_error *err)
+static bool is_gone(const char *name, const void *context)
 {
-    qk__names names;
-    if (!qk__is_dir(path))
-        return QK_OK;
-    qk_status status = qk__list_dir(path, &names, err);
-    if (status != QK_OK)
-        return status == QK_ERR_NOT_FOUND ? QK_OK : status;
-    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        char *owner = owner_of(names.items[i]);
-        char *child = owner ? qk__path_join(path, names.items[i]) : NULL;
-        if (child && qk__owner_life(owner) == QK__LIFE_GONE)
-            status =
-                qk__is_dir(child) ? remove_tree(child, err) : remove_one(child, false, err);
-        free(child);
-        free(owner);
-    }
-    qk__names_free(&names);
-    return status;
+    (void)context;
+    char *owner = owner_of(name);
+    bool gone = owner && qk__owner_life(owner) == QK__LIFE_GONE;
+    free(owner);
+    return gone;
 }
 
 qk_status qk__units_sweep(const qk__unit_folder *units, qk_error *err)
 {
-    char *ranks = qk__units_path(units, "ranks", NULL);
-    qk_status status = ranks ? sweep(units->top, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = sweep(units->path, err);
-    if (status == QK_OK)
-        status = sweep(ranks, err);
+    char *ranks = qk__path_join(units->name, "ranks");
+    qk_status status = ranks ? QK_OK : qk__nomem(err);
+    const char *const folders[] = {QK__UNITS_NAME, units->name, ranks};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && status == QK_OK; i++)
+        status = qk__empty_below(units->folder, folders[i], is_gone, NULL, err);
     free(ranks);
     return status;
 }

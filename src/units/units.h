@@ -6,11 +6,13 @@
  *     DIR/.units/RUN/            RUN: a name that says what is computed, from what and how
  *         plan.json              files of the run as a whole have a dot in their names,
  *         l00k00/                units have none
+ *             seal               the place it was made for, and what its files hold
  *         l00k01.tmp-HOST-...-0/ one that is being made, or was when its process died
  *         ranks/0-of-3           who has which number
  *
- * shard.c finds a process's number, share.c says who computes what, units.c keeps the units,
- * rank.c notices two processes with one number, owner.c tells processes apart. */
+ * shard.c finds a process's number, share.c says who computes what, units.c keeps the units, seal.c
+ * tells whether one is what was made for its place, rank.c notices two processes with one number,
+ * owner.c tells processes apart. */
 #ifndef QK_UNITS_UNITS_H
 #define QK_UNITS_UNITS_H
 
@@ -27,12 +29,13 @@
 /* ---- the folder of a run (units.c) ------------------------------------------------------ */
 
 typedef struct qk__unit_folder {
-    char *top;  /* DIR/.units */
-    char *path; /* DIR/.units/RUN */
+    char *folder; /* DIR */
+    char *name;   /* .units/RUN */
+    char *path;   /* DIR/.units/RUN */
 } qk__unit_folder;
 
 /* Names the folder; nothing is made. The run's name and those of units are letters, digits, '-'
- * and '_'. */
+ * and '_'. QK_ERR_EXISTS where a link is in its place. */
 QK_MUST_CHECK qk_status qk__units_open(qk__unit_folder *units, const char *folder,
                                        const char *run, qk_error *err);
 void qk__units_close(qk__unit_folder *units);
@@ -40,8 +43,9 @@ void qk__units_close(qk__unit_folder *units);
 /* Makes the folder with its parents; it may be there. */
 QK_MUST_CHECK qk_status qk__units_make(const qk__unit_folder *units, qk_error *err);
 
-/* The runs that have units in a folder, and the units of a run that are there, sorted; none where
- * there is no such folder. Release with qk__names_free. */
+/* The runs that have units in a folder, and the sealed units of a run, sorted; none where there is no
+ * such folder. A unit without a seal is of an older version: it is as if it were not there, and gives
+ * way to one that is published. Release with qk__names_free. */
 QK_MUST_CHECK qk_status qk__units_runs(const char *folder, qk__names *runs, qk_error *err);
 QK_MUST_CHECK qk_status qk__units_list(const qk__unit_folder *units, qk__names *names,
                                        qk_error *err);
@@ -51,8 +55,8 @@ bool qk__names_have(const qk__names *names, const char *name);
 char *qk__units_path(const qk__unit_folder *units, const char *unit, const char *file);
 
 /* Begins a unit: makes an empty folder for its files, whose path the caller owns. Whoever writes
- * the files syncs them, as qk__outfile does. Publishing syncs the folder and gives it its name,
- * where nobody did so before; discarding removes it. A name that a crash of the machine takes back
+ * the files syncs them, as qk__outfile does. Publishing seals it, syncs the folder and gives it its
+ * name, where nobody did so before; discarding removes it. A name that a crash of the machine takes back
  * is a unit to compute again.
  * Both free the path and set it to NULL. QK_ERR_NOT_FOUND from publishing: the run's folder has
  * gone, as it does when another process put the units together. */
@@ -71,6 +75,18 @@ QK_MUST_CHECK qk_status qk__units_sweep(const qk__unit_folder *units, qk_error *
 
 /* Removes the run's folder, at once for all who look, and .units with it if that is empty then. */
 QK_MUST_CHECK qk_status qk__units_remove(const qk__unit_folder *units, qk_error *err);
+
+/* ---- what a unit is (seal.c) ------------------------------------------------------------ */
+
+/* Writes the seal of a unit that is being made in a folder, of files alone. A copy has one. */
+QK_MUST_CHECK qk_status qk__unit_seal(const qk__unit_folder *units, const char *unit,
+                                      const char *folder, qk_error *err);
+bool qk__unit_is_sealed(const qk__unit_folder *units, const char *unit);
+
+/* Whether a unit was made for its place, and a file of it (NULL: none) holds what was written: to be
+ * asked before the file is believed. QK_ERR_MALFORMED says what is wrong; the remedy is the caller's. */
+QK_MUST_CHECK qk_status qk__unit_check(const qk__unit_folder *units, const char *unit,
+                                       const char *file, qk_error *err);
 
 /* ---- who computes what (share.c) -------------------------------------------------------- */
 
@@ -101,6 +117,10 @@ typedef struct qk__rank {
 QK_MUST_CHECK qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units,
                                       const qk_shard *shard, qk_error *err);
 void qk__rank_leave(qk__rank *rank);
+
+/* QK_ERR_EXISTS where a process has a number in a run whose units lie in the folder, and is not known
+ * to be gone: for who would remove them. */
+QK_MUST_CHECK qk_status qk__ranks_ask(const char *folder, qk_error *err);
 
 /* ---- processes (owner.c) ---------------------------------------------------------------- */
 

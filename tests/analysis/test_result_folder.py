@@ -42,6 +42,41 @@ def tables_of(folder):
 
 # ---- runs ------------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("first, second, refused", [
+    ([], ["--layers", "0"], "layers"), (["--layers", "0-1"], ["--layers", "1"], "layers"),
+    (["--layers", "0"], ["--layers", "1"], "layers"), ([], ["--heads", "1"], "heads"),
+    ([], ["--sample-heads", "2"], "sample_heads"), ([], ["--max-samples", "50"], "max_samples"),
+    (["--layers", "0"], ["--layers", "0-1"], None), (["--layers", "0"], [], None), (["--heads", "0"], [], None),
+    (["--max-samples", "50"], ["--max-samples", "60"], None), (["--layers", "0"], ["--layers", "0"], None)])
+def test_less_does_not_replace_more(qkscope, captures, tmp_path, first, second, refused):
+    """Of the same capture; another analysis is added whatever it takes."""
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, *first, expect=0)
+    before = read_bytes(out, *PCA)
+    said = qkscope("pca", captures / "a", "-o", out, *second, expect=1 if refused else 0).err
+    if not refused:
+        return
+    assert f"of more of this capture ({refused}) than this run takes; choose another folder, or --force" in said
+    assert read_bytes(out, *PCA) == before
+    qkscope("rotate", captures / "a", "-o", out, *second, expect=0)
+    qkscope("pca", captures / "a", "-o", out, *second, "--force", expect=0)
+    assert read_bytes(out, *PCA) != before
+
+
+def test_more_components_than_dimensions_are_told(qkscope, captures, tmp_path):
+    said = qkscope("pca", captures / "a", "-o", tmp_path / "x", "--components", 1000, expect=0).err
+    assert "--components 1000: vectors have 8 dimensions" in said
+    assert len([r for r in read_csv(tmp_path / "x" / "qk.csv") if (r["layer"], r["q_head"]) == (0, 0)]) == 8
+    assert "dimensions" not in qkscope("pca", captures / "a", "-o", tmp_path / "y", expect=0).err  # 10 by default
+
+
+def test_verbose_tells_what_was_settled(qkscope, captures, tmp_path):
+    quiet = qkscope("analyze", captures / "a", "-o", tmp_path / "x", expect=0).err
+    said = qkscope("analyze", captures / "a", "-o", tmp_path / "y", "-v", "--threads", 1, expect=0).err
+    assert re.search(r"9 heads of queries and of keys in 3 layers, group size 2 \(.*\), buckets of the capture; 1 threads?, kernel \w+", said)
+    assert "group size" not in quiet
+
+
 def test_a_second_command_adds_its_tables(qkscope, captures, tmp_path):
     out = tmp_path / "out"
     qkscope("pca", captures / "a", "-o", out, expect=0)
@@ -85,7 +120,7 @@ def test_another_selection_is_told(qkscope, captures, tmp_path):
     assert "qk.csv there, which stays, was made with other layers" in said.err
     assert len(read_csv(out / "heads.csv")) == 6 and len(read_csv(out / "rotated.csv")) == 2
     qkscope("report", out, "--no-html", "--format", "svg", expect=0)
-    said = qkscope("analyze", captures / "a", "-o", out, "--layers", 1, expect=0)
+    said = qkscope("analyze", captures / "a", "-o", out, "--layers", 1, "--force", expect=0)
     assert "stays" not in said.err
 
 

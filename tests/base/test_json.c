@@ -14,7 +14,7 @@ static json_t *parse(const char *text)
 {
     json_t *value;
     qk_error err;
-    if (qk__json_parse(&value, text, strlen(text), QK__JSON_ZEROS, &err) != QK_OK)
+    if (qk__json_parse(&value, text, strlen(text), QK__JSON_LINE, &err) != QK_OK)
         fail_msg("%s: %s", text, err.message);
     return value;
 }
@@ -23,7 +23,7 @@ static void refuse(const char *text, const char *part)
 {
     json_t *value;
     qk_error err;
-    assert_int_equal(qk__json_parse(&value, text, strlen(text), QK__JSON_NO_ZEROS, &err),
+    assert_int_equal(qk__json_parse(&value, text, strlen(text), QK__JSON_GIVEN, &err),
                      QK_ERR_MALFORMED);
     assert_null(value);
     if (!strstr(err.message, part))
@@ -145,8 +145,8 @@ static void test_refused(void **state)
         refuse(cases[i][0], cases[i][1]);
     qk_error err;
     json_t *value;
-    assert_int_equal(qk__json_parse(&value, "{}\0", 3, QK__JSON_ZEROS, &err), QK_ERR_MALFORMED);
-    assert_int_equal(qk__json_parse(&value, NULL, 0, QK__JSON_ZEROS, NULL), QK_ERR_MALFORMED);
+    assert_int_equal(qk__json_parse(&value, "{}\0", 3, QK__JSON_LINE, &err), QK_ERR_MALFORMED);
+    assert_int_equal(qk__json_parse(&value, NULL, 0, QK__JSON_LINE, NULL), QK_ERR_MALFORMED);
 }
 
 static void test_depth(void **state)
@@ -177,7 +177,7 @@ static void every_allocation(void **state)
     for (long i = 0;; i++) {
         qk_error err;
         remaining = i;
-        qk_status status = qk__json_parse(&value, TEXT, strlen(TEXT), QK__JSON_ZEROS, &err);
+        qk_status status = qk__json_parse(&value, TEXT, strlen(TEXT), QK__JSON_LINE, &err);
         bool failed = remaining < 0;
         remaining = -1;
         if (!failed) {

@@ -247,10 +247,10 @@ static void test_manifest(void **state)
     expect_manifest_failure("", QK_ERR_MALFORMED, "byte 1");
     expect_manifest_failure("{\"model\": 7}", QK_ERR_MALFORMED,
                             "capture.json: model: expected a text, found 7");
-    expect_manifest_failure("{\"rope_frequencies\": [1, 0.5, 0]}", QK_ERR_MALFORMED,
-                            "rope_frequencies[2]: expected a number above 0");
+    expect_manifest_failure("{\"rope_frequencies\": [1, 0, -0.5]}", QK_ERR_MALFORMED,
+                            "rope_frequencies[2]: expected a number from 0");
     expect_manifest_failure("{\"rope_frequencies\": {\"3\": [1, null]}}", QK_ERR_MALFORMED,
-                            "rope_frequencies.3[1]: expected a number above 0");
+                            "rope_frequencies.3[1]: expected a number from 0");
     expect_manifest_failure("{\"rope_frequencies\": {\"x\": [1]}}", QK_ERR_MALFORMED,
                             "rope_frequencies: expected a list, or lists by layer");
     expect_manifest_failure("{\"rope_frequencies\": 3}", QK_ERR_MALFORMED,

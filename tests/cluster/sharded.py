@@ -25,7 +25,8 @@ def quiet_environment(**changes):
     """Without what a launcher says."""
     env = {k: v for k, v in environment(changes).items() if k in changes or not k.startswith(LAUNCHERS)}
     return {**env, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl": "self"}
+            "OMPI_MCA_btl": "self", "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4
+            "PRTE_MCA_rmaps_default_mapping_policy": ":OVERSUBSCRIBE"}  # 5
 
 
 def results(folder):

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,7 +167,7 @@ def test_shards_say_which_they_are(program, made, tmp_path):
 def test_two_with_one_number(program, made, tmp_path):
     words, _ = made("moments")
     first = subprocess.Popen([program, *words, "-o", tmp_path / "out", "--shard", "1/2"], env=quiet_environment())
-    while first.poll() is None and not any((tmp_path / "out").glob(".partial/.units/*/ranks/*")):
+    while first.poll() is None and not any((tmp_path / "out").glob(".partial/.units/*/ranks/1-of-2")):
         time.sleep(0.001)
     first.send_signal(signal.SIGSTOP)
     said = run_shard(program, 1, 2, *words, "-o", tmp_path / "out", code=1).stderr
@@ -181,3 +182,102 @@ def test_other_settings_beside_it(program, made, tmp_path):
     for other in (["--groups", "0"], ["--stage", "pre"], ["--max-texts", "100"], ["--layers", "1"]):
         said = run_shard(program, 1, 2, *words, *other, "-o", tmp_path / "out", code=1).stderr
         assert "holds an unfinished capture of another run (not the same: " in said
+
+
+def shard_folders(program, words, tmp_path, count):
+    """Shards in folders of their own."""
+    parts = [tmp_path / f"part-{i}" for i in range(count)]
+    for i, part in enumerate(parts):
+        run_shard(program, i, count, *words, "-o", part)
+    return parts
+
+
+def run_merge(program, *words, code):
+    done = subprocess.run([program, "merge", *words], env=quiet_environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name", ["rows", "both"])
+@pytest.mark.parametrize("kind", ["b", "post-n"])
+def test_units_under_other_names(program, made, tmp_path, name, kind):
+    """A block, or sums, of other texts: whole in themselves, but not what belongs there."""
+    words, whole = made(name)
+    parts = shard_folders(program, words, tmp_path, 3)
+    units = [sorted(part.glob(f".partial/.units/*/{kind}*")) for part in parts]
+    if name == "rows" and kind == "post-n":
+        assert not any(units)
+        return
+    for victim, other in ((units[0][0], units[1][0]), (units[1][-1], units[1][0] if len(units[1]) > 1 else units[2][0])):
+        shutil.copytree(victim, tmp_path / "right")
+        shutil.rmtree(victim)
+        shutil.copytree(other, victim)
+        said = run_merge(program, *parts, "-o", tmp_path / "bad", code=1).stderr
+        assert str(victim) in said and f"it was made as {other.parent.name}/{other.name}" in said
+        assert not list((tmp_path / "bad").rglob("capture.json"))
+        shutil.rmtree(victim)
+        (tmp_path / "right").rename(victim)
+    run_merge(program, *parts, "-o", tmp_path / "bad", code=0)
+    assert files_of(tmp_path / "bad") == whole
+
+
+@pytest.mark.parametrize("name", ["rows", "both"])
+def test_units_without_a_seal_are_made_again(program, made, tmp_path, name):
+    """As an older version left them: nothing says that they are what was made for their place."""
+    words, whole = made(name)
+    out = tmp_path / "out"
+    run_shard(program, 0, 2, *words, "-o", out)
+    blocks = sorted(out.glob(".partial/.units/*/b*"))
+    assert len(blocks) >= 2
+    for unit in out.glob(".partial/.units/*/*/"):
+        if (unit / "seal").exists():
+            (unit / "seal").unlink()
+            for path in unit.glob("rows.*"):
+                path.write_bytes(bytes(path.stat().st_size))
+    said = run_merge(program, out, code=3).stderr
+    assert re.search(r": 0 of \d+ blocks of texts are there", said)
+    for i in range(2):
+        run_shard(program, i, 2, *words, "-o", out)
+    assert files_of(out) == whole
+
+
+@pytest.mark.parametrize("name", ["rows", "reservoir"])
+def test_a_shard_that_had_all_texts(program, made, tmp_path, name):
+    """Of few texts one shard has all and makes the capture, the others have none: merging gives the same."""
+    words = [*made(name)[0], "--max-texts", "2"]
+    run_shard(program, 0, 1, *words, "-o", tmp_path / "whole")
+    whole = files_of(tmp_path / "whole")
+    parts = shard_folders(program, words, tmp_path, 3)
+    assert sorted((part / "README.md").exists() or (part / "post").exists() for part in parts) == [False, False, True]
+    merged = run_merge(program, *parts, "-o", tmp_path / "merged", code=0).stdout
+    assert "is complete" in merged and files_of(tmp_path / "merged") == whole
+    parts.sort(key=lambda part: not (part / ".partial").exists())
+    assert files_of(parts[-1]) == whole
+    run_merge(program, *parts, "-o", parts[-1], code=0)  # into the one that is whole
+    assert files_of(parts[-1]) == whole
+    assert "0 of 1 blocks of texts are there" in run_merge(program, *parts[:2], "-o", tmp_path / "two", code=3).stderr
+    assert "a finished capture, and nothing waits" in run_merge(program, parts[-1], code=0).stdout
+    other = tmp_path / "other"
+    run_shard(program, 0, 1, *words, "--bucket", "7", "-o", other)
+    said = run_merge(program, *parts[:2], other, "-o", tmp_path / "three", code=1).stderr
+    assert "are not of one run: they differ in" in said and not (tmp_path / "three").exists()
+
+
+def test_one_number_ends_while_another_waits(program, made, tmp_path):
+    """The second is told which number and which process, though the run's folder has gone by then."""
+    words = [*made("rows")[0], "--max-texts", "2"]
+    run_shard(program, 0, 1, *words, "-o", tmp_path / "whole")
+    refused = 0
+    for turn in range(6):
+        runs = [subprocess.Popen([program, *words, "-o", tmp_path / str(turn), "--shard", "2/3"], env=quiet_environment(),
+                                 stderr=subprocess.PIPE, text=True) for _ in range(3)]
+        said = [run.communicate(timeout=120)[1] for run in runs]
+        assert any(run.returncode == 0 for run in runs), said
+        for run, text in zip(runs, said):
+            if run.returncode != 0:
+                refused += 1
+                others = [str(other.pid) for other in runs if other is not run]
+                which = re.search(r"two processes have one number: shard 2 of 3 is being computed by process (\d+) of ", text)
+                assert which and which[1] in others and "give each its own" in text, text
+        assert files_of(tmp_path / str(turn)) == files_of(tmp_path / "whole")
+    print(f"\n{refused} refused")

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import check_survived, synth
+from conftest import check_survived, seal, synth
 from sharded import left_over, need, quiet_environment, results, run_shard, units
 
 
@@ -45,7 +45,7 @@ def start(program, *words):
 def wait_for_units(out, count, child):
     while len(units(out)) < count and child.poll() is None:
         time.sleep(0.002)
-    assert child.poll() is None, "it was too fast"
+    assert child.poll() is None, f"it ended before that: {child.communicate()}"
 
 
 def test_killed_at_any_moment(program, words, whole, tmp_path):
@@ -269,7 +269,7 @@ def spoil_foreign(data):
 
 
 def spoil_newer(data):
-    return data[:16] + struct.pack("<I", 2) + data[20:]
+    return data[:16] + struct.pack("<I", 3) + data[20:]
 
 
 def spoil_empty(data):
@@ -293,18 +293,14 @@ def test_spoiled_units(program, words, whole, half, tmp_path, spoil):
     out = shutil.copytree(half, tmp_path / "out")
     victim = sorted(out.glob(".units/*/*/results"))[3]
     victim.write_bytes(spoil(victim.read_bytes()))
+    if spoil in (spoil_foreign, spoil_newer, spoil_empty):
+        seal(victim.parent)
     done = run_shard(program, 1, 2, *words, "-o", out, code=1)
     assert str(victim) in done.stderr and SPOILERS[spoil] in done.stderr and "remove its folder" in done.stderr
     assert not list(out.glob("*.csv"))
     shutil.rmtree(victim.parent)
     run_shard(program, 0, 2, *words, "-o", out)
     assert results(out) == whole
-
-
-def seal(data):
-    """With the hash that fits, as somebody might who means harm."""
-    import xxhash
-    return data + xxhash.xxh3_128_hexdigest(data).encode()
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +318,7 @@ def ready(program, capture, tmp_path_factory):
 def test_units_made_to_do_harm(program, ready, tmp_path):
     """Any number in a unit, the hash being right: no crash, no memory that is not there."""
     name = sorted(ready.glob(".units/*/*/results"))[0].relative_to(ready)
-    data = (ready / name).read_bytes()[:-32]
+    data = (ready / name).read_bytes()
     chance = random.Random(2)
     refused = 0
     for turn in range(300):
@@ -333,7 +329,8 @@ def test_units_made_to_do_harm(program, ready, tmp_path):
         if turn == 0:
             spoiled = data[:200]
         shutil.copytree(ready, out)
-        (out / name).write_bytes(seal(bytes(spoiled)))
+        (out / name).write_bytes(spoiled)
+        seal((out / name).parent)
         done = subprocess.run([program, "merge", out], capture_output=True, text=True, env=quiet_environment())
         check_survived(done.returncode, done.stderr)
         assert done.returncode in (0, 1, 3), done.stderr
@@ -343,6 +340,25 @@ def test_units_made_to_do_harm(program, ready, tmp_path):
         shutil.rmtree(out)
     print(f"\n{refused} of 300 refused")
     assert refused > 15
+
+
+def test_units_under_other_names(program, words, whole, half, tmp_path):
+    """Results of other heads, and of the same heads with other settings: whole, but not what belongs there."""
+    out, other = shutil.copytree(half, tmp_path / "out"), tmp_path / "other"
+    run_shard(program, 0, 2, *words, "--force", "--components", "2", "-o", other)
+    victim, neighbour = (path.parent for path in sorted(out.glob(".units/*/*/results"))[:2])
+    foreign, = other.glob(f".units/*/{victim.name}")
+    for source in (neighbour, foreign):
+        shutil.rmtree(victim)
+        shutil.copytree(source, victim)
+        said = run_shard(program, 1, 2, *words, "-o", out, code=1).stderr
+        assert str(victim) in said and f"it was made as {source.parent.name}/{source.name}" in said
+        assert not list(out.glob("*.csv"))
+    (victim / "seal").unlink()  # as an older version left it
+    run_shard(program, 1, 2, *words, "-o", out)
+    assert not list(out.glob("*.csv"))
+    run_shard(program, 0, 2, *words, "-o", out)
+    assert results(out) == whole
 
 
 def test_units_of_another_version(program, words, half, tmp_path):

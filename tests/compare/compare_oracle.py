@@ -18,22 +18,24 @@ from intervals_oracle import CORRELATIONS, along, drift_axis, first_axis, groups
 TURNING = ("r_q", "r_k")
 
 
+def signed_axis(q, k):
+    """PC0 as the PCA has it: r_q >= 0, or r_k >= 0 where r_q is small."""
+    axis = first_axis(q, k)
+    on = along(axis, q, k)
+    away = on["r_q"] < 0 and abs(on["r_q"]) >= 0.05 or abs(on["r_q"]) < 0.05 and on["r_k"] < 0
+    return -axis if away else axis
+
+
 def numbers_of(q, k):
     """Those with intervals that need no plasticity, along axes that are fitted."""
-    on_first, on_drift = along(first_axis(q, k), q, k), along(drift_axis(q, k), q, k)
-    sign = 1  # as the PCA has it: r_q >= 0, or r_k >= 0 where r_q is small
-    if on_first["r_q"] < 0 and abs(on_first["r_q"]) >= 0.05 or abs(on_first["r_q"]) < 0.05 and on_first["r_k"] < 0:
-        sign = -1
-    return {"r_q": sign * on_first["r_q"], "r_k": sign * on_first["r_k"],
+    on_first, on_drift = along(signed_axis(q, k), q, k), along(drift_axis(q, k), q, k)
+    return {"r_q": on_first["r_q"], "r_k": on_first["r_k"],
             **{name: on_drift[name] for name in ("r_q_a", "r_k_a", "alpha_k", "bias_strength")}}
 
 
 def runs_of(q, k):
     """[numbers without group g], signed as the axes of all rows."""
-    whole = numbers_of(q, k)
-    first, drift = first_axis(q, k), drift_axis(q, k)
-    if np.sign(along(first, q, k)["r_q"]) != np.sign(whole["r_q"]):
-        first = -first
+    first, drift = signed_axis(q, k), drift_axis(q, k)
 
     def repeated(some_q, some_k):
         on_first = along(turned(first_axis(some_q, some_k), first), some_q, some_k)
@@ -44,7 +46,9 @@ def runs_of(q, k):
 
 
 def turn_of(a, b):
-    return -1 if a["r_q"] * b["r_q"] + a["r_k"] * b["r_k"] < 0 else 1
+    """-1 where PC0 of b = (q, k) points away from that of a; None where it lies 45 degrees off or more."""
+    cosine = float(signed_axis(*a) @ signed_axis(*b))
+    return None if abs(cosine) < math.sqrt(0.5) else -1 if cosine < 0 else 1
 
 
 def paired(a, b, runs_a, runs_b, level=0.95):
@@ -105,4 +109,4 @@ def halves(q, k, count):
 
 
 __all__ = ["angles", "halves", "independent", "intervals_oracle", "kept_bits", "numbers_of", "overlap", "paired",
-           "runs_of", "spaces_of", "turn_of"]
+           "runs_of", "signed_axis", "spaces_of", "turn_of"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import EXAMPLE, check_tables, head_names, read_bytes, read_csv, read_json, read_rows, synth, write_rows
+from strict_page import StrictPage
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ("compare.csv", "compare_heads.csv", "compare_summary.json", "schema.json")
@@ -246,7 +247,7 @@ def test_options_of_captures_are_refused_of_tables(qkscope, made, tmp_path, opti
 @pytest.mark.parametrize("arguments, message", [
     ([], "which two? Give A and B"), (["a"], "which two? Give A and B"), (["a", "b"], "where to? Give -o DIR"),
     (["a", "b", "-o", "x", "--subspace", "11"], "subspace"), (["a", "b", "-o", "x", "--ci", "0"], "ci"),
-    (["a", "b", "-o", "x", "--taxonomy-low", "0.8"], "is above --taxonomy-high"),
+    (["a", "b", "-o", "x", "--taxonomy-low", "0.8"], "taxonomy-low: 0.8 is above 0.7, which is taxonomy-high"),
     (["a", "b", "c", "-o", "x"], "c")])
 def test_usage(qkscope, tmp_path, arguments, message):
     assert message in qkscope("compare", *arguments, expect=2, cwd=tmp_path).err
@@ -346,6 +347,7 @@ def test_page(qkscope, made, tmp_path):
         f"{name}.{end}" for name in names for end in ("dat", "gp", "md", "pdf", "png", "svg"))
     text = (out / "compare.html").read_text()
     page = Page(text)
+    StrictPage(text)
     assert "script" not in page.tags and page.tags.count("svg") == 3
     assert all(link.startswith(("#", "data:")) for link in page.links if link)
     assert len(page.ids) == len(set(page.ids)) and {f"fig-{name}" for name in names} <= set(page.ids)
@@ -361,9 +363,8 @@ def test_figures_hold_the_tables(qkscope, made, tmp_path):
     out = tmp_path / "out"
     qkscope("compare", made / "a", made / "b", "-o", out, "--theme", "dark", expect=0)
     rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
-    numbers = [[tuple(map(float, line.split()[:3])) for line in block.splitlines() if line and line[0] != "#"]
-               for block in re.split(r"\n\n+", (out / "figures" / "compare-02-map.dat").read_text()) if block.strip()]
-    first = {(int(y), int(x)): z for x, y, z in numbers[0]}
+    block = (out / "figures" / "compare-02-map.dat").read_text().split("\n\n\n")[0]
+    first = {(int(y), int(x)): float(z) for x, y, z, *_ in (line.split() for line in block.splitlines())}
     assert first == pytest.approx({key[:2]: r["difference"] for key, r in rows.items() if key[2] == "r_q"}, rel=1e-5)
     points = (out / "figures" / "compare-01-heads.dat").read_text()
     shown = sorted(tuple(map(float, line.split())) for line in points.split("\n\n")[0].splitlines()

@@ -71,9 +71,10 @@ def test_paired_differences(qkscope, made, tmp_path):
     """Texts of the same ids: the jackknife of the differences."""
     rows = compare(qkscope, made / "a", made / "other", tmp_path / "out", "--no-plasticity")
     sides = head_runs(made / "a"), head_runs(made / "other")
+    pairs = [{(layer, head): (q, k) for layer, head, q, k in head_pairs(made / side, 2)} for side in ("a", "other")]
     for head in sides[0]:
         (a, runs_a), (b, runs_b) = (side[head] for side in sides)
-        turn = oracle.turn_of(a, b)
+        turn = oracle.turn_of(pairs[0][head], pairs[1][head]) or 1
         for name in NAMES:
             sign = turn if name in ("r_q", "r_k") else 1
             row = rows[(*head, name)]
@@ -107,21 +108,21 @@ def test_independent_differences(qkscope, made, tmp_path):
     of = [{**{(r["layer"], r["q_head"], name): (r[name], (r[f"{name}_lo"], r[f"{name}_hi"]))
               for table in ("qk.csv", "rotated.csv", "head_metrics.csv") for r in read_csv(tmp_path / side / table)
               if r.get("pc", 0) == 0 for name in (*NAMES, "ap_overall", "ap_drop") if name in r}} for side in "ab"]
-    turned = {(r["layer"], r["q_head"]): r["turned"] for r in read_csv(tmp_path / "tables" / "compare_heads.csv")}
+    turned = {(r["layer"], r["q_head"]): r["turned"] for r in read_csv(tmp_path / "captures" / "compare_heads.csv")}
+    assert {r["turned"] for r in read_csv(tmp_path / "tables" / "compare_heads.csv")} == {None}
     seen = 0
     for key, row in tables.items():
         if key not in of[0]:
             assert row["p"] is None and row["difference_lo"] is None
             continue
         (a, ends_a), (b, ends_b) = of[0][key], of[1][key]
-        if key[2] in ("r_q", "r_k") and turned[key[:2]]:
-            b, ends_b = -b, (-ends_b[1], -ends_b[0])
-        want = oracle.independent(key[2], a, b, ends_a, ends_b, 12)
-        check(row, want, max(abs(a), abs(b)))
+        check(row, oracle.independent(key[2], a, b, ends_a, ends_b, 12), max(abs(a), abs(b)))
         assert (row["difference_lo"] <= 0 <= row["difference_hi"]) == (row["p"] >= 0.05)
         assert captures[key]["pairing"] == row["pairing"] == "independent"
-        for column in ("a", "b", "difference", "difference_lo", "difference_hi", "p", "p_corrected"):
-            assert captures[key][column] == pytest.approx(row[column], rel=1e-9), column
+        assert (captures[key]["a"], captures[key]["b"]) == pytest.approx((row["a"], row["b"]), rel=1e-9)
+        if key[2] in ("r_q", "r_k") and turned[key[:2]]:
+            b, ends_b = -b, (-ends_b[1], -ends_b[0])
+        check(captures[key], oracle.independent(key[2], a, b, ends_a, ends_b, 12), max(abs(a), abs(b)))
         seen += 1
     assert seen == 8 * 8
 
@@ -172,6 +173,69 @@ def test_angles(qkscope, made, tmp_path, count):
             for side, mine in zip("ab", within):
                 assert row[f"overlap_halves_{side}"] == pytest.approx(mine[name], abs=1e-9)
             assert row["overlap_chance"] == count / 12 and row["components"] == count
+
+
+# ---- the sign of PC0 --------------------------------------------------------------------------
+
+def drifting(target, drifts, axes=None, texts=20, rows=40, dim=8):
+    """Heads of one query head and one key head each: along e0 (or axes[head]) lies most of the variance, and queries
+    and keys follow position there with the given correlations."""
+    for head, both in enumerate(drifts):
+        for kind, r in zip("qk", both):
+            draw = np.random.default_rng([head, "qk".index(kind)])
+            n = texts * rows
+            at = draw.integers(0, 1000, n)
+            t = (at - at.mean()) / at.std()
+            noise = draw.standard_normal(n)
+            noise -= noise.mean() + t * (noise @ t) / n
+            vectors = 0.3 * draw.standard_normal((n, dim))
+            vectors[:, (axes or {}).get(head, 0)] = 3 * (r * t + math.sqrt(1 - r * r) * noise / noise.std())
+            write_rows(target, f"l00h{head:02d}{kind}",
+                       {"example_id": np.repeat(np.arange(texts), rows).astype(np.int64),
+                        "position": at.astype(np.int64), "bucket": (at // 128).astype(np.int64),
+                        "vector": vectors.astype(np.float32)})
+    return target
+
+
+# Along e0, in the order of heads. qk.csv has the sign with which r_q >= 0, or r_k where r_q is near 0.
+SIGNS_A = [(0.02, 0.5), (0.02, 0.5), (0.3, 0.4), (0.3, 0.4)]
+SIGNS_B = [(0.85, -0.5), (-0.85, 0.5), (0.3, 0.4), (-0.3, -0.4)]
+
+
+def test_numbers_are_those_of_each_sides_tables(qkscope, tmp_path):
+    """Whatever the signs in the other model are; the axes alone decide which way differences are taken."""
+    for name, drifts, axes in (("a", SIGNS_A, None), ("b", SIGNS_B, {2: 3})):  # PC0 of head 2 is another one
+        drifting(tmp_path / name, drifts, axes)
+        qkscope("analyze", tmp_path / name, "-o", tmp_path / f"of-{name}", expect=0)
+    own = {side: {(r["layer"], r["q_head"], name): r[name] for table in ("qk.csv", "heads.csv", "rotated.csv", "head_metrics.csv")
+                  for r in read_csv(tmp_path / f"of-{side}" / table) if r.get("pc", 0) == 0 for name in r}
+           for side in "ab"}
+    along_first = ("r_q", "r_k", "mu_q", "mu_k", "alpha", "beta")
+    for given, turns in ((("a", "b"), [0, 1, None, 1]), (("of-a", "of-b"), [None] * 4), (("a", "of-b"), [None] * 4)):
+        out = tmp_path / "-".join(given)
+        done = qkscope("compare", *(tmp_path / name for name in given), "-o", out, "--no-html", expect=0)
+        rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
+        assert [r["turned"] for r in read_csv(out / "compare_heads.csv")] == turns
+        assert ("PC0 of 2 heads points the other way in b than in a" in done.err) == (1 in turns)
+        for key, row in rows.items():
+            assert (row["a"], row["b"]) == (own["a"][key], own["b"][key]), key
+            sign = -1 if turns[key[1]] and key[2] in along_first else 1
+            assert row["difference"] == pytest.approx(sign * row["b"] - row["a"], rel=1e-12, abs=1e-15), key
+        for metric in read_json(out / "compare_summary.json")["metrics"]:
+            both = [(own["a"][key], own["b"][key]) for key in rows if key[2] == metric["metric"]
+                    and None not in (own["a"][key], own["b"][key])]
+            assert (metric["mean_a"], metric["mean_b"]) == pytest.approx(np.mean(both, axis=0).tolist(), rel=1e-9)
+    assert rows[0, 0, "r_q"]["b"] == pytest.approx(0.85, abs=0.01)  # and not -0.85
+
+
+def test_the_axis_says_that_drift_turned_back(qkscope, tmp_path):
+    """Both tables have r_q = 0.3: along one axis, it is 0.3 in a and -0.3 in b."""
+    drifting(tmp_path / "a", SIGNS_A)
+    drifting(tmp_path / "b", SIGNS_B)
+    rows = compare(qkscope, tmp_path / "a", tmp_path / "b", tmp_path / "out", "--no-plasticity")
+    assert (rows[0, 3, "r_q"]["a"], rows[0, 3, "r_q"]["b"]) == pytest.approx((0.3, 0.3), abs=0.02)
+    assert rows[0, 3, "r_q"]["difference"] == pytest.approx(-0.6, abs=0.03) and rows[0, 3, "r_q"]["p"] < 0.01
+    assert abs(rows[0, 2, "r_q"]["difference"]) < 0.03
 
 
 # ---- known truth ------------------------------------------------------------------------------

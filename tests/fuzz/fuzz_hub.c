@@ -55,7 +55,8 @@ static void read_list(const uint8_t *data, size_t size)
 {
     qk__repo_files files = {0};
     qk_error err;
-    qk_status status = qk__listing_read(data, size, &files, &err);
+    size_t entries;
+    qk_status status = qk__listing_read(data, size, &files, &entries, &err);
     if (status == QK_OK)
         status = qk__repo_files_sort(&files, &err);
     need(status == QK_OK || err.status == status);

@@ -29,10 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *ours, *strict;
     json_error_t why;
     qk_error err;
-    qk_status status = qk__json_parse(&ours, data, size, QK__JSON_ZEROS, &err);
+    qk_status status = qk__json_parse(&ours, data, size, QK__JSON_LINE, &err);
     if ((status == QK_OK) != (ours != NULL) || (status != QK_OK && err.status != status))
         abort();
-    if (qk__json_parse(&strict, data, size, QK__JSON_NO_ZEROS, NULL) == QK_OK &&
+    if (qk__json_parse(&strict, data, size, QK__JSON_GIVEN, NULL) == QK_OK &&
         !json_equal(ours, strict))
         abort();
     json_t *theirs =

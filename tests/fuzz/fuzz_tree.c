@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     qk__tree *tree;
     qk_error err;
     char *text;
-    if (qk__json_parse(&json, data, size, QK__JSON_ZEROS, NULL) == QK_OK) {
+    if (qk__json_parse(&json, data, size, QK__JSON_LINE, NULL) == QK_OK) {
         qk__node root = qk__tree_of_json(json);
         read_tree(&root);
         json_decref(json);
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_tree(&root);
     read_keys(&root);
     if (qk__node_to_json(&root, &text, &err) == QK_OK &&
-        qk__json_parse(&json, text, strlen(text), QK__JSON_NO_ZEROS, NULL) == QK_OK)
+        qk__json_parse(&json, text, strlen(text), QK__JSON_GIVEN, NULL) == QK_OK)
         json_decref(json);
     free(text);
     qk__tree_free(&tree);

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damaged, inconsistent and degenerate heads: the program says which file, column and why, goes
 on with the other heads, and never leaves half a result."""
-import functools
 import os
 import random
 import resource
@@ -125,15 +124,6 @@ def test_link_to_itself(qkscope, capture, clean, tmp_path):
     data_file(capture).unlink()
     data_file(capture).symlink_to("data.parquet")
     check_failure(qkscope, capture, tmp_path / "out", clean, [])
-
-
-@pytest.fixture
-def unprivileged(qkscope, program):
-    """The program run without root's right to override file modes."""
-    if os.geteuid() != 0:
-        return qkscope
-    return functools.partial(qkscope, "--bounding-set=-dac_override,-dac_read_search", program,
-                             executable="setpriv")
 
 
 def test_unreadable(unprivileged, capture, clean, tmp_path):

@@ -119,7 +119,7 @@ USAGE = {
     "threshold": ([C, O, "out", "--threshold", "1.5"], "from 0 to 1"),
     "threshold nan": ([C, O, "out", "--threshold", "nan"], "--threshold nan"),
     "decimal comma": ([C, O, "out", "--threshold", "0,5"], "--threshold 0,5"),
-    "thresholds crossed": ([C, O, "out", "--taxonomy-low", "0.8"], "--taxonomy-low 0.8"),
+    "thresholds crossed": ([C, O, "out", "--taxonomy-low", "0.8"], "taxonomy-low: 0.8 is above 0.7"),
     "group": ([C, O, "out", "--q-per-kv-group", "-2"], "--q-per-kv-group -2"),
     "an option as folder": ([C, O, "--json"], r"--output --json: .* \./--json"),
     "an option as folder, in full": ([C, "--output=--json"], r"\./--json"),

@@ -201,7 +201,7 @@ def test_analyze_heads(qkscope, tmp_path):
     compare(tables, {}, EXAMPLE, 2, "analyze-heads", dims=64)
     manifest = last_run(tmp_path / "o")
     assert manifest["settings"]["random_rows"] == 50000
-    assert manifest["buckets"] == {"from": "capture"}
+    assert manifest["buckets"] == {"from": "capture", "width": 64.0}
     for file in outputs(tmp_path / "o").values():
         assert str(file) in shown.out
     assert sorted(p.name for p in (tmp_path / "o").iterdir()) == [

@@ -133,7 +133,9 @@ def test_the_analyses_take_it(qkscope, model, tmp_path):
 def test_other_samplers(qkscope, model, texts, tmp_path, options):
     source = write_jsonl(tmp_path / "t.jsonl", texts[:4])
     qkscope("capture", "-m", model[0], "-t", source, "-o", tmp_path / "c", *options, expect=0)
-    sampler = {"sampler": options[1], "rate": 2.0, "bucket": 5 if "--bucket" in options else 128}
+    longest = max(len(t) for t in texts[:4])
+    sixteenth = next(2 ** b for b in range(20) if 16 * 2 ** b >= longest)
+    sampler = {"sampler": options[1], "rate": 2.0, "bucket": 5 if "--bucket" in options else sixteenth}
     for name in ("l00h00q", "l03h01k"):
         t = table_of(tmp_path / "c", name)
         assert list(zip(t["example_id"], t["position"])) == expected_rows(

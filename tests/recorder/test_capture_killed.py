@@ -74,7 +74,7 @@ def own_files(folder):
 
 
 def strace(program, call, fault, n, words):
-    run = subprocess.run(["strace", "-f", "-o", os.devnull, "-e", "trace=rename,renameat2,unlink,mkdir,rmdir",
+    run = subprocess.run(["strace", "-f", "-o", os.devnull, "-e", "trace=rename,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir",
                           "-e", f"inject={call}:signal=SIGKILL:when={n}", *fault, program, *words],
                          env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if n == 1 and b"ptrace" in run.stderr:
@@ -92,7 +92,7 @@ def capture_small(qkscope, model, texts, folder, *options, expect=0):
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 @pytest.mark.parametrize("options", [[], ["--stage", "both"]])
-@pytest.mark.parametrize("call", ["rename", "unlink", "mkdir", "rmdir"])
+@pytest.mark.parametrize("call", ["rename", "unlinkat", "mkdir", "mkdirat"])
 def test_killed_at_every_change_of_the_folder(program, qkscope, model, tmp_path, sanitized, call,
                                               options):
     """By strace, at the first, the second, ... call that changes the output folder. At no time is
@@ -138,7 +138,7 @@ def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, san
     assert (whole == old) == (old_options == options)
     fault = ["-e", "inject=renameat2:error=EINVAL"] if way == "no exchange" else []
     kills = refused = 0
-    for call in ("rename", "unlink", "rmdir") + (("renameat2",) if not fault else ()):
+    for call in ("rename", "unlink", "unlinkat", "rmdir") + (("renameat2",) if not fault else ()):
         for n in range(1, 200):
             folder = tmp_path / f"{call}{n}" / "c"
             shutil.copytree(tmp_path / "old", folder)

@@ -27,6 +27,16 @@ def capture(qkscope, model, tmp_path):
     return run
 
 
+@pytest.mark.parametrize("output", ["c", "results", "results/", "deep/results"])
+def test_what_comes_next_can_be_run(qkscope, model, tmp_path, output):
+    """Twice: the second capture is not told to replace the first one's results."""
+    write_jsonl(tmp_path / "t.jsonl", some_texts(3, 200, 300))
+    for name in (output, "other"):
+        said = qkscope("capture", "-m", model, "-t", "t.jsonl", "-o", name, expect=0, cwd=tmp_path).out
+        line = next(line for line in said.splitlines() if line.startswith("Next: "))
+        qkscope(*shlex.split(line.removeprefix("Next: "))[1:], expect=0, cwd=tmp_path)
+
+
 @pytest.mark.parametrize("ids, shared, texts, first", [
     (["a", "b", "c", "b", "a", "b"], 2, 5, "a"), ([7, 8, 8, 9], 1, 2, "8"), (["x", "y", "z"], 0, 0, "")])
 def test_ids_that_several_texts_have(capture, tmp_path, ids, shared, texts, first):
@@ -78,12 +88,49 @@ def test_options_of_what_is_not_kept(capture, tmp_path):
     assert told("d", "--groups", 4, "-q") == []
 
 
+@pytest.mark.parametrize("fault, why", [
+    ("not JSON", "byte 2"), ("link to garbage", "byte 2"), ("link to nothing", "No such file"),
+    ("no right", "Permission denied")])
+def test_a_capture_json_that_cannot_be_read(capture, tmp_path, fault, why):
+    """The capture may be a good one: what is wrong is its file, and nothing is said of replacing it."""
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(2))
+    capture("-t", source, expect=0)
+    path = tmp_path / "c" / "capture.json"
+    good = path.read_bytes()
+    if fault == "no right":
+        path.chmod(0)
+        if os.access(path, os.R_OK):
+            pytest.skip("who may read everything")
+    else:
+        path.unlink()
+        garbage = path if fault == "not JSON" else tmp_path / "garbage"
+        if fault != "link to nothing":
+            garbage.write_text("{garbage")
+        if garbage != path:
+            path.symlink_to(garbage)
+    err = capture("-t", source, expect=1).err
+    assert "which capture it holds cannot be read" in err and f"{path}: " in err and why.lower() in err.lower(), err
+    assert "--force" not in err and "other texts" not in err, err
+    path.unlink()
+    path.write_bytes(good)
+    capture("-t", source, expect=0)
+
+
+def test_one_of_two_that_cannot_be_read(capture, tmp_path):
+    """The other one is good, and of the same texts."""
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(2))
+    capture("-t", source, "--stage", "both", expect=0)
+    (tmp_path / "c" / "pre" / "capture.json").write_text("{garbage")
+    err = capture("-t", source, "--stage", "both", expect=1).err
+    assert "c/pre/capture.json: byte 2" in err and "--force" not in err, err
+
+
 def test_an_unfinished_capture_is_called_that(qkscope, tmp_path):
     (tmp_path / "c" / ".partial").mkdir(parents=True)
     (tmp_path / "c" / ".partial" / "run.json").write_text("{}")
     for words in (["inspect", tmp_path / "c"], ["analyze", tmp_path / "c", "-o", tmp_path / "o"]):
         err = qkscope(*words, expect=1).err
-        assert "not finished" in err and "same qkscope capture again" in err, err
+        assert "not finished" in err and "run the command that began it again" in err, err
 
 
 @pytest.mark.parametrize("options, word", [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many rows a capture keeps by itself, and what it says of that."""
 import json
+import re
 import subprocess
 import time
 
@@ -120,11 +121,46 @@ def test_the_same_by_hand(qkscope, model, corpus, tmp_path):
 
 @pytest.mark.parametrize("options, expected", [
     (["--sampler", "uniform"], ("uniform", 1, 128)), (["--base-rate", 3], ("log_uniform", 3, 128)),
-    (["--sampler", "all"], ("all", 1, 128)), (["--sampler", "uniform", "--bucket", 8], ("uniform", 1, 8))])
+    (["--sampler", "all"], ("all", 1, 32)), (["--keep", "moments"], ("all", 1, 32)),
+    (["--sampler", "all", "--bucket", 128], ("all", 1, 128)), (["--sampler", "uniform", "--bucket", 8], ("uniform", 1, 8))])
 def test_a_sampler_that_is_given_wins(qkscope, model, tmp_path, options, expected):
     source = write_jsonl(tmp_path / "t.jsonl", some_texts(3, 200, 300))
     qkscope("capture", "-m", model, "-t", source, "-o", tmp_path / "c", *options, expect=0)
     assert sampler_of(tmp_path / "c") == dict(zip(("type", "base_rate", "bucket_size"), expected), max_rows=0)
+
+
+def test_one_width_of_buckets_whatever_is_kept(qkscope, model, tmp_path):
+    """All rows, their sums with a reservoir of all rows, and rows that are chosen from fewer than there may be: the
+    same rows, so the same plasticity; and everybody says of which buckets."""
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(6, 400, 500))
+    drops = {}
+    for name, options in (("all", ["--sampler", "all"]), ("moments", ["--keep", "moments,reservoir=1000"]),
+                          ("rows", ["--rows", 100000])):
+        made = qkscope("capture", "-m", model, "-t", source, "-o", tmp_path / name, *options, expect=0)
+        assert sampler_of(tmp_path / name)["bucket_size"] == 32
+        assert "buckets of 32 tokens" in made.err and "buckets of 32 tokens" in made.out
+        done = qkscope("analyze", tmp_path / name, "-o", tmp_path / f"of-{name}", expect=0)
+        assert re.search(r"buckets of +32 tokens", done.out)
+        manifest = json.loads((tmp_path / f"of-{name}" / "manifest.json").read_text())
+        assert manifest["runs"][0]["buckets"] == {"from": "capture", "width": 32}
+        rows = read_csv(tmp_path / f"of-{name}" / "head_metrics.csv")
+        assert {float(r["bucket_width"]) for r in rows} == {32}
+        drops[name] = [float(r["ap_drop"]) for r in rows]
+    assert drops["rows"] == drops["all"]
+    assert drops["moments"] == pytest.approx(drops["all"], rel=1e-6, abs=1e-9)
+
+
+def test_widths_that_differ_are_told(qkscope, model, tmp_path):
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(6, 400, 500))
+    for name, bucket in (("a", 32), ("b", 64)):
+        qkscope("capture", "-m", model, "-t", source, "-o", tmp_path / name, "--bucket", bucket, expect=0)
+        qkscope("analyze", tmp_path / name, "-o", tmp_path / f"of-{name}", expect=0)
+    words = "plasticity of a is of buckets of 32 tokens and that of b of 64"
+    for a, b in (("a", "b"), ("of-a", "of-b"), ("a", "of-b")):
+        pair = tmp_path / a, tmp_path / b, "-o", tmp_path / f"{a}-{b}", "--no-html"
+        assert words in qkscope("compare", *pair, expect=0).err
+    alone = qkscope("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "x", "--no-html", "--no-plasticity", expect=0)
+    assert words not in alone.err
 
 
 def test_buckets_and_a_cap_beside_the_choice(qkscope, model, tmp_path):

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from conftest import EXAMPLE, ROOT
 from recording import examples_of, table_of, text_id, write_tokenizer
 
 SAVED = ROOT / "tests" / "data" / "saved"
@@ -187,6 +187,10 @@ def other_forms(folder):
         "makers": ({"params.json": b"{}", "consolidated.safetensors": weights},
                    ["publish", "config.json"]),
         "tensorflow": ({"config.json": config, "tf_model.h5": b""}, ["TensorFlow"]),
+        "bin-alone": ({"pytorch_model.bin": b""}, ["there is no config.json", "pytorch_model*.bin", "save_pretrained"]),
+        "makers-alone": ({"consolidated.00.pth": b""}, ["there is no config.json", "publish"]),
+        "flax-alone": ({"flax_model.msgpack": b""}, ["there is no config.json", "Flax"]),
+        "tensorflow-alone": ({"tf_model.h5": b""}, ["there is no config.json", "TensorFlow"]),
         "nothing": ({"config.json": config, "README.md": b""}, ["there is no model.safetensors"]),
     }
 
@@ -206,6 +210,22 @@ def test_other_forms_of_models(qkscope, text, tmp_path, form):
         for word in [str(folder), *words]:
             assert word in err, err
     assert not (tmp_path / "c").exists()
+    said = qkscope("pca", folder, "-o", tmp_path / "r", expect=1).err
+    assert form == "nothing" or "a model, not a capture" in said
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "consolidated.00.pth", "tf_model.h5", "x.pth"])
+def test_a_file_that_is_not_read(qkscope, tmp_path, name):
+    """It is taken for a model by every command, and not for a Parquet file."""
+    (tmp_path / name).write_bytes(b"x")
+    for command in (["inspect", tmp_path / name], ["capture", "-m", tmp_path / name, "-t", "x", "-o", tmp_path / "c"]):
+        assert "a file; expected the folder of a model; " in qkscope(*command, expect=1).err
+
+
+def test_a_capture_with_a_config_beside_is_a_capture(qkscope, tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path / "c")
+    shutil.copy(SAVED / "llama" / "config.json", tmp_path / "c")
+    assert "head" in json.loads(qkscope("inspect", tmp_path / "c", "--json", expect=0).out)["heads"][0]
 
 
 @pytest.mark.parametrize("file", ["tokenizer.model", "tekken.json", "merges.txt", "vocab.txt"])

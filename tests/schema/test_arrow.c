@@ -106,7 +106,7 @@ static const char *metadata(const struct ArrowSchema *field, const char *key, in
 static void check_field(const struct ArrowSchema *field, const qk_column_info *info)
 {
     static const char *const FORMATS[] = {"u", "l", "g"};
-    int32_t length;
+    int32_t length = 0;
     assert_string_equal(field->name, info->name);
     assert_string_equal(field->format, FORMATS[info->type]);
     assert_int_equal(field->flags, ARROW_FLAG_NULLABLE);

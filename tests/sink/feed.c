@@ -293,7 +293,7 @@ static const char *letter(void *user, int32_t token)
                                     "j", "k", "l", "m", "n", "o", "p", "q", "r",
                                     "s", "t", "u", "v", "w", "x", "y", "z"};
     (void)user;
-    return all[token];
+    return token < 26 ? all[token] : "?"; /* of damaged files another may be asked for */
 }
 
 static void note(void *user, qk_notice_level level, const char *message)

@@ -16,7 +16,7 @@ static const bool made_q_heads[LAYERS * Q_HEADS] = {true, true, true,  true,  fa
                                                     true, true, false, false, true,  true};
 static const bool made_k_heads[LAYERS * K_HEADS] = {true, true, false, false, true, false};
 static const int64_t made_windows[LAYERS] = {0, 512, 0};
-static const double made_frequencies[DIM / 2] = {1, 0.5, 0.25, 0.125, 0.0625, 0.03125};
+static const double made_frequencies[DIM / 2] = {1, 0.5, 0.25, 0.125, 0.0625, 0};
 static const qk_frequencies made_rotation[LAYERS] = {
     {made_frequencies, DIM / 2}, {NULL, 0}, {made_frequencies, DIM / 2}};
 

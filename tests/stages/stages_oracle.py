@@ -197,7 +197,7 @@ def head_numbers(q, k, frequencies, interleaved=False):
     dm, dp = m - m.mean(), p - p.mean()
     shares = ((parts[used] - parts[used].mean(0)) * dp[:, None]).sum(0) / (dp ** 2).sum()
     errors = [curve[i]["standard_error"] for i in used]
-    wavelength = 2 * np.pi / omega
+    wavelength = np.array([2 * np.pi / w if w > 0 else np.inf for w in omega])
     context = int(max(q["position"].max(), k["position"].max())) + 1
     slow = wavelength > context
     top = int(np.argmax(shares))
@@ -220,7 +220,7 @@ def head_numbers(q, k, frequencies, interleaved=False):
                                                     k["position"])
         numbers |= {f"r_q_{when}": r_q, f"r_k_{when}": r_k, f"category_{when}": category,
                     f"explained_variance_{when}": share}
-    pairs = [{"pair": i, "frequency": omega[i], "wavelength": wavelength[i],
+    pairs = [{"pair": i, "frequency": omega[i], "wavelength": wavelength[i] if omega[i] > 0 else None,
               "energy_q": energy["q"][i] / total["q"], "energy_k": energy["k"][i] / total["k"],
               "concentration_q": abs(mean["q"][i]) ** 2 / energy["q"][i],
               "concentration_k": abs(mean["k"][i]) ** 2 / energy["k"][i],

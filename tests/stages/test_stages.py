@@ -356,6 +356,32 @@ def test_no_frequencies(qkscope, stages, tmp_path):
     refused(qkscope, tmp_path / "o", stages, words=["rope_frequencies", "layers asked for"])
 
 
+def test_pairs_that_do_not_turn(qkscope, tmp_path):
+    """Zeros among the frequencies ("proportional" RoPE): their pairs count as slow ones, with no wavelength. A layer of
+    zeros alone has no RoPE."""
+    heads = made_heads(np.random.default_rng(8), 16, layers=2)
+    still = [1.0, 0.3, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0]
+    folder = write_stages(tmp_path / "c", heads, {"0": still, "1": [0.0] * 8})
+    shown = json.loads(compare(qkscope, folder, tmp_path / "o", "--json").out)
+    assert (shown["heads"], shown["heads_without_rope"], shown["failures"]) == (4, 4, [])
+    stages = check_tables(folder, tmp_path / "o", still, 2)
+    assert {row["slow_pairs"] for row in stages} == {"5"}
+    pairs = table(tmp_path / "o" / "rope_pairs.csv")
+    assert {row["frequency"] for row in pairs if row["wavelength"] == ""} == {"0"}
+    assert all(abs(float(row["score_share"])) < 1e-12 for row in pairs if row["wavelength"] == "")
+
+
+@needs_gnuplot
+def test_figure_of_pairs_that_do_not_turn(qkscope, tmp_path):
+    """They lie behind the line where a turn takes the context: here three of eight pairs turn, all within it."""
+    heads = made_heads(np.random.default_rng(8), 16)
+    folder = write_stages(tmp_path / "c", heads, [1.0, 0.3, 0.1] + [0.0] * 5)
+    compare(qkscope, folder, tmp_path / "o")
+    qkscope("report", tmp_path / "o", "--format", "svg", expect=0)
+    script, = (tmp_path / "o" / "figures").glob("stages-01-rotary-pairs-*.gp")
+    assert "set arrow from first 2.5, graph 0" in script.read_text()
+
+
 def test_layers_without_rope(qkscope, tmp_path):
     """They are said, not failed."""
     heads = made_heads(np.random.default_rng(6), 16, layers=3)
@@ -435,7 +461,7 @@ def test_interrupted(program, qkscope, stages, tmp_path):
         now = read_bytes(out, *TABLES)
         assert (now == old) == (process.returncode != 0) and read_json(out / "manifest.json")["complete"]
         codes.add(process.returncode)
-        compare(qkscope, stages, out, "--layers", "0")
+        compare(qkscope, stages, out, "--layers", "0", "--force")
     print("\nexit codes", codes)
 
 
@@ -480,7 +506,7 @@ def test_figures_show_the_tables(qkscope, kjv, tmp_path):
     for block, column in zip(drawn_in("stages-01-rotary-pairs"), ("energy_q", "energy_k", "score_share")):
         expected = 100 * pairs.groupby(["layer", "pair"])[column].mean()
         assert len(block) == len(expected) == 5 * 16
-        for pair, layer, value in block:
+        for pair, layer, value, *_ in block:
             assert float(value) == pytest.approx(expected[int(layer), int(pair)], rel=1e-5, abs=1e-9)
     counts = stages.groupby(["category_before", "category_after"]).size()
     shown = [int(float(row[2])) for row in drawn_in("stages-03-categories")[0]]
@@ -581,7 +607,7 @@ def test_many_layers_and_pairs(qkscope, tmp_path):
     folder = write_tables(tmp_path / "a", layers=90, heads=1, pairs=64, change=gap)
     qkscope("report", folder, "--format", "svg", expect=0)
     texts = [t for t in texts_of(folder / "figures" / "stages-01-rotary-pairs-m") if t]
-    assert "87" in texts and "88" not in texts and len(texts) < 250
+    assert "88" in texts and "87" not in texts and len(texts) < 250
 
 
 def test_damaged_tables(qkscope, tmp_path):

@@ -81,7 +81,8 @@ static void statistic_as_by_sorting(void **state)
             for (int j = 0; j < 3; j++) {
                 double centre = j == 2 ? 0.7 : 0;
                 double found = qk__ks_normal(ks, x, centre, scales[j]);
-                assert_true(fabs(found - naive_ks(x, n, centre, scales[j])) < 1e-15);
+                /* half of the 2.6e-15 of normal_table.h, and the rounding of both */
+                assert_true(fabs(found - naive_ks(x, n, centre, scales[j])) < 2e-15);
             }
         }
         qk__ks_free(&ks);

@@ -71,6 +71,14 @@ static size_t count_entries(const char *path)
     return count;
 }
 
+static bool has_units(void)
+{
+    char *top = qk__path_join(folder, QK__UNITS_NAME);
+    bool yes = qk__is_there(top);
+    free(top);
+    return yes;
+}
+
 static void units_appear_whole(void **state)
 {
     (void)state;
@@ -78,7 +86,7 @@ static void units_appear_whole(void **state)
     qk__names runs;
     assert_int_equal(qk__units_open(&units, folder, "0123abcd", NULL), QK_OK);
     expect_names(&units, ""); /* nothing is made by looking */
-    assert_false(qk__is_there(units.top));
+    assert_false(has_units());
     assert_int_equal(qk__units_make(&units, NULL), QK_OK);
     char *b = begin(&units, "b", "of b"), *a = begin(&units, "a", "of a");
     expect_names(&units, "");
@@ -101,7 +109,7 @@ static void units_appear_whole(void **state)
     assert_int_equal(qk__unit_remove(&units, "a", NULL), QK_OK);
     expect_names(&units, "b ");
     assert_int_equal(qk__units_remove(&units, NULL), QK_OK);
-    assert_false(qk__is_there(units.top));
+    assert_false(has_units());
     assert_int_equal(qk__units_remove(&units, NULL), QK_OK);
     qk__units_close(&units);
 }
@@ -120,6 +128,67 @@ static void a_lost_race_is_fine(void **state)
     qk__unit_discard(&third);
     assert_null(third);
     assert_int_equal(count_entries(units.path), 1);
+    qk__units_close(&units);
+}
+
+static qk_status check_unit(const qk__unit_folder *units, const char *unit, const char *says)
+{
+    qk_error err = {0};
+    qk_status status = qk__unit_check(units, unit, "data", &err);
+    if (status != QK_OK && !strstr(err.message, says))
+        fail_msg("'%s' is not in '%s'", says, err.message);
+    return status;
+}
+
+/* Runs a command in the run's folder. */
+static void in_units(const qk__unit_folder *units, const char *command)
+{
+    char line[600];
+    snprintf(line, sizeof line, "cd %s && %s", units->path, command);
+    assert_int_equal(system(line), 0);
+}
+
+static void a_seal_binds_a_unit_to_its_place(void **state)
+{
+    (void)state;
+    qk__unit_folder units, other;
+    open_units(&units);
+    char *a = begin(&units, "a", "of a"), *b = begin(&units, "b", "of b");
+    assert_int_equal(qk__unit_publish(&units, "a", &a, NULL), QK_OK);
+    assert_int_equal(qk__unit_publish(&units, "b", &b, NULL), QK_OK);
+    assert_int_equal(check_unit(&units, "a", ""), QK_OK);
+    in_units(&units, "cp -r a c && mkdir ../other && cp -r a ../other");
+    assert_int_equal(check_unit(&units, "c", "made as 0123abcd/a"), QK_ERR_MALFORMED);
+    assert_int_equal(qk__units_open(&other, folder, "other", NULL), QK_OK);
+    assert_int_equal(check_unit(&other, "a", "made as 0123abcd/a"), QK_ERR_MALFORMED);
+    qk__units_close(&other);
+    in_units(&units, "cp b/data a/data");
+    assert_int_equal(check_unit(&units, "a", "data: its bytes"), QK_ERR_MALFORMED);
+    assert_int_equal(qk__unit_check(&units, "a", NULL, NULL), QK_OK); /* its place alone */
+    in_units(&units, "sed -i s,0123abcd/a,0123abcd/c, c/seal");
+    assert_int_equal(check_unit(&units, "c", "seal is damaged"), QK_ERR_MALFORMED);
+    in_units(&units, "sed -i 's,unit 1,unit 2,' c/seal");
+    assert_int_equal(check_unit(&units, "c", "a later qkscope"), QK_ERR_UNSUPPORTED);
+    in_units(&units, ": > c/seal");
+    assert_int_equal(check_unit(&units, "c", "seal is damaged"), QK_ERR_MALFORMED);
+    in_units(&units, "rm b/data");
+    assert_int_equal(check_unit(&units, "b", "b/data"), QK_ERR_NOT_FOUND);
+    qk__units_close(&units);
+}
+
+static void a_unit_without_a_seal_gives_way(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    open_units(&units);
+    in_units(&units, "mkdir a && echo old > a/data && echo old > a/more");
+    expect_names(&units, "");
+    assert_int_equal(check_unit(&units, "a", "a/seal"), QK_ERR_NOT_FOUND);
+    char *a = begin(&units, "a", "new");
+    assert_int_equal(qk__unit_publish(&units, "a", &a, NULL), QK_OK);
+    expect_names(&units, "a ");
+    assert_int_equal(check_unit(&units, "a", ""), QK_OK);
+    in_units(&units, "test ! -e a/more && test `ls | wc -l` = 1");
     qk__units_close(&units);
 }
 
@@ -262,6 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(units_appear_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lost_race_is_fine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_seal_binds_a_unit_to_its_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_unit_without_a_seal_gives_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_others_ended_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_dead_processes_leave_is_removed, set_up,
                                         tear_down),

@@ -24,7 +24,7 @@ static qk__tree *parse(const char *text)
 static json_t *parse_json(const char *text)
 {
     json_t *root;
-    assert_int_equal(qk__json_parse(&root, text, strlen(text), QK__JSON_NO_ZEROS, NULL), QK_OK);
+    assert_int_equal(qk__json_parse(&root, text, strlen(text), QK__JSON_GIVEN, NULL), QK_OK);
     return root;
 }
 
@@ -194,7 +194,7 @@ static void test_needs(void **state)
         " \"no\": false, \"object\": {}}";
     static const char *const WORDS[] = {"a", "b", NULL};
     json_t *json;
-    assert_int_equal(qk__json_parse(&json, JSON, sizeof JSON - 1, QK__JSON_ZEROS, NULL), QK_OK);
+    assert_int_equal(qk__json_parse(&json, JSON, sizeof JSON - 1, QK__JSON_LINE, NULL), QK_OK);
     const qk__node root = qk__tree_of_json(json);
     qk__node found;
     const char *text = NULL;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removing what a killed run has left in a place. */
+#define _DEFAULT_SOURCE /* flock */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "place/place.h"
+
+static bool is_temporary(const char *name, const void *context)
+{
+    (void)context;
+    return qk__temporary_stem(name) > 0;
+}
+
+static bool is_left_of_drawing(const char *name, const void *context)
+{
+    return is_temporary(name, context) || qk__is_staging(name);
+}
+
+/* Who only draws holds the folder of the figures, not the one above: nothing is swept then. */
+static qk_status sweep_figures(const char *path, qk_error *err)
+{
+    bool there;
+    int lock;
+    QK_TRY(qk__look_below(path, "figures", &there, err));
+    char *figures = there ? qk__path_join(path, "figures") : NULL;
+    if (there && !figures)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    if (there && qk__place_try(figures, &lock)) {
+        status = qk__empty_below(path, "figures", is_left_of_drawing, NULL, err);
+        close(lock);
+    }
+    free(figures);
+    return status;
+}
+
+qk_status qk__place_sweep(const char *path, qk_error *err)
+{
+    QK_TRY(qk__empty_below(path, "", is_temporary, NULL, err));
+    return sweep_figures(path, err);
+}
+
+/* ---- where several may draw ------------------------------------------------------------- */
+
+typedef struct figure_names {
+    const char *const *names;
+    size_t count;
+} figure_names;
+
+static bool is_staging_of(const char *file, const void *context)
+{
+    const figure_names *figures = context;
+    for (size_t i = 0; qk__is_staging(file) && i < figures->count; i++) {
+        size_t length = strlen(figures->names[i]);
+        if (strlen(file) == length + 8 && memcmp(file + 1, figures->names[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
+qk_status qk__place_sweep_figures(qk__hold *place, const char *const *names, size_t count,
+                                  qk_error *err)
+{
+    const figure_names figures = {names, count};
+    if (place->lock < 0)
+        return QK_OK;
+    if (flock(place->lock, LOCK_EX | LOCK_NB) == 0)
+        QK_TRY(qk__empty_below(place->path, "", is_staging_of, &figures, err));
+    /* flock may drop the lock that it could not make exclusive: take it again */
+    return qk__place_is_held(place->lock, true)
+               ? qk__fail(err, QK_ERR_EXISTS, "%s: another run is at work in this folder",
+                          place->path)
+               : QK_OK;
+}

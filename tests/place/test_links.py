@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A link at the place of a folder that a command makes, writes into or empties, in or beside its output folder:
+what it leads to stays as it was, and the link is named."""
+import os
+import shutil
+
+import pytest
+from conftest import EXAMPLE, ROOT
+
+TINY = ROOT / "examples" / "kjv-tiny"
+CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-length", "64", "--max-texts", "4",
+           "--layers", "0", "--heads", "0", "--sampler", "all", "-q"]
+BOTH = ["--stage", "both"]
+LAYER = ["--layers", "0"]
+STUDY = "models:\n  - {{name: a, source: {}}}\nanalyses: [pca]\ndata: {{layers: [0], heads: [0]}}\n"
+GONE = "b000009.tmp-host-0123456789abcdef-99999999-1-0"
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A folder full of names that some command would remove."""
+    folder = tmp_path / "outside"
+    shutil.copytree(EXAMPLE, folder)
+    (folder / "post").mkdir()
+    (folder / "post" / "capture.json").write_bytes((folder / "capture.json").read_bytes())
+    for name in ("thesis.tex", "run.json", "built", "lock", "new/notes", ".units/0a/ranks/0-of-2", ".report.abcdef/a.gp", "a.gp.tmp-1-0",
+                 "capture.json.tmp-1-0", "figures/heatmap_r_q.gp", "heatmap_r_q.gp", "heatmap_r_q.png", "ranks/0-of-2", GONE,
+                 f"{GONE}.d/x", "a/qk.csv", "a/figures/.report.abcdef/a.gp", "a/manifest.json", "data.parquet.tmp-1-0"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("precious")
+    return folder
+
+
+def all_of(folder):
+    return {path.relative_to(folder): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def one_shard(qkscope, out):
+    qkscope(*CAPTURE, "-o", out, "--shard", "0/2", expect=0)
+
+
+def whole(qkscope, out):
+    qkscope(*CAPTURE, "-o", out, expect=0)
+
+
+def both(qkscope, out):
+    qkscope(*CAPTURE, "-o", out, *BOTH, expect=0)
+
+
+def packed(qkscope, out):
+    qkscope("repack", EXAMPLE, "-o", out, "-q", expect=0)
+
+
+def results(qkscope, out):
+    qkscope("pca", EXAMPLE, "-o", out, *LAYER, "-q", expect=0)
+
+
+def shared_results(qkscope, out):
+    qkscope("pca", EXAMPLE, "-o", out, *LAYER, "-q", "--shard", "0/2", expect=0)
+
+
+def study(qkscope, out):
+    (out.parent / "s.yaml").write_text(STUDY.format(EXAMPLE))
+    qkscope("study", out.parent / "s.yaml", "-o", out, "-q", "--no-figures", expect=0)
+
+
+def compared(qkscope, out):
+    qkscope(*COMPARE, "-o", out, "--no-html", expect=0)
+
+
+def nothing(qkscope, out):
+    out.mkdir()
+    (out.parent / "s.yaml").write_text(STUDY.format(EXAMPLE))
+
+
+REPACK = ["repack", EXAMPLE, "-q", "--force"]
+PCA = ["pca", EXAMPLE, "-q", *LAYER]
+COMPARE = ["compare", EXAMPLE, EXAMPLE, "-q", *LAYER]
+# What is there, the command, the link (RUN: the only folder of that kind), whether the command refuses it.
+CASES = [(before, command, link, True) for before, command, links in [
+    (nothing, CAPTURE, [".partial"]), (whole, CAPTURE, [".partial"]), (whole, [*CAPTURE, "--force"], [".partial", "post"]),
+    (nothing, [*CAPTURE, *BOTH], ["post", "pre", ".partial"]), (both, [*CAPTURE, *BOTH, "--force"], ["post"]),
+    (one_shard, [*CAPTURE, "--shard", "1/2"], [".partial", ".partial/.units", ".partial/.units/RUN",
+                                               ".partial/.units/RUN/ranks", ".partial/new"]),
+    (one_shard, [*CAPTURE, "--force"], [".partial"]), (one_shard, CAPTURE, [".partial", ".partial/.units", ".partial/new"]),
+    (nothing, REPACK, [".partial", "../.out.repack"]), (packed, REPACK, ["post", "../.out.repack"]),
+    (results, PCA, ["figures"]), (shared_results, [*PCA, "--shard", "1/2"], [".units", ".units/RUN", ".units/RUN/ranks"]),
+    (results, ["report", "out", "-q"], ["figures"]), (compared, COMPARE, ["figures"]),
+    (nothing, ["study", "s.yaml", "-q", "--force"], ["models", "figures"]), (study, ["study", "s.yaml", "-q"], ["figures", "models"]),
+    (study, ["study", "s.yaml", "-q"], ["models/a"]), (study, ["study", "s.yaml", "-q"], ["models/a/figures"]),
+] for link in links] + [
+    (whole, [*CAPTURE, "--force"], "l00h00q", False), (whole, [*CAPTURE, "--force"], "moments", False),
+    (nothing, CAPTURE, "../.out.partial", False), (whole, CAPTURE, "../.out.partial", False),
+    (whole, [*CAPTURE, "--force"], "../.out.partial", False), (packed, REPACK, "l00q", False),
+    (results, PCA, "qk.csv", False), (results, ["report", "out", "-q"], "report.html", False)]
+
+
+def put_link(out, name, target):
+    place = out / name
+    if "RUN" in name:
+        place = next(out.glob(name.replace("RUN", "*")))
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    elif place.exists():
+        place.unlink()
+    place.symlink_to(target)
+    return place
+
+
+@pytest.mark.parametrize("before, command, link, refused", CASES,
+                         ids=[f"{b.__name__} {command[0]} {command[-1]} {link}" for b, command, link, _ in CASES])
+def test_what_a_link_leads_to_stays(qkscope, outside, tmp_path, before, command, link, refused):
+    out = tmp_path / "at" / "out"
+    out.parent.mkdir()
+    before(qkscope, out)
+    place = put_link(out, link, outside / "thesis.tex" if link.endswith((".csv", ".html")) else outside)
+    kept = all_of(outside)
+    said = qkscope(*command, "-o", out, cwd=out.parent)
+    assert all_of(outside) == kept
+    if refused:
+        assert said.code == 1 and place.is_symlink()
+        assert os.path.normpath(place).removeprefix(f"{tmp_path}/") in said.err.replace("//", "/")
+        assert "is a link" in said.err or "is in the way" in said.err, said.err
+    else:
+        assert said.code == 0, said.err
+
+
+def test_merge(qkscope, outside, tmp_path):
+    parts = [tmp_path / "p0", tmp_path / "p1"]
+    for i, part in enumerate(parts):
+        qkscope(*CAPTURE, "--max-texts", 40, "-o", part, "--shard", f"{i}/2", expect=0)
+    for link in (".partial", "post"):
+        out = tmp_path / link.strip(".")
+        out.mkdir()
+        put_link(out, link, outside)
+        kept = all_of(outside)
+        for more in ([], ["--force"]):
+            said = qkscope("merge", *parts, "-o", out, *more, expect=1)
+            assert f"{out}/{link}: is a link" in said.err
+        assert all_of(outside) == kept
+
+
+def test_sink(outside, tmp_path):
+    qk = pytest.importorskip("qkscope")
+    model = qk.Model("made up", num_layers=1, num_q_heads=1, num_k_heads=1, head_dim=4)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".partial").symlink_to(outside)
+    kept = all_of(outside)
+    with pytest.raises(qk.ExistsError, match="is a link"):
+        qk.Sink(tmp_path / "out", model=model, texts=1)
+    assert all_of(outside) == kept
+
+
+def test_the_output_folder_may_be_a_link(qkscope, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for command in (CAPTURE, [*CAPTURE, "--force"], REPACK):
+        qkscope(*command, "-o", tmp_path / "link", expect=0)
+        assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "capture.json").exists()
+    assert sorted(os.listdir(tmp_path)) == ["link", "real"]

@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds for arm64 in a folder of BUILD-arm64, runs the main jobs there under an emulator, and compares every table
+# and every vector with those of BUILD, byte by byte: tools/arm64.sh BUILD. CC is the compiler, aarch64-linux-gnu-gcc
+# where it is not given; "clang --target=aarch64-linux-gnu" is another.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$(realpath "$1")
+cc=${CC:-aarch64-linux-gnu-gcc}
+other=$build-arm64/${cc%% *}
+emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
+
+if [ -z "$emulator" ] || ! command -v "${cc%% *}" >/dev/null ||
+    [ ! -e /usr/lib/aarch64-linux-gnu/pkgconfig/jansson.pc ]; then
+    echo "This needs a compiler for arm64, an emulator, and the libraries of arm64:" >&2
+    echo "    dpkg --add-architecture arm64 && apt-get update" >&2
+    echo "    apt-get install --no-install-recommends gcc-aarch64-linux-gnu qemu-user-static \\" >&2
+    echo "        \$(grep -xE '(lib.*|zlib1g)-dev' tools/packages.txt | sed 's/\$/:arm64/')" >&2
+    exit 1
+fi
+
+mkdir -p "$other"
+# shellcheck disable=SC2086 # a compiler and its options, a word each
+cat >"$other/cross.ini" <<EOF
+[binaries]
+c = [$(printf "'%s'," $cc)]
+ar = 'aarch64-linux-gnu-ar'
+strip = 'aarch64-linux-gnu-strip'
+pkgconfig = 'pkg-config'
+exe_wrapper = '$emulator'
+[properties]
+pkg_config_libdir = '/usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig'
+[host_machine]
+system = 'linux'
+cpu_family = 'aarch64'
+cpu = 'aarch64'
+endian = 'little'
+EOF
+[ -f "$other/build.ninja" ] || meson setup "$other" "$root" --cross-file "$other/cross.ini" -Dtests=false \
+    >"$other/setup.log" || { cat "$other/setup.log"; exit 1; }
+ninja -C "$other" --quiet
+
+# Every analysis with what it can add, one thread each.
+jobs() {
+    capture=$root/examples/kjv-tiny-capture
+    "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 4 \
+        --rows 400 --threads 1 -o capture
+    "$@" synth --rows 50 --dim 16 --threads 1 -o synth
+    "$@" pca "$capture" --ci 95 --ci-refit --lda --threads 1 -o pca
+    "$@" rotate "$capture" --ci 95 --complement --threads 1 -o rotate
+    "$@" plasticity "$capture" --variance full --ci 95 --layers 0 --threads 1 -o plasticity
+    "$@" plasticity "$capture" --convention published --threads 1 -o published
+    "$@" compare capture "$capture" --no-html --no-plasticity --threads 1 -o compare
+}
+
+results() {
+    out=$1
+    shift
+    rm -rf "$out"
+    mkdir "$out"
+    echo "$*"
+    (cd "$out" && jobs "$@") >"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
+}
+
+results "$other/here" "$build/qkscope"
+results "$other/there" "$emulator" "$other/qkscope"
+# what says when and how it was run
+diff -r --brief -x manifest.json -x summary.json -x '*.log' "$other/here" "$other/there"
+echo "the same bytes in $(find "$other/here" -type f | wc -l) files"
