@@ -409,11 +409,11 @@ static qk_status check_order(const qk_settings_table *table, const qk_setting *r
         const qk_setting *other = &table->rows[i];
         if (!other->name || strcmp(other->name, row->not_above) != 0)
             continue;
-        double low = *(const double *)((const char *)values + row->offset);
-        double high = *(const double *)((const char *)values + other->offset);
-        if (low > high)
+        const void *low = (const char *)values + row->offset;
+        const void *high = (const char *)values + other->offset;
+        if (*(const double *)low > *(const double *)high)
             return qk__fail(err, QK_ERR_ARGUMENT, "%s: %g is above %g, which is %s", row->name,
-                            low, high, other->name);
+                            *(const double *)low, *(const double *)high, other->name);
     }
     return QK_OK;
 }

@@ -32,7 +32,7 @@ JOBS = [
     Job("report", ("report", "{out}", "-q", "--format", "svg"), before=(PCA,), page="report.html", sample=2),
     Job("study", STUDY, old=(*STUDY, "--theme", "dark"), sample=1),
     Job("study-tables", TABLES, old=("study", "{in}/old.yaml", *TABLES[2:]), sample=4),
-    Job("synth", ("synth", "-q", "--layers", "1", "--rows", "40", "--dim", "8", "-o", "{out}")),
+    Job("synth", ("synth", "--layers", "1", "--rows", "40", "--dim", "8", *ONE, "-o", "{out}"), again=None),
 ]
 
 
