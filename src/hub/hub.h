@@ -135,6 +135,9 @@ bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed);
 
 /* ---- what a download leaves (snapshot.c) ------------------------------------------------- */
 
+/* Removes the unfinished forms of a small file of the cache, which downloads that were killed left beside it. */
+QK_MUST_CHECK qk_status qk__cache_sweep(const char *path, qk_error *err);
+
 /* Makes the folders of a repository, and the tag that keeps back-ups out of the cache. */
 QK_MUST_CHECK qk_status qk__hub_prepare(const char *cache, const char *folder, qk_error *err);
 

@@ -11,12 +11,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "hub/hub.h"
+
+enum { SECONDS_LEFT = 60 };
 
 static const char TAG[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
                           "# This file is a cache directory tag created by huggingface_hub.\n"
@@ -28,6 +32,32 @@ static qk_status fail_errno(qk_error *err, const char *what, const char *path)
     return qk__fail(err, QK_ERR_IO, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
+/* ---- what killed downloads left ---------------------------------------------------------- */
+
+/* A file of the cache that was being written for a minute: it is of a few kB, so its writer is dead. Its
+ * number says nothing, for the cache may be shared with other machines. */
+static bool is_left(const char *name, const void *context)
+{
+    const char *path = context, *slash = strrchr(path, '/');
+    size_t stem = qk__temporary_stem(name), folder = (size_t)(slash + 1 - path);
+    struct stat st;
+    if (stem == 0 || strlen(slash + 1) != stem || memcmp(slash + 1, name, stem) != 0)
+        return false;
+    char *file = qk__format("%.*s%s", (int)folder, path, name);
+    bool left = file && lstat(file, &st) == 0 && time(NULL) - st.st_mtime > SECONDS_LEFT;
+    free(file);
+    return left;
+}
+
+qk_status qk__cache_sweep(const char *path, qk_error *err)
+{
+    char *folder;
+    QK_TRY(qk__parent_folder(path, &folder, err));
+    qk_status status = qk__empty_below(folder, "", is_left, path, err);
+    free(folder);
+    return status;
+}
+
 /* ---- folders and refs -------------------------------------------------------------------- */
 
 qk_status qk__hub_prepare(const char *cache, const char *folder, qk_error *err)
@@ -35,6 +65,8 @@ qk_status qk__hub_prepare(const char *cache, const char *folder, qk_error *err)
     char *tag = qk__path_join(cache, "CACHEDIR.TAG");
     char *blobs = qk__path_join(folder, "blobs");
     qk_status status = tag && blobs ? qk__make_dirs(blobs, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__cache_sweep(tag, err);
     if (status == QK_OK && !qk__is_there(tag))
         status = qk__write_file(tag, TAG, sizeof TAG - 1, err);
     free(blobs);
@@ -56,8 +88,10 @@ qk_status qk__hub_write_ref(const char *folder, const char *revision, const char
         same = status == QK_OK && strcmp((char *)text.data, commit) == 0;
         status = status == QK_ERR_MALFORMED ? QK_OK : status; /* too long for one */
     }
-    if (status == QK_OK && !same)
+    if (status == QK_OK)
         status = qk__make_dirs(parent, err);
+    if (status == QK_OK)
+        status = qk__cache_sweep(path, err);
     if (status == QK_OK && !same)
         status = qk__write_file(path, commit, strlen(commit), err);
     qk__buffer_free(&text);

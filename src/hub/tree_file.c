@@ -136,6 +136,8 @@ qk_status qk__tree_file_write(const char *folder, const char *commit,
     qk__buffer out = {0};
     qk_status status = path && parent ? qk__make_dirs(parent, err) : qk__nomem(err);
     if (status == QK_OK)
+        status = qk__cache_sweep(path, err);
+    if (status == QK_OK)
         status =
             qk__buffer_printf(&out, err, "{\n \"format_version\": %d,\n \"files\": {", FORMAT);
     for (size_t i = 0; i < files->count && status == QK_OK; i++)

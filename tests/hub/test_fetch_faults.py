@@ -433,9 +433,29 @@ def test_killed_again_and_again(hub, tmp_path):
     check_blobs(tmp_path)
     assert blobs(tmp_path) == sorted(hashlib.sha256(data).hexdigest() for data in files.values())
     hub.faults.clear()
+    for small in tmp_path.rglob("*.tmp-*"):  # goes after a minute: the next test
+        small.unlink()
     hf(hub, tmp_path / "theirs", "--repo-type", "dataset", NAME)
     ours = {name: entry for name, entry in cache_tree(tmp_path).items() if not name.startswith("theirs")}
     assert ours == cache_tree(tmp_path / "theirs")
+
+
+def test_small_files_that_were_being_written(hub, tmp_path):
+    """What killed downloads left beside tag, ref and list goes, but not what may be another machine's at work."""
+    hub.add("datasets", NAME, {"a.bin": noise(1, 2000)})
+    dead, alive = [], []
+    for file in ("CACHEDIR.TAG", f"{DATASET}/refs/main"):
+        path = tmp_path / "hub" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for number, found in enumerate((dead, alive)):
+            found.append(path.with_name(f"{path.name}.tmp-7-{number}"))
+            found[-1].write_bytes(b"")
+    other = tmp_path / "hub" / "notes.tmp-7-0"
+    other.write_bytes(b"of somebody")
+    for path in (*dead, other):
+        os.utime(path, (1, 1))
+    get(hub, tmp_path, NAME)
+    assert [path.exists() for path in (*dead, *alive, other)] == [False, False, True, True, True]
 
 
 def test_rivals_do_not_fetch_twice(hub, tmp_path):
