@@ -10,6 +10,7 @@ import math
 import pathlib
 import re
 import select
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -59,6 +60,14 @@ def check_survived(code, err):
     """However bad the input, no signal ends the program and no sanitizer speaks."""
     assert code >= 0, f"ended by signal {-code}\n{err}"
     assert not any(word in err for word in REPORTS), err
+
+
+def stop(process):
+    """Stops a process, and waits until all of it stands still: the signal alone comes when it comes. Whether it had not ended."""
+    process.send_signal(signal.SIGSTOP)
+    if process.poll() is None:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    return process.poll() is None
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, stop
 from sharded import JOB, need, quiet_environment, run_shard, slurm
 
 sys.path.append(str(ROOT / "tests" / "recorder"))
@@ -169,7 +169,7 @@ def test_two_with_one_number(program, made, tmp_path):
     first = subprocess.Popen([program, *words, "-o", tmp_path / "out", "--shard", "1/2"], env=quiet_environment())
     while first.poll() is None and not any((tmp_path / "out").glob(".partial/.units/*/ranks/1-of-2")):
         time.sleep(0.001)
-    first.send_signal(signal.SIGSTOP)
+    assert stop(first)
     said = run_shard(program, 1, 2, *words, "-o", tmp_path / "out", code=1).stderr
     assert "two processes have one number: shard 1 of 2" in said
     first.send_signal(signal.SIGCONT)

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import check_survived, seal, synth
+from conftest import check_survived, seal, stop, synth
 from sharded import left_over, need, quiet_environment, results, run_shard, units
 
 
@@ -211,7 +211,7 @@ def test_two_processes_with_one_number(program, words, tmp_path):
     out = tmp_path / "out"
     first = start(program, *words, "-o", out, "--shard", "1/3")
     wait_for_units(out, 1, first)
-    first.send_signal(signal.SIGSTOP)
+    assert stop(first)
     second = run_shard(program, 1, 3, *words, "-o", out, code=1)
     assert "two processes have one number: shard 1 of 3" in second.stderr and str(first.pid) in second.stderr
     other = run_shard(program, 1, 4, *words, "-o", out)  # another number, also of another count
@@ -226,7 +226,7 @@ def test_a_late_one(program, words, whole, tmp_path):
     out = tmp_path / "out"
     late = start(program, *words, "-o", out, "--shard", "0/2")
     wait_for_units(out, 1, late)
-    late.send_signal(signal.SIGSTOP)
+    assert stop(late)
     for i in range(3):
         run_shard(program, i, 3, *words, "-o", out)
     assert results(out) == whole

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import EXAMPLE, ROOT, environment
+from conftest import EXAMPLE, ROOT, environment, stop
 
 TINY = ROOT / "examples" / "kjv-tiny"
 CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-length", "64", "--layers", "0",
@@ -40,8 +40,7 @@ def at_work(program, tmp_path):
         runs.append(run)
         while run.poll() is None and not list((tmp_path / "o").glob(".partial/.units/*/b*")):
             time.sleep(0.0005)
-        run.send_signal(signal.SIGSTOP)
-        if run.poll() is not None:
+        if not stop(run):
             pytest.skip("it was done before it could be stopped")
         return run
     yield begin
@@ -77,8 +76,7 @@ def test_a_writer_of_vectors_holds_its_folder(program, qkscope, tmp_path, words)
     run = subprocess.Popen([program, "synth", "-o", out, "--examples", "300", "--rows", "1000", "--layers", "2", "-q"], env=environment())
     while run.poll() is None and not (out / "capture.json").exists():
         time.sleep(0.0005)
-    run.send_signal(signal.SIGSTOP)
-    assert run.poll() is None
+    assert stop(run)
     try:
         assert f"{out}: {HELD}" in qkscope(*words, "-o", out, "-q", expect=1).err
     finally:

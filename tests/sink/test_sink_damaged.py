@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from conftest import seal
+from conftest import seal, stop
 from feeding import end, feed, files_of, start
 
 KEPT = {"rows": dict(keep="rows", sampler="uniform", rate=20, strings=1),
@@ -259,8 +259,7 @@ def begun(run, folder):
     """Stops a run when it has begun with a block."""
     while run.poll() is None and not any(folder.glob(".partial/.units/*/b0*")):
         time.sleep(0.001)
-    run.send_signal(signal.SIGSTOP)
-    return run.poll() is None
+    return stop(run)
 
 
 def go_on(run):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import environment, synth
+from conftest import environment, stop, synth
 from test_study import snapshot
 
 
@@ -35,8 +35,7 @@ def start_until(program, study, out, path):
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.001)
-    process.send_signal(signal.SIGSTOP)
-    assert path.exists() and process.poll() is None
+    assert stop(process) and path.exists()
     return process
 
 
