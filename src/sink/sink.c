@@ -366,40 +366,44 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-/* Of shards that see all blocks one puts them together: the one that is the first to say so. */
+/* Says that this process is the one of a number to put all together, unless another has said so; who it is. */
+static qk_status claim(qk_sink *sink, const char *unit, qk__buffer *owner, qk_error *err)
+{
+    char self[QK__OWNER_SIZE], *folder;
+    qk__owner_self(self);
+    QK_TRY(qk__unit_begin(&sink->units, unit, &folder, err));
+    char *path = qk__path_join(folder, "owner");
+    char *place = qk__units_path(&sink->units, unit, "owner");
+    qk_status status =
+        path && place ? qk__write_file(path, self, strlen(self), err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__unit_publish(&sink->units, unit, &folder, err);
+    if (status == QK_OK)
+        status = qk__read_file(place, QK__OWNER_SIZE, owner, err);
+    qk__unit_discard(&folder);
+    free(place);
+    free(path);
+    return status;
+}
+
+/* Of shards that see all blocks one puts them together: the one that is the first to say so. Where it has
+ * died, the first to say so with the next number: nothing is removed, which might be another's new word. */
 static qk_status claim_end(qk_sink *sink, bool forced, bool *mine, qk_error *err)
 {
-    static const char UNIT[] = "end";
-    char self[QK__OWNER_SIZE], *folder;
-    *mine = sink->alone;
-    if (*mine)
-        return QK_OK;
+    char self[QK__OWNER_SIZE], unit[32];
+    qk__life life = QK__LIFE_GONE;
     qk__owner_self(self);
-    char *place = qk__units_path(&sink->units, UNIT, "owner");
-    qk_status status = place ? QK_OK : qk__nomem(err);
-    for (int tries = 0; status == QK_OK && !*mine && tries < 2; tries++) {
+    *mine = sink->alone;
+    for (int n = 0; !*mine && (life == QK__LIFE_GONE || (forced && life != QK__LIFE_ALIVE));
+         n++) {
         qk__buffer owner = {0};
-        status = qk__unit_begin(&sink->units, UNIT, &folder, err);
-        char *path = status == QK_OK ? qk__path_join(folder, "owner") : NULL;
-        if (status == QK_OK)
-            status = path ? qk__write_file(path, self, strlen(self), err) : qk__nomem(err);
-        free(path);
-        if (status == QK_OK)
-            status = qk__unit_publish(&sink->units, UNIT, &folder, err);
-        qk__unit_discard(&folder);
-        if (status == QK_OK)
-            status = qk__read_file(place, QK__OWNER_SIZE, &owner, err);
-        *mine = status == QK_OK && strcmp((char *)owner.data, self) == 0;
-        qk__life life = status == QK_OK ? qk__owner_life((char *)owner.data) : QK__LIFE_ALIVE;
+        snprintf(unit, sizeof unit, "end-%d", n);
+        QK_TRY(claim(sink, unit, &owner, err));
+        *mine = strcmp((char *)owner.data, self) == 0;
+        life = qk__owner_life((char *)owner.data);
         qk__buffer_free(&owner);
-        if (status == QK_OK && !*mine &&
-            (life == QK__LIFE_GONE || (forced && life != QK__LIFE_ALIVE)))
-            status = qk__unit_remove(&sink->units, UNIT, err);
-        else if (!*mine)
-            break;
     }
-    free(place);
-    return status;
+    return QK_OK;
 }
 
 static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)

@@ -140,7 +140,8 @@ def test_a_rank_of_mpirun_is_killed(program, made, tmp_path):
         killed += run.returncode != 0
         while any(runs(rank, program) for rank in ranks):  # on a busy machine they outlive their launcher
             time.sleep(0.01)
-        subprocess.run([*command, out], check=True, capture_output=True, env=quiet_environment(), timeout=120)
+        again = subprocess.run([*command, out], capture_output=True, text=True, env=quiet_environment(), timeout=120)
+        assert again.returncode == 0, again.stderr
         assert files_of(out) == whole
     assert killed >= 2
 
