@@ -42,10 +42,15 @@ void *__wrap_realloc(void *memory, size_t size)
     return fails() ? NULL : __real_realloc(memory, size);
 }
 
-/* From one allocation that fails to the next that does: a quick run takes one of seven. */
-static inline long stride(void)
+/* The allocation to fail after the n-th: one of `step` among the first 400, where all kinds fail, then one of thirty-one
+ * times as many; in a quick run one of seven times as many throughout, with QKSCOPE_FULL_SWEEP each. */
+static inline long next_failure(long n, long step)
 {
-    return getenv("QKSCOPE_QUICK_TESTS") ? 7 : 1;
+    if (getenv("QKSCOPE_FULL_SWEEP"))
+        return n + 1;
+    if (getenv("QKSCOPE_QUICK_TESTS"))
+        return n + 7 * step;
+    return n + (n < 400 ? step : 31 * step);
 }
 
 /* Thousands of runs, and none of them loses its power: what is written need not reach the disk. */

@@ -65,8 +65,8 @@ def check_pictures(figures, names):
         width, height = map(float, read_svg(figures / name).get("viewBox").split()[2:])
         with Image.open(figures / f"{name}.png") as image:
             assert image.size == (2 * width, 2 * height), name
-            pixels = np.asarray(image.convert("RGB"), int)
-        drawn = (pixels != pixels[0, 0]).any(axis=2)
+            pixels = np.frombuffer(image.convert("RGBA").tobytes(), np.uint32).reshape(image.size[::-1])
+        drawn = pixels != pixels[0, 0]
         assert drawn.mean() > 0.01, f"{name} is empty"
         for edge in drawn[:2], drawn[-2:], drawn[:, :2], drawn[:, -2:]:
             assert not edge.any(), f"{name} is cut off at the edge"
@@ -105,9 +105,10 @@ def write_models(folder, names, models, title=None):
         (folder / "manifest.json").write_text(json.dumps({"title": title}))
 
 
-def draw(qkscope, folder, *options):
-    """Draws a results folder -> the folder of its figures, all of which must succeed."""
-    qkscope("report", folder, "--no-html", *options, expect=0)
+def draw(qkscope, folder, *options, formats="svg"):
+    """Draws a results folder -> the folder of its figures, all of which must succeed. A PNG takes four times as long
+    as an SVG: only where somebody looks at it."""
+    qkscope("report", folder, "--no-html", "--format", formats, *options, expect=0)
     return folder / "figures"
 
 

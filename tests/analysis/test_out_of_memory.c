@@ -149,7 +149,7 @@ static void making_a_capture(void **state)
     char *manifest = contents("first/capture.json"), *truth = contents("first/truth.json");
     assert_non_null(strstr(manifest, "\"complete\": true"));
     bool more = true;
-    for (long n = 0; more; n += stride()) {
+    for (long n = 0; more; n = next_failure(n, 1)) {
         remaining = n;
         qk_status status = make_capture("other", &err);
         more = remaining < 0;
@@ -182,7 +182,7 @@ static void analysing(analysis what, const char *json)
     assert_non_null(strstr(manifest, "capture_json"));
     tree_remove(tree_path("out"));
     bool more = true;
-    for (long n = 0; more; n += stride()) {
+    for (long n = 0; more; n = next_failure(n, 1)) {
         remaining = n;
         qk_status status = analyse(capture, "out", what, &err);
         more = remaining < 0;
@@ -257,7 +257,7 @@ static void sharing(int64_t failing, analysis what)
     char *manifest = contents("out/manifest.json"), *table = contents("out/schema.json");
     tree_remove(tree_path("out"));
     bool more = true;
-    for (long n = 0; more; n += 5 * stride()) {
+    for (long n = 0; more; n = next_failure(n, 5)) {
         if (failing == 1)
             assert_int_equal(analyse_shard(0, what, &err), QK_OK);
         remaining = n;

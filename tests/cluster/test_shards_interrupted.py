@@ -18,9 +18,9 @@ from sharded import left_over, need, quiet_environment, results, run_shard, unit
 
 @pytest.fixture(scope="module")
 def capture(qkscope, tmp_path_factory):
-    """24 groups; a process of three takes a good second."""
+    """24 groups; a process of three takes half a second."""
     root = tmp_path_factory.mktemp("killed") / "c"
-    synth(qkscope, root, layers=8, query_heads=6, q_per_kv_group=2, dim=64, examples=20, rows=100, buckets=16,
+    synth(qkscope, root, layers=8, query_heads=6, q_per_kv_group=2, dim=64, examples=20, rows=60, buckets=16,
           bucket_width=8, seed=5)
     return root
 

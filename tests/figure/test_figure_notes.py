@@ -101,21 +101,21 @@ def test_the_same_every_time(qkscope, tmp_path):
     made = {}
     for name, threads in (("a", 1), ("b", 2)):
         make_heads(tmp_path / name, [("m", 4, 4, 2), ("n", 4, 4, 2)])
-        draw(qkscope, tmp_path / name, "--threads", threads, "--format", "svg")
+        draw(qkscope, tmp_path / name, "--threads", threads)
         made[name] = notes_of(tmp_path / name / "figures")
     assert made["a"] == made["b"]
 
 
 def test_they_go_with_their_figures(qkscope, tmp_path):
     make_heads(tmp_path, [("m", 4, 4, 2), ("n", 4, 4, 2)])
-    figures = draw(qkscope, tmp_path, "--format", "svg")
+    figures = draw(qkscope, tmp_path)
     assert "rotation-02-drift-correlation" in notes_of(figures)
     (figures / "pca-03-layer-heatmap-rq.md").write_text("mine\n")
     (figures / "README.md").write_text("mine, too\n")
     (tmp_path / "rotated.csv").unlink()
-    draw(qkscope, tmp_path, "--format", "svg", "--figure", "pca-03-layer-heatmap-rq")
+    draw(qkscope, tmp_path, "--figure", "pca-03-layer-heatmap-rq")
     assert "rotation-02-drift-correlation" in notes_of(figures), "of one figure, the others stay"
-    draw(qkscope, tmp_path, "--format", "svg")
+    draw(qkscope, tmp_path)
     assert "rotation-02-drift-correlation" not in notes_of(figures)
     assert (figures / "pca-03-layer-heatmap-rq.md").read_text() == "mine\n"
     assert (figures / "README.md").read_text() == "mine, too\n"
@@ -142,7 +142,7 @@ def test_hostile_names(qkscope, tmp_path):
     listed = pd.read_csv(tmp_path / "models.csv")
     listed["label"] = names
     listed.to_csv(tmp_path / "models.csv", index=False)
-    figures = draw(qkscope, tmp_path, "--format", "svg")
+    figures = draw(qkscope, tmp_path)
     for note in notes_of(figures).values():
         said = note.split("## What these data say")[1] if "these data say" in note else ""
         for line in [*said.splitlines(), *re.findall(r"^\* model: (.*)$", note, re.M)]:

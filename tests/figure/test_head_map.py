@@ -23,14 +23,14 @@ pytestmark = needs_gnuplot
 def four(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("four")
     made = make_heads(folder, FOUR, sample=20, title="Four")
-    return draw(qkscope, folder), made
+    return draw(qkscope, folder, formats="png,svg"), made
 
 
 @pytest.fixture(scope="module")
 def one(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("one")
     made = make_heads(folder, [("alone", 12, 6, 3)], sample=60)
-    return draw(qkscope, folder), made
+    return draw(qkscope, folder, formats="png,svg"), made
 
 
 def cells_of(made, column):
@@ -135,7 +135,7 @@ def test_no_missing_cell_is_white(qkscope, tmp_path):
     made = make_heads(tmp_path, [("alone", 10, 10, 1)])
     made = made[(made.layer == 0) | (made.layer == 9)]
     write_heads(tmp_path, made, [("alone", 10, 10, 1)])
-    draw(qkscope, tmp_path, "--figure", "map-06-category")
+    draw(qkscope, tmp_path, "--figure", "map-06-category", formats="png")
     with Image.open(tmp_path / "figures" / "map-06-category.png") as image:
         pixels = np.asarray(image.convert("RGB"), int)
     middle = pixels[pixels.shape[0] * 2 // 5:pixels.shape[0] // 2, pixels.shape[1] // 3:pixels.shape[1] // 2]
@@ -156,7 +156,7 @@ def test_pictures(four, one):
 @pytest.mark.parametrize("theme", ["screen", "dark"])
 def test_themes(qkscope, tmp_path, theme):
     make_heads(tmp_path, FOUR, sample=10)
-    figures = draw(qkscope, tmp_path, "--theme", theme, "--figure", "map-03-bias", "--figure", "map-06-category")
+    figures = draw(qkscope, tmp_path, "--theme", theme, "--figure", "map-03-bias", "--figure", "map-06-category", formats="png,svg")
     check_pictures(figures, ["map-03-bias", "map-06-category"])
 
 
@@ -165,7 +165,7 @@ def test_themes(qkscope, tmp_path, theme):
 def test_eleven_whole_models(qkscope, tmp_path):
     """28,160 cells: one image in the SVG, whose axes and texts stay; panels keep a size that can be read."""
     make_heads(tmp_path, ELEVEN)
-    figures = draw(qkscope, tmp_path, "--figure", "map-01-r-q")
+    figures = draw(qkscope, tmp_path, "--figure", "map-01-r-q", formats="png,svg")
     root = read_svg(figures / "map-01-r-q")
     width, height = map(float, root.get("viewBox").split()[2:])
     assert width <= 1000 and height <= 1400
@@ -236,5 +236,5 @@ def test_pictures_of_earlier_versions_go(qkscope, tmp_path):
         for ending in ("gp", "dat", "png", "svg"):
             (figures / f"{name}.{ending}").write_text("old")
     (figures / "pca-10-mine.png").write_text("mine")
-    draw(qkscope, tmp_path)
+    draw(qkscope, tmp_path, formats="png,svg")
     assert [path.name for path in figures.glob("pca-1[01]*")] == ["pca-10-mine.png"]

@@ -36,7 +36,7 @@ def type_sizes(path):
 def page(qkscope, tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("page")
     make_heads(folder, FOUR, sample=40, title="Four")
-    return draw(qkscope, folder, "--width", f"{request.param}mm", "--format", "png,svg,pdf"), request.param
+    return draw(qkscope, folder, "--width", f"{request.param}mm", formats="png,svg,pdf"), request.param
 
 
 def test_every_figure_is_so_wide(page):
@@ -54,7 +54,7 @@ def test_every_figure_is_so_wide(page):
 def test_type_keeps_its_size(qkscope, page, tmp_path):
     figures, _ = page
     make_heads(tmp_path, FOUR, sample=40, title="Four")
-    free = draw(qkscope, tmp_path, "--format", "svg")
+    free = draw(qkscope, tmp_path)
     for path in figures.glob("*.svg"):
         known = type_sizes(free / path.name) | {7.5}
         assert all(min(abs(size - k) for k in known) < 0.15 for size in type_sizes(path)), path.name

@@ -68,7 +68,7 @@ def checkpoints(phases=PHASES):
 CROSS = [(f"model-{m}", f"Family {'ABC'[m % 3]}", "") for m in range(7)]
 
 
-def draw(results, folder, theme="paper", formats="png,svg"):
+def draw(results, folder, theme="paper", formats="svg"):
     """Names of the PCA figures that were drawn; all must succeed."""
     done = subprocess.run([helper("draw_figures"), results, folder, theme, formats],
                           capture_output=True, text=True, env=environment(), timeout=300)
@@ -344,7 +344,7 @@ def test_portraits(tmp_path, phases, expected):
 @pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
 def test_pictures(tmp_path, theme):
     make_study(tmp_path, checkpoints(), title="Tiny-3B", layers=12)
-    names = draw(tmp_path, tmp_path / "figures", theme)
+    names = draw(tmp_path, tmp_path / "figures", theme, formats="png,svg")
     assert names == ALWAYS + TRAINING
     check_pictures(tmp_path / "figures", names)
 
@@ -360,7 +360,7 @@ def test_pdf(tmp_path):
 def test_hostile_names_are_text(tmp_path, phase):
     models = [(name, name, name if phase else "") for name in HOSTILE]
     make_study(tmp_path, models, title=HOSTILE[1] * 3)
-    names = draw(tmp_path, tmp_path / "figures")
+    names = draw(tmp_path, tmp_path / "figures", formats="png,svg")
     assert names == (ALWAYS + TRAINING if phase else ALWAYS)
     shown = svg_texts(tmp_path / "figures" / "pca-03-layer-heatmap-rq")
     for name in HOSTILE:
@@ -376,7 +376,7 @@ def test_hostile_names_are_text(tmp_path, phase):
 def test_small_and_large(tmp_path, layers, heads, pcs, count):
     models = [(f"m{i}", "f", f"p{i // 50}") for i in range(count)]
     make_study(tmp_path, models, layers=layers, heads=heads, pcs=pcs)
-    names = draw(tmp_path, tmp_path / "figures")
+    names = draw(tmp_path, tmp_path / "figures", formats="png,svg")
     assert names == (ALWAYS + TRAINING if count > 1 else [n for n in ALWAYS if "heatmap" not in n])
     check_pictures(tmp_path / "figures", names)
 
@@ -422,7 +422,7 @@ def test_real_capture(qkscope, shared_data, tmp_path):
     write_study(tmp_path / "results", tables["qk.csv"], models, "kjv-tiny")
     tables["heads.csv"].to_csv(tmp_path / "results" / "heads.csv", index=False)
     figures = tmp_path / "figures"
-    assert draw(tmp_path / "results", figures) == ALWAYS + TRAINING
+    assert draw(tmp_path / "results", figures, formats="png,svg") == ALWAYS + TRAINING
     qk = tables["qk.csv"]
     close(numbers(blocks(figures / ALWAYS[0])[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
     expected = depth_means(qk, "r_q")

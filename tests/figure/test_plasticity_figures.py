@@ -182,7 +182,7 @@ def test_wide_maps_are_merged(qkscope, tmp_path):
     table["n_pairs"] = rng.integers(1, 100, len(table))
     table["ap"] = rng.uniform(0, 1, len(table))
     tables = write_study(tmp_path, [{**model, "head_distance": table}])
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, "--figure", f"{DISTANCES}-wide")
     expected = mean_distances(tables["head_distance"], merge=3)
     check_distances(figures, f"{DISTANCES}-wide", expected, tables["head_distance"])
     assert max(d for d, _ in expected) == 49
@@ -251,7 +251,7 @@ def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
     model = made_model("many", count, buckets)
     del model["head_distance"]
     tables = write_study(tmp_path, [model])
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, "--figure", f"{PROFILES}-many")
     heads, mean = blocks(figures / f"{PROFILES}-many")
     assert len(curves(heads)) == shown
     assert f"{shown} of {count} heads" in texts_of(figures / f"{PROFILES}-many")
@@ -313,7 +313,7 @@ def test_trajectory_without_the_rotation_model(qkscope, tmp_path):
     models = [(f"s{i}", "f", "p") for i in range(3)]
     parts = [made_model(f"m{i}", seed=i) for i in range(3)]
     write_study(tmp_path, without(parts, "rotated"), models)
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, "--figure", TRAJECTORY, formats="png,svg")
     assert len(blocks(figures / TRAJECTORY)) == 1
     texts = texts_of(figures / TRAJECTORY)
     assert "Bias strength" not in texts and {"s0", "s1", "s2"} <= set(texts)
@@ -325,7 +325,7 @@ def test_a_checkpoint_without_numbers_leaves_a_gap(qkscope, tmp_path):
     for table in parts[2].values():
         table.loc[:, [c for c in table if c.startswith(("ap", "bias"))]] = np.nan
     write_study(tmp_path, parts, [(f"s{i}", "f", "p") for i in range(4)])
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, "--figure", TRAJECTORY, formats="png,svg")
     ends = blocks(figures / TRAJECTORY)[0]
     assert [row[1] == "NaN" for row in ends] == [False, False, True, False]
     check_pictures(figures, [TRAJECTORY])
@@ -363,7 +363,7 @@ def test_the_published_scores(qkscope, shared_data, tmp_path):
     from scipy import stats
     published = shared_data("published") / "scores.csv"
     write_study(tmp_path, without([made_model("other")], *PER_MODEL_TABLES))
-    figures = draw(qkscope, tmp_path, "--scores", published)
+    figures = draw(qkscope, tmp_path, "--figure", SCORE, "--scores", published, formats="png,svg")
     table = pd.read_csv(published)
     points, line = blocks(figures / SCORE)
     np.testing.assert_allclose(numbers(points)[:, :2],
@@ -387,7 +387,7 @@ def test_the_published_scores(qkscope, shared_data, tmp_path):
 def test_metric_and_score_by_name(qkscope, shared_data, tmp_path):
     published = shared_data("published") / "scores.csv"
     write_study(tmp_path, without([made_model("other")], *PER_MODEL_TABLES))
-    figures = draw(qkscope, tmp_path, "--scores", published, "--score-metric", "bias_strength",
+    figures = draw(qkscope, tmp_path, "--figure", SCORE, "--scores", published, "--score-metric", "bias_strength",
                    "--score-column", "ap_overall")
     table = pd.read_csv(published)
     np.testing.assert_allclose(numbers(blocks(figures / SCORE)[0])[:, :2],
@@ -427,7 +427,7 @@ def test_names_of_points_are_apart(qkscope, tmp_path, count, theme):
                            "family": [f"family {i % 4}" for i in range(count)],
                            "score": rng.normal(0, 1, count), "ap_drop": rng.normal(0, 1, count)})
     scores.to_csv(tmp_path / "scores.csv", index=False)
-    figures = draw(qkscope, tmp_path, "--theme", theme)
+    figures = draw(qkscope, tmp_path, "--figure", SCORE, "--theme", theme, formats="png,svg")
     assert len(numbers(blocks(figures / SCORE)[0])) == count
     size = 0.8 * (16 if theme == "screen" else 13)
     height = float(read_svg(figures / SCORE).get("height"))
@@ -441,7 +441,7 @@ def test_scores_without_a_line(qkscope, tmp_path):
     write_study(tmp_path, without([made_model("other")], *PER_MODEL_TABLES))
     pd.DataFrame({"model": list("abc"), "score": [1, 1, 1], "ap_drop": [2, 2, 2]}).to_csv(
         tmp_path / "scores.csv", index=False)
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, "--figure", SCORE, formats="png,svg")
     assert any(t.startswith("r undefined") for t in texts_of(figures / SCORE))
     check_pictures(figures, [SCORE])
 
@@ -453,7 +453,7 @@ def test_pictures(qkscope, tmp_path, theme):
     models = [(f"model {i}", f"F{i % 3}", "") for i in range(4)]
     write_study(tmp_path, [made_model(f"m{i}", seed=i, width=8192, buckets=17)
                            for i in range(4)], models)
-    figures = draw(qkscope, tmp_path, "--theme", theme)
+    figures = draw(qkscope, tmp_path, "--theme", theme, formats="png,svg")
     check_pictures(figures, drawn(figures, "plasticity"))
     assert len(drawn(figures, "plasticity")) == 3 * 4 + 1
 
@@ -463,7 +463,7 @@ def test_forty_checkpoints(qkscope, tmp_path, theme):
     models = [(f"checkpoint-{500 * i:06d}", "tiny", f"phase {i // 10}") for i in range(40)]
     parts = [made_model(f"m{i}", 2, 3, seed=i) for i in range(40)]
     write_study(tmp_path, without(parts, *PER_MODEL_TABLES), models)
-    figures = draw(qkscope, tmp_path, "--theme", theme)
+    figures = draw(qkscope, tmp_path, "--figure", TRAJECTORY, "--theme", theme, formats="png,svg")
     assert len(numbers(blocks(figures / TRAJECTORY)[0])) == 40
     assert {"phase 0", "phase 3", "checkpoint-000000"} <= set(texts_of(figures / TRAJECTORY))
     check_pictures(figures, [TRAJECTORY])
@@ -488,7 +488,7 @@ def test_degenerate_studies(qkscope, tmp_path, case, phase):
     one = DEGENERATE[case]
     two = {name: table.assign(model="n") for name, table in one.items()}
     write_study(tmp_path, [one, two], [("m", "F", phase), ("n", "F", phase)])
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, formats="png,svg")
     expected = [] if case == "nothing" else names_of(["m", "n"])
     if case not in ("nothing", "one head"):
         expected.append(TRAJECTORY if phase else BY_MODEL)
@@ -506,7 +506,7 @@ def test_hostile_labels(qkscope, tmp_path, phases):
                 models, HOSTILE[1])
     pd.DataFrame({"model": HOSTILE, HOSTILE[0]: np.arange(len(HOSTILE)) ** 2}).to_csv(
         tmp_path / "scores.csv", index=False)
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, formats="png,svg")
     names = drawn(figures, "plasticity")
     assert len(names) == 3 * len(HOSTILE) + 2
     check_pictures(figures, names)
@@ -527,7 +527,7 @@ def test_hostile_labels(qkscope, tmp_path, phases):
 
 def test_a_real_capture(qkscope, tmp_path):
     qkscope("plasticity", EXAMPLE, "-o", tmp_path, "--model-name", "kjv", expect=0)
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, formats="png,svg")
     assert drawn(figures, "plasticity") == names_of(["kjv"])
     check_pictures(figures, names_of(["kjv"]))
     table = pd.read_csv(tmp_path / "head_distance.csv")
@@ -548,7 +548,7 @@ def test_steps_of_a_real_model(qkscope, shared_data, tmp_path):
                       if p.stem.startswith(("head_", "rotated"))})
     models = [(s.name, "kjv-tiny", "early" if i < 2 else "late") for i, s in enumerate(steps)]
     tables = write_study(folder, parts, models)
-    figures = draw(qkscope, folder)
+    figures = draw(qkscope, folder, formats="png,svg")
     assert drawn(figures, "plasticity") == sorted([*names_of([s.name for s in steps]), TRAJECTORY])
     ends, biases = map(numbers, blocks(figures / TRAJECTORY))
     np.testing.assert_allclose(ends[:, 1], means(tables, "ap_first_20pct"), **TOLERANCE)

@@ -266,7 +266,7 @@ def test_phases_over_bars(training):
 def test_pictures(qkscope, tmp_path, theme):
     models = [(f"model-{m}", f"Family {m % 3}", ["early", "late"][m // 3]) for m in range(6)]
     write_study(tmp_path, [made_model(f"name{m}", seed=m) for m in range(6)], models)
-    figures = draw(qkscope, tmp_path, "--theme", theme)
+    figures = draw(qkscope, tmp_path, "--theme", theme, formats="png,svg")
     check_pictures(figures, CROSS + TRAINING)
 
 
@@ -276,7 +276,7 @@ def test_many_models(qkscope, tmp_path, count):
     models = [(f"a-model-{m}", f"Family {m // 5}", "") for m in range(count)]
     tables = [made_model(f"name{m}", seed=m) for m in range(count)]
     study = Study(None, write_study(tmp_path, tables, models), models)
-    study.figures = draw(qkscope, tmp_path)
+    study.figures = draw(qkscope, tmp_path, formats="png,svg")
     check_pictures(study.figures, CROSS)
     for name in CROSS[2], CROSS[5]:
         texts = study.texts(name)
@@ -289,7 +289,7 @@ def test_forty_checkpoints(qkscope, tmp_path):
     models = [(f"step-{500 * m}", "tiny", f"phase {m // 10}") for m in range(40)]
     study = Study(None, write_study(tmp_path, [made_model(f"name{m}", seed=m, layers=2)
                                                for m in range(40)], models), models)
-    study.figures = draw(qkscope, tmp_path)
+    study.figures = draw(qkscope, tmp_path, formats="png,svg")
     check_pictures(study.figures, CROSS + TRAINING)
     for name in TRAINING:
         assert len(study.blocks(name)[0]) == 40
@@ -298,7 +298,7 @@ def test_forty_checkpoints(qkscope, tmp_path):
 
 def test_one_model(qkscope, tmp_path):
     table = write_study(tmp_path, [made_model("alone")])
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, formats="png,svg")
     assert drawn(figures, "rotation") == [CROSS[2], CROSS[5]], "the others compare models"
     check_pictures(figures, drawn(figures, "rotation"))
     study = Study(figures, table, [("alone", "alone", "")])
@@ -349,7 +349,7 @@ def test_hostile_labels(qkscope, tmp_path):
     models = [(name, HOSTILE[m // 2], HOSTILE[m // 3]) for m, name in enumerate(HOSTILE)]
     tables = [made_model(f"name{m}", seed=m) for m in range(len(HOSTILE))]
     write_study(tmp_path, tables, models, HOSTILE[1])
-    figures = draw(qkscope, tmp_path)
+    figures = draw(qkscope, tmp_path, formats="png,svg")
     check_pictures(figures, CROSS + TRAINING)
     assert not list(tmp_path.rglob("[xy]"))
     for name in CROSS[0], CROSS[3], CROSS[4], TRAINING[0]:
@@ -372,7 +372,7 @@ def test_steps_of_a_real_model(qkscope, shared_data, tmp_path):
     models = [(s.name, "kjv-tiny", "early" if i < 2 else "late") for i, s in enumerate(steps)]
     folder = tmp_path / "all"
     study = Study(None, write_study(folder, tables, models), models)
-    study.figures = draw(qkscope, folder)
+    study.figures = draw(qkscope, folder, formats="png,svg")
     check_pictures(study.figures, CROSS + TRAINING)
     expected = [t.bias_strength.mean() for t in study.by_model]
     shown = study.column(TRAINING[1], 1, block=2)

@@ -363,7 +363,7 @@ class FakeHub:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(self.certificate)
                 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
             self.servers.append(server)
         self.url, self.cdn_url = (f"http://127.0.0.1:{s.server_address[1]}" for s in self.servers)
         if self.certificate:

@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import scipy.special
 import scipy.stats
 
 EPS = np.finfo(float).eps
@@ -150,7 +151,7 @@ def plasticity(mean, variance):
     """4 p (1 - p) of pairs, from the mean and variance of their score difference."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.abs(mean) / np.sqrt(variance)
-    tail = scipy.stats.norm.sf(z)
+    tail = scipy.special.ndtr(-z)
     pp = 4 * tail * (1 - tail)
     flat = variance <= 0
     pp[flat] = np.where(mean[flat] == 0, 1.0, 0.0)
@@ -170,6 +171,7 @@ class Plasticity:
         self.find_width(bucket_width)
         self.pairs = Pairs(k["vector"], k["example_id"])
         self.reflected = self.model.reflect(self.pairs.delta)
+        self.diagonal = (self.reflected ** 2) @ self.model.variances
         self.profile, self.buckets, self.distance, self.spread_pp = [], [], {}, {}
         for j in np.unique(q["bucket"]):
             if j > 0:
@@ -208,11 +210,11 @@ class Plasticity:
 
     def pair_plasticities(self, j, rows, tau, use):
         mu = self.model.at(float(tau - self.model.first_t))
-        delta = self.reflected[use]
         if self.variance == "diag":
-            return plasticity(delta @ mu, (delta ** 2) @ self.model.variances)
+            return plasticity((self.reflected @ mu)[use], self.diagonal[use])
         if len(rows) < 2:
             return None
+        delta = self.reflected[use]
         own = self.model.reflect(self.q["vector"][rows])[:, 1:]
         mu = np.concatenate([mu[:1], own.mean(axis=0)])
         own = own - own.mean(axis=0)

@@ -44,7 +44,7 @@ def kill_after(words, seconds):
 
 @pytest.mark.parametrize("options", [["--token-strings"], ["--stage", "both", "--max-rows", "9"]])
 def test_killed_and_resumed(program, model, tmp_path, options):
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(300, 300, 400), [f"t{i}" for i in range(300)])
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(100, 300, 400), [f"t{i}" for i in range(100)])
     options = [*options, "--id-column", "id"]
     start = time.monotonic()
     subprocess.run(command(program, model, texts, tmp_path / "whole", *options), check=True,
@@ -83,6 +83,9 @@ def strace(program, call, fault, n, words):
 
 
 OTHER, BOTH = ["--bucket", "7"], ["--stage", "both"]
+WAYS = [([], [], "exchange"), ([], OTHER, "exchange"), ([], OTHER + BOTH, "no exchange"),
+        ([], [], "no exchange"), ([], OTHER, "other files"), (BOTH, BOTH, "exchange"),
+        (BOTH, OTHER + BOTH, "exchange"), (BOTH, OTHER, "no exchange"), (BOTH, OTHER + BOTH, "other files")]
 SMALL = ["--sampler", "all", "--threads", "1", "--layers", "1", "--heads", "0"]
 
 
@@ -116,14 +119,14 @@ def test_killed_at_every_change_of_the_folder(program, qkscope, model, tmp_path,
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
-@pytest.mark.parametrize("options, old_options, way", [
-    ([], [], "exchange"), ([], OTHER, "exchange"), ([], OTHER + BOTH, "no exchange"),
-    ([], [], "no exchange"), ([], OTHER, "other files"), (BOTH, BOTH, "exchange"),
-    (BOTH, OTHER + BOTH, "exchange"), (BOTH, OTHER, "no exchange"), (BOTH, OTHER + BOTH, "other files")])
+@pytest.mark.parametrize("options, old_options, way", WAYS)
 def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, sanitized, options,
                                           old_options, way):
     """With --force there is the old capture or the new one. Where the two cannot change places in one
-    step, there may be one that no reader takes and the next run completes. Never a mixture."""
+    step, there may be one that no reader takes and the next run completes. Never a mixture. After the first calls of
+    a kind every second is a moment, of neighbours in the list the other ones; with QKSCOPE_FULL_SWEEP=1 each is."""
+    at = WAYS.index((options, old_options, way)) % 2
+    calls = range(1, 200) if os.environ.get("QKSCOPE_FULL_SWEEP") else [*range(1, 5), *range(5 + at, 200, 2)]
     if sanitized:
         pytest.skip("a sanitizer does not run under strace")
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))
@@ -139,7 +142,7 @@ def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, san
     fault = ["-e", "inject=renameat2:error=EINVAL"] if way == "no exchange" else []
     kills = refused = 0
     for call in ("rename", "unlink", "unlinkat", "rmdir") + (("renameat2",) if not fault else ()):
-        for n in range(1, 200):
+        for n in calls:
             folder = tmp_path / f"{call}{n}" / "c"
             shutil.copytree(tmp_path / "old", folder)
             words = ["capture", "-m", model, "-t", texts, *SMALL, *options, "--force", "-o", folder]
@@ -167,7 +170,7 @@ def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, san
             assert os.listdir(folder.parent) == ["c"]
             shutil.rmtree(folder.parent)
     print(f"\n{kills} kills, {refused} times there was neither the old nor the new capture")
-    assert kills > 15 and (way == "exchange") == (refused == 0)
+    assert kills > 10 and (way == "exchange") == (refused == 0)
 
 
 @pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGINT"])

@@ -210,7 +210,7 @@ def stopped_run(program, model, folder, texts, *options):
 
 
 def test_an_unfinished_capture(program, qkscope, model, tmp_path):
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(200, 300, 400))
     folder = tmp_path / "c"
     code, err = stopped_run(program, model, folder, texts)
     assert code == -signal.SIGTERM and "resumes it" in err
@@ -220,13 +220,13 @@ def test_an_unfinished_capture(program, qkscope, model, tmp_path):
     assert "not the same: sampler" in qkscope(*base, "--bucket", 7, expect=1).err
     assert "not the same: selection" in qkscope(*base, "--layers", 1, expect=1).err
     outcome = json.loads(qkscope(*base, "--tokens-at-once", 500, "--json", expect=0).out)
-    assert 0 < outcome["texts_before"] < 400 and outcome["texts"] == 400
+    assert 0 < outcome["texts_before"] < 200 and outcome["texts"] == 200
     qkscope("capture", "-m", model, "-t", texts, "-o", tmp_path / "d", "--sampler", "all", expect=0)
     assert files_of(folder) == files_of(tmp_path / "d")
 
 
 def test_force_begins_anew(program, qkscope, model, tmp_path):
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(200, 300, 400))
     stopped_run(program, model, tmp_path / "c", texts)
     qkscope("capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--force", expect=0)
     assert manifest_of(tmp_path / "c")["run"]["sampler"]["type"] == "uniform"
@@ -245,7 +245,7 @@ def test_two_runs_at_once(program, qkscope, model, tmp_path):
 
 
 def test_a_damaged_unfinished_run(program, qkscope, model, tmp_path):
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(200, 300, 400))
     stopped_run(program, model, tmp_path / "c", texts)
     (tmp_path / "c" / ".partial" / "run.json").write_text('{"rows": []}')
     words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--sampler", "all"]

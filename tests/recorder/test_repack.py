@@ -244,7 +244,7 @@ def test_a_failure_leaves_what_was_there(qkscope, made, tmp_path):
 @pytest.mark.parametrize("force", [False, True])
 def test_killed(program, qkscope, tmp_path, force):
     """Nothing is in the folder but what was there; the next run sweeps."""
-    synth(qkscope, tmp_path / "c", layers=4, query_heads=16, q_per_kv_group=4, dim=64, rows=1000, examples=8)
+    synth(qkscope, tmp_path / "c", layers=4, query_heads=16, q_per_kv_group=4, dim=64, rows=400, examples=8)
     before = {}
     if force:
         synth(qkscope, tmp_path / "p", layers=1, dim=8, rows=50)
@@ -269,7 +269,7 @@ def test_killed(program, qkscope, tmp_path, force):
 
 
 def test_interrupted(program, qkscope, tmp_path):
-    synth(qkscope, tmp_path / "c", layers=4, query_heads=16, q_per_kv_group=4, dim=64, rows=1000, examples=8)
+    synth(qkscope, tmp_path / "c", layers=4, query_heads=16, q_per_kv_group=4, dim=64, rows=400, examples=8)
     child = subprocess.Popen([program, "repack", tmp_path / "c", "-o", tmp_path / "p", "--threads", "1"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for _ in range(2000):

@@ -50,7 +50,7 @@ static void every_allocation(bool checkpoints)
     const qk__score_choice scores = {NULL, NULL};
     add_tables(checkpoints);
     assert_int_equal(qk__results_read(&results, tree_path(""), NULL, NULL), QK_OK);
-    for (long n = 0;; n += stride()) {
+    for (long n = 0;; n = next_failure(n, 1)) {
         qk__findings findings;
         qk_error err = {0};
         remaining = n;

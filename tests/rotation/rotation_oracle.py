@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import scipy.fft
 import scipy.linalg
 import scipy.optimize
 
@@ -204,7 +205,7 @@ class Sinusoid:
         self.low, self.high = turn / 8, min(16 * turn, math.pi)
         self.stride = stride
         self.points = self.grid(turn / 32)
-        self.heights = np.array([self.r2(w) for w in self.points])
+        self.heights = self.r2_of_grid()
         self.omega, self.r_squared = max(self.all_maxima(), key=lambda m: m[1])
         self.coarse = self.best_of_coarse_grid()
         self.omega, self.coarse = self.omega / stride, self.coarse / stride
@@ -223,6 +224,19 @@ class Sinusoid:
     def r2(self, omega):
         residual = self.fit(omega)[3]
         return 1 - float(residual @ residual) / self.total
+
+    def r2_of_grid(self):
+        """r2 of all points, many at once; one by one only where a fit is open."""
+        heights, at_once = np.empty(len(self.points)), max(1, 400_000 // len(self.t))
+        for first in range(0, len(self.points), at_once):
+            angles = self.points[first:first + at_once, None] * self.t
+            q, r = np.linalg.qr(np.stack([np.cos(angles), np.sin(angles), np.ones_like(angles)], axis=2))
+            residual = self.y - np.einsum("wnc,wc->wn", q, np.einsum("wnc,n->wc", q, self.y))
+            heights[first:first + at_once] = 1 - (residual ** 2).sum(axis=1) / self.total
+            sizes = np.abs(np.diagonal(r, axis1=1, axis2=2))
+            for i in np.flatnonzero(sizes.min(axis=1) < 1e-6 * sizes.max(axis=1)):
+                heights[first + i] = self.r2(self.points[first + i])
+        return heights
 
     def derivative(self, omega):
         """d R² / dw: the fit is optimal in A, B, D, so only w itself counts. R² is symmetric
@@ -291,17 +305,16 @@ class Turn:
     def all_maxima(self):
         """(w, R) of every high maximum, w of either sign, from a Fourier transform of the
         unit vectors summed by position, at 1/32 turns."""
-        size = (32 if self.span < 1e5 else 16) * self.span
+        size = scipy.fft.next_fast_len((32 if self.span < 1e5 else 16) * self.span)
         heights = np.zeros(size)
         for angle, t in self.kinds:
             sums = np.zeros(self.span + 1, complex)
             np.add.at(sums, t.astype(np.int64), np.exp(1j * angle))
-            heights += np.abs(np.fft.fft(sums, size))
-        heights /= self.n
-        omega = 2 * math.pi * np.fft.fftfreq(size)
+            heights += np.abs(scipy.fft.fft(sums, size))
+        heights = scipy.fft.fftshift(heights) / self.n
+        omega = 2 * math.pi * scipy.fft.fftshift(scipy.fft.fftfreq(size))
         keep = np.abs(omega) >= self.low
-        order = np.argsort(omega[keep])
-        omega, heights = omega[keep][order], heights[keep][order]
+        omega, heights = omega[keep], heights[keep]
         # The low ends of both signs are the ends of one interval that meets itself at pi.
         start = np.searchsorted(omega, 0)
         omega = np.concatenate([omega[start:], omega[:start] + 2 * math.pi])

@@ -109,8 +109,8 @@ static void check(const char *keep, qk_layout layout, qk_rope_stage stage)
     uint64_t right = hash_of(whole);
     size_t right_files = files;
     assert_true(files > 3);
-    long i = 0, step = 1;
-    for (bool all = false; !all; i += step) {
+    long i = 0;
+    for (bool all = false; !all; i = next_failure(i, 1)) {
         snprintf(output, sizeof output, "%s-%ld", whole, i);
         s.output = output;
         err = (qk_error){0};
@@ -122,7 +122,7 @@ static void check(const char *keep, qk_layout layout, qk_rope_stage stage)
             print_error("allocation %ld: %s\n", i, err.message);
         assert_true(status == QK_OK || status == QK_ERR_NOMEM);
         /* All of it, unless the memory that failed could be done without. */
-        if (status != QK_OK && (i % 7 == 0 || i < 60)) {
+        if (status != QK_OK && (i % 3 == 0 || i < 60)) {
             qk_status again = run(&s, &err);
             if (again != QK_OK)
                 print_error("allocation %ld, again: %s\n", i, err.message);
@@ -135,8 +135,6 @@ static void check(const char *keep, qk_layout layout, qk_rope_stage stage)
         if (status == QK_OK && (hash_of(output) != right || files != right_files))
             fail_msg("allocation %ld: %zu files in %s, %zu in %s", i, files, output,
                      right_files, whole);
-        if (status != QK_OK && i > 400) /* all kinds of allocations have failed by then */
-            step = 3 * stride();
         tree_remove(output);
     }
     print_message("%s: %ld allocations\n", keep, i);
