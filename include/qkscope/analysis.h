@@ -218,22 +218,23 @@ QK_API void qk_analysis_results_free(qk_analysis_results **results);
  * results' heads where that is larger. */
 enum { QK_DEPTHS = 10 };
 
-/* A head with a smaller category_share is uncertain, an interval of r_q that is wider or fewer
- * texts are warned of. */
-#define QK_CERTAIN_SHARE 0.9
+/* A head whose category is less probable is uncertain; an interval of r_q that is wider, or fewer texts
+ * than QK_FEW_TEXTS, are warned of. */
+#define QK_CERTAIN       0.95
 #define QK_WIDE_INTERVAL 0.2
-enum { QK_FEW_TEXTS = 8, QK_FEW_ROWS = 100 };
+enum { QK_FEW_ROWS = 100 };
 
 typedef struct qk_analysis_totals {
     /* rows of a head and kind, and texts of those that tell them: the fewest and the median,
      * NaN where there are none */
     double rows_least, rows_median, texts_least, texts_median;
-    size_t few_rows;          /* heads with fewer than QK_FEW_ROWS rows of a kind */
-    size_t few_texts;         /* heads with fewer than QK_FEW_TEXTS texts of a kind */
-    size_t no_texts;          /* heads whose files do not tell texts */
-    size_t judged, uncertain; /* heads with a category_share; those below QK_CERTAIN_SHARE */
-    size_t not_judged;        /* heads with a category but no category_share */
-    size_t wide_r_q;          /* heads with an interval of r_q above QK_WIDE_INTERVAL */
+    size_t few_rows;  /* heads with fewer than QK_FEW_ROWS rows of a kind */
+    size_t few_texts; /* heads with fewer than QK_FEW_TEXTS texts of a kind */
+    size_t no_texts;  /* heads whose files do not tell texts */
+    size_t judged,
+        uncertain;     /* heads whose category has a probability; those below QK_CERTAIN */
+    size_t not_judged; /* heads with a category but no probability */
+    size_t wide_r_q;   /* heads with an interval of r_q above QK_WIDE_INTERVAL */
     double widest_r_q;
     const qk_head_results *widest; /* NULL: there is no interval */
     /* combined PCA: heads of each qk_category, means of the first component's r */

@@ -184,17 +184,23 @@ QK_API QK_MUST_CHECK qk_status qk_pca_single(const qk_moments *moments,
                                              qk_error *err);
 QK_API void qk_pca_free(qk_pca **pca);
 
-/* How sure the category and r_q of the first component are: a jackknife over groups of texts
- * along the axis of all rows. docs/intervals.md */
+/* How sure the category and r_q of the first component are: the sampling distribution over texts, from
+ * groups of them. docs/intervals.md */
 typedef struct qk_certainty {
-    uint32_t groups;       /* repetitions, each without one group */
-    double category_share; /* of them, those with the category of all rows */
+    uint32_t groups; /* of texts: up to 16 */
+    int near_tie; /* 1: the variance of PC1 is above 0.9 of that of PC0, and may be as large; or 0 */
+    /* of the head's category, and of each qk_category, which add up to 1: how often other texts of the
+     * kind would give it */
+    double category_probability, probability[QK_NUM_CATEGORIES];
     double r_q_lo, r_q_hi; /* 95 % interval of r_q */
 } qk_certainty;
 
+/* Groups below which probabilities are not told: the distribution is not known well enough. */
+enum { QK_FEW_TEXTS = 8 };
+
 /* q_texts and k_texts: of the rows behind `pca`, NULL where their texts are not known. A number
- * that the texts leave undefined is NaN: both with fewer than two texts, the share where a
- * repetition has no queries or no keys, the interval where some r_q is 1. */
+ * that the texts leave undefined is NaN: all with fewer than two texts, the probabilities with fewer than
+ * QK_FEW_TEXTS groups or where a repetition has no queries or no keys, the interval where some r_q is 1. */
 QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
                                                 const qk_pca_settings *settings,
                                                 const qk_text_moments *q_texts,

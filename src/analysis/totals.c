@@ -74,9 +74,9 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_results *hea
 {
     const qk_certainty *c = &head->certainty;
     double width = c->r_q_hi - c->r_q_lo;
-    if (isfinite(c->category_share)) {
+    if (isfinite(c->category_probability)) {
         totals->judged++;
-        totals->uncertain += c->category_share < QK_CERTAIN_SHARE;
+        totals->uncertain += c->category_probability < QK_CERTAIN;
     } else {
         totals->not_judged++;
     }

@@ -26,7 +26,7 @@ enum {
 
 /* Members that this file does not know would be lost without a word. */
 #if UINTPTR_MAX == UINT64_MAX
-_Static_assert(sizeof(qk_head_results) == 136, "a new member: walk it");
+_Static_assert(sizeof(qk_head_results) == 176, "a new member: walk it");
 _Static_assert(sizeof(qk_pca) == 152, "a new member: walk it");
 _Static_assert(sizeof(qk_rotation) == 232, "a new member: walk it");
 _Static_assert(sizeof(qk_plasticity) == 384, "a new member: walk it");
@@ -219,7 +219,8 @@ static void walk_head(walk *w, qk_head_results *h)
     if ((h->status == QK_OK) != (h->message == NULL))
         fail(w, "a failure has no message");
     ONE(w, h->certainty.groups);
-    SPAN(w, &h->certainty, category_share, r_q_hi);
+    ONE(w, h->certainty.near_tie);
+    SPAN(w, &h->certainty, category_probability, r_q_hi);
     STRUCT(w, h->pca, walk_pca);
     STRUCT(w, h->rotation, walk_rotation);
     STRUCT(w, h->plasticity, walk_plasticity);

@@ -134,8 +134,8 @@ static qk__phrase share_range(const qk__units *units)
 static double is_uncertain(const qk__result_head *head, const void *unused)
 {
     (void)unused;
-    double share = head->v.category_share;
-    return isfinite(share) ? share < QK_CERTAIN_SHARE : NAN;
+    double share = head->v.category_probability;
+    return isfinite(share) ? share < QK_CERTAIN : NAN;
 }
 
 /* A line of the finding about kinds of heads. */
@@ -145,9 +145,9 @@ static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
     if (units.heads > 0)
         qk__evidence(
             findings,
-            "The category of %zu of %zu heads is uncertain: without some of the texts it "
-            "would be another one in more than %g%% of cases.",
-            units.positive, units.heads, 1 - QK_CERTAIN_SHARE);
+            "The category of %zu of %zu heads is not certain: other texts of the kind may give "
+            "another one with a probability of more than %g%%.",
+            units.positive, units.heads, 1 - QK_CERTAIN);
     qk__units_free(&units);
 }
 

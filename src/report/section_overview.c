@@ -264,7 +264,7 @@ static void uncertain(qk__page *page, const qk__report *report)
 {
     size_t known;
     size_t below =
-        count_heads(report->results, "category_share", true, QK_CERTAIN_SHARE, &known);
+        count_heads(report->results, "category_probability", true, QK_CERTAIN, &known);
     if (known == 0 && report->num_heads > 0)
         qk__put(page, "p.known",
                 "How sure the category of a head is was not looked at, or no table says so.");
@@ -272,7 +272,7 @@ static void uncertain(qk__page *page, const qk__report *report)
         qk__put(page,
                 below > 0 ? "p.known[data-warning=uncertain]"
                           : "p.fine[data-warning=uncertain]",
-                "*%zu of %zu heads* (%g%%) would change their category with other texts.",
+                "*%zu of %zu heads* (%g%%) have a category that is not certain: other texts may well give another.",
                 below, known, (double)below / (double)known);
 }
 

@@ -46,8 +46,8 @@ static void describe(const qk__result_head *a, const qk__result_head *b,
                      : "b",
         .category_a = category_name(a),
         .category_b = category_name(b),
-        .category_share_a = number_of(a, offsetof(qk__head_numbers, category_share)),
-        .category_share_b = number_of(b, offsetof(qk__head_numbers, category_share)),
+        .category_probability_a = number_of(a, offsetof(qk__head_numbers, category_probability)),
+        .category_probability_b = number_of(b, offsetof(qk__head_numbers, category_probability)),
         .rows_a = a ? fmin(a->n_q, a->n_k) : NAN,
         .rows_b = b ? fmin(b->n_q, b->n_k) : NAN,
         .texts_a = number_of(a, offsetof(qk__head_numbers, texts)),
@@ -268,7 +268,7 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
 /* Numbers that say how sure others are, or how many rows there were. */
 static bool is_metric(const qk__field *field)
 {
-    static const char *const others[] = {"p_q", "p_k", "category_share", "texts", "r_q_width"};
+    static const char *const others[] = {"p_q", "p_k", "category_probability", "texts", "r_q_width"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(field->info.name, others[i]) == 0)
             return false;

@@ -45,8 +45,8 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
      NULL, QK_CONTENT_FOCUSED, true},
     {"mixed", "mixed", "share of heads", TAXONOMY, QK__SHARE_CATEGORY, NULL, NULL, QK_MIXED,
      true},
-    {"uncertain", "uncertain", "share of heads kept in under 90 % of repetitions", TAXONOMY,
-     QK__SHARE_UNCERTAIN, "category_share", NULL, 0, true},
+    {"uncertain", "uncertain", "share of heads whose category is less than 95 % probable", TAXONOMY,
+     QK__SHARE_UNCERTAIN, "category_probability", NULL, 0, true},
     {"plane_variance", "plane variance", "in (a, b), mean", ROTATION, QK__MEAN,
      "plane_var_fraction", NULL, 0, true},
     {"bias_positive", "bias &gt; 0", "share of heads", ROTATION, QK__SHARE_POSITIVE,
@@ -97,7 +97,7 @@ static double head_value(const qk__headline_column *column, const qk__result_hea
     case QK__SHARE_POSITIVE:
         return isfinite(value) ? value > 0 : NAN;
     case QK__SHARE_UNCERTAIN:
-        return isfinite(value) ? value < QK_CERTAIN_SHARE : NAN;
+        return isfinite(value) ? value < QK_CERTAIN : NAN;
     case QK__MEDIAN_RATIO:
         return fabs(value) / fabs(qk__field_value(qk__find_field(column->other), &head->v));
     default:

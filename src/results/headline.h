@@ -12,7 +12,7 @@ typedef enum qk__headline_kind {
     QK__SHARE_POSITIVE,  /* share of the heads that have the field with more than 0 */
     QK__SHARE_CATEGORY,  /* share of the heads with a category in this one */
     QK__SHARE_UNCERTAIN, /* share of the heads that have the field with less than
-                            QK_CERTAIN_SHARE */
+                            QK_CERTAIN */
     QK__MEDIAN_RATIO,    /* of |field| / |other| */
 } qk__headline_kind;
 

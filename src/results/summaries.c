@@ -149,8 +149,8 @@ qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes, qk_error
         if (isfinite(head->n_k))
             rows[count++] = head->n_k;
         sizes->texts_least = fmin(head->v.texts, sizes->texts_least);
-        sizes->judged += isfinite(head->v.category_share);
-        sizes->uncertain += head->v.category_share < QK_CERTAIN_SHARE;
+        sizes->judged += isfinite(head->v.category_probability);
+        sizes->uncertain += head->v.category_probability < QK_CERTAIN;
     }
     qk__least_and_median(rows, count, &sizes->rows_least, &sizes->rows_median);
     free(rows);

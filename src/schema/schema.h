@@ -58,7 +58,7 @@ typedef struct qk__compared_head {
     int layer, q_head, k_head;
     const char *in;                      /* "both", "a", "b" */
     const char *category_a, *category_b; /* "" = none */
-    double category_share_a, category_share_b;
+    double category_probability_a, category_probability_b;
     double rows_a, rows_b, texts_a, texts_b;
     double turned; /* 1: PC0 of b points away from that of a, 0: it does not; NaN: not known */
     const char *top_metric; /* the one with the largest |size|; "" = none */

@@ -9,10 +9,12 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/certainty.h"
 #include "stats/jackknife.h"
-#include "stats/moments.h"
 
 static const double LEVEL = 0.95;
+/* Up to this share of PC0's variance in PC1, the axis may be taken to stay where it is. */
+static const double ALONE = 0.5;
 
 /* ---- along an axis ---------------------------------------------------------------------- */
 
@@ -73,12 +75,55 @@ static void find_interval(double r_q, const qk__line_sums *lines, const double *
                            &certainty->r_q_hi);
 }
 
+/* The sampling distribution of both correlations by the jackknife; false: a repetition has none. */
+static bool find_spread(const qk_component *first, const double *r_q, const double *r_k,
+                        uint32_t count, qk__spread *s)
+{
+    double mean_q = 0, mean_k = 0, share = (double)(count - 1) / count;
+    *s = (qk__spread){.z_q = atanh(first->r_q), .z_k = atanh(first->r_k), .degrees = count - 1};
+    for (uint32_t g = 0; g < count; g++) {
+        mean_q += atanh(r_q[g]) / count;
+        mean_k += atanh(r_k[g]) / count;
+    }
+    for (uint32_t g = 0; g < count; g++) {
+        double q = atanh(r_q[g]) - mean_q, k = atanh(r_k[g]) - mean_k;
+        s->var_q += share * q * q;
+        s->var_k += share * k * k;
+        s->cov += share * q * k;
+    }
+    return isfinite(s->z_q) && isfinite(s->z_k) && isfinite(s->var_q) && isfinite(s->var_k);
+}
+
+static qk_status find_probability(const qk_pca *pca, const qk_pca_settings *settings,
+                                  const qk_text_moments *q_texts,
+                                  const qk_text_moments *k_texts, const qk__text_labels *l,
+                                  const double *r_q, const double *r_k, qk_certainty *certainty,
+                                  qk_error *err)
+{
+    qk__spread spread;
+    qk__tie tie;
+    const qk_component *first = &pca->components[0];
+    if (!find_spread(first, r_q, r_k, l->count, &spread))
+        return QK_OK;
+    if (pca->num_components < 2 ||
+        !(first[1].explained_variance > ALONE * first->explained_variance)) {
+        qk__category_shares(&spread, settings, certainty->probability);
+        return QK_OK;
+    }
+    QK_TRY(qk__category_draws(pca, settings, q_texts, k_texts, l, &tie, err));
+    memcpy(certainty->probability, tie.probability, sizeof tie.probability);
+    certainty->near_tie = tie.near;
+    return QK_OK;
+}
+
 qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
                            const qk_text_moments *q_texts, const qk_text_moments *k_texts,
                            qk_certainty *certainty, qk_error *err)
 {
     QK_NEED(err, certainty, pca, settings);
-    *certainty = (qk_certainty){.category_share = NAN, .r_q_lo = NAN, .r_q_hi = NAN};
+    *certainty = (qk_certainty){.category_probability = NAN, .r_q_lo = NAN, .r_q_hi = NAN};
+    for (int i = 0; i < QK_NUM_CATEGORIES; i++)
+        certainty->probability[i] = NAN;
     if (!q_texts || !k_texts)
         return QK_OK;
     if (q_texts->dim != pca->dim || k_texts->dim != pca->dim)
@@ -104,15 +149,14 @@ qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
     project(q_texts, &l, axis, q);
     project(k_texts, &l, axis, k);
     free(axis);
-    double r_q[QK_TEXT_GROUPS], kept = 0;
+    double r_q[QK_TEXT_GROUPS], r_k[QK_TEXT_GROUPS];
     for (uint32_t g = 0; g < l.count; g++) {
-        double r_k = r_without(k, l.count, g, k_texts);
         r_q[g] = r_without(q, l.count, g, q_texts);
-        if (isnan(r_q[g]) || isnan(r_k))
-            kept = NAN;
-        kept += qk_classify(r_q[g], r_k, settings->low, settings->high) == pca->category;
+        r_k[g] = r_without(k, l.count, g, k_texts);
     }
-    certainty->category_share = kept / l.count;
-    find_interval(pca->components[0].r_q, q, r_q, l.count, certainty);
+    find_interval(first->r_q, q, r_q, l.count, certainty);
+    if (l.count >= QK_FEW_TEXTS)
+        QK_TRY(find_probability(pca, settings, q_texts, k_texts, &l, r_q, r_k, certainty, err));
+    certainty->category_probability = certainty->probability[pca->category];
     return QK_OK;
 }

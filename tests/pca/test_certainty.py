@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure categories are: category_share, texts and r_q_width of heads.csv against a jackknife over
-texts done by hand, and what a run says about few rows and few texts."""
+"""How sure categories are: probabilities of categories, texts and r_q_width of heads.csv against a
+jackknife and a bootstrap over texts done by hand, and what a run says about few rows and few texts."""
+import itertools
 import json
 import math
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 from conftest import (EXAMPLE, capture_table, head_name, head_pairs, read_bytes, read_csv, synth,
                       write_rows, write_table)
@@ -18,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from pca_oracle import Combined, Rows, category  # noqa: E402
 
 GROUPS = 16
+CATEGORIES = ["position-dominated", "Q-positional", "K-positional", "content-focused", "mixed"]
+COLUMNS = [f"probability_{name.lower().replace('-', '_')}" for name in CATEGORIES]
 
 
 # ---- the definition --------------------------------------------------------------------------
@@ -46,23 +50,111 @@ def along(rows, axis, kept):
     return Rows(rows["vector"][kept], rows["position"][kept]).along(axis)[3] if kept.any() else None
 
 
+def student(z, covariance, degrees):
+    """Probability of each category where (z_q, z_k) has a bivariate t distribution: along z_q by
+    adaptive quadrature, z_k by its conditional distribution."""
+    edges = [-np.inf, *np.arctanh([-0.7, -0.3, 0.3, 0.7]), np.inf]
+    middle = [0.85, 0.5, 0, 0.5, 0.85]
+    s_q = math.sqrt(covariance[0][0])
+    slope = covariance[0][1] / covariance[0][0]
+    rest = covariance[1][1] - slope * covariance[0][1]
+    found = dict.fromkeys(CATEGORIES, 0)
+    for j, k in itertools.product(range(5), range(5)):
+        def density(t):
+            scale = math.sqrt(rest * (degrees + t * t) / (degrees + 1))
+            ends = (np.array(edges[k:k + 2]) - z[1] - slope * s_q * t) / scale
+            return scipy.stats.t.pdf(t, degrees) * np.diff(scipy.stats.t.cdf(ends, degrees + 1))[0]
+        ends = np.clip((np.array(edges[j:j + 2]) - z[0]) / s_q, -300, 300)
+        parts = np.unique(np.clip([-300, -30, -5, -1, 1, 5, 30, 300], *ends))
+        found[category(middle[j], middle[k])] += sum(
+            scipy.integrate.quad(density, *part, epsabs=1e-12)[0] for part in itertools.pairwise(parts))
+    return found
+
+
+def group_sums(columns, labels, groups):
+    """Of each group: n, sums of t, t^2, x, x t, x x^T."""
+    x, t = np.asarray(columns["vector"], float), np.asarray(columns["position"], float)
+    x, t = x - x.mean(0), t - t.mean()
+    return [np.array([*[(labels == g).sum(), t[labels == g].sum(), (t[labels == g] ** 2).sum()],
+                      *x[labels == g].sum(0), *(t[labels == g] @ x[labels == g]),
+                      *(x[labels == g].T @ x[labels == g]).ravel()]) for g in groups]
+
+
+def moments(sums, d):
+    n, t, tt = sums[:3]
+    x, xt, xx = sums[3:3 + d], sums[3 + d:3 + 2 * d], sums[3 + 2 * d:].reshape(d, d)
+    return (xx / n - np.outer(x, x) / n ** 2, xt / n - x * t / n ** 2, tt / n - (t / n) ** 2,
+            x / n, n)
+
+
+def pooled(q, k, d, gap_of_means):
+    (q_cov, *_, q_mean, n_q), (k_cov, *_, k_mean, n_k) = moments(q, d), moments(k, d)
+    between = q_mean - k_mean + gap_of_means
+    n = n_q + n_k
+    return n_q / n * q_cov + n_k / n * k_cov + n_q * n_k / n ** 2 * np.outer(between, between)
+
+
+def drawn(q, k, labels_q, labels_k, groups, draws=600):
+    """Probability of each category by drawing groups anew, in all dimensions (pca.md)."""
+    d, count = len(q["vector"][0]), len(groups)
+    sums_q, sums_k = group_sums(q, labels_q, groups), group_sums(k, labels_k, groups)
+    step = np.mean(np.asarray(q["vector"], float), 0) - np.mean(np.asarray(k["vector"], float), 0)
+    all_q, all_k = sum(sums_q), sum(sums_k)
+    values, axes = np.linalg.eigh(pooled(all_q, all_k, d, step))
+    def gap_of(a, b):
+        found = np.linalg.eigvalsh(pooled(a, b, d, step))
+        return math.log(found[-1] / found[-2])
+    without = np.array([gap_of(all_q - a, all_k - b) for a, b in zip(sums_q, sums_k)])
+    gap = gap_of(all_q, all_k)
+    honest = gap - (count - 1) * (without.mean() - gap)
+    error = math.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
+    closed = honest <= scipy.stats.t.ppf(0.975, count - 1) * error
+    shift = (values[-1] - values[-2]) / 2 * (1 if closed else 1 - min(honest / gap, 1))
+    change = shift * (np.outer(axes[:, -2], axes[:, -2]) - np.outer(axes[:, -1], axes[:, -1]))
+    rng = np.random.default_rng(12)
+    found = dict.fromkeys(CATEGORIES, 0)
+    for _ in range(draws):
+        weight = rng.multinomial(count, np.full(count, 1 / count)) - 1
+        stretch = math.sqrt(count / rng.chisquare(count - 1))
+        a = all_q + stretch * sum(w * s for w, s in zip(weight, sums_q))
+        b = all_k + stretch * sum(w * s for w, s in zip(weight, sums_k))
+        if min(a[0], b[0]) <= 0:
+            continue
+        axis = np.linalg.eigh(pooled(a, b, d, step) + change)[1][:, -1]
+        r = []
+        for part in (a, b):
+            cov, drift, spread, *_ = moments(part, d)
+            r.append(axis @ drift / np.sqrt(axis @ cov @ axis * spread))
+        if np.isfinite(r).all():
+            found[category(abs(r[0]), r[1])] += 1
+    total = sum(found.values())
+    return {name: value / total for name, value in found.items()}
+
+
 def certainty(q, k):
-    """(share, width) of a head; None for what is undefined."""
-    whole = Combined(q["vector"], q["position"], k["vector"], k["position"], 1)
+    """(probabilities, how near they must be, width) of a head; None for what is undefined."""
+    whole = Combined(q["vector"], q["position"], k["vector"], k["position"], 2)
     axis, first = whole.axes[0], whole.rows[0]
     n = len(q["example_id"])
     labels = group_labels(np.concatenate([q["example_id"], k["example_id"]]))
-    kept, r_q = [], []
     groups = np.unique(labels)
     if len(groups) < 2:
-        return None, None
+        return None, None, None
+    r, r_q = [], []
     for out in groups:
         left_q, left_k = labels[:n] != out, labels[n:] != out
-        r = along(q, axis, left_q), along(k, axis, left_k)
-        kept.append(None if None in r else category(*r) == whole.head["category"])
+        r.append((along(q, axis, left_q), along(k, axis, left_k)))
         if not left_q.all():
-            r_q.append(r[0])
-    return (None if None in kept else float(np.mean(kept))), width_of(first["r_q"], r_q)
+            r_q.append(r[-1][0])
+    width = width_of(first["r_q"], r_q)
+    if len(groups) < 8 or any(None in pair for pair in r):
+        return None, None, width
+    if whole.rows[1]["explained_variance"] > 0.5 * first["explained_variance"]:
+        return drawn(q, k, labels[:n], labels[n:], groups), 0.07, width
+    z = np.arctanh(r)
+    covariance = np.cov(z.T) * (len(groups) - 1) ** 2 / len(groups)
+    return (student(np.arctanh([first["r_q"], first["r_k"]]), covariance, len(groups) - 1), 1e-7,
+            width)
 
 
 def compare(qkscope, capture, out, group=1, *arguments):
@@ -70,9 +162,15 @@ def compare(qkscope, capture, out, group=1, *arguments):
     qkscope("pca", capture, "-o", out, "--q-per-kv-group", group, *arguments, expect=0)
     table = read_csv(out / "heads.csv")
     for (layer, head, q, k), row in zip(head_pairs(capture, group), table, strict=True):
-        share, width = certainty(q, k)
+        expected, near, width = certainty(q, k)
         assert (row["layer"], row["q_head"]) == (layer, head)
-        assert row["category_share"] == (share if share is None else pytest.approx(share, abs=1e-12))
+        if expected is None:
+            assert all(row[name] is None for name in ["category_probability", *COLUMNS])
+        else:
+            assert [row[name] for name in COLUMNS] == pytest.approx(list(expected.values()), abs=near)
+            own = COLUMNS[CATEGORIES.index(row["category"])]
+            assert row["category_probability"] == row[own]
+            assert sum(row[name] for name in COLUMNS) == pytest.approx(1, abs=1e-12)
         assert row["r_q_width"] == (width if width is None else pytest.approx(width, rel=1e-7))
         assert row["texts"] == min(len(np.unique(q["example_id"])), len(np.unique(k["example_id"])))
     return table
@@ -91,9 +189,10 @@ def test_the_rule_of_groups():
 def test_example_capture(qkscope, tmp_path):
     table = compare(qkscope, EXAMPLE, tmp_path, 2)
     assert {row["texts"] for row in table} == {60}
-    assert any(row["category_share"] < 1 for row in table)
+    assert any(row["category_probability"] < 0.8 for row in table)
+    assert {row["near_tie"] for row in table} == {0, 1}
     header = (tmp_path / "heads.csv").read_text().split("\n")[0].split(",")
-    assert header.index("category_share") == header.index("category") + 1
+    assert header.index("category_probability") == header.index("category") + 1
 
 
 def test_real_capture(qkscope, shared_data, tmp_path):
@@ -161,7 +260,7 @@ def test_texts(qkscope, tmp_path, name, order):
                    shuffled(rng, columns) if order == "unsorted" else columns)
     [row] = compare(qkscope, tmp_path / "c", tmp_path / "out")
     if name.startswith("one text"):
-        assert row["category_share"] is None and row["r_q_width"] is None
+        assert row["category_probability"] is None and row["r_q_width"] is None
 
 
 @pytest.mark.parametrize("double", [False, True], ids=["float", "double"])
@@ -195,8 +294,8 @@ def test_order_and_shards_do_not_matter(qkscope, tmp_path):
         for kind in "qk":
             write_rows(tmp_path / name, head_name(0, 0, kind), change(heads[kind]), shards=shards)
         seen += compare(qkscope, tmp_path / name, tmp_path / f"out-{name}")
-    assert len({row["category_share"] for row in seen}) == 1
     for row in seen:
+        assert row["category_probability"] == pytest.approx(seen[0]["category_probability"], abs=5e-3)
         assert row["r_q_width"] == pytest.approx(seen[0]["r_q_width"], rel=1e-9)
 
 
@@ -243,9 +342,9 @@ def test_without_ids(qkscope, tmp_path, name):
         write_table(tmp_path / "c", head_name(0, 0, kind), table)
     outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
     [row] = read_csv(tmp_path / "out" / "heads.csv")
-    assert row["category_share"] is None and row["r_q_width"] is None
+    assert row["category_probability"] is None and row["r_q_width"] is None
     assert "warning" in outcome.err
-    assert re.search(r"category uncertain \(< 0.9\) +-\n", outcome.out)
+    assert re.search(r"category uncertain \(< 0.95\) +-\n", outcome.out)
     if name == "null integers":  # rows without an id count as one text
         assert row["texts"] == 1 and "fewer than 8 texts (the fewest 1)" in outcome.err
     else:
@@ -263,7 +362,7 @@ def test_some_shards_without_ids(qkscope, tmp_path):
         pq.write_table(pq.read_table(last).drop(["example_id"]), last)
     qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
     [row] = read_csv(tmp_path / "out" / "heads.csv")
-    assert row["category_share"] is None and row["texts"] is None
+    assert row["category_probability"] is None and row["texts"] is None
 
 
 # ---- what is said ----------------------------------------------------------------------------
@@ -275,8 +374,8 @@ def test_rows_and_texts_are_told(qkscope, tmp_path, command):
     assert "warning" not in outcome.err or command in ("pca", "analyze")
     if command in ("pca", "analyze"):
         rows = read_csv(tmp_path / "heads.csv")
-        uncertain = sum(row["category_share"] < 0.9 for row in rows)
-        assert re.search(rf"category uncertain \(< 0.9\) +{uncertain} of 20 heads", outcome.out)
+        uncertain = sum(row["category_probability"] < 0.95 for row in rows)
+        assert re.search(rf"category uncertain \(< 0.95\) +{uncertain} of 20 heads", outcome.out)
         wide = [row for row in rows if row["r_q_width"] > 0.2]
         assert len(wide) == len(re.findall("wider than 0.2", outcome.err)) == 0
 
@@ -299,7 +398,8 @@ def test_json(qkscope, tmp_path):
     assert found["rows_per_head"] == {"least": 880, "median": 918.5}
     assert found["texts"] == {"least": 60, "median": 60}
     assert found["certainty"] == {
-        "heads": 20, "not_judged": 0, "uncertain": sum(row["category_share"] < 0.9 for row in rows), "wide_r_q": 0,
+        "heads": 20, "not_judged": 0,
+        "uncertain": sum(row["category_probability"] < 0.95 for row in rows), "wide_r_q": 0,
         "widest_r_q": pytest.approx(max(row["r_q_width"] for row in rows), rel=1e-9)}
 
 
@@ -340,7 +440,7 @@ def test_no_certainty_without_variance(qkscope, tmp_path):
             write_table(tmp_path / "c", head_name(0, head, kind), table_of(columns))
     outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", "--q-per-kv-group", "1",
                       expect=0)
-    assert [row["category_share"] for row in read_csv(tmp_path / "out" / "heads.csv")] == [None] * 4
+    assert [row["category_probability"] for row in read_csv(tmp_path / "out" / "heads.csv")] == [None] * 4
     assert outcome.err.count("positions are equal;") == 3
     assert "all positions are equal in 8 heads of queries or keys" in outcome.err
     assert "certainty cannot be told         4 of 4 heads" in outcome.out

@@ -133,11 +133,11 @@ def test_uncertain_heads(report_of):
     """6 of 24 heads lie near a threshold, in the finding, the lead and the summary."""
     def change(row, rng, i):
         row["category"] = CATEGORIES[0]
-        row["category_share"] = 0.75 if row["layer"] == 2 else 0.875 if row["layer"] < 2 and \
-            row["q_head"] == 0 else 0.9375
+        row["category_probability"] = 0.75 if row["layer"] == 2 else 0.875 if row["layer"] < 2 and \
+            row["q_head"] == 0 else 0.96875
     page = report_of(**several(1, change))
-    [line] = [line for line in findings(page)["kinds-of-heads"].evidence if "uncertain" in line]
-    assert line.startswith("The category of 6 of 24 heads is uncertain")
+    [line] = [line for line in findings(page)["kinds-of-heads"].evidence if "certain" in line]
+    assert line.startswith("The category of 6 of 24 heads is not certain")
     assert headlines(page)[0]["uncertain"] == pytest.approx(0.25)
     assert re.search(r"the category of <strong>25.0\s*%</strong> is uncertain", page)
     assert 'class="warning"' not in page

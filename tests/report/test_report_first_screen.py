@@ -68,8 +68,8 @@ def test_the_same_page_at_any_time(qkscope, analysed):
 def test_how_far_it_can_be_trusted(qkscope, analysed, tmp_path):
     out, path = analysed
     trusted = card(page_of(qkscope, out, path), "trusted")
-    shares = [float(h["category_share"]) for h in heads_of(out) if h["category_share"]]
-    below = sum(share < 0.9 for share in shares)
+    shares = [float(h["category_probability"]) for h in heads_of(out) if h["category_probability"]]
+    below = sum(share < 0.95 for share in shares)
     assert f"{below} of {len(shares)} heads" in plain(trusted)
     run = json.loads((out / "manifest.json").read_text())["runs"][0]
     for warning in run["warnings"]:

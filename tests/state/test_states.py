@@ -159,7 +159,7 @@ def test_groups(qkscope, tmp_path, groups):
     assert heads["texts"] == 100
     if groups in (0, 2, 16):
         assert heads["r_q_width"] == (pytest.approx(want["r_q_width"], rel=1e-9) if groups else None)
-        assert (heads["category_share"] is None) == (groups == 0)
+        assert (heads["category_probability"] is None) == (groups < 8)
 
 
 def test_rows_and_moments(qkscope, tmp_path):

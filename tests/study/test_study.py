@@ -151,7 +151,7 @@ def test_rows_and_texts_of_each_model(qkscope, here, study):
         both = [int(r[name]) for r in own for name in ("n_q", "n_k")]
         expected = {"rows_least": min(both), "rows_median": statistics.median(both),
                     "texts_least": min(int(r["texts"]) for r in own),
-                    "uncertain": sum(float(r["category_share"]) < 0.9 for r in own)}
+                    "uncertain": sum(float(r["category_probability"]) < 0.95 for r in own)}
         assert {name: model[name] for name in expected} == expected
         assert line.split()[-4:] == [f"{value:g}" for value in expected.values()]
 

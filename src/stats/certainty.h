@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How sure a category is: the parts of qk_pca_certainty. certainty.c leads. docs/intervals.md */
+#ifndef QK_STATS_CERTAINTY_H
+#define QK_STATS_CERTAINTY_H
+
+#include <qkscope/stats.h>
+
+#include "stats/moments.h"
+
+/* Correlations of a head on PC0, through atanh, and how they spread with other texts. */
+typedef struct qk__spread {
+    double z_q, z_k;
+    double var_q, var_k, cov; /* of the sampling distribution */
+    double degrees;           /* of freedom */
+} qk__spread;
+
+/* The share of a bivariate t distribution that each category has. */
+void qk__category_shares(const qk__spread *spread, const qk_pca_settings *settings,
+                         double probability[QK_NUM_CATEGORIES]);
+
+/* What PC0 may be in other texts where PC1 has nearly its variance. */
+typedef struct qk__tie {
+    bool near;                             /* the two cannot be told apart */
+    double probability[QK_NUM_CATEGORIES]; /* by drawing groups of texts anew */
+} qk__tie;
+
+/* Of two kinds' sums by the united groups `labels`, in the space of the first components of `pca`. */
+QK_MUST_CHECK qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
+                                           const qk_text_moments *q_texts,
+                                           const qk_text_moments *k_texts,
+                                           const qk__text_labels *labels, qk__tie *tie,
+                                           qk_error *err);
+
+#endif

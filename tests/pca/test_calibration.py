@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probabilities of categories are right as often as they say, where truth is known (clustered_texts.py).
+bench/calibration.py has more heads, and the table of docs/intervals.md."""
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import head_name, read_csv, write_rows
+
+pytest.importorskip("pyarrow")
+sys.path.insert(0, str(Path(__file__).parent))
+import clustered_texts  # noqa: E402
+
+
+@pytest.mark.parametrize("kind", clustered_texts.KINDS)
+def test_probabilities_are_right_as_often_as_they_say(qkscope, tmp_path, kind):
+    rng, truth, texts = np.random.default_rng(20), [], 20
+    for head, (category, q, k) in enumerate(clustered_texts.heads(rng, kind, 120, texts)):
+        truth.append(category)
+        for name, x in ("q", q), ("k", k):
+            write_rows(tmp_path / "c", head_name(0, head, name), clustered_texts.columns(x, texts))
+    qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", "--q-per-kv-group", 1, expect=0)
+    table = read_csv(tmp_path / "out" / "heads.csv")
+    for heads, said, right in clustered_texts.judge(table, truth):
+        assert heads >= 15
+        # three standard errors of a share of so many heads
+        assert abs(right - said) < 3 * np.sqrt(max(said * (1 - said), 0.01) / heads)
+
+
+def test_few_texts_are_not_judged(qkscope, tmp_path):
+    rng = np.random.default_rng(21)
+    for texts in (7, 8):
+        [(_, q, k)] = clustered_texts.heads(rng, "near thresholds", 1, texts)
+        for name, x in ("q", q), ("k", k):
+            write_rows(tmp_path / f"{texts}", head_name(0, 0, name), clustered_texts.columns(x, texts))
+        qkscope("pca", tmp_path / f"{texts}", "-o", tmp_path / f"out-{texts}", expect=0)
+        [row] = read_csv(tmp_path / f"out-{texts}" / "heads.csv")
+        assert (row["category_probability"] is None) == (texts < 8)
