@@ -57,7 +57,6 @@ def together(build, work, runs):
                     examples=500, rows=16, buckets=16, bucket_width=8192)
     commands = {"pca": ["pca"], "rotate": ["rotate"], "plasticity": ["plasticity"],
                 "analyze": ["analyze"], "analyze --ci 95": ["analyze", "--ci", "95"],
-                "analyze --ci 95 --ci-refit": ["analyze", "--ci", "95", "--ci-refit"],
                 "rotate --complement, 8 of the query heads": ["rotate", "--complement",
                                                               "--layers", "0"]}
     table = []

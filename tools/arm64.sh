@@ -46,7 +46,7 @@ jobs() {
     "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 4 \
         --rows 400 --threads 1 -o capture
     "$@" synth --rows 50 --dim 16 --threads 1 -o synth
-    "$@" pca "$capture" --ci 95 --ci-refit --lda --threads 1 -o pca
+    "$@" pca "$capture" --ci 95 --lda --threads 1 -o pca
     "$@" rotate "$capture" --ci 95 --complement --threads 1 -o rotate
     "$@" plasticity "$capture" --variance full --ci 95 --layers 0 --threads 1 -o plasticity
     "$@" plasticity "$capture" --convention published --threads 1 -o published

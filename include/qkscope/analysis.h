@@ -83,7 +83,6 @@ typedef struct qk_analysis_settings {
     qk_plasticity_settings plasticity; /* its seed is not used, the one above is */
     int buckets;   /* of plasticity: QK_BUCKETS_..., or how many, 2 to QK_MAX_BUCKETS */
     double ci;     /* confidence level of the intervals in percent, 1 <= ci < 100; 0 = none */
-    bool ci_refit; /* axes are fitted again in every repetition */
     double correlation_threshold; /* single-kind: |r| counted as high */
     /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
      * "sklearn", what that takes for them. */
@@ -126,14 +125,16 @@ QK_API const char *qk_config_note(const qk_config *config, size_t i);
 QK_API QK_MUST_CHECK qk_status qk_config_load_shared(qk_config **config, const char *folder,
                                                      size_t i, qk_error *err);
 
-/* Confidence intervals over examples; NaN where there is none. docs/intervals.md */
+/* Confidence intervals over examples; NaN where there is none. cv: the number along axes that were fitted
+ * without the rows it is of, which the interval is about; NaN: it is about the number itself.
+ * docs/intervals.md */
 typedef struct qk_interval {
-    double lo, hi;
+    double lo, hi, cv;
 } qk_interval;
 
 typedef struct qk_head_intervals {
     qk_interval r_q, r_k; /* of the first component */
-    qk_interval r_q_a, r_k_a, alpha_k, bias_strength;
+    qk_interval r_q_a, r_k_a, alpha_q, alpha_k, bias_strength, separation_strength;
     qk_interval ap_overall, ap_drop;
 } qk_head_intervals;
 

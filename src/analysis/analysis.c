@@ -66,8 +66,6 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
-    if (s->ci_refit && !(s->ci > 0))
-        return qk__fail(err, QK_ERR_ARGUMENT, "ci_refit changes intervals: give ci, too");
     return qk__settings_check(&qk_analysis_settings_table, s, err);
 }
 

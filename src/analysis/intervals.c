@@ -3,9 +3,11 @@
  * in turn (a jackknife). */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/head_analyses.h"
 #include "base/error.h"
+#include "stats/cross_fit.h"
 #include "stats/jackknife.h"
 #include "stats/kept_head.h"
 #include "stats/project.h"
@@ -15,7 +17,7 @@
 typedef struct repetition {
     const qk__run *run;
     const qk_head_results *full;
-    const qk__query_model *model; /* of all queries: whose reflection is kept */
+    int sign; /* of the keys, in the published convention */
     const qk__key_index *index;
     uint64_t stream[2];
     qk__text_labels labels;
@@ -24,6 +26,7 @@ typedef struct repetition {
     qk_block queries, keys;            /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
     double *scratch;                   /* [dim] */
+    qk__cross_fit crossed;
     double values[QK__NUM_REPEATED][QK_MOST_GROUPS];
 } repetition;
 
@@ -37,25 +40,22 @@ static void set(repetition *r, int number, double value)
     r->values[number][r->queries.left_out] = value;
 }
 
-/* PC0 of all rows, or of the rest, turned to the same side. */
+/* PC0 of the rest, turned to the side of that of all rows; the group that is left out is seen along it. */
 static qk_status repeat_pca(repetition *r, qk_error *err)
 {
     const qk_pca *full = r->full->pca;
-    const double *axis = full->axes;
-    qk_pca *own = NULL;
-    double sign = 1;
-    if (r->run->settings->ci_refit) {
-        qk_pca_settings settings = r->run->settings->pca;
-        settings.components = 1;
-        qk_status status = qk_pca_combined(r->q_rest, r->k_rest, &settings, &own, err);
-        if (status == QK_ERR_DEGENERATE)
-            return QK_OK; /* the numbers stay NaN */
-        QK_TRY(status);
-        sign = qk__dot(axis, own->axes, full->dim) < 0 ? -1 : 1;
-        axis = own->axes;
-    }
-    set(r, QK__R_Q, sign * project(r, r->q_rest, axis).r);
-    set(r, QK__R_K, sign * project(r, r->k_rest, axis).r);
+    qk_pca *own;
+    qk_pca_settings settings = r->run->settings->pca;
+    settings.components = 1;
+    qk_status status = qk_pca_combined(r->q_rest, r->k_rest, &settings, &own, err);
+    if (status == QK_ERR_DEGENERATE)
+        return QK_OK; /* the numbers stay NaN */
+    QK_TRY(status);
+    double sign = qk__dot(full->axes, own->axes, full->dim) < 0 ? -1 : 1;
+    set(r, QK__R_Q, sign * project(r, r->q_rest, own->axes).r);
+    set(r, QK__R_K, sign * project(r, r->k_rest, own->axes).r);
+    qk__cross_fit_see(&r->crossed, QK__ON_PC0, r->queries.left_out, own->axes, full->axes,
+                      r->scratch);
     qk_pca_free(&own);
     return QK_OK;
 }
@@ -63,24 +63,23 @@ static qk_status repeat_pca(repetition *r, qk_error *err)
 static qk_status repeat_rotation(repetition *r, qk_error *err)
 {
     const qk_rotation *full = r->full->rotation;
-    const double *axis = full->a;
-    qk_rotation *own = NULL;
-    double sign = 1;
-    if (r->run->settings->ci_refit) {
-        qk_rotation_settings settings = r->run->settings->rotation;
-        settings.planes = 0;
-        QK_TRY(qk_rotation_fit(r->q_rest, r->k_rest, &settings, &own, err));
-        if (!own->degenerate)
-            sign = qk__dot(axis, own->a, full->dim) < 0 ? -1 : 1;
-        axis = own->a;
-    }
-    if (axis) {
-        qk__axis_view on_q = project(r, r->q_rest, axis);
-        qk__axis_view on_k = project(r, r->k_rest, axis);
+    qk_rotation *own;
+    qk_rotation_settings settings = r->run->settings->rotation;
+    settings.planes = 0;
+    QK_TRY(qk_rotation_fit(r->q_rest, r->k_rest, &settings, &own, err));
+    if (!own->degenerate) {
+        double sign = qk__dot(full->a, own->a, full->dim) < 0 ? -1 : 1;
+        qk__axis_view on_q = project(r, r->q_rest, own->a);
+        qk__axis_view on_k = project(r, r->k_rest, own->a);
         set(r, QK__R_Q_A, sign * on_q.r);
         set(r, QK__R_K_A, sign * on_k.r);
         set(r, QK__ALPHA_K, sign * on_k.slope);
         set(r, QK__BIAS, on_q.mu * on_k.slope); /* both change sign with the axis */
+        qk__cross_fit_see(&r->crossed, QK__ON_A, r->queries.left_out, own->a, full->a,
+                          r->scratch);
+        if (own->b && full->b)
+            qk__cross_fit_see(&r->crossed, QK__ON_B, r->queries.left_out, own->b, full->b,
+                              r->scratch);
     }
     qk_rotation_free(&own);
     return QK_OK;
@@ -88,12 +87,10 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
 
 static qk_status repeat_plasticity(repetition *r, qk_error *err)
 {
-    const qk_analysis_settings *s = r->run->settings;
     qk_plasticity_settings settings = qk__run_plasticity(r->run);
     qk__query_model *model;
     double overall, fifths[QK_FIFTHS];
-    QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
-                                  (int)r->model->sign, err));
+    QK_TRY(qk__query_model_create(&model, r->q_rest, NULL, r->sign, err));
     qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, NULL,
                                               &settings, r->stream, &overall, fifths, err);
     if (status == QK_OK) {
@@ -150,54 +147,53 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
 
 /* ---- the intervals ---------------------------------------------------------------------- */
 
-/* The repetitions that a number is of: those without a group that has rows of a kind that it
- * depends on. The others would only repeat it. */
-static void gather(const repetition *r, int number, qk__repetitions *repeated)
+/* Plasticity of one number; what was repeated is kept for comparisons, of every number. */
+static void conclude_repeated(const repetition *r, int number, double estimate,
+                              qk_interval *interval, qk__kept_head *kept)
 {
-    bool refit = r->run->settings->ci_refit;
-    bool of_q = refit || !(number == QK__R_K || number == QK__R_K_A || number == QK__ALPHA_K);
-    bool of_k = refit || !(number == QK__R_Q || number == QK__R_Q_A);
-    repeated->count = 0;
-    for (uint32_t g = 0; g < r->labels.count; g++) {
-        uint64_t label = r->labels.label[g];
-        if (!(of_q && qk__text_parts_find(r->q_of, label)) &&
-            !(of_k && qk__text_parts_find(r->k_of, label)))
-            continue;
-        repeated->label[repeated->count] = label;
-        repeated->without[repeated->count++] = r->values[number][g];
-    }
+    qk__repetitions repeated = {.count = r->labels.count};
+    memcpy(repeated.label, r->labels.label, repeated.count * sizeof *repeated.label);
+    memcpy(repeated.without, r->values[number], repeated.count * sizeof *repeated.without);
+    if (interval)
+        qk__jackknife_interval(estimate, repeated.without, repeated.count,
+                               r->run->settings->ci / 100, false, &interval->lo, &interval->hi);
+    if (kept)
+        kept->numbers[number] = repeated;
 }
 
-static void conclude(const repetition *r, qk_head_intervals *out, qk__kept_head *kept)
+static qk_status conclude(repetition *r, qk_head_intervals *out, qk__kept_head *kept,
+                          qk_error *err)
 {
-    const qk_pca *pca = r->full->pca;
     const qk_rotation *rotation = r->full->rotation;
     const qk_plasticity *plasticity = r->full->plasticity;
-    const struct {
-        double estimate;
-        bool is_correlation;
-        qk_interval *interval;
-    } numbers[QK__NUM_REPEATED] = {
-        [QK__R_Q] = {pca ? pca->components[0].r_q : NAN, true, &out->r_q},
-        [QK__R_K] = {pca ? pca->components[0].r_k : NAN, true, &out->r_k},
-        [QK__R_Q_A] = {rotation ? rotation->r_q_a : NAN, true, &out->r_q_a},
-        [QK__R_K_A] = {rotation ? rotation->r_k_a : NAN, true, &out->r_k_a},
-        [QK__ALPHA_K] = {rotation ? rotation->alpha_k : NAN, false, &out->alpha_k},
-        [QK__BIAS] = {rotation ? rotation->bias_strength : NAN, false, &out->bias_strength},
-        [QK__AP] = {plasticity ? plasticity->ap_overall : NAN, false, &out->ap_overall},
-        [QK__AP_DROP] = {plasticity ? plasticity->ap_drop : NAN, false, &out->ap_drop},
+    qk_interval *const crossed[QK__NUM_CROSSED] = {
+        [QK__CROSSED_R_Q] = &out->r_q,
+        [QK__CROSSED_R_K] = &out->r_k,
+        [QK__CROSSED_R_Q_A] = &out->r_q_a,
+        [QK__CROSSED_R_K_A] = &out->r_k_a,
+        [QK__CROSSED_ALPHA_Q] = &out->alpha_q,
+        [QK__CROSSED_ALPHA_K] = &out->alpha_k,
+        [QK__CROSSED_BIAS] = &out->bias_strength,
+        [QK__CROSSED_SEPARATION] = &out->separation_strength,
     };
-    for (int i = 0; i < QK__NUM_REPEATED; i++) {
-        qk__repetitions repeated;
-        gather(r, i, &repeated);
-        qk__jackknife_interval(numbers[i].estimate, repeated.without, repeated.count,
-                               r->run->settings->ci / 100, numbers[i].is_correlation,
-                               &numbers[i].interval->lo, &numbers[i].interval->hi);
-        if (kept)
-            kept->numbers[i] = repeated;
-    }
+    qk__crossed_number numbers[QK__NUM_CROSSED];
+    QK_TRY(qk__cross_fit_end(&r->crossed, rotation ? rotation->a : NULL,
+                             r->run->settings->ci / 100, numbers, err));
+    for (int i = 0; i < QK__NUM_CROSSED; i++)
+        *crossed[i] = (qk_interval){numbers[i].lo, numbers[i].hi, numbers[i].value};
+    out->ap_overall = out->ap_drop = (qk_interval){NAN, NAN, NAN};
+    for (int i = 0; i < QK__NUM_REPEATED; i++)
+        conclude_repeated(r, i,
+                          !plasticity   ? NAN
+                          : i == QK__AP ? plasticity->ap_overall
+                                        : plasticity->ap_drop,
+                          i == QK__AP        ? &out->ap_overall
+                          : i == QK__AP_DROP ? &out->ap_drop
+                                             : NULL,
+                          kept);
     out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
     out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
+    return QK_OK;
 }
 
 /* ---- groups of a query head and its key head -------------------------------------------- */
@@ -224,6 +220,11 @@ static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk_
     QK_TRY(qk__text_labels_of_rows(&r->labels, &r->keys, group_of_key, err));
     r->queries.group = *group_of_query;
     r->keys.group = *group_of_key;
+    r->crossed.count = r->labels.count;
+    for (uint32_t g = 0; g < r->labels.count; g++) {
+        r->crossed.q[g] = qk__text_parts_find(r->q_of, r->labels.label[g]);
+        r->crossed.k[g] = qk__text_parts_find(r->k_of, r->labels.label[g]);
+    }
     return QK_OK;
 }
 
@@ -234,31 +235,27 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
     const qk_moments *q = queries->moments, *k = keys->data.moments;
     repetition *r = malloc(sizeof *r + q->dim * sizeof(double));
     uint32_t *group_of_query = NULL, *group_of_key = NULL;
-    qk__query_model *model = NULL;
     if (!r)
         return qk__nomem(err);
     *r = (repetition){.run = run,
                       .full = results,
                       .index = keys->index,
+                      .sign = keys->data.sign,
                       .stream = {(uint64_t)results->id.layer, (uint64_t)results->id.head},
                       .queries = queries->rows,
                       .keys = keys->data.rows,
                       .scratch = (double *)(r + 1)};
     qk_status status = settle_groups(r, &queries->parts, &keys->data.parts, &group_of_query,
                                      &group_of_key, err);
-    if (status == QK_OK)
-        status = qk__query_model_create(&model, q, NULL, keys->data.sign, err);
-    r->model = model;
     for (uint32_t g = 0; g < r->labels.count && status == QK_OK; g++)
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
-        conclude(r, intervals, kept);
+        status = conclude(r, intervals, kept, err);
     if (status == QK_OK && kept) {
         kept->mask = r->labels.mask;
         kept->ids[0] = queries->parts.ids;
         kept->ids[1] = keys->data.parts.ids;
     }
-    qk__query_model_free(&model);
     qk__text_parts_free(&r->q_parts);
     qk__text_parts_free(&r->k_parts);
     free(group_of_query);

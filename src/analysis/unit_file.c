@@ -30,7 +30,7 @@ _Static_assert(sizeof(qk_head_results) == 176, "a new member: walk it");
 _Static_assert(sizeof(qk_pca) == 152, "a new member: walk it");
 _Static_assert(sizeof(qk_rotation) == 232, "a new member: walk it");
 _Static_assert(sizeof(qk_plasticity) == 384, "a new member: walk it");
-_Static_assert(sizeof(qk_head_intervals) == 128, "a new member: walk it");
+_Static_assert(sizeof(qk_head_intervals) == 240, "a new member: walk it");
 _Static_assert(sizeof(qk_file_print) == 48, "a new member: walk it");
 #endif
 /* Items of arrays go as they lie: they must have no gaps. */

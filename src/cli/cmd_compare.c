@@ -203,7 +203,7 @@ const cli_command cmd_compare = {
         "first. "
         "Two captures of the same texts say most: their differences are paired by text, and "
         "only "
-        "captures have the components. Results need intervals (analyze --ci 95 --ci-refit) for "
+        "captures have the components. Results need intervals (analyze --ci 95) for "
         "p-values. "
         "--revision holds for both A and B: of two branches of a dataset on the Hub, give the "
         "folders that qkscope get --revision BRANCH prints. "

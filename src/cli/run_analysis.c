@@ -68,8 +68,6 @@ static int check(const qk_analysis_settings *s)
                          "Hugging Face Hub");
     if (!s->output)
         return cli_usage("where to? Give -o DIR");
-    if (s->ci_refit && !(s->ci > 0))
-        return cli_usage("--ci-refit changes intervals: give --ci, too");
     if (s->ci > 0 && !s->combined)
         return cli_usage("--ci needs queries and keys together: leave out --kinds");
     return -1;

@@ -193,13 +193,14 @@ static bool is_key(const joining *j, size_t column)
     return false;
 }
 
-/* An end of an interval of another column, whose difference says all. */
+/* An end of an interval of another column, or what that is about: the difference of that column says all. */
 static bool is_bound(const qk_columns *c, const char *name)
 {
     size_t length = strlen(name);
     char of[96];
     if (length < 4 || length >= sizeof of ||
-        (strcmp(name + length - 3, "_lo") != 0 && strcmp(name + length - 3, "_hi") != 0))
+        (strcmp(name + length - 3, "_lo") != 0 && strcmp(name + length - 3, "_hi") != 0 &&
+         strcmp(name + length - 3, "_cv") != 0))
         return false;
     snprintf(of, sizeof of, "%.*s", (int)length - 3, name);
     return find(c, of) != NOWHERE;
@@ -238,7 +239,10 @@ static qk_status add_interval(joining *j, const qk_column_info *info, qk_error *
 {
     size_t at[2][3];
     char name[3][96];
-    snprintf(name[0], sizeof *name, "%s", info->name);
+    snprintf(name[0], sizeof *name, "%s_cv",
+             info->name); /* which the interval is about, or the number itself */
+    if (find(j->side[0], name[0]) == NOWHERE || find(j->side[1], name[0]) == NOWHERE)
+        snprintf(name[0], sizeof *name, "%s", info->name);
     snprintf(name[1], sizeof *name, "%s_lo", info->name);
     snprintf(name[2], sizeof *name, "%s_hi", info->name);
     for (int s = 0; s < 2; s++)

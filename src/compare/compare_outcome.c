@@ -287,7 +287,7 @@ static void warn_of_intervals(qk__comparing *c)
             qk__compare_warn(
                 c,
                 "%s has no intervals that could be used, so differences have none: "
-                "analyse it with --ci %g --ci-refit, or give the capture",
+                "analyse it with --ci %g, or give the capture",
                 c->sides[s].letter, c->settings->ci);
 }
 

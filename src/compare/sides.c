@@ -112,7 +112,6 @@ static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION |
                  (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);
     s.ci = c->settings->ci;
-    s.ci_refit = true; /* each side has axes of its own, which texts move, too */
     s.published_tables = NULL;
     s.notice = pass_notice;
     s.progress = pass_progress;
@@ -174,12 +173,12 @@ static double confidence_of(const json_t *run)
     return json_number_value(json_object_get(json_object_get(run, "settings"), "ci"));
 }
 
-/* Along axes that stay, an interval leaves out what texts do to the axes: of two models with axes of
- * their own, differences would look far surer than they are. Plasticity hardly minds. */
+/* Versions up to 0.2 had intervals along axes that stay, which leave out what texts do to the axes: of two
+ * models with axes of their own, differences would look far surer than they are. Plasticity hardly minds. */
 static bool fixes_axes(const json_t *run, const char *table)
 {
     const json_t *refit = json_object_get(json_object_get(run, "settings"), "ci_refit");
-    return !json_is_true(refit) && strcmp(table, "head_metrics.csv") != 0;
+    return json_is_false(refit) && strcmp(table, "head_metrics.csv") != 0;
 }
 
 static double level_of_folder(const qk__side *side, const char *table)
@@ -213,7 +212,7 @@ static void warn_of_level(qk__comparing *c, const qk__opened *side, const char *
             c,
             "%s: the intervals of %s are along fixed axes, which makes differences "
             "look surer than they are: only those of plasticity are used; analyse it "
-            "with --ci %g --ci-refit, or give the capture",
+            "anew with --ci %g, or give the capture",
             side->letter, folder, level);
 }
 

@@ -46,8 +46,10 @@ static void describe(const qk__result_head *a, const qk__result_head *b,
                      : "b",
         .category_a = category_name(a),
         .category_b = category_name(b),
-        .category_probability_a = number_of(a, offsetof(qk__head_numbers, category_probability)),
-        .category_probability_b = number_of(b, offsetof(qk__head_numbers, category_probability)),
+        .category_probability_a =
+            number_of(a, offsetof(qk__head_numbers, category_probability)),
+        .category_probability_b =
+            number_of(b, offsetof(qk__head_numbers, category_probability)),
         .rows_a = a ? fmin(a->n_q, a->n_k) : NAN,
         .rows_b = b ? fmin(b->n_q, b->n_k) : NAN,
         .texts_a = number_of(a, offsetof(qk__head_numbers, texts)),
@@ -217,13 +219,24 @@ static void paired(const qk__comparison *c, const qk__repetitions *of_a,
     change->pairing = isfinite(d.p) ? "paired" : "";
 }
 
-static void independent(const qk__comparison *c, const qk__field *field, const qk__ranged *a,
-                        const qk__ranged *b, uint32_t groups, qk__change *change)
+/* The interval and the number that it is about. */
+static qk__ranged about(const qk__field *field, const qk__result_head *head, bool opposite)
 {
-    if (!isfinite(a->lo) || !isfinite(b->lo) || !isfinite(a->hi) || !isfinite(b->hi))
+    qk__ranged r = ranged_of(field, head);
+    double crossed = qk__field_value(field, &head->cv);
+    r.value = isfinite(crossed) ? crossed : r.value;
+    return opposite ? other_way(r) : r;
+}
+
+static void independent(const qk__comparison *c, const qk__field *field,
+                        const qk__result_head *const heads[2], bool opposite, uint32_t groups,
+                        qk__change *change)
+{
+    const qk__ranged a = about(field, heads[0], false), b = about(field, heads[1], opposite);
+    if (!isfinite(a.lo) || !isfinite(b.lo) || !isfinite(a.hi) || !isfinite(b.hi))
         return;
-    qk__difference d = qk__difference_of(a, b);
-    qk__difference_test(&d, a, b, is_correlation(field), c->level, groups);
+    qk__difference d = qk__difference_of(&a, &b);
+    qk__difference_test(&d, &a, &b, is_correlation(field), c->level, groups);
     change->difference_lo = d.lo;
     change->difference_hi = d.hi;
     change->p = d.p;
@@ -260,7 +273,8 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
         return;
     }
     c->num_unpaired += in_a && in_b;
-    independent(c, field, &a, &b, groups < others ? groups : others, change);
+    independent(c, field, (const qk__result_head *[]){of_a, of_b}, opposite,
+                groups < others ? groups : others, change);
 }
 
 /* ---- metrics ---------------------------------------------------------------------------- */
@@ -268,7 +282,8 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
 /* Numbers that say how sure others are, or how many rows there were. */
 static bool is_metric(const qk__field *field)
 {
-    static const char *const others[] = {"p_q", "p_k", "category_probability", "texts", "r_q_width"};
+    static const char *const others[] = {"p_q", "p_k", "category_probability", "texts",
+                                         "r_q_width"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(field->info.name, others[i]) == 0)
             return false;

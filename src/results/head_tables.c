@@ -25,7 +25,7 @@ typedef struct head_table {
     qk__head_table which;
     qk__id_columns ids;
     size_t num_fields;
-    size_t columns[3 * MAX_FIELDS], offsets[3 * MAX_FIELDS]; /* into the built head */
+    size_t columns[4 * MAX_FIELDS], offsets[4 * MAX_FIELDS]; /* into the built head */
     size_t pc, explained_variance, r_q, r_k;                 /* of qk.csv */
     size_t category, bucket_width;          /* of heads.csv, head_metrics.csv */
     size_t category_before, category_after; /* of stages.csv */
@@ -58,6 +58,7 @@ static qk_status find_columns(head_table *t, qk_error *err)
         QK_TRY(find_number(t, field, "", offsetof(qk__result_head, v), err));
         QK_TRY(find_number(t, field, "_lo", offsetof(qk__result_head, lo), err));
         QK_TRY(find_number(t, field, "_hi", offsetof(qk__result_head, hi), err));
+        QK_TRY(find_number(t, field, "_cv", offsetof(qk__result_head, cv), err));
     }
     QK_TRY(qk__feed_find(feed, "pc", t->which == QK__QK, &t->pc, err));
     QK_TRY(qk__feed_find(feed, "explained_variance", false, &t->explained_variance, err));

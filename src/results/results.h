@@ -28,6 +28,7 @@ typedef struct qk__result_head {
     int category_before, category_after; /* likewise, before and after RoPE */
     double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
     qk__head_numbers v, lo, hi;          /* lo, hi: of their intervals */
+    qk__head_numbers cv;                 /* which these are about, where that is not v */
     size_t num_pcs;                      /* components in qk.csv */
     const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
     size_t num_profile;                          /* query buckets, by position */

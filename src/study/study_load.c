@@ -122,8 +122,6 @@ static qk_status share_settings(qk_study *plan, qk_error *err)
     if (!config->settings.combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "analysis.combined: a study takes queries and keys together");
-    if (config->settings.ci_refit && !(config->settings.ci > 0))
-        return qk__fail(err, QK_ERR_ARGUMENT, "analysis.ci_refit needs analysis.ci");
     if (plan->collage.random && plan->collage.heads)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "figures.collage: give random or heads, not both");

@@ -191,12 +191,12 @@ static void test_variables(void **state)
 static void test_other_analyses(void **state)
 {
     (void)state;
-    qk_config *config = load(NAME "analysis: {ci: 90, ci_refit: true}\n"
+    qk_config *config = load(NAME "analysis: {ci: 90}\n"
                                   "rotation: {b_axis: centroid, complement_pairs: 12}\n"
                                   "plasticity: {variance: full, max_pairs: 0, "
                                   "bucket_width: 64.5, ks_alpha: 0.05}\n");
     const qk_analysis_settings *s = qk_config_settings(config);
-    assert_true(s->ci == 90 && s->ci_refit);
+    assert_true(s->ci == 90);
     assert_true(s->rotation.b_axis == QK_B_CENTROID && s->rotation.planes == 12);
     assert_true(s->plasticity.variance == QK_VARIANCE_FULL && s->plasticity.max_pairs == 0);
     assert_true(s->plasticity.bucket_width == 64.5 && s->plasticity.ks_alpha == 0.05);

@@ -25,10 +25,10 @@ def made(qkscope, tmp_path_factory):
     synth(qkscope, folder / "b", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=2, model_name="second")
     synth(qkscope, folder / "more", layers=3, query_heads=6, dim=8, examples=10, rows=30, seed=2)
     for name in ("a", "b", "more"):
-        qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, "--ci-refit", expect=0)
+        qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, expect=0)
     (folder / "study.yaml").write_text(
         "models:\n" + "".join(f"  - {{name: {n}, label: {n.upper()}-label, source: {n}}}\n" for n in "ab")
-        + "pca: {lda: false}\nanalysis: {ci: 95, ci_refit: true}\n")
+        + "pca: {lda: false}\nanalysis: {ci: 95}\n")
     return folder
 
 
@@ -198,15 +198,20 @@ def test_results_beside_a_capture(qkscope, made, tmp_path):
 
 def test_intervals_that_cannot_be_used(qkscope, made, tmp_path):
     """Of another level, along axes that stay, or none: said, with the remedy."""
-    for name, options in {"none": [], "fixed": ["--ci", 95], "ninety": ["--ci", 90, "--ci-refit"]}.items():
+    for name, options in {"none": [], "fixed": ["--ci", 95], "ninety": ["--ci", 90]}.items():
         qkscope("analyze", made / "a", "-o", tmp_path / name, *options, expect=0)
+    # as version 0.2 wrote it
+    manifest = read_json(tmp_path / "fixed" / "manifest.json")
+    for run in manifest["runs"]:
+        run["settings"]["ci_refit"] = False
+    (tmp_path / "fixed" / "manifest.json").write_text(json.dumps(manifest))
 
     def warned(side, *more):
         done = qkscope("compare", tmp_path / side, made / "of-b", "-o", tmp_path / f"out-{side}", "--no-html", *more, expect=0)
         rows = read_csv(tmp_path / f"out-{side}" / "compare.csv")
         return done.err, {r["metric"] for r in rows if r["p"] is not None}
     said, tested = warned("none")
-    assert "a has no intervals that could be used" in said and "--ci 95 --ci-refit" in said and tested == set()
+    assert "a has no intervals that could be used" in said and "--ci 95" in said and tested == set()
     said, tested = warned("fixed")
     assert "along fixed axes, which makes differences look surer than they are" in said
     assert tested == {"ap_overall", "ap_drop"}
@@ -457,7 +462,7 @@ def test_python(qkscope, made, tmp_path):
     assert qk.Results.read(saved).compare_angles.column("overlap") == changes.compare_angles.column("overlap")
     changes.close()
     assert not changes.folder.exists()
-    pair = [qk.analyze(made / name, ci=95, ci_refit=True, progress=False) for name in "ab"]
+    pair = [qk.analyze(made / name, ci=95, progress=False) for name in "ab"]
     tables = qk.comparison(*pair, output=tmp_path / "kept", html=False, progress=False)
     assert "compare_angles" not in tables and tables.folder == tmp_path / "kept"
     side = qk.compare(*pair, "rotated")

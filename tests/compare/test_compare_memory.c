@@ -129,7 +129,6 @@ static void results(void **state)
         s.capture = from;
         s.output = to;
         s.ci = 95;
-        s.ci_refit = true;
         s.threads = 1;
         assert_int_equal(qk_analysis_run(&s, &run, &err), QK_OK);
         qk_analysis_results_free(&run);

@@ -103,7 +103,7 @@ def test_independent_differences(qkscope, made, tmp_path):
     """Texts of other ids, and tables of them: the interval of Zou and Donner, and p by its inversion."""
     captures = compare(qkscope, made / "a", made / "b", tmp_path / "captures")
     for name in "ab":
-        qkscope("analyze", made / name, "-o", tmp_path / name, "--ci", 95, "--ci-refit", expect=0)
+        qkscope("analyze", made / name, "-o", tmp_path / name, "--ci", 95, expect=0)
     tables = compare(qkscope, tmp_path / "a", tmp_path / "b", tmp_path / "tables")
     of = [{**{(r["layer"], r["q_head"], name): (r[name], (r[f"{name}_lo"], r[f"{name}_hi"]))
               for table in ("qk.csv", "rotated.csv", "head_metrics.csv") for r in read_csv(tmp_path / side / table)

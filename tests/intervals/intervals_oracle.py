@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confidence intervals by doing what the definition says: leave out the rows of one group of
-texts, analyse the rest from the beginning, and look at how far the numbers moved."""
+"""Confidence intervals by doing what the definition says: leave out the rows of one group of texts, analyse
+the rest from the beginning, and look at how far the numbers moved, or at the group along the axes of the rest."""
 import math
 import sys
 from pathlib import Path
@@ -11,12 +11,11 @@ import scipy.stats
 for room in ("pca", "rotation", "plasticity"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / room))
 
-from pca_oracle import Combined, Rows
+from pca_oracle import Combined
 from plasticity_oracle import Plasticity
 from rotation_oracle import exact_drift
 
 GROUPS = 32
-DEPENDS = {"r_q": {"q"}, "r_q_a": {"q"}, "r_k": {"k"}, "r_k_a": {"k"}, "alpha_k": {"k"}}
 CORRELATIONS = {"r_q", "r_k", "r_q_a", "r_k_a"}
 
 
@@ -74,29 +73,114 @@ def interval(name, value, values, level):
     return ends
 
 
-def intervals(q, k, numbers, value_of, names, level, refit=True):
-    """{name_lo, name_hi} of all names. With axes that stay some numbers are of one kind alone:
-    then only the groups that have rows of it repeat them."""
+def intervals(q, k, numbers, value_of, names, level):
+    """{name_lo, name_hi} of all names, by the plain jackknife."""
     runs = replicates(q, k, numbers)
     result = {}
     for name in names:
-        kinds = set("qk") if refit else DEPENDS.get(name, set("qk"))
-        low, high = interval(name, value_of[name],
-                             [run[name] for run, there in runs if there & kinds], level)
+        low, high = interval(name, value_of[name], [run[name] for run, _ in runs], level)
         result[name + "_lo"], result[name + "_hi"] = low, high
     return result
 
 
+# ---- along fitted axes -----------------------------------------------------------------------
+
+def line(columns, chosen, axis):
+    """n, means of t and x, and sums of squares about them, of the chosen rows along an axis."""
+    if not chosen.any():
+        return (0,) * 6
+    x = np.asarray(columns["vector"], float)[chosen] @ axis
+    t = np.asarray(columns["position"], float)[chosen]
+    u, y = t - t.mean(), x - x.mean()
+    return len(x), t.mean(), x.mean(), u @ u, u @ y, y @ y
+
+
+def joined(lines):
+    """The same of all together."""
+    n, t, x, tt, xt, xx = np.array([one for one in lines if one[0]], float).T
+    u, y = t - n @ t / n.sum(), x - n @ x / n.sum()
+    return n.sum(), n @ t / n.sum(), n @ x / n.sum(), (tt + n * u * u).sum(), \
+        (xt + n * u * y).sum(), (xx + n * y * y).sum()
+
+
+def numbers_of(lines_q, lines_k, total):
+    (n_q, _, mu_q, tt_q, xt_q, xx_q), (n_k, _, mu_k, tt_k, xt_k, xx_k) = joined(lines_q), joined(lines_k)
+    with np.errstate(all="ignore"):
+        r_q, r_k = xt_q / np.sqrt(tt_q * xx_q), xt_k / np.sqrt(tt_k * xx_k)
+        return {"r_q": r_q, "r_k": r_k, "r_q_a": r_q, "r_k_a": r_k, "alpha_q": xt_q / tt_q,
+                "alpha_k": xt_k / tt_k, "bias_strength": mu_q * xt_k / tt_k,
+                "separation_strength": (xx_q / n_q + xx_k / n_k + (mu_q - mu_k) ** 2) / total}
+
+
+def pair_distance(q, k, chosen_q, chosen_k):
+    """Mean squared distance of a query from a key."""
+    x, y = (np.asarray(side["vector"], float)[chosen] for side, chosen in ((q, chosen_q), (k, chosen_k)))
+    return x.var(0).sum() + y.var(0).sum() + ((x.mean(0) - y.mean(0)) ** 2).sum()
+
+
+def crossed(q, k, names, find_axis, level, nested=False):
+    """{name_cv, name_lo, name_hi}: each group of texts along the axis that the others have, on the side of
+    that of all rows. nested: the axis is fitted to position, so half of what groups share is missed by leaving
+    out rows alone, and found twice by leaving them out of the axes, too (docs/intervals.md)."""
+    group_q, group_k, count = groups_of(q, k)
+    empty = {f"{name}_{end}": None for name in names for end in ("cv", "lo", "hi")}
+    whole = find_axis(q, k)
+    if count < 2 or whole is None:
+        return empty
+
+    def rest(*out):
+        return [{name: values[~np.isin(group, out)] for name, values in side.items()}
+                for side, group in ((q, group_q), (k, group_k))]
+    axes = []
+    for g in range(count):
+        some_q, some_k = rest(g)
+        axis = find_axis(some_q, some_k) if len(some_q["position"]) and len(some_k["position"]) else None
+        if axis is None:
+            return empty
+        axes.append(turned(axis, whole))
+
+    def lines(out, axis_of=None):
+        found = []
+        for side, group in ((q, group_q), (k, group_k)):
+            found.append([])
+            for g in range(count):
+                if g == out:
+                    continue
+                seen = line(side, group == g, axes[g])
+                if axis_of is not None and seen[0]:
+                    moved = line(side, group == g, axis_of[g])
+                    seen = (*seen[:2], moved[2], seen[3], moved[4], seen[5])
+                found[-1].append(seen)
+        return found
+
+    def total(out):
+        return pair_distance(q, k, group_q != out, group_k != out)
+    value = numbers_of(*lines(None), total(-1))
+    plain = [numbers_of(*lines(j), total(j)) for j in range(count)]
+    refitted = [numbers_of(*lines(j, [None if g == j else turned(find_axis(*rest(g, j)), whole)
+                                      for g in range(count)]), 1)
+                for j in range(count)] if nested and count > 2 else None
+    result = {}
+    for name in names:
+        def spread(runs):
+            z = [run[name] for run in runs]
+            z = np.arctanh(z) if name in CORRELATIONS else np.array(z)
+            return (count - 1) / count * ((z - z.mean()) ** 2).sum()
+        with np.errstate(all="ignore"):
+            variance = spread(plain)
+            if nested:
+                variance = (2 * variance + spread(refitted)) / 3 if refitted else math.nan
+            center = np.arctanh(value[name]) if name in CORRELATIONS else value[name]
+            reach = scipy.stats.t.ppf((1 + level / 100) / 2, count - 1) * math.sqrt(variance)
+            ends = [center - reach, center + reach]
+            ends = np.tanh(ends) if name in CORRELATIONS else ends
+        there = np.isfinite(center) and math.isfinite(reach)
+        result[f"{name}_cv"] = value[name] if np.isfinite(value[name]) else None
+        result[f"{name}_lo"], result[f"{name}_hi"] = ends if there else (None, None)
+    return result
+
+
 # ---- the three analyses ----------------------------------------------------------------------
-
-def along(axis, q, k):
-    """r, slope and mean of the projections on a given axis."""
-    sides = [Rows(side["vector"], side["position"]).along(axis) for side in (q, k)]
-    (mu_q, _, _, r_q), (_, alpha_k, _, r_k) = sides
-    bias = None if alpha_k is None else mu_q * alpha_k
-    return {"r_q": r_q, "r_k": r_k, "r_q_a": r_q, "r_k_a": r_k, "alpha_k": alpha_k,
-            "bias_strength": bias}
-
 
 def turned(axis, reference):
     return axis if axis @ reference >= 0 else -axis
@@ -108,34 +192,36 @@ def first_axis(q, k):
 
 def drift_axis(q, k):
     c = exact_drift(*(np.concatenate([q[name], k[name]]) for name in ("vector", "position")))
-    return c / np.linalg.norm(c)
+    length = np.linalg.norm(c)
+    return c / length if length > 0 else None
 
 
-def linear(q, k, names, find_axis, level, refit):
-    """Intervals of numbers along an axis that is kept or, with refit, found again each time."""
-    axis = find_axis(q, k)
-
-    def numbers(some_q, some_k):
-        own = axis
-        if refit:
-            own = turned(find_axis(some_q, some_k), axis)
-        return along(own, some_q, some_k)
-    return intervals(q, k, numbers, along(axis, q, k), names, level, refit)
-
-
-def pca(q, k, level=95, refit=False):
-    return linear(q, k, ("r_q", "r_k"), first_axis, level, refit)
+def pairs_axis(q, k):
+    """b: the largest eigenvector of the second moments of q - k over all pairs, off a."""
+    a = drift_axis(q, k)
+    x, y = (np.asarray(side["vector"], float) for side in (q, k))
+    if a is None or len(a) < 2:
+        return None
+    gap = x.mean(0) - y.mean(0)
+    off = np.eye(len(a)) - np.outer(a, a)
+    pairs = np.cov(x.T, bias=True) + np.cov(y.T, bias=True) + np.outer(gap, gap)
+    b = np.linalg.eigh(off @ pairs @ off)[1][:, -1]
+    return b - a * (a @ b)
 
 
-def rotation(q, k, level=95, refit=False):
-    names = ("r_q_a", "r_k_a", "alpha_k", "bias_strength")
-    return linear(q, k, names, drift_axis, level, refit)
+def pca(q, k, level=95):
+    return crossed(q, k, ("r_q", "r_k"), first_axis, level)
 
 
-def plasticity(q, k, level=95, refit=False, variance="diag"):
+def rotation(q, k, level=95):
+    names = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
+    return (crossed(q, k, names, drift_axis, level, nested=True)
+            | crossed(q, k, ("separation_strength",), pairs_axis, level))
+
+
+def plasticity(q, k, level=95, variance="diag"):
     whole = Plasticity(q, k, variance, tables=False)
-    h = None if refit else whole.model.h
 
     def numbers(some_q, some_k):
-        return Plasticity(some_q, some_k, variance, h=h, tables=False).metrics
+        return Plasticity(some_q, some_k, variance, tables=False).metrics
     return intervals(q, k, numbers, whole.metrics, ("ap_overall", "ap_drop"), level)

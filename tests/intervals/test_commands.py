@@ -22,7 +22,7 @@ USAGE = {
     ("rotate", "--ci", "0"): "--ci 0",
     ("rotate", "--ci", "nan"): "--ci nan",
     ("rotate", "--ci", "0.95"): "did you mean 95?",
-    ("rotate", "--ci-refit"): "give --ci, too",
+    ("rotate", "--ci-refit"): "no option --ci-refit",
     ("plasticity", "--variance", "half"): "expected diag or full",
     ("plasticity", "--max-pairs", "-1"): "--max-pairs -1",
     ("plasticity", "--bucket-width", "0"): "--bucket-width 0",

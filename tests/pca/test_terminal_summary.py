@@ -115,7 +115,7 @@ def test_quiet_and_json(program, tables, tmp_path):
 
 def test_progress(program, tmp_path):
     """A bar that is drawn over itself, ten times a second, and is gone in the end."""
-    said = on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path, "--variance", "full", "--ci", 95, "--ci-refit",
+    said = on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path, "--variance", "full", "--ci", 95,
                         "--complement", "--threads", 1], "stderr", TRUE_COLOR)
     bars = re.findall(r"\r\x1b\[K\[([#.]+)\] (\d+)/(\d+) ([^\r]*?), \d+ s left", said)
     assert bars, said

@@ -14,8 +14,8 @@ TABLES = ("head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv",
 AP = ("ap_overall", "ap_first_20pct", "ap_last_20pct", "ap_drop")
 NORMALITY = ("q_resid0_skew", "q_resid0_kurt", "q_resid0_ks_p", "q_noise_med_abs_skew",
              "q_noise_med_abs_kurt", "q_noise_med_ks_p", "q_noise_frac_ks_p_lt_alpha")
-ROOTS = [[], ["--variance", "full"], ["--ci", 95], ["--ci", 95, "--ci-refit"],
-         ["--variance", "full", "--ci", 95, "--ci-refit"]]
+ROOTS = [[], ["--variance", "full"], ["--ci", 95],
+         ["--variance", "full", "--ci", 95]]
 
 
 def rows_of(n_texts=5, rows=30, d=6, seed=0, span=640):

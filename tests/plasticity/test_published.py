@@ -148,7 +148,7 @@ def test_differences_have_the_documented_size(qkscope, tmp_path):
     assert rank.statistic == pytest.approx(0.85, abs=0.01)
 
 
-@pytest.mark.parametrize("options", [[], ["--ci-refit"], ["--variance", "full"]])
+@pytest.mark.parametrize("options", [[], ["--variance", "full"]])
 def test_threads_and_intervals(qkscope, tmp_path, options):
     names = ("head_metrics.csv", "head_bucket_plasticity.csv", "head_distance.csv")
     for threads in (1, 3):

@@ -53,7 +53,6 @@ def temporary(tmp_path, monkeypatch):
     ({"output": ""}, "output='': expected a path"),
     ({"model_name": "a\0b"}, "has a zero byte"),
     ({"taxonomy_low": 0.9}, "^taxonomy-low: 0.9 is above 0.7, which is taxonomy-high"),
-    ({"ci_refit": True}, "ci_refit changes intervals: give ci, too"),
     ({"layers": 77}, "no query head|77"),
 ])
 def test_wrong_values(keywords, text):

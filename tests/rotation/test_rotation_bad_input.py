@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("rotation_oracle")
 
 ALL = ["--complement", "--ci", "95"]
-WAYS = [[], ALL, [*ALL, "--ci-refit"], [*ALL, "--b-axis", "centroid"]]
+WAYS = [[], ALL, [*ALL, "--b-axis", "centroid"]]
 TURN = ("angle_r", "omega", "resultant")
 
 

@@ -48,7 +48,7 @@ static void test_set_and_get(void **state)
     set(s, "b-axis", "centroid");
     set(s, "layers", "0,2,5-7");
     set(s, "layers", "1,3");
-    set(s, "ci-refit", "true");
+    set(s, "lda", "true");
     set(s, "buckets", "capture");
     set(s, "model-name", "Model 1B");
     set(s, "ci", "95");
@@ -63,11 +63,11 @@ static void test_set_and_get(void **state)
     has_text(s, "taxonomy-low", "0.25");
     has_text(s, "b-axis", "centroid");
     has_text(s, "layers", "1,3");
-    has_text(s, "ci-refit", "true");
+    has_text(s, "lda", "true");
     has_text(s, "buckets", "capture");
     has_text(s, "ci", "95");
-    assert_int_equal(qk_settings_set(s, "ci-refit", "maybe", NULL), QK_ERR_ARGUMENT);
-    has_text(s, "ci-refit", "true"); /* what is refused changes nothing */
+    assert_int_equal(qk_settings_set(s, "lda", "maybe", NULL), QK_ERR_ARGUMENT);
+    has_text(s, "lda", "true"); /* what is refused changes nothing */
     has_text(s, "bucket-width", "");
     has_text(s, "heads", "");
     assert_true(qk_settings_given(s, "ci"));
@@ -86,7 +86,7 @@ static void test_refused(void **state)
     refuse(s, "b-axis", "both", "pairs or centroid");
     refuse(s, "buckets", "1", "2 to 1024, or capture");
     refuse(s, "ci", "0.95", "did you mean 95");
-    refuse(s, "ci-refit", "yes", "true or false");
+    refuse(s, "lda", "yes", "true or false");
     refuse(s, "layers", "1,,2", "1,,2");
     refuse(s, "output", "--json", "./--json");
     refuse(s, "output", "", "expected a path");

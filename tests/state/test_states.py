@@ -114,7 +114,7 @@ def test_synthetic(qkscope, tmp_path, number):
     compare_all(qkscope, synthetic(qkscope, tmp_path / "c", number), tmp_path, f"synthetic {number}")
 
 
-@pytest.mark.parametrize("more", [["--ci-refit"], ["--buckets", 5], ["--variance", "full"], ["--max-pairs", 200]],
+@pytest.mark.parametrize("more", [["--buckets", 5], ["--variance", "full"], ["--max-pairs", 200]],
                          ids=lambda m: m[0])
 def test_options(qkscope, tmp_path, more):
     capture = synthetic(qkscope, tmp_path / "c", 7)
@@ -143,7 +143,7 @@ def test_groups(qkscope, tmp_path, groups):
         write_rows(tmp_path / "c", head_name(0, 0, kind), rows)
         write_rows(tmp_path / "joined", head_name(0, 0, kind), rows | {"example_id": ids & bits})
     state = make_state.make_state(tmp_path / "c", tmp_path / "s", groups=groups)
-    more = ["--ci", 90, "--ci-refit"]
+    more = ["--ci", 90]
     for command, table in (("pca", "qk.csv"), ("rotate", "rotated.csv")):
         analyze(qkscope, state, tmp_path / command, *more, command=command)
         analyze(qkscope, tmp_path / "joined", tmp_path / f"{command} rows", *more, command=command)

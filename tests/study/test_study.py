@@ -559,7 +559,6 @@ A = "  - {name: a, source: a}\n"
     ("models:\n" + A + "output: {results_dir: x}\n", ["line 3", "unknown key output"]),
     ("models:\n" + A + "pca:\n  n_components: no\n", ["line 4: pca.n_components"]),
     ("models:\n" + A + "analysis: {combined: false}\n", ["analysis.combined"]),
-    ("models:\n" + A + "analysis: {ci_refit: true}\n", ["analysis.ci"]),
     ("models:\n" + A + "figures: {formats: [png, gif]}\n", ["line 3: figures.formats", "gif"]),
     ("models:\n" + A + "figures: {theme: pink}\n", ["line 3: figures.theme", "pink"]),
     ("models:\n" + A + "figures:\n  collage: {heads: 1}\n", ["line 4: figures.collage.heads"]),

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers along axes that were fitted, without the optimism of the fit: each group of texts is seen along the
+ * axis of the others. docs/intervals.md#along-fitted-axes */
+#ifndef QK_STATS_CROSS_FIT_H
+#define QK_STATS_CROSS_FIT_H
+
+#include <stdbool.h>
+
+#include <qkscope/stats.h>
+
+#include "stats/text_groups.h"
+
+/* The axes, and the numbers along them. */
+typedef enum qk__fitted { QK__ON_PC0, QK__ON_A, QK__ON_B, QK__NUM_FITTED } qk__fitted;
+typedef enum qk__crossed {
+    QK__CROSSED_R_Q, /* on PC0 */
+    QK__CROSSED_R_K,
+    QK__CROSSED_R_Q_A,
+    QK__CROSSED_R_K_A,
+    QK__CROSSED_ALPHA_Q,
+    QK__CROSSED_ALPHA_K,
+    QK__CROSSED_BIAS,
+    QK__CROSSED_SEPARATION,
+    QK__NUM_CROSSED
+} qk__crossed;
+
+/* Rows of one kind along an axis: sums about their own means. */
+typedef struct qk__line {
+    double n, t, x, tt, xt, xx; /* t, x: means */
+} qk__line;
+
+/* A query head and its key head in groups of texts. An object of zeros has none. */
+typedef struct qk__cross_fit {
+    uint32_t count;
+    const qk_moments *q[QK_INTERVAL_GROUPS], *k[QK_INTERVAL_GROUPS]; /* NULL: no such rows */
+    bool fitted[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
+    qk__line on_q[QK__NUM_FITTED][QK_INTERVAL_GROUPS], on_k[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
+} qk__cross_fit;
+
+/* Group `group` along the axis that the others have. like: that of all rows, whose side it takes; scratch: dim
+ * numbers. */
+void qk__cross_fit_see(qk__cross_fit *c, qk__fitted which, uint32_t group, const double *axis,
+                       const double *like, double *scratch);
+
+typedef struct qk__crossed_number {
+    double value, lo, hi; /* NaN where there is none */
+} qk__crossed_number;
+
+/* Of what was seen: every number with its interval at `level` (0..1). a: that of all rows, or NULL. */
+QK_MUST_CHECK qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a, double level,
+                                          qk__crossed_number numbers[QK__NUM_CROSSED],
+                                          qk_error *err);
+
+#endif
