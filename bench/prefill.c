@@ -72,7 +72,7 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     qk_error err;
     qk_prefill_settings settings;
     qk_prefill_settings_default(&settings);
-    settings.threads = threads;
+    settings.context.threads = threads;
     const qk__bf16_kernel *bf16 = qk__best_bf16_kernel();
     if (strncmp(arithmetic, "bf16=", 5) == 0)
         bf16 = qk__bf16_kernel_at((size_t)atoi(arithmetic + 5) % qk__bf16_count());

@@ -68,7 +68,7 @@ static qk_status finish(qk_config *config, qk_error *err)
     if (!settings->capture)
         return qk__fail(err, QK_ERR_ARGUMENT, "data.dataset_name is missing");
     if (!config->parallel)
-        settings->threads = 1;
+        settings->context.threads = 1;
     qk__node root = qk__tree_root(config->tree), data = qk__node_member(&root, "data");
     qk__node kinds = qk__node_member(&data, "kinds");
     if (settings->combined && qk__node_is_given(&kinds))

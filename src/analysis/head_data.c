@@ -265,10 +265,10 @@ static void note_constant(qk__run *run, const qk__head_data *data)
     bool told = run->num_constant++ < TOLD;
     pthread_mutex_unlock(&run->lock);
     if (told)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: column 'position': all %lld positions are equal; correlations "
-                       "are 0 and slopes empty",
-                       data->head->files[0], (long long)data->moments->count);
+        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
+                        "%s: column 'position': all %lld positions are equal; correlations "
+                        "are 0 and slopes empty",
+                        data->head->files[0], (long long)data->moments->count);
 }
 
 /* Opens the head's files for the columns that the run looks at. */

@@ -26,7 +26,7 @@ static const qk_setting ROWS[] = {
     QK__REVISION_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__SPLIT_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__GROUP_ROW(qk_inspect_settings, NULL, .yaml = NULL),
-    QK__THREADS_ROW(qk_inspect_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__OFFLINE_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__JOBS_ROW(qk_inspect_settings, NULL, .yaml = NULL),
 };
@@ -320,7 +320,7 @@ static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *
                          qk_inspection *in, qk_error *err)
 {
     QK_TRY(describe(in, capture, settings->q_per_kv_group, err));
-    int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    int threads = qk__count_threads(&settings->context);
     job_list jobs = {capture, in, qk__calloc((size_t)threads, sizeof *jobs.readers)};
     if (!jobs.readers)
         return qk__nomem(err);
@@ -348,12 +348,8 @@ static qk_status find(const qk_inspect_settings *s, char **path, qk_hub_snapshot
                                   .revision = s->revision,
                                   .part = QK_HUB_CAPTURE,
                                   .prefix = s->prefix,
-                                  .offline = s->offline,
                                   .cached = true,
-                                  .jobs = s->jobs,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     QK_TRY(qk_hub_outline(&what, snapshot, err));
     *path = qk__strdup((*snapshot)->path);
     return *path ? QK_OK : qk__nomem(err);

@@ -292,8 +292,8 @@ static qk_status tell_difference(qk__run *run, const char *name, const json_t *p
     qk__buffer text = {0};
     qk_status status = add_differences(&text, there, here, err);
     if (status == QK_OK)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
             "units of another run lie in %s/" QK__UNITS_NAME
             ", too: they differ in %.*s. Units of two "
             "runs are never put together: start all processes with the same options "

@@ -16,6 +16,7 @@
 
 #include "analysis/buckets.h"
 #include "analysis/states.h"
+#include "base/context.h"
 #include "base/file.h"
 #include "place/place.h"
 #include "results/manifest.h"
@@ -54,6 +55,9 @@ enum { SPARE_SUMS = 3 };
 
 typedef struct qk__run {
     const qk_analysis_settings *settings;
+    qk__relay
+        relay; /* to their context, with the lock; of shards only the first tells what all find out */
+    qk_context context;           /* by it: for notices, from any thread */
     qk_analysis_settings adapted; /* to what the capture keeps, where settings points to it */
     qk_capture *capture;
     qk_analysis_results *results;
@@ -79,7 +83,6 @@ typedef struct qk__run {
     size_t num_units, own;   /* own: of this process's shard */
     const qk__unit *missing; /* the first that is not there */
     bool others_told;        /* units of other runs lie beside them, and the user knows */
-    bool silent;             /* the first process tells what all of them find out */
     qk_status unit_status;   /* of the first that could not be kept */
     qk_error unit_error;
     qk__hold folder;     /* the output, held from before the first head is read */
@@ -130,10 +133,6 @@ qk_plasticity_settings qk__run_plasticity(const qk__run *run);
 /* How many texts stand behind so many examples: windows of one text are one text, where
  * capture.json tells how many texts there were. */
 size_t qk__run_count_texts(const qk__run *run, size_t examples);
-
-/* Tells the user; printf style. Any thread. */
-void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* A warning of what the results are, which manifest.json lists, since it holds for whoever reads them
  * later. In an order that no thread decides. */

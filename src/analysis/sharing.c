@@ -146,15 +146,15 @@ static qk_status plan_shared(qk__run *run, qk_error *err)
     if (status == QK_OK && run->settings->shard.count > 1)
         status = qk__plan_tell_others(run, err);
     if (status == QK_OK && run->settings->shard.count <= 1)
-        qk__run_notice(run, QK_NOTICE_INFO, "%zu of %zu units are there already",
-                       run->own - wanted, run->num_units);
+        qk__tell_notice(&run->context, QK_NOTICE_INFO, "%zu of %zu units are there already",
+                        run->own - wanted, run->num_units);
     else if (status == QK_OK)
-        qk__run_notice(run, QK_NOTICE_INFO,
-                       "shard %lld of %lld (%s): %zu of %zu units, %zu of them there already",
-                       (long long)run->settings->shard.index,
-                       (long long)run->settings->shard.count,
-                       run->settings->shard.source ? run->settings->shard.source : "settings",
-                       run->own, run->num_units, run->own - wanted);
+        qk__tell_notice(&run->context, QK_NOTICE_INFO,
+                        "shard %lld of %lld (%s): %zu of %zu units, %zu of them there already",
+                        (long long)run->settings->shard.index,
+                        (long long)run->settings->shard.count,
+                        run->settings->shard.source ? run->settings->shard.source : "settings",
+                        run->own, run->num_units, run->own - wanted);
     return status;
 }
 
@@ -164,7 +164,7 @@ qk_status qk__sharing_plan(qk__run *run, qk__unit *units, size_t count, qk_error
     run->num_units = count;
     for (size_t i = 0; i < count; i++)
         units[i].wanted = true;
-    run->silent = false;
+    run->relay.held_back = 0;
     return run->shared && count > 0 ? plan_shared(run, err) : QK_OK;
 }
 
@@ -256,8 +256,8 @@ static void tell_failures(qk__run *run, const qk__unit *unit)
         if (head->status == QK_OK)
             continue;
         qk_head_name(head->id, name);
-        qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name,
-                       head->message ? head->message : qk_status_text(head->status));
+        qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s", name,
+                        head->message ? head->message : qk_status_text(head->status));
     }
 }
 

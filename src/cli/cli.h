@@ -169,9 +169,7 @@ int cli_finish(int exit_code);
 /* Seconds of a clock that nobody sets. */
 double cli_now(void);
 
-/* A qk_notice_fn and qk_progress_fn whose user is a cli_messages. Progress is drawn on a
- * terminal only. An interrupt (SIGINT, SIGTERM) stops the run cleanly at the next head; a
- * second one, of either kind, ends the program at once. */
+/* What the line of progress counts. */
 typedef struct cli_phase {
     char what[24];                    /* is counted; "" = nothing yet */
     int64_t first, first_bytes, done; /* first: where it began */
@@ -186,11 +184,16 @@ typedef struct cli_messages {
     cli_phase phase;
 } cli_messages;
 
-void cli_messages_init(cli_messages *messages, const cli_common *common);
+/* From now on a call with this context tells its notices and progress on the terminal, as long as messages
+ * lasts (progress_line.c). An interrupt (SIGINT, SIGTERM) stops it cleanly at the next head; a second one,
+ * of either kind, ends the program at once. */
+void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context);
+void cli_catch_interrupts(void);
 
 /* Removes the progress line and prints the error of a run that failed. */
 void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err);
 
+/* For contexts; their user is a cli_messages. */
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);

@@ -239,10 +239,8 @@ static int capture(request *r)
     qk_error err;
     if (cli_is_first())
         print_notes(r);
-    cli_messages_init(&messages, &r->common);
-    r->settings.notice = show_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.context);
+    r->settings.context.notice = show_notice;
     qk_status status = qk_recorder_run(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
     if (status == QK_OK && r->common.json)

@@ -159,11 +159,7 @@ static int compare(request *r)
     cli_messages messages;
     qk_compare_outcome *outcome = NULL;
     qk_error err;
-    qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, &r->common);
-    in->notice = cli_notice;
-    in->progress = cli_progress;
-    in->user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.input.context);
     qk_status status = qk_compare_run(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
     if (outcome && r->common.json)

@@ -99,11 +99,7 @@ static int compare(request *r)
     cli_messages messages;
     qk_stages_results *results;
     qk_error err;
-    qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, &r->common);
-    in->notice = cli_notice;
-    in->progress = cli_progress;
-    in->user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.input.context);
     qk_status status = qk_stages_run(&r->settings, &results, &err);
     cli_messages_end(&messages, status, &err);
     if (results && r->common.json)

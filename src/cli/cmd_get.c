@@ -113,11 +113,8 @@ static int run(cli_call *call)
         return cli_usage("what? Give org/name of a dataset on the Hub, or of a model with "
                          "--model");
     r->settings.name = call->arguments[0];
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     messages.of = r->settings.name;
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
     return r->list ? list(r, &messages) : get(r, &messages);
 }
 

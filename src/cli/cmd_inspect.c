@@ -150,11 +150,8 @@ static void note_idle(const cli_call *call, bool model)
 
 static void begin(request *r, cli_messages *messages)
 {
-    cli_messages_init(messages, &r->common);
+    cli_messages_init(messages, &r->common, &r->settings.context);
     messages->of = r->settings.capture;
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = messages;
 }
 
 static int inspect_model(cli_call *call, const qk_error *otherwise)

@@ -59,11 +59,8 @@ static int run_heads(cli_call *call)
     qk_error err;
     if (!r->common.config)
         return cli_usage("which file? Give --config FILE");
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->heads.context);
     r->heads.command_line = call->line;
-    r->heads.notice = cli_notice;
-    r->heads.progress = cli_progress;
-    r->heads.user = &messages;
     qk_status status = qk_heads_run(&r->heads, &results, &err);
     cli_messages_end(&messages, status, &err);
     if (results)

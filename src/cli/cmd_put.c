@@ -79,11 +79,8 @@ static int run(cli_call *call)
                          "dataset on the Hub");
     r->settings.capture = call->arguments[0];
     r->settings.name = call->arguments[1];
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     messages.of = r->settings.name;
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
     qk_hub_put_outcome *outcome;
     qk_error err;
     qk_status status = qk_hub_put(&r->settings, &outcome, &err);

@@ -43,10 +43,7 @@ static int run(cli_call *call)
     if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     r->settings.capture = call->arguments[0];
-    cli_messages_init(&messages, &r->common);
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     qk_status status = qk_capture_repack(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
     if (status == QK_OK)

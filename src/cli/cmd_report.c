@@ -62,10 +62,8 @@ static int run(cli_call *call)
     qk_error err;
     if (call->count == 0)
         return cli_usage("which results? Give the folder with the tables");
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     r->settings.results = call->arguments[0];
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
     qk_status status = qk_report_write(&r->settings, &outcome, &err);
     cli_clear(&messages);
     if (outcome)

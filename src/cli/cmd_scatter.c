@@ -220,7 +220,6 @@ static int settle(const cli_call *call)
                                               apply_output, check};
     if (call->count > 0)
         r->settings.input.capture = call->arguments[0];
-    r->settings.figures.threads = r->settings.input.threads;
     int code = -1;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code < 0; i++)
         code = steps[i](call);
@@ -279,11 +278,8 @@ static int draw(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
-    cli_messages_init(&r->messages, &r->common);
+    cli_messages_init(&r->messages, &r->common, &r->settings.input.context);
     cli_print_notes(r->config, &r->common);
-    r->settings.input.notice = cli_notice;
-    r->settings.input.progress = cli_progress;
-    r->settings.input.user = &r->messages;
     qk_status status = qk_scatter_run(&r->settings, &outcome, &err);
     cli_messages_end(&r->messages, status, &err);
     if (status == QK_OK && r->common.json)

@@ -189,9 +189,8 @@ static int run_study(request *r, const qk_study *study)
     watcher w = {.study = study};
     qk_study_outcome *outcome;
     qk_error err;
-    cli_messages_init(&w.messages, &r->common);
-    r->settings.notice = cli_notice;
-    r->settings.progress = on_progress;
+    cli_messages_init(&w.messages, &r->common, &r->settings.context);
+    r->settings.context.progress = on_progress;
     r->settings.model_begins = on_model;
     r->settings.user = &w;
     qk_status status = qk_study_run(study, &r->settings, &outcome, &err);

@@ -83,9 +83,7 @@ static int run(cli_call *call)
         return cli_usage("where to? Give -o DIR");
     if (!set_frequencies(r))
         return EXIT_CODE_USAGE;
-    cli_messages_init(&messages, &r->common);
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     qk_status status = qk_synth_write(&r->settings, r->output, &err);
     cli_messages_end(&messages, status, &err);
     if (status == QK_OK)

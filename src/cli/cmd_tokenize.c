@@ -13,7 +13,8 @@ typedef struct request {
     cli_common common;
     const char *tokenizer, *file, *revision;
     int64_t max_length;
-    bool no_special, count, offline;
+    bool no_special, count;
+    qk_context context;
 } request;
 
 static const qk_setting ROWS[] = {
@@ -27,7 +28,7 @@ static const qk_setting ROWS[] = {
     {"revision", QK_SETTING_TEXT, QK_SETTING_AT(request, revision), .value = "REV",
      .help = "branch, tag or commit of a model on the Hub", .unset = "main",
      .section = "Input"},
-    {"offline", QK_SETTING_FLAG, QK_SETTING_AT(request, offline),
+    {"offline", QK_SETTING_FLAG, QK_SETTING_AT(request, context.offline),
      .help = "fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1",
      .section = "Input"},
     QK_SETTING_PART(request, common, cli_common_table),
@@ -119,7 +120,6 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     cli_messages messages;
     if (!qk_hub_is_remote(r->tokenizer))
         return qk_tokenizer_open(tokenizer, r->tokenizer, err);
-    cli_messages_init(&messages, &r->common);
     qk_hub_settings settings;
     qk_hub_settings_default(&settings);
     settings.name = r->tokenizer;
@@ -127,10 +127,8 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     settings.model = true;
     settings.part = QK_HUB_TOKENIZER;
     settings.cached = true;
-    settings.offline = r->offline;
-    settings.notice = cli_notice;
-    settings.progress = cli_progress;
-    settings.user = &messages;
+    settings.context.offline = r->context.offline;
+    cli_messages_init(&messages, &r->common, &settings.context);
     qk_hub_snapshot *snapshot;
     qk_status status = qk_hub_get(&settings, &snapshot, err);
     cli_clear(&messages);

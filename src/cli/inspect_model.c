@@ -326,12 +326,8 @@ static qk_status find_model(const qk_inspect_settings *s, char **path,
                                   .revision = s->revision,
                                   .model = true,
                                   .part = QK_HUB_MODEL,
-                                  .offline = s->offline,
                                   .cached = true,
-                                  .jobs = s->jobs,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     return qk_hub_outline(&what, snapshot, err);
 }
 

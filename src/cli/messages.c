@@ -57,10 +57,8 @@ int cli_finish(int exit_code)
     return exit_code;
 }
 
-void cli_messages_init(cli_messages *messages, const cli_common *common)
+void cli_catch_interrupts(void)
 {
-    *messages = (cli_messages){.common = common};
-    messages->start = messages->last = cli_now();
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_interrupt;

@@ -127,6 +127,16 @@ static void draw(const cli_messages *messages, const qk_progress *at, double now
 
 /* ---- for commands ----------------------------------------------------------------------- */
 
+void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context)
+{
+    *messages = (cli_messages){.common = common};
+    messages->start = messages->last = cli_now();
+    context->notice = cli_notice;
+    context->progress = cli_progress;
+    context->user = messages;
+    cli_catch_interrupts();
+}
+
 void cli_restart(cli_messages *messages)
 {
     messages->start = messages->last = cli_now();

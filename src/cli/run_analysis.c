@@ -81,10 +81,7 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
-    cli_messages_init(&messages, common);
-    settings->notice = cli_notice;
-    settings->progress = cli_progress;
-    settings->user = &messages;
+    cli_messages_init(&messages, common, &settings->context);
     qk_status status = qk_analysis_run(settings, &results, &err);
     cli_messages_end(&messages, status, &err);
     *whole = results && results->num_heads > 0;

@@ -9,6 +9,7 @@
 
 #include <qkscope/compare.h>
 
+#include "base/context.h"
 #include "base/file.h"
 #include "figure/catalog.h"
 #include "place/place.h"
@@ -35,7 +36,8 @@ typedef struct qk__comparing {
     qk__comparison comparison;
     qk_compare_outcome *outcome;
     json_t *warnings; /* NULL: no memory for one */
-    int side;         /* that is being opened, for notices */
+    int side;         /* that is being opened */
+    qk__relay relay;  /* for its notices */
     qk__hold folder;
     char *staging; /* where figures are drawn */
     qk__drawn_list drawn;

@@ -77,12 +77,6 @@ qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
 
 /* ---- figures ---------------------------------------------------------------------------- */
 
-static bool pass_progress(void *user, const qk_progress *progress)
-{
-    const qk_compare_settings *s = user;
-    return !s->input.progress || s->input.progress(s->input.user, progress);
-}
-
 /* The command that draws all of them, as it is called from their folder. */
 static qk_status put_command(const qk__comparing *c, const char *figures, qk__buffer *out,
                              qk_error *err)
@@ -137,9 +131,8 @@ static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
     const qk__results none = {.title = ""};
     const qk__subject subject = {.results = &none, .comparison = &c->comparison};
     figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    figures.threads = c->settings->input.threads;
-    qk_status status = qk__draw_figures(&subject, c->staging, &figures, pass_progress,
-                                        (void *)(uintptr_t)c->settings, &c->drawn, &why);
+    qk_status status = qk__draw_figures(&subject, c->staging, &figures,
+                                        &c->settings->input.context, &c->drawn, &why);
     for (size_t i = 0; i < c->drawn.count; i++)
         c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
     bool goes_on = status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;

@@ -33,26 +33,7 @@ void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     c->warnings = qk__json_append(c->warnings, qk__json_text(message));
-    if (c->settings->input.notice)
-        c->settings->input.notice(c->settings->input.user, QK_NOTICE_WARNING, message);
-}
-
-/* Warnings come again at the end of the run, in an order. */
-static void pass_notice(void *user, qk_notice_level level, const char *message)
-{
-    const qk__comparing *c = user;
-    const qk_analysis_settings *s = &c->settings->input;
-    char *whole = qk__format("%s: %s", c->sides[c->side].letter, message);
-    if (s->notice && level != QK_NOTICE_WARNING)
-        s->notice(s->user, level, whole ? whole : message);
-    free(whole);
-}
-
-static bool pass_progress(void *user, const qk_progress *progress)
-{
-    const qk__comparing *c = user;
-    const qk_analysis_settings *s = &c->settings->input;
-    return !s->progress || s->progress(s->user, progress);
+    qk__tell_notice(&c->settings->input.context, QK_NOTICE_WARNING, "%s", message);
 }
 
 static void warn_again(qk__comparing *c, const json_t *warnings)
@@ -114,9 +95,11 @@ static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
     s.ci = c->settings->ci;
     s.ci_refit = true; /* each side has axes of its own, which texts move, too */
     s.published_tables = NULL;
-    s.notice = pass_notice;
-    s.progress = pass_progress;
-    s.user = c;
+    /* Warnings come again at the end of the run, in an order. */
+    c->relay = (qk__relay){.to = &c->settings->input.context,
+                           .name = c->sides[c->side].letter,
+                           .held_back = 1U << QK_NOTICE_WARNING};
+    s.context = qk__relay_context(&c->relay);
     return s;
 }
 

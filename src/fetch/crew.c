@@ -40,7 +40,7 @@ qk_status qk__crew_run(qk__crew *crew, size_t count,
                                          qk_error *err),
                        void *context, qk_error *err)
 {
-    int jobs = crew->fetch->settings->jobs > 0 ? crew->fetch->settings->jobs : QK__JOBS;
+    int asked = crew->fetch->context.hub_jobs, jobs = asked > 0 ? asked : QK__JOBS;
     crew->work = work;
     crew->context = context;
     qk__parallel_for(count, jobs < QK__MAX_JOBS ? jobs : QK__MAX_JOBS, work_one, crew);

@@ -17,6 +17,7 @@
 #include <qkscope/hub.h>
 
 #include "base/buffer.h"
+#include "base/context.h"
 #include "base/file.h"
 #include "fetch/libraries.h"
 #include "hub/hub.h"
@@ -71,12 +72,9 @@ typedef struct qk__access {
     long timeout;
 } qk__access;
 
-QK_MUST_CHECK qk_status qk__access_open(qk__access *access, const qk_hub_settings *settings,
+QK_MUST_CHECK qk_status qk__access_open(qk__access *access, const qk_context *context,
                                         qk_error *err);
 void qk__access_close(qk__access *access);
-
-/* Whether nothing may be sent. */
-bool qk__is_offline(const qk_hub_settings *settings);
 
 /* The file of those who may speak for the Hub, where a site has its own; as huggingface_hub and curl
  * have it. NULL: there is none. */
@@ -96,6 +94,8 @@ QK_MUST_CHECK qk_status qk__quote(qk__buffer *out, const char *text, bool slashe
 
 typedef struct qk__fetch {
     const qk_hub_settings *settings;
+    qk__relay relay;    /* to the context of the settings, with the lock */
+    qk_context context; /* by it: for notices */
     qk__access access;
     const qk__repo_kind *kind;
     const char *name, *revision;
@@ -119,10 +119,7 @@ typedef struct qk__fetch {
 /* Makes sure that requests can be sent (load.c). */
 QK_MUST_CHECK qk_status qk__fetch_load(qk__fetch *fetch, qk_error *err);
 void qk__fetch_unload(qk__fetch *fetch);
-/* A line for the user (progress.c). */
-void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop. */
+/* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop (progress.c). */
 bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came);
 /* For sentences: "1.5 MB"; "s" unless there is one. */
 void qk__size_text(int64_t bytes, char text[24]);

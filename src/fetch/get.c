@@ -19,9 +19,11 @@ static const int64_t MAX_HTTP_BYTES = 50000000000; /* above, the Hub wants its o
 qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
 {
     *f = (qk__fetch){.settings = s,
+                     .relay = {.to = &s->context, .lock = &f->lock},
                      .kind = s->model ? &qk__hub_model : &qk__hub_dataset,
                      .name = s->name,
                      .revision = s->revision && *s->revision ? s->revision : "main"};
+    f->context = qk__relay_context(&f->relay);
     pthread_mutex_init(&f->lock, NULL);
     atomic_init(&f->requests, 0);
     atomic_init(&f->stopped, false);
@@ -33,11 +35,11 @@ qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
     if (!qk__hub_is_revision(f->revision) || (s->revision && !*s->revision))
         return qk__fail(err, QK_ERR_ARGUMENT, "\"%s\": not a revision, a branch, tag or commit",
                         s->revision);
-    QK_TRY(qk__hub_cache(s->cache, &f->cache, err));
+    QK_TRY(qk__hub_cache(s->context.hub_cache, &f->cache, err));
     f->folder = qk__hub_folder(f->cache, f->kind, s->name);
     if (!f->folder)
         return qk__nomem(err);
-    return qk__access_open(&f->access, s, err);
+    return qk__access_open(&f->access, &s->context, err);
 }
 
 void qk__fetch_close(qk__fetch *f)
@@ -268,9 +270,9 @@ static void announce(const plan *p, int64_t bytes, size_t of)
     qk__fetch *f = p->fetch;
     char size[24];
     qk__size_text(bytes, size);
-    qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: fetching %zu file%s, %s%s", f->name,
-                     f->revision, p->count, qk__plural(p->count), size,
-                     p->count < of ? " (the others are in the cache)" : "");
+    qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s at %s: fetching %zu file%s, %s%s",
+                    f->name, f->revision, p->count, qk__plural(p->count), size,
+                    p->count < of ? " (the others are in the cache)" : "");
 }
 
 qk_status qk__fetch_check_size(const qk__fetch *f, const qk__repo_file *file, qk_error *err)
@@ -359,9 +361,9 @@ qk_status qk__fetch_describe(const qk__fetch *f, const qk__repo_files *chosen,
 
 static void warn_of_part(qk__fetch *f, const char *why)
 {
-    qk__fetch_notice(f, QK_NOTICE_WARNING,
-                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
-                     f->name, why);
+    qk__tell_notice(&f->context, QK_NOTICE_WARNING,
+                    "%s: taken as it is in the cache; whether it is whole is not known: %s",
+                    f->name, why);
 }
 
 qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,

@@ -29,11 +29,6 @@ static qk_status fetch(const qk_hub_settings *what, qk__needed *needed, qk_error
     return needed->path ? QK_OK : qk__nomem(err);
 }
 
-bool qk__fetch_is_offline(const qk_hub_settings *what)
-{
-    return qk__is_offline(what);
-}
-
 qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char *local_root, qk_error *err)
 {
     if (!local_root || !*local_root || !qk__hub_is_name(what->name))
@@ -41,7 +36,7 @@ qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char *local_root, 
     char *own =
         qk__hub_folder(local_root, what->model ? &qk__hub_model : &qk__hub_dataset, what->name);
     if (own && qk__is_dir(own))
-        what->cache = local_root;
+        what->context.hub_cache = local_root;
     qk_status status = own ? QK_OK : qk__nomem(err);
     free(own);
     return status;

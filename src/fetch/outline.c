@@ -319,10 +319,10 @@ static void announce(const outlining *o, const qk__repo_files *chosen)
     for (size_t i = 0; i < o->count; i++)
         asked += role_of(o, o->missing[i]) != ROLE_HOLE;
     if (asked > 0)
-        qk__fetch_notice(o->fetch, QK_NOTICE_REMARK,
-                         "%s at %s: looking into %zu file%s on the Hub%s", o->fetch->name,
-                         o->fetch->revision, asked, qk__plural(asked),
-                         o->count < chosen->count ? " (the others are in the cache)" : "");
+        qk__tell_notice(&o->fetch->context, QK_NOTICE_REMARK,
+                        "%s at %s: looking into %zu file%s on the Hub%s", o->fetch->name,
+                        o->fetch->revision, asked, qk__plural(asked),
+                        o->count < chosen->count ? " (the others are in the cache)" : "");
 }
 
 static qk_status build(outlining *o, const qk__repo_files *chosen, qk_error *err)
@@ -381,10 +381,10 @@ static qk_status outline(outlining *o, qk__repo_files *files, qk_hub_snapshot *s
         QK_TRY(check_missing(o, err));
         QK_TRY(build(o, &found.chosen, err));
     } else if (o->count > 0 && cached > 0) {
-        qk__fetch_notice(f, QK_NOTICE_WARNING,
-                         "%s: %zu of its %zu files are not in the cache, and nothing may be "
-                         "fetched: this is what is there",
-                         f->name, o->count, found.chosen.count);
+        qk__tell_notice(&f->context, QK_NOTICE_WARNING,
+                        "%s: %zu of its %zu files are not in the cache, and nothing may be "
+                        "fetched: this is what is there",
+                        f->name, o->count, found.chosen.count);
     }
     QK_TRY(qk__fetch_describe(f, &found.chosen, found.form, snapshot, err));
     snapshot->cached_files = cached;

@@ -255,11 +255,10 @@ qk_status qk__put_settle_paths(qk__put *put, qk_error *err)
             status = qk__buffer_printf(&in, err, "%s%s", count++ > 0 ? ", " : "", file->path);
     }
     if (status == QK_OK && example)
-        qk__fetch_notice(
-            &put->fetch, QK_NOTICE_WARNING,
-            "%.*s tell%s paths of this machine, %s for one, to whoever may see the "
-            "dataset; --hide-paths sends the names of files alone",
-            (int)in.size, (const char *)in.data, count == 1 ? "s" : "", example);
+        qk__tell_notice(&put->fetch.context, QK_NOTICE_WARNING,
+                        "%.*s tell%s paths of this machine, %s for one, to whoever may see the "
+                        "dataset; --hide-paths sends the names of files alone",
+                        (int)in.size, (const char *)in.data, count == 1 ? "s" : "", example);
     qk__buffer_free(&in);
     free(example);
     return status;

@@ -147,12 +147,11 @@ QK_MUST_CHECK qk_status qk__list_figures(const qk__subject *subject, qk__drawn_l
 
 /* Draws these figures into folder, several at a time. Figures that fail do not stop
  * the others: their status is in the list and the first is returned with its message in err
- * (the list is set then, too). progress may be NULL; it is called from any thread, one call at
- * a time. */
+ * (the list is set then, too). Progress counts "figures". */
 QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
                                          const qk_figure_settings *settings,
-                                         qk_progress_fn *progress, void *user,
-                                         qk__drawn_list *list, qk_error *err);
+                                         const qk_context *context, qk__drawn_list *list,
+                                         qk_error *err);
 
 /* Moves what was drawn into staging to folder. Figures of the catalog that were not drawn, or
  * failed, are removed there if these are all: they are of other results. */

@@ -28,7 +28,6 @@ static const qk_setting ROWS[] = {
              "laid out for it, with type of the same size; a PNG then has 300 dots an inch",
      .unset = "each figure's own", .section = "Figures", .yaml = "figures.width",
      .traits = QK_SETTING_ZERO_IS_NULL},
-    QK__THREADS_ROW(qk_figure_settings, threads, "report", .yaml = NULL),
 };
 
 const qk_settings_table qk__figure_settings_table = {

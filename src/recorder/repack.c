@@ -35,7 +35,7 @@ static const qk_setting ROWS[] = {
     QK__OFFLINE_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK__SPLIT_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK_SETTING_PART(qk_repack_settings, writer, qk__parquet_writer_settings_table),
-    QK__THREADS_ROW(qk_repack_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_repack_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_repack_settings_table = {QK_SETTINGS_ROWS(qk_repack_settings, ROWS)};
@@ -243,16 +243,15 @@ static qk_status write_head(repack *r, const file_job *job, size_t i, int worker
 
 static void head_done(repack *r, size_t i, int64_t rows, size_t dim)
 {
-    const qk_repack_settings *s = r->settings;
     pthread_mutex_lock(&r->lock);
     r->done++;
     r->outcome->rows += rows;
     r->outcome->vector_bytes += rows * (int64_t)(dim * sizeof(float));
-    if (!r->stop && s->progress &&
-        !s->progress(s->user, &(qk_progress){.what = "heads",
-                                             .done = (int64_t)r->done,
-                                             .total = (int64_t)num_heads(r),
-                                             .bytes = r->outcome->vector_bytes})) {
+    const qk_progress now = {.what = "heads",
+                             .done = (int64_t)r->done,
+                             .total = (int64_t)num_heads(r),
+                             .bytes = r->outcome->vector_bytes};
+    if (!r->stop && !qk__tell_progress(&r->settings->context, &now)) {
         r->stop = true;
         r->failed = i;
         qk__set_error(&r->failure, QK_ERR_CANCELLED,
@@ -441,10 +440,7 @@ static qk_status open_capture(repack *r, qk_error *err)
                                   .revision = s->revision,
                                   .part = QK_HUB_ALL, /* the card and the texts, too */
                                   .prefix = s->prefix,
-                                  .offline = s->offline,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     qk__needed needed;
     QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
     qk_status status = qk_capture_open(&r->capture, needed.path, s->prefix, err);
@@ -478,7 +474,7 @@ qk_status qk_capture_repack(const qk_repack_settings *settings, qk_repack_outcom
     QK_NEED(err, settings);
     QK_TRY(check(settings, err));
     repack r = {.settings = settings, .outcome = outcome, .failed = SIZE_MAX};
-    r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    r.threads = qk__count_threads(&settings->context);
     if (pthread_mutex_init(&r.lock, NULL) != 0)
         return qk__nomem(err);
     qk_status status = open_capture(&r, err);

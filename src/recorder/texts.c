@@ -236,10 +236,7 @@ static qk_status add_dataset(file_list *list, const char *name,
                                   .part = QK_HUB_TEXTS,
                                   .text_name = with_split.dataset_name,
                                   .text_split = with_split.dataset_split,
-                                  .offline = settings->offline,
-                                  .notice = settings->notice,
-                                  .progress = settings->progress,
-                                  .user = settings->user};
+                                  .context = settings->context};
     qk__needed needed;
     QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
     qk_status status = add_place(list, needed.path, &with_split, err);

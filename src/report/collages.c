@@ -133,7 +133,7 @@ static size_t bytes_of(const qk__collage *collage)
 static size_t make_some(making *all, size_t count, int threads)
 {
     size_t bytes = 0;
-    qk__parallel_for(count, threads > 0 ? threads : qk__available_threads(), make_picture, all);
+    qk__parallel_for(count, threads, make_picture, all);
     for (size_t i = 0; i < count; i++)
         bytes += bytes_of(all->order[i]);
     return bytes;

@@ -56,6 +56,7 @@ static const qk_setting ROWS[] = {
     {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME",
      .help = "column of the scores to use", .unset = "the first", .section = "Page"},
     QK_SETTING_PART(qk_report_settings, figures, qk__figure_settings_table),
+    QK__THREADS_ROW(qk_report_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_report_settings_table = {QK_SETTINGS_ROWS(qk_report_settings, ROWS)};
@@ -209,8 +210,8 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
     const qk_figure_settings figures = figure_settings(settings);
     qk_error first;
     const qk__subject subject = subject_of(report);
-    qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
-                                        settings->user, drawn, &first);
+    qk_status status = qk__draw_figures(&subject, report->staging, &figures, &settings->context,
+                                        drawn, &first);
     if (can_continue(status))
         QK_TRY(qk__check_written(drawn, err));
     if (status == QK_OK || (drawn->count > 0 && can_continue(status)))

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/figure_note.h"
@@ -306,9 +307,9 @@ void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
     if (page->status == QK_OK)
-        page->status =
-            qk__collages_find(report->figures, report->results, room_for_collages(&g),
-                              report->settings->figures.threads, &g.collages, &page->err);
+        page->status = qk__collages_find(
+            report->figures, report->results, room_for_collages(&g),
+            qk__count_threads(&report->settings->context), &g.collages, &page->err);
     g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
     if (!g.items)
         qk__page_nomem(page);

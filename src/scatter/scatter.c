@@ -361,12 +361,10 @@ static qk_status look_at_heads(scatter *c, qk_error *err)
 
 static qk_status draw_figures(scatter *c, qk_error *err)
 {
-    int threads = c->settings->figures.threads;
     c->run.jobs = "figures";
     c->run.total_jobs = c->num_figures;
     c->run.done_jobs = 0;
-    qk_status status = qk__parallel_try(c->num_figures, threads > 0 ? threads : c->run.threads,
-                                        draw_figure, c, err);
+    qk_status status = qk__parallel_try(c->num_figures, c->run.threads, draw_figure, c, err);
     QK_TRY(cancelled(c, c->run.done_jobs, err));
     return status;
 }

@@ -153,8 +153,9 @@ static qk_status take_any(qk__run *run, const qk_scatter_settings *settings,
                     : complement         ? 1
                                          : qk__scatter_places(settings);
     if (wanted > targets->count) {
-        qk__run_notice(run, settings->random > 0 ? QK_NOTICE_WARNING : QK_NOTICE_INFO,
-                       "%zu heads were asked for, there are %zu", wanted, targets->count);
+        qk__tell_notice(&run->context,
+                        settings->random > 0 ? QK_NOTICE_WARNING : QK_NOTICE_INFO,
+                        "%zu heads were asked for, there are %zu", wanted, targets->count);
         wanted = targets->count;
     }
     qk_scatter_head *list = *heads = qk__calloc(wanted, sizeof *list);

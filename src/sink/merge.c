@@ -283,12 +283,12 @@ static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)
 static void tell_missing(const qk_sink *sink, const qk_sink_outcome *outcome)
 {
     if (outcome->blocks_there == outcome->blocks)
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "%s: all blocks of texts are there, and another process puts them "
                         "together",
                         sink->settings.output);
     else
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "%s: %lld of %lld blocks of texts are there: run the shards that are "
                         "missing, or merge their folders, too",
                         sink->settings.output, (long long)outcome->blocks_there,
@@ -301,10 +301,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     qk_sink_settings settings = m->first->run.settings;
     settings.output = m->settings->output ? m->settings->output : m->inputs[0].folder;
     settings.force = m->settings->force;
-    settings.threads = m->settings->threads;
-    settings.notice = m->settings->notice;
-    settings.progress = m->settings->progress;
-    settings.user = m->settings->user;
+    settings.context = m->settings->context;
     if (settings.token_strings && !m->whole)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: the strings of tokens have to come from the tokenizer: run the "

@@ -153,12 +153,14 @@ static qk_status resume(qk_sink *sink, qk_error *err)
     QK_TRY(join(sink, err));
     QK_TRY(qk__blocks_look(sink, err));
     if (qk__is_built(sink))
-        qk__sink_notice(sink, QK_NOTICE_INFO, "all is written: moving it to its place");
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
+                        "all is written: moving it to its place");
     else if (sink->settings.num_texts > 0 && sink->texts_before == sink->settings.num_texts)
-        qk__sink_notice(sink, QK_NOTICE_INFO, "resuming: writing the files");
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO, "resuming: writing the files");
     else if (sink->settings.shard.count == 1 && !sink->merging)
-        qk__sink_notice(sink, QK_NOTICE_INFO, "resuming after %lld of %lld texts",
-                        (long long)sink->texts_before, (long long)sink->settings.num_texts);
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
+                        "resuming after %lld of %lld texts", (long long)sink->texts_before,
+                        (long long)sink->settings.num_texts);
     return QK_OK;
 }
 

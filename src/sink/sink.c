@@ -128,12 +128,12 @@ static void tell_share(const qk_sink *sink)
     for (int64_t b = first; b < end; b++)
         there += sink->there[b];
     if (first == end)
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "shard %lld of %lld has nothing to do: the texts make %lld block%s",
                         (long long)shard->index, (long long)shard->count,
                         (long long)sink->num_blocks, sink->num_blocks == 1 ? "" : "s");
     else
-        qk__sink_notice(sink, QK_NOTICE_INFO,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
                         "shard %lld of %lld (%s): %lld of %lld blocks of texts, %lld of them "
                         "are there",
                         (long long)shard->index, (long long)shard->count,
@@ -156,7 +156,7 @@ static qk_status open_output(qk_sink *sink, qk_error *err)
 static qk_status open_sink(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
-    sink->threads = s->threads > 0 ? s->threads : qk__available_threads();
+    sink->threads = qk__count_threads(&s->context);
     sink->stages[QK__POST] = s->stage != QK_ROPE_BEFORE;
     sink->stages[QK__PRE] = s->stage != QK_ROPE_AFTER;
     QK_TRY(check_extra(sink, err));
@@ -433,8 +433,8 @@ static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_er
         qk__partial_unbuild(sink->settings.output);
     if (mine)
         return put_together(sink, outcome, err);
-    qk__sink_notice(
-        sink, QK_NOTICE_INFO,
+    qk__tell_notice(
+        &sink->settings.context, QK_NOTICE_INFO,
         "another process puts the capture together; if it has died: qkscope merge %s",
         sink->settings.output);
     return QK_OK;

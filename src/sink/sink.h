@@ -2,7 +2,7 @@
 /* A sink, as its parts see it.
  *
  *     sink.c             the order of events: opening, finishing
- *     sink_common.c      what all the others use: names, whose a block is, notices, failures
+ *     sink_common.c      what all the others use: names, whose a block is, failures
  *     keep.c             what is kept: words for it
  *     run_identity.c     what decides the bytes, and its fingerprint
  *     run_file.c         run.json: that, and all that it takes to put the capture together
@@ -50,6 +50,7 @@
 #include <qkscope/sink.h>
 
 #include "base/buffer.h"
+#include "base/context.h"
 #include "base/fingerprint.h"
 #include "capture/capture.h"
 #include "place/place.h"
@@ -213,9 +214,6 @@ static inline bool qk__stores_rows(const qk_sink *sink)
 /* Tells how far the end is. QK_ERR_CANCELLED: it is to stop. */
 QK_MUST_CHECK qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
                                      qk_error *err);
-
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts of a sink use: names of stages and blocks, whose a block is, notices, failures. */
+/* What all parts of a sink use: names of stages and blocks, whose a block is, failures. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "sink/sink.h"
 
@@ -41,27 +39,14 @@ size_t qk__head_place(const int *captured, size_t count, int head)
     return low < count && captured[low] == head ? low : count;
 }
 
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    if (!sink->settings.notice)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    sink->settings.notice(sink->settings.user, level, text);
-}
-
 qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
                        qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
-    if (s->progress && !atomic_load(&sink->stopped)) {
+    const qk_progress now = {.what = what, .done = (int64_t)done, .total = (int64_t)total};
+    if (!atomic_load(&sink->stopped)) {
         pthread_mutex_lock(&sink->asking);
-        if (!s->progress(
-                s->user,
-                &(qk_progress){.what = what, .done = (int64_t)done, .total = (int64_t)total}))
+        if (!qk__tell_progress(&s->context, &now))
             atomic_store(&sink->stopped, true);
         pthread_mutex_unlock(&sink->asking);
     }

@@ -112,6 +112,7 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
 typedef struct task {
     struct drawing *drawing;
     size_t model;
+    qk__relay relay; /* with its name */
     const collage *collage;
     char name[120];
     qk_status status;
@@ -122,18 +123,9 @@ typedef struct drawing {
     qk__study_work *work;
     task *tasks; /* by model */
     size_t count, done, num_figures;
-    pthread_mutex_t lock; /* guards done, num_figures, cancelled and what the user is told */
+    pthread_mutex_t lock; /* guards done, num_figures and cancelled */
     bool cancelled;
 } drawing;
-
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    const task *t = user;
-    pthread_mutex_lock(&t->drawing->lock);
-    t->drawing->work->model = t->model;
-    qk__study_notice(t->drawing->work, level, "%s", message);
-    pthread_mutex_unlock(&t->drawing->lock);
-}
 
 static qk_scatter_settings settings_of(task *t)
 {
@@ -143,15 +135,17 @@ static qk_scatter_settings settings_of(task *t)
     qk_scatter_settings_default(&s);
     s.input = qk__study_settings(work, t->model);
     s.input.seed = c->seed;
-    s.input.threads = 1; /* collages are what runs in parallel */
-    s.input.notice = on_notice;
-    s.input.user = t;
+    t->relay = (qk__relay){.to = &work->run->context,
+                           .name = work->plan->models[t->model].name,
+                           .lock = work->lock};
+    s.input.context = qk__relay_context(&t->relay);
+    s.input.context.progress = NULL; /* collages are counted, not heads */
+    s.input.context.threads = 1;     /* and run in parallel */
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
     s.figures.formats = collage_formats(work);
     s.figures.theme = work->theme;
     s.figures.width = work->width;
-    s.figures.threads = 1;
     s.output = work->figures;
     s.name = t->name;
     s.title = work->plan->models[t->model].label;
@@ -229,9 +223,9 @@ static void draw_task(void *context, size_t i, int worker)
     pthread_mutex_lock(&d->lock);
     d->num_figures += figures;
     d->done++;
-    if (!qk__study_progress(d->work, &(qk_progress){.what = "figures",
-                                                    .done = (int64_t)d->done,
-                                                    .total = (int64_t)d->count}))
+    if (!qk__tell_progress(&d->work->context, &(qk_progress){.what = "figures",
+                                                             .done = (int64_t)d->done,
+                                                             .total = (int64_t)d->count}))
         d->cancelled = true;
     pthread_mutex_unlock(&d->lock);
 }
@@ -311,7 +305,7 @@ static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, q
         }
     }
     pthread_mutex_init(&d.lock, NULL);
-    qk__parallel_for(d.count, work->threads, draw_task, &d);
+    qk__parallel_for(d.count, work->context.threads, draw_task, &d);
     pthread_mutex_destroy(&d.lock);
     qk_status status = conclude(&d, err);
     free(d.tasks);
@@ -337,10 +331,8 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.figures.formats = work->formats;
     s.figures.theme = work->theme;
     s.figures.width = work->width;
-    s.figures.threads = work->threads;
     s.html = run.html;
-    s.progress = run.progress;
-    s.user = run.user;
+    s.context = work->context;
     return qk__report_make(&s, work->results, report, err);
 }
 

@@ -128,7 +128,7 @@ static qk_status share_settings(qk_study *plan, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "figures.collage: give random or heads, not both");
     if (!config->parallel)
-        config->settings.threads = 1;
+        config->settings.context.threads = 1;
     for (size_t i = 0; i < plan->num_models; i++) {
         qk_study_model *model = &plan->models[i];
         qk_analysis_settings own = model->settings;

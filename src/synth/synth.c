@@ -213,8 +213,8 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
     free(extra);
     QK_TRY(status);
     status = qk__parallel_try(packed ? 2 * (size_t)s->layers : run->num_heads,
-                              s->threads ? s->threads : qk__available_threads(),
-                              packed ? file_job : head_job, run, err);
+                              qk__count_threads(&s->context), packed ? file_job : head_job, run,
+                              err);
     if (status == QK_OK)
         status = write_truth(run, dir, err);
     if (status == QK_OK)
@@ -240,7 +240,7 @@ qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_
         run.num_heads = list_heads(settings, run.ids);
         qk__meter_open(&run.heads,
                        (qk_progress){.what = "heads", .total = (int64_t)run.num_heads},
-                       settings->progress, settings->user);
+                       &settings->context);
         status = write_capture(&run, dir, err);
         qk__meter_close(&run.heads);
     }

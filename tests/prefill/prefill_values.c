@@ -114,11 +114,11 @@ int main(int argc, char **argv)
         qk_prefill_settings_default(&settings);
         settings.before_rope = true;
         settings.sink = write_block;
-        settings.progress = go_on;
-        settings.user = &out;
+        settings.context.progress = go_on;
+        settings.context.user = settings.user = &out;
         for (int i = 4; i < argc; i++) {
             if (strncmp(argv[i], "threads=", 8) == 0)
-                settings.threads = atoi(argv[i] + 8);
+                settings.context.threads = atoi(argv[i] + 8);
             else if (strcmp(argv[i], "f16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_F16_SIM;
             else if (strcmp(argv[i], "bf16-products") == 0)
