@@ -55,8 +55,8 @@ enum { SPARE_SUMS = 3 };
 
 typedef struct qk__run {
     const qk_analysis_settings *settings;
-    qk__relay
-        relay; /* to their context, with the lock; of shards only the first tells what all find out */
+    /* To their context, with the lock; of several shards the first one tells what all of them find out. */
+    qk__relay relay;
     qk_context context;           /* by it: for notices, from any thread */
     qk_analysis_settings adapted; /* to what the capture keeps, where settings points to it */
     qk_capture *capture;

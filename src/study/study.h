@@ -77,8 +77,8 @@ typedef struct qk__study_ahead qk__study_ahead;
 typedef struct qk__study_work {
     const qk_study *plan;
     const qk_study_settings *run;
-    qk__relay
-        relay; /* to the context of run, with the lock and the name of the model at work */
+    /* To the context of run, with the lock and the name of the model at work. */
+    qk__relay relay;
     qk_context context; /* by it; threads are counted, and a dry run is offline */
     qk_study_outcome *outcome;
     unsigned formats;
