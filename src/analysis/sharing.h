@@ -11,6 +11,7 @@
 #define QK_ANALYSIS_SHARING_H
 
 #include "analysis/run.h"
+#include "base/buffer.h"
 
 /* ---- sharing.c -------------------------------------------------------------------------- */
 
@@ -51,8 +52,8 @@ typedef qk_status qk__see_setting_fn(void *user, const char *name, const char *t
 QK_MUST_CHECK qk_status qk__each_setting(const qk_analysis_settings *settings,
                                          qk__see_setting_fn *see, void *user, qk_error *err);
 
-/* What decides the bytes of every unit: settings, version, capture.json, names and sizes of all
- * files. */
+/* What decides the bytes of every unit: settings, version, the layout of results, capture.json, names
+ * and sizes of all files. */
 enum { QK__RUN_NAME_SIZE = 17 };
 bool qk__setting_decides(const char *name); /* some bytes of the results */
 QK_MUST_CHECK qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_SIZE],
@@ -67,6 +68,10 @@ QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
                                        qk__see_head_fn *see, void *user, qk_error *err);
 
 /* ---- unit_file.c ------------------------------------------------------------------------ */
+
+/* Appends what files of results follow from: their version, and sizes and places of what they hold in
+ * the structs of this program. */
+QK_MUST_CHECK qk_status qk__unit_layout(qk__buffer *text, qk_error *err);
 
 /* The results of a unit, and what the run counted and noted for it: into the folder in which the unit is
  * made, and from the unit. Reading trusts nothing: QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED (of a later

@@ -123,6 +123,7 @@ static qk_status describe(const qk__run *run, qk__buffer *text, qk_error *err)
     QK_TRY(qk__buffer_printf(text, err, "buckets %d %lld %lld %a\n", b->count,
                              (long long)b->first, (long long)b->last,
                              run->settings->plasticity.bucket_width));
+    QK_TRY(qk__unit_layout(text, err));
     QK_TRY(qk__each_setting(run->settings, add_setting, text, err));
     QK_TRY(add_capture_json(run, text, err));
     return add_files(run, text, err);
