@@ -9,6 +9,13 @@
 #include "analysis/run.h"
 #include "figure/scatter_figure.h"
 
+/* Panels of a collage, across or down. */
+enum { QK__SCATTER_SIDE = 12 };
+
+/* What can be drawn at all: a name, an output, axes and heads that go together (scatter_settings.c). */
+QK_MUST_CHECK qk_status qk__scatter_check_settings(const qk_scatter_settings *settings,
+                                                   qk_error *err);
+
 enum { QK__SCATTER_TEXT = 200, QK__SCATTER_BOX = 3000 };
 
 /* Titles of one panel, in the figure's markup: numbers and our own words, nothing from outside.
