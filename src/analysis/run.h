@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run share: settings, capture, results, progress, fingerprints. analysis.c
- * leads: it runs the other parts, named below, in turn. All of them use run.c and notices.c. */
+ * leads: it runs the other parts, named below, in turn. All of them use open_run.c and notices.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
 
@@ -123,7 +123,7 @@ static inline bool qk__run_does(const qk__run *run, qk_analyses analysis)
 }
 
 /* Settles run->buckets before any head is read; then: the settings of plasticity, with what
- * belongs to all heads (buckets.c). */
+ * belongs to all heads (choose_buckets.c). */
 QK_MUST_CHECK qk_status qk__run_set_buckets(qk__run *run, qk_error *err);
 qk_plasticity_settings qk__run_plasticity(const qk__run *run);
 
@@ -173,6 +173,11 @@ void qk__tell_absent_heads(qk__run *run);
 
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
+
+/* Calls see with each head whose rows are read for a unit, its keys first. */
+typedef qk_status qk__see_head_fn(void *user, const qk_head *head, qk_error *err);
+QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
+                                       qk__see_head_fn *see, void *user, qk_error *err);
 
 /* The key head of a query head's group; NULL: it is not in the capture. *id is whose it is. */
 const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id);

@@ -62,11 +62,6 @@ QK_MUST_CHECK qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_
 /* Appends to unit->name what its files hold, as far as some bytes of each tell. */
 QK_MUST_CHECK qk_status qk__name_unit(const qk__run *run, qk__unit *unit, qk_error *err);
 
-/* Calls see with each head whose rows are read for a unit, its keys first. */
-typedef qk_status qk__see_head_fn(void *user, const qk_head *head, qk_error *err);
-QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
-                                       qk__see_head_fn *see, void *user, qk_error *err);
-
 /* ---- unit_file.c ------------------------------------------------------------------------ */
 
 /* Appends what files of results follow from: their version, and sizes and places of what they hold in

@@ -171,19 +171,6 @@ static qk_status add_head(void *user, const qk_head *head, qk_error *err)
     return head->moments ? add_places(head->moments, user, err) : QK_OK;
 }
 
-qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit, qk__see_head_fn *see,
-                         void *user, qk_error *err)
-{
-    if (unit->keys)
-        QK_TRY(see(user, unit->keys, err));
-    for (size_t i = 0; i < unit->count; i++) {
-        const qk_head *head =
-            qk_capture_find(run->capture, run->results->heads[unit->first + i].id);
-        QK_TRY(see(user, head, err));
-    }
-    return QK_OK;
-}
-
 qk_status qk__name_unit(const qk__run *run, qk__unit *unit, qk_error *err)
 {
     qk__buffer bytes = {0};

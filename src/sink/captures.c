@@ -13,7 +13,12 @@
 #include "base/folder.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
-#include "sink/sink.h"
+#include "units/units.h"
+
+const char *qk__stage_name(int stage)
+{
+    return stage == QK__POST ? "post" : "pre";
+}
 
 const char *qk__place_name(int place)
 {

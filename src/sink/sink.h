@@ -57,9 +57,6 @@
 #include "state/layer_moments.h"
 #include "units/units.h"
 
-/* After and before RoPE. */
-enum { QK__POST, QK__PRE, QK__STAGES };
-
 /* A position that is kept. */
 typedef struct qk__kept {
     int64_t position;
@@ -184,9 +181,6 @@ struct qk_sink {
 
 /* ---- sink_common.c ---------------------------------------------------------------------- */
 
-/* "post", "pre" */
-const char *qk__stage_name(int stage);
-
 /* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
 char *qk__stage_folder(const qk_sink *sink, const char *root, int stage);
 
@@ -221,7 +215,6 @@ void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);
 
 /* All files of the captures are in .partial/new. */
-#define QK__BUILT "built"
 bool qk__is_built(const qk_sink *sink);
 
 /* How many texts make a block. */

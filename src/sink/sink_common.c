@@ -17,11 +17,6 @@ void qk_sink_settings_default(qk_sink_settings *settings)
     settings->sampler.type = QK_SAMPLER_ALL;
 }
 
-const char *qk__stage_name(int stage)
-{
-    return stage == QK__POST ? "post" : "pre";
-}
-
 char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
 {
     bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run use: the capture opened, what was read and written, the end. */
 #include "analysis/run.h"
+#include "analysis/run_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>
