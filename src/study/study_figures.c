@@ -6,7 +6,6 @@
  * Once a model's collages are drawn, its folder holds figures.json, which says how and by which
  * version. It is removed when the model is computed again. So the collages are drawn anew where
  * it is missing or says something else than what is asked for. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +113,7 @@ typedef struct task {
     size_t model;
     const collage *collage;
     char name[120];
+    size_t figures; /* that were drawn */
     qk_status status;
     qk_error why;
 } task;
@@ -121,18 +121,19 @@ typedef struct task {
 typedef struct drawing {
     qk__study_work *work;
     task *tasks; /* by model */
-    size_t count, done, num_figures;
-    pthread_mutex_t lock; /* guards done, num_figures, cancelled and what the user is told */
-    bool cancelled;
+    size_t count;
+    qk__meter meter;
 } drawing;
 
 static void on_notice(void *user, qk_notice_level level, const char *message)
 {
     const task *t = user;
-    pthread_mutex_lock(&t->drawing->lock);
-    t->drawing->work->model = t->model;
-    qk__study_notice(t->drawing->work, level, "%s", message);
-    pthread_mutex_unlock(&t->drawing->lock);
+    qk__study_tell(t->drawing->work, t->model, level, message);
+}
+
+static bool on_progress(void *user, const qk_progress *progress)
+{
+    return qk__study_progress(user, progress);
 }
 
 static qk_scatter_settings settings_of(task *t)
@@ -192,7 +193,7 @@ static qk_status take_extremes(const task *t, qk_scatter_head heads[QK__NUM_EXTR
     return QK_OK;
 }
 
-static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
+static qk_status draw_collage(task *t, qk_error *err)
 {
     const char *list = t->collage->extremes ? NULL : t->drawing->work->plan->collage.heads;
     qk_scatter_settings s = settings_of(t);
@@ -207,33 +208,24 @@ static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
     if (heads && s.basis == QK_BASIS_COMPLEMENT)
         s.num_heads = 1;
     qk_status status = qk_scatter_run(&s, &outcome, err);
-    *figures = status == QK_OK ? outcome->num_figures : 0;
+    t->figures = status == QK_OK ? outcome->num_figures : 0;
     qk_scatter_outcome_free(&outcome);
     free(heads);
     return status;
 }
 
+/* One that cannot be drawn does not stop the others. */
 static void draw_task(void *context, size_t i, int worker)
 {
     (void)worker;
     drawing *d = context;
     task *t = &d->tasks[i];
-    size_t figures = 0;
     t->status = QK_ERR_CANCELLED;
-    pthread_mutex_lock(&d->lock);
-    bool stop = d->cancelled;
-    pthread_mutex_unlock(&d->lock);
-    if (stop)
+    if (qk__meter_is_stopped(&d->meter))
         return;
-    t->status = draw_collage(t, &figures, &t->why);
-    pthread_mutex_lock(&d->lock);
-    d->num_figures += figures;
-    d->done++;
-    if (!qk__study_progress(d->work, &(qk_progress){.what = "figures",
-                                                    .done = (int64_t)d->done,
-                                                    .total = (int64_t)d->count}))
-        d->cancelled = true;
-    pthread_mutex_unlock(&d->lock);
+    t->status = draw_collage(t, &t->why);
+    if (!qk__meter_add(&d->meter, 1, 0)) { /* the next one sees it */
+    }
 }
 
 /* ---- all collages ----------------------------------------------------------------------- */
@@ -274,8 +266,9 @@ static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 static qk_status conclude(const drawing *d, qk_error *err)
 {
     qk_report_outcome *report = d->work->collages;
-    report->num_figures += d->num_figures;
-    if (d->cancelled)
+    for (size_t i = 0; i < d->count; i++)
+        report->num_figures += d->tasks[i].figures;
+    if (d->meter.stopped)
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
     for (size_t i = 0; i < d->count;) {
         size_t model = d->tasks[i].model;
@@ -310,9 +303,10 @@ static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, q
             return made;
         }
     }
-    pthread_mutex_init(&d.lock, NULL);
+    qk__meter_open(&d.meter, (qk_progress){.what = "figures", .total = (int64_t)d.count},
+                   on_progress, work);
     qk__parallel_for(d.count, work->threads, draw_task, &d);
-    pthread_mutex_destroy(&d.lock);
+    qk__meter_close(&d.meter);
     qk_status status = conclude(&d, err);
     free(d.tasks);
     return status;
