@@ -74,14 +74,6 @@ static bool is_owned(json_t *runs, const char *table)
     return qk__manifest_owner(&manifest, table) != NULL;
 }
 
-static bool is_output(const qk__run *run, const char *name)
-{
-    for (size_t i = 0; i < run->results->num_outputs; i++)
-        if (strcmp(run->results->outputs[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* ---- whose folder it is ----------------------------------------------------------------- */
 
 #define REFUSE(run, err, why, ...)                                                             \
@@ -326,12 +318,12 @@ static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
 {
     json_t *tables = json_array(), *contents = json_object();
     qk_status status = QK_OK;
-    for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
-        const char *name = run->results->outputs[i];
+    for (size_t i = 0; i < run->outputs.count && status == QK_OK; i++) {
+        const char *name = run->outputs.names[i];
         if (strcmp(name, QK__SCHEMA_NAME) != 0)
             tables = qk__json_append(tables, json_string(name));
-        status =
-            qk__describe_table(&contents, name, qk__outfile_temporary(run->outputs[i]), err);
+        status = qk__describe_table(&contents, name,
+                                    qk__outfile_temporary(run->outputs.files[i]), err);
     }
     *entry = qk__json_set(qk__describe_run(run), "tables", tables);
     *entry = qk__json_set(*entry, "contents", contents);
@@ -377,39 +369,26 @@ static qk_status check_hashes(const qk__run *run, const json_t *entry, qk_error 
     return QK_OK;
 }
 
-static qk_status mark_incomplete(const qk__run *run, qk_error *err)
+static qk_status remove_stale(const void *context, qk_error *err)
 {
-    qk__outfile *file;
-    QK_TRY(write_manifest(run, NULL, &file, err));
-    return qk__outfile_commit(&file, err);
-}
-
-static qk_status remove_stale(const qk__run *run, qk_error *err)
-{
+    const qk__run *run = context;
     for (size_t i = 0; i < qk__num_tables; i++) {
         const char *name = qk__tables[i].info.name;
-        if (qk__is_result(&qk__tables[i]) && !is_output(run, name) &&
+        if (qk__is_result(&qk__tables[i]) && !qk__file_set_has(&run->outputs, name) &&
             !is_owned(run->staying, name))
             QK_TRY(qk__remove_file(run->settings->output, name, err));
     }
     return QK_OK;
 }
 
-static qk_status commit_outputs(qk__run *run, qk_error *err)
-{
-    for (size_t i = 0; i < run->num_outputs; i++)
-        QK_TRY(qk__outfile_commit(&run->outputs[i], err));
-    return QK_OK;
-}
-
 /* Nothing takes its place before everything is written: a full disk leaves the old results. */
 qk_status qk__results_commit(qk__run *run, qk_error *err)
 {
-    qk__outfile *file;
+    qk__outfile *file, *mark;
     bool published = run->settings->published_tables != NULL;
     /* several models may lie side by side; a manifest of results is not for them */
     if (published && (run->before.runs || run->before.is_study))
-        return commit_outputs(run, err);
+        return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
     json_t *entry;
     QK_TRY(describe(run, &entry, err));
     qk_status status = check_hashes(run, entry, err);
@@ -418,12 +397,11 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
         return status;
     }
     QK_TRY(write_manifest(run, entry, &file, err));
-    qk__run_add_output(run, QK__MANIFEST_NAME, file);
+    QK_TRY(qk__run_add_output(run, QK__MANIFEST_NAME, file, QK_OK));
     if (published)
-        return commit_outputs(run, err);
-    QK_TRY(mark_incomplete(run, err));
-    QK_TRY(remove_stale(run, err));
-    QK_TRY(commit_outputs(run, err));
+        return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
+    QK_TRY(write_manifest(run, NULL, &mark, err));
+    QK_TRY(qk__file_set_install(&run->outputs, mark, remove_stale, run, err));
     char *page = qk__path_join(run->settings->output, "report.html");
     if (page && qk__is_file(page))
         qk__run_notice(run, QK_NOTICE_WARNING,

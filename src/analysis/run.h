@@ -88,8 +88,7 @@ typedef struct qk__run {
     size_t keep;         /* components of the spaces kept of each head; 0: nothing is kept */
     qk__kept_head *kept; /* [heads of the results] */
     json_t *warnings;    /* of qk__run_warn; NULL: no memory for one */
-    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
-    size_t num_outputs;
+    qk__file_set outputs;
     atomic_bool cancelled;
     double told_at;        /* when progress was reported last */
     pthread_mutex_t lock;  /* guards what follows, and calls to notice and progress */
@@ -156,8 +155,9 @@ void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *mes
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message);
 void qk__run_tell_failures(qk__run *run);
 
-/* Takes a finished file among the run's outputs. `name` is a constant. */
-void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file);
+/* Takes a finished file among the run's outputs, as qk__file_set_add does. */
+QK_MUST_CHECK qk_status qk__run_add_output(qk__run *run, const char *name, qk__outfile *file,
+                                           qk_status status);
 
 /* ---- which heads (select.c) ------------------------------------------------------------- */
 

@@ -121,9 +121,8 @@ qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err
 {
     static const char HEADER[] =
         "example_id,source,source_id,tokens,truncated,window,first_token\n";
-    qk__outfile *file = NULL;
-    char *path = qk__path_join(dir, "examples.csv");
-    qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
+    qk__outfile *file;
+    qk_status status = qk__outfile_open_in(&file, dir, "examples.csv", err);
     if (status == QK_OK)
         status = qk__outfile_write(file, HEADER, sizeof HEADER - 1, err);
     if (status == QK_OK)
@@ -131,7 +130,6 @@ qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err
     if (status == QK_OK)
         status = qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);
-    free(path);
     return status;
 }
 

@@ -94,8 +94,7 @@ typedef struct qk__study_work {
     qk_report_outcome *collages; /* what became of those that are drawn already */
     qk__builder *builder; /* of the results of the models done so far; not of a dry run */
     qk__results *results; /* of all models */
-    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
-    size_t num_outputs;
+    qk__file_set outputs; /* combined tables, not yet in their places */
 } qk__study_work;
 
 /* What can be wrong with a run is found before the first model is computed. Whatever it
