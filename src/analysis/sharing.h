@@ -4,7 +4,7 @@
  * of them takes in the others' results and goes on as if it had computed them itself. So tables are
  * written by the same code, and are the same bytes.
  *
- * sharing.c leads; plan_file.c says what a run was asked for, unit_name.c names runs and units by
+ * share_run.c leads; plan_file.c says what a run was asked for, unit_name.c names runs and units by
  * what they are made from, unit_file.c keeps the results of a unit. A run of one process has units,
  * too, all its own, and keeps none, unless it finds some that an earlier run left. */
 #ifndef QK_ANALYSIS_SHARING_H
@@ -13,7 +13,7 @@
 #include "analysis/run.h"
 #include "base/buffer.h"
 
-/* ---- sharing.c -------------------------------------------------------------------------- */
+/* ---- share_run.c ------------------------------------------------------------------------ */
 
 /* Settles run->units, which has name, first, count and keys of each, and which of them this
  * process computes. Takes over the array. */

@@ -334,17 +334,14 @@ qk_status qk__unit_write(qk__run *run, const qk__unit *unit, const char *folder,
     qk__buffer out = {0};
     walk w = {.out = &out, .err = err};
     qk__unit copy = *unit;
-    char *path = qk__path_join(folder, NAME);
-    qk_status status =
-        path ? qk__buffer_append(&out, MAGIC, sizeof MAGIC, err) : qk__nomem(err);
+    qk_status status = qk__buffer_append(&out, MAGIC, sizeof MAGIC, err);
     if (status == QK_OK)
         status = qk__buffer_append(&out, &version, sizeof version, err);
     if (status == QK_OK) /* which changes nothing while it writes */
         status = walk_unit(&w, run, &copy);
     if (status == QK_OK)
-        status = qk__write_file(path, out.data, out.size, err);
+        status = qk__write_file_in(folder, NAME, out.data, out.size, err);
     qk__buffer_free(&out);
-    free(path);
     return status;
 }
 

@@ -443,3 +443,12 @@ qk_status qk__write_file(const char *path, const void *data, size_t size, qk_err
     qk__outfile_discard(&file);
     return status;
 }
+
+qk_status qk__write_file_in(const char *folder, const char *name, const void *data, size_t size,
+                            qk_error *err)
+{
+    char *path = qk__path_join(folder, name);
+    qk_status status = path ? qk__write_file(path, data, size, err) : qk__nomem(err);
+    free(path);
+    return status;
+}

@@ -87,5 +87,7 @@ void qk__outfile_discard(qk__outfile **file);
 /* open, write, commit. */
 QK_MUST_CHECK qk_status qk__write_file(const char *path, const void *data, size_t size,
                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__write_file_in(const char *folder, const char *name,
+                                          const void *data, size_t size, qk_error *err);
 
 #endif

@@ -115,7 +115,7 @@ typedef struct making {
     const qk__text_block *block; /* a leaf is made of, or: */
     node left, right;            /* that are joined */
     node made;
-    char *folder;
+    const char *folder;
 } making;
 
 static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
@@ -173,17 +173,19 @@ static qk_status make_layer(void *context, size_t i, int worker, qk_error *err)
     return tell_remedy(m->sink, status, err);
 }
 
+static qk_status make_layers(void *context, const char *folder, qk_error *err)
+{
+    making *m = context;
+    m->folder = folder;
+    return qk__parallel_try((size_t)m->sink->settings.num_layers, m->sink->threads, make_layer,
+                            m, err);
+}
+
 static qk_status make(making *m, qk_error *err)
 {
     char name[QK__UNIT_NAME_SIZE];
     name_node(m->made, name);
-    QK_TRY(qk__unit_begin(&m->sink->units, name, &m->folder, err));
-    qk_status status = qk__parallel_try((size_t)m->sink->settings.num_layers, m->sink->threads,
-                                        make_layer, m, err);
-    if (status == QK_OK)
-        return qk__unit_publish(&m->sink->units, name, &m->folder, err);
-    qk__unit_discard(&m->folder);
-    return status;
+    return qk__unit_put(&m->sink->units, name, make_layers, m, err);
 }
 
 /* ---- joining ---------------------------------------------------------------------------- */

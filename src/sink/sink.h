@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sink, as its parts see it.
  *
- *     sink.c             the order of events: opening, finishing
+ *     open_sink.c        opening and closing one
+ *     finish_sink.c      the end
  *     sink_common.c      what all the others use: names, whose a block is, notices, failures
  *     keep.c             what is kept: words for it
  *     run_identity.c     what decides the bytes, and its fingerprint
@@ -230,7 +231,7 @@ int64_t qk__block_size(const qk_sink *sink, int64_t number);
 enum { QK__UNIT_NAME_SIZE = 40 };
 void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
 
-/* ---- sink.c ----------------------------------------------------------------------------- */
+/* ---- open_sink.c, finish_sink.c --------------------------------------------------------- */
 
 /* qk_sink_open; merging: nothing is put in, and shards may be at work beside. */
 QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,

@@ -344,8 +344,5 @@ qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome, qk_error *
         if (sink->stages[stage])
             QK_TRY(write_capture(&f, outcome, err));
     }
-    char *built = qk__path_join(sink->partial, QK__BUILT);
-    qk_status status = built ? qk__write_file(built, "", 0, err) : qk__nomem(err);
-    free(built);
-    return status;
+    return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
 }

@@ -253,6 +253,18 @@ qk_status qk__unit_publish(const qk__unit_folder *units, const char *unit, char 
     return status;
 }
 
+qk_status qk__unit_put(const qk__unit_folder *units, const char *unit, qk__fill_unit_fn *fill,
+                       void *context, qk_error *err)
+{
+    char *folder;
+    QK_TRY(qk__unit_begin(units, unit, &folder, err));
+    qk_status status = fill(context, folder, err);
+    if (status == QK_OK)
+        return qk__unit_publish(units, unit, &folder, err);
+    qk__unit_discard(&folder);
+    return status;
+}
+
 qk_status qk__units_remove(const qk__unit_folder *units, qk_error *err)
 {
     QK_TRY(remove_at_once(units, NULL, err));
