@@ -100,6 +100,9 @@ typedef struct qk__run {
     int64_t done_rows;
 } qk__run;
 
+/* What study files, manifests and the settings in these call the analyses (analysis_settings.c). */
+extern const qk_word qk__analyses[];
+
 /* What of the Hub a run with such settings needs, where its capture is there. */
 qk_hub_settings qk__run_hub(const qk_analysis_settings *settings);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. scatter.c
+/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. run_scatter.c
  * leads: it asks for heads, looks at each, and draws. */
 #ifndef QK_SCATTER_SCATTER_H
 #define QK_SCATTER_SCATTER_H

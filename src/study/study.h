@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a study of many models share. study.c leads: it runs one, by the other parts
+/* What the parts of a study of many models share. run_study.c leads: it runs one, by the other parts
  * named below. */
 #ifndef QK_STUDY_STUDY_H
 #define QK_STUDY_STUDY_H

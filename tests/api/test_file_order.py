@@ -87,6 +87,18 @@ def test_no_file_includes_what_includes_it():
     assert not [sorted(circle) for circle in circles(edges) if not any(circle <= group for group in KNOWN)]
 
 
+@pytest.mark.parametrize("room", ["analysis", "capture", "place", "recorder", "scatter", "sink", "study", "synth", "units"])
+def test_a_header_of_many_files_stands_below_them_all(room):
+    """Where a header is that of several files, the one that leads has another name: with both kinds of edges at once."""
+    edges = collections.defaultdict(set)
+    for name, used in uses(object_files(room)).items():
+        edges[name.removesuffix(".c")] |= {other.removesuffix(".c") for other in used}
+    for name, others in includes().items():
+        if name.startswith(room + "/"):
+            edges[name.split("/")[1]] |= {other.split("/")[1] for other in others if other.startswith(room + "/")}
+    assert not [sorted(circle) for circle in circles(edges)]
+
+
 def test_no_file_is_longer_than_a_reader_stays_with():
     long = {path.relative_to(ROOT).as_posix(): lines for folder in ("src", "include", "tests")
             for path in (ROOT / folder).rglob("*.[ch]") if (lines := path.read_text().count("\n")) > 500}
