@@ -2,7 +2,6 @@
 /* Sharing a run: which units are this process's, which are there, and the end. */
 #include "analysis/sharing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

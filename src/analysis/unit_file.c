@@ -242,7 +242,7 @@ static void walk_text(walk *w, char **text)
 {
     if (!walk_flag(w, *text != NULL))
         return;
-    uint64_t size = w->out ? strlen(*text) + 1 : 0;
+    uint64_t size = w->out && *text ? strlen(*text) + 1 : 0;
     walk_bytes(w, &size, sizeof size);
     if (size == 0 || size > MAX_MESSAGE)
         fail(w, "a message is too long");

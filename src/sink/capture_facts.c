@@ -89,18 +89,12 @@ static int64_t number_in(const json_t *example, const char *key)
     return (int64_t)json_integer_value(json_object_get(example, key));
 }
 
-static const char *text_in(const json_t *example, const char *key)
-{
-    const char *text = json_string_value(json_object_get(example, key));
-    return text ? text : "";
-}
-
 static qk_status make_row(json_t *example, qk__buffer *row, qk_error *err)
 {
     bool truncated = json_is_true(json_object_get(example, "truncated"));
     QK_TRY(qk__csv_integer(row, number_in(example, "example_id"), ',', err));
-    QK_TRY(qk__csv_text(row, text_in(example, "source"), ',', err));
-    QK_TRY(qk__csv_text(row, text_in(example, "source_id"), ',', err));
+    QK_TRY(qk__csv_text(row, qk__text_at(example, "source"), ',', err));
+    QK_TRY(qk__csv_text(row, qk__text_at(example, "source_id"), ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "tokens"), ',', err));
     QK_TRY(qk__csv_integer(row, truncated, ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "window"), ',', err));

@@ -2,7 +2,6 @@
 /* Unfinished captures of one run, each with some of its blocks, in one folder. Blocks do not depend on
  * who made them, so it does not matter in which order or by how many steps they come together. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
