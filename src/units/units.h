@@ -71,7 +71,7 @@ typedef qk_status qk__fill_unit_fn(void *context, const char *folder, qk_error *
 QK_MUST_CHECK qk_status qk__unit_put(const qk__unit_folder *units, const char *unit,
                                      qk__fill_unit_fn *fill, void *context, qk_error *err);
 
-/* Removes a unit that is there. */
+/* Removes a unit that is there; NULL: all of them, with what else the run has there. */
 QK_MUST_CHECK qk_status qk__unit_remove(const qk__unit_folder *units, const char *unit,
                                         qk_error *err);
 
