@@ -256,21 +256,17 @@ static void tell_failures(qk__run *run, const qk__unit *unit)
     }
 }
 
-static qk_status take_in(qk__run *run, qk__unit *unit, qk_error *err)
+static qk_status take_in_others(qk__run *run, qk_error *err)
 {
-    QK_TRY(qk__unit_read(run, unit, err));
-    run->done_bytes += unit->counts.bytes;
-    run->done_rows += unit->counts.rows;
-    run->num_constant += (size_t)unit->counts.constant;
-    tell_failures(run, unit);
-    return QK_OK;
-}
-
-static qk_status take_in_all(qk__run *run, qk_error *err)
-{
-    for (size_t i = 0; i < run->num_units; i++)
-        if (!run->units[i].wanted)
-            QK_TRY(take_in(run, &run->units[i], err));
+    for (qk__unit *unit = run->units; unit < run->units + run->num_units; unit++) {
+        if (unit->wanted)
+            continue;
+        QK_TRY(qk__unit_read(run, unit, err));
+        run->done_bytes += unit->counts.bytes;
+        run->done_rows += unit->counts.rows;
+        run->num_constant += (size_t)unit->counts.constant;
+        tell_failures(run, unit);
+    }
     return QK_OK;
 }
 
@@ -309,7 +305,7 @@ qk_status qk__sharing_gather(qk__run *run, bool *whole, qk_error *err)
     QK_TRY(hold(run, &held, err));
     if (!held)
         return QK_OK;
-    qk_status status = take_in_all(run, err);
+    qk_status status = take_in_others(run, err);
     if (status == QK_ERR_NOT_FOUND && !qk__is_dir(run->units_at.path))
         return QK_OK;
     *whole = status == QK_OK;
