@@ -3,7 +3,7 @@
  * study files, and manifests all follow from this table. */
 #include <qkscope/analysis.h>
 
-#include "analysis/run_manifest.h"
+#include "analysis/run.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "stats/stats_settings.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/numpy_random.h"

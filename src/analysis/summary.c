@@ -94,6 +94,5 @@ qk_status qk__write_summary(qk__run *run, qk_error *err)
         "top_correlations", top);
     qk__outfile *file;
     QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
-    qk__run_add_output(run, "summary.json", file);
-    return QK_OK;
+    return qk__run_add_output(run, "summary.json", file, QK_OK);
 }

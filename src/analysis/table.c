@@ -54,10 +54,7 @@ static qk_status write_table(qk__run *run, const qk__table *table, const char *p
         status = qk__outfile_open(&file, path, err);
     if (status == QK_OK)
         status = write_texts(&j, file, err);
-    if (status == QK_OK)
-        qk__run_add_output(run, name, file);
-    else
-        qk__outfile_discard(&file);
+    status = qk__run_add_output(run, name, file, status);
     for (size_t i = 0; j.texts && i < heads; i++)
         qk__buffer_free(&j.texts[i]);
     free(j.texts);
@@ -135,6 +132,5 @@ qk_status qk__write_schema(qk__run *run, qk_error *err)
 {
     qk__outfile *file;
     QK_TRY(qk__json_write(describe(run), run->settings->output, QK__SCHEMA_NAME, &file, err));
-    qk__run_add_output(run, QK__SCHEMA_NAME, file);
-    return QK_OK;
+    return qk__run_add_output(run, QK__SCHEMA_NAME, file, QK_OK);
 }

@@ -340,6 +340,16 @@ qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)
     return status;
 }
 
+qk_status qk__outfile_open_in(qk__outfile **file, const char *folder, const char *name,
+                              qk_error *err)
+{
+    *file = NULL;
+    char *path = qk__path_join(folder, name);
+    qk_status status = path ? qk__outfile_open(file, path, err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
 static qk_status write_fully(qk__outfile *file, const uint8_t *data, size_t size, qk_error *err)
 {
     while (size > 0) {
@@ -431,5 +441,14 @@ qk_status qk__write_file(const char *path, const void *data, size_t size, qk_err
     if (status == QK_OK)
         return qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);
+    return status;
+}
+
+qk_status qk__write_file_in(const char *folder, const char *name, const void *data, size_t size,
+                            qk_error *err)
+{
+    char *path = qk__path_join(folder, name);
+    qk_status status = path ? qk__write_file(path, data, size, err) : qk__nomem(err);
+    free(path);
     return status;
 }

@@ -71,6 +71,8 @@ bool qk__is_there(const char *path);
  * discard takes NULL. */
 typedef struct qk__outfile qk__outfile;
 QK_MUST_CHECK qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err);
+QK_MUST_CHECK qk_status qk__outfile_open_in(qk__outfile **file, const char *folder,
+                                            const char *name, qk_error *err);
 QK_MUST_CHECK qk_status qk__outfile_write(qk__outfile *file, const void *data, size_t size,
                                           qk_error *err);
 int64_t qk__outfile_size(const qk__outfile *file);
@@ -85,5 +87,7 @@ void qk__outfile_discard(qk__outfile **file);
 /* open, write, commit. */
 QK_MUST_CHECK qk_status qk__write_file(const char *path, const void *data, size_t size,
                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__write_file_in(const char *folder, const char *name,
+                                          const void *data, size_t size, qk_error *err);
 
 #endif

@@ -13,12 +13,6 @@
 #include "figure/figure_note.h"
 #include "settings/settings_json.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- whose it is ------------------------------------------------------------------------ */
 
 static qk_status check_names(const char *folder, qk_error *err)
@@ -41,7 +35,7 @@ static qk_status check_names(const char *folder, qk_error *err)
 static bool is_as_before(const qk__comparing *c, const json_t *run, const char *key,
                          const char *given_before, const char *given)
 {
-    const char *before = text_of(run, key);
+    const char *before = qk__text_at(run, key);
     char *now = *before ? qk__seen_from(c->settings->input.output, given) : NULL;
     bool same = now ? strcmp(before, now) == 0 : strcmp(given_before, given) == 0;
     free(now);
@@ -53,7 +47,7 @@ static qk_status check_earlier(const qk__comparing *c, const qk__manifest *befor
 {
     const qk_compare_settings *s = c->settings;
     const json_t *run = json_array_get(before->runs, 0);
-    const char *a = text_of(run, "a_given"), *b = text_of(run, "b_given");
+    const char *a = qk__text_at(run, "a_given"), *b = qk__text_at(run, "b_given");
     if (s->input.force || !run ||
         (is_as_before(c, run, "a_seen", a, s->a) && is_as_before(c, run, "b_seen", b, s->b)))
         return QK_OK;
@@ -163,13 +157,14 @@ static qk_status list_contents(const qk__comparing *c, json_t **tables, json_t *
     *tables = json_array();
     *contents = json_object();
     qk_status status = QK_OK;
-    for (size_t i = 0; i < c->num_files && status == QK_OK; i++) {
-        if (strcmp(c->names[i], QK__COMPARE_PAGE) == 0)
+    for (size_t i = 0; i < c->files.count && status == QK_OK; i++) {
+        const char *name = c->files.names[i];
+        if (strcmp(name, QK__COMPARE_PAGE) == 0)
             continue;
-        if (strcmp(c->names[i], "schema.json") != 0)
-            *tables = qk__json_append(*tables, json_string(c->names[i]));
+        if (strcmp(name, "schema.json") != 0)
+            *tables = qk__json_append(*tables, json_string(name));
         status =
-            qk__describe_table(contents, c->names[i], qk__outfile_temporary(c->files[i]), err);
+            qk__describe_table(contents, name, qk__outfile_temporary(c->files.files[i]), err);
     }
     return status;
 }
@@ -230,14 +225,6 @@ static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile
 
 /* ---- into their places ------------------------------------------------------------------ */
 
-static bool is_written(const qk__comparing *c, const char *name)
-{
-    for (size_t i = 0; i < c->num_files; i++)
-        if (strcmp(c->names[i], name) == 0)
-            return true;
-    return false;
-}
-
 static qk_status install_figures(const qk__comparing *c, qk_error *err)
 {
     char *figures = qk__path_join(c->settings->input.output, "figures");
@@ -251,28 +238,26 @@ static qk_status install_figures(const qk__comparing *c, qk_error *err)
     return status;
 }
 
-static qk_status move_files(qk__comparing *c, qk_error *err)
+/* What an earlier run wrote and this one does not, and its figures. */
+static qk_status clear(const void *context, qk_error *err)
 {
     static const char *const OPTIONAL[] = {"compare_angles.csv", QK__COMPARE_PAGE};
+    const qk__comparing *c = context;
     const char *output = c->settings->input.output;
     for (size_t i = 0; i < sizeof OPTIONAL / sizeof *OPTIONAL; i++)
-        if (!is_written(c, OPTIONAL[i]))
+        if (!qk__file_set_has(&c->files, OPTIONAL[i]))
             QK_TRY(qk__remove_file(output, OPTIONAL[i], err));
-    QK_TRY(install_figures(c, err));
-    for (size_t i = 0; i < c->num_files; i++)
-        QK_TRY(qk__outfile_commit(&c->files[i], err));
-    return QK_OK;
+    return install_figures(c, err);
 }
 
 static qk_status list_outputs(qk__comparing *c, qk_error *err)
 {
     qk_compare_outcome *o = c->outcome;
-    o->outputs = qk__calloc(c->num_files + 1, sizeof *o->outputs);
+    o->outputs = qk__calloc(c->files.count, sizeof *o->outputs);
     if (!o->outputs)
         return qk__nomem(err);
-    for (size_t i = 0; i <= c->num_files; i++) {
-        const char *name = i < c->num_files ? c->names[i] : QK__MANIFEST_NAME;
-        if (!(o->outputs[i] = qk__strdup(name)))
+    for (size_t i = 0; i < c->files.count; i++) {
+        if (!(o->outputs[i] = qk__strdup(c->files.names[i])))
             return qk__nomem(err);
         o->num_outputs++;
     }
@@ -282,25 +267,18 @@ static qk_status list_outputs(qk__comparing *c, qk_error *err)
 qk_status qk__compare_commit(qk__comparing *c, qk_error *err)
 {
     json_t *run;
-    qk__outfile *last, *first = NULL;
-    QK_TRY(list_outputs(c, err));
+    qk__outfile *last, *mark;
     QK_TRY(describe_run(c, &run, err));
     QK_TRY(write_manifest(c, run, &last, err));
-    qk_status status = write_manifest(c, NULL, &first, err);
-    if (status == QK_OK)
-        status = qk__outfile_commit(&first, err);
-    if (status == QK_OK)
-        status = move_files(c, err);
-    if (status == QK_OK)
-        status = qk__outfile_commit(&last, err);
-    qk__outfile_discard(&last);
-    return status;
+    QK_TRY(qk__file_set_add(&c->files, QK__MANIFEST_NAME, last, QK_OK));
+    QK_TRY(list_outputs(c, err));
+    QK_TRY(write_manifest(c, NULL, &mark, err));
+    return qk__file_set_install(&c->files, mark, clear, c, err);
 }
 
 void qk__compare_release(qk__comparing *c)
 {
-    for (size_t i = 0; i < c->num_files; i++)
-        qk__outfile_discard(&c->files[i]);
+    qk__file_set_discard(&c->files);
     if (c->staging)
         qk__remove_staging(c->staging);
     free(c->staging);

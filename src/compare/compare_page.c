@@ -305,5 +305,5 @@ qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
     qk_status status = path ? qk__page_write(&page, path, &file, err) : qk__nomem(err);
     free(path);
     qk__page_free(&page);
-    return qk__compare_keep(c, QK__COMPARE_PAGE, file, status);
+    return qk__file_set_add(&c->files, QK__COMPARE_PAGE, file, status);
 }

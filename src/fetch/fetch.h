@@ -229,9 +229,6 @@ typedef struct qk__crew {
     qk__connection *connections[QK__MAX_JOBS]; /* one a thread, opened when it is needed */
     qk_status (*work)(void *context, size_t i, qk__connection *connection, qk_error *err);
     void *context;
-    size_t first_failed; /* of the things that are done */
-    qk_status failed;
-    qk_error failure;
 } qk__crew;
 
 /* work(context, 0 .. count - 1), as many at a time as settings->jobs says. The first failure stops all. */

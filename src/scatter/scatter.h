@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. scatter.c
+/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. run_scatter.c
  * leads: it asks for heads, looks at each, and draws. */
 #ifndef QK_SCATTER_SCATTER_H
 #define QK_SCATTER_SCATTER_H
@@ -8,6 +8,13 @@
 
 #include "analysis/run.h"
 #include "figure/scatter_figure.h"
+
+/* Panels of a collage, across or down. */
+enum { QK__SCATTER_SIDE = 12 };
+
+/* What can be drawn at all: a name, an output, axes and heads that go together (scatter_settings.c). */
+QK_MUST_CHECK qk_status qk__scatter_check_settings(const qk_scatter_settings *settings,
+                                                   qk_error *err);
 
 enum { QK__SCATTER_TEXT = 200, QK__SCATTER_BOX = 3000 };
 

@@ -2,7 +2,6 @@
 /* Unfinished captures of one run, each with some of its blocks, in one folder. Blocks do not depend on
  * who made them, so it does not matter in which order or by how many steps they come together. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,24 +182,23 @@ static qk_status give_all(const char *from, const char *to, give_fn *give, qk_er
     return status;
 }
 
+static qk_status give_files(void *from, const char *folder, qk_error *err)
+{
+    return give_all(from, folder, give_file, err);
+}
+
 /* With its seal: what is wrong with it is said here, where its folder is known. */
 static qk_status give_unit(const input *in, const char *name, const qk__unit_folder *to,
                            qk_error *err)
 {
-    char *folder, *from = qk__units_path(&in->units, name, NULL);
+    char *from = qk__units_path(&in->units, name, NULL);
     if (!from)
         return qk__nomem(err);
     qk_status status = qk__unit_check(&in->units, name, NULL, err);
     if (status != QK_OK)
         qk__context(err, status, "%s: remove it and run the shard that made it again", from);
     else
-        status = qk__unit_begin(to, name, &folder, err);
-    if (status == QK_OK) {
-        status = give_all(from, folder, give_file, err);
-        if (status == QK_OK)
-            status = qk__unit_publish(to, name, &folder, err);
-        qk__unit_discard(&folder);
-    }
+        status = qk__unit_put(to, name, give_files, from, err);
     free(from);
     return status;
 }
@@ -257,10 +255,7 @@ static qk_status take_whole(const input *in, const qk_sink *sink, qk_error *err)
     for (int stage = 0; stage < QK__STAGES; stage++)
         if (sink->stages[stage])
             QK_TRY(copy_stage(in, sink, stage, err));
-    char *built = qk__path_join(sink->partial, QK__BUILT);
-    qk_status status = built ? qk__write_file(built, "", 0, err) : qk__nomem(err);
-    free(built);
-    return status;
+    return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
 }
 
 static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)

@@ -115,10 +115,7 @@ typedef struct making {
     const qk__text_block *block; /* a leaf is made of, or: */
     node left, right;            /* that are joined */
     node made;
-    char *folder;
-    pthread_mutex_t lock; /* of what follows */
-    qk_status status;
-    qk_error error;
+    const char *folder;
 } making;
 
 static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
@@ -162,39 +159,33 @@ static qk_status tell_remedy(const qk_sink *sink, qk_status status, qk_error *er
                     sink->partial);
 }
 
-static void make_layer(void *context, size_t i, int worker)
+static qk_status make_layer(void *context, size_t i, int worker, qk_error *err)
 {
-    making *m = context;
-    qk_error err = {0};
+    const making *m = context;
     (void)worker;
     if (!has_layer(m->sink, (int)i))
-        return;
+        return QK_OK;
     char *path = layer_path(m->folder, (int)i);
-    qk_status status = !path      ? qk__nomem(&err)
-                       : m->block ? write_leaf(m, (int)i, path, &err)
-                                  : join_layer(m, (int)i, path, &err);
+    qk_status status = !path      ? qk__nomem(err)
+                       : m->block ? write_leaf(m, (int)i, path, err)
+                                  : join_layer(m, (int)i, path, err);
     free(path);
-    status = tell_remedy(m->sink, status, &err);
-    pthread_mutex_lock(&m->lock);
-    if (status != QK_OK && m->status == QK_OK) {
-        m->status = status;
-        m->error = err;
-    }
-    pthread_mutex_unlock(&m->lock);
+    return tell_remedy(m->sink, status, err);
+}
+
+static qk_status make_layers(void *context, const char *folder, qk_error *err)
+{
+    making *m = context;
+    m->folder = folder;
+    return qk__parallel_try((size_t)m->sink->settings.num_layers, m->sink->threads, make_layer,
+                            m, err);
 }
 
 static qk_status make(making *m, qk_error *err)
 {
     char name[QK__UNIT_NAME_SIZE];
     name_node(m->made, name);
-    QK_TRY(qk__unit_begin(&m->sink->units, name, &m->folder, err));
-    pthread_mutex_init(&m->lock, NULL);
-    qk__parallel_for((size_t)m->sink->settings.num_layers, m->sink->threads, make_layer, m);
-    pthread_mutex_destroy(&m->lock);
-    if (m->status == QK_OK)
-        return qk__unit_publish(&m->sink->units, name, &m->folder, err);
-    qk__unit_discard(&m->folder);
-    return qk__fail(err, m->status, "%s", m->error.message);
+    return qk__unit_put(&m->sink->units, name, make_layers, m, err);
 }
 
 /* ---- joining ---------------------------------------------------------------------------- */

@@ -124,16 +124,6 @@ static qk_status enter(qk_sink *sink, qk_error *err)
     return s->force ? qk__output_ask(s->output, err) : QK_OK;
 }
 
-/* Two processes with one number would do the same work. */
-static qk_status join(qk_sink *sink, qk_error *err)
-{
-    QK_TRY(qk__units_make(&sink->units, err));
-    QK_TRY(qk__units_sweep(&sink->units, err));
-    return sink->settings.shard.count == 1
-               ? QK_OK
-               : qk__rank_join(&sink->rank, &sink->units, &sink->settings.shard, err);
-}
-
 static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
 {
     /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
@@ -144,13 +134,13 @@ static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
     qk__publish_sweep(sink->settings.output);
     sink->replaces = replaces;
     sink->began = true;
-    QK_TRY(join(sink, err));
+    QK_TRY(qk__units_enter(&sink->rank, &sink->units, &sink->settings.shard, err));
     return qk__run_write(sink, err);
 }
 
 static qk_status resume(qk_sink *sink, qk_error *err)
 {
-    QK_TRY(join(sink, err));
+    QK_TRY(qk__units_enter(&sink->rank, &sink->units, &sink->settings.shard, err));
     QK_TRY(qk__blocks_look(sink, err));
     if (qk__is_built(sink))
         qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,

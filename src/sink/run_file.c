@@ -146,12 +146,6 @@ static qk_status read_frequencies(qk__run_file *file, const json_t *list, qk_err
     return QK_OK;
 }
 
-static const char *text_in(const json_t *object, const char *key)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "";
-}
-
 static int number_in(const json_t *object, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(object, key));
@@ -176,12 +170,12 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
                         .groups = number_in(keep, "groups")};
     s->reservoir_seed = (uint64_t)json_integer_value(json_object_get(keep, "reservoir_seed"));
     s->layout =
-        strcmp(text_in(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED : QK_LAYOUT_HEADS;
+        strcmp(qk__text_at(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED : QK_LAYOUT_HEADS;
     s->sampler.base_rate = json_number_value(json_object_get(sampler, "base_rate"));
     s->sampler.min_bucket_size =
         (int64_t)json_integer_value(json_object_get(sampler, "bucket_size"));
     s->sampler.max_rows = (int64_t)json_integer_value(json_object_get(sampler, "max_rows"));
-    return qk_sampler_type_parse(text_in(sampler, "type"), &s->sampler.type) &&
+    return qk_sampler_type_parse(qk__text_at(sampler, "type"), &s->sampler.type) &&
            s->num_layers > 0 && s->num_layers <= QK_MAX_HEAD_NUMBER + 1 && s->num_q_heads > 0 &&
            s->num_q_heads <= QK__MAX_PART_HEADS && s->num_k_heads > 0 &&
            s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0;
@@ -211,10 +205,10 @@ static qk_status take(qk__run_file *file, qk_error *err)
     if (!file->run)
         return qk__nomem(err);
     s->run = file->run;
-    s->model_name = text_in(of, "model");
-    s->source = text_in(of, "source");
-    s->card = text_in(of, "card");
-    s->extra_json = text_in(of, "extra");
+    s->model_name = qk__text_at(of, "model");
+    s->source = qk__text_at(of, "source");
+    s->card = qk__text_at(of, "card");
+    s->extra_json = qk__text_at(of, "extra");
     s->rope_interleaved = json_is_true(json_object_get(of, "rope_interleaved"));
     s->token_strings = json_is_true(json_object_get(of, "token_strings"));
     QK_TRY(read_heads(json_object_get(of, "q_heads"), s->num_layers, s->num_q_heads,

@@ -15,11 +15,6 @@ void qk_sink_settings_default(qk_sink_settings *settings)
     settings->sampler.type = QK_SAMPLER_ALL;
 }
 
-const char *qk__stage_name(int stage)
-{
-    return stage == QK__POST ? "post" : "pre";
-}
-
 char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
 {
     bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
@@ -90,14 +85,10 @@ int64_t qk__choose_block(int64_t texts, int64_t tokens)
     return size;
 }
 
+/* Neighbours stay together: their sums merge at once. */
 void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end)
 {
-    const qk_shard *shard = &sink->settings.shard;
-    /* Neighbours stay together: their sums merge at once. */
-    double share = (double)sink->num_blocks / (double)shard->count;
-    *first = shard->index == 0 ? 0 : (int64_t)(share * (double)shard->index);
-    *end = shard->index + 1 == shard->count ? sink->num_blocks
-                                            : (int64_t)(share * (double)(shard->index + 1));
+    qk__share_alike(sink->num_blocks, &sink->settings.shard, first, end);
 }
 
 int64_t qk__block_size(const qk_sink *sink, int64_t number)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a study of many models share. study.c leads: it runs one, by the other parts
+/* What the parts of a study of many models share. run_study.c leads: it runs one, by the other parts
  * named below. */
 #ifndef QK_STUDY_STUDY_H
 #define QK_STUDY_STUDY_H
@@ -96,8 +96,7 @@ typedef struct qk__study_work {
     qk_report_outcome *collages; /* what became of those that are drawn already */
     qk__builder *builder; /* of the results of the models done so far; not of a dry run */
     qk__results *results; /* of all models */
-    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
-    size_t num_outputs;
+    qk__file_set outputs; /* combined tables, not yet in their places */
 } qk__study_work;
 
 /* What can be wrong with a run is found before the first model is computed. Whatever it

@@ -154,8 +154,7 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
 
 void qk__study_release(qk__study_work *work)
 {
-    for (size_t i = 0; i < work->num_outputs; i++)
-        qk__outfile_discard(&work->outputs[i]);
+    qk__file_set_discard(&work->outputs);
     for (size_t i = 0; work->places && i < work->plan->num_models; i++) {
         free(work->places[i].folder);
         free(work->places[i].local);

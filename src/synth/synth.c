@@ -157,10 +157,8 @@ static qk_status write_truth(synth_run *run, const char *dir, qk_error *err)
 {
     json_t *truth = build_truth(run);
     char *text = qk__json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    char *path = qk__path_join(dir, "truth.json");
     qk_status status =
-        text && path ? qk__write_file(path, text, strlen(text), err) : qk__nomem(err);
-    free(path);
+        text ? qk__write_file_in(dir, "truth.json", text, strlen(text), err) : qk__nomem(err);
     free(text);
     json_decref(truth);
     return status;

@@ -145,6 +145,14 @@ qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_s
     return status;
 }
 
+qk_status qk__units_enter(qk__rank *rank, const qk__unit_folder *units, const qk_shard *shard,
+                          qk_error *err)
+{
+    QK_TRY(qk__units_make(units, err));
+    QK_TRY(qk__units_sweep(units, err));
+    return shard->count > 1 ? qk__rank_join(rank, units, shard, err) : QK_OK;
+}
+
 /* Whether no process that may be alive has a number of this run. */
 static qk_status ask_run(const char *folder, const char *run, qk_error *err)
 {

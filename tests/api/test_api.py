@@ -127,6 +127,16 @@ def test_base_names_are_unique():
     assert not shared
 
 
+def test_units_have_every_array_of_results():
+    """Structs go into a unit's file as they lie: what they point to needs a row of src/analysis/unit_file.c."""
+    rows = set(re.findall(r"\((qk_\w+, \w+)", (ROOT / "src/analysis/unit_file.c").read_text()))
+    text = "\n".join(map(code, HEADERS))
+    for struct in ("qk_pca", "qk_rotation", "qk_plasticity", "qk_head_intervals", "qk_head_results", "qk_component",
+                   "qk_plane", "qk_ap_profile", "qk_ap_cell", "qk_ap_distance"):
+        members = re.search(rf"struct {struct} \{{(.*?)\}}", text, re.S)[1]
+        assert {f"{struct}, {name}" for name in re.findall(r"\*\s*(\w+)", members)} <= rows
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run use: the capture opened, what was read and written, the end. */
 #include "analysis/run.h"
+#include "analysis/run_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,12 @@
 
 /* ---- what was read ---------------------------------------------------------------------- */
 
-void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file)
+qk_status qk__run_add_output(qk__run *run, const char *name, qk__outfile *file,
+                             qk_status status)
 {
-    run->outputs[run->num_outputs++] = file;
-    run->results->outputs[run->results->num_outputs++] = name;
+    if (status == QK_OK)
+        run->results->outputs[run->results->num_outputs++] = name;
+    return qk__file_set_add(&run->outputs, name, file, status);
 }
 
 qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
@@ -200,8 +203,7 @@ size_t qk__run_count_texts(const qk__run *run, size_t examples)
 
 void qk__run_close(qk__run *run)
 {
-    for (size_t i = 0; i < run->num_outputs; i++)
-        qk__outfile_discard(&run->outputs[i]);
+    qk__file_set_discard(&run->outputs);
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);
     free(run->readers);
