@@ -188,7 +188,7 @@ qk__build_fn qk__build_hills;
 qk__applies_fn qk__has_ends;
 qk__build_fn qk__build_ends;
 
-/* Figures that are like no other: other_maps.c; profiles.c, plasticity along the context, head by head;
+/* Figures that are like no other: other_maps.c; bucket_plot.c, plasticity along the context, head by head;
  * score_figure.c, against an external score; stage_curves.c, scores by distance of some heads;
  * compare_figures.c, two models. */
 qk__applies_fn qk__has_distances, qk__has_rotary_pairs, qk__has_category_changes,

@@ -360,10 +360,9 @@ void qk__build_chart(qk__figure *figure, const qk__subject *subject)
     p.sheet.num_entries = named.count;
     p.sheet.markup = charts[0].panel->series[0].role != QK__GROUP;
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
-    qk__lay_out(figure, &p.sheet);
     qk__begin_sheet(figure, &p.sheet);
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
     for (size_t i = 0; i < count; i++)
         draw_chart(figure, &p, &charts[i], i);
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }

@@ -15,8 +15,8 @@ bool qk__has_all_series(const qk__families *all, const qk__result_head *head)
 
 static bool has_heads(const qk__families *all, const qk__result_model *model)
 {
-    for (size_t h = 0; h < model->num_heads; h++)
-        if (qk__has_all_series(all, &model->heads[h]))
+    qk__each_head (model, head)
+        if (qk__has_all_series(all, head))
             return true;
     return false;
 }
@@ -47,10 +47,9 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
          f++) {
         qk__family *family = &all->panels[all->count];
         *family = (qk__family){results->families[f], (int)f, 0, all->pool + used};
-        for (size_t m = 0; m < results->num_models; m++)
-            if (results->models[m].family_index == (int)f &&
-                has_heads(all, &results->models[m]))
-                family->models[family->count++] = &results->models[m];
+        qk__each_model (results, model)
+            if (model->family_index == (int)f && has_heads(all, model))
+                family->models[family->count++] = model;
         used += family->count;
         most = family->count > most ? family->count : most;
         all->count += family->count > 0;

@@ -35,7 +35,7 @@ typedef struct qk__families {
 bool qk__has_all_series(const qk__families *all, const qk__result_head *head);
 /* Families with something to show. split: where one has more models than can be told apart in a
  * panel, each model gets a panel; where that would be very many, models are not told apart. False
- * without memory: the figure has failed. `pool` is to be freed in any case. */
+ * without memory: the figure has failed. */
 bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool split,
                          qk__families *all);
 

@@ -47,11 +47,7 @@ void qk__figure_free(qk__figure *figure)
     qk__buffer_free(&figure->raster);
     qk__buffer_free(&figure->note);
     qk__buffer_free(&figure->data);
-    while (figure->texts) {
-        struct qk__text *next = figure->texts->next;
-        free(figure->texts);
-        figure->texts = next;
-    }
+    qk__arena_free(&figure->memory);
 }
 
 void qk__figure_set_width(qk__figure *figure, int millimetres)
@@ -70,7 +66,7 @@ void qk__figure_nomem(qk__figure *figure)
 
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size)
 {
-    void *memory = qk__calloc(count, size);
+    void *memory = qk__arena_alloc(&figure->memory, count, size);
     if (!memory)
         qk__figure_nomem(figure);
     return memory;

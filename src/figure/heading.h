@@ -15,8 +15,10 @@ void qk__set_heading(qk__figure *figure, const qk__results *results,
 /* The same for a title from outside. */
 void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title);
 
-/* Takes the first qk__heading_height of the figure. Where no heading is set yet, it is that of
- * one line and a subject. */
+/* Of a figure that is of no study: a title from outside, and markup below it; NULL: none. */
+void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject);
+
+/* Takes the first qk__heading_height of the figure, some pixels where there is none. */
 double qk__heading_height(const qk__figure *figure);
 void qk__put_heading(qk__figure *figure);
 

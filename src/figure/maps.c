@@ -33,16 +33,6 @@ bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns
     return map->values != NULL;
 }
 
-void qk__free_maps(qk__maps *all)
-{
-    for (size_t i = 0; i < QK__MAX_PANELS; i++) {
-        free(all->maps[i].values);
-        free(all->maps[i].pairs);
-        free(all->maps[i].row_labels);
-    }
-    free(all);
-}
-
 /* ---- cells ------------------------------------------------------------------------------ */
 
 /* Grey with hatches, as no colour of a ramp is. */
@@ -397,5 +387,5 @@ void qk__draw_maps(qk__figure *figure, qk__maps *all)
         const qk__place place = qk__panel_place(&all->sheet, i);
         draw_own_bar(figure, &all->maps[i], &place);
     }
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }

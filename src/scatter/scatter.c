@@ -270,26 +270,23 @@ static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2
     }
 }
 
-/* The smallest grid of the wanted width that holds the panels there are. */
-static void set_grid(const qk_scatter_settings *s, qk__scatter *out)
+static void set_columns(const qk_scatter_settings *s, qk__scatter *out)
 {
     int columns = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
     int panels = out->num_panels > 0 ? (int)out->num_panels : 1;
     out->columns = columns < panels ? columns : panels;
-    out->rows = (panels + out->columns - 1) / out->columns;
 }
 
-static qk_status add_note(const scatter *c, size_t i, size_t count, const qk__scatter *plot,
-                          qk__buffer *note, qk_error *err)
+static qk_status add_note(const scatter *c, size_t i, size_t count, qk__buffer *note,
+                          qk_error *err)
 {
     qk_scatter_head *heads = qk__calloc(count, sizeof *heads);
     if (!heads)
         return qk__nomem(err);
     for (size_t v = 0; v < count; v++)
         heads[v] = c->views[i * c->per_figure + v].head;
-    const qk__scatter_shown shown = {
-        c->settings,  &qk_scatter_settings_table, c->figures[i].name, heads, count, plot->rows,
-        plot->columns};
+    const qk__scatter_shown shown = {c->settings, &qk_scatter_settings_table,
+                                     c->figures[i].name, heads, count};
     qk_status status = qk__scatter_note(&shown, note, err);
     free(heads);
     return status;
@@ -316,12 +313,12 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
         widen(plot.one_text ? &plot.q : &plot.k, views[v].k);
     }
     name_axes(s, &plot, pcs);
-    set_grid(s, &plot);
+    set_columns(s, &plot);
     qk__figure figure;
     qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
     qk__figure_set_width(&figure, s->figures.width);
     qk__figure_scatter(&figure, &plot);
-    qk_status status = add_note(c, i, count, &plot, &figure.note, err);
+    qk_status status = add_note(c, i, count, &figure.note, err);
     if (status == QK_OK)
         status = qk__figure_draw(&figure, s->output, &s->figures, err);
     qk__figure_free(&figure);
