@@ -3,11 +3,7 @@
 #include "report/claim_units.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/buffer.h"
-#include "base/error.h"
 
 qk__scope qk__whole_scope(const qk__results *results)
 {
@@ -22,6 +18,15 @@ bool qk__in_scope(const qk__scope *scope, const qk__result_model *model)
     if (scope->model)
         return model == scope->model;
     return !scope->family || strcmp(model->family, scope->family) == 0;
+}
+
+const qk__result_model *qk__next_in_scope(const qk__scope *scope,
+                                          const qk__result_model *before)
+{
+    do
+        before = qk__next_model(scope->results, before);
+    while (before && !qk__in_scope(scope, before));
+    return before;
 }
 
 double qk__field_number(const qk__result_head *head, const void *field)
@@ -60,8 +65,8 @@ static void add_group(qk__units *units, const qk__result_model *model, size_t fi
 }
 
 /* Of one model: the means of its groups and layers, and its own, which is returned. */
-static double gather(const qk__result_model *model, qk__head_number *number,
-                     const void *argument, qk__mean *all, qk__units *units)
+static double gather_model(const qk__result_model *model, qk__head_number *number,
+                           const void *argument, qk__mean *all, qk__units *units)
 {
     qk__mean own = {0}, layer = {0};
     for (size_t h = 0, end; h < model->num_heads; h = end) {
@@ -83,17 +88,13 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     size_t room = results->num_models + qk__count_heads(results);
     qk__mean all = {0};
     qk__units units = {0};
-    units.values = qk__calloc(3 * room + 1, sizeof *units.values);
-    if (!units.values) {
-        findings->status = qk__nomem(&findings->err);
+    units.values = qk__work_take(&findings->work, 3 * room, sizeof *units.values);
+    if (!units.values)
         return units;
-    }
     units.groups = units.values + room;
     units.layers = units.groups + room;
-    for (size_t m = 0; m < results->num_models; m++) {
-        if (!qk__in_scope(scope, &results->models[m]))
-            continue;
-        double mean = gather(&results->models[m], number, argument, &all, &units);
+    qk__each_in_scope (scope, model) {
+        double mean = gather_model(model, number, argument, &all, &units);
         if (isfinite(mean))
             units.values[units.models++] = mean;
     }
@@ -104,10 +105,4 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     if (!units.of_models && units.num_groups > 0)
         memcpy(units.values, units.groups, units.num_groups * sizeof *units.values);
     return units;
-}
-
-void qk__units_free(qk__units *units)
-{
-    free(units->values);
-    *units = (qk__units){0};
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/work.h"
 #include "results/results.h"
 
 typedef enum qk__verdict {
@@ -57,8 +58,7 @@ typedef struct qk__findings {
     size_t count, capacity;
     qk__finding *items;
     qk__tests tests;
-    qk_status status; /* first failure; what follows does nothing */
-    qk_error err;
+    qk__work work; /* where it has failed, what follows does nothing */
 } qk__findings;
 
 typedef struct qk__score_choice {

@@ -4,10 +4,7 @@
  * model's means are taken off, and counts as many pairs as there are groups of heads that share keys,
  * less one for each model beyond the first. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/evidence.h"
 
 enum { ENOUGH_GROUPS = 4 };
@@ -25,7 +22,7 @@ static double value_of(const qk__result_head *head, const char *field, qk__head_
                          field ? qk__find_field(field) : NULL);
 }
 
-static void add_model(pairs *all, const qk__result_model *model, const qk__two_numbers *of)
+static void add_pairs(pairs *all, const qk__result_model *model, const qk__two_numbers *of)
 {
     for (size_t h = 0, end; h < model->num_heads; h = end) {
         size_t before = all->count;
@@ -53,11 +50,9 @@ static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
                           const qk__two_numbers *of, double *z)
 {
     size_t with_r = 0;
-    for (size_t m = 0; m < scope->results->num_models; m++) {
+    qk__each_in_scope (scope, model) {
         size_t first = all->count, groups = all->groups;
-        if (!qk__in_scope(scope, &scope->results->models[m]))
-            continue;
-        add_model(all, &scope->results->models[m], of);
+        add_pairs(all, model, of);
         size_t own = all->count - first;
         out->models += own > 0;
         double r = qk__fit_line(all->x + first, all->y + first, own).r;
@@ -78,11 +73,9 @@ static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
                          const qk__two_numbers *of)
 {
     *all = (pairs){.x = all->x, .y = all->y};
-    for (size_t m = 0; m < scope->results->num_models; m++) {
+    qk__each_in_scope (scope, model) {
         size_t first = all->count;
-        if (!qk__in_scope(scope, &scope->results->models[m]))
-            continue;
-        add_model(all, &scope->results->models[m], of);
+        add_pairs(all, model, of);
         center(all->x + first, all->count - first);
         center(all->y + first, all->count - first);
     }
@@ -98,18 +91,14 @@ qk__relation qk__relate(qk__findings *findings, const qk__scope *scope,
 {
     qk__relation out = {.all = NAN, .r = {0, NAN, NAN, NAN}, .test = {NAN, 0}};
     size_t room = qk__count_heads(scope->results) + 1;
-    pairs all = {qk__calloc(room, sizeof *all.x), qk__calloc(room, sizeof *all.y), 0, 0};
-    double *z = qk__calloc(scope->results->num_models + 1, sizeof *z);
-    if (!all.x || !all.y || !z) {
-        findings->status = qk__nomem(&findings->err);
-    } else {
-        relate_models(&out, scope, &all, of, z);
-        if (out.models > 0 && !out.of_models)
-            relate_heads(&out, scope, &all, of);
-    }
-    free(all.x);
-    free(all.y);
-    free(z);
+    pairs all = {.x = qk__work_take(&findings->work, room, sizeof *all.x),
+                 .y = qk__work_take(&findings->work, room, sizeof *all.y)};
+    double *z = qk__work_take(&findings->work, scope->results->num_models, sizeof *z);
+    if (findings->work.failed)
+        return out;
+    relate_models(&out, scope, &all, of, z);
+    if (out.models > 0 && !out.of_models)
+        relate_heads(&out, scope, &all, of);
     return out;
 }
 
