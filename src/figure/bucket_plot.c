@@ -171,7 +171,7 @@ void qk__build_profiles(qk__figure *figure, const qk__subject *subject)
 
 /* ---- as the original tool --------------------------------------------------------------- */
 
-static double place_of(const qk__bucket_plot *p, int64_t bucket)
+static double place_of_bucket(const qk__bucket_plot *p, int64_t bucket)
 {
     double b = (double)bucket + 0.5;
     double place = (p->log_buckets ? exp2(b) : b) * p->bucket_min_size;
@@ -184,15 +184,15 @@ static bool same_head(const qk__bucket_point *a, const qk__bucket_point *b)
 }
 
 /* Of the least-squares line; 0 where there are not two places. */
-static double slope_of(const qk__bucket_plot *p, size_t first, size_t end)
+static double slope_of_head(const qk__bucket_plot *p, size_t first, size_t end)
 {
     double n = (double)(end - first), x = 0, y = 0, xx = 0, xy = 0;
     for (size_t i = first; i < end; i++) {
-        x += place_of(p, p->points[i].bucket) / n;
+        x += place_of_bucket(p, p->points[i].bucket) / n;
         y += p->points[i].ap / n;
     }
     for (size_t i = first; i < end; i++) {
-        double dx = place_of(p, p->points[i].bucket) - x;
+        double dx = place_of_bucket(p, p->points[i].bucket) - x;
         xx += dx * dx;
         xy += dx * (p->points[i].ap - y);
     }
@@ -204,11 +204,11 @@ static unsigned hex_of(const char *color)
     return (unsigned)strtoul(color + 1, NULL, 16);
 }
 
-static unsigned color_of(const qk__figure *figure, const qk__bucket_plot *p, size_t first,
-                         size_t end, int64_t last_layer)
+static unsigned line_color(const qk__figure *figure, const qk__bucket_plot *p, size_t first,
+                           size_t end, int64_t last_layer)
 {
     if (p->trend_threshold > 0) {
-        double slope = slope_of(p, first, end);
+        double slope = slope_of_head(p, first, end);
         return slope > p->trend_threshold    ? 0x2ca02c
                : slope < -p->trend_threshold ? 0xd62728
                                              : hex_of(figure->theme->muted);
@@ -222,7 +222,7 @@ static unsigned color_of(const qk__figure *figure, const qk__bucket_plot *p, siz
 }
 
 /* place, plasticity, colour; heads between blank lines. */
-static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
+static size_t add_head_lines(qk__figure *figure, const qk__bucket_plot *p)
 {
     size_t heads = 0, end;
     int64_t last_layer = 1;
@@ -232,9 +232,9 @@ static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
     for (size_t first = 0; first < p->count; first = end) {
         for (end = first + 1; end < p->count && same_head(&p->points[first], &p->points[end]);)
             end++;
-        unsigned color = color_of(figure, p, first, end, last_layer);
+        unsigned color = line_color(figure, p, first, end, last_layer);
         for (size_t i = first; i < end; i++) {
-            qk__figure_values(figure, place_of(p, p->points[i].bucket), p->points[i].ap);
+            qk__figure_values(figure, place_of_bucket(p, p->points[i].bucket), p->points[i].ap);
             qk__figure_words(figure, "%u", clear << 24 | color);
             qk__figure_end_row(figure);
         }
@@ -250,7 +250,7 @@ static void add_mean(qk__figure *figure, const qk__bucket_plot *p)
 {
     bucket_mean *buckets = qk__figure_alloc(figure, p->count, sizeof *buckets);
     for (size_t i = 0; buckets && i < p->count; i++)
-        buckets[i] = (bucket_mean){p->points[i].bucket, place_of(p, p->points[i].bucket),
+        buckets[i] = (bucket_mean){p->points[i].bucket, place_of_bucket(p, p->points[i].bucket),
                                    p->points[i].ap, 1};
     if (buckets)
         add_mean_curve(figure, buckets, p->count);
@@ -286,7 +286,7 @@ size_t qk__figure_buckets(qk__figure *figure, const qk__bucket_plot *p)
     enum { WIDTH = 1000 };
     qk__entry entries[4];
     char ends[2][8];
-    size_t heads = add_heads(figure, p);
+    size_t heads = add_head_lines(figure, p);
     add_mean(figure, p);
     const qk__results titled = {.title = p->model_name ? p->model_name : ""};
     qk__sheet sheet = {.count = 1,

@@ -136,7 +136,7 @@ bool qk__has_chart(const qk__subject *subject)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static size_t columns_of(qk__statistic statistic)
+static size_t columns_of_statistic(qk__statistic statistic)
 {
     return statistic == QK__STAT_DEVIATION ? 3 : statistic == QK__STAT_QUARTILES ? 4 : 1;
 }
@@ -196,7 +196,7 @@ qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const q
     qk__chart c = {.panel = panel,
                    .count = qk__count_series(panel),
                    .power = {0, 1, ""},
-                   .width = columns_of(panel->statistic),
+                   .width = columns_of_statistic(panel->statistic),
                    .range = QK__NO_RANGE};
     add_numbers(figure, subject, &c);
     for (int i = 0; i < 2; i++)

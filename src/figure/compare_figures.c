@@ -48,9 +48,9 @@ bool qk__has_compared_heads(const qk__subject *subject)
 /* ---- each head in a and in b ------------------------------------------------------------ */
 
 /* Two blocks: heads whose change is supported, and the others. */
-static void add_heads(qk__figure *figure, const qk__comparison *c,
-                      const qk__compared_metric *metric, double factor, size_t blocks[2],
-                      qk__range *of_a, qk__range *of_b)
+static void add_head_pairs(qk__figure *figure, const qk__comparison *c,
+                           const qk__compared_metric *metric, double factor, size_t blocks[2],
+                           qk__range *of_a, qk__range *of_b)
 {
     *of_a = *of_b = QK__NO_RANGE;
     for (int supported = 0; supported < 2; supported++) {
@@ -96,7 +96,7 @@ static void draw_identity(qk__figure *figure, const qk__range *a, const qk__rang
             low, low, high, high);
 }
 
-static double largest_of(const qk__comparison *c, const qk__compared_metric *metric)
+static double largest_side(const qk__comparison *c, const qk__compared_metric *metric)
 {
     double most = 0;
     for (size_t i = 0; i < c->num_paired; i++) {
@@ -113,10 +113,10 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
     const double em = qk__em(figure);
     const qk__place of = qk__panel_place(sheet, i), *place = &of;
     const double middle = place->left + place->width / 2;
-    qk__power power = qk__power_for(metric->field, largest_of(c, metric));
+    qk__power power = qk__power_for(metric->field, largest_side(c, metric));
     size_t blocks[2];
     qk__range of_a, of_b;
-    add_heads(figure, c, metric, power.factor, blocks, &of_a, &of_b);
+    add_head_pairs(figure, c, metric, power.factor, blocks, &of_a, &of_b);
     settle_ranges(&of_a, &of_b);
     qk__put_panel(figure, place);
     qk__put_text(figure, qk__compared_title(figure, metric, 0.97 * sheet->across, power.text),

@@ -120,7 +120,7 @@ static bool is_broken(const unsigned char *text, size_t length)
            (length == 3 && text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe);
 }
 
-static size_t put(char *out, const char *text)
+static size_t put_bytes(char *out, const char *text)
 {
     return (size_t)(stpcpy(out, text) - out);
 }
@@ -138,22 +138,23 @@ static size_t put_ascii(char *out, const char *text, bool percent)
     char c = text[0];
     char escaped[] = {'\\', c, '\0'};
     if (c == '\'')
-        return put(out, out[-1] == '\'' ? "{}''" : "''");
+        return put_bytes(out, out[-1] == '\'' ? "{}''" : "''");
     if (c == '\\')
-        return put(out, strncmp(text, "\\U+", 3) == 0 ? "\\U+005C{}" SEPARATOR : "\\U+005C{}");
+        return put_bytes(out,
+                         strncmp(text, "\\U+", 3) == 0 ? "\\U+005C{}" SEPARATOR : "\\U+005C{}");
     if (c == '>' && out[-1] == ']' && out[-2] == ']')
-        return put(out, SEPARATOR ">");
+        return put_bytes(out, SEPARATOR ">");
     if (c == '%' && percent)
-        return put(out, "\\U+0025{}");
-    return put(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
+        return put_bytes(out, "\\U+0025{}");
+    return put_bytes(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
 }
 
 static size_t put_character(char *out, const unsigned char *text, size_t length, bool percent)
 {
     if (is_broken(text, length))
-        return put(out, "\xef\xbf\xbd");
+        return put_bytes(out, "\xef\xbf\xbd");
     if (is_control(text, length))
-        return put(out, " ");
+        return put_bytes(out, " ");
     if (length == 1)
         return put_ascii(out, (const char *)text, percent);
     memcpy(out, text, length);
@@ -177,7 +178,7 @@ static void write_literal(char *out, const unsigned char *text, int limit, bool 
         text += length ? length : 1;
     }
     if (*text)
-        out += put(out, "\xe2\x80\xa6");
+        out += put_bytes(out, "\xe2\x80\xa6");
     *out++ = '\'';
     *out = '\0';
 }
@@ -201,7 +202,7 @@ const char *qk__figure_keep(qk__figure *figure, const char *expression)
     return kept->literal;
 }
 
-static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
+static const char *quote_text(qk__figure *figure, const char *source, int limit, bool percent)
 {
     const unsigned char *text = (const unsigned char *)source;
     struct qk__text *kept = keep_text(figure);
@@ -227,17 +228,17 @@ qk_status qk__figure_define_texts(const qk__figure *figure, qk__buffer *script, 
 
 const char *qk__figure_quote(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, MAX_SHOWN, false);
+    return quote_text(figure, text, MAX_SHOWN, false);
 }
 
 const char *qk__figure_quote_line(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, MAX_LINE, false);
+    return quote_text(figure, text, MAX_LINE, false);
 }
 
 const char *qk__figure_tic(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, MAX_LABEL, true);
+    return quote_text(figure, text, MAX_LABEL, true);
 }
 
 void qk__figure_words(qk__figure *figure, const char *fmt, ...)
@@ -255,7 +256,8 @@ const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, doubl
     size_t length = 0;
     for (const char *c = strtod(text, NULL) == 0 && text[0] == '-' ? text + 1 : text;
          *c && length + 4 < QK__NUMBER_TEXT; c++)
-        length += put(out + length, *c == '-' ? "\xe2\x88\x92" : (const char[]){*c, '\0'});
+        length +=
+            put_bytes(out + length, *c == '-' ? "\xe2\x88\x92" : (const char[]){*c, '\0'});
     out[length] = '\0';
     return out;
 }

@@ -29,7 +29,7 @@ static bool is_markup(const char *start, const char *p)
 }
 
 /* As Markdown shows it: nothing in it is markup, a link or a new line. */
-static qk_status put_text(qk__buffer *out, const char *text, qk_error *err)
+static qk_status put_plain(qk__buffer *out, const char *text, qk_error *err)
 {
     for (const char *p = text; *p;) {
         size_t length = qk__utf8_first(p);
@@ -55,22 +55,22 @@ static qk_status put_line(qk__buffer *out, const char *what, const char *text, q
     if (!text)
         return QK_OK;
     QK_TRY(qk__buffer_printf(out, err, "* %s: ", what));
-    QK_TRY(put_text(out, text, err));
+    QK_TRY(put_plain(out, text, err));
     return qk__buffer_append(out, "\n", 1, err);
 }
 
 /* The heading, the picture, what it shows. */
-static qk_status put_head(const qk__figure_note *note, qk__buffer *out, qk_error *err)
+static qk_status put_note_head(const qk__figure_note *note, qk__buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(out, err, "%s\n# ", QK__NOTE_MARK));
-    QK_TRY(put_text(out, note->title, err));
+    QK_TRY(put_plain(out, note->title, err));
     QK_TRY(qk__buffer_append(out, "\n\n", 2, err));
     if (note->picture) {
         QK_TRY(qk__buffer_append(out, "![", 2, err));
-        QK_TRY(put_text(out, note->title, err));
+        QK_TRY(put_plain(out, note->title, err));
         QK_TRY(qk__buffer_printf(out, err, "](%s.%s)\n\n", note->name, note->picture));
     }
-    QK_TRY(put_text(out, note->caption, err));
+    QK_TRY(put_plain(out, note->caption, err));
     if (note->together > 0)
         QK_TRY(qk__buffer_printf(out, err, " All %zu checkpoints together.", note->together));
     return qk__buffer_append(out, "\n\n", 2, err);
@@ -78,7 +78,7 @@ static qk_status put_head(const qk__figure_note *note, qk__buffer *out, qk_error
 
 qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out, qk_error *err)
 {
-    QK_TRY(put_head(note, out, err));
+    QK_TRY(put_note_head(note, out, err));
     QK_TRY(put_line(out, "model", note->model, err));
     QK_TRY(put_line(out, "from", note->tables, err));
     QK_TRY(put_line(out, "rows", note->rows, err));
@@ -91,7 +91,7 @@ qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out, qk_error 
         QK_TRY(qk__buffer_printf(out, err, "\n## What these data say\n\n"));
     for (size_t i = 0; i < note->num_say; i++) {
         QK_TRY(qk__buffer_append(out, "* ", 2, err));
-        QK_TRY(put_text(out, note->say[i], err));
+        QK_TRY(put_plain(out, note->say[i], err));
         QK_TRY(qk__buffer_append(out, "\n", 1, err));
     }
     return QK_OK;

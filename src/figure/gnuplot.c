@@ -84,7 +84,7 @@ static qk_status add_terminals(const qk__figure *figure, qk__buffer *text, qk_er
 }
 
 /* What is to be an image is drawn first, on a page of its own. */
-static qk_status add_raster(const qk__figure *figure, qk__buffer *text, qk_error *err)
+static qk_status add_image_script(const qk__figure *figure, qk__buffer *text, qk_error *err)
 {
     char line[QK_NUMBER_SIZE];
     if (figure->raster.size == 0)
@@ -143,7 +143,7 @@ static qk_status make_script(const qk__figure *figure, qk__buffer *text, qk_erro
                              "data = '%s.dat'\nset encoding utf8\n",
                              figure->name, figure->name,
                              figure->millimetres > 0 ? PRINT_SCALE : SCALE, figure->name));
-    QK_TRY(add_raster(figure, text, err));
+    QK_TRY(add_image_script(figure, text, err));
     QK_TRY(add_terminals(figure, text, err));
     QK_TRY(qk__buffer_printf(text, err, "set output '%s.'.format\n", figure->name));
     QK_TRY(add_theme(figure->theme, text, err));

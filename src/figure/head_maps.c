@@ -23,7 +23,7 @@ enum {
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static void sides_of(const qk__result_model *model, size_t *layers, size_t *heads)
+static void sides_of_model(const qk__result_model *model, size_t *layers, size_t *heads)
 {
     int last = model->last_layer, most = 0;
     qk__each_head (model, head) {
@@ -38,7 +38,7 @@ static void sides_of(const qk__result_model *model, size_t *layers, size_t *head
 static bool has_map(const qk__chart_series *shown, const qk__result_model *model)
 {
     size_t layers, heads;
-    sides_of(model, &layers, &heads);
+    sides_of_model(model, &layers, &heads);
     if ((double)layers * (double)heads > MOST_CELLS)
         return false;
     qk__each_head (model, head)
@@ -51,7 +51,7 @@ static void fill_map(qk__figure *figure, const qk__chart_series *shown,
                      const qk__result_model *model, qk__map *map)
 {
     size_t layers, heads;
-    sides_of(model, &layers, &heads);
+    sides_of_model(model, &layers, &heads);
     qk__mean *means = qk__figure_alloc(figure, layers * heads, sizeof *means);
     if (!qk__start_map(figure, map, layers, heads) || !means)
         return;
@@ -89,7 +89,7 @@ static size_t fill_maps(qk__figure *figure, const qk__subject *subject, const qk
 
 /* ---- every head ------------------------------------------------------------------------- */
 
-static qk__sheet plan_sheet(const qk__figure *figure, const qk__maps *all, bool named)
+static qk__sheet plan_head_maps(const qk__figure *figure, const qk__maps *all, bool named)
 {
     const bool narrow = figure->width < NARROW;
     size_t layers = 1, heads = 1;
@@ -161,7 +161,7 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
         snprintf(heading + length, sizeof heading - (size_t)length, " (%zu of %zu %s)",
                  all->count, of, results->checkpoints ? "checkpoints" : "models");
     qk__set_heading(figure, results, NULL, heading);
-    all->sheet = plan_sheet(figure, all, results->num_models > 1);
+    all->sheet = plan_head_maps(figure, all, results->num_models > 1);
     all->one_scale = true;
     all->x_label = "Query head";
     all->y_label = "Layer";

@@ -13,8 +13,8 @@
 enum { FIRST = 15, TITLE_LINE = 18, SUBJECT_LINE = 14, REST = 19, MOST_LINES = 4, NONE = 8 };
 #define TITLE_SIZE 1.1 /* of type, beside the theme's */
 
-static void set(qk__figure *figure, const qk__results *results, const qk__result_model *model,
-                const char *title, bool plain)
+static void set_texts(qk__figure *figure, const qk__results *results,
+                      const qk__result_model *model, const char *title, bool plain)
 {
     if (!model && results->num_models == 1)
         model = &results->models[0];
@@ -30,12 +30,12 @@ static void set(qk__figure *figure, const qk__results *results, const qk__result
 void qk__set_heading(qk__figure *figure, const qk__results *results,
                      const qk__result_model *model, const char *title)
 {
-    set(figure, results, model, title, false);
+    set_texts(figure, results, model, title, false);
 }
 
 void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title)
 {
-    set(figure, results, NULL, title, true);
+    set_texts(figure, results, NULL, title, true);
 }
 
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject)

@@ -119,7 +119,7 @@ static void set_values(qk__figure *figure, const bins *of, double factor)
 }
 
 /* Rows from the top, each named on the left. */
-static void set_rows(qk__figure *figure, const qk__family *family)
+static void set_hill_rows(qk__figure *figure, const qk__family *family)
 {
     qk__figure_print(figure, "set yrange [-0.2:%.9g]\nset ytics scale 0 (",
                      (double)family->count - 1 + REACH + 0.1);
@@ -151,8 +151,8 @@ static void plot_hills(qk__figure *figure, const qk__families *all, const qk__fa
     qk__figure_print(figure, "\nunset arrow\nunset label\n");
 }
 
-static void put_names(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
-                      size_t panel, const bins *of, const qk__power *power)
+static void put_hill_names(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
+                           size_t panel, const bins *of, const qk__power *power)
 {
     const double em = qk__em(figure);
     const qk__place place = qk__panel_place(sheet, panel);
@@ -182,10 +182,10 @@ static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sh
     for (size_t m = 0; m < family->count; m++)
         add_outline(figure, all, family->models[m], of, power->factor);
     qk__put_panel(figure, &place);
-    put_names(figure, all, sheet, panel, of, power);
+    put_hill_names(figure, all, sheet, panel, of, power);
     set_values(figure, of, power->factor);
     if (rows)
-        set_rows(figure, family);
+        set_hill_rows(figure, family);
     else
         qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
     plot_hills(figure, all, family, first, of, rows);
@@ -193,7 +193,7 @@ static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sh
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-static qk__sheet plan_sheet(qk__figure *figure, const qk__subject *subject,
+static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
                             const qk__families *all)
 {
     bool rows = all->results->num_models > 1;
@@ -236,7 +236,7 @@ void qk__build_hills(qk__figure *figure, const qk__subject *subject)
     }
     qk__power power = qk__power_for(qk__find_field(all.series[0].field), largest);
     qk__entry entries[QK__MAX_ENTRIES];
-    qk__sheet sheet = plan_sheet(figure, subject, &all);
+    qk__sheet sheet = plan_hills(figure, subject, &all);
     sheet.entries = entries; /* of phases; families have their names above the panels */
     if (results->checkpoints)
         sheet.num_entries =

@@ -36,7 +36,7 @@ bool qk__has_ends(const qk__subject *subject)
 }
 
 /* Rows: row, first, second. Sets the range across. */
-static void add_rows(qk__figure *figure, const qk__subject *subject, const qk__place *place)
+static void add_ends(qk__figure *figure, const qk__subject *subject, const qk__place *place)
 {
     size_t row = 0;
     qk__range shown = QK__NO_RANGE;
@@ -55,7 +55,7 @@ static void add_rows(qk__figure *figure, const qk__subject *subject, const qk__p
 }
 
 /* Models on the left, numbers on the right. */
-static void set_rows(qk__figure *figure, const qk__subject *subject, bool numbers)
+static void set_end_rows(qk__figure *figure, const qk__subject *subject, bool numbers)
 {
     size_t row = 0;
     qk__figure_print(figure, "set %s scale 0 (", numbers ? "y2tics" : "ytics");
@@ -103,9 +103,9 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                      "set label '%s' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
                      "font small\n",
                      rows - 0.4, rows - 0.4, panel->series[2].name, theme->muted);
-    add_rows(figure, subject, &sheet.first);
-    set_rows(figure, subject, false);
-    set_rows(figure, subject, true);
+    add_ends(figure, subject, &sheet.first);
+    set_end_rows(figure, subject, false);
+    set_end_rows(figure, subject, true);
     qk__figure_print(figure,
                      "set border 1\nset grid x back\n"
                      "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '%s', "

@@ -176,7 +176,7 @@ static bool fill_pairs(qk__figure *figure, const qk__result_model *model, pair_n
     return true;
 }
 
-static double largest(const qk__map *map, double most)
+static double largest_value(const qk__map *map, double most)
 {
     for (size_t i = 0; i < map->rows * map->columns; i++)
         most = isfinite(map->values[i]) ? fmax(most, map->values[i]) : most;
@@ -237,7 +237,7 @@ static void fill_pair_maps(qk__figure *figure, const qk__subject *subject,
             qk__map other = {0};
             if (shares_scale(subject, model) &&
                 fill_pairs(figure, model, PAIR_MAPS[i].numbers, &other))
-                most = largest(&other, most);
+                most = largest_value(&other, most);
         }
         fill_pairs(figure, subject->model, PAIR_MAPS[i].numbers, map);
         map->scale = qk__scale_between(PAIR_MAPS[i].hue, 0, most > 0 ? most : 1);
@@ -304,7 +304,7 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
     qk__each_head (subject->model, head)
         if (has_change(head))
             map->values[head->category_before * N + head->category_after]++;
-    map->scale = qk__scale_of_amount(largest(map, 0));
+    map->scale = qk__scale_of_amount(largest_value(map, 0));
     all->x_label = "After RoPE";
     all->y_label = "Before RoPE";
     all->sheet = (qk__sheet){.most = 1,
@@ -318,7 +318,7 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
 
 /* ---- two models ------------------------------------------------------------------------- */
 
-static void sides_of(const qk__comparison *c, size_t *layers, size_t *heads)
+static void sides_of_pairs(const qk__comparison *c, size_t *layers, size_t *heads)
 {
     *layers = *heads = 0;
     for (size_t i = 0; i < c->num_paired; i++) {
@@ -335,7 +335,7 @@ bool qk__has_change_maps(const qk__subject *subject)
     size_t layers, heads;
     if (!subject->comparison)
         return false;
-    sides_of(subject->comparison, &layers, &heads);
+    sides_of_pairs(subject->comparison, &layers, &heads);
     return layers <= MOST_LAYERS && heads <= MOST_HEADS;
 }
 
@@ -347,7 +347,7 @@ void qk__build_change_maps(qk__figure *figure, const qk__subject *subject)
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!all)
         return;
-    sides_of(c, &layers, &heads);
+    sides_of_pairs(c, &layers, &heads);
     for (size_t m = 0; m < count; m++) {
         qk__map *map = &all->maps[all->count++];
         double most = 0;

@@ -42,7 +42,7 @@ bool qk__has_family_points(const qk__subject *subject)
     return qk__has_points(subject);
 }
 
-static size_t count_heads(const qk__families *all, const qk__result_model *model)
+static size_t count_shown_heads(const qk__families *all, const qk__result_model *model)
 {
     size_t count = 0;
     qk__each_head (model, head)
@@ -53,7 +53,7 @@ static size_t count_heads(const qk__families *all, const qk__result_model *model
 /* ---- numbers ---------------------------------------------------------------------------- */
 
 /* Models take turns, so that none covers the others. Half transparent. */
-static size_t add_points(qk__figure *figure, const cloud *c, const qk__family *family)
+static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *family)
 {
     const qk__families *all = &c->families;
     size_t most = 0;
@@ -121,7 +121,7 @@ static void describe_r(double r, char out[64])
 
 /* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. Guides at the
  * thresholds of the taxonomy. */
-static void set_plane(qk__figure *figure, const cloud *c)
+static void set_correlation_axes(qk__figure *figure, const cloud *c)
 {
     static const double GUIDES[] = {0.3, 0.7};
     const double em = qk__em(figure);
@@ -160,7 +160,8 @@ static void set_own_ranges(qk__figure *figure, const cloud *c, size_t panel)
     qk__figure_print(figure, "set xzeroaxis ls 103\n");
 }
 
-static void name_axes(qk__figure *figure, const cloud *c, size_t i, const qk__place *place)
+static void name_cloud_axes(qk__figure *figure, const cloud *c, size_t i,
+                            const qk__place *place)
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
     char text[QK__LINE_SIZE];
@@ -181,23 +182,23 @@ static void name_axes(qk__figure *figure, const cloud *c, size_t i, const qk__pl
 /* ---- panels ----------------------------------------------------------------------------- */
 
 /* Few points are drawn large. */
-static double point_size(size_t heads, double height)
+static double cloud_point_size(size_t heads, double height)
 {
     return fmax(0.45, fmin(1, 0.025 * height / sqrt((double)(heads ? heads : 1))));
 }
 
-static void draw_panel(qk__figure *figure, const cloud *c, size_t i, bool named,
+static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
                        const char *note)
 {
     const double em = qk__em(figure);
     const qk__family *family = &c->families.panels[i];
     const qk__place place = qk__panel_place(&c->sheet, i);
-    size_t block = add_points(figure, c, family);
+    size_t block = add_cloud(figure, c, family);
     qk__put_panel(figure, &place);
     qk__figure_print(figure, "set format xy '%%g'\n");
     if (!c->plane)
         set_own_ranges(figure, c, i);
-    name_axes(figure, c, i, &place);
+    name_cloud_axes(figure, c, i, &place);
     if (named)
         qk__put_name(figure, family->name, &place, note ? NOTE * em : 6 * em);
     if (note)
@@ -243,7 +244,7 @@ static void name_groups(const qk__figure *figure, const cloud *c, bool counts, n
         size_t heads = 0;
         qk__each_model (results, model)
             if (qk__color_group(results, model) == (int)g)
-                heads += count_heads(&c->families, model);
+                heads += count_shown_heads(&c->families, model);
         if (counts)
             snprintf(more, sizeof more, " (%zu)", heads);
         if (heads > 0 || !counts)
@@ -264,13 +265,13 @@ static void begin_cloud(qk__figure *figure, cloud *c, const naming *named)
     for (size_t p = 0; p < c->families.count; p++) {
         size_t heads = 0;
         for (size_t m = 0; m < c->families.panels[p].count; m++)
-            heads += count_heads(&c->families, c->families.panels[p].models[m]);
+            heads += count_shown_heads(&c->families, c->families.panels[p].models[m]);
         most = heads > most ? heads : most;
     }
-    c->size = point_size(most, c->sheet.height);
+    c->size = cloud_point_size(most, c->sheet.height);
     qk__begin_sheet(figure, &c->sheet);
     if (c->plane)
-        set_plane(figure, c);
+        set_correlation_axes(figure, c);
 }
 
 /* ---- one panel -------------------------------------------------------------------------- */
@@ -280,7 +281,7 @@ static void put_together(qk__families *all)
 {
     size_t count = 0;
     qk__each_model (all->results, model)
-        if (count_heads(all, model) > 0)
+        if (count_shown_heads(all, model) > 0)
             all->pool[count++] = model;
     all->panels[0] = (qk__family){"", 0, count, all->pool};
     all->count = 1;
@@ -303,7 +304,7 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
                           .width = PLANE,
                           .height = subject->kind->height};
     begin_cloud(figure, &c, &named);
-    draw_panel(figure, &c, 0, false, NULL);
+    draw_cloud(figure, &c, 0, false, NULL);
     qk__end_sheet(figure);
 }
 
@@ -311,7 +312,7 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
 
 static bool has_points(const void *families, const qk__result_model *model)
 {
-    return count_heads(families, model) > 0;
+    return count_shown_heads(families, model) > 0;
 }
 
 void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
@@ -346,7 +347,7 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
                           .foot = 34};
     begin_cloud(figure, &c, &named);
     for (size_t i = 0; i < c.families.count; i++)
-        draw_panel(figure, &c, i, true, NULL);
+        draw_cloud(figure, &c, i, true, NULL);
     qk__end_sheet(figure);
 }
 
@@ -423,7 +424,7 @@ void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
     for (size_t p = 0; p < c.families.count; p++) {
         char note[64];
         describe_r(pearson(figure, &c, p, p + 1, -1), note);
-        draw_panel(figure, &c, p, true, note);
+        draw_cloud(figure, &c, p, true, note);
     }
     qk__end_sheet(figure);
 }

@@ -131,7 +131,7 @@ static void set_axis(qk__figure *figure, char axis, qk__range shown, double tics
                      high + room, axis, round_step(high - low + 2 * room, tics));
 }
 
-static void set_axes(qk__figure *figure, const collage *c, const qk__scatter_panel *panel)
+static void set_panel_axes(qk__figure *figure, const collage *c, const qk__scatter_panel *panel)
 {
     const double line = c->type * TYPE * qk__em(figure);
     qk__range x = QK__NO_RANGE, y = QK__NO_RANGE;
@@ -157,8 +157,8 @@ static bool is_chosen(const qk__point *point, choice which)
 }
 
 /* Writes the chosen points as a block; false where there are none. */
-static bool add_points(qk__figure *figure, const qk__scatter_panel *panel, choice which,
-                       size_t *block)
+static bool add_chosen_points(qk__figure *figure, const qk__scatter_panel *panel, choice which,
+                              size_t *block)
 {
     bool any = false;
     for (size_t i = 0; i < panel->count; i++) {
@@ -192,7 +192,8 @@ static layers add_layers(qk__figure *figure, const qk__scatter *s,
     static const choice WHICH[] = {BACKGROUND, QUERIES, KEYS};
     layers of = {{false, false, false}, {0, 0, 0}};
     for (int i = 0; i < (s->one_text ? 3 : 1); i++)
-        of.there[i] = add_points(figure, panel, s->one_text ? WHICH[i] : ALL, &of.block[i]);
+        of.there[i] =
+            add_chosen_points(figure, panel, s->one_text ? WHICH[i] : ALL, &of.block[i]);
     return of;
 }
 
@@ -228,8 +229,8 @@ static void plot_points(qk__figure *figure, const collage *c, const qk__scatter_
     qk__figure_print(figure, "\n");
 }
 
-static void write_header(qk__figure *figure, const collage *c, const qk__scatter_panel *panel,
-                         const qk__place *of)
+static void write_panel_header(qk__figure *figure, const collage *c,
+                               const qk__scatter_panel *panel, const qk__place *of)
 {
     char text[QK__LINE_SIZE];
     double line = 1.45 * c->type * TYPE * qk__em(figure), at = of->top - 0.52 * line;
@@ -268,7 +269,7 @@ static void write_box(qk__figure *figure, const collage *c, const qk__scatter_pa
 
 /* Panels have labels at the left and the lower edge; many small ones share a pair of labels, in the middle
  * of all. */
-static void name_axes(qk__figure *figure, const collage *c, size_t i)
+static void name_panel_axes(qk__figure *figure, const collage *c, size_t i)
 {
     const double em = qk__em(figure), below = 2.7 * TYPE * em, beside = 3.9 * TYPE * em;
     const qk__sheet *sheet = &c->sheet;
@@ -289,16 +290,16 @@ static void name_axes(qk__figure *figure, const collage *c, size_t i)
                        QK__TURNED);
 }
 
-static void draw_panel(qk__figure *figure, const collage *c, size_t i, const layers *of)
+static void draw_scatter_panel(qk__figure *figure, const collage *c, size_t i, const layers *of)
 {
     const qk__scatter_panel *panel = &c->shown->panels[i];
     const qk__place place = qk__panel_place(&c->sheet, i);
     qk__figure_print(figure, "\n# panel %zu\n", i + 1);
     qk__put_panel(figure, &place);
-    set_axes(figure, c, panel);
-    write_header(figure, c, panel, &place);
+    set_panel_axes(figure, c, panel);
+    write_panel_header(figure, c, panel, &place);
     write_box(figure, c, panel, &place);
-    name_axes(figure, c, i);
+    name_panel_axes(figure, c, i);
     if (c->raster)
         qk__figure_print(figure, "if (raster) { plot NaN } else {\n");
     plot_points(figure, c, panel, of);
@@ -306,14 +307,14 @@ static void draw_panel(qk__figure *figure, const collage *c, size_t i, const lay
 }
 
 /* The points alone, in the places that they have in the figure. */
-static void add_raster(qk__figure *figure, const collage *c, const layers *of)
+static void add_point_image(qk__figure *figure, const collage *c, const layers *of)
 {
     qk__figure_begin_raster(figure, true);
     qk__print_position_colors(figure, c->q, c->k, c->shown->one_text);
     for (size_t i = 0; i < c->shown->num_panels; i++) {
         const qk__place place = qk__panel_place(&c->sheet, i);
         qk__put_panel(figure, &place);
-        set_axes(figure, c, &c->shown->panels[i]);
+        set_panel_axes(figure, c, &c->shown->panels[i]);
         qk__figure_print(figure, "unset xtics; unset ytics\n");
         plot_points(figure, c, &c->shown->panels[i], &of[i]);
     }
@@ -404,7 +405,7 @@ static void draw_collage(qk__figure *figure, collage *c, const layers *of)
     if (s->zero_lines)
         set_zero_lines(figure);
     for (size_t i = 0; i < s->num_panels; i++)
-        draw_panel(figure, c, i, &of[i]);
+        draw_scatter_panel(figure, c, i, &of[i]);
     if (s->zero_lines)
         qk__figure_print(figure, "unset xzeroaxis; unset yzeroaxis\n");
     if (has_bars(c))
@@ -430,6 +431,6 @@ void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
     plan_collage(figure, &c);
     c.raster = points > MANY_POINTS;
     if (c.raster)
-        add_raster(figure, &c, of);
+        add_point_image(figure, &c, of);
     draw_collage(figure, &c, of);
 }

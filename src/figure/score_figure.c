@@ -94,7 +94,7 @@ static void add_margin(qk__range *range)
 }
 
 /* Ranges that hold points and line; the points and the ends of the line as data. */
-static void add_points(qk__figure *figure, const point *points, size_t count, plot *p)
+static void add_scored_points(qk__figure *figure, const point *points, size_t count, plot *p)
 {
     double *xy = qk__figure_alloc(figure, 2 * count, sizeof *xy);
     if (!xy)
@@ -203,8 +203,8 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
     return families;
 }
 
-static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
-                       size_t count)
+static void set_score_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
+                             size_t count)
 {
     char r[80] = "r undefined", value[QK__NUMBER_TEXT];
     const char *column = pair->results->score_columns[pair->y_column];
@@ -267,12 +267,12 @@ static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const
                        .num_entries = num_families};
     qk__begin_sheet(figure, &sheet);
     plot p = {.place = sheet.first};
-    add_points(figure, points, count, &p);
+    add_scored_points(figure, points, count, &p);
     qk__put_panel(figure, &p.place);
     qk__set_range(figure, 'x', p.x.low, p.x.high, 8);
     qk__set_range(figure, 'y', p.y.low, p.y.high, 7);
     qk__figure_print(figure, "set grid x y back\n");
-    set_labels(figure, pair, &p, count);
+    set_score_labels(figure, pair, &p, count);
     add_names(figure, points, count, &p);
     draw_points(figure, points, count);
     qk__end_sheet(figure);

@@ -20,7 +20,8 @@ bool qk__has_score_curves(const qk__subject *subject)
 
 /* The head that varies most in each fifth of the depth, then the one predicted worst; none
  * twice. Returns how many. */
-static size_t choose_heads(const qk__result_model *model, const qk__result_head *chosen[PANELS])
+static size_t choose_curve_heads(const qk__result_model *model,
+                                 const qk__result_head *chosen[PANELS])
 {
     const qk__result_head *best[PANELS] = {NULL};
     size_t count = 0;
@@ -69,8 +70,8 @@ static size_t add_curve(qk__figure *figure, const qk__result_head *head, qk__ran
     return qk__figure_end_block(figure);
 }
 
-static void draw_panel(qk__figure *figure, const qk__result_head *head, const qk__place *place,
-                       bool below)
+static void draw_score_curve(qk__figure *figure, const qk__result_head *head,
+                             const qk__place *place, bool below)
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
     double last = head->curve_distance[head->num_curve - 1] + 1;
@@ -104,7 +105,7 @@ static void draw_panel(qk__figure *figure, const qk__result_head *head, const qk
 void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
 {
     const qk__result_head *chosen[PANELS];
-    size_t count = choose_heads(subject->model, chosen);
+    size_t count = choose_curve_heads(subject->model, chosen);
     if (count == 0) /* curves without numbers of the head: the first ones */
         qk__each_head (subject->model, head)
             if (count < PANELS && has_curve(head))
@@ -128,7 +129,7 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
         qk__place place = qk__panel_place(&sheet, i);
         if (qk__is_leftmost(&sheet, i))
             qk__label_panel(figure, &place, "Mean {/:Italic q}·{/:Italic k}");
-        draw_panel(figure, chosen[i], &place, qk__is_lowest(&sheet, i));
+        draw_score_curve(figure, chosen[i], &place, qk__is_lowest(&sheet, i));
     }
     qk__end_sheet(figure);
 }

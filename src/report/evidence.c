@@ -177,7 +177,7 @@ void qk__finding_begin(qk__findings *findings, qk__finding_name name)
 }
 
 /* The finding that is being made; NULL after a failure. */
-static qk__finding *last(qk__findings *findings)
+static qk__finding *last_finding(qk__findings *findings)
 {
     return !findings->work.failed && findings->count > 0 ? &findings->items[findings->count - 1]
                                                          : NULL;
@@ -185,7 +185,7 @@ static qk__finding *last(qk__findings *findings)
 
 void qk__finding_drop(qk__findings *findings)
 {
-    qk__finding *dropped = last(findings);
+    qk__finding *dropped = last_finding(findings);
     if (!dropped)
         return;
     free(dropped->claim);
@@ -195,8 +195,8 @@ void qk__finding_drop(qk__findings *findings)
 
 void qk__verdict_is(qk__findings *findings, qk__verdict verdict)
 {
-    if (last(findings))
-        last(findings)->verdict = verdict;
+    if (last_finding(findings))
+        last_finding(findings)->verdict = verdict;
 }
 
 /* Adds a line to a text that may be NULL. */
@@ -216,8 +216,8 @@ void qk__claim(qk__findings *findings, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (last(findings))
-        add_line(findings, &last(findings)->claim, fmt, args);
+    if (last_finding(findings))
+        add_line(findings, &last_finding(findings)->claim, fmt, args);
     va_end(args);
 }
 
@@ -225,8 +225,8 @@ void qk__evidence(qk__findings *findings, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (last(findings))
-        add_line(findings, &last(findings)->evidence, fmt, args);
+    if (last_finding(findings))
+        add_line(findings, &last_finding(findings)->evidence, fmt, args);
     va_end(args);
 }
 
@@ -254,7 +254,7 @@ void qk__conclude(qk__findings *findings, qk__finding_name name, qk__verdict ver
 /* ---- tests ------------------------------------------------------------------------------ */
 
 /* `adjusted` takes the second half. */
-static bool make_room(qk__tests *tests)
+static bool grow_tests(qk__tests *tests)
 {
     if (tests->count < tests->capacity)
         return true;
@@ -267,11 +267,11 @@ qk__outcome qk__tested(qk__findings *findings, qk__test test)
 {
     qk__tests *tests = &findings->tests;
     qk__outcome out = {test.p, NAN, 0, qk__phrase_of("no p-value")};
-    qk__finding *of = last(findings);
+    qk__finding *of = last_finding(findings);
     if (!of || isnan(test.p))
         return out;
     if (!tests->corrected) {
-        if (make_room(tests))
+        if (grow_tests(tests))
             tests->p[tests->count++] = test.p;
         else
             findings->work.failed = true;

@@ -16,7 +16,8 @@ typedef struct pairs {
     size_t groups; /* of heads that share keys */
 } pairs;
 
-static double value_of(const qk__result_head *head, const char *field, qk__head_number *number)
+static double paired_value(const qk__result_head *head, const char *field,
+                           qk__head_number *number)
 {
     return qk__number_of(head, field ? qk__field_number : number,
                          field ? qk__find_field(field) : NULL);
@@ -28,15 +29,15 @@ static void add_pairs(pairs *all, const qk__result_model *model, const qk__two_n
         size_t before = all->count;
         end = qk__group_end(model, h);
         for (size_t i = h; i < end; i++) {
-            all->x[all->count] = value_of(&model->heads[i], of->x, of->number_x);
-            all->y[all->count] = value_of(&model->heads[i], of->y, of->number_y);
+            all->x[all->count] = paired_value(&model->heads[i], of->x, of->number_x);
+            all->y[all->count] = paired_value(&model->heads[i], of->y, of->number_y);
             all->count += isfinite(all->x[all->count]) && isfinite(all->y[all->count]);
         }
         all->groups += all->count > before;
     }
 }
 
-static void center(double *values, size_t count)
+static void center_values(double *values, size_t count)
 {
     qk__mean mean = {0};
     for (size_t i = 0; i < count; i++)
@@ -76,8 +77,8 @@ static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
     qk__each_in_scope (scope, model) {
         size_t first = all->count;
         add_pairs(all, model, of);
-        center(all->x + first, all->count - first);
-        center(all->y + first, all->count - first);
+        center_values(all->x + first, all->count - first);
+        center_values(all->y + first, all->count - first);
     }
     out->units = (double)all->groups - (double)out->models + 1;
     double r = qk__fit_line(all->x, all->y, all->count).r;

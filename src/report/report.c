@@ -95,7 +95,7 @@ static void choose_title(qk__report *report)
         title_of_models(report->results, report->title, sizeof report->title);
 }
 
-static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
+static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
 {
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
@@ -105,11 +105,11 @@ static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
 }
 
 /* The page beside its place, in full. */
-static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__outfile **file,
-                            qk_error *err)
+static qk_status write_report_page(qk__report *report, qk_report_outcome *outcome,
+                                   qk__outfile **file, qk_error *err)
 {
     qk__page page = {.status = QK_OK};
-    qk_status status = compose(report, &page, err);
+    qk_status status = compose_page(report, &page, err);
     if (status == QK_OK && !(outcome->html = qk__path_join(report->folder, PAGE_NAME)))
         status = qk__nomem(err);
     if (status == QK_OK)
@@ -122,7 +122,7 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__
 }
 
 /* The page goes first and comes last: whoever finds one finds its figures. */
-static qk_status install(const qk__report *report, qk__outfile **page, qk_error *err)
+static qk_status install_report(const qk__report *report, qk__outfile **page, qk_error *err)
 {
     if (*page)
         QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
@@ -203,7 +203,7 @@ static qk_figure_settings figure_settings(const qk_report_settings *settings)
     return figures;
 }
 
-static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
+static qk_status draw_report_figures(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
     const qk_figure_settings figures = figure_settings(settings);
@@ -221,14 +221,14 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 }
 
 /* Findings are for the page and the notes beside the figures. */
-static qk_status derive(qk__report *report, qk_error *err)
+static qk_status derive_findings(qk__report *report, qk_error *err)
 {
     const qk__score_choice scores = {report->settings->score_metric,
                                      report->settings->score_column};
     return qk__findings_derive(report->results, &scores, &report->findings, err);
 }
 
-static qk_status write_notes(const qk__report *report, qk_error *err)
+static qk_status write_figure_notes(const qk__report *report, qk_error *err)
 {
     qk_report_settings settings = *report->settings;
     settings.figures = figure_settings(&settings);
@@ -240,7 +240,8 @@ static qk_status write_notes(const qk__report *report, qk_error *err)
 }
 
 /* What lies in figures/ now, for the caller. */
-static qk_status list_files(const qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status list_figure_files(const qk__report *report, qk_report_outcome *outcome,
+                                   qk_error *err)
 {
     qk__names names;
     QK_TRY(qk__note_files(report->figures, &names, err));
@@ -258,25 +259,25 @@ static qk_status list_files(const qk__report *report, qk_report_outcome *outcome
 }
 
 /* Until all is drawn and written, what was there before stays. */
-static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
     qk__drawn_list drawn = {0};
     qk__outfile *page = NULL;
     report->drawn = &drawn;
     report->outcome = outcome;
-    qk_status status = draw(report, &drawn, err);
+    qk_status status = draw_report_figures(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
     if (status == QK_OK)
-        status = derive(report, err);
+        status = derive_findings(report, err);
     if (status == QK_OK)
-        status = write_notes(report, err);
+        status = write_figure_notes(report, err);
     if (status == QK_OK && has_page(report->settings))
-        status = write_page(report, outcome, &page, err);
+        status = write_report_page(report, outcome, &page, err);
     if (status == QK_OK)
-        status = install(report, &page, err);
+        status = install_report(report, &page, err);
     if (status == QK_OK)
-        status = list_files(report, outcome, err);
+        status = list_figure_files(report, outcome, err);
     if (status == QK_OK && outcome->num_failed > 0)
         status = qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu figures failed: %s",
                           outcome->num_failed, drawn.count, outcome->failures[0]);
@@ -287,7 +288,8 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     return status;
 }
 
-static qk_status list(const qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status list_figure_names(const qk__report *report, qk_report_outcome *outcome,
+                                   qk_error *err)
 {
     qk__drawn_list figures;
     const qk__subject subject = subject_of(report);
@@ -307,7 +309,7 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     if (status == QK_OK) {
         report->figures = figures;
         report->staging = staging;
-        status = make(report, outcome, err);
+        status = make_report(report, outcome, err);
         qk__remove_staging(staging);
     }
     if (figures)
@@ -377,7 +379,8 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
                          .num_heads = qk__count_heads(results)};
     out->num_models = results->num_models;
     out->num_heads = report.num_heads;
-    status = settings->list ? list(&report, out, err) : make_staged(&report, out, err);
+    status =
+        settings->list ? list_figure_names(&report, out, err) : make_staged(&report, out, err);
     out->seconds = qk__now() - start;
     qk__results_free(&own);
     if (status == QK_OK || status == QK_ERR_PARTIAL)

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Opens a picture of a size worth working on; png_image_free when true. */
-static bool begin(png_image *image, const qk__buffer *png)
+static bool begin_png(png_image *image, const qk__buffer *png)
 {
     *image = (png_image){.version = PNG_IMAGE_VERSION};
     if (png->size == 0 || !png_image_begin_read_from_memory(image, png->data, png->size))
@@ -30,7 +30,7 @@ static bool begin(png_image *image, const qk__buffer *png)
 bool qk__png_size(const qk__buffer *png, unsigned *width, unsigned *height)
 {
     png_image image;
-    if (!begin(&image, png))
+    if (!begin_png(&image, png))
         return false;
     *width = image.width;
     *height = image.height;
@@ -165,7 +165,7 @@ bool qk__shrink_png(const qk__buffer *png, size_t divisor, int colors, qk__buffe
 {
     png_image image;
     *dark = false;
-    if (!begin(&image, png))
+    if (!begin_png(&image, png))
         return false;
     size_t full_width = image.width, width = full_width / divisor;
     size_t height = image.height / divisor;

@@ -98,7 +98,7 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-static qk_status check(const qk_scatter_settings *s, qk_error *err)
+static qk_status check_scatter(const qk_scatter_settings *s, qk_error *err)
 {
     const qk_status status = QK_ERR_ARGUMENT;
     if (!s->output)
@@ -172,7 +172,7 @@ static void make_name(const scatter *c, size_t first, size_t count, char name[NA
 }
 
 /* A given name is that of the only figure; of several, the head or a number tells them apart. */
-static void set_name(const scatter *c, size_t figure)
+static void set_figure_name(const scatter *c, size_t figure)
 {
     const qk_scatter_settings *s = c->settings;
     size_t first = figure * c->per_figure, left = c->num_views - first;
@@ -202,7 +202,7 @@ static qk_status set_names(scatter *c, qk_error *err)
     if (!c->figures)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_figures; i++) {
-        set_name(c, i);
+        set_figure_name(c, i);
         for (size_t j = 0; j < i; j++)
             if (strcmp(c->figures[i].name, c->figures[j].name) == 0)
                 return qk__fail(err, QK_ERR_ARGUMENT,
@@ -226,7 +226,7 @@ static qk_status look_at_head(void *context, size_t i, int worker, qk_error *err
     return status;
 }
 
-static void widen(qk__position_span *span, qk__position_span by)
+static void widen_span(qk__position_span *span, qk__position_span by)
 {
     if (by.low > by.high)
         return;
@@ -250,7 +250,7 @@ static void add_panels(const qk__head_view *view, qk__scatter_panel *panels)
     }
 }
 
-static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
+static void choose_axis_names(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
 {
     switch (s->basis) {
     case QK_BASIS_PCA:
@@ -292,7 +292,8 @@ static qk_status add_note(const scatter *c, size_t i, size_t count, qk__buffer *
     return status;
 }
 
-static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_error *err)
+static qk_status draw_scatter(const scatter *c, size_t i, qk__scatter_panel *panels,
+                              qk_error *err)
 {
     const qk_scatter_settings *s = c->settings;
     const qk__head_view *views = c->views + i * c->per_figure;
@@ -309,10 +310,10 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
     for (size_t v = 0; v < count; v++) {
         add_panels(&views[v], panels + plot.num_panels);
         plot.num_panels += views[v].num_panels;
-        widen(&plot.q, views[v].q);
-        widen(plot.one_text ? &plot.q : &plot.k, views[v].k);
+        widen_span(&plot.q, views[v].q);
+        widen_span(plot.one_text ? &plot.q : &plot.k, views[v].k);
     }
-    name_axes(s, &plot, pcs);
+    choose_axis_names(s, &plot, pcs);
     set_columns(s, &plot);
     qk__figure figure;
     qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
@@ -332,7 +333,7 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
     if (atomic_load(&c->run.cancelled))
         return QK_OK;
     qk__scatter_panel *panels = qk__calloc((size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
-    qk_status status = panels ? draw(c, i, panels, err) : qk__nomem(err);
+    qk_status status = panels ? draw_scatter(c, i, panels, err) : qk__nomem(err);
     free(panels);
     qk__run_progress(&c->run, 1, 0, 0);
     return status;
@@ -370,7 +371,7 @@ static qk_status draw_figures(scatter *c, qk_error *err)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-static qk_status choose_heads(scatter *c, qk_error *err)
+static qk_status choose_scatter_heads(scatter *c, qk_error *err)
 {
     qk_scatter_head *heads;
     QK_TRY(qk__scatter_select(&c->run, c->settings, &heads, &c->num_views, err));
@@ -432,9 +433,9 @@ static qk_status draw_in_folder(scatter *c, qk_error *err)
     return status;
 }
 
-static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
+static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
 {
-    QK_TRY(choose_heads(c, err));
+    QK_TRY(choose_scatter_heads(c, err));
     QK_TRY(look_at_heads(c, err));
     QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
@@ -458,7 +459,7 @@ static qk_status run(scatter *c, const qk_analysis_settings *input,
 {
     qk_status status = qk__run_open(&c->run, input, err);
     if (status == QK_OK)
-        status = run_all(c, outcome, err);
+        status = run_scatter(c, outcome, err);
     for (size_t i = 0; c->views && i < c->num_views; i++)
         qk__head_view_free(&c->views[i]);
     free(c->views);
@@ -477,7 +478,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     err = err ? err : &own;
     *outcome = NULL;
     QK_NEED(err, settings);
-    QK_TRY(check(settings, err));
+    QK_TRY(check_scatter(settings, err));
     /* Only moments are kept of a head, and its rows are read again, whatever the input's
      * settings ask for. */
     qk_analysis_settings input = settings->input;
