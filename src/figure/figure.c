@@ -104,22 +104,6 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
     va_end(args);
 }
 
-/* What a terminal would obey or a line be broken by: control characters, U+2028 and U+2029. */
-static bool is_control(const unsigned char *text, size_t length)
-{
-    return (length == 1 && (text[0] < 0x20 || text[0] == 0x7f)) ||
-           (length == 2 && text[0] == 0xc2 && text[1] < 0xa0) ||
-           (length == 3 && text[0] == 0xe2 && text[1] == 0x80 &&
-            (text[2] == 0xa8 || text[2] == 0xa9));
-}
-
-/* No text of an XML file: what is not UTF-8, U+FFFE and U+FFFF. */
-static bool is_broken(const unsigned char *text, size_t length)
-{
-    return length == 0 ||
-           (length == 3 && text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe);
-}
-
 static size_t put_bytes(char *out, const char *text)
 {
     return (size_t)(stpcpy(out, text) - out);
@@ -149,33 +133,25 @@ static size_t put_ascii(char *out, const char *text, bool percent)
     return put_bytes(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
 }
 
-static size_t put_character(char *out, const unsigned char *text, size_t length, bool percent)
-{
-    if (is_broken(text, length))
-        return put_bytes(out, "\xef\xbf\xbd");
-    if (is_control(text, length))
-        return put_bytes(out, " ");
-    if (length == 1)
-        return put_ascii(out, (const char *)text, percent);
-    memcpy(out, text, length);
-    return length;
-}
-
 /* The literal of at most limit characters; with glyphs, those that cannot be drawn become '?'
  * and *all_drawable false. */
-static void write_literal(char *out, const unsigned char *text, int limit, bool percent,
+static void write_literal(char *out, const char *text, int limit, bool percent,
                           qk__glyphs *glyphs, bool *all_drawable)
 {
     *out++ = '\'';
     for (int shown = 0; *text && shown < limit; shown++) {
-        size_t length = qk__utf8_first((const char *)text), read;
-        if (glyphs && length && !qk__glyphs_have(glyphs, qk__utf8_read(text, &read))) {
+        size_t size, length;
+        const char *character = qk__utf8_shown(&text, &size);
+        uint32_t code = qk__utf8_read((const uint8_t *)character, &length);
+        if (glyphs && !qk__glyphs_have(glyphs, code)) {
             *out++ = '?';
             *all_drawable = false;
+        } else if (size == 1) {
+            out += put_ascii(out, character, percent);
         } else {
-            out += put_character(out, text, length, percent);
+            memcpy(out, character, size);
+            out += size;
         }
-        text += length ? length : 1;
     }
     if (*text)
         out += put_bytes(out, "\xe2\x80\xa6");
@@ -202,9 +178,8 @@ const char *qk__figure_keep(qk__figure *figure, const char *expression)
     return kept->literal;
 }
 
-static const char *quote_text(qk__figure *figure, const char *source, int limit, bool percent)
+static const char *quote_text(qk__figure *figure, const char *text, int limit, bool percent)
 {
-    const unsigned char *text = (const unsigned char *)source;
     struct qk__text *kept = keep_text(figure);
     if (!kept)
         return "''";

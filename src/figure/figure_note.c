@@ -31,19 +31,12 @@ static bool is_markup(const char *start, const char *p)
 /* As Markdown shows it: nothing in it is markup, a link or a new line. */
 static qk_status put_plain(qk__buffer *out, const char *text, qk_error *err)
 {
-    for (const char *p = text; *p;) {
-        size_t length = qk__utf8_first(p);
-        unsigned char c = (unsigned char)*p;
-        if (length == 0) {
-            QK_TRY(qk__buffer_append(out, "\xef\xbf\xbd", 3, err));
-        } else if (length == 1 && (c < 0x20 || c == 0x7f)) {
-            QK_TRY(qk__buffer_append(out, " ", 1, err));
-        } else {
-            if (length == 1 && is_markup(text, p))
-                QK_TRY(qk__buffer_append(out, "\\", 1, err));
-            QK_TRY(qk__buffer_append(out, p, length, err));
-        }
-        p += length ? length : 1;
+    for (const char *rest = text; *rest;) {
+        size_t size;
+        if (is_markup(text, rest))
+            QK_TRY(qk__buffer_append(out, "\\", 1, err));
+        const char *character = qk__utf8_shown(&rest, &size);
+        QK_TRY(qk__buffer_append(out, character, size, err));
     }
     return QK_OK;
 }

@@ -34,6 +34,17 @@ double qk__field_number(const qk__result_head *head, const void *field)
     return field ? qk__field_value(field, &head->v) : NAN;
 }
 
+double qk__field_size(const qk__result_head *head, const void *field)
+{
+    return fabs(qk__field_number(head, field));
+}
+
+double qk__query_lead(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return fabs(head->v.r_q) - fabs(head->v.r_k);
+}
+
 double qk__number_of(const qk__result_head *head, qk__head_number *number, const void *argument)
 {
     return qk__has_few_rows(head) ? NAN : number(head, argument);

@@ -44,7 +44,9 @@ static inline bool qk__has_few_rows(const qk__result_head *head)
 double qk__number_of(const qk__result_head *head, qk__head_number *number,
                      const void *argument);
 
-double qk__field_number(const qk__result_head *head, const void *field); /* a qk__field */
+qk__head_number qk__field_number; /* of a qk__field */
+qk__head_number qk__field_size;   /* its size, whatever its sign */
+qk__head_number qk__query_lead;   /* by how much |r_q| is above |r_k| */
 
 /* Heads come by layer and query head, so those that share keys are neighbours: the first head after
  * the group that begins at `first`. */

@@ -80,25 +80,14 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
                  outcome.text.text);
 }
 
-static double r_q_over_r_k(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return fabs(head->v.r_q) - fabs(head->v.r_k);
-}
-
-static double size_of(const qk__result_head *head, const void *field)
-{
-    return fabs(qk__field_number(head, field));
-}
-
 static void queries_more_than_keys(qk__findings *findings, const qk__scope *scope)
 {
-    static const qk__question LEAD = {.name = QK__QUERIES_OVER_KEYS, .number = r_q_over_r_k};
+    static const qk__question LEAD = {.name = QK__QUERIES_OVER_KEYS, .number = qk__query_lead};
     qk__answer lead;
     if (!qk__ask(findings, scope, &LEAD, &lead))
         return;
-    qk__units q = qk__units_of(findings, scope, size_of, qk__find_field("r_q"));
-    qk__units k = qk__units_of(findings, scope, size_of, qk__find_field("r_k"));
+    qk__units q = qk__units_of(findings, scope, qk__field_size, qk__find_field("r_q"));
+    qk__units k = qk__units_of(findings, scope, qk__field_size, qk__find_field("r_k"));
     qk__evidence(
         findings,
         "Position correlation on PC0, whatever its sign: mean %.3g of queries, %.3g of "

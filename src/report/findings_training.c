@@ -240,24 +240,13 @@ static bool is_long_context(const char *phase)
     return false;
 }
 
-static double size_of(const qk__result_head *head, const void *field)
-{
-    return fabs(qk__field_number(head, field));
-}
-
-static double lead_of_queries(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return fabs(head->v.r_q) - fabs(head->v.r_k);
-}
-
 /* From the checkpoint before the first phase of long contexts to the last of such a phase. pair: both. */
 static void state_longer(qk__findings *findings, const qk__result_model *pair)
 {
     const qk__field *r_q = qk__find_field("r_q"), *r_k = qk__find_field("r_k");
-    qk__curve q = qk__curve_of(findings, pair, 2, size_of, r_q);
-    qk__curve k = qk__curve_of(findings, pair, 2, size_of, r_k);
-    qk__curve lead = qk__curve_of(findings, pair, 2, lead_of_queries, NULL);
+    qk__curve q = qk__curve_of(findings, pair, 2, qk__field_size, r_q);
+    qk__curve k = qk__curve_of(findings, pair, 2, qk__field_size, r_k);
+    qk__curve lead = qk__curve_of(findings, pair, 2, qk__query_lead, NULL);
     if (q.count != 2 || k.count != 2 || lead.count != 2)
         return;
     qk__test keys = qk__curve_test(&k, 0, 1);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_build.h"
+#include "base/utf8.h"
 
 void qk__page_free(qk__page *page)
 {
@@ -85,7 +86,7 @@ static void put_escaped(qk__page *page, const char *text, size_t length, size_t 
         text += size;
         if (text == end)
             return;
-        const char *character = qk__next_character(&text, &size);
+        const char *character = qk__utf8_shown(&text, &size);
         const char *escape = html_escape(*character);
         qk__page_bytes(page, escape ? escape : character, escape ? strlen(escape) : size);
     }
@@ -300,7 +301,7 @@ json_t *qk__clean_text(const char *text)
     qk__buffer clean = {0};
     qk_status status = QK_OK;
     for (size_t size; *text && status == QK_OK;) {
-        const char *character = qk__next_character(&text, &size);
+        const char *character = qk__utf8_shown(&text, &size);
         status = qk__buffer_append(&clean, character, size, NULL);
     }
     json_t *value =

@@ -66,31 +66,29 @@ static void put_heads_shown(qk__page *page, const qk__report *report)
 }
 
 /* "1,234 of a kind", or "1,234 to 5,678". */
-static void put_span(qk__page *page, const char *name, const double ends[2], const char *of)
+static void put_span(qk__page *page, const char *name, const qk__range *span, const char *of)
 {
     open_fact(page, name);
-    if (!isfinite(ends[0]))
+    if (!isfinite(span->low))
         qk__say(page, "not recorded");
-    else if (ends[1] > ends[0])
-        qk__say(page, "*%zu* to *%zu* %s", (size_t)ends[0], (size_t)ends[1], of);
+    else if (span->high > span->low)
+        qk__say(page, "*%zu* to *%zu* %s", (size_t)span->low, (size_t)span->high, of);
     else
-        qk__say(page, "*%zu* %s", (size_t)ends[0], of);
+        qk__say(page, "*%zu* %s", (size_t)span->low, of);
     qk__close(page, "dd");
 }
 
 static void rows_and_texts(qk__page *page, const qk__results *results)
 {
-    double rows[2] = {NAN, NAN}, texts[2] = {NAN, NAN};
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            const qk__result_head *head = &results->models[m].heads[h];
-            rows[0] = fmin(rows[0], fmin(head->n_q, head->n_k));
-            rows[1] = fmax(rows[1], fmax(head->n_q, head->n_k));
-            texts[0] = fmin(texts[0], head->v.texts);
-            texts[1] = fmax(texts[1], head->v.texts);
+    qk__range rows = QK__NO_RANGE, texts = QK__NO_RANGE;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            qk__range_add(&rows, head->n_q);
+            qk__range_add(&rows, head->n_k);
+            qk__range_add(&texts, head->v.texts);
         }
-    put_span(page, "Rows a head", rows, "queries or keys");
-    put_span(page, "Texts", texts, "a head");
+    put_span(page, "Rows a head", &rows, "queries or keys");
+    put_span(page, "Texts", &texts, "a head");
 }
 
 /* The last two parts of a path: all that tells captures apart, mostly. */
@@ -213,22 +211,13 @@ static size_t count_heads_beyond(const qk__results *results, const char *name, b
     const qk__field *field = qk__find_field(name);
     size_t found = 0;
     *known = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            double value = qk__field_value(field, &results->models[m].heads[h].v);
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            double value = qk__field_value(field, &head->v);
             *known += isfinite(value);
             found += isfinite(value) && (below ? value < limit : value > limit);
         }
     return found;
-}
-
-static size_t count_few_rows(const qk__results *results)
-{
-    size_t few = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            few += qk__has_few_rows(&results->models[m].heads[h]);
-    return few;
 }
 
 /* Numbers from too few rows look like any others. */
@@ -238,7 +227,9 @@ static void put_warnings(qk__page *page, const qk__report *report)
     size_t few = count_heads_beyond(report->results, "texts", true, QK_FEW_TEXTS, &texts);
     size_t wide =
         count_heads_beyond(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
-    size_t few_rows = count_few_rows(report->results);
+    size_t few_rows = 0;
+    qk__each_model (report->results, model)
+        few_rows += qk__count_heads_with(model, qk__has_few_rows);
     for (size_t i = 0; i < report->outcome->num_changed; i++)
         qk__put(page, "p.warning[data-warning=changed]",
                 "*Not the tables that the analysis wrote.* %s.", report->outcome->changed[i]);
@@ -390,17 +381,17 @@ static void kinds_of_heads(qk__page *page, const qk__report *report)
     size_t counts[QK_NUM_CATEGORIES] = {0}, all = 0, shown = 0;
     const qk__result_model *last =
         qk__num_checkpoints(results) > 0 ? &results->models[results->num_models - 1] : NULL;
-    for (size_t m = last ? results->num_models - 1 : 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            int category = results->models[m].heads[h].category;
-            bool known = category >= 0 && category < QK_NUM_CATEGORIES;
-            counts[known ? category : 0] += known;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            bool known = head->category >= 0 && head->category < QK_NUM_CATEGORIES &&
+                         (!last || model == last);
+            counts[known ? head->category : 0] += known;
             all += known;
         }
-    char *model = qk__percent(last ? last->name : "");
-    if (!model)
+    char *name = qk__percent(last ? last->name : "");
+    if (!name)
         qk__page_nomem(page);
-    if (all > 0 && model) {
+    if (all > 0 && name) {
         qk__open(page, "p#kinds");
         qk__say(page, "Which heads follow position");
         if (last)
@@ -409,12 +400,12 @@ static void kinds_of_heads(qk__page *page, const qk__report *report)
             if (counts[c] == 0)
                 continue;
             qk__say(page, "%s", shown++ ? ", " : ": ");
-            kind_link(page, counts[c], qk_category_name((qk_category)c), model);
+            kind_link(page, counts[c], qk_category_name((qk_category)c), name);
         }
         qk__say(page, ".");
         qk__close(page, "p");
     }
-    free(model);
+    free(name);
 }
 
 /* The first answer of each topic, then others, as many as one reads. */
