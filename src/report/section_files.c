@@ -76,8 +76,14 @@ typedef struct panel {
 /* Reads a line of the script that draws a collage; true: it completes a panel. */
 static bool read_script_line(const char *line, panel *p)
 {
-    sscanf(line, "set lmargin at screen %lf; set rmargin at screen %lf", &p->left, &p->right);
-    sscanf(line, "set tmargin at screen %lf; set bmargin at screen %lf", &p->top, &p->bottom);
+    static const char *const EDGES[] = {"set lmargin at screen ", "set rmargin at screen ",
+                                        "set tmargin at screen ", "set bmargin at screen "};
+    double *const places[] = {&p->left, &p->right, &p->top, &p->bottom};
+    for (size_t i = 0; i < sizeof EDGES / sizeof *EDGES; i++) {
+        const char *edge = strstr(line, EDGES[i]); /* earlier versions have two in a line */
+        if (edge)
+            *places[i] = strtod(edge + strlen(EDGES[i]), NULL);
+    }
     const char *title = strstr(line, "Layer ");
     if (title)
         return sscanf(title, "Layer %d, Head %d", &p->layer, &p->head) == 2;
