@@ -179,7 +179,7 @@ qk__applies_fn qk__has_head_maps, qk__has_depth_maps;
 qk__build_fn qk__build_head_maps, qk__build_depth_maps;
 /* points.c: the second series over the first, a point a head; in a panel for each of some checkpoints;
  * and for each family, or each model */
-qk__applies_fn qk__has_points, qk__has_portraits, qk__has_family_points;
+qk__applies_fn qk__has_points;
 qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;
 /* hills.c: densities over heads, a row for each model */
 qk__applies_fn qk__has_hills;

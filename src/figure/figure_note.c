@@ -181,21 +181,26 @@ static bool has_note(const char *folder, const char *file, size_t stem)
     return ours;
 }
 
+size_t qk__figure_stem(const char *file)
+{
+    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf", ".md"};
+    size_t length = strlen(file);
+    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
+        size_t end = strlen(ENDINGS[i]);
+        if (length > end && strcmp(file + length - end, ENDINGS[i]) == 0)
+            return length - end;
+    }
+    return 0;
+}
+
 qk_status qk__note_files(const char *folder, qk__names *files, qk_error *err)
 {
-    static const char *const ENDINGS[] = {".dat", ".gp", ".md", ".pdf", ".png", ".svg"};
     QK_TRY(qk__list_dir(folder, files, err));
     size_t kept = 0;
     for (size_t i = 0; i < files->count; i++) {
         char *name = files->items[i];
-        size_t length = strlen(name);
-        bool known = false;
-        for (size_t e = 0; e < sizeof ENDINGS / sizeof *ENDINGS && !known; e++) {
-            size_t end = strlen(ENDINGS[e]);
-            known = length > end && strcmp(name + length - end, ENDINGS[e]) == 0 &&
-                    has_note(folder, name, length - end);
-        }
-        if (known)
+        size_t stem = qk__figure_stem(name);
+        if (stem > 0 && has_note(folder, name, stem))
             files->items[kept++] = name;
         else
             free(name);

@@ -94,8 +94,8 @@ static double weight_of(const qk__subject *subject, size_t dimension)
 #define DEPTH_MAP     OWN(depth_maps)
 #define HILLS         OWN(hills)
 #define POINTS        OWN(points)
-#define PORTRAITS     OWN(portraits)
-#define FAMILY_POINTS OWN(family_points)
+#define PORTRAITS     .applies = qk__has_points, .build = qk__build_portraits
+#define FAMILY_POINTS .applies = qk__has_points, .build = qk__build_family_points
 
 #define TITLE(text)                    .title = text
 #define HEADING(text)                  .heading = text

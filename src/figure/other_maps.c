@@ -130,22 +130,14 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
 
 /* ---- rotary pairs ----------------------------------------------------------------------- */
 
-typedef const double *pair_numbers(const qk__result_head *head);
-
-static const double *energy_q(const qk__result_head *head)
-{
-    return head->rope_energy_q;
-}
-
-static const double *energy_k(const qk__result_head *head)
-{
-    return head->rope_energy_k;
-}
-
-static const double *score_share(const qk__result_head *head)
-{
-    return head->rope_score_share;
-}
+/* What is shown of the pairs; fill_pairs has their numbers in this order. */
+static const struct {
+    const char *title;
+    qk__hue hue;
+} PAIR_MAPS[] = {{"'Energy of queries (%)'", QK__HUE_QUERIES},
+                 {"'Energy of keys (%)'", QK__HUE_KEYS},
+                 {"'Score variance over distance (%)'", QK__HUE_BIAS}};
+enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS };
 
 static size_t count_pairs(const qk__result_model *model)
 {
@@ -161,16 +153,19 @@ bool qk__has_rotary_pairs(const qk__subject *subject)
 }
 
 /* Means over the heads of each layer, in percent. */
-static bool fill_pairs(qk__figure *figure, const qk__result_model *model, pair_numbers *of,
+static bool fill_pairs(qk__figure *figure, const qk__result_model *model, size_t which,
                        qk__map *map)
 {
     size_t pairs = count_pairs(model), layers = (size_t)model->last_layer + 1;
     qk__mean *means = qk__figure_alloc(figure, layers * pairs + 1, sizeof *means);
     if (!qk__start_map(figure, map, layers, pairs) || !means)
         return false;
-    qk__each_head (model, head)
+    qk__each_head (model, head) {
+        const double *const numbers[NUM_PAIR_MAPS] = {head->rope_energy_q, head->rope_energy_k,
+                                                      head->rope_score_share};
         for (size_t p = 0; p < head->num_rope_pairs; p++)
-            qk__mean_add(&means[(size_t)head->layer * pairs + p], 100 * of(head)[p]);
+            qk__mean_add(&means[(size_t)head->layer * pairs + p], 100 * numbers[which][p]);
+    }
     for (size_t i = 0; i < layers * pairs; i++)
         map->values[i] = qk__mean_of(&means[i]);
     return true;
@@ -217,15 +212,6 @@ static void label_pairs(const qk__result_model *model, size_t pairs, char (*text
         *line = (double)(pairs - slower) - 0.5;
 }
 
-static const struct {
-    const char *title;
-    pair_numbers *numbers;
-    qk__hue hue;
-} PAIR_MAPS[] = {{"'Energy of queries (%)'", energy_q, QK__HUE_QUERIES},
-                 {"'Energy of keys (%)'", energy_k, QK__HUE_KEYS},
-                 {"'Score variance over distance (%)'", score_share, QK__HUE_BIAS}};
-enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS };
-
 static void fill_pair_maps(qk__figure *figure, const qk__subject *subject,
                            const char *const *labels, double line, qk__maps *all)
 {
@@ -235,11 +221,10 @@ static void fill_pair_maps(qk__figure *figure, const qk__subject *subject,
         *map = (qk__map){.title = PAIR_MAPS[i].title, .column_labels = labels, .line = line};
         qk__each_model (subject->results, model) {
             qk__map other = {0};
-            if (shares_scale(subject, model) &&
-                fill_pairs(figure, model, PAIR_MAPS[i].numbers, &other))
+            if (shares_scale(subject, model) && fill_pairs(figure, model, i, &other))
                 most = largest_value(&other, most);
         }
-        fill_pairs(figure, subject->model, PAIR_MAPS[i].numbers, map);
+        fill_pairs(figure, subject->model, i, map);
         map->scale = qk__scale_between(PAIR_MAPS[i].hue, 0, most > 0 ? most : 1);
         map->scale.below = NULL; /* shares below 0 are shown as 0 */
     }

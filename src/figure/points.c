@@ -32,16 +32,6 @@ bool qk__has_points(const qk__subject *subject)
     return false;
 }
 
-bool qk__has_portraits(const qk__subject *subject)
-{
-    return qk__has_points(subject);
-}
-
-bool qk__has_family_points(const qk__subject *subject)
-{
-    return qk__has_points(subject);
-}
-
 static size_t count_shown_heads(const qk__families *all, const qk__result_model *model)
 {
     size_t count = 0;

@@ -17,15 +17,14 @@ const char *const qk__verdict_tokens[QK__NUM_VERDICTS] = {
     "supported", "opposite", "divided", "unsupported", "too-few", "measured",
 };
 
-static void say_all(qk__findings *findings, const qk__results *results,
-                    const qk__score_choice *scores)
+static void say_all(qk__findings *findings, const qk__results *results)
 {
     static qk__topic_fn *const TOPICS[] = {
         qk__findings_pca,   qk__findings_rotation, qk__findings_plasticity, qk__findings_scores,
         qk__findings_depth, qk__findings_stages,   qk__findings_training,
     };
     for (size_t i = 0; i < sizeof TOPICS / sizeof *TOPICS; i++) {
-        TOPICS[i](findings, results, scores);
+        TOPICS[i](findings, results);
         qk__work_release(&findings->work);
     }
 }
@@ -60,11 +59,11 @@ static void correct_tests(qk__findings *findings)
 qk_status qk__findings_derive(const qk__results *results, const qk__score_choice *scores,
                               qk__findings *findings, qk_error *err)
 {
-    *findings = (qk__findings){0};
-    say_all(findings, results, scores);
+    *findings = (qk__findings){.scores = scores};
+    say_all(findings, results);
     forget_sentences(findings);
     correct_tests(findings);
-    say_all(findings, results, scores);
+    say_all(findings, results);
     if (!findings->work.failed)
         return QK_OK;
     qk__findings_free(findings);

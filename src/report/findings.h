@@ -54,16 +54,17 @@ typedef struct qk__tests {
     double level; /* the largest p that holds, where all are corrected together */
 } qk__tests;
 
+typedef struct qk__score_choice {
+    const char *metric, *column; /* as of qk__subject */
+} qk__score_choice;
+
 typedef struct qk__findings {
     size_t count, capacity;
     qk__finding *items;
     qk__tests tests;
-    qk__work work; /* where it has failed, what follows does nothing */
+    const qk__score_choice *scores; /* while they are derived */
+    qk__work work;                  /* where it has failed, what follows does nothing */
 } qk__findings;
-
-typedef struct qk__score_choice {
-    const char *metric, *column; /* as of qk__subject */
-} qk__score_choice;
 
 /* All that the tables allow. */
 QK_MUST_CHECK qk_status qk__findings_derive(const qk__results *results,

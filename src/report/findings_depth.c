@@ -157,10 +157,8 @@ static void state_trend(qk__findings *findings, const qk__scope *scope, size_t t
         qk__tell_held_keys(findings, scope);
 }
 
-void qk__findings_depth(qk__findings *findings, const qk__results *results,
-                        const qk__score_choice *scores)
+void qk__findings_depth(qk__findings *findings, const qk__results *results)
 {
-    (void)scores;
     qk__scope scope = qk__whole_scope(results);
     size_t heads = qk__count_heads(results) + 1;
     double *x = qk__work_take(&findings->work, heads, sizeof *x);

@@ -179,10 +179,8 @@ static double log_amplification(const qk__result_head *head, const void *unused)
 static const qk__two_numbers LOGARITHMS = {.number_x = log_separation,
                                            .number_y = log_amplification};
 
-void qk__findings_pca(qk__findings *findings, const qk__results *results,
-                      const qk__score_choice *scores)
+void qk__findings_pca(qk__findings *findings, const qk__results *results)
 {
-    (void)scores;
     qk__scope scope = qk__whole_scope(results);
     pc0_is_positional(findings, &scope);
     queries_more_than_keys(findings, &scope);

@@ -149,10 +149,8 @@ static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
 
 static const qk__two_numbers OVERHEAD = {.x = "positional_overhead", .y = "ap_overall"};
 
-void qk__findings_plasticity(qk__findings *findings, const qk__results *results,
-                             const qk__score_choice *scores)
+void qk__findings_plasticity(qk__findings *findings, const qk__results *results)
 {
-    (void)scores;
     qk__scope scope = qk__whole_scope(results);
     plasticity_falls(findings, &scope);
     plasticity_by_kind(findings, &scope);

@@ -187,10 +187,8 @@ static void bias_and_separation(qk__findings *findings, const qk__results *resul
         qk__conclude(findings, QK__BIAS_AND_SEPARATION, QK__TOO_FEW, "", "");
 }
 
-void qk__findings_rotation(qk__findings *findings, const qk__results *results,
-                           const qk__score_choice *scores)
+void qk__findings_rotation(qk__findings *findings, const qk__results *results)
 {
-    (void)scores;
     qk__scope scope = qk__whole_scope(results);
     qk__ask_side(findings, &scope, QK__BIAS_RECENT, "bias_strength", "Bias (μ_q,a · α_k)");
     keys_drift_faster(findings, &scope);

@@ -48,9 +48,9 @@ static void metric_and_scores(qk__findings *findings, qk__finding_name id,
         qk__tell_held_keys(findings, &(qk__scope){.results = results});
 }
 
-void qk__findings_scores(qk__findings *findings, const qk__results *results,
-                         const qk__score_choice *scores)
+void qk__findings_scores(qk__findings *findings, const qk__results *results)
 {
+    const qk__score_choice *scores = findings->scores;
     static const char overhead[] = "positional_overhead";
     qk__score_pairing pair;
     if (!qk__pair_scores(results, scores->metric, scores->column, &pair))

@@ -121,10 +121,8 @@ static void slow_score(qk__findings *findings, const qk__scope *scope)
     qk__evidence(findings, "Tested: is the mean share above 50 %%; %s.", answer.p.text);
 }
 
-void qk__findings_stages(qk__findings *findings, const qk__results *results,
-                         const qk__score_choice *scores)
+void qk__findings_stages(qk__findings *findings, const qk__results *results)
 {
-    (void)scores;
     qk__scope scope = qk__whole_scope(results);
     position_gained(findings, &scope);
     score_predicted(findings, &scope);

@@ -286,10 +286,8 @@ static void longer_contexts(qk__findings *findings, const qk__results *results)
     state_longer(findings, pair);
 }
 
-void qk__findings_training(qk__findings *findings, const qk__results *results,
-                           const qk__score_choice *scores)
+void qk__findings_training(qk__findings *findings, const qk__results *results)
 {
-    (void)scores;
     if (!results->checkpoints || results->num_models < 2)
         return;
     state_curves(findings, results);
