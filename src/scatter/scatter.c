@@ -270,36 +270,10 @@ static void choose_axis_names(const qk_scatter_settings *s, qk__scatter *out, ch
     }
 }
 
-static void set_columns(const qk_scatter_settings *s, qk__scatter *out)
+/* All panels of `count` views; in the wanted columns, or fewer where there are fewer panels. */
+static qk__scatter plan_plot(const qk_scatter_settings *s, const qk__head_view *views,
+                             size_t count, qk__scatter_panel *panels)
 {
-    int columns = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
-    int panels = out->num_panels > 0 ? (int)out->num_panels : 1;
-    out->columns = columns < panels ? columns : panels;
-}
-
-static qk_status add_note(const scatter *c, size_t i, size_t count, qk__buffer *note,
-                          qk_error *err)
-{
-    qk_scatter_head *heads = qk__calloc(count, sizeof *heads);
-    if (!heads)
-        return qk__nomem(err);
-    for (size_t v = 0; v < count; v++)
-        heads[v] = c->views[i * c->per_figure + v].head;
-    const qk__scatter_shown shown = {c->settings, &qk_scatter_settings_table,
-                                     c->figures[i].name, heads, count};
-    qk_status status = qk__scatter_note(&shown, note, err);
-    free(heads);
-    return status;
-}
-
-static qk_status draw_scatter(const scatter *c, size_t i, qk__scatter_panel *panels,
-                              qk_error *err)
-{
-    const qk_scatter_settings *s = c->settings;
-    const qk__head_view *views = c->views + i * c->per_figure;
-    size_t left = c->num_views - i * c->per_figure;
-    size_t count = left < c->per_figure ? left : c->per_figure;
-    char pcs[2][16];
     qk__scatter plot = {.title = s->title && *s->title ? s->title : NULL,
                         .zero_lines = s->centred && s->basis == QK_BASIS_PCA,
                         .subtitle = views[0].subtitle[0] ? views[0].subtitle : NULL,
@@ -313,28 +287,42 @@ static qk_status draw_scatter(const scatter *c, size_t i, qk__scatter_panel *pan
         widen_span(&plot.q, views[v].q);
         widen_span(plot.one_text ? &plot.q : &plot.k, views[v].k);
     }
-    choose_axis_names(s, &plot, pcs);
-    set_columns(s, &plot);
-    qk__figure figure;
-    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
-    qk__figure_set_width(&figure, s->figures.width);
-    qk__figure_scatter(&figure, &plot);
-    qk_status status = add_note(c, i, count, &figure.note, err);
-    if (status == QK_OK)
-        status = qk__figure_draw(&figure, s->output, &s->figures, err);
-    qk__figure_free(&figure);
-    return status;
+    int wanted = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
+    plot.columns = wanted < (int)plot.num_panels ? wanted : (int)plot.num_panels;
+    return plot;
 }
 
 static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     scatter *c = context;
+    const qk_scatter_settings *s = c->settings;
+    const qk__head_view *views = c->views + i * c->per_figure;
+    size_t left = c->num_views - i * c->per_figure;
+    size_t count = left < c->per_figure ? left : c->per_figure;
+    qk_status status = QK_OK;
+    qk__figure figure;
     if (atomic_load(&c->run.cancelled))
         return QK_OK;
-    qk__scatter_panel *panels = qk__calloc((size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
-    qk_status status = panels ? draw_scatter(c, i, panels, err) : qk__nomem(err);
-    free(panels);
+    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
+    qk__figure_set_width(&figure, s->figures.width);
+    qk__scatter_panel *panels =
+        qk__figure_alloc(&figure, (size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
+    qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);
+    if (panels && heads) {
+        char pcs[2][16];
+        qk__scatter plot = plan_plot(s, views, count, panels);
+        const qk__scatter_shown shown = {s, &qk_scatter_settings_table, c->figures[i].name,
+                                         heads, count};
+        for (size_t v = 0; v < count; v++)
+            heads[v] = views[v].head;
+        choose_axis_names(s, &plot, pcs);
+        qk__figure_scatter(&figure, &plot);
+        status = qk__scatter_note(&shown, &figure.note, err);
+    }
+    if (status == QK_OK)
+        status = qk__figure_draw(&figure, s->output, &s->figures, err);
+    qk__figure_free(&figure);
     qk__run_progress(&c->run, 1, 0, 0);
     return status;
 }
