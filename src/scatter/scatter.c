@@ -98,7 +98,7 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-static qk_status check_scatter(const qk_scatter_settings *s, qk_error *err)
+static qk_status check(const qk_scatter_settings *s, qk_error *err)
 {
     const qk_status status = QK_ERR_ARGUMENT;
     if (!s->output)
@@ -466,7 +466,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     err = err ? err : &own;
     *outcome = NULL;
     QK_NEED(err, settings);
-    QK_TRY(check_scatter(settings, err));
+    QK_TRY(check(settings, err));
     /* Only moments are kept of a head, and its rows are read again, whatever the input's
      * settings ask for. */
     qk_analysis_settings input = settings->input;
