@@ -38,7 +38,7 @@ typedef enum qk__role {
     QK__REST,
     QK__GREY,
     QK__GROUP,       /* of the family; in training, of the phase */
-    QK__BY_CATEGORY, /* of the category whose number is the series' */
+    QK__BY_CATEGORY, /* of its category */
 } qk__role;
 
 /* Numbers of heads. */
@@ -46,6 +46,7 @@ typedef struct qk__chart_series {
     const char *field; /* a column (tables.def), which has its colours, unit and ranges */
     double (*of_head)(const qk__result_head *head); /* in place of it, of several columns */
     double (*at)(const qk__subject *subject, size_t place); /* or what is no mean over heads */
+    qk_category category; /* by QK__BY_CATEGORY: 1 of a head that has it, 0 of any other */
     bool magnitude;
     const char *name; /* markup, in the legend; NULL: what the column says */
     qk__role role;

@@ -10,6 +10,8 @@
 
 double qk__series_value(const qk__chart_series *series, const qk__result_head *head)
 {
+    if (series->role == QK__BY_CATEGORY)
+        return head->category >= 0 ? head->category == (int)series->category : NAN;
     double value = series->of_head ? series->of_head(head)
                                    : qk__field_value(qk__find_field(series->field), &head->v);
     return series->magnitude ? fabs(value) : value;
@@ -21,15 +23,11 @@ const char *qk__series_name(const qk__chart_series *series)
                                           : qk__find_field(series->field)->info.label;
 }
 
-static bool is_series(const qk__chart_series *series)
-{
-    return series->field || series->of_head || series->at;
-}
-
 size_t qk__count_series(const qk__panel *panel)
 {
     size_t count = 0;
-    while (count < QK__MAX_SERIES && is_series(&panel->series[count]))
+    for (const qk__chart_series *s = panel->series;
+         count < QK__MAX_SERIES && (s->field || s->of_head || s->at || s->role); s++)
         count++;
     return count;
 }

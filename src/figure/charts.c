@@ -14,7 +14,7 @@ enum { LEAST_PLACE = 20, LEAST_PLOT = 440, MODEL_ROOM = 120, LEFT = 76, MOST_SHO
 /* ---- colours and legends ---------------------------------------------------------------- */
 
 static const char *series_color(const qk__figure *figure, const qk__chart_series *series,
-                                size_t index, char mixed[8])
+                                char mixed[8])
 {
     const qk__theme *theme = figure->theme;
     qk__hue hue = series->field ? qk__find_field(series->field)->hue : QK__HUE_NONE;
@@ -30,7 +30,7 @@ static const char *series_color(const qk__figure *figure, const qk__chart_series
     case QK__GREY:
         return theme->muted;
     case QK__BY_CATEGORY:
-        return qk__category_color(theme, (int)index);
+        return qk__category_color(theme, (int)series->category);
     case QK__AS_COLUMN:
         return hue == QK__HUE_QUERIES ? theme->q
                : hue == QK__HUE_KEYS  ? theme->k
@@ -73,12 +73,11 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
     }
     for (size_t s = 0; s < qk__count_series(panel); s++) {
         const char *name = panel->series[s].role == QK__BY_CATEGORY
-                               ? qk_category_name((qk_category)s)
+                               ? qk_category_name(panel->series[s].category)
                                : panel->series[s].name;
         if (!name)
             continue;
-        const char *color =
-            series_color(figure, &panel->series[s], s, named->mixed[named->count]);
+        const char *color = series_color(figure, &panel->series[s], named->mixed[named->count]);
         named->entries[named->count++] =
             (qk__entry){name, color, panel->mark == QK__CURVES && s == 0 ? 7 : QK__AREA};
     }
@@ -106,7 +105,7 @@ static void plot_bars(qk__figure *figure, const qk__chart *c)
                              2 + c->count * c->width);
         else
             qk__figure_print(figure, " with boxes lc rgb '%s'",
-                             series_color(figure, series, s, mixed));
+                             series_color(figure, series, mixed));
     }
     if (c->panel->statistic ==
         QK__STAT_QUARTILES) /* yerrorbars would leave a gap around the point */
@@ -134,7 +133,7 @@ static void plot_stack(qk__figure *figure, const qk__chart *c)
         for (size_t s = 1; s <= top; s++)
             qk__figure_print(figure, "+$%zu", 2 + s);
         qk__figure_print(figure, "):(%g) with boxes lc rgb '%s'", BAR,
-                         series_color(figure, &c->panel->series[top], top, mixed));
+                         series_color(figure, &c->panel->series[top], mixed));
     }
 }
 
@@ -149,7 +148,7 @@ static void plot_curves(qk__figure *figure, const qk__chart *c)
             "%sdata index %zu using 1:(%.9g*$%zu):(%.9g*$%zu) with filledcurves fs "
             "transparent solid 0.16 noborder lc rgb '%s'",
             separator, c->block, factor, 3 + s * c->width, factor, 4 + s * c->width,
-            series_color(figure, &c->panel->series[s], s, mixed));
+            series_color(figure, &c->panel->series[s], mixed));
     if (c->panel->between) {
         qk__figure_print(figure,
                          "%sdata index %zu using 1:2:3 with filledcurves lc rgb '#%02x%.6s'",
@@ -161,7 +160,7 @@ static void plot_curves(qk__figure *figure, const qk__chart *c)
                          "%sdata index %zu using 1:(%.9g*$%zu) with linespoints lt 1 lw 1.8 pt "
                          "%d ps 0.6 lc rgb '%s'",
                          separator, c->block, factor, 2 + s * c->width, s == 0 ? 7 : 5,
-                         series_color(figure, &c->panel->series[s], s, mixed));
+                         series_color(figure, &c->panel->series[s], mixed));
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */

@@ -60,6 +60,16 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
     return all->pool != NULL;
 }
 
+double qk__most_name_lines(const qk__figure *figure, const qk__families *all, double width)
+{
+    size_t most = 1;
+    for (size_t p = 0; p < all->count; p++) {
+        size_t lines = qk__name_lines(figure, all->panels[p].name, width);
+        most = lines > most ? lines : most;
+    }
+    return (double)most;
+}
+
 /* ---- models ----------------------------------------------------------------------------- */
 
 /* Which of the models of its colour in the panel it is, and of how many. */

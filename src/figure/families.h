@@ -39,6 +39,9 @@ bool qk__has_all_series(const qk__families *all, const qk__result_head *head);
 bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool split,
                          qk__families *all);
 
+/* Lines of the longest name above panels of that width. */
+double qk__most_name_lines(const qk__figure *figure, const qk__families *all, double width);
+
 /* "#rrggbb" and point type of a model of a panel. */
 void qk__model_color(const qk__figure *figure, const qk__families *all,
                      const qk__family *family, size_t model, char color[8]);

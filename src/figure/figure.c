@@ -33,7 +33,7 @@ void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *them
     *figure = (qk__figure){.theme = theme, .width = width, .height = height, .status = QK_OK};
     figure->plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!figure->plain)
-        qk__figure_nomem(figure);
+        figure->status = qk__nomem(&figure->err);
     snprintf(figure->name, sizeof figure->name, "%s", name);
 }
 
@@ -58,17 +58,11 @@ void qk__figure_set_width(qk__figure *figure, int millimetres)
     figure->width = (int)lround(millimetres / 25.4 * 100); /* 100 pixels are an inch */
 }
 
-void qk__figure_nomem(qk__figure *figure)
-{
-    if (figure->status == QK_OK)
-        figure->status = qk__nomem(&figure->err);
-}
-
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size)
 {
     void *memory = qk__arena_alloc(&figure->memory, count, size);
-    if (!memory)
-        qk__figure_nomem(figure);
+    if (!memory && figure->status == QK_OK)
+        figure->status = qk__nomem(&figure->err);
     return memory;
 }
 

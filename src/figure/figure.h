@@ -61,8 +61,6 @@ void qk__figure_free(qk__figure *figure);
  * wide as it is. Before the figure is built. */
 void qk__figure_set_width(qk__figure *figure, int millimetres);
 
-/* Keeps that memory ran out while something for the figure was made. */
-void qk__figure_nomem(qk__figure *figure);
 /* Memory, zeroed, that lives as long as the figure. NULL: there is none, and the figure knows it. */
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size);
 

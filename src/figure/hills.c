@@ -197,7 +197,7 @@ static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
                             const qk__families *all)
 {
     bool rows = all->results->num_models > 1;
-    size_t most = 0, lines = 1;
+    size_t most = 0;
     double labels = qk__text_width(figure, qk__longest_label(all->results)) / qk__em(figure);
     for (size_t p = 0; p < all->count; p++)
         most = all->panels[p].count > most ? all->panels[p].count : most;
@@ -213,11 +213,7 @@ static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
     s.gap = s.left + 8;
     qk__set_heading(figure, all->results, NULL, subject->kind->heading);
     qk__lay_out(figure, &s); /* once for the width of panels */
-    for (size_t p = 0; p < all->count; p++) {
-        size_t own = qk__name_lines(figure, all->panels[p].name, s.first.width);
-        lines = own > lines ? own : lines;
-    }
-    s.above = NOTE + QK__NAME_LINE * (double)lines + 4;
+    s.above = NOTE + QK__NAME_LINE * qk__most_name_lines(figure, all, s.first.width) + 4;
     return s;
 }
 

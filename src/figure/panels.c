@@ -88,9 +88,8 @@ const char *qk__model_word(const qk__results *results)
 void qk__label_model_axis(qk__figure *figure, const qk__model_axis *axis,
                           const qk__place *place)
 {
-    qk__put_text(figure, axis->results->checkpoints ? "'Training checkpoint'" : "'Model'",
-                 place->left + place->width / 2,
-                 place->top + place->height + axis->height - 8 * qk__em(figure), false);
+    qk__put_markup(figure, qk__model_word(axis->results), place->left + place->width / 2,
+                   place->top + place->height + axis->height - 8 * qk__em(figure), QK__CENTRED);
 }
 
 /* ---- phases of training ----------------------------------------------------------------- */

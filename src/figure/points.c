@@ -310,7 +310,7 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
     const qk__results *results = subject->results;
     cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}, .one_axis = true};
     naming named = {0};
-    size_t chosen[QK__MILESTONES] = {0}, lines = 1;
+    size_t chosen[QK__MILESTONES] = {0};
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
     c.families.count = qk__choose_milestones(results, has_points, &c.families, chosen);
@@ -319,10 +319,8 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
         c.families.pool[i] = model;
         c.families.panels[i] =
             (qk__family){model->label, model->family_index, 1, &c.families.pool[i]};
-        double width = figure->millimetres > 0 ? 115 : PANEL;
-        size_t own = qk__name_lines(figure, model->label, width);
-        lines = own > lines ? own : lines;
     }
+    double width = figure->millimetres > 0 ? 115 : PANEL;
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     name_groups(figure, &c, false, &named);
     c.sheet = (qk__sheet){.most = c.families.count == 4 ? 2 : 3,
@@ -330,7 +328,8 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
                           .left = 68,
                           .gap = 14,
                           .right = 14,
-                          .above = 8 + QK__NAME_LINE * (double)lines,
+                          .above = 8 + QK__NAME_LINE *
+                                           qk__most_name_lines(figure, &c.families, width),
                           .below = 20,
                           .width = PANEL,
                           .height = subject->kind->height,
@@ -371,7 +370,6 @@ static void plan_families(qk__figure *figure, const qk__subject *subject, cloud 
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     char text[64], heading[240];
     double legends = 0;
-    size_t lines = 1;
     for (size_t p = 0; p < all->count; p++)
         widen_to_family(all, &all->panels[p], r);
     for (int i = 0; i < 2; i++)
@@ -393,12 +391,11 @@ static void plan_families(qk__figure *figure, const qk__subject *subject, cloud 
     qk__lay_out(figure, &c->sheet); /* once for the width of panels */
     for (size_t p = 0; p < all->count; p++) {
         qk__shades shades;
-        size_t own = qk__name_lines(figure, all->panels[p].name, c->sheet.first.width);
-        lines = own > lines ? own : lines;
         qk__name_models(figure, all, p, c->sheet.across, &shades);
         legends = fmax(legends, shades.legend.height);
     }
-    c->sheet.above = NOTE + QK__NAME_LINE * (double)lines + 4;
+    c->sheet.above =
+        NOTE + QK__NAME_LINE * qk__most_name_lines(figure, all, c->sheet.first.width) + 4;
     c->sheet.below += legends / qk__em(figure);
 }
 

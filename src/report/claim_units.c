@@ -13,7 +13,7 @@ qk__scope qk__whole_scope(const qk__results *results)
     return scope;
 }
 
-bool qk__in_scope(const qk__scope *scope, const qk__result_model *model)
+static bool is_in_scope(const qk__scope *scope, const qk__result_model *model)
 {
     if (scope->model)
         return model == scope->model;
@@ -25,7 +25,7 @@ const qk__result_model *qk__next_in_scope(const qk__scope *scope,
 {
     do
         before = qk__next_model(scope->results, before);
-    while (before && !qk__in_scope(scope, before));
+    while (before && !is_in_scope(scope, before));
     return before;
 }
 
@@ -59,30 +59,23 @@ size_t qk__group_end(const qk__result_model *model, size_t first)
     return h;
 }
 
-/* Adds a group's values to the means, and its own mean to the units. */
-static void add_group(qk__units *units, const qk__result_model *model, size_t first, size_t end,
-                      qk__head_number *number, const void *argument, qk__mean *means[3])
-{
-    qk__mean group = {0};
-    for (size_t i = first; i < end; i++) {
-        double value = qk__number_of(&model->heads[i], number, argument);
-        qk__mean_add(&group, value);
-        for (size_t k = 0; k < 3; k++)
-            qk__mean_add(means[k], value);
-        units->positive += isfinite(value) && value > 0;
-    }
-    if (group.count > 0)
-        units->groups[units->num_groups++] = qk__mean_of(&group);
-}
-
 /* Of one model: the means of its groups and layers, and its own, which is returned. */
 static double gather_model(const qk__result_model *model, qk__head_number *number,
                            const void *argument, qk__mean *all, qk__units *units)
 {
     qk__mean own = {0}, layer = {0};
     for (size_t h = 0, end; h < model->num_heads; h = end) {
+        qk__mean group = {0};
         end = qk__group_end(model, h);
-        add_group(units, model, h, end, number, argument, (qk__mean *[]){&layer, &own, all});
+        for (size_t i = h; i < end; i++) {
+            double value = qk__number_of(&model->heads[i], number, argument);
+            qk__mean *const means[] = {&group, &layer, &own, all};
+            for (size_t k = 0; k < sizeof means / sizeof *means; k++)
+                qk__mean_add(means[k], value);
+            units->positive += isfinite(value) && value > 0;
+        }
+        if (group.count > 0)
+            units->groups[units->num_groups++] = qk__mean_of(&group);
         if (end < model->num_heads && model->heads[end].layer == model->heads[h].layer)
             continue;
         if (layer.count > 0)

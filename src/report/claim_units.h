@@ -25,7 +25,6 @@ typedef struct qk__scope {
 
 /* All models; the last one of a row of checkpoints. */
 qk__scope qk__whole_scope(const qk__results *results);
-bool qk__in_scope(const qk__scope *scope, const qk__result_model *model);
 /* As qk__each_model (results/results.h). */
 const qk__result_model *qk__next_in_scope(const qk__scope *scope,
                                           const qk__result_model *before);

@@ -134,15 +134,25 @@ static qk_status install_report(const qk__report *report, qk__outfile **page, qk
     return *page ? qk__outfile_commit(page, err) : QK_OK;
 }
 
+/* Takes the text, which is NULL where memory ran out, into a list of the outcome. */
+static qk_status keep_text(char ***list, size_t *count, char *text, qk_error *err)
+{
+    char **longer = text ? realloc(*list, (*count + 1) * sizeof *longer) : NULL;
+    if (!longer) {
+        free(text);
+        return qk__nomem(err);
+    }
+    longer[(*count)++] = text;
+    *list = longer;
+    return QK_OK;
+}
+
 static qk_status copy_names(const qk__drawn_list *drawn, qk_report_outcome *outcome,
                             qk_error *err)
 {
-    outcome->names = qk__calloc(drawn->count + 1, sizeof *outcome->names);
-    if (!outcome->names)
-        return qk__nomem(err);
     for (size_t i = 0; i < drawn->count; i++)
-        if (!(outcome->names[outcome->num_names++] = qk__strdup(drawn->items[i].name)))
-            return qk__nomem(err);
+        QK_TRY(keep_text(&outcome->names, &outcome->num_names, qk__strdup(drawn->items[i].name),
+                         err));
     return QK_OK;
 }
 
@@ -151,9 +161,6 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
                                qk_error *err)
 {
     QK_TRY(copy_names(drawn, outcome, err));
-    outcome->failures = qk__calloc(drawn->count + 1, sizeof *outcome->failures);
-    if (!outcome->failures)
-        return qk__nomem(err);
     for (size_t i = 0; i < drawn->count; i++) {
         const qk__drawn *d = &drawn->items[i];
         if (d->status == QK_OK) {
@@ -163,10 +170,10 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
         const char *why = d->message ? d->message : qk_status_text(d->status);
         /* the message names the figure where gnuplot said something about it */
         bool named = strstr(why, d->name) != NULL;
-        qk__buffer text = {0};
-        QK_TRY(qk__buffer_printf(&text, err, "%s%s%s%s", named ? "" : "figure ",
-                                 named ? "" : d->name, named ? "" : ": ", why));
-        outcome->failures[outcome->num_failed++] = (char *)text.data;
+        QK_TRY(keep_text(&outcome->failures, &outcome->num_failed,
+                         qk__format("%s%s%s%s", named ? "" : "figure ", named ? "" : d->name,
+                                    named ? "" : ": ", why),
+                         err));
     }
     return QK_OK;
 }
@@ -245,15 +252,10 @@ static qk_status list_figure_files(const qk__report *report, qk_report_outcome *
 {
     qk__names names;
     QK_TRY(qk__note_files(report->figures, &names, err));
-    outcome->files = qk__calloc(names.count + 1, sizeof *outcome->files);
-    qk_status status = outcome->files ? QK_OK : qk__nomem(err);
-    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        outcome->files[i] = qk__format("figures/%s", names.items[i]);
-        if (outcome->files[i])
-            outcome->num_files++;
-        else
-            status = qk__nomem(err);
-    }
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++)
+        status = keep_text(&outcome->files, &outcome->num_files,
+                           qk__format("figures/%s", names.items[i]), err);
     qk__names_free(&names);
     return status;
 }
@@ -319,24 +321,6 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     return status;
 }
 
-/* Copies what the manifest says has changed. */
-static qk_status copy_changes(const json_t *changes, qk_report_outcome *outcome, qk_error *err)
-{
-    size_t count = json_array_size(changes);
-    if (count == 0)
-        return QK_OK;
-    outcome->changed = qk__calloc(count, sizeof *outcome->changed);
-    if (!outcome->changed)
-        return qk__nomem(err);
-    for (size_t i = 0; i < count; i++) {
-        char *text = qk__strdup(json_string_value(json_array_get(changes, i)));
-        if (!text)
-            return qk__nomem(err);
-        outcome->changed[outcome->num_changed++] = text;
-    }
-    return QK_OK;
-}
-
 /* Tables that were edited, cut short or removed would be drawn as if they were whole. */
 static qk_status list_changed(const qk_report_settings *settings, qk_report_outcome *outcome,
                               qk_error *err)
@@ -351,8 +335,9 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
                           "%s/%s; run the analysis again, or give report --force to draw the "
                           "tables as they are",
                           settings->results, json_string_value(json_array_get(changes, 0)));
-    if (status == QK_OK)
-        status = copy_changes(changes, outcome, err);
+    for (size_t i = 0; i < json_array_size(changes) && status == QK_OK; i++)
+        status = keep_text(&outcome->changed, &outcome->num_changed,
+                           qk__strdup(json_string_value(json_array_get(changes, i))), err);
     json_decref(changes);
     return status;
 }
