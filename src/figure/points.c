@@ -300,26 +300,18 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
 
 /* ---- some checkpoints ------------------------------------------------------------------- */
 
-static bool has_points(const void *families, const qk__result_model *model)
-{
-    return count_shown_heads(families, model) > 0;
-}
-
 void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
 {
-    const qk__results *results = subject->results;
     cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}, .one_axis = true};
     naming named = {0};
-    size_t chosen[QK__MILESTONES] = {0};
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
-    c.families.count = qk__choose_milestones(results, has_points, &c.families, chosen);
-    for (size_t i = 0; i < c.families.count; i++) {
-        const qk__result_model *model = &results->models[chosen[i]];
-        c.families.pool[i] = model;
+    put_together(&c.families);
+    c.families.count = qk__keep_milestones(c.families.pool, c.families.panels[0].count);
+    for (size_t i = 0; i < c.families.count; i++)
         c.families.panels[i] =
-            (qk__family){model->label, model->family_index, 1, &c.families.pool[i]};
-    }
+            (qk__family){c.families.pool[i]->label, c.families.pool[i]->family_index, 1,
+                         &c.families.pool[i]};
     double width = figure->millimetres > 0 ? 115 : PANEL;
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     name_groups(figure, &c, false, &named);
