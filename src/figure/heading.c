@@ -13,8 +13,8 @@
 enum { FIRST = 15, TITLE_LINE = 18, SUBJECT_LINE = 14, REST = 19, MOST_LINES = 4, NONE = 8 };
 #define TITLE_SIZE 1.1 /* of type, beside the theme's */
 
-static void set_texts(qk__figure *figure, const qk__results *results,
-                      const qk__result_model *model, const char *title, bool plain)
+void qk__set_heading(qk__figure *figure, const qk__results *results,
+                     const qk__result_model *model, const char *title)
 {
     if (!model && results->num_models == 1)
         model = &results->models[0];
@@ -24,18 +24,6 @@ static void set_texts(qk__figure *figure, const qk__results *results,
     snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s",
              same ? "" : results->title, *label && *results->title && !same ? " · " : "",
              label);
-    figure->heading.plain = plain;
-}
-
-void qk__set_heading(qk__figure *figure, const qk__results *results,
-                     const qk__result_model *model, const char *title)
-{
-    set_texts(figure, results, model, title, false);
-}
-
-void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title)
-{
-    set_texts(figure, results, NULL, title, true);
 }
 
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject)

@@ -256,7 +256,8 @@ static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const
              pair->from_scores ? pair->metric : pair->field->info.label,
              pair->results->score_columns[pair->y_column]);
     heading[0] = (char)toupper((unsigned char)heading[0]);
-    qk__set_plain_heading(figure, pair->results, heading);
+    qk__set_heading(figure, pair->results, NULL, heading);
+    figure->heading.plain = true; /* a column of a file names it */
     qk__sheet sheet = {.count = 1,
                        .left = 84,
                        .right = 26,
