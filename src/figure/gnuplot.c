@@ -275,13 +275,17 @@ static bool is_warning(const char *message)
 }
 
 /* Whether the file ends as such a file should: gnuplot does not notice a full disk. */
-static qk_status check_end(const char *path, const picture_kind *picture, qk_error *err)
+static qk_status check_picture(const qk__figure *figure, const char *staging,
+                               const picture_kind *picture, qk_error *err)
 {
+    char *path = part_path(staging, figure->name, picture->ending), last[17] = "";
+    if (!path)
+        return qk__nomem(err);
     FILE *file = fopen(path, "rbe");
+    size_t got = 0;
+    free(path);
     if (!file)
         return qk__fail(err, QK_ERR_IO, MADE_NO " %s", picture->ending);
-    char last[17] = "";
-    size_t got = 0;
     if (fseek(file, -(long)(sizeof last - 1), SEEK_END) == 0)
         got = fread(last, 1, sizeof last - 1, file);
     fclose(file);
@@ -290,15 +294,6 @@ static qk_status check_end(const char *path, const picture_kind *picture, qk_err
             return QK_OK;
     return qk__fail(err, QK_ERR_IO, "gnuplot made only a part of the %s (is the disk full?)",
                     picture->ending);
-}
-
-static qk_status check_picture(const qk__figure *figure, const char *staging,
-                               const picture_kind *picture, qk_error *err)
-{
-    char *path = part_path(staging, figure->name, picture->ending);
-    qk_status status = path ? check_end(path, picture, err) : qk__nomem(err);
-    free(path);
-    return status;
 }
 
 /* An SVG is as wide as was asked for, and its pixels are hundredths of an inch as in a PDF.

@@ -85,7 +85,10 @@ static bool is_same(const cloud *c, size_t panel, int family)
 static double pearson(qk__figure *figure, const cloud *c, size_t first, size_t end, int family)
 {
     const qk__families *all = &c->families;
-    size_t count = 0, most = qk__count_heads(all->results) + 1;
+    size_t count = 0, most = 1;
+    for (size_t p = first; p < end; p++)
+        for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)
+            most += all->panels[p].models[m]->num_heads;
     double *x = qk__figure_alloc(figure, 2 * most, sizeof *x);
     for (size_t p = first; x && p < end; p++)
         for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)

@@ -227,14 +227,6 @@ static qk_status draw_report_figures(qk__report *report, qk__drawn_list *drawn, 
     return status;
 }
 
-/* Findings are for the page and the notes beside the figures. */
-static qk_status derive_findings(qk__report *report, qk_error *err)
-{
-    const qk__score_choice scores = {report->settings->score_metric,
-                                     report->settings->score_column};
-    return qk__findings_derive(report->results, &scores, &report->findings, err);
-}
-
 static qk_status write_figure_notes(const qk__report *report, qk_error *err)
 {
     qk_report_settings settings = *report->settings;
@@ -263,6 +255,8 @@ static qk_status list_figure_files(const qk__report *report, qk_report_outcome *
 /* Until all is drawn and written, what was there before stays. */
 static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
+    const qk__score_choice scores = {report->settings->score_metric,
+                                     report->settings->score_column};
     qk__drawn_list drawn = {0};
     qk__outfile *page = NULL;
     report->drawn = &drawn;
@@ -270,8 +264,8 @@ static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_
     qk_status status = draw_report_figures(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
-    if (status == QK_OK)
-        status = derive_findings(report, err);
+    if (status == QK_OK) /* for the page and the notes beside the figures */
+        status = qk__findings_derive(report->results, &scores, &report->findings, err);
     if (status == QK_OK)
         status = write_figure_notes(report, err);
     if (status == QK_OK && has_page(report->settings))
