@@ -12,18 +12,16 @@
 
 /* ---- what the data say ------------------------------------------------------------------ */
 
+/* Of one model, the curves stand for the figures that compare models. */
 static bool is_shown_in(const qk__finding *finding, const char *figure)
 {
     bool curves = strcmp(figure, "map-07-layer-curves") == 0;
-    for (size_t i = 0; i < QK__NUM_SHOWN && finding->figures[i]; i++) {
-        if (strcmp(finding->figures[i], figure) == 0)
-            return true;
-        /* of one model, the curves stand for the figures that compare models */
+    for (size_t i = 0; curves && i < QK__NUM_SHOWN && finding->figures[i]; i++) {
         const qk__figure_kind *other = qk__find_figure(finding->figures[i]);
-        if (curves && other && other->compares)
+        if (other && other->compares)
             return true;
     }
-    return false;
+    return qk__is_shown_by(finding, figure);
 }
 
 /* "Claim (verdict)." for each finding, in the order of the page; count strings to free. */

@@ -3,6 +3,7 @@
 #include "report/findings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "report/evidence.h"
@@ -68,6 +69,14 @@ qk_status qk__findings_derive(const qk__results *results, const qk__score_choice
         return QK_OK;
     qk__findings_free(findings);
     return qk__nomem(err);
+}
+
+bool qk__is_shown_by(const qk__finding *finding, const char *figure)
+{
+    for (size_t i = 0; finding->claim && i < QK__NUM_SHOWN && finding->figures[i]; i++)
+        if (strcmp(finding->figures[i], figure) == 0)
+            return true;
+    return false;
 }
 
 void qk__findings_free(qk__findings *findings)

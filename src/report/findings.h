@@ -72,4 +72,7 @@ QK_MUST_CHECK qk_status qk__findings_derive(const qk__results *results,
                                             qk__findings *findings, qk_error *err);
 void qk__findings_free(qk__findings *findings);
 
+/* Whether it says something that the figure of that name shows. */
+bool qk__is_shown_by(const qk__finding *finding, const char *figure);
+
 #endif

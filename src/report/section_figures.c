@@ -118,15 +118,14 @@ static void put_claims(const gallery *g, const char *kind)
 {
     const qk__findings *findings = &g->report->findings;
     size_t said = 0;
-    for (size_t i = 0; i < findings->count; i++)
-        for (size_t k = 0; k < QK__NUM_SHOWN; k++) {
-            const qk__finding *f = &findings->items[i];
-            if (!f->figures[k] || strcmp(f->figures[k], kind) != 0 || !f->claim)
-                continue;
-            if (said++ == 0)
-                qk__open(g->page, "ul.says[aria-label=Findings]");
-            qk__put(g->page, "li", "[#finding-%s|%s]", f->id, f->claim);
-        }
+    for (size_t i = 0; i < findings->count; i++) {
+        const qk__finding *f = &findings->items[i];
+        if (!qk__is_shown_by(f, kind))
+            continue;
+        if (said++ == 0)
+            qk__open(g->page, "ul.says[aria-label=Findings]");
+        qk__put(g->page, "li", "[#finding-%s|%s]", f->id, f->claim);
+    }
     qk__close(g->page, said ? "ul" : "");
 }
 

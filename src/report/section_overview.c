@@ -50,18 +50,14 @@ static void put_models(qk__page *page, const qk__results *results)
 
 static void put_heads_shown(qk__page *page, const qk__report *report)
 {
-    const qk__results *results = report->results;
-    int least = results->models[0].last_layer, most = least;
-    for (size_t m = 0; m < results->num_models; m++) {
-        int last = results->models[m].last_layer;
-        least = last < least ? last : least;
-        most = last > most ? last : most;
-    }
+    qk__range layers = QK__NO_RANGE;
+    qk__each_model (report->results, model)
+        qk__range_add(&layers, model->last_layer + 1);
     open_fact(page, "Heads");
     qk__say(page, "*%zu* query heads in ", report->num_heads);
-    if (least < most)
-        qk__say(page, "%d to ", least + 1);
-    qk__say(page, "%d layer%s", most + 1, most > 0 ? "s" : "");
+    if (layers.low < layers.high)
+        qk__say(page, "%d to ", (int)layers.low);
+    qk__say(page, "%d layer%s", (int)layers.high, layers.high > 1 ? "s" : "");
     qk__close(page, "dd");
 }
 
