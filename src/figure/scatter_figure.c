@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws a scatter collage: a sheet of panels, with bars of the colours beside it.
  *
- *     title, subtitle                     The header of a panel, its title and the notes above the
- *     +-- title ---+ +-- title ---+  Q    points, is part of the sheet's plan, so that nothing meets
+ *     title, subtitle                     The title of a panel and the notes above its points are
+ *     +-- title ---+ +-- title ---+  Q    part of the sheet's plan, so that they never meet others,
  *     | notes      | | notes      |  bar  whatever is drawn.
  *     | points     | | points     |
  *     +------------+ +------------+  K
@@ -88,9 +88,10 @@ static void plan_columns(qk__figure *figure, collage *c, int columns)
                            .below = 2.4 * line,
                            .foot = 3.9 * TYPE - 2.4 * line};
     qk__lay_out(figure, &c->sheet);
-    if (figure->millimetres > 0)
+    if (figure->millimetres > 0) {
         c->sheet.height *= c->sheet.first.width / qk__em(figure) / SIZES[size].w;
-    qk__lay_out(figure, &c->sheet);
+        qk__lay_out(figure, &c->sheet);
+    }
 }
 
 /* On a page whose width is given, columns are left out for the sake of what stands above the panels. */
