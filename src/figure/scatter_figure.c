@@ -368,9 +368,9 @@ static void draw_bars(qk__figure *figure, const collage *c)
             one; /* beside the first two panels, whose headers run over the bars */
         k.top += sheet->down;
     } else if (both) {
-        q.height = k.height = sheet->rows % 2 == 0
-                                  ? one + (double)(sheet->rows / 2 - 1) * sheet->down
-                                  : (all - 2 * TYPE * em) / 2;
+        size_t half = sheet->rows / 2;
+        q.height = k.height = 2 * half == sheet->rows ? one + (double)(half - 1) * sheet->down
+                                                      : (all - 2 * TYPE * em) / 2;
         k.top += all - k.height;
     }
     qk__figure_print(figure, "\nunset xtics; unset ytics\nset border 15 lw 0.5\n"
