@@ -110,7 +110,7 @@ static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, b
         .position = qk__work_take(work, heads, sizeof *out.position),
         .differences = qk__work_take(work, scope->results->num_models, sizeof *out.differences),
         .test = {NAN, 0}};
-    if (work->failed)
+    if (!out.content || !out.position || !out.differences)
         return out;
     qk__each_in_scope (scope, model) {
         qk__scope one = {.results = scope->results, .model = model};

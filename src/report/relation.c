@@ -95,7 +95,7 @@ qk__relation qk__relate(qk__findings *findings, const qk__scope *scope,
     pairs all = {.x = qk__work_take(&findings->work, room, sizeof *all.x),
                  .y = qk__work_take(&findings->work, room, sizeof *all.y)};
     double *z = qk__work_take(&findings->work, scope->results->num_models, sizeof *z);
-    if (findings->work.failed)
+    if (!all.x || !all.y || !z)
         return out;
     relate_models(&out, scope, &all, of, z);
     if (out.models > 0 && !out.of_models)

@@ -15,7 +15,8 @@ typedef struct qk__work {
 static inline void *qk__work_take(qk__work *work, size_t count, size_t size)
 {
     void *taken = qk__arena_alloc(&work->memory, count, size);
-    work->failed |= !taken;
+    if (!taken)
+        work->failed = true;
     return taken;
 }
 
