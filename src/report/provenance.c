@@ -123,8 +123,8 @@ static void add_run(qk__provenance *p, const json_t *run, const char *label)
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static qk_status add_folder(qk__provenance *p, const char *folder, const char *label,
-                            qk_error *err)
+static qk_status add_folder_runs(qk__provenance *p, const char *folder, const char *label,
+                                 qk_error *err)
 {
     size_t i;
     const json_t *run;
@@ -139,8 +139,8 @@ static qk_status add_folder(qk__provenance *p, const char *folder, const char *l
 }
 
 /* A model of a study; its folder is one below the study's, whatever the manifest says. */
-static qk_status add_model(qk__provenance *p, const char *study, const json_t *model,
-                           qk_error *err)
+static qk_status add_model_runs(qk__provenance *p, const char *study, const json_t *model,
+                                qk_error *err)
 {
     const char *folder = qk__text_at(model, "folder"), *message = qk__text_at(model, "message");
     if (*message)
@@ -149,7 +149,7 @@ static qk_status add_model(qk__provenance *p, const char *study, const json_t *m
         return QK_OK;
     char *path = qk__path_join(study, folder);
     qk_status status =
-        path ? add_folder(p, path, qk__text_at(model, "label"), err) : qk__nomem(err);
+        path ? add_folder_runs(p, path, qk__text_at(model, "label"), err) : qk__nomem(err);
     free(path);
     return status;
 }
@@ -161,7 +161,7 @@ static qk_status add_models(qk__provenance *p, const char *study, const json_t *
     const json_t *model;
     json_array_foreach(models, i, model)
     {
-        QK_TRY(add_model(p, study, model, err));
+        QK_TRY(add_model_runs(p, study, model, err));
     }
     return QK_OK;
 }
@@ -178,7 +178,7 @@ qk_status qk__provenance_read(const char *folder, qk__provenance *provenance, qk
     qk_status status =
         manifest.is_study
             ? add_models(provenance, folder, json_object_get(manifest.root, "models"), err)
-            : add_folder(provenance, folder, "", err);
+            : add_folder_runs(provenance, folder, "", err);
     qk__manifest_free(&manifest);
     if (status == QK_OK &&
         (!provenance->runs || !provenance->warnings || !provenance->failures))

@@ -26,6 +26,12 @@ double qk__mean_plain(const qk__mean *mean)
     return mean->count > 0 ? mean->total / (double)mean->count : NAN;
 }
 
+void qk__range_add(qk__range *range, double value)
+{
+    range->low = fmin(range->low, value);
+    range->high = fmax(range->high, value);
+}
+
 /* The last layer itself belongs to the last tenth. */
 void qk__depth_add(qk__depth_means *means, double depth, double value)
 {

@@ -84,7 +84,7 @@ static void make_name(const scatter *c, size_t first, size_t count, char name[NA
 }
 
 /* A given name is that of the only figure; of several, the head or a number tells them apart. */
-static void set_name(const scatter *c, size_t figure)
+static void set_figure_name(const scatter *c, size_t figure)
 {
     const qk_scatter_settings *s = c->settings;
     size_t first = figure * c->per_figure, left = c->num_views - first;
@@ -114,7 +114,7 @@ static qk_status set_names(scatter *c, qk_error *err)
     if (!c->figures)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_figures; i++) {
-        set_name(c, i);
+        set_figure_name(c, i);
         for (size_t j = 0; j < i; j++)
             if (strcmp(c->figures[i].name, c->figures[j].name) == 0)
                 return qk__fail(err, QK_ERR_ARGUMENT,
@@ -138,7 +138,7 @@ static qk_status look_at_head(void *context, size_t i, int worker, qk_error *err
     return status;
 }
 
-static void widen(qk__position_span *span, qk__position_span by)
+static void widen_span(qk__position_span *span, qk__position_span by)
 {
     if (by.low > by.high)
         return;
@@ -162,7 +162,7 @@ static void add_panels(const qk__head_view *view, qk__scatter_panel *panels)
     }
 }
 
-static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
+static void choose_axis_names(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
 {
     switch (s->basis) {
     case QK_BASIS_PCA:
@@ -182,38 +182,10 @@ static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2
     }
 }
 
-/* The smallest grid of the wanted width that holds the panels there are. */
-static void set_grid(const qk_scatter_settings *s, qk__scatter *out)
+/* All panels of `count` views; in the wanted columns, or fewer where there are fewer panels. */
+static qk__scatter plan_plot(const qk_scatter_settings *s, const qk__head_view *views,
+                             size_t count, qk__scatter_panel *panels)
 {
-    int columns = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
-    int panels = out->num_panels > 0 ? (int)out->num_panels : 1;
-    out->columns = columns < panels ? columns : panels;
-    out->rows = (panels + out->columns - 1) / out->columns;
-}
-
-static qk_status add_note(const scatter *c, size_t i, size_t count, const qk__scatter *plot,
-                          qk__buffer *note, qk_error *err)
-{
-    qk_scatter_head *heads = qk__calloc(count, sizeof *heads);
-    if (!heads)
-        return qk__nomem(err);
-    for (size_t v = 0; v < count; v++)
-        heads[v] = c->views[i * c->per_figure + v].head;
-    const qk__scatter_shown shown = {
-        c->settings,  &qk_scatter_settings_table, c->figures[i].name, heads, count, plot->rows,
-        plot->columns};
-    qk_status status = qk__scatter_note(&shown, note, err);
-    free(heads);
-    return status;
-}
-
-static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_error *err)
-{
-    const qk_scatter_settings *s = c->settings;
-    const qk__head_view *views = c->views + i * c->per_figure;
-    size_t left = c->num_views - i * c->per_figure;
-    size_t count = left < c->per_figure ? left : c->per_figure;
-    char pcs[2][16];
     qk__scatter plot = {.title = s->title && *s->title ? s->title : NULL,
                         .zero_lines = s->centred && s->basis == QK_BASIS_PCA,
                         .subtitle = views[0].subtitle[0] ? views[0].subtitle : NULL,
@@ -224,32 +196,45 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
     for (size_t v = 0; v < count; v++) {
         add_panels(&views[v], panels + plot.num_panels);
         plot.num_panels += views[v].num_panels;
-        widen(&plot.q, views[v].q);
-        widen(plot.one_text ? &plot.q : &plot.k, views[v].k);
+        widen_span(&plot.q, views[v].q);
+        widen_span(plot.one_text ? &plot.q : &plot.k, views[v].k);
     }
-    name_axes(s, &plot, pcs);
-    set_grid(s, &plot);
-    qk__figure figure;
-    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
-    qk__figure_set_width(&figure, s->figures.width);
-    qk__figure_scatter(&figure, &plot);
-    qk_status status = add_note(c, i, count, &plot, &figure.note, err);
-    if (status == QK_OK)
-        status = qk__figure_draw(&figure, s->output, &s->figures, err);
-    qk__figure_free(&figure);
-    return status;
+    int wanted = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
+    plot.columns = wanted < (int)plot.num_panels ? wanted : (int)plot.num_panels;
+    return plot;
 }
 
 static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     scatter *c = context;
+    const qk_scatter_settings *s = c->settings;
+    const qk__head_view *views = c->views + i * c->per_figure;
+    size_t left = c->num_views - i * c->per_figure;
+    size_t count = left < c->per_figure ? left : c->per_figure;
+    qk_status status = QK_OK;
+    qk__figure figure;
     if (atomic_load(&c->run.cancelled))
         return QK_OK;
+    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
+    qk__figure_set_width(&figure, s->figures.width);
     qk__scatter_panel *panels =
-        qk__calloc((size_t)QK__SCATTER_SIDE * QK__SCATTER_SIDE, sizeof *panels);
-    qk_status status = panels ? draw(c, i, panels, err) : qk__nomem(err);
-    free(panels);
+        qk__figure_alloc(&figure, (size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
+    qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);
+    if (panels && heads) {
+        char pcs[2][16];
+        qk__scatter plot = plan_plot(s, views, count, panels);
+        const qk__scatter_shown shown = {s, &qk_scatter_settings_table, c->figures[i].name,
+                                         heads, count};
+        for (size_t v = 0; v < count; v++)
+            heads[v] = views[v].head;
+        choose_axis_names(s, &plot, pcs);
+        qk__figure_scatter(&figure, &plot);
+        status = qk__scatter_note(&shown, &figure.note, err);
+    }
+    if (status == QK_OK)
+        status = qk__figure_draw(&figure, s->output, &s->figures, err);
+    qk__figure_free(&figure);
     qk__run_progress(&c->run, 1, 0, 0);
     return status;
 }
@@ -284,7 +269,7 @@ static qk_status draw_figures(scatter *c, qk_error *err)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-static qk_status choose_heads(scatter *c, qk_error *err)
+static qk_status choose_scatter_heads(scatter *c, qk_error *err)
 {
     qk_scatter_head *heads;
     QK_TRY(qk__scatter_select(&c->run, c->settings, &heads, &c->num_views, err));
@@ -346,9 +331,9 @@ static qk_status draw_in_folder(scatter *c, qk_error *err)
     return status;
 }
 
-static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
+static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
 {
-    QK_TRY(choose_heads(c, err));
+    QK_TRY(choose_scatter_heads(c, err));
     QK_TRY(look_at_heads(c, err));
     QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
@@ -372,7 +357,7 @@ static qk_status run(scatter *c, const qk_analysis_settings *input,
 {
     qk_status status = qk__run_open(&c->run, input, err);
     if (status == QK_OK)
-        status = run_all(c, outcome, err);
+        status = run_scatter(c, outcome, err);
     for (size_t i = 0; c->views && i < c->num_views; i++)
         qk__head_view_free(&c->views[i]);
     free(c->views);

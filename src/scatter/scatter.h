@@ -46,14 +46,13 @@ QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settin
 /* Panels of one figure. */
 size_t qk__scatter_places(const qk_scatter_settings *settings);
 
-/* One figure: which heads it shows, in which grid. */
+/* One figure: which heads it shows. */
 typedef struct qk__scatter_shown {
     const qk_scatter_settings *settings;
     const qk_settings_table *table; /* of these */
     const char *name;
     const qk_scatter_head *heads;
     size_t num_heads;
-    int rows, columns;
 } qk__scatter_shown;
 
 /* Appends the note that stands beside it (scatter_note.c). */

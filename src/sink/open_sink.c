@@ -152,7 +152,7 @@ static qk_status open_output(qk_sink *sink, qk_error *err)
 static qk_status open_sink(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
-    sink->threads = s->threads > 0 ? s->threads : qk__available_threads();
+    sink->threads = qk__count_threads(&s->context);
     sink->stages[QK__POST] = s->stage != QK_ROPE_BEFORE;
     sink->stages[QK__PRE] = s->stage != QK_ROPE_AFTER;
     QK_TRY(check_extra(sink, err));
