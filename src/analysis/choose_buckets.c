@@ -170,7 +170,7 @@ static void tell(qk__run *run, bool has_column)
 {
     const qk__buckets *b = &run->buckets;
     if (run->settings->buckets == QK_BUCKETS_AUTO)
-        qk__run_notice(run, QK_NOTICE_INFO,
+        qk__tell_notice(&run->context, QK_NOTICE_INFO,
                        "%s: plasticity uses %d of equal width, %.6g positions each; --buckets "
                        "changes that",
                        has_column ? "more than 32 buckets" : "no column 'bucket'", b->count,

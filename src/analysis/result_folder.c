@@ -128,7 +128,7 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     for (size_t i = 0; settings && i < sizeof SELECTION / sizeof *SELECTION; i++)
         if (!json_equal(json_object_get(was, SELECTION[i]),
                         json_object_get(settings, SELECTION[i]))) {
-            qk__run_notice(run, QK_NOTICE_WARNING,
+            qk__tell_notice(&run->context, QK_NOTICE_WARNING,
                            "%s: %s there, which stays, was made with other %s",
                            run->settings->output, table, SELECTION[i]);
             break;
@@ -296,7 +296,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
     if (run->settings->published_tables)
         return QK_OK;
     if (!run->before.complete)
-        qk__run_notice(run, QK_NOTICE_WARNING,
+        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
                        "%s: not complete: a run was stopped while its tables took their places "
                        "(%.300s); this one replaces them",
                        output, qk__text_at(run->before.root, "command_line"));
@@ -398,7 +398,7 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     QK_TRY(qk__file_set_install(&run->outputs, mark, remove_stale, run, err));
     char *page = qk__path_join(run->settings->output, "report.html");
     if (page && qk__is_file(page))
-        qk__run_notice(run, QK_NOTICE_WARNING,
+        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
                        "%s shows the tables from before this run; qkscope report makes it anew",
                        page);
     free(page);

@@ -35,7 +35,7 @@ static const qk_setting ROWS[] = {
     QK__OFFLINE_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK__SPLIT_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK_SETTING_PART(qk_repack_settings, writer, qk__parquet_writer_settings_table),
-    QK__THREADS_ROW(qk_repack_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_repack_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_repack_settings_table = {QK_SETTINGS_ROWS(qk_repack_settings, ROWS)};
@@ -244,7 +244,7 @@ static qk_status write_capture(repack *r, const char *folder, qk_error *err)
     qk__repack_facts_free(&facts);
     QK_TRY(status);
     qk__meter_open(&r->meter, (qk_progress){.what = "heads", .total = (int64_t)num_heads(r)},
-                   r->settings->progress, r->settings->user);
+                   &r->settings->context);
     status = qk__parallel_try(r->num_jobs, r->threads, copy_job, r, err);
     qk__meter_close(&r->meter);
     if (status == QK_ERR_CANCELLED)
@@ -382,10 +382,7 @@ static qk_status open_capture(repack *r, qk_error *err)
                                   .revision = s->revision,
                                   .part = QK_HUB_ALL, /* the card and the texts, too */
                                   .prefix = s->prefix,
-                                  .offline = s->offline,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     qk__needed needed;
     QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
     qk_status status = qk_capture_open(&r->capture, needed.path, s->prefix, err);
@@ -418,7 +415,7 @@ qk_status qk_capture_repack(const qk_repack_settings *settings, qk_repack_outcom
     QK_NEED(err, settings);
     QK_TRY(check(settings, err));
     repack r = {.settings = settings};
-    r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    r.threads = qk__count_threads(&settings->context);
     atomic_init(&r.rows, 0);
     qk_status status = open_capture(&r, err);
     if (status == QK_OK)

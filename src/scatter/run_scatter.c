@@ -219,7 +219,7 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
     qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
     qk__figure_set_width(&figure, s->figures.width);
     qk__scatter_panel *panels =
-        qk__figure_alloc(&figure, (size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
+        qk__figure_alloc(&figure, (size_t)QK__SCATTER_SIDE * QK__SCATTER_SIDE, sizeof *panels);
     qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);
     if (panels && heads) {
         char pcs[2][16];

@@ -124,8 +124,8 @@ static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_er
         qk__partial_unbuild(sink->settings.output);
     if (mine)
         return put_together(sink, outcome, err);
-    qk__sink_notice(
-        sink, QK_NOTICE_INFO,
+    qk__tell_notice(
+        &sink->settings.context, QK_NOTICE_INFO,
         "another process puts the capture together; if it has died: qkscope merge %s",
         sink->settings.output);
     return QK_OK;

@@ -124,12 +124,12 @@ static void tell_share(const qk_sink *sink)
     for (int64_t b = first; b < end; b++)
         there += sink->there[b];
     if (first == end)
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "shard %lld of %lld has nothing to do: the texts make %lld block%s",
                         (long long)shard->index, (long long)shard->count,
                         (long long)sink->num_blocks, sink->num_blocks == 1 ? "" : "s");
     else
-        qk__sink_notice(sink, QK_NOTICE_INFO,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
                         "shard %lld of %lld (%s): %lld of %lld blocks of texts, %lld of them "
                         "are there",
                         (long long)shard->index, (long long)shard->count,

@@ -209,9 +209,6 @@ static inline bool qk__stores_rows(const qk_sink *sink)
 QK_MUST_CHECK qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
                                      qk_error *err);
 
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);
 

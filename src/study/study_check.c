@@ -197,7 +197,7 @@ static qk_status compare_files(checker *c, qk_error *err)
     c->run.jobs = "files";
     c->run.total_jobs = c->num_inputs;
     qk_status status =
-        qk__parallel_try(c->num_inputs, c->work->threads, compare_file, &c->run, &why);
+        qk__parallel_try(c->num_inputs, c->work->context.threads, compare_file, &c->run, &why);
     if (atomic_load(&c->run.cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
     if (status != QK_OK)
@@ -218,18 +218,6 @@ static qk_status check_inputs(checker *c, qk_error *err)
 }
 
 /* ---- all together ----------------------------------------------------------------------- */
-
-static bool on_progress(void *user, const qk_progress *progress)
-{
-    return qk__study_progress(((const checker *)user)->work, progress);
-}
-
-/* Warnings of opening a capture are those of the run that follows. */
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    if (level == QK_NOTICE_REMARK)
-        qk__study_notice(((const checker *)user)->work, level, "%s", message);
-}
 
 /* All but what the capture says. */
 static qk_status check_results(qk__study_check *check, const qk__manifest *before,
@@ -337,11 +325,12 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
                                 qk_error *err)
 {
     checker c = {.work = work, .check = check};
+    /* Warnings of opening a capture are those of the run that follows. */
+    qk__relay relay = {.to = &work->context,
+                       .held_back = QK__ALL_NOTICES & ~(1U << QK_NOTICE_REMARK)};
     qk_analysis_settings settings = qk__study_settings(work, i);
     *check = (qk__study_check){0};
-    settings.notice = on_notice;
-    settings.progress = on_progress;
-    settings.user = &c;
+    settings.context = qk__relay_context(&relay);
     if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no such folder (a dataset would be written {dataset: org/name})",

@@ -111,6 +111,7 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
 typedef struct task {
     struct drawing *drawing;
     size_t model;
+    qk__relay relay; /* with its name */
     const collage *collage;
     char name[120];
     size_t figures; /* that were drawn */
@@ -125,17 +126,6 @@ typedef struct drawing {
     qk__meter meter;
 } drawing;
 
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    const task *t = user;
-    qk__study_tell(t->drawing->work, t->model, level, message);
-}
-
-static bool on_progress(void *user, const qk_progress *progress)
-{
-    return qk__study_progress(user, progress);
-}
-
 static qk_scatter_settings settings_of(task *t)
 {
     const qk__study_work *work = t->drawing->work;
@@ -144,15 +134,17 @@ static qk_scatter_settings settings_of(task *t)
     qk_scatter_settings_default(&s);
     s.input = qk__study_settings(work, t->model);
     s.input.seed = c->seed;
-    s.input.threads = 1; /* collages are what runs in parallel */
-    s.input.notice = on_notice;
-    s.input.user = t;
+    t->relay = (qk__relay){.to = &work->run->context,
+                           .name = work->plan->models[t->model].name,
+                           .lock = work->lock};
+    s.input.context = qk__relay_context(&t->relay);
+    s.input.context.progress = NULL; /* collages are counted, not heads */
+    s.input.context.threads = 1;     /* and run in parallel */
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
     s.figures.formats = collage_formats(work);
     s.figures.theme = work->theme;
     s.figures.width = work->width;
-    s.figures.threads = 1;
     s.output = work->figures;
     s.name = t->name;
     s.title = work->plan->models[t->model].label;
@@ -304,8 +296,8 @@ static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, q
         }
     }
     qk__meter_open(&d.meter, (qk_progress){.what = "figures", .total = (int64_t)d.count},
-                   on_progress, work);
-    qk__parallel_for(d.count, work->threads, draw_task, &d);
+                   &work->context);
+    qk__parallel_for(d.count, work->context.threads, draw_task, &d);
     qk__meter_close(&d.meter);
     qk_status status = conclude(&d, err);
     free(d.tasks);
@@ -331,10 +323,8 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.figures.formats = work->formats;
     s.figures.theme = work->theme;
     s.figures.width = work->width;
-    s.figures.threads = work->threads;
     s.html = run.html;
-    s.progress = run.progress;
-    s.user = run.user;
+    s.context = work->context;
     return qk__report_make(&s, work->results, report, err);
 }
 
