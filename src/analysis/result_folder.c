@@ -80,8 +80,8 @@ static bool is_owned(json_t *runs, const char *table)
 static bool differs(const qk__run *run, const json_t *input, bool read)
 {
     qk__input now;
-    const char *was = qk__text_at(input, "xxh3_128");
-    bool other = !qk__input_find(run, qk__text_at(input, "file"), &now) ||
+    const char *was = qk__json_string(input, "xxh3_128");
+    bool other = !qk__input_find(run, qk__json_string(input, "file"), &now) ||
                  qk__input_print(&now, read, &now.print) != QK_OK ||
                  now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
                  (read && strcmp(now.print.hash, was) != 0);
@@ -94,7 +94,7 @@ static qk_status refuse_capture(const qk__run *run, const json_t *old, const cha
     return REFUSE(run, err,
                   "holds results of another capture, or of this one before it changed (%.300s "
                   "was read from %.300s)",
-                  file, qk__text_at(old, "capture"));
+                  file, qk__json_string(old, "capture"));
 }
 
 static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *err)
@@ -104,7 +104,7 @@ static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *e
     json_array_foreach(json_object_get(old, "inputs"), i, input)
     {
         if (differs(run, input, i == 0))
-            return refuse_capture(run, old, qk__text_at(input, "file"), err);
+            return refuse_capture(run, old, qk__json_string(input, "file"), err);
     }
     return QK_OK;
 }
@@ -118,9 +118,9 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     const json_t *was = json_object_get(old, "settings");
     json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
     const char *table = json_string_value(json_array_get(json_object_get(old, "tables"), 0));
-    if (strcmp(qk__text_at(old, "model"), run->results->model) != 0)
+    if (strcmp(qk__json_string(old, "model"), run->results->model) != 0)
         return REFUSE(run, err, "%s there has the model name '%.100s', and this run '%.100s'",
-                      table, qk__text_at(old, "model"), run->results->model);
+                      table, qk__json_string(old, "model"), run->results->model);
     if (size > 0 && run->results->group.size > 0 && size != run->results->group.size)
         return REFUSE(run, err, "%s there has group size %d, and this run %d", table, (int)size,
                       run->results->group.size);
@@ -129,8 +129,8 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
         if (!json_equal(json_object_get(was, SELECTION[i]),
                         json_object_get(settings, SELECTION[i]))) {
             qk__tell_notice(&run->context, QK_NOTICE_WARNING,
-                           "%s: %s there, which stays, was made with other %s",
-                           run->settings->output, table, SELECTION[i]);
+                            "%s: %s there, which stays, was made with other %s",
+                            run->settings->output, table, SELECTION[i]);
             break;
         }
     json_decref(settings);
@@ -296,10 +296,11 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
     if (run->settings->published_tables)
         return QK_OK;
     if (!run->before.complete)
-        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
-                       "%s: not complete: a run was stopped while its tables took their places "
-                       "(%.300s); this one replaces them",
-                       output, qk__text_at(run->before.root, "command_line"));
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
+            "%s: not complete: a run was stopped while its tables took their places "
+            "(%.300s); this one replaces them",
+            output, qk__json_string(run->before.root, "command_line"));
     /* where locks do not hold, what is being written there may be another process's that ends
      * the same run */
     return run->settings->shard.count > 1 ? QK_OK : qk__place_sweep(output, err);
@@ -398,9 +399,9 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     QK_TRY(qk__file_set_install(&run->outputs, mark, remove_stale, run, err));
     char *page = qk__path_join(run->settings->output, "report.html");
     if (page && qk__is_file(page))
-        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
-                       "%s shows the tables from before this run; qkscope report makes it anew",
-                       page);
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
+            "%s shows the tables from before this run; qkscope report makes it anew", page);
     free(page);
     return QK_OK;
 }

@@ -59,10 +59,10 @@ static qk_status wrap(qk__manifest *manifest, const char *folder, qk_error *err)
 static qk_status understand(qk__manifest *manifest, const char *folder, qk_error *err)
 {
     const json_t *root = manifest->root;
-    manifest->is_study = strcmp(qk__text_at(root, "kind"), "study") == 0;
-    manifest->is_comparison = strcmp(qk__text_at(root, "kind"), "comparison") == 0;
+    manifest->is_study = strcmp(qk__json_string(root, "kind"), "study") == 0;
+    manifest->is_comparison = strcmp(qk__json_string(root, "kind"), "comparison") == 0;
     manifest->complete = !json_is_false(json_object_get(root, "complete"));
-    if (manifest->is_study || strcmp(qk__text_at(root, "kind"), "published") == 0)
+    if (manifest->is_study || strcmp(qk__json_string(root, "kind"), "published") == 0)
         return QK_OK;
     if (!json_is_array(json_object_get(root, "runs")) &&
         json_is_array(json_object_get(root, "inputs")))
@@ -121,13 +121,13 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
     *file = NULL;
     json_array_foreach(json_object_get(other, "inputs"), i, entry)
     {
-        const char *name = qk__text_at(entry, "file");
+        const char *name = qk__json_string(entry, "file");
         if (json_object_set(files, name, json_object_get(entry, "xxh3_128")) != 0)
             *file = name; /* no memory to tell: then it is another one */
     }
     json_array_foreach(json_object_get(run, "inputs"), i, entry)
     {
-        const char *name = qk__text_at(entry, "file");
+        const char *name = qk__json_string(entry, "file");
         const char *was = json_string_value(json_object_get(files, name));
         const char *is = json_string_value(json_object_get(entry, "xxh3_128"));
         if (was && is && strcmp(was, is) != 0) {
@@ -150,8 +150,8 @@ static qk_status check_captures(const qk__manifest *manifest, const char *folder
                 return qk__fail(err, QK_ERR_INCONSISTENT,
                                 "%s: holds tables of two captures: %s differs between '%.200s' "
                                 "and '%.200s'; analyse each into a folder of its own",
-                                folder, file, qk__text_at(a, "command_line"),
-                                qk__text_at(b, "command_line"));
+                                folder, file, qk__json_string(a, "command_line"),
+                                qk__json_string(b, "command_line"));
         }
     return QK_OK;
 }
@@ -180,7 +180,7 @@ static qk_status compare_table(const char *folder, const char *name, const json_
     else if (status != QK_OK)
         change = json_sprintf("%s is missing", name);
     else if (bytes != json_integer_value(json_object_get(was, "bytes")) ||
-             strcmp(hash, qk__text_at(was, "xxh3_128")) != 0)
+             strcmp(hash, qk__json_string(was, "xxh3_128")) != 0)
         change = json_sprintf("%s is not as it was written", name);
     else
         changed = false;
@@ -230,7 +230,7 @@ qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, q
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: the results are not complete: a run was stopped before its end; "
                         "run it again: %.300s",
-                        folder, qk__text_at(manifest->root, "command_line"));
+                        folder, qk__json_string(manifest->root, "command_line"));
     return check_captures(manifest, folder, err);
 }
 
@@ -242,7 +242,7 @@ static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_
                         "%s/%s: cannot be read; give a folder with results", folder,
                         QK__MANIFEST_NAME);
     if (!manifest->is_study && !manifest->runs &&
-        strcmp(qk__text_at(manifest->root, "kind"), "published") != 0)
+        strcmp(qk__json_string(manifest->root, "kind"), "published") != 0)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "%s/%s: is no manifest of results; run the analysis again into another "
                         "folder",
@@ -276,7 +276,7 @@ int qk__manifest_layers(const qk__manifest *manifest, const char *model)
     json_array_foreach(manifest->runs, i, run)
     {
         json_int_t own = json_integer_value(json_object_get(run, "num_layers"));
-        if (strcmp(qk__text_at(run, "model"), model) == 0 && own > layers)
+        if (strcmp(qk__json_string(run, "model"), model) == 0 && own > layers)
             layers = own;
     }
     return layers > 0 && layers < (1 << 20) ? (int)layers : 0;

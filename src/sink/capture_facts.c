@@ -93,8 +93,8 @@ static qk_status make_row(json_t *example, qk__buffer *row, qk_error *err)
 {
     bool truncated = json_is_true(json_object_get(example, "truncated"));
     QK_TRY(qk__csv_integer(row, number_in(example, "example_id"), ',', err));
-    QK_TRY(qk__csv_text(row, qk__text_at(example, "source"), ',', err));
-    QK_TRY(qk__csv_text(row, qk__text_at(example, "source_id"), ',', err));
+    QK_TRY(qk__csv_text(row, qk__json_string(example, "source"), ',', err));
+    QK_TRY(qk__csv_text(row, qk__json_string(example, "source_id"), ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "tokens"), ',', err));
     QK_TRY(qk__csv_integer(row, truncated, ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "window"), ',', err));

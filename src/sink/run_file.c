@@ -169,13 +169,13 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
                         .reservoir = number_in(keep, "reservoir"),
                         .groups = number_in(keep, "groups")};
     s->reservoir_seed = (uint64_t)json_integer_value(json_object_get(keep, "reservoir_seed"));
-    s->layout =
-        strcmp(qk__text_at(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED : QK_LAYOUT_HEADS;
+    s->layout = strcmp(qk__json_string(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED
+                                                                       : QK_LAYOUT_HEADS;
     s->sampler.base_rate = json_number_value(json_object_get(sampler, "base_rate"));
     s->sampler.min_bucket_size =
         (int64_t)json_integer_value(json_object_get(sampler, "bucket_size"));
     s->sampler.max_rows = (int64_t)json_integer_value(json_object_get(sampler, "max_rows"));
-    return qk_sampler_type_parse(qk__text_at(sampler, "type"), &s->sampler.type) &&
+    return qk_sampler_type_parse(qk__json_string(sampler, "type"), &s->sampler.type) &&
            s->num_layers > 0 && s->num_layers <= QK_MAX_HEAD_NUMBER + 1 && s->num_q_heads > 0 &&
            s->num_q_heads <= QK__MAX_PART_HEADS && s->num_k_heads > 0 &&
            s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0;
@@ -205,10 +205,10 @@ static qk_status take(qk__run_file *file, qk_error *err)
     if (!file->run)
         return qk__nomem(err);
     s->run = file->run;
-    s->model_name = qk__text_at(of, "model");
-    s->source = qk__text_at(of, "source");
-    s->card = qk__text_at(of, "card");
-    s->extra_json = qk__text_at(of, "extra");
+    s->model_name = qk__json_string(of, "model");
+    s->source = qk__json_string(of, "source");
+    s->card = qk__json_string(of, "card");
+    s->extra_json = qk__json_string(of, "extra");
     s->rope_interleaved = json_is_true(json_object_get(of, "rope_interleaved"));
     s->token_strings = json_is_true(json_object_get(of, "token_strings"));
     QK_TRY(read_heads(json_object_get(of, "q_heads"), s->num_layers, s->num_q_heads,
