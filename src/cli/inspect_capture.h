@@ -7,7 +7,7 @@
 
 #include <qkscope/capture.h>
 
-#include "cli.h"
+#include "tell.h"
 
 /* Prints what there is, and on stderr what cannot be read; returns the exit code. */
 int cli_print_capture(const qk_inspection *in, const cli_common *common, bool heads);
