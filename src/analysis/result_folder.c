@@ -22,12 +22,6 @@
 #include "capture/packed_file.h"
 #include "schema/schema.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- what stays ------------------------------------------------------------------------- */
 
 /* The tables of one analysis go together: those that this run leaves out go, too. What
@@ -94,8 +88,8 @@ static bool is_output(const qk__run *run, const char *name)
 static bool differs(const qk__run *run, const json_t *input, bool read)
 {
     qk__input now;
-    const char *was = text_of(input, "xxh3_128");
-    bool other = !qk__input_find(run, text_of(input, "file"), &now) ||
+    const char *was = qk__json_string(input, "xxh3_128");
+    bool other = !qk__input_find(run, qk__json_string(input, "file"), &now) ||
                  qk__input_print(&now, read, &now.print) != QK_OK ||
                  now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
                  (read && strcmp(now.print.hash, was) != 0);
@@ -108,7 +102,7 @@ static qk_status refuse_capture(const qk__run *run, const json_t *old, const cha
     return REFUSE(run, err,
                   "holds results of another capture, or of this one before it changed (%.300s "
                   "was read from %.300s)",
-                  file, text_of(old, "capture"));
+                  file, qk__json_string(old, "capture"));
 }
 
 static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *err)
@@ -118,7 +112,7 @@ static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *e
     json_array_foreach(json_object_get(old, "inputs"), i, input)
     {
         if (differs(run, input, i == 0))
-            return refuse_capture(run, old, text_of(input, "file"), err);
+            return refuse_capture(run, old, qk__json_string(input, "file"), err);
     }
     return QK_OK;
 }
@@ -132,9 +126,9 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     const json_t *was = json_object_get(old, "settings");
     json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
     const char *table = json_string_value(json_array_get(json_object_get(old, "tables"), 0));
-    if (strcmp(text_of(old, "model"), run->results->model) != 0)
+    if (strcmp(qk__json_string(old, "model"), run->results->model) != 0)
         return REFUSE(run, err, "%s there has the model name '%.100s', and this run '%.100s'",
-                      table, text_of(old, "model"), run->results->model);
+                      table, qk__json_string(old, "model"), run->results->model);
     if (size > 0 && run->results->group.size > 0 && size != run->results->group.size)
         return REFUSE(run, err, "%s there has group size %d, and this run %d", table, (int)size,
                       run->results->group.size);
@@ -313,7 +307,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%s: not complete: a run was stopped while its tables took their places "
                        "(%.300s); this one replaces them",
-                       output, text_of(run->before.root, "command_line"));
+                       output, qk__json_string(run->before.root, "command_line"));
     /* where locks do not hold, what is being written there may be another process's that ends
      * the same run */
     return run->settings->shard.count > 1 ? QK_OK : qk__place_sweep(output, err);

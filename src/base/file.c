@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,6 +166,31 @@ char *qk__path_join(const char *dir, const char *name)
 {
     size_t length = strlen(dir);
     return qk__format("%s%s%s", dir, length > 0 && dir[length - 1] != '/' ? "/" : "", name);
+}
+
+const char *qk__file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Where it would begin; NULL: there is not as much. */
+static const char *end_of(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length > tail ? name + length - tail : NULL;
+}
+
+bool qk__ends_with(const char *name, const char *end)
+{
+    const char *tail = end_of(name, end);
+    return tail && strcmp(tail, end) == 0;
+}
+
+bool qk__ends_with_any_case(const char *name, const char *end)
+{
+    const char *tail = end_of(name, end);
+    return tail && strcasecmp(tail, end) == 0;
 }
 
 qk_status qk__parent_folder(const char *path, char **folder, qk_error *err)

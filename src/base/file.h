@@ -41,6 +41,13 @@ void qk__unmap_file(const uint8_t *bytes, size_t size);
 /* "dir/name" in a new string, NULL when out of memory. */
 char *qk__path_join(const char *dir, const char *name);
 
+/* What follows the last slash, of a path that has one. */
+const char *qk__file_name(const char *path);
+
+/* Whether a name ends so, with something before it; the second takes capitals for small letters. */
+bool qk__ends_with(const char *name, const char *end);
+bool qk__ends_with_any_case(const char *name, const char *end);
+
 /* The folder that a path lies in, "." if it names none, in a new string. */
 QK_MUST_CHECK qk_status qk__parent_folder(const char *path, char **folder, qk_error *err);
 

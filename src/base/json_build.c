@@ -49,6 +49,12 @@ json_t *qk__json_text_or_null(const char *text)
     return text ? qk__json_text(text) : json_null();
 }
 
+const char *qk__json_string(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 json_t *qk__json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();

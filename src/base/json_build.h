@@ -23,6 +23,9 @@ json_t *qk__json_text(const char *text);
 /* The same, but null for NULL. */
 json_t *qk__json_text_or_null(const char *text);
 
+/* A member that is a text; "" where there is none. */
+const char *qk__json_string(const json_t *object, const char *key);
+
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 

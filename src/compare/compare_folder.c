@@ -13,12 +13,6 @@
 #include "figure/figure_note.h"
 #include "settings/settings_json.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- whose it is ------------------------------------------------------------------------ */
 
 static qk_status check_names(const char *folder, qk_error *err)
@@ -41,7 +35,7 @@ static qk_status check_names(const char *folder, qk_error *err)
 static bool is_as_before(const qk__comparing *c, const json_t *run, const char *key,
                          const char *given_before, const char *given)
 {
-    const char *before = text_of(run, key);
+    const char *before = qk__json_string(run, key);
     char *now = *before ? qk__seen_from(c->settings->input.output, given) : NULL;
     bool same = now ? strcmp(before, now) == 0 : strcmp(given_before, given) == 0;
     free(now);
@@ -53,7 +47,7 @@ static qk_status check_earlier(const qk__comparing *c, const qk__manifest *befor
 {
     const qk_compare_settings *s = c->settings;
     const json_t *run = json_array_get(before->runs, 0);
-    const char *a = text_of(run, "a_given"), *b = text_of(run, "b_given");
+    const char *a = qk__json_string(run, "a_given"), *b = qk__json_string(run, "b_given");
     if (s->input.force || !run ||
         (is_as_before(c, run, "a_seen", a, s->a) && is_as_before(c, run, "b_seen", b, s->b)))
         return QK_OK;

@@ -17,12 +17,6 @@
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- what is said ----------------------------------------------------------------------- */
 
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
@@ -85,8 +79,8 @@ static json_t *describe_capture(const qk_analysis_results *run)
         json_pack("{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I}", "kind", "capture", "path",
                   qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
                   stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
-                  qk__json_text(text_of(root, "fingerprint")), "texts", texts, "sampler",
-                  sampler, "rows", (json_int_t)run->num_rows);
+                  qk__json_text(qk__json_string(root, "fingerprint")), "texts", texts,
+                  "sampler", sampler, "rows", (json_int_t)run->num_rows);
     json_decref(root);
     free(path);
     qk_capture_close(&capture);
@@ -222,7 +216,7 @@ static json_t *describe_folder(const qk__opened *side, const char *folder)
     json_t *captures = json_array();
     for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
         const json_t *run = json_array_get(side->manifest.runs, i);
-        captures = qk__json_append(captures, qk__json_text(text_of(run, "capture")));
+        captures = qk__json_append(captures, qk__json_text(qk__json_string(run, "capture")));
     }
     const json_t *run = side->manifest.is_study
                             ? NULL
@@ -299,7 +293,7 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
     QK_TRY(choose_model(side, folder, model, err));
     for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
         const json_t *run = json_array_get(side->manifest.runs, i);
-        if (strcmp(text_of(run, "model"), side->model->name) == 0)
+        if (strcmp(qk__json_string(run, "model"), side->model->name) == 0)
             warn_again(c, json_object_get(run, "warnings"));
     }
     warn_of_level(c, side, folder);
@@ -370,8 +364,8 @@ static void warn_of_kinds(qk__comparing *c)
 void qk__compare_warn_unpaired(qk__comparing *c)
 {
     size_t unpaired = c->comparison.num_unpaired;
-    const char *in_a = text_of(c->sides[0].facts, "texts");
-    const char *in_b = text_of(c->sides[1].facts, "texts");
+    const char *in_a = qk__json_string(c->sides[0].facts, "texts");
+    const char *in_b = qk__json_string(c->sides[1].facts, "texts");
     if (differ(c, "texts"))
         qk__compare_warn(c,
                          "a and b are of different texts: differences are of the texts, too, "
@@ -454,7 +448,7 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
             (qk__side){.model = o->model,
                        .run = o->run,
                        .kept = o->kept,
-                       .texts = text_of(o->facts, "texts"),
+                       .texts = qk__json_string(o->facts, "texts"),
                        .level = o->run ? level_of_run : level_of_folder,
                        .context = o->run ? (const void *)c->settings : (const void *)o};
     }

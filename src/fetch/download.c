@@ -177,12 +177,6 @@ static qk_status end(void *user, const qk__headers *answer, qk_error *err)
 
 /* ---- what was cut off -------------------------------------------------------------------- */
 
-static bool is_leftover(const char *name)
-{
-    size_t length = strlen(name), tail = sizeof ENDING - 1;
-    return length > tail && strcmp(name + length - tail, ENDING) == 0;
-}
-
 qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names, qk_error *err)
 {
     char *blobs = qk__path_join(fetch->folder, "blobs");
@@ -190,7 +184,7 @@ qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names, qk_er
     qk_status status = blobs ? qk__list_dir(blobs, names, err) : qk__nomem(err);
     size_t kept = 0;
     for (size_t i = 0; i < names->count; i++) {
-        if (is_leftover(names->items[i]))
+        if (qk__ends_with(names->items[i], ENDING))
             names->items[kept++] = names->items[i];
         else
             free(names->items[i]);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/expand.h"
 #include "base/folder.h"
 #include "fetch/get.h"
@@ -191,24 +192,17 @@ static qk_status fetch_whole(const outlining *o, qk__connection *connection,
 
 /* ---- a file ------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* capture.json tells of moments; a tokenizer tells nothing of a model. */
 static role role_of(const outlining *o, const qk__repo_file *file)
 {
-    const char *name = strrchr(file->path, '/');
-    name = name ? name + 1 : file->path;
+    const char *name = qk__file_name(file->path);
     if (!o->fetch->settings->model)
-        return ends_with(name, ".parquet")         ? ROLE_TAIL
+        return qk__ends_with(name, ".parquet")     ? ROLE_TAIL
                : strcmp(name, "capture.json") == 0 ? ROLE_WHOLE
                                                    : ROLE_HOLE;
-    return ends_with(name, ".safetensors")                      ? ROLE_HEAD
-           : ends_with(name, ".json") && !strstr(name, "token") ? ROLE_WHOLE
-                                                                : ROLE_HOLE;
+    return qk__ends_with(name, ".safetensors")                      ? ROLE_HEAD
+           : qk__ends_with(name, ".json") && !strstr(name, "token") ? ROLE_WHOLE
+                                                                    : ROLE_HOLE;
 }
 
 /* Opens a file of the outline for writing, as long as the real one. */
@@ -304,7 +298,7 @@ static qk_status make_folder(outlining *o, qk_error *err)
 static qk_status check_missing(const outlining *o, qk_error *err)
 {
     for (size_t i = 0; i < o->count; i++)
-        if (ends_with(o->missing[i]->path, ".gguf"))
+        if (qk__ends_with(o->missing[i]->path, ".gguf"))
             return qk__fail(
                 err, QK_ERR_UNSUPPORTED,
                 "its weights are GGUF files, which are not looked at on the Hub: qkscope "

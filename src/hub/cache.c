@@ -75,12 +75,6 @@ bool qk__hub_is_revision(const char *revision)
     }
 }
 
-static const char *last_component(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 const qk__repo_kind qk__hub_dataset = {"datasets", "dataset", ""};
 const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
 
@@ -104,17 +98,11 @@ static const struct {
     {".csv", NULL},
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* Whether a name ends as files do; *remedy: what to say of it where a capture is wanted, or NULL. */
 static bool is_file_name(const char *name, const char **remedy)
 {
     for (size_t i = 0; i < sizeof FILE_FORMS / sizeof *FILE_FORMS; i++)
-        if (ends_with(name, FILE_FORMS[i].end)) {
+        if (qk__ends_with(name, FILE_FORMS[i].end)) {
             *remedy = FILE_FORMS[i].remedy;
             return true;
         }
@@ -293,7 +281,7 @@ qk_status qk__hub_cached_commit(const char *folder, const char *revision,
     if (*commit)
         return QK_OK; /* its snapshot may not have been begun */
     QK_TRY(find_in_repo(folder, revision, &path, err));
-    const char *name = path ? last_component(path) : "";
+    const char *name = path ? qk__file_name(path) : "";
     if (strlen(name) <= QK__MAX_COMMIT)
         memcpy(commit, name, strlen(name) + 1);
     free(path);
@@ -320,7 +308,7 @@ static qk_status is_dataset(const char *dir, const char *name, bool *yes, qk_err
     size_t length = strlen(dir);
     while (length > 1 && dir[length - 1] == '/')
         length--;
-    const char *last = last_component(name);
+    const char *last = qk__file_name(name);
     size_t tail = strlen(last);
     *yes = length >= tail && strncmp(dir + length - tail, last, tail) == 0 &&
            (length == tail || dir[length - tail - 1] == '/');
@@ -376,7 +364,7 @@ static qk_status fail_missing(const qk__repo_kind *kind, const char *cache, cons
 static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
     bool model = kind == &qk__hub_model;
-    const qk__model_form *form = model ? qk__model_form_of(last_component(name)) : NULL;
+    const qk__model_form *form = model ? qk__model_form_of(qk__file_name(name)) : NULL;
     const char *remedy = form ? form->remedy : NULL;
     if (!model)
         is_file_name(name, &remedy);

@@ -40,16 +40,10 @@ static const struct {
 
 /* ---- names ------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length > tail && strcasecmp(name + length - tail, end) == 0;
-}
-
 static bool is_one_of(const char *name, const char *const *list)
 {
     for (; *list; list++)
-        if (**list == '.' ? ends_with(name, *list) : strcmp(name, *list) == 0)
+        if (**list == '.' ? qk__ends_with_any_case(name, *list) : strcmp(name, *list) == 0)
             return true;
     return false;
 }
@@ -164,8 +158,8 @@ static char *folder_above(const char *path, int up)
 static bool is_of_heads(const char *path)
 {
     char *folder = folder_above(path, 1);
-    const char *slash = folder ? strrchr(folder, '/') : NULL;
-    bool yes = folder && ends_with(path, ".parquet") && is_heads(slash ? slash + 1 : folder);
+    bool yes =
+        folder && qk__ends_with_any_case(path, ".parquet") && is_heads(qk__file_name(folder));
     free(folder);
     return yes;
 }
@@ -174,7 +168,7 @@ qk__path_kind qk__path_look(const char *path)
 {
     static const char *const YAML[] = {".yaml", ".yml", NULL};
     static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = qk__file_name(path);
     if (qk__is_dir(path))
         return look_at_folder(path);
     if (!qk__is_file(path))
