@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,24 @@ void qk__unmap_file(const uint8_t *bytes, size_t size)
         munmap((void *)(uintptr_t)bytes, size);
 }
 
+qk_status qk__path_set(qk__path *path, qk_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int length = vsnprintf(path->text, sizeof path->text, fmt, args);
+    va_end(args);
+    if (length >= 0 && (size_t)length < sizeof path->text)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_IO, "%.200s...: %s", path->text, strerror(ENAMETOOLONG));
+}
+
+qk_status qk__path_in(qk__path *path, const char *dir, const char *name, qk_error *err)
+{
+    size_t length = strlen(dir);
+    return qk__path_set(path, err, "%s%s%s", dir,
+                        length > 0 && dir[length - 1] != '/' ? "/" : "", name);
+}
+
 char *qk__path_join(const char *dir, const char *name)
 {
     size_t length = strlen(dir);
@@ -223,6 +242,15 @@ qk_status qk__make_dirs(const char *path, qk_error *err)
             break;
     }
     free(copy);
+    return status;
+}
+
+qk_status qk__make_parents(const char *path, qk_error *err)
+{
+    char *parent;
+    QK_TRY(qk__parent_folder(path, &parent, err));
+    qk_status status = qk__make_dirs(parent, err);
+    free(parent);
     return status;
 }
 

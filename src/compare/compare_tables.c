@@ -25,11 +25,10 @@ static qk_status write_text(qk__comparing *c, const char *name, const qk__buffer
                             qk_error *err)
 {
     qk__outfile *file = NULL;
-    char *path = qk__path_join(c->settings->input.output, name);
-    qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
-    free(path);
-    QK_TRY(status);
-    status = qk__outfile_write(file, text->data, text->size, err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, c->settings->input.output, name, err));
+    QK_TRY(qk__outfile_open(&file, path.text, err));
+    qk_status status = qk__outfile_write(file, text->data, text->size, err);
     if (status == QK_OK)
         status = qk__outfile_finish(file, err);
     return qk__compare_keep(c, name, file, status);

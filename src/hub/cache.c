@@ -200,25 +200,22 @@ static qk_status fail_ref(const char *path, qk_error *err)
 static qk_status read_ref(const char *repo, const char *revision,
                           char commit[QK__MAX_COMMIT + 1], qk_error *err)
 {
-    char *path = qk__format("%s/refs/%s", repo, revision);
-    qk_status status = path ? QK_OK : qk__nomem(err);
+    qk__path path;
+    qk__buffer text;
     *commit = 0;
-    if (status == QK_OK && qk__is_file(path)) {
-        qk__buffer text;
-        status = qk__read_file(path, 4096, &text, err);
-        if (status == QK_ERR_MALFORMED)
-            status = fail_ref(path, err);
-        if (status == QK_OK) {
-            char *hash = (char *)text.data;
-            hash[strcspn(hash, " \t\r\n")] = 0;
-            if (is_hex(hash) && strlen(hash) <= QK__MAX_COMMIT)
-                memcpy(commit, hash, strlen(hash) + 1);
-            else
-                status = fail_ref(path, err);
-            qk__buffer_free(&text);
-        }
-    }
-    free(path);
+    QK_TRY(qk__path_set(&path, err, "%s/refs/%s", repo, revision));
+    if (!qk__is_file(path.text))
+        return QK_OK;
+    qk_status status = qk__read_file(path.text, 4096, &text, err);
+    if (status != QK_OK)
+        return status == QK_ERR_MALFORMED ? fail_ref(path.text, err) : status;
+    char *hash = (char *)text.data;
+    hash[strcspn(hash, " \t\r\n")] = 0;
+    if (is_hex(hash) && strlen(hash) <= QK__MAX_COMMIT)
+        memcpy(commit, hash, strlen(hash) + 1);
+    else
+        status = fail_ref(path.text, err);
+    qk__buffer_free(&text);
     return status;
 }
 
@@ -226,13 +223,12 @@ static qk_status read_ref(const char *repo, const char *revision,
  * there is none. */
 static qk_status find_snapshot(const char *repo, const char *commit, char **path, qk_error *err)
 {
-    char *snapshots = qk__path_join(repo, "snapshots");
-    if (!snapshots)
-        return qk__nomem(err);
+    qk__path snapshots;
     qk__names names = {0};
+    QK_TRY(qk__path_in(&snapshots, repo, "snapshots", err));
     qk_status status = QK_OK;
-    if (qk__is_dir(snapshots))
-        status = qk__list_dir(snapshots, &names, err);
+    if (qk__is_dir(snapshots.text))
+        status = qk__list_dir(snapshots.text, &names, err);
     const char *match = NULL;
     size_t length = strlen(commit);
     for (size_t i = 0; status == QK_OK && i < names.count; i++) {
@@ -241,15 +237,14 @@ static qk_status find_snapshot(const char *repo, const char *commit, char **path
         if (match && names.items[i][length] != 0)
             status = qk__fail(err, QK_ERR_NOT_FOUND,
                               "%s: revision %s is ambiguous: %s and %s start with it",
-                              snapshots, commit, match, names.items[i]);
+                              snapshots.text, commit, match, names.items[i]);
         match = names.items[i];
         if (match[length] == 0)
             break; /* the exact one: names are sorted, it comes first */
     }
-    if (status == QK_OK && match && !(*path = qk__path_join(snapshots, match)))
+    if (status == QK_OK && match && !(*path = qk__path_join(snapshots.text, match)))
         status = qk__nomem(err);
     qk__names_free(&names);
-    free(snapshots);
     return status;
 }
 

@@ -48,6 +48,12 @@ static bool is_one_of(const char *name, const char *const *list)
     return false;
 }
 
+static bool is_text(const char *name)
+{
+    static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
+    return is_one_of(name, TEXTS);
+}
+
 static const char *digits(const char *p, char letter)
 {
     if (*p != letter)
@@ -91,7 +97,6 @@ static bool is_of_model(const char *name)
 static qk__path_kind look_at_names(const qk__names *names)
 {
     static const char *const CAPTURES[] = {"capture.json", "moments", NULL};
-    static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
     bool capture = false, partial = false, table = false, model = false, text = false,
          other = false;
     for (size_t i = 0; i < names->count; i++) {
@@ -100,7 +105,7 @@ static qk__path_kind look_at_names(const qk__names *names)
         partial |= strcmp(name, ".partial") == 0;
         table |= is_table(name);
         model |= is_weights(name);
-        text |= is_one_of(name, TEXTS);
+        text |= is_text(name);
         other |= is_of_model(name);
     }
     return partial   ? QK__PATH_UNFINISHED
@@ -167,7 +172,6 @@ static bool is_of_heads(const char *path)
 qk__path_kind qk__path_look(const char *path)
 {
     static const char *const YAML[] = {".yaml", ".yml", NULL};
-    static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
     const char *name = qk__file_name(path);
     if (qk__is_dir(path))
         return look_at_folder(path);
@@ -180,7 +184,7 @@ qk__path_kind qk__path_look(const char *path)
     return is_table(name)                                           ? QK__PATH_TABLE
            : is_of_model(name)                                      ? QK__PATH_FILE_OF_MODEL
            : is_of_heads(path) || strcmp(name, "capture.json") == 0 ? QK__PATH_FILE_OF_CAPTURE
-           : is_one_of(name, TEXTS)                                 ? QK__PATH_TEXTS
+           : is_text(name)                                          ? QK__PATH_TEXTS
                                                                     : QK__PATH_OTHER;
 }
 
