@@ -12,11 +12,6 @@ enum { MAX_VALUES = 12 };
 
 /* ---- shared ------------------------------------------------------------------------------ */
 
-void cli_print_line(const char *label, const char *text, const char *rest)
-{
-    cli_print("%-12s%s%s\n", label, text, rest);
-}
-
 void cli_print_encodings(uint32_t encodings)
 {
     for (int e = 0; e < 32; e++)
@@ -93,7 +88,7 @@ static void print_windows(const qk_inspection *in)
     }
     if (windowed == 0) {
         bool known = !in->footers || in->windows.count > 0;
-        cli_print_line("windows", known ? "none: full attention" : "not known", "");
+        cli_print("windows     %s\n", known ? "none: full attention" : "not known");
         return;
     }
     print_known_values(in, "windows", &in->windows);
@@ -121,8 +116,8 @@ static void print_storage(const qk_inspection *in)
                      CLI_ROW("codec", codec)));
     cli_print_encodings(encodings);
     putchar('\n');
-    cli_print_line("written by", *writer ? writer : "(not recorded)",
-                   several ? " and others" : "");
+    cli_print("written by  %s%s\n", *writer ? writer : "(not recorded)",
+              several ? " and others" : "");
 }
 
 static void print_head(const qk_inspection *in, const qk_head_inspection *head,
