@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands share. call.c leads: it parses a command line and runs the command. help.c
  * prints its help from the lines that options.c makes, describe_options.c says the same to other
- * programs; print.c writes text, messages.c notices and exit codes, progress_line.c the line of progress. */
+ * programs; tell.c tells an outcome as text or as JSON, print.c writes text, messages.c notices and exit codes,
+ * progress_line.c the line of progress. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
@@ -10,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include <jansson.h>
 
 #include <qkscope/analysis.h>
 #include <qkscope/settings.h>
@@ -211,18 +210,6 @@ int cli_leave(int exit_code);
 
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
-
-/* A text as JSON, null for NULL. JSON must be UTF-8, which file names need not be: then it is
- * "(not UTF-8)". */
-json_t *cli_json_text(const char *text);
-json_t *cli_json_texts(char *const *texts, size_t count);
-
-/* A number, or null where it is none. */
-json_t *cli_json_number(double value);
-
-/* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
- * among them are some that a terminal obeys; the values are exact. */
-void cli_json_print(json_t *root);
 
 /* A command and more words joined by spaces, those with special characters quoted; NULL when
  * out of memory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope compare: what changed from one model to another. */
-#include "cli.h"
+#include "tell.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope explain: what the columns of the tables mean. */
-#include "cli.h"
+#include "tell.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -95,15 +95,11 @@ static int merge_captures(const cli_call *call)
     cli_messages_end(&messages, status, &err);
     if (status != QK_OK)
         return cli_exit_code(status);
-    if (r->common.json)
-        cli_json_print(json_pack(
-            "{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "output", cli_json_text(output),
-            "complete", o.complete, "blocks", (json_int_t)o.blocks, "blocks_there",
-            (json_int_t)o.blocks_there, "heads", (json_int_t)o.heads, "rows",
-            (json_int_t)o.rows, "summed", (json_int_t)o.summed, "bytes", (json_int_t)o.bytes));
-    else if (o.complete && !r->common.quiet)
-        cli_print("%s is complete: %zu head%s, %.1f MB\n", output, o.heads,
-                  cli_s((int64_t)o.heads), (double)o.bytes / 1e6);
+    cli_tell(&r->common, "[{complete?}{output} is complete: {heads} head{s}, {bytes:MB}\n]",
+             CLI_ROWS(CLI_ROW("output", output), CLI_ROW("complete", o.complete),
+                      CLI_ROW("blocks", o.blocks), CLI_ROW("blocks_there", o.blocks_there),
+                      CLI_ROW("heads", o.heads), CLI_ROW("rows", o.rows),
+                      CLI_ROW("summed", o.summed), CLI_ROW("bytes", o.bytes)));
     return o.complete ? EXIT_CODE_OK : EXIT_CODE_PARTIAL;
 }
 

@@ -43,12 +43,9 @@ static void print_heads(const request *r, const qk_analysis_results *results)
     if (!r->common.quiet && results->num_heads < wanted)
         cli_error("note: %zu of %zu query heads are in the capture", results->num_heads,
                   wanted);
-    if (r->common.json)
-        cli_print_outcome_json(&shown, results);
-    else if (!r->common.quiet) {
-        cli_print_summary(&shown, results);
+    cli_tell_analysis(&r->common, &shown, results);
+    if (!r->common.json && !r->common.quiet)
         cli_print("%s\n%s\n%s\n", s->output_csv, s->bucket_csv, s->component_csv);
-    }
 }
 
 static int run_heads(cli_call *call)
@@ -115,11 +112,9 @@ static int run_plot(cli_call *call)
     qk_status status = qk_plot_run(s, &heads, &err);
     if (status != QK_OK)
         cli_error("%s", err.message);
-    else if (r->common.json)
-        cli_json_print(json_pack("{s:o, s:I}", "output", cli_json_text(s->output), "heads",
-                                 (json_int_t)heads));
-    else if (!r->common.quiet)
-        cli_print("%zu head%s\n%s\n", heads, cli_s((int64_t)heads), s->output);
+    else
+        cli_tell(&r->common, "{heads} head{s}\n{output}\n",
+                 CLI_ROWS(CLI_OF(s, output), CLI_ROW("heads", heads)));
     return cli_settings_code(status);
 }
 

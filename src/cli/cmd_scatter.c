@@ -239,11 +239,8 @@ static qk_status load(void *of, qk_error *err)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static void print_outcome(const request *r, const qk_scatter_outcome *o)
+static void print_figures(const qk_scatter_settings *s, const qk_scatter_outcome *o)
 {
-    const qk_scatter_settings *s = &r->settings;
-    cli_print("%zu head%s, %zu point%s in %.2f s\n", o->num_heads, cli_s((int64_t)o->num_heads),
-              o->num_points, cli_s((int64_t)o->num_points), o->seconds);
     bool here = strcmp(s->output, ".") == 0;
     const char *folder = here ? "" : s->output;
     const char *slash = here || s->output[strlen(s->output) - 1] == '/' ? "" : "/";
@@ -253,25 +250,28 @@ static void print_outcome(const request *r, const qk_scatter_outcome *o)
                 cli_print("%s%s%s%s\n", folder, slash, o->figures[i], FORMATS[f].ending);
 }
 
-static void print_outcome_json(const request *r, const qk_scatter_outcome *o)
+static void tell_outcome(const request *r, const qk_scatter_outcome *o)
 {
     static const char *const BASES[] = {"pca", "ab", "complement"};
     const qk_scatter_settings *s = &r->settings;
     json_t *heads = json_array(), *formats = json_array();
     for (size_t i = 0; i < o->num_heads; i++)
-        json_array_append_new(heads, json_pack("{s:i, s:i}", "layer", o->heads[i].layer, "head",
-                                               o->heads[i].head));
+        json_array_append_new(heads, cli_object(CLI_ROWS(CLI_OF(&o->heads[i], layer),
+                                                         CLI_OF(&o->heads[i], head))));
     for (size_t f = 0; f < NUM_FORMATS; f++)
         if (s->figures.formats & FORMATS[f].format)
             json_array_append_new(formats, json_string(FORMATS[f].ending + 1));
-    cli_json_print(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:f}", "basis",
-                             BASES[s->basis], "kinds",
-                             s->kinds == QK_KINDS_Q   ? "q"
-                             : s->kinds == QK_KINDS_K ? "k"
-                                                      : "q,k",
-                             "heads", heads, "output", cli_json_text(s->output), "figures",
-                             cli_json_texts(o->figures, o->num_figures), "formats", formats,
-                             "points", (json_int_t)o->num_points, "seconds", o->seconds));
+    cli_tell(&r->common, "{drawn} head{s}, {points} point{s} in {seconds:.2f} s\n",
+             CLI_ROWS(CLI_ROW("basis", BASES[s->basis]),
+                      CLI_ROW("kinds", s->kinds == QK_KINDS_Q   ? "q"
+                                       : s->kinds == QK_KINDS_K ? "k"
+                                                                : "q,k"),
+                      CLI_ROW("heads", heads), CLI_OF(s, output),
+                      CLI_ROW("figures", cli_json_texts(o->figures, o->num_figures)),
+                      CLI_ROW("formats", formats), CLI_ROW("points", o->num_points),
+                      CLI_OF(o, seconds), CLI_SAY("drawn", o->num_heads)));
+    if (!r->common.json && !r->common.quiet)
+        print_figures(s, o);
 }
 
 static int draw(request *r)
@@ -282,10 +282,8 @@ static int draw(request *r)
     cli_print_notes(r->config, &r->common);
     qk_status status = qk_scatter_run(&r->settings, &outcome, &err);
     cli_messages_end(&r->messages, status, &err);
-    if (status == QK_OK && r->common.json)
-        print_outcome_json(r, outcome);
-    else if (status == QK_OK && !r->common.quiet)
-        print_outcome(r, outcome);
+    if (status == QK_OK)
+        tell_outcome(r, outcome);
     qk_scatter_outcome_free(&outcome);
     return cli_settings_code(status);
 }

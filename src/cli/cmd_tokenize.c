@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope tokenize: the tokens of a text. */
-#include "cli.h"
+#include "tell.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,27 +81,25 @@ static qk_status encode(const request *r, const qk_tokenizer *tokenizer, qk_toke
     return status;
 }
 
-static void print_json(const qk_tokenizer *tokenizer, const qk_tokens *tokens, bool count_only)
+static json_t *list_tokens(const qk_tokenizer *tokenizer, const qk_tokens *tokens)
 {
-    json_t *root = json_pack("{s:I, s:I}", "count", (json_int_t)tokens->count, "vocabulary",
-                             (json_int_t)qk_tokenizer_vocabulary(tokenizer));
     json_t *list = json_array();
     for (size_t i = 0; i < tokens->count; i++) {
         const char *piece = qk_tokenizer_piece(tokenizer, tokens->ids[i]);
-        json_array_append_new(list, json_pack("{s:I, s:o}", "id", (json_int_t)tokens->ids[i],
-                                              "piece", cli_json_text(piece ? piece : "")));
+        json_array_append_new(list, cli_object(CLI_ROWS(CLI_ROW("id", tokens->ids[i]),
+                                                        CLI_ROW("piece", piece ? piece : ""))));
     }
-    if (!count_only)
-        json_object_set(root, "tokens", list);
-    json_decref(list);
-    cli_json_print(root);
+    return list;
 }
 
 static void print_tokens(const request *r, const qk_tokenizer *tokenizer,
                          const qk_tokens *tokens)
 {
     if (r->common.json) {
-        print_json(tokenizer, tokens, r->count);
+        cli_tell(&r->common, "",
+                 CLI_ROWS(CLI_OF(tokens, count),
+                          CLI_ROW("vocabulary", qk_tokenizer_vocabulary(tokenizer)),
+                          CLI_ROW_IF(!r->count, "tokens", list_tokens(tokenizer, tokens))));
         return;
     }
     if (r->count) {

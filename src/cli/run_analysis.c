@@ -87,10 +87,11 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
     *whole = results && results->num_heads > 0;
     if (results && !*whole)
         cli_print_unfinished(common, settings, results);
-    else if (results && common->json)
-        cli_print_outcome_json(settings, results);
-    else if (results && !common->quiet)
-        cli_print_outcome(settings, results);
+    else if (results)
+        cli_tell_analysis(common, settings, results);
+    for (size_t i = 0; *whole && !common->json && !common->quiet && i < results->num_outputs;
+         i++)
+        cli_print("%s/%s\n", settings->output, results->outputs[i]);
     qk_analysis_results_free(&results);
     return cli_exit_code(status);
 }

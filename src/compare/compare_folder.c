@@ -99,10 +99,11 @@ static qk_status write_note(const qk__comparing *c, const qk__drawn *drawn, cons
                                   .command = command};
     qk__buffer text = {0};
     qk_status status = qk__note_write(&note, &text, err);
-    char *path = qk__format("%s/%s.md", c->staging, drawn->name);
+    qk__path path;
     if (status == QK_OK)
-        status = path ? qk__write_file(path, text.data, text.size, err) : qk__nomem(err);
-    free(path);
+        status = qk__path_set(&path, err, "%s/%s.md", c->staging, drawn->name);
+    if (status == QK_OK)
+        status = qk__write_file(path.text, text.data, text.size, err);
     qk__buffer_free(&text);
     return status;
 }
@@ -139,14 +140,11 @@ static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
 
 qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
 {
-    char *folder = qk__path_join(c->settings->input.output, "figures");
-    qk_status status = folder ? qk__stage_below(c->settings->input.output, "figures", "compare",
-                                                &c->staging, err)
-                              : qk__nomem(err);
-    if (status == QK_OK)
-        status = draw(c, folder, err);
-    free(folder);
-    return status;
+    const char *output = c->settings->input.output;
+    qk__path folder;
+    QK_TRY(qk__path_in(&folder, output, "figures", err));
+    QK_TRY(qk__stage_below(output, "figures", "compare", &c->staging, err));
+    return draw(c, folder.text, err);
 }
 
 /* ---- the manifest ----------------------------------------------------------------------- */
@@ -227,15 +225,13 @@ static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile
 
 static qk_status install_figures(const qk__comparing *c, qk_error *err)
 {
-    char *figures = qk__path_join(c->settings->input.output, "figures");
-    char *none = figures ? qk__path_join(figures, ".none") : NULL; /* nothing was drawn */
-    qk_status status = none ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && qk__is_dir(figures))
-        status =
-            qk__install_figures(&c->drawn, true, c->staging ? c->staging : none, figures, err);
-    free(none);
-    free(figures);
-    return status;
+    qk__path figures, none; /* where nothing was drawn */
+    QK_TRY(qk__path_in(&figures, c->settings->input.output, "figures", err));
+    QK_TRY(qk__path_in(&none, figures.text, ".none", err));
+    return qk__is_dir(figures.text)
+               ? qk__install_figures(&c->drawn, true, c->staging ? c->staging : none.text,
+                                     figures.text, err)
+               : QK_OK;
 }
 
 /* What an earlier run wrote and this one does not, and its figures. */
@@ -282,12 +278,9 @@ void qk__compare_release(qk__comparing *c)
     if (c->staging)
         qk__remove_staging(c->staging);
     free(c->staging);
-    if (c->folder.path) {
-        char *figures = qk__path_join(c->folder.path, "figures");
-        if (figures)
-            rmdir(figures); /* where there is nothing in it */
-        free(figures);
-    }
+    qk__path figures;
+    if (c->folder.path && qk__path_in(&figures, c->folder.path, "figures", NULL) == QK_OK)
+        rmdir(figures.text); /* where there is nothing in it */
     qk__drawn_list_free(&c->drawn);
     json_decref(c->warnings);
     qk__place_release(&c->folder);

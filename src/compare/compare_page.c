@@ -301,9 +301,10 @@ qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
     spaces(&page, c);
     figures(&page, c);
     end(&page, c);
-    char *path = qk__path_join(c->settings->input.output, QK__COMPARE_PAGE);
-    qk_status status = path ? qk__page_write(&page, path, &file, err) : qk__nomem(err);
-    free(path);
+    qk__path path;
+    qk_status status = qk__path_in(&path, c->settings->input.output, QK__COMPARE_PAGE, err);
+    if (status == QK_OK)
+        status = qk__page_write(&page, path.text, &file, err);
     qk__page_free(&page);
     return qk__file_set_add(&c->files, QK__COMPARE_PAGE, file, status);
 }

@@ -51,8 +51,9 @@ static json_t *describe_capture(const qk_analysis_results *run)
     qk_capture_info info = {.model = ""};
     if (qk_capture_open(&capture, run->capture, NULL, NULL) == QK_OK)
         info = *qk_capture_get_info(capture);
-    char *path = qk__path_join(run->capture, "capture.json");
-    json_t *root = path ? qk__json_read(path, QK__JSON_CAPTURE) : NULL;
+    qk__path path;
+    bool fits = qk__path_in(&path, run->capture, "capture.json", NULL) == QK_OK;
+    json_t *root = fits ? qk__json_read(path.text, QK__JSON_CAPTURE) : NULL;
     const json_t *identity = json_object_get(root, "run");
     const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
     json_t *sampler = json_object_get(identity, "sampler");
@@ -63,7 +64,6 @@ static json_t *describe_capture(const qk_analysis_results *run)
                   qk__json_text(qk__json_string(root, "fingerprint")), "texts", texts,
                   "sampler", sampler, "rows", (json_int_t)run->num_rows);
     json_decref(root);
-    free(path);
     qk_capture_close(&capture);
     double width = run->plasticity.heads > 0 ? run->plasticity.bucket_width : NAN;
     return qk__json_set(facts, "bucket_width", qk__json_number(width));

@@ -127,6 +127,10 @@ const char *qk__plural(size_t count);
 /* Waits; false: stop. */
 bool qk__fetch_wait(qk__fetch *fetch, double seconds);
 
+/* An address of the Hub's interface for programs: /api/datasets/org/name, then `tail`, then a quoted
+ * word. NULL without memory. */
+char *qk__fetch_address(const qk__fetch *fetch, const char *tail, const char *word);
+
 /* The address that `location` means, seen from `address`, whose origin is given, and its origin; both are
  * allocated, also with some errors. From https to http is refused. */
 QK_MUST_CHECK qk_status qk__address_resolve(const qk__libraries *libraries, const char *address,

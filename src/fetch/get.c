@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/json_build.h"
 #include "fetch/get.h"
 
 enum { MAX_PAGES = 5000 };
@@ -58,18 +59,6 @@ qk_status qk__fetch_about(const qk__fetch *f, qk_status status, qk_error *err)
 
 /* ---- commit and files -------------------------------------------------------------------- */
 
-char *qk__fetch_address(const qk__fetch *f, const char *tail, const char *word)
-{
-    qk__buffer out = {0};
-    bool done = qk__buffer_printf(&out, NULL, "%s/api/%s/%s%s", f->access.endpoint,
-                                  f->kind->folder, f->name, tail) == QK_OK &&
-                qk__quote(&out, word, false, NULL) == QK_OK &&
-                qk__buffer_append(&out, "", 1, NULL) == QK_OK;
-    if (!done)
-        qk__buffer_free(&out);
-    return (char *)out.data;
-}
-
 qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
 {
     return qk__fail(
@@ -79,22 +68,22 @@ qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
         f->revision, f->kind->what, f->cache, f->kind->option, f->name, f->revision);
 }
 
+qk_status qk__fetch_take_commit(qk__fetch *f, const json_t *root, qk_error *err)
+{
+    const char *sha = qk__json_string(root, "sha");
+    if (!qk__is_hash(sha, 40) && !qk__is_hash(sha, 64))
+        return qk__fail(err, QK_ERR_MALFORMED, "the Hub's answer names no commit; is %s a Hub?",
+                        f->access.endpoint);
+    memcpy(f->commit, sha, strlen(sha) + 1);
+    return QK_OK;
+}
+
 static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
 {
-    char *address = qk__fetch_address(f, "/revision/", f->revision);
     json_t *root;
-    qk_status status = qk__fetch_json(connection, address, &root, err);
-    if (status == QK_OK) {
-        const char *sha = json_string_value(json_object_get(root, "sha"));
-        if (sha && (qk__is_hash(sha, 40) || qk__is_hash(sha, 64)))
-            memcpy(f->commit, sha, strlen(sha) + 1);
-        else
-            status =
-                qk__fail(err, QK_ERR_MALFORMED,
-                         "the Hub's answer names no commit; is %s a Hub?", f->access.endpoint);
-        json_decref(root);
-    }
-    free(address);
+    QK_TRY(qk__fetch_ask(connection, "/revision/", f->revision, &root, err));
+    qk_status status = qk__fetch_take_commit(f, root, err);
+    json_decref(root);
     return status;
 }
 
@@ -370,11 +359,9 @@ qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
                          qk__repo_files *files, bool *known, qk_error *err)
 {
     qk_error why = {.status = QK_OK};
-    char *snapshot = qk__format("%s/snapshots/%s", f->folder, f->commit);
-    if (!snapshot)
-        return qk__nomem(err);
-    bool found = qk__is_dir(snapshot), there = f->settings->cached && found;
-    free(snapshot);
+    qk__path snapshot;
+    QK_TRY(qk__path_set(&snapshot, err, "%s/snapshots/%s", f->folder, f->commit));
+    bool found = qk__is_dir(snapshot.text), there = f->settings->cached && found;
     f->hurried = there;
     qk_status status = qk__fetch_files(f, connection, keep, files, known, &why);
     f->hurried = false;

@@ -43,20 +43,11 @@ static qk_status add_refs(qk_hub_listing *listing, size_t *capacity, const json_
     return QK_OK;
 }
 
-qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root, qk_error *err)
-{
-    char *address = qk__fetch_address(f, "/refs", "");
-    qk_status status = qk__fetch_json(connection, address, root, err);
-    free(address);
-    return status;
-}
-
-static qk_status ask_refs(qk__fetch *f, qk__connection *connection, qk_hub_listing *listing,
-                          qk_error *err)
+static qk_status ask_refs(qk__connection *connection, qk_hub_listing *listing, qk_error *err)
 {
     json_t *root;
     size_t capacity = 0;
-    QK_TRY(qk__fetch_refs(f, connection, &root, err));
+    QK_TRY(qk__fetch_ask(connection, "/refs", "", &root, err));
     qk_status status =
         add_refs(listing, &capacity, json_object_get(root, "branches"), false, err);
     if (status == QK_OK)
@@ -129,7 +120,7 @@ static qk_status list(qk__fetch *f, qk__connection *connection, qk_hub_listing *
                         "its branches are on the Hub, which may not be asked (--offline or "
                         "HF_HUB_OFFLINE): choose one with --revision");
     else
-        QK_TRY(ask_refs(f, connection, listing, err));
+        QK_TRY(ask_refs(connection, listing, err));
     for (size_t i = 0; i < listing->num_branches; i++)
         QK_TRY(describe(f, connection, &listing->branches[i], err));
     return QK_OK;

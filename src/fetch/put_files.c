@@ -91,10 +91,8 @@ static qk_status add_below(qk__put_files *files, const qk_capture *capture, cons
 static bool has_name(const char *folder, const char *name)
 {
     struct stat st;
-    char *path = qk__path_join(folder, name);
-    bool yes = path && lstat(path, &st) == 0;
-    free(path);
-    return yes;
+    qk__path path;
+    return qk__path_in(&path, folder, name, NULL) == QK_OK && lstat(path.text, &st) == 0;
 }
 
 /* capture.json may lie above. */
@@ -106,10 +104,9 @@ static qk_status add_papers(qk__put_files *files, const qk_capture *capture, con
         const char *place = i == 0 && !has_name(folder, PAPERS[i]) ? root : folder;
         if (!has_name(place, PAPERS[i]))
             continue;
-        char *source = qk__path_join(place, PAPERS[i]);
-        qk_status status = source ? add(files, place, PAPERS[i], source, err) : qk__nomem(err);
-        free(source);
-        QK_TRY(status);
+        qk__path source;
+        QK_TRY(qk__path_in(&source, place, PAPERS[i], err));
+        QK_TRY(add(files, place, PAPERS[i], source.text, err));
     }
     return QK_OK;
 }

@@ -63,14 +63,10 @@ qk_status qk__put_json(qk__connection *c, const char *address, bool lfs, json_t 
 
 static qk_status read_branch(qk__put *put, const json_t *root, qk_error *err)
 {
-    const char *sha = json_string_value(json_object_get(root, "sha"));
     const char *id = json_string_value(json_object_get(root, "id"));
-    if (!sha || !(qk__is_hash(sha, 40) || qk__is_hash(sha, 64)))
-        return qk__fail(err, QK_ERR_MALFORMED, "the Hub's answer names no commit; is %s a Hub?",
-                        put->fetch.access.endpoint);
+    QK_TRY(qk__fetch_take_commit(&put->fetch, root, err));
     if (id && strcmp(id, put->fetch.name) != 0)
         return qk__fail(err, QK_ERR_NOT_FOUND, "it is called %.200s now: give that name", id);
-    memcpy(put->fetch.commit, sha, strlen(sha) + 1);
     put->is_public = json_is_false(json_object_get(root, "private"));
     return QK_OK;
 }
@@ -78,9 +74,8 @@ static qk_status read_branch(qk__put *put, const json_t *root, qk_error *err)
 qk_status qk__put_look(qk__put *put, qk_error *err)
 {
     qk__fetch *f = &put->fetch;
-    char *address = qk__fetch_address(f, "/revision/", f->revision);
     json_t *root;
-    qk_status status = qk__fetch_json(put->connection, address, &root, err);
+    qk_status status = qk__fetch_ask(put->connection, "/revision/", f->revision, &root, err);
     const qk__headers *answer = qk__connection_answer(put->connection);
     *f->commit = 0;
     put->dataset_missing = status != QK_OK && strcmp(answer->code, "RepoNotFound") == 0;
@@ -91,7 +86,6 @@ qk_status qk__put_look(qk__put *put, qk_error *err)
     else if (put->branch_missing)
         status = QK_OK;
     json_decref(root);
-    free(address);
     return status;
 }
 

@@ -15,17 +15,11 @@
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length > tail && strcmp(name + length - tail, end) == 0;
-}
-
 /* models.csv and scores.csv are no analysis's. */
 static bool is_table(const char *name)
 {
     return strcmp(name, "summary.json") == 0 ||
-           (ends_with(name, ".csv") && strcmp(name, "models.csv") != 0 &&
+           (qk__ends_with(name, ".csv") && strcmp(name, "models.csv") != 0 &&
             strcmp(name, "scores.csv") != 0);
 }
 
@@ -75,12 +69,10 @@ static qk_status understand(qk__manifest *manifest, const char *folder, qk_error
 qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error *err)
 {
     *manifest = (qk__manifest){.complete = true};
-    char *path = qk__path_join(folder, QK__MANIFEST_NAME);
-    if (!path)
-        return qk__nomem(err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, QK__MANIFEST_NAME, err));
     qk_status status =
-        qk__json_read_file(&manifest->root, path, QK__JSON_MANIFEST, &manifest->why);
-    free(path);
+        qk__json_read_file(&manifest->root, path.text, QK__JSON_MANIFEST, &manifest->why);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
     manifest->broken = status == QK_ERR_MALFORMED;
@@ -166,12 +158,10 @@ static qk_status compare_table(const char *folder, const char *name, const json_
     char hash[QK__FINGERPRINT_SIZE];
     qk_error reason = {0};
     json_t *change = NULL;
-    char *path = qk__path_join(folder, name);
-    if (!path)
-        return qk__nomem(err);
-    bool there = qk__is_there(path);
-    qk_status status = qk__fingerprint_file(path, &bytes, hash, &reason);
-    free(path);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, name, err));
+    bool there = qk__is_there(path.text);
+    qk_status status = qk__fingerprint_file(path.text, &bytes, hash, &reason);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
     bool changed = true;

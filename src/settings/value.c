@@ -363,12 +363,9 @@ static bool names_a_file(const char *path)
     static const char *const ENDS[] = {".html", ".htm",     ".csv", ".json", ".jsonl",
                                        ".png",  ".svg",     ".pdf", ".txt",  ".md",
                                        ".yaml", ".parquet", ".yml", ".zip"};
-    size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
-        size_t tail = strlen(ENDS[i]);
-        if (length > tail && strcasecmp(path + length - tail, ENDS[i]) == 0)
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
+        if (qk__ends_with_any_case(path, ENDS[i]))
             return !qk__is_dir(path);
-    }
     return false;
 }
 

@@ -20,7 +20,7 @@ CATEGORIES = {"position-dominated", "Q-positional", "K-positional", "content-foc
 
 # What each exports: the core's names are in the whole library, too.
 LISTS = {"libqkscope-core": ["qkscope-core"], "libqkscope": ["qkscope-core", "qkscope"]}
-NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|csv|curl|crypto|gfortran|lapack|blas|openblas|qkscope\.)")
+NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|curl|crypto|gfortran|lapack|blas|openblas|qkscope\.)")
 
 
 def output(*command):
@@ -59,7 +59,7 @@ def test_a_library_exports_its_list(library):
 
 def test_the_core_needs_no_library_for_figures_and_files_of_settings():
     assert not NOT_IN_CORE.search(output("ldd", shared_library("libqkscope-core")))
-    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"csv", "fontconfig", "png", "yaml"}
+    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"fontconfig", "png", "yaml"}
 
 
 def test_numbers_do_not_come_from_functions_whose_last_digit_depends_on_the_processor():
