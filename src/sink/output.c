@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"

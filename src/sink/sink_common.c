@@ -5,6 +5,7 @@
 
 #include "sink/sink.h"
 
+#include "base/context.h"
 #include "base/error.h"
 
 void qk_sink_settings_default(qk_sink_settings *settings)
