@@ -551,8 +551,3 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
     *moments = NULL;
     return finish(acc, moments, NULL, err);
 }
-
-const char *qk_moments_kernel(void)
-{
-    return qk__best_gram_kernel()->name;
-}

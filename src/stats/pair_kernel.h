@@ -49,8 +49,6 @@ typedef struct qk__pair_run {
 } qk__pair_run;
 
 typedef struct qk__pair_kernel {
-    const char *name;
-
     /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
     void (*whiten_f32)(const qk__whitening *p, const float *row, const float *centre,
                        double *out, double dots[2]);
@@ -103,7 +101,7 @@ typedef struct qk__pair_kernel {
 /* Fastest kernel for this processor. */
 const qk__pair_kernel *qk__best_pair_kernel(void);
 
-/* By instruction set, of which qk__simd_count() are there. */
+/* By instruction set. */
 extern const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD];
 extern const qk__pair_kernel qk__pair_portable;
 extern const qk__pair_kernel qk__pair_avx2;
