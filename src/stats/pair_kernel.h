@@ -18,10 +18,13 @@
 
 enum { LANES = 8 };
 
+typedef struct qk__pair_kernel qk__pair_kernel;
+
 /* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
  * zero. y = H x is the mirrored difference; the variance of the score difference is
  * |scale y|^2, or |factor^T y|^2 where there is a (lower triangular) factor. */
 typedef struct qk__whitening {
+    const qk__pair_kernel *kernel; /* asked for once: every key is whitened by itself */
     size_t dim, ld;
     double *mean, *slope; /* [ld] of the queries */
     double *mirror;       /* [ld] */
@@ -48,7 +51,7 @@ typedef struct qk__pair_run {
     uint32_t at, count;
 } qk__pair_run;
 
-typedef struct qk__pair_kernel {
+struct qk__pair_kernel {
     /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
     void (*whiten_f32)(const qk__whitening *p, const float *row, const float *centre,
                        double *out, double dots[2]);
@@ -96,7 +99,7 @@ typedef struct qk__pair_kernel {
 
     double (*sum)(const double *x, size_t n);
     double (*dot)(const double *x, const double *y, size_t n);
-} qk__pair_kernel;
+};
 
 /* Fastest kernel for this processor. */
 const qk__pair_kernel *qk__best_pair_kernel(void);

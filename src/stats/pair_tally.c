@@ -36,7 +36,7 @@ void qk__pair_room_free(qk__pair_room *room)
 void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening, size_t place,
                     size_t centre, double *out, double scores[2])
 {
-    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    const qk__pair_kernel *kernel = whitening->kernel;
     const qk_block *keys = space->keys;
     size_t d = whitening->dim, row = space->index->row[place];
     size_t zero = space->index->row[centre];
