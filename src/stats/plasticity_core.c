@@ -11,23 +11,22 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
-qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
-                               const qk_block *keys, const qk__key_index *index,
-                               const qk__totals *totals, qk_plasticity_convention convention,
+qk_status qk__pair_source_open(qk__pair_source *source, const qk__plasticity_input *in,
                                qk_error *err)
 {
+    const qk__key_index *index = in->index;
     *source = (qk__pair_source){0};
     if (!index) {
-        QK_TRY(qk__key_index_create(&source->own_index, keys, err));
+        QK_TRY(qk__key_index_create(&source->own_index, in->keys, err));
         index = source->own_index;
     }
-    if (keys->group) {
-        QK_TRY(qk__key_index_select(&source->present, index, keys, err));
+    if (in->keys->group) {
+        QK_TRY(qk__key_index_select(&source->present, index, in->keys, err));
         index = source->present;
     }
-    QK_TRY(qk__query_grid_create(&source->grid, queries, convention == QK_CONVENTION_PUBLISHED,
-                                 totals, err));
-    source->space = (qk__pair_space){keys, index, source->grid};
+    bool published = in->settings->convention == QK_CONVENTION_PUBLISHED;
+    QK_TRY(qk__query_grid_create(&source->grid, in->queries, published, in->totals, err));
+    source->space = (qk__pair_space){in->keys, index, source->grid};
     return QK_OK;
 }
 
@@ -41,8 +40,7 @@ void qk__pair_source_close(qk__pair_source *source)
 typedef struct run {
     const qk__pair_space *space;
     const qk__query_model *model;
-    const qk_plasticity_settings *settings;
-    const uint64_t *stream;
+    const qk__plasticity_input *in;
     qk__tally *tally;
     qk__whitening *whitening;
 } run;
@@ -58,7 +56,7 @@ static qk_status draw_cells(const run *r, const qk__pair_model *model, size_t j,
     for (size_t c = cells->at[j]; c < cells->at[j + 1]; c++)
         if (cells->cell[c].pairs > r->tally->limit)
             QK_TRY(qk__add_drawn_pairs(r->space, model, j, c, cells->cell[c].pairs,
-                                       r->settings->seed, r->stream, r->tally, err));
+                                       r->in->settings->seed, r->in->stream, r->tally, err));
     return QK_OK;
 }
 
@@ -70,7 +68,7 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
 {
     const int64_t *pairs = r->tally->pairs, limit = r->tally->limit;
     size_t n = 0, words = 0;
-    if (r->space->grid->window || r->settings->variance != QK_VARIANCE_DIAG)
+    if (r->space->grid->window || r->in->settings->variance != QK_VARIANCE_DIAG)
         return 0;
     while (n < count && qk__set_fits(pairs[buckets[n]], limit)) {
         words += qk__set_words(pairs[buckets[n]]);
@@ -96,11 +94,12 @@ static qk_status add_together(const run *r, const qk__pair_model *model, const s
     for (size_t i = 0; i < count; i++) {
         size_t j = buckets[i];
         uint64_t id = (uint64_t)r->space->grid->bucket[j].id;
-        sets[i] = (qk__pair_set){tally->pairs[j], {r->stream[0], r->stream[1], id}, next};
+        sets[i] =
+            (qk__pair_set){tally->pairs[j], {r->in->stream[0], r->in->stream[1], id}, next};
         of[i] = next;
         next += qk__set_words(tally->pairs[j]);
     }
-    qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->settings->seed);
+    qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->in->settings->seed);
     tally->sampled += (int64_t)count;
     qk_status status =
         qk__add_all_pairs(r->space, model, buckets, of, count, false, tally, err);
@@ -132,8 +131,8 @@ static qk_status add_drawn(const run *r, const qk__pair_model *model, const size
         } else {
             n = 1;
             QK_TRY(qk__add_drawn_pairs(r->space, model, buckets[i], SIZE_MAX,
-                                       tally->pairs[buckets[i]], r->settings->seed, r->stream,
-                                       tally, err));
+                                       tally->pairs[buckets[i]], r->in->settings->seed,
+                                       r->in->stream, tally, err));
         }
     }
     if (!tally->cells)
@@ -175,22 +174,21 @@ static void drop_bucket(qk__tally *tally, size_t j)
     }
 }
 
-static qk_status add_all_buckets(const run *r, const qk_block *queries, size_t *scratch,
-                                 qk_error *err)
+static qk_status add_all_buckets(const run *r, size_t *scratch, qk_error *err)
 {
     const qk__query_grid *grid = r->space->grid;
     size_t *all = scratch + grid->num;
     for (size_t j = 0; j < grid->num; j++)
         all[j] = j;
-    if (r->settings->variance == QK_VARIANCE_DIAG)
+    if (r->in->settings->variance == QK_VARIANCE_DIAG)
         return add_buckets(r, all, grid->num, scratch, err);
     for (size_t j = 0; j < grid->num; j++) {
         if (grid->bucket[j].queries < 2)
             drop_bucket(r->tally, j);
         if (r->tally->pairs[j] == 0)
             continue;
-        QK_TRY(qk__whitening_set_bucket(r->whitening, r->model, queries, grid, &grid->bucket[j],
-                                        err));
+        QK_TRY(qk__whitening_set_bucket(r->whitening, r->model, r->in->queries, grid,
+                                        &grid->bucket[j], err));
         QK_TRY(add_buckets(r, &all[j], 1, scratch, err));
     }
     return QK_OK;
@@ -205,10 +203,10 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *wei
 }
 
 qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
-                        const qk_block *queries, const qk_plasticity_settings *settings,
-                        const uint64_t stream[2], qk__tally *tally, qk_error *err)
+                        const qk__plasticity_input *in, qk__tally *tally, qk_error *err)
 {
-    run r = {space, model, settings, stream, tally, NULL};
+    const qk_plasticity_settings *settings = in->settings;
+    run r = {space, model, in, tally, NULL};
     tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
     qk__count_pairs(space, tally->pairs);
     const bool weighted = space->index->weight != NULL;
@@ -220,7 +218,7 @@ qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *mode
                                                   settings->variance == QK_VARIANCE_FULL, err)
                            : qk__nomem(err);
     if (status == QK_OK)
-        status = add_all_buckets(&r, queries, scratch, err);
+        status = add_all_buckets(&r, scratch, err);
     qk__whitening_free(&r.whitening);
     free(scratch);
     const qk__cell_table *cells = tally->cells;
@@ -262,22 +260,16 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
         fifths[i] = sum[1 + QK_TENTHS + i];
 }
 
-qk_status qk__plasticity_profile(const qk__query_model *model, const qk_block *queries,
-                                 const qk_block *keys, const qk__key_index *index,
-                                 const qk__totals *totals,
-                                 const qk_plasticity_settings *settings,
-                                 const uint64_t stream[2], double *ap_overall,
-                                 double fifths[QK_FIFTHS], qk_error *err)
+qk_status qk__plasticity_profile(const qk__query_model *model, const qk__plasticity_input *in,
+                                 double *ap_overall, double fifths[QK_FIFTHS], qk_error *err)
 {
     qk__pair_source source;
     qk__tally tally = {0};
-    qk_status status =
-        qk__pair_source_open(&source, queries, keys, index, totals, settings->convention, err);
+    qk_status status = qk__pair_source_open(&source, in, err);
     if (status == QK_OK) {
         tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
         tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);
-        status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, queries,
-                                                         settings, stream, &tally, err)
+        status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, in, &tally, err)
                                          : qk__nomem(err);
     }
     if (status == QK_OK)

@@ -60,27 +60,26 @@ static double deal(const qk_block *keys, const qk__key_index *index, const qk__t
     return here > 0 ? here / all : (double)keys->rows / (double)totals->keys;
 }
 
-qk_status qk__plasticity_sampling_error(const qk__query_model *model, const qk_block *queries,
-                                        const qk_block *keys, const qk__key_index *index,
-                                        const qk__totals *totals,
-                                        const qk_plasticity_settings *settings,
-                                        const uint64_t stream[2], double *se, qk_error *err)
+qk_status qk__plasticity_sampling_error(const qk__query_model *model,
+                                        const qk__plasticity_input *in, double *se,
+                                        qk_error *err)
 {
     double values[GROUPS], fifths[QK_FIFTHS];
     *se = 0;
-    if ((int64_t)keys->rows >= totals->keys)
+    if ((int64_t)in->keys->rows >= in->totals->keys)
         return QK_OK;
-    uint32_t *group = qk__calloc(keys->rows, sizeof *group);
+    uint32_t *group = qk__calloc(in->keys->rows, sizeof *group);
     if (!group)
         return qk__nomem(err);
-    double held = deal(keys, index, totals, group);
-    qk_block some = *keys;
+    double held = deal(in->keys, in->index, in->totals, group);
+    qk_block some = *in->keys;
+    qk__plasticity_input without = *in;
     some.group = group;
+    without.keys = &some;
     qk_status status = QK_OK;
     for (uint32_t g = 0; g < GROUPS && status == QK_OK; g++) {
         some.left_out = g;
-        status = qk__plasticity_profile(model, queries, &some, index, totals, settings, stream,
-                                        &values[g], fifths, err);
+        status = qk__plasticity_profile(model, &without, &values[g], fifths, err);
     }
     free(group);
     if (status == QK_OK)

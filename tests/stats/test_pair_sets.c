@@ -143,7 +143,8 @@ static void both_ways_meet_the_same_pairs(void **state)
         qk__pair_source source;
         qk__query_model *model;
         qk_moments *m = moments_of(&q);
-        assert_int_equal(qk__pair_source_open(&source, &q, &k, NULL, NULL, 0, NULL), QK_OK);
+        const qk__plasticity_input in = {.queries = &q, .keys = &k, .settings = &settings};
+        assert_int_equal(qk__pair_source_open(&source, &in, NULL), QK_OK);
         assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
         qk__tally tally = {.ap = test_calloc(source.grid->num, sizeof(double)),
                            .pairs = test_calloc(source.grid->num, sizeof(int64_t))};
