@@ -50,13 +50,13 @@ enum {
     LOOK_UP_COST = 8,    /* of a pair, beside one that is met in order */
 };
 
-static qk_status draw_cells(const run *r, const qk__pair_model *model, size_t j, qk_error *err)
+static qk_status draw_cells(const run *r, const qk__pair_sums *sums, size_t j, qk_error *err)
 {
     const qk__cell_table *cells = r->tally->cells;
     for (size_t c = cells->at[j]; c < cells->at[j + 1]; c++)
         if (cells->cell[c].pairs > r->tally->limit)
-            QK_TRY(qk__add_drawn_pairs(r->space, model, j, c, cells->cell[c].pairs,
-                                       r->in->settings->seed, r->in->stream, r->tally, err));
+            QK_TRY(qk__add_drawn_pairs(sums, j, c, cells->cell[c].pairs, r->in->settings->seed,
+                                       r->in->stream, err));
     return QK_OK;
 }
 
@@ -80,7 +80,7 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
 }
 
 /* Meets all pairs once for buckets that draw; of[count] are their sets. */
-static qk_status add_together(const run *r, const qk__pair_model *model, const size_t *buckets,
+static qk_status add_together(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                               size_t count, qk__pair_set *sets, const uint64_t **of,
                               qk_error *err)
 {
@@ -101,45 +101,43 @@ static qk_status add_together(const run *r, const qk__pair_model *model, const s
     }
     qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->in->settings->seed);
     tally->sampled += (int64_t)count;
-    qk_status status =
-        qk__add_all_pairs(r->space, model, buckets, of, count, false, tally, err);
+    qk_status status = qk__add_all_pairs(sums, buckets, of, count, false, err);
     free(memory);
     return status;
 }
 
-static qk_status add_some(const run *r, const qk__pair_model *model, const size_t *buckets,
+static qk_status add_some(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                           size_t count, qk_error *err)
 {
     qk__pair_set *sets = qk__calloc(count, sizeof *sets);
     const uint64_t **of = qk__calloc(count, sizeof *of);
     qk_status status =
-        sets && of ? add_together(r, model, buckets, count, sets, of, err) : qk__nomem(err);
+        sets && of ? add_together(r, sums, buckets, count, sets, of, err) : qk__nomem(err);
     free(sets);
     free(of);
     return status;
 }
 
 /* The buckets that draw. Their cells are met by themselves. */
-static qk_status add_drawn(const run *r, const qk__pair_model *model, const size_t *buckets,
+static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                            size_t count, qk_error *err)
 {
     qk__tally *tally = r->tally;
     for (size_t i = 0, n; i < count; i += n) {
         n = count_together(r, buckets + i, count - i);
         if (n > 0) {
-            QK_TRY(add_some(r, model, buckets + i, n, err));
+            QK_TRY(add_some(r, sums, buckets + i, n, err));
         } else {
             n = 1;
-            QK_TRY(qk__add_drawn_pairs(r->space, model, buckets[i], SIZE_MAX,
-                                       tally->pairs[buckets[i]], r->in->settings->seed,
-                                       r->in->stream, tally, err));
+            QK_TRY(qk__add_drawn_pairs(sums, buckets[i], SIZE_MAX, tally->pairs[buckets[i]],
+                                       r->in->settings->seed, r->in->stream, err));
         }
     }
     if (!tally->cells)
         return QK_OK;
-    QK_TRY(qk__add_all_pairs(r->space, model, buckets, NULL, count, true, tally, err));
+    QK_TRY(qk__add_all_pairs(sums, buckets, NULL, count, true, err));
     for (size_t i = 0; i < count; i++)
-        QK_TRY(draw_cells(r, model, buckets[i], err));
+        QK_TRY(draw_cells(r, sums, buckets[i], err));
     return QK_OK;
 }
 
@@ -149,7 +147,7 @@ static qk_status add_drawn(const run *r, const qk__pair_model *model, const size
 static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, size_t *scratch,
                              qk_error *err)
 {
-    const qk__pair_model model = {r->whitening, r->model->mean_t};
+    const qk__pair_sums sums = {r->space, r->whitening, r->model->mean_t, r->tally};
     const qk__tally *tally = r->tally;
     size_t whole = 0, n = 0;
     for (int drawn = 0; drawn < 2; drawn++) {
@@ -160,8 +158,8 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
         if (!drawn)
             whole = n;
     }
-    QK_TRY(qk__add_all_pairs(r->space, &model, scratch, NULL, whole, false, r->tally, err));
-    return n > whole ? add_drawn(r, &model, scratch + whole, n - whole, err) : QK_OK;
+    QK_TRY(qk__add_all_pairs(&sums, scratch, NULL, whole, false, err));
+    return n > whole ? add_drawn(r, &sums, scratch + whole, n - whole, err) : QK_OK;
 }
 
 /* A bucket of one query has no covariance: no pair of it has a value. */
