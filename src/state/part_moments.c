@@ -80,15 +80,17 @@ qk_status qk__part_moments_create(qk__part_moments **part, const qk__part_shape 
     qk__part_moments *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
-    int *heads = qk__calloc(shape->num_heads, sizeof *heads);
+    int *heads;
+    qk_status status =
+        QK__CREATE_ARRAYS(err, {&heads, shape->num_heads, sizeof *heads},
+                          {&p->texts, shape->num_heads, sizeof *p->texts},
+                          {&p->position, 2 * shape->num_heads, sizeof *p->position});
+    if (status != QK_OK) {
+        free(p);
+        return status;
+    }
     p->shape = *shape;
     p->shape.heads = heads;
-    p->texts = qk__calloc(shape->num_heads, sizeof *p->texts);
-    p->position = qk__calloc(2 * shape->num_heads, sizeof *p->position);
-    if (!heads || !p->texts || !p->position) {
-        qk__part_moments_free(&p);
-        return qk__nomem(err);
-    }
     memcpy(heads, shape->heads, shape->num_heads * sizeof *heads);
     p->group_shape = set_shape(shape, false);
     p->bucket_shape = set_shape(shape, true);

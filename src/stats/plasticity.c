@@ -35,10 +35,8 @@ static qk_status set_components(qk_plasticity *out, const qk_moments *q, double 
 {
     size_t d = q->dim;
     double total = qk__trace(q), sum = 0;
-    out->component_r2 = qk__calloc(d, sizeof(double));
-    out->component_weight = qk__calloc(d, sizeof(double));
-    if (!out->component_r2 || !out->component_weight)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&out->component_r2, d, sizeof(double)},
+                             {&out->component_weight, d, sizeof(double)}));
     for (size_t i = 0; i < d; i++) {
         double variance = q->sum_xx[i * d + i], drift = q->sum_xt[i];
         if (beta_norm > 0 && variance > (double)d * DBL_EPSILON * total)
@@ -147,9 +145,9 @@ static qk_status fit(qk_plasticity *out, const qk__query_model *model,
     out->n_q = totals ? totals->queries : (int64_t)grid->rows;
     out->n_k = totals ? totals->keys : (int64_t)space->index->rows;
     out->window = grid->window;
-    qk__tally tally = {.ap = qk__calloc(grid->num + 1, sizeof(double)),
-                       .pairs = qk__calloc(grid->num + 1, sizeof(int64_t))};
-    qk_status status = tally.ap && tally.pairs ? QK_OK : qk__nomem(err);
+    qk__tally tally = {0};
+    qk_status status = QK__CREATE_ARRAYS(err, {&tally.ap, grid->num + 1, sizeof *tally.ap},
+                                         {&tally.pairs, grid->num + 1, sizeof *tally.pairs});
     if (status == QK_OK)
         status = qk__cell_table_create(&tally.cells, space, err);
     if (status == QK_OK)

@@ -109,10 +109,10 @@ static qk_status add_together(const run *r, const qk__pair_sums *sums, const siz
 static qk_status add_some(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                           size_t count, qk_error *err)
 {
-    qk__pair_set *sets = qk__calloc(count, sizeof *sets);
-    const uint64_t **of = qk__calloc(count, sizeof *of);
-    qk_status status =
-        sets && of ? add_together(r, sums, buckets, count, sets, of, err) : qk__nomem(err);
+    qk__pair_set *sets;
+    const uint64_t **of;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&sets, count, sizeof *sets}, {&of, count, sizeof *of}));
+    qk_status status = add_together(r, sums, buckets, count, sets, of, err);
     free(sets);
     free(of);
     return status;
@@ -265,11 +265,12 @@ qk_status qk__plasticity_profile(const qk__query_model *model, const qk__plastic
     qk__tally tally = {0};
     qk_status status = qk__pair_source_open(&source, in, err);
     if (status == QK_OK) {
-        tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
-        tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);
-        status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, in, &tally, err)
-                                         : qk__nomem(err);
+        const size_t buckets = source.grid->num + 1;
+        status = QK__CREATE_ARRAYS(err, {&tally.ap, buckets, sizeof *tally.ap},
+                                   {&tally.pairs, buckets, sizeof *tally.pairs});
     }
+    if (status == QK_OK)
+        status = qk__sum_pairs(&source.space, model, in, &tally, err);
     if (status == QK_OK)
         qk__summarise_profile(source.grid, tally.ap, ap_overall, fifths, NULL);
     free(tally.ap);

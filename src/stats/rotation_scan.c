@@ -76,22 +76,18 @@ void qk_rotation_scan_free(qk_rotation_scan **scan)
 static qk_status allocate(qk_rotation_scan *s, qk_error *err)
 {
     size_t rows = all_rows(s);
-    s->a = qk__calloc(s->padded, sizeof(double));
-    s->mean[0] = qk__calloc(s->padded, sizeof(double));
-    s->mean[1] = qk__calloc(s->padded, sizeof(double));
-    s->x = qk__calloc(s->padded, ROW_UNIT * sizeof(double));
-    s->t = qk__calloc(rows, sizeof *s->t);
-    s->y = qk__calloc(rows, sizeof *s->y);
-    if (!s->a || !s->mean[0] || !s->mean[1] || !s->x || !s->t || !s->y)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&s->a, s->padded, sizeof(double)}, {&s->mean[0], s->padded, sizeof(double)},
+        {&s->mean[1], s->padded, sizeof(double)}, {&s->x, s->padded, ROW_UNIT * sizeof(double)},
+        {&s->t, rows, sizeof *s->t}, {&s->y, rows, sizeof *s->y}));
     if (s->planes == 0)
         return QK_OK;
-    s->axes = qk__calloc(s->dim * s->half, 2 * sizeof(double));
-    s->projected = qk__calloc(2 * s->half, TURN_ROWS * sizeof(double));
-    s->turned = qk__calloc(s->half, ROW_UNIT * sizeof(double));
-    if (rows <= SIZE_MAX / sizeof(double))
-        s->angle = qk__calloc(s->planes, rows * sizeof(double));
-    return s->axes && s->projected && s->turned && s->angle ? QK_OK : qk__nomem(err);
+    if (rows > SIZE_MAX / sizeof(double))
+        return qk__nomem(err);
+    return QK__CREATE_ARRAYS(err, {&s->axes, s->dim * s->half, 2 * sizeof(double)},
+                             {&s->projected, 2 * s->half, TURN_ROWS * sizeof(double)},
+                             {&s->turned, s->half, ROW_UNIT * sizeof(double)},
+                             {&s->angle, s->planes, rows * sizeof(double)});
 }
 
 static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
