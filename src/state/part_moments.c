@@ -61,7 +61,7 @@ static qk_status check_shape(const qk__part_shape *shape, qk_error *err)
 
 /* ---- a part ----------------------------------------------------------------------------- */
 
-/* As one without rows. */
+/* Sets what a part says of its rows to what one without rows says. */
 static void forget(qk__part_moments *part)
 {
     part->mask = part->shape.max_groups > 0 ? UINT64_MAX : 0;
@@ -202,7 +202,7 @@ static qk__moment_set *find_group(qk__part_moments *part, uint64_t id, qk__momen
 
 /* ---- folding ---------------------------------------------------------------------------- */
 
-/* Sees to it that every bucket of the chunk has a place. */
+/* Adds an empty set for each bucket of the chunk that has none yet. */
 static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *chunk,
                               qk_error *err)
 {
@@ -222,7 +222,7 @@ static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *c
     return QK_OK;
 }
 
-/* The positions of one head, when rows at these come in. */
+/* Widens the range of a head's positions to rows from `first` to `last`. */
 static void widen(int64_t position[2], int64_t first, int64_t last)
 {
     bool empty = position[0] > position[1];

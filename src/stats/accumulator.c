@@ -19,7 +19,7 @@
 /* With texts a batch has so many rows, or fewer where they are longer. */
 enum { BATCH_ROWS = 4096, BATCH_VALUES = BATCH_ROWS * 128 };
 
-/* Texts whose groups need no search: rows of few texts may come in any order. */
+/* Texts whose groups are remembered: with so few, rows may come in any order without a search for each. */
 enum { RECENT_TEXTS = 128 };
 
 struct qk_accumulator {

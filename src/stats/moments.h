@@ -30,9 +30,9 @@ QK_MUST_CHECK qk_status qk__text_moments_create(qk_text_moments **texts, const q
                                                 const double *pilot, double pilot_t,
                                                 qk_error *err);
 
-/* Texts in groups, of moments that were kept for each: parts[i], of the texts whose ids have label
- * labels[i] in the bits of mask. all: those of all rows. Groups join as in an accumulator, until
- * there are no more than it would keep. num_texts: that all of them are of. */
+/* Texts in groups, made of moments that were kept for each group: parts[i] is of the texts whose ids have
+ * label labels[i] in the bits of mask, `all` of all rows, which come from num_texts texts. Groups join
+ * until there are no more than an accumulator would keep. */
 QK_MUST_CHECK qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
                                               const qk_moments *const *parts,
                                               const uint64_t *labels, size_t count,
