@@ -94,8 +94,12 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
                                   (int)r->model->sign, err));
-    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, NULL,
-                                              &settings, r->stream, &overall, fifths, err);
+    const qk__plasticity_input in = {.queries = &r->queries,
+                                     .keys = &r->keys,
+                                     .index = r->index,
+                                     .settings = &settings,
+                                     .stream = r->stream};
+    qk_status status = qk__plasticity_profile(model, &in, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, QK__AP, overall);
         set(r, QK__AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);

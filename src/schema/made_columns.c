@@ -56,12 +56,10 @@ static qk_status check(const qk_column_info *info, size_t k, const void *values,
 static qk_status fill(qk_columns *c, const qk_column_info *infos, size_t count,
                       const void *const *values, qk_error *err)
 {
-    c->made = qk__calloc(count + 1, sizeof *c->made);
-    c->columns = qk__calloc(count + 1, sizeof *c->columns);
-    c->values = qk__calloc(count + 1, sizeof *c->values);
-    c->empty = qk__calloc(count + 1, sizeof *c->empty);
-    if (!c->made || !c->columns || !c->values || !c->empty)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&c->made, count + 1, sizeof *c->made},
+                             {&c->columns, count + 1, sizeof *c->columns},
+                             {&c->values, count + 1, sizeof *c->values},
+                             {&c->empty, count + 1, sizeof *c->empty}));
     for (size_t k = 0; k < count; k++) {
         QK_TRY(check(&infos[k], k, values[k], c->num_rows, err));
         c->made[k] = (qk__column){.info = infos[k], .storage = QK__INT64};

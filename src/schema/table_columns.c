@@ -70,10 +70,8 @@ static qk_status fill(const qk__table *table, const qk_analysis_results *results
                       qk_error *err)
 {
     c->num_rows = visit(table, results, c);
-    c->columns = qk__calloc(table->num_columns, sizeof *c->columns);
-    c->values = qk__calloc(table->num_columns, sizeof *c->values);
-    if (!c->columns || !c->values)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&c->columns, table->num_columns, sizeof *c->columns},
+                             {&c->values, table->num_columns, sizeof *c->values}));
     for (size_t i = 0; i < table->num_columns; i++) {
         if (!qk__has_column(&table->columns[i], results->contents))
             continue;

@@ -36,10 +36,9 @@ static qk_status prepare(kind_out *out, const qk__part_moments *part, qk_error *
 {
     const size_t heads = part->shape.num_heads, groups = part->groups.count;
     const size_t buckets = part->buckets.count;
-    out->heads = qk__calloc(heads + groups + buckets, sizeof *out->heads);
-    out->pieces = qk__calloc(QK__SET_ARRAYS * (groups + buckets) + 1, sizeof *out->pieces);
-    if (!out->heads || !out->pieces)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&out->heads, heads + groups + buckets, sizeof *out->heads},
+        {&out->pieces, QK__SET_ARRAYS * (groups + buckets) + 1, sizeof *out->pieces}));
     out->labels = out->heads + heads;
     out->buckets = out->labels + groups;
     out->mask = (int64_t)part->mask;

@@ -16,16 +16,14 @@ static qk_status allocate(qk__key_index **index, size_t rows, size_t examples, q
     if (!x)
         return qk__nomem(err);
     /* One more than needed, so that no rows are no failure. */
-    x->row = qk__calloc(rows + 1, sizeof *x->row);
-    x->bucket = qk__calloc(rows + 1, sizeof *x->bucket);
-    x->position = qk__calloc(rows + 1, sizeof *x->position);
-    x->start = qk__calloc(examples + 1, sizeof *x->start);
-    if (!x->row || !x->bucket || !x->position || !x->start) {
+    qk_status status = QK__CREATE_ARRAYS(err, {&x->row, rows + 1, sizeof *x->row},
+                                         {&x->bucket, rows + 1, sizeof *x->bucket},
+                                         {&x->position, rows + 1, sizeof *x->position},
+                                         {&x->start, examples + 1, sizeof *x->start});
+    if (status != QK_OK)
         qk__key_index_free(&x);
-        return qk__nomem(err);
-    }
     *index = x;
-    return QK_OK;
+    return status;
 }
 
 void qk__key_index_free(qk__key_index **index)

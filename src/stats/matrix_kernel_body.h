@@ -100,9 +100,9 @@ static void sturm(const double *diagonal, const double *off_squared, size_t n,
             below[h * MATRIX_LANES + i] = (double)-count[h][i];
 }
 
-#define MATRIX_KERNEL(name)                                                                    \
+#define MATRIX_KERNEL                                                                          \
     {                                                                                          \
-        name, dot, add, sweep, sturm                                                           \
+        dot, add, sweep, sturm                                                                 \
     }
 
 #endif

@@ -439,10 +439,10 @@ static double dot(const double *x, const double *y, size_t n)
     return ADD_LANES(total);
 }
 
-#define PAIR_KERNEL(name)                                                                      \
+#define PAIR_KERNEL                                                                            \
     {                                                                                          \
-        name, whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided,  \
-            lags, draw, members, pick, sum, dot                                                \
+        whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided, lags,  \
+            draw, members, pick, sum, dot                                                      \
     }
 
 #endif

@@ -62,10 +62,8 @@ static qk_status allocate(qk__turn_cells *cells, const qk__positions *at, qk_err
 {
     enum { ARRAYS = 8 };
     uint64_t width = at->last_place / QK_TURN_CELLS + 1;
-    cells->slot = qk__calloc(at->count, sizeof *cells->slot);
-    cells->slot_of_row = qk__calloc(at->rows, sizeof *cells->slot_of_row);
-    if (!cells->slot || !cells->slot_of_row)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&cells->slot, at->count, sizeof *cells->slot},
+                             {&cells->slot_of_row, at->rows, sizeof *cells->slot_of_row}));
     place_positions(cells, at, width);
     double **arrays[ARRAYS] = {&cells->x[0], &cells->y[0],  &cells->x[1], &cells->y[1],
                                &cells->at,   &cells->share, &cells->c,    &cells->s};
