@@ -85,7 +85,7 @@ static qk_status read_footers(qk__run *run, int worker, content *c, const qk_hea
 }
 
 /* A reservoir need not have the first and the last of all rows. */
-static qk_status widen(qk__run *run, content *c, const qk_head *head, qk_error *err)
+static qk_status widen_content(qk__run *run, content *c, const qk_head *head, qk_error *err)
 {
     qk__head_state *state;
     QK_TRY(qk__states_read(run, head, &state, err));
@@ -105,7 +105,7 @@ static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *
     for (;;) {
         QK_TRY(qk_rows_next(run->readers[worker], SCAN_ROWS, &block, err));
         if (block.rows == 0)
-            return run->states.count > 0 ? widen(run, c, head, err) : QK_OK;
+            return run->states.count > 0 ? widen_content(run, c, head, err) : QK_OK;
         add_block(c, &block);
     }
 }
@@ -131,7 +131,7 @@ static void scan_head(void *context, size_t i, int worker)
 /* ---- the rule --------------------------------------------------------------------------- */
 
 /* A head that cannot be read has no say; if it is asked for, its own analysis tells why. */
-static qk_status look(scan *s, bool rows, content *all, qk_error *err)
+static qk_status look_at_head(scan *s, bool rows, content *all, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(s->run->capture);
     s->rows = rows;
@@ -171,20 +171,20 @@ static void tell(qk__run *run, bool has_column)
     const qk__buckets *b = &run->buckets;
     if (run->settings->buckets == QK_BUCKETS_AUTO)
         qk__tell_notice(&run->context, QK_NOTICE_INFO,
-                       "%s: plasticity uses %d of equal width, %.6g positions each; --buckets "
-                       "changes that",
-                       has_column ? "more than 32 buckets" : "no column 'bucket'", b->count,
-                       qk__buckets_width(b));
+                        "%s: plasticity uses %d of equal width, %.6g positions each; --buckets "
+                        "changes that",
+                        has_column ? "more than 32 buckets" : "no column 'bucket'", b->count,
+                        qk__buckets_width(b));
 }
 
 static qk_status find_count(qk__run *run, scan *s, qk_error *err)
 {
     content all;
     int wanted = run->settings->buckets;
-    QK_TRY(look(s, false, &all, err));
+    QK_TRY(look_at_head(s, false, &all, err));
     if (wanted == QK_BUCKETS_AUTO && are_surely_few(&all))
         return QK_OK;
-    QK_TRY(look(s, true, &all, err));
+    QK_TRY(look_at_head(s, true, &all, err));
     if (all.rows == 0 || (wanted == QK_BUCKETS_AUTO && all.has_column && all.count <= FEW))
         return QK_OK;
     run->buckets = (qk__buckets){.count = wanted == QK_BUCKETS_AUTO ? FEW : wanted,

@@ -156,7 +156,7 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
 
 /* The repetitions that a number is of: those without a group that has rows of a kind that it
  * depends on. The others would only repeat it. */
-static void gather(const repetition *r, int number, qk__repetitions *repeated)
+static void gather_repetitions(const repetition *r, int number, qk__repetitions *repeated)
 {
     bool refit = r->run->settings->ci_refit;
     bool of_q = refit || !(number == QK__R_K || number == QK__R_K_A || number == QK__ALPHA_K);
@@ -193,7 +193,7 @@ static void conclude(const repetition *r, qk_head_intervals *out, qk__kept_head 
     };
     for (int i = 0; i < QK__NUM_REPEATED; i++) {
         qk__repetitions repeated;
-        gather(r, i, &repeated);
+        gather_repetitions(r, i, &repeated);
         qk__jackknife_interval(numbers[i].estimate, repeated.without, repeated.count,
                                r->run->settings->ci / 100, numbers[i].is_correlation,
                                &numbers[i].interval->lo, &numbers[i].interval->hi);
@@ -206,8 +206,8 @@ static void conclude(const repetition *r, qk_head_intervals *out, qk__kept_head 
 
 /* ---- groups of a query head and its key head -------------------------------------------- */
 
-static qk_status join(qk__text_parts *own, const qk__text_parts *parts, uint64_t mask,
-                      const qk__text_parts **used, qk_error *err)
+static qk_status join_parts(qk__text_parts *own, const qk__text_parts *parts, uint64_t mask,
+                            const qk__text_parts **used, qk_error *err)
 {
     *used = parts;
     if (parts->mask == mask)
@@ -222,8 +222,8 @@ static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk_
 {
     qk__text_labels_unite(&r->labels, q->label, q->count, q->mask, k->label, k->count, k->mask,
                           QK_INTERVAL_GROUPS);
-    QK_TRY(join(&r->q_parts, q, r->labels.mask, &r->q_of, err));
-    QK_TRY(join(&r->k_parts, k, r->labels.mask, &r->k_of, err));
+    QK_TRY(join_parts(&r->q_parts, q, r->labels.mask, &r->q_of, err));
+    QK_TRY(join_parts(&r->k_parts, k, r->labels.mask, &r->k_of, err));
     QK_TRY(qk__text_labels_of_rows(&r->labels, &r->queries, group_of_query, err));
     QK_TRY(qk__text_labels_of_rows(&r->labels, &r->keys, group_of_key, err));
     r->queries.group = *group_of_query;

@@ -115,7 +115,7 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static qk_status check(const qk_heads_settings *s, qk_error *err)
+static qk_status check_heads_settings(const qk_heads_settings *s, qk_error *err)
 {
     const char *missing = !s->model_dir     ? "model_dir"
                           : !s->num_layers  ? "num_layers"
@@ -143,8 +143,8 @@ static qk_status expand_home(const char *path, char **expanded, qk_error *err)
     return *expanded ? QK_OK : qk__nomem(err);
 }
 
-static void settle(const qk_heads_settings *s, const qk_published_tables *tables,
-                   qk_analysis_settings *run)
+static void settle_run(const qk_heads_settings *s, const qk_published_tables *tables,
+                       qk_analysis_settings *run)
 {
     run->analyses = QK_ANALYSE_PLASTICITY;
     run->published_tables = tables;
@@ -166,13 +166,13 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
     *results = NULL;
     QK_NEED(err, settings);
     const qk_heads_settings *s = settings;
-    QK_TRY(check(s, err));
+    QK_TRY(check_heads_settings(s, err));
     const qk_published_tables tables = {s->output_csv, s->bucket_csv, s->component_csv};
     bool local = s->dataset_local_root || s->model_dir[0] == '/';
     char *root = NULL, *folder = NULL;
     qk_analysis_settings run;
     qk_analysis_settings_default(&run);
-    settle(s, &tables, &run);
+    settle_run(s, &tables, &run);
     qk_status status = QK_OK;
     const char *given = s->dataset_local_root ? s->dataset_local_root : s->dataset_cache_dir;
     if (given)

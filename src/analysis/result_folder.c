@@ -309,7 +309,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
 /* ---- new tables in the place of old ones ------------------------------------------------ */
 
 /* The entry of this run, with its tables, which are not yet in their places. */
-static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
+static qk_status describe_run(const qk__run *run, json_t **entry, qk_error *err)
 {
     json_t *tables = json_array(), *contents = json_object();
     qk_status status = QK_OK;
@@ -385,7 +385,7 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     if (published && (run->before.runs || run->before.is_study))
         return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
     json_t *entry;
-    QK_TRY(describe(run, &entry, err));
+    QK_TRY(describe_run(run, &entry, err));
     qk_status status = check_hashes(run, entry, err);
     if (status != QK_OK) {
         json_decref(entry);

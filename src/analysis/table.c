@@ -113,7 +113,7 @@ static unsigned contents_of_staying(const qk__run *run, const qk__table *table)
                  : 0;
 }
 
-static json_t *describe(const qk__run *run)
+static json_t *describe_tables(const qk__run *run)
 {
     json_t *tables = json_object();
     for (size_t i = 0; i < qk__num_tables; i++) {
@@ -131,6 +131,7 @@ static json_t *describe(const qk__run *run)
 qk_status qk__write_schema(qk__run *run, qk_error *err)
 {
     qk__outfile *file;
-    QK_TRY(qk__json_write(describe(run), run->settings->output, QK__SCHEMA_NAME, &file, err));
+    QK_TRY(qk__json_write(describe_tables(run), run->settings->output, QK__SCHEMA_NAME, &file,
+                          err));
     return qk__run_add_output(run, QK__SCHEMA_NAME, file, QK_OK);
 }

@@ -176,7 +176,7 @@ static bool walk_flag(walk *w, bool is)
 }
 
 /* Room for `count` items, none where the file has fewer; NULL ends the walk. */
-static void *make(walk *w, size_t count, size_t size)
+static void *make_room_for(walk *w, size_t count, size_t size)
 {
     if (w->status != QK_OK)
         return NULL;
@@ -213,7 +213,7 @@ static void walk_array(walk *w, void *data, const array *a)
     if (w->status != QK_OK || rows * columns == 0)
         return;
     if (!w->out) {
-        items = make(w, rows * columns, a->size);
+        items = make_room_for(w, rows * columns, a->size);
         memcpy(pointer, &items, sizeof items);
     }
     if (items && a->deep)
@@ -247,7 +247,7 @@ static void walk_text(walk *w, char **text)
     if (size == 0 || size > MAX_MESSAGE)
         fail(w, "a message is too long");
     if (!w->out)
-        *text = make(w, size, 1);
+        *text = make_room_for(w, size, 1);
     if (*text)
         walk_bytes(w, *text, size);
     if (*text && w->status == QK_OK && memchr(*text, 0, size) != *text + size - 1)
@@ -345,7 +345,7 @@ qk_status qk__unit_write(qk__run *run, const qk__unit *unit, const char *folder,
     return status;
 }
 
-static qk_status check(const qk__buffer *file, qk_error *err)
+static qk_status check_file_header(const qk__buffer *file, qk_error *err)
 {
     uint32_t version;
     if (file->size < HEADER || memcmp(file->data, MAGIC, sizeof MAGIC) != 0)
@@ -373,7 +373,7 @@ qk_status qk__unit_read(qk__run *run, qk__unit *unit, qk_error *err)
     if (status == QK_OK)
         status = qk__read_file(path, MAX_FILE, &file, err);
     if (status == QK_OK)
-        status = check(&file, err);
+        status = check_file_header(&file, err);
     if (status == QK_OK)
         status = read_unit(run, unit, &file, err);
     if (status == QK_ERR_MALFORMED || status == QK_ERR_UNSUPPORTED)

@@ -113,7 +113,7 @@ static qk_status add_capture_json(const qk__run *run, qk__buffer *text, qk_error
     return status;
 }
 
-static qk_status describe(const qk__run *run, qk__buffer *text, qk_error *err)
+static qk_status put_settings_text(const qk__run *run, qk__buffer *text, qk_error *err)
 {
     const qk_analysis_results *results = run->results;
     const qk__buckets *b = &run->buckets;
@@ -133,7 +133,7 @@ qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_SIZE], qk_erro
 {
     qk__buffer text = {0};
     char hash[QK__FINGERPRINT_SIZE];
-    qk_status status = describe(run, &text, err);
+    qk_status status = put_settings_text(run, &text, err);
     if (status == QK_OK) {
         qk__fingerprint_bytes(text.data, text.size, hash);
         snprintf(name, QK__RUN_NAME_SIZE, "%.*s", QK__RUN_NAME_SIZE - 1, hash);

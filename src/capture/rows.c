@@ -217,7 +217,7 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
     return QK_OK;
 }
 
-static qk_status fill(qk_rows *rows, size_t count, qk_error *err)
+static qk_status fill_block(qk_rows *rows, size_t count, qk_error *err)
 {
     for (size_t at = 0; at < count;) {
         while (rows->files.shard_left == 0)
@@ -259,7 +259,7 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
         return QK_OK;
     qk_status status = reserve(rows, count, err);
     if (status == QK_OK)
-        status = fill(rows, count, err);
+        status = fill_block(rows, count, err);
     if (status != QK_OK) {
         rows->failed = true;
         return status;

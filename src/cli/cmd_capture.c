@@ -26,7 +26,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-static int settle(const cli_call *call)
+static int settle_capture(const cli_call *call)
 {
     request *r = call->request;
     qk_recorder_settings *s = &r->settings;
@@ -47,7 +47,7 @@ static int settle(const cli_call *call)
     return -1;
 }
 
-static qk_status load(void *of, qk_error *err)
+static qk_status load_capture_config(void *of, qk_error *err)
 {
     request *r = of;
     qk_status status = qk_recorder_config_load(&r->config, r->common.config, err);
@@ -57,7 +57,7 @@ static qk_status load(void *of, qk_error *err)
     return QK_OK;
 }
 
-static void release(void *of)
+static void release_capture(void *of)
 {
     qk_recorder_config_free(&((request *)of)->config);
 }
@@ -234,10 +234,10 @@ static int capture(request *r)
     return cli_settings_code(status);
 }
 
-static int run(cli_call *call)
+static int run_capture(cli_call *call)
 {
     request *r = call->request;
-    int code = settle(call);
+    int code = settle_capture(call);
     if (code < 0)
         code = cli_find_shard(call, &r->settings.shard);
     if (code >= 0)
@@ -265,7 +265,7 @@ const cli_command cmd_capture = {
                 "qkscope capture --config capture.yaml -o capture --no-compat\n",
     .table = &TABLE,
     .max_arguments = -1,
-    .load = load,
-    .run = run,
-    .release = release,
+    .load = load_capture_config,
+    .run = run_capture,
+    .release = release_capture,
 };

@@ -154,7 +154,7 @@ static void print_json(const request *r, const qk_compare_outcome *o)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static int compare(request *r)
+static int compare_models(request *r)
 {
     cli_messages messages;
     qk_compare_outcome *outcome = NULL;
@@ -170,7 +170,7 @@ static int compare(request *r)
     return cli_exit_code(status);
 }
 
-static int run(cli_call *call)
+static int run_compare(cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *in = &r->settings.input;
@@ -181,7 +181,7 @@ static int run(cli_call *call)
     r->settings.a = call->arguments[0];
     r->settings.b = call->arguments[1];
     in->command_line = call->line;
-    return compare(r);
+    return compare_models(r);
 }
 
 const cli_command cmd_compare = {
@@ -212,5 +212,5 @@ const cli_command cmd_compare = {
                 "qkscope compare study:step-20 study:step-2004 -o changes --no-html\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_compare,
 };

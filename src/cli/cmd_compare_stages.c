@@ -78,7 +78,7 @@ static void tell_outcome(const request *r, const qk_stages_results *results)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static int compare(request *r)
+static int compare_stages(request *r)
 {
     cli_messages messages;
     qk_stages_results *results;
@@ -92,7 +92,7 @@ static int compare(request *r)
     return cli_exit_code(status);
 }
 
-static int run(cli_call *call)
+static int run_compare_stages(cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *in = &r->settings.input;
@@ -103,7 +103,7 @@ static int run(cli_call *call)
     r->settings.before = call->arguments[0];
     r->settings.after = call->count > 1 ? call->arguments[1] : NULL;
     in->command_line = call->line;
-    return compare(r);
+    return compare_stages(r);
 }
 
 const cli_command cmd_compare_stages = {
@@ -124,5 +124,5 @@ const cli_command cmd_compare_stages = {
                 "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_compare_stages,
 };

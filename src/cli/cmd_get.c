@@ -99,7 +99,7 @@ static int get(const request *r, cli_messages *messages)
     return cli_settings_code(status);
 }
 
-static int run(cli_call *call)
+static int run_get(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -133,5 +133,5 @@ const cli_command cmd_get = {
                 "qkscope get --model HuggingFaceTB/SmolLM2-135M\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_get,
 };

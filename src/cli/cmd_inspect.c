@@ -147,7 +147,7 @@ static void note_idle(const cli_call *call, bool model)
                   (const char *const[]){"groups", "buckets", NULL});
 }
 
-static void begin(request *r, cli_messages *messages)
+static void begin_request(request *r, cli_messages *messages)
 {
     cli_messages_init(messages, &r->common, &r->settings.context);
     messages->of = r->settings.capture;
@@ -180,7 +180,7 @@ static int inspect_capture(cli_call *call, cli_messages *messages)
     return code;
 }
 
-static int run(cli_call *call)
+static int run_inspect(cli_call *call)
 {
     request *r = call->request;
     const qk_inspect_settings *s = &r->settings;
@@ -190,7 +190,7 @@ static int run(cli_call *call)
         return cli_usage("which capture? Give a folder, a Parquet file, or org/name of a "
                          "dataset or model on the Hugging Face Hub");
     r->settings.capture = call->arguments[0];
-    begin(r, &messages);
+    begin_request(r, &messages);
     if (r->model || cli_is_model(s->capture, s->revision))
         return inspect_model(call, NULL);
     bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
@@ -219,5 +219,5 @@ const cli_command cmd_inspect = {
                 "qkscope inspect capture/l00h00q/data.parquet --json\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_inspect,
 };

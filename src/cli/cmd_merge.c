@@ -103,7 +103,7 @@ static int merge_captures(const cli_call *call)
     return o.complete ? EXIT_CODE_OK : EXIT_CODE_PARTIAL;
 }
 
-static int run(cli_call *call)
+static int run_merge(cli_call *call)
 {
     const request *r = call->request;
     if (call->count == 0)
@@ -133,5 +133,5 @@ const cli_command cmd_merge = {
                 "qkscope merge part-0 part-1 part-2 -o capture\n",
     .table = &TABLE,
     .max_arguments = -1,
-    .run = run,
+    .run = run_merge,
 };

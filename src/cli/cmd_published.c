@@ -12,7 +12,7 @@ typedef struct request {
     qk_published *file;
 } request;
 
-static void release(void *of)
+static void release_published(void *of)
 {
     qk_published_free(&((request *)of)->file);
 }
@@ -84,7 +84,7 @@ const cli_command cmd_heads = {
     .table = &HEADS_TABLE,
     .load = load_heads,
     .run = run_heads,
-    .release = release,
+    .release = release_published,
 };
 
 /* ---- plot-plasticity -------------------------------------------------------------------- */
@@ -133,5 +133,5 @@ const cli_command cmd_plot = {
     .table = &PLOT_TABLE,
     .load = load_plot,
     .run = run_plot,
-    .release = release,
+    .release = release_published,
 };

@@ -61,7 +61,7 @@ static void tell_outcome(const request *r, const qk_hub_put_outcome *o)
                       CLI_SAY("visibility", s->publish ? "public" : "private")));
 }
 
-static int run(cli_call *call)
+static int run_put(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -106,5 +106,5 @@ const cli_command cmd_put = {
         "qkscope put capture me/my-captures --public --message \"Twelve more layers\"\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_put,
 };

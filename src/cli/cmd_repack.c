@@ -16,7 +16,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-static int run(cli_call *call)
+static int run_repack(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -55,5 +55,5 @@ const cli_command cmd_repack = {
                 "qkscope repack my-capture -o my-capture --force\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_repack,
 };

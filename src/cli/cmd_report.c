@@ -41,7 +41,7 @@ static void tell_outcome(const request *r, const qk_report_outcome *o)
                  CLI_SAY("folder", s->output ? s->output : s->results)));
 }
 
-static int run(cli_call *call)
+static int run_report(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -82,5 +82,5 @@ const cli_command cmd_report = {
                 "qkscope report results --no-html --format pdf --width 85mm\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_report,
 };

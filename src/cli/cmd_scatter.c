@@ -202,7 +202,7 @@ static int apply_output(const cli_call *call)
     return -1;
 }
 
-static int check(const cli_call *call)
+static int check_scatter_options(const cli_call *call)
 {
     const qk_scatter_settings *s = &((const request *)call->request)->settings;
     if (!s->input.capture)
@@ -213,11 +213,11 @@ static int check(const cli_call *call)
     return -1;
 }
 
-static int settle(const cli_call *call)
+static int settle_scatter(const cli_call *call)
 {
     request *r = call->request;
     int (*const steps[])(const cli_call *) = {apply_basis, apply_collage, apply_heads,
-                                              apply_output, check};
+                                              apply_output, check_scatter_options};
     if (call->count > 0)
         r->settings.input.capture = call->arguments[0];
     int code = -1;
@@ -226,7 +226,7 @@ static int settle(const cli_call *call)
     return code;
 }
 
-static qk_status load(void *of, qk_error *err)
+static qk_status load_scatter_file(void *of, qk_error *err)
 {
     request *r = of;
     qk_status status = qk_config_load(&r->config, r->common.config, err);
@@ -274,7 +274,7 @@ static void tell_outcome(const request *r, const qk_scatter_outcome *o)
         print_figures(s, o);
 }
 
-static int draw(request *r)
+static int draw_figures(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
@@ -288,13 +288,13 @@ static int draw(request *r)
     return cli_settings_code(status);
 }
 
-static int run(cli_call *call)
+static int run_scatter(cli_call *call)
 {
-    int code = settle(call);
-    return code < 0 ? draw(call->request) : code;
+    int code = settle_scatter(call);
+    return code < 0 ? draw_figures(call->request) : code;
 }
 
-static void release(void *of)
+static void release_scatter(void *of)
 {
     request *r = of;
     qk_config_free(&r->config);
@@ -320,7 +320,7 @@ const cli_command cmd_scatter = {
                 "qkscope scatter capture -o figures --complement --layer 2 --head 1\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .load = load,
-    .run = run,
-    .release = release,
+    .load = load_scatter_file,
+    .run = run_scatter,
+    .release = release_scatter,
 };

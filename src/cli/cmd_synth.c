@@ -68,7 +68,7 @@ static void print_outcome(const request *r)
                       CLI_OF(s, dim)));
 }
 
-static int run(cli_call *call)
+static int run_synth(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -100,5 +100,5 @@ const cli_command cmd_synth = {
                 "qkscope synth -o made-up --layers 4 --dim 128 --r-k 0.9 --seed 7\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_synth,
 };

@@ -157,7 +157,7 @@ static int tokenize(const request *r)
     return code;
 }
 
-static int run(cli_call *call)
+static int run_tokenize(cli_call *call)
 {
     request *r = call->request;
     if (call->count == 0)
@@ -184,5 +184,5 @@ const cli_command cmd_tokenize = {
                 "echo \"In the beginning\" | qkscope tokenize model.gguf - --count\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_tokenize,
 };

@@ -214,7 +214,8 @@ static void tell_view(const view *v, const cli_common *common)
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
+static qk_status look_at_model(view *v, const qk_model *model, const cli_common *common,
+                               qk_error *err)
 {
     qk_recorder_settings settings;
     qk_prefill_settings run;
@@ -329,7 +330,7 @@ int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run
         return cli_usage("--groups 1: give 0, or 2 to 64");
     qk_status status = open_model(&v, &model, settings, common, otherwise, &err);
     if (status == QK_OK)
-        status = look(&v, model, common, &err);
+        status = look_at_model(&v, model, common, &err);
     if (status != QK_OK)
         cli_error("%s", err.message);
     qk_model_close(&model);

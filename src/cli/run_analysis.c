@@ -45,7 +45,7 @@ void cli_print_notes(const qk_config *config, const cli_common *common)
 }
 
 /* What follows from options beside their own settings. */
-static void settle(const cli_call *call)
+static void settle_options(const cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *s = &r->settings;
@@ -61,7 +61,7 @@ static void settle(const cli_call *call)
         s->combined = true;
 }
 
-static int check(const qk_analysis_settings *s)
+static int check_thresholds(const qk_analysis_settings *s)
 {
     if (!s->capture)
         return cli_usage("which capture? Give a folder, or org/name of a dataset on the "
@@ -99,8 +99,8 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
 int cli_analysis_run(cli_call *call)
 {
     request *r = call->request;
-    settle(call);
-    int code = check(&r->settings);
+    settle_options(call);
+    int code = check_thresholds(&r->settings);
     if (code < 0)
         code = cli_find_shard(call, &r->settings.shard);
     if (code >= 0)

@@ -119,7 +119,7 @@ static qk_status write_notes(const qk__comparing *c, const char *figures, qk_err
     return status;
 }
 
-static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
+static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
 {
     qk_figure_settings figures = c->settings->figures;
     qk_error why;
@@ -144,7 +144,7 @@ qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
     qk__path folder;
     QK_TRY(qk__path_in(&folder, output, "figures", err));
     QK_TRY(qk__stage_below(output, "figures", "compare", &c->staging, err));
-    return draw(c, folder.text, err);
+    return draw_page(c, folder.text, err);
 }
 
 /* ---- the manifest ----------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ static qk_status drop(part *p, qk_error *err)
     return begin_hash(p, err);
 }
 
-static qk_status begin(void *user, int64_t *from, const char **etag, qk_error *err)
+static qk_status begin_file(void *user, int64_t *from, const char **etag, qk_error *err)
 {
     part *p = user;
     if (p->size >= p->file->size && p->file->size > 0)
@@ -131,11 +131,11 @@ static qk_status begin_transfer(void *user, int64_t *from, const char **etag, qk
 {
     transfer *t = user;
     t->started = false;
-    return begin(t->part, from, etag, err);
+    return begin_file(t->part, from, etag, err);
 }
 
-static qk_status take(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
-                      qk_error *err)
+static qk_status take_bytes(void *user, const qk__headers *answer, const uint8_t *bytes,
+                            size_t size, qk_error *err)
 {
     transfer *t = user;
     part *p = t->part;
@@ -153,7 +153,7 @@ static qk_status take(void *user, const qk__headers *answer, const uint8_t *byte
                : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
-static qk_status end(void *user, const qk__headers *answer, qk_error *err)
+static qk_status end_file(void *user, const qk__headers *answer, qk_error *err)
 {
     transfer *t = user;
     part *p = t->part;
@@ -355,7 +355,8 @@ static qk_status fetch_bytes(part *p, qk__connection *connection, qk_error *err)
         QK_TRY(drop(p, err));
     }
     qk_status status = qk__file_address(p->fetch, p->file, &address, err);
-    const qk__request request = {(char *)address.data, 0, &t, begin_transfer, take, end, NULL};
+    const qk__request request = {(char *)address.data, 0,        &t,  begin_transfer,
+                                 take_bytes,           end_file, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);

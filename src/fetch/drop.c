@@ -148,7 +148,7 @@ static qk_status set_aside(dropping *d, qk_error *err)
 }
 
 /* A link that came meanwhile has its bytes back, unless it has fetched them. */
-static qk_status settle(dropping *d, size_t i, int64_t *freed, qk_error *err)
+static qk_status settle_link(dropping *d, size_t i, int64_t *freed, qk_error *err)
 {
     qk__path blob, aside;
     QK_TRY(find_blob(&blob, d->fetch, d->items[i], "", err));
@@ -217,7 +217,7 @@ static qk_status drop(dropping *d, qk__repo_files *files, int64_t *freed, qk_err
     QK_TRY(set_aside(d, err));
     QK_TRY(list_links(d, err));
     for (size_t i = 0; i < d->count; i++)
-        QK_TRY(settle(d, i, freed, err));
+        QK_TRY(settle_link(d, i, freed, err));
     return QK_OK;
 }
 

@@ -82,8 +82,8 @@ static void count_files(const qk__fetch *f, const qk__repo_files *files, size_t 
     }
 }
 
-static qk_status describe(qk__fetch *f, qk__connection *connection, qk_hub_branch *b,
-                          qk_error *err)
+static qk_status list_branch(qk__fetch *f, qk__connection *connection, qk_hub_branch *b,
+                             qk_error *err)
 {
     qk__repo_files files = {0};
     bool known = false;
@@ -122,7 +122,7 @@ static qk_status list(qk__fetch *f, qk__connection *connection, qk_hub_listing *
     else
         QK_TRY(ask_refs(connection, listing, err));
     for (size_t i = 0; i < listing->num_branches; i++)
-        QK_TRY(describe(f, connection, &listing->branches[i], err));
+        QK_TRY(list_branch(f, connection, &listing->branches[i], err));
     return QK_OK;
 }
 

@@ -46,7 +46,7 @@ typedef struct piece {
     qk__fetch *fetch;
 } piece;
 
-static qk_status begin(void *user, int64_t *from, const char **etag, qk_error *err)
+static qk_status begin_outline(void *user, int64_t *from, const char **etag, qk_error *err)
 {
     piece *p = user;
     (void)etag, (void)err;
@@ -69,8 +69,8 @@ static qk_status check_answer(const piece *p, const qk__headers *answer, qk_erro
     return QK_OK;
 }
 
-static qk_status take(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
-                      qk_error *err)
+static qk_status take_outline(void *user, const qk__headers *answer, const uint8_t *bytes,
+                              size_t size, qk_error *err)
 {
     piece *p = user;
     if (p->have == 0)
@@ -84,7 +84,7 @@ static qk_status take(void *user, const qk__headers *answer, const uint8_t *byte
                : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
-static qk_status end(void *user, const qk__headers *answer, qk_error *err)
+static qk_status end_outline(void *user, const qk__headers *answer, qk_error *err)
 {
     const piece *p = user;
     (void)answer;
@@ -110,7 +110,8 @@ static qk_status fetch_piece(const outlining *o, qk__connection *connection,
     qk_status status = p.bytes ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
         status = qk__file_address(o->fetch, file, &address, err);
-    const qk__request request = {(char *)address.data, from + size, &p, begin, take, end, NULL};
+    const qk__request request = {(char *)address.data, from + size, &p,  begin_outline,
+                                 take_outline,         end_outline, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);

@@ -136,7 +136,7 @@ qk_status qk__put_make(qk__put *put, qk_error *err)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-static const qk__repo_file *find(const qk__repo_files *files, const char *path)
+static const qk__repo_file *find_repo_file(const qk__repo_files *files, const char *path)
 {
     size_t low = 0, high = files->count;
     while (low < high) {
@@ -155,7 +155,7 @@ static qk_status compare_one(void *context, size_t i, qk__connection *c, qk_erro
     qk__put *put = context;
     qk__put_file *file = &put->files.items[i];
     (void)c;
-    const qk__repo_file *there = find(&put->there, file->path);
+    const qk__repo_file *there = find_repo_file(&put->there, file->path);
     file->change = there ? QK_HUB_CHANGED : QK_HUB_NEW;
     if (!there || there->size != file->size)
         return QK_OK;
@@ -207,7 +207,7 @@ static int64_t bytes_to_compare(const qk__put *put)
 {
     int64_t bytes = 0;
     for (size_t i = 0; i < put->files.count; i++) {
-        const qk__repo_file *there = find(&put->there, put->files.items[i].path);
+        const qk__repo_file *there = find_repo_file(&put->there, put->files.items[i].path);
         bytes += there && there->size == put->files.items[i].size ? there->size : 0;
     }
     return bytes;
@@ -216,7 +216,7 @@ static int64_t bytes_to_compare(const qk__put *put)
 qk_status qk__put_compare(qk__put *put, qk_error *err)
 {
     QK_TRY(read_list(put, err));
-    put->has_attributes = find(&put->there, ".gitattributes") != NULL;
+    put->has_attributes = find_repo_file(&put->there, ".gitattributes") != NULL;
     QK_TRY(find_others(put, err));
     qk__put_measure(put, bytes_to_compare(put));
     QK_TRY(qk__crew_run(&put->crew, put->files.count, compare_one, put, err));
@@ -226,7 +226,8 @@ qk_status qk__put_compare(qk__put *put, qk_error *err)
     for (size_t i = 0; i < put->files.count; i++) {
         qk__put_file *file = &put->files.items[i];
         if (file->change == QK_HUB_CHANGED)
-            QK_TRY(qk__put_settle_card(put, file, find(&put->there, file->path), err));
+            QK_TRY(
+                qk__put_settle_card(put, file, find_repo_file(&put->there, file->path), err));
         if (file->change != QK_HUB_SAME && file->change != QK_HUB_KEPT)
             put->differing[put->num_differing++] = i;
     }
@@ -239,7 +240,7 @@ qk_status qk__put_check(qk__put *put, qk__put_file *const *files, size_t count,
     *odd = NULL;
     QK_TRY(read_list(put, err));
     for (size_t i = 0; i < count && !*odd; i++) {
-        const qk__repo_file *there = find(&put->there, files[i]->path);
+        const qk__repo_file *there = find_repo_file(&put->there, files[i]->path);
         const char *hash = there && *there->sha256 ? files[i]->sha256 : files[i]->oid;
         bool right = files[i]->change == QK_HUB_REMOVED
                          ? !there

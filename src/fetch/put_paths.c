@@ -210,7 +210,8 @@ static qk_status replace(qk__put_file *file, const qk__buffer *bytes, qk_error *
 }
 
 /* Of one paper: *example is a path that stays in it, of the first that has one; *tells: whether this one has. */
-static qk_status look(qk__put_file *file, bool hide, char **example, bool *tells, qk_error *err)
+static qk_status look_at_file(qk__put_file *file, bool hide, char **example, bool *tells,
+                              qk_error *err)
 {
     *tells = false;
     const uint8_t *bytes;
@@ -250,7 +251,7 @@ qk_status qk__put_settle_paths(qk__put *put, qk_error *err)
         bool tells;
         if (strchr(file->path, '/'))
             continue; /* rows, moments */
-        status = look(file, put->settings->hide_paths, &example, &tells, err);
+        status = look_at_file(file, put->settings->hide_paths, &example, &tells, err);
         if (status == QK_OK && tells)
             status = qk__buffer_printf(&in, err, "%s%s", count++ > 0 ? ", " : "", file->path);
     }

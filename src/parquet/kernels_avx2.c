@@ -83,7 +83,7 @@ static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t
     return found;
 }
 
-static inline __m256i load(const uint8_t *src)
+static inline __m256i load_bytes(const uint8_t *src)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)src);
 }
@@ -94,8 +94,8 @@ static void join4(const uint8_t *src, size_t stride, uint32_t *out, size_t count
 {
     size_t i = 0;
     for (; i + 32 <= count; i += 32) {
-        __m256i b0 = load(src + i), b1 = load(src + stride + i);
-        __m256i b2 = load(src + 2 * stride + i), b3 = load(src + 3 * stride + i);
+        __m256i b0 = load_bytes(src + i), b1 = load_bytes(src + stride + i);
+        __m256i b2 = load_bytes(src + 2 * stride + i), b3 = load_bytes(src + 3 * stride + i);
         __m256i low01 = _mm256_unpacklo_epi8(b0, b1), high01 = _mm256_unpackhi_epi8(b0, b1);
         __m256i low23 = _mm256_unpacklo_epi8(b2, b3), high23 = _mm256_unpackhi_epi8(b2, b3);
         __m256i v0 = _mm256_unpacklo_epi16(low01, low23);   /* values 0-3, 16-19 */

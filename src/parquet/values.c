@@ -111,7 +111,7 @@ void qk__value_dictionary_free(qk__value_dictionary *dictionary)
 /* ---- dictionary indices ----------------------------------------------------------------- */
 
 /* Copies dictionary entries; all indices are in range. */
-static void gather(const qk__values *v, const uint32_t *index, uint8_t *out, size_t n)
+static void gather_entries(const qk__values *v, const uint32_t *index, uint8_t *out, size_t n)
 {
     const uint8_t *elements = v->dictionary->elements;
     size_t element = v->type.element;
@@ -142,7 +142,8 @@ static bool lookup_repeated(const qk__values *v, uint8_t *out, size_t n)
     for (size_t i = 0; i < BATCH && i < n; i++)
         index[i] = v->rle.value;
     for (size_t done = 0; done < n; done += BATCH)
-        gather(v, index, out + done * v->type.element, n - done < BATCH ? n - done : BATCH);
+        gather_entries(v, index, out + done * v->type.element,
+                       n - done < BATCH ? n - done : BATCH);
     return true;
 }
 
@@ -167,7 +168,7 @@ static bool lookup_packed(const qk__values *v, uint8_t *out, size_t n)
         }
         if (largest >= v->dictionary->count)
             return false;
-        gather(v, index, out + done * v->type.element, take);
+        gather_entries(v, index, out + done * v->type.element, take);
     }
     return true;
 }

@@ -35,7 +35,8 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
     return qk_sampler_check(&sampler, err);
 }
 
-static qk_status check(const qk_recorder_settings *s, qk_keep *keep, qk_error *err)
+static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep *keep,
+                                         qk_error *err)
 {
     if (!s->model || !*s->model)
         return qk__fail(err, QK_ERR_ARGUMENT, "no model given");
@@ -156,7 +157,7 @@ static qk_status prepare(qk__recording *r, qk_error *err)
     return qk__survey(r, err);
 }
 
-static void release(qk__recording *r)
+static void release_recording(qk__recording *r)
 {
     qk__texts_close(&r->texts);
     qk__buffer_free(&r->sequences);
@@ -275,7 +276,7 @@ static qk_status open_sink(qk__recording *r, const qk_sink_settings *settings, q
                                                           : qk__engine_failed(r, "open", err);
 }
 
-static qk_status run(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
+static qk_status record_texts(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
 {
     qk_sink_outcome sunk = {0};
     QK_TRY(open_sink(r, settings, err));
@@ -316,7 +317,7 @@ static qk_status record(qk__recording *r, qk_error *err)
         settings.run = identity;
         settings.extra_json = json;
         settings.card = card;
-        status = run(r, &settings, err);
+        status = record_texts(r, &settings, err);
         if (!r->settings->engine)
             qk_sink_close(&r->sink);
     }
@@ -335,12 +336,12 @@ qk_status qk_recorder_run(const qk_recorder_settings *settings, qk_recorder_outc
     *outcome = (qk_recorder_outcome){0};
     QK_NEED(err, settings);
     qk__recording r = {.settings = settings, .outcome = outcome};
-    QK_TRY(check(settings, &r.keep, err));
+    QK_TRY(check_recorder_settings(settings, &r.keep, err));
     if (!settings->engine)
         QK_TRY(qk__output_glance(settings->output, settings->force, settings->stage, err));
     qk_status status = prepare(&r, err);
     if (status == QK_OK)
         status = record(&r, err);
-    release(&r);
+    release_recording(&r);
     return status;
 }

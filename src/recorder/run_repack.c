@@ -137,7 +137,7 @@ static void set_shapes(repack *r, size_t dim)
     }
 }
 
-static qk_status look(repack *r, qk_error *err)
+static qk_status look_at_capture(repack *r, qk_error *err)
 {
     size_t dim;
     if (qk_capture_get_info(r->capture)->kept == QK_ROWS_NONE)
@@ -328,7 +328,7 @@ static qk_status make_beside(repack *r, qk__hold *folder, const char *made, qk_e
         qk__output_remove(made);
         close(lock);
     }
-    qk_status status = look(r, err);
+    qk_status status = look_at_capture(r, err);
     if (status == QK_OK)
         status = qk__place_make_private(made, err);
     if (status != QK_OK)
@@ -353,7 +353,7 @@ static qk_status make_in(repack *r, qk__hold *folder, const char *place, qk_erro
     return status;
 }
 
-static qk_status make(repack *r, qk_error *err)
+static qk_status make_capture(repack *r, qk_error *err)
 {
     qk__hold folder;
     QK_TRY(qk__place_claim(&folder, r->settings->output, err));
@@ -366,7 +366,7 @@ static qk_status make(repack *r, qk_error *err)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-static qk_status check(const qk_repack_settings *s, qk_error *err)
+static qk_status check_repack_settings(const qk_repack_settings *s, qk_error *err)
 {
     QK_TRY(qk__settings_check(&qk_repack_settings_table, s, err));
     QK_TRY(qk__writer_check_settings(&s->writer, err));
@@ -395,7 +395,7 @@ static qk_status open_capture(repack *r, qk_error *err)
     return status;
 }
 
-static void release(repack *r)
+static void release_repack(repack *r)
 {
     for (int i = 0; r->readers && i < r->threads; i++)
         qk_rows_close(&r->readers[i]);
@@ -413,19 +413,19 @@ qk_status qk_capture_repack(const qk_repack_settings *settings, qk_repack_outcom
     QK_NEED(err, outcome);
     *outcome = (qk_repack_outcome){0};
     QK_NEED(err, settings);
-    QK_TRY(check(settings, err));
+    QK_TRY(check_repack_settings(settings, err));
     repack r = {.settings = settings};
     r.threads = qk__count_threads(&settings->context);
     atomic_init(&r.rows, 0);
     qk_status status = open_capture(&r, err);
     if (status == QK_OK)
-        status = make(&r, err);
+        status = make_capture(&r, err);
     if (status == QK_OK) {
         outcome->heads = num_heads(&r);
         outcome->files = r.num_jobs;
         outcome->rows = atomic_load(&r.rows);
         outcome->vector_bytes = r.meter.now.bytes;
     }
-    release(&r);
+    release_repack(&r);
     return status;
 }

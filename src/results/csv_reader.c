@@ -221,7 +221,7 @@ static qk_status parse_block(qk__csv_reader *r, qk_error *err)
 }
 
 /* Parses blocks until a row is complete or the file ends. */
-static qk_status fill(qk__csv_reader *r, qk_error *err)
+static qk_status fill_row(qk__csv_reader *r, qk_error *err)
 {
     compact(r);
     while (r->num_rows == 0 && !r->ended)
@@ -234,7 +234,7 @@ static qk_status fill(qk__csv_reader *r, qk_error *err)
 /* The first row becomes the header. */
 static qk_status take_header(qk__csv_reader *r, qk_error *err)
 {
-    QK_TRY(fill(r, err));
+    QK_TRY(fill_row(r, err));
     if (r->num_rows == 0)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: empty: there is no header", r->path);
     r->next_row = 1;
@@ -323,7 +323,7 @@ qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_error *err)
     *more = false;
     reader->row = NULL;
     if (reader->next_row == reader->num_rows)
-        QK_TRY(fill(reader, err));
+        QK_TRY(fill_row(reader, err));
     if (reader->next_row < reader->num_rows) {
         reader->row = &reader->rows[reader->next_row++];
         *more = true;

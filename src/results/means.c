@@ -45,7 +45,7 @@ void qk__depth_values(const qk__depth_means *means, double values[QK__DEPTH_BINS
         values[i] = qk__mean_of(&means->bins[i]);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -54,7 +54,7 @@ static int compare(const void *a, const void *b)
 void qk__sort(double *values, size_t count)
 {
     if (count > 0)
-        qsort(values, count, sizeof *values, compare);
+        qsort(values, count, sizeof *values, compare_numbers);
 }
 
 double qk__median(double *values, size_t count)

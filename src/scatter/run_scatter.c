@@ -352,8 +352,8 @@ static qk_status list_named(const qk_scatter_settings *s, qk_index_list *layers,
     return QK_OK;
 }
 
-static qk_status run(scatter *c, const qk_analysis_settings *input,
-                     qk_scatter_outcome **outcome, qk_error *err)
+static qk_status draw_scatters(scatter *c, const qk_analysis_settings *input,
+                               qk_scatter_outcome **outcome, qk_error *err)
 {
     qk_status status = qk__run_open(&c->run, input, err);
     if (status == QK_OK)
@@ -392,7 +392,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     if (status == QK_OK) {
         input.layers = layers.count > 0 ? layers : input.layers;
         input.heads = heads.count > 0 ? heads : input.heads;
-        status = run(&c, &input, outcome, err);
+        status = draw_scatters(&c, &input, outcome, err);
     }
     qk_index_list_free(&layers);
     qk_index_list_free(&heads);

@@ -107,7 +107,8 @@ static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
+static qk_status end_capture(qk_sink *sink, bool forced, qk_sink_outcome *outcome,
+                             qk_error *err)
 {
     bool mine = sink->alone;
     outcome->blocks = outcome->blocks_there = sink->num_blocks;
@@ -134,7 +135,7 @@ static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_er
 
 qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
 {
-    qk_status status = end(sink, forced, outcome, err);
+    qk_status status = end_capture(sink, forced, outcome, err);
     /* What is gone has been taken away by the shard that put all together. */
     if (status != QK_OK && (sink->alone || !qk__is_complete(sink)))
         return status;
@@ -144,7 +145,7 @@ qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_
     return QK_OK;
 }
 
-static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+static qk_status finish_capture(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     if (sink->failure != QK_OK)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s",
@@ -163,7 +164,7 @@ qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome, qk_error *err
         qk_sink_close(sink); /* it is used up, whatever happens */
     QK_NEED(err, outcome);
     *outcome = (qk_sink_outcome){0};
-    qk_status status = finish(*sink, outcome, err);
+    qk_status status = finish_capture(*sink, outcome, err);
     qk_sink_close(sink);
     return status;
 }

@@ -29,7 +29,7 @@ typedef struct merging {
     const char *output;
 } merging;
 
-static void release(merging *m)
+static void release_merging(merging *m)
 {
     for (size_t i = 0; m->inputs && i < m->count; i++) {
         free(m->inputs[i].partial);
@@ -259,7 +259,7 @@ static qk_status take_whole(const input *in, const qk_sink *sink, qk_error *err)
     return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
 }
 
-static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)
+static qk_status gather_blocks(const merging *m, qk_sink *sink, qk_error *err)
 {
     size_t all = 0, done = 0;
     for (size_t i = 0; i < m->count; i++)
@@ -307,7 +307,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     QK_TRY(qk__sink_open(&sink, &settings, true, err));
     qk_status status = sink->complete ? QK_OK
                        : m->whole     ? take_whole(m->whole, sink, err)
-                                      : gather(m, sink, err);
+                                      : gather_blocks(m, sink, err);
     if (status == QK_OK)
         status = qk__sink_end(sink, true, outcome, err);
     if (status == QK_OK && !outcome->complete)
@@ -327,6 +327,6 @@ qk_status qk_sink_merge(const qk_merge_settings *settings, qk_sink_outcome *outc
                                                   : "where to? no output folder given");
     merging m = {.settings = settings};
     qk_status status = merge(&m, outcome, err);
-    release(&m);
+    release_merging(&m);
     return status;
 }

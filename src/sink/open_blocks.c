@@ -44,7 +44,7 @@ static qk_status open_rows(qk__text_block *block, int stage, qk_error *err)
     return status;
 }
 
-static qk_status begin(qk_sink *sink, qk__text_block *block, qk_error *err)
+static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     block->texts = qk__calloc((size_t)block->count, sizeof *block->texts);
@@ -76,7 +76,7 @@ qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk
                               .first = number * sink->block_texts,
                               .count = qk__block_size(sink, number),
                               .files = {-1, -1}};
-    qk_status status = begin(sink, block, err);
+    qk_status status = begin_block(sink, block, err);
     if (status != QK_OK) {
         qk__text_block_free(sink, block);
         return status;

@@ -44,7 +44,7 @@ static qk_status check_model(const qk_sink_settings *s, qk_error *err)
     return QK_OK;
 }
 
-static qk_status check(const qk_sink_settings *s, qk_error *err)
+static qk_status check_sink_settings(const qk_sink_settings *s, qk_error *err)
 {
     if (!s->output || !*s->output)
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
@@ -185,7 +185,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
                         qk_error *err)
 {
     *sink = NULL;
-    QK_TRY(check(settings, err));
+    QK_TRY(check_sink_settings(settings, err));
     qk_sink *s = calloc(1, sizeof *s);
     if (!s)
         return qk__nomem(err);

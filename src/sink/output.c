@@ -125,7 +125,7 @@ static qk_status enter(qk_sink *sink, qk_error *err)
     return s->force ? qk__output_ask(s->output, err) : QK_OK;
 }
 
-static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
+static qk_status begin_output(qk_sink *sink, bool replaces, qk_error *err)
 {
     /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
     if (sink->settings.shard.count > 1)
@@ -171,7 +171,7 @@ static qk_status go_on(qk_sink *sink, qk_error *err)
     bool ready = true;
     if (qk__is_built(sink))
         QK_TRY(qk__publish_ready(sink, &ready, err));
-    return ready ? resume(sink, err) : begin(sink, sink->replaces, err);
+    return ready ? resume(sink, err) : begin_output(sink, sink->replaces, err);
 }
 
 /* Goes on with what is there, or begins. A shard with `force` begins where it is the first, and joins
@@ -182,7 +182,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     bool found, force = sink->settings.force;
     qk__run_file run;
     if (force && sink->settings.shard.count == 1 && !sink->merging)
-        return begin(sink, true, err);
+        return begin_output(sink, true, err);
     sink->complete = !force && qk__is_complete(sink);
     if (sink->complete)
         return QK_OK;
@@ -196,7 +196,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     else if (!unread && !found && others > 0 && !force)
         status = fail_not_empty(output, err);
     else if (unread || !found || (difference && force))
-        status = begin(sink, force, err);
+        status = begin_output(sink, force, err);
     else if (difference)
         status = fail_other_run(sink, difference, err);
     else
@@ -240,7 +240,7 @@ static void tidy(qk_sink *sink)
 }
 
 /* A finished capture is not to be written into, not even for a moment. */
-static qk_status look(qk_sink *sink, size_t *others, qk_error *err)
+static qk_status look_at_output(qk_sink *sink, size_t *others, qk_error *err)
 {
     const char *output = sink->settings.output;
     bool partial, force = sink->settings.force;
@@ -257,12 +257,12 @@ static qk_status look(qk_sink *sink, size_t *others, qk_error *err)
 qk_status qk__output_open(qk_sink *sink, qk_error *err)
 {
     size_t others;
-    QK_TRY(look(sink, &others, err));
+    QK_TRY(look_at_output(sink, &others, err));
     if (sink->complete)
         return QK_OK;
     QK_TRY(enter(sink, err));
     /* another run may have ended there while this one waited */
-    QK_TRY(look(sink, &others, err));
+    QK_TRY(look_at_output(sink, &others, err));
     if (sink->complete)
         return QK_OK;
     QK_TRY(qk__make_below(sink->settings.output, "." QK__PARTIAL, err));

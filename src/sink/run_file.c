@@ -57,7 +57,7 @@ static json_t *text(const char *value)
 }
 
 /* What the files at the end are made of, besides what decides their rows. */
-static json_t *describe(const qk_sink *sink)
+static json_t *describe_sources(const qk_sink *sink)
 {
     const qk_sink_settings *s = &sink->settings;
     json_t *root = json_pack(
@@ -73,7 +73,7 @@ qk_status qk__run_write(const qk_sink *sink, qk_error *err)
 {
     json_t *root =
         json_pack("{s:s, s:b, s:O, s:o}", "fingerprint", sink->fingerprint, "replaces",
-                  sink->replaces, "run", sink->identity, "capture", describe(sink));
+                  sink->replaces, "run", sink->identity, "capture", describe_sources(sink));
     qk__outfile *file;
     QK_TRY(qk__json_write(root, sink->partial, RUN_NAME, &file, err));
     return qk__outfile_commit(&file, err);
@@ -192,7 +192,7 @@ static char *take_run(const json_t *identity)
     return run;
 }
 
-static qk_status take(qk__run_file *file, qk_error *err)
+static qk_status take_run_file(qk__run_file *file, qk_error *err)
 {
     qk_sink_settings *s = &file->settings;
     json_t *of = json_object_get(file->root, "capture");
@@ -225,7 +225,7 @@ static qk_status read_path(qk__run_file *file, const char *path, qk_error *err)
 {
     qk_status status = qk__json_read_file(&file->root, path, QK__JSON_RUN, err);
     if (status == QK_OK)
-        status = take(file, err);
+        status = take_run_file(file, err);
     return status == QK_ERR_MALFORMED
                ? qk__fail(err, status,
                           "%s: damaged, or of another version: remove its folder to start over",

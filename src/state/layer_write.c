@@ -118,8 +118,8 @@ static json_t *make_metadata(int layer, uint32_t max_groups, const char *hash,
     return own;
 }
 
-static qk_status check(const qk__part_moments *q, const qk__part_moments *k, int layer,
-                       qk_error *err)
+static qk_status check_parts(const qk__part_moments *q, const qk__part_moments *k, int layer,
+                             qk_error *err)
 {
     if (!q && !k)
         return qk__fail(err, QK_ERR_ARGUMENT, "layer %d: neither queries nor keys", layer);
@@ -138,7 +138,7 @@ qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
                                   const qk__part_moments *k, int layer, const json_t *metadata,
                                   qk_error *err)
 {
-    QK_TRY(check(q, k, layer, err));
+    QK_TRY(check_parts(q, k, layer, err));
     const qk__part_moments *const parts[] = {q, k};
     kind_out out[2] = {{.heads = NULL}, {.heads = NULL}};
     qk__tensor_out tensors[2 * QK__NUM_ARRAYS];

@@ -223,7 +223,7 @@ static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *c
 }
 
 /* Widens the range of a head's positions to rows from `first` to `last`. */
-static void widen(int64_t position[2], int64_t first, int64_t last)
+static void widen_positions(int64_t position[2], int64_t first, int64_t last)
 {
     bool empty = position[0] > position[1];
     position[0] = empty || first < position[0] ? first : position[0];
@@ -256,7 +256,7 @@ qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id, bool
                     &chunk->of_run[run]);
     for (size_t h = 0; h < part->shape.num_heads; h++) {
         part->texts[h] += first_of_text;
-        widen(part->position + 2 * h, chunk->first_position, chunk->last_position);
+        widen_positions(part->position + 2 * h, chunk->first_position, chunk->last_position);
     }
     return QK_OK;
 }
@@ -301,7 +301,7 @@ qk_status qk__part_moments_merge(qk__part_moments *part, qk__part_moments *later
         const int64_t *more = later->position + 2 * h;
         part->texts[h] += later->texts[h];
         if (more[0] <= more[1])
-            widen(part->position + 2 * h, more[0], more[1]);
+            widen_positions(part->position + 2 * h, more[0], more[1]);
     }
     forget(later);
     return QK_OK;

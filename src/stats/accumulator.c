@@ -92,7 +92,7 @@ void qk__accumulator_reuse(qk_accumulator *acc, qk__spare_sums spare)
 }
 
 /* Once the first rows show what they are. */
-static qk_status start(qk_accumulator *acc, bool wide, bool has_texts, qk_error *err)
+static qk_status start_sums(qk_accumulator *acc, bool wide, bool has_texts, qk_error *err)
 {
     acc->has_texts = has_texts;
     acc->wide = wide;
@@ -126,7 +126,7 @@ static qk_status make_room(qk_accumulator *acc, qk_error *err)
 }
 
 /* The first rows were float and now there are double ones. */
-static qk_status widen(qk_accumulator *acc, qk_error *err)
+static qk_status widen_sums(qk_accumulator *acc, qk_error *err)
 {
     acc->wide = true;
     if (!acc->x)
@@ -205,8 +205,8 @@ static void sort_rows(qk_accumulator *acc, size_t rows, size_t ends[QK_TEXT_GROU
         acc->order[ends[acc->group[r]]++] = (uint32_t)r;
 }
 
-static qk_status gather(qk_accumulator *acc, const void *x, const int64_t *t, size_t rows,
-                        qk_error *err)
+static qk_status gather_rows(qk_accumulator *acc, const void *x, const int64_t *t, size_t rows,
+                             qk_error *err)
 {
     size_t ends[QK_TEXT_GROUPS] = {rows}, at = 0;
     if (rows == 0)
@@ -296,11 +296,11 @@ qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *block, 
     if (block->rows == 0)
         return QK_OK;
     if (!acc->started)
-        QK_TRY(start(acc, wide, has_texts, err));
+        QK_TRY(start_sums(acc, wide, has_texts, err));
     if (acc->has_texts != has_texts)
         return qk__fail(err, QK_ERR_ARGUMENT, "some rows come with texts and some without");
     if (wide && !acc->wide)
-        QK_TRY(widen(acc, err));
+        QK_TRY(widen_sums(acc, err));
     for (size_t row = 0, take; row < block->rows; row += take) {
         size_t room = acc->batch - acc->filled, left = block->rows - row;
         const void *x = qk__row_at(block, row);
@@ -310,12 +310,12 @@ qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *block, 
             QK_TRY(note_texts(acc, block->example + row, take, err));
         bool whole = take == acc->batch || (last && take == left && acc->filled == 0);
         if (whole && wide == acc->wide) {
-            QK_TRY(gather(acc, x, t, take, err)); /* where they lie */
+            QK_TRY(gather_rows(acc, x, t, take, err)); /* where they lie */
         } else {
             QK_TRY(put_aside(acc, x, wide, t, take, err));
         }
         if (acc->filled == acc->batch) {
-            QK_TRY(gather(acc, acc->x, acc->t, acc->filled, err));
+            QK_TRY(gather_rows(acc, acc->x, acc->t, acc->filled, err));
             acc->filled = 0;
         }
     }
@@ -383,12 +383,12 @@ static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_m
     return QK_OK;
 }
 
-static qk_status finish(qk_accumulator **acc, qk_moments **moments, qk_text_moments **texts,
-                        qk_error *err)
+static qk_status finish_sums(qk_accumulator **acc, qk_moments **moments,
+                             qk_text_moments **texts, qk_error *err)
 {
     qk_accumulator *a = *acc;
     qk_moments *m = NULL;
-    qk_status status = gather(a, a->x, a->t, a->filled, err);
+    qk_status status = gather_rows(a, a->x, a->t, a->filled, err);
     if (status == QK_OK && !(m = qk__moments_create(a->dim)))
         status = qk__nomem(err);
     if (status == QK_OK)
@@ -413,7 +413,7 @@ qk_status qk_accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments
     *moments = NULL;
     if (texts)
         *texts = NULL;
-    return finish(acc, moments, texts, err);
+    return finish_sums(acc, moments, texts, err);
 }
 
 qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_error *err)
@@ -424,5 +424,5 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
         qk_accumulator_free(acc);
     QK_NEED(err, moments);
     *moments = NULL;
-    return finish(acc, moments, NULL, err);
+    return finish_sums(acc, moments, NULL, err);
 }

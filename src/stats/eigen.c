@@ -71,7 +71,7 @@ static qk_status reserve(reduction *r, size_t count, double **block, qk_error *e
 
 /* Copies the matrix, scaled by a power of two to entries of order 1, so that no square over- or
  * underflows. The exponent goes to *scale. */
-static qk_status load(reduction *r, const double *matrix, int *scale, qk_error *err)
+static qk_status load_matrix(reduction *r, const double *matrix, int *scale, qk_error *err)
 {
     double largest = 0;
     *scale = 0;
@@ -348,7 +348,7 @@ qk_status qk__eigen_largest(const double *matrix, size_t d, size_t count, double
     double *block;
     int scale;
     QK_TRY(reserve(&r, count, &block, err));
-    qk_status status = load(&r, matrix, &scale, err);
+    qk_status status = load_matrix(&r, matrix, &scale, err);
     if (status == QK_OK) {
         reduce(&r);
         bisect_values(&r.t, r.kernel, count, values, r.scratch);

@@ -201,7 +201,7 @@ static size_t longest_example(const qk__key_index *index)
     return longest;
 }
 
-static qk_status allocate(draw *d, size_t limit, qk_error *err)
+static qk_status allocate_draw(draw *d, size_t limit, qk_error *err)
 {
     size_t ld = d->sums->whitening->ld, tile = BATCH * ld;
     d->numbers = qk__calloc(limit, sizeof *d->numbers);
@@ -230,7 +230,7 @@ qk_status qk__add_drawn_pairs(const qk__pair_sums *sums, size_t j, size_t cell, 
     /* A bucket is named by three words, a cell by four: their streams differ. */
     uint64_t words[4] = {stream[0], stream[1], (uint64_t)sums->space->grid->bucket[j].id,
                          whole ? 0 : (uint64_t)tally->cells->cell[cell].k_bucket};
-    qk_status status = allocate(&d, limit, err);
+    qk_status status = allocate_draw(&d, limit, err);
     if (status == QK_OK)
         status = qk__draw(d.numbers, limit, (uint64_t)count, seed, words, whole ? 3 : 4, err);
     if (status == QK_OK)

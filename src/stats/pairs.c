@@ -112,7 +112,7 @@ static void walk_groups(qk__pair_walk *w)
     qk__block_finish(w);
 }
 
-static qk_status allocate(qk__pair_walk *w, qk_error *err)
+static qk_status allocate_walk(qk__pair_walk *w, qk_error *err)
 {
     size_t ld = w->sums->whitening->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
     size_t tiles = w->sums->whitening->factor ? 2 : 1;
@@ -156,7 +156,7 @@ qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
                          .sets = sets,
                          .num_active = num_active,
                          .only_cells = only_cells};
-    qk_status status = allocate(w, err);
+    qk_status status = allocate_walk(w, err);
     qk__seen_key *keys = w->keys;
     if (status == QK_OK)
         walk_groups(w);

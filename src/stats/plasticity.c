@@ -119,8 +119,8 @@ static qk_status set_distances(qk_plasticity *out, const qk__bin_table *table, q
     return QK_OK;
 }
 
-static qk_status check(const qk_moments *q, const qk_block *queries, const qk_block *keys,
-                       qk_error *err)
+static qk_status check_inputs(const qk_moments *q, const qk_block *queries,
+                              const qk_block *keys, qk_error *err)
 {
     if (q->dim != queries->dim || q->dim != keys->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
@@ -171,7 +171,7 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasticity_input *in
                              qk_plasticity **plasticity, qk_error *err)
 {
     *plasticity = NULL;
-    QK_TRY(check(q, in->queries, in->keys, err));
+    QK_TRY(check_inputs(q, in->queries, in->keys, err));
     qk__query_model *model = NULL;
     qk__pair_source source = {0};
     qk_plasticity *out = calloc(1, sizeof *out);

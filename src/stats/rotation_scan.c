@@ -73,7 +73,7 @@ void qk_rotation_scan_free(qk_rotation_scan **scan)
 
 /* ---- setting up ------------------------------------------------------------------------- */
 
-static qk_status allocate(qk_rotation_scan *s, qk_error *err)
+static qk_status allocate_scan(qk_rotation_scan *s, qk_error *err)
 {
     size_t rows = all_rows(s);
     QK_TRY(QK__CREATE_ARRAYS(
@@ -131,7 +131,7 @@ qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *ro
     s->expected[false] = (size_t)rotation->n_k;
     qk_status status = QK_OK;
     if (!s->degenerate) {
-        status = allocate(s, err);
+        status = allocate_scan(s, err);
         if (status == QK_OK)
             copy_model(s, rotation);
     }
@@ -335,7 +335,7 @@ static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_r
     return status;
 }
 
-static qk_status finish(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
+static qk_status finish_scan(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
 {
     if (s->degenerate)
         return QK_OK;
@@ -361,7 +361,7 @@ qk_status qk_rotation_scan_finish(qk_rotation_scan **scan, qk_rotation *rotation
     if (!rotation)
         qk_rotation_scan_free(scan);
     QK_NEED(err, rotation);
-    qk_status status = finish(*scan, rotation, err);
+    qk_status status = finish_scan(*scan, rotation, err);
     qk_rotation_scan_free(scan);
     return status;
 }

@@ -75,8 +75,8 @@ static void set_tables(qk__turn_bins *b, const qk__positions *at, const qk__turn
     }
 }
 
-static qk_status allocate(qk__turn_bins *b, const qk__positions *at,
-                          const qk__turn_cells *cells, qk_error *err)
+static qk_status allocate_bins(qk__turn_bins *b, const qk__positions *at,
+                               const qk__turn_cells *cells, qk_error *err)
 {
     size_t wanted = OVERSAMPLING * ((size_t)at->last_place + 1), points = 1;
     while (points < MAX_POINTS && points * TURN_BINS < wanted)
@@ -109,7 +109,7 @@ qk_status qk__turn_bins_create(qk__turn_bins **bins, const qk__positions *positi
     *bins = NULL;
     if (!b)
         return qk__nomem(err);
-    qk_status status = allocate(b, positions, cells, err);
+    qk_status status = allocate_bins(b, positions, cells, err);
     if (status == QK_OK)
         set_tables(b, positions, cells);
     else

@@ -58,7 +58,7 @@ static void measure(qk__turn_cells *cells, const qk__positions *at, uint64_t wid
     }
 }
 
-static qk_status allocate(qk__turn_cells *cells, const qk__positions *at, qk_error *err)
+static qk_status allocate_cells(qk__turn_cells *cells, const qk__positions *at, qk_error *err)
 {
     enum { ARRAYS = 8 };
     uint64_t width = at->last_place / QK_TURN_CELLS + 1;
@@ -84,7 +84,7 @@ qk_status qk__turn_cells_create(qk__turn_cells **cells, const qk__positions *pos
     *cells = calloc(1, sizeof **cells);
     if (!*cells)
         return qk__nomem(err);
-    qk_status status = allocate(*cells, positions, err);
+    qk_status status = allocate_cells(*cells, positions, err);
     if (status != QK_OK)
         qk__turn_cells_free(cells);
     return status;

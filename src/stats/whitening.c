@@ -71,8 +71,9 @@ qk_status qk__whitening_create(qk__whitening **whitening, const qk__query_model 
     return QK_OK;
 }
 
-static qk_status gather(qk_moments **m, const qk_block *queries, const qk__query_grid *grid,
-                        const qk__query_bucket *bucket, qk_error *err)
+static qk_status gather_bucket(qk_moments **m, const qk_block *queries,
+                               const qk__query_grid *grid, const qk__query_bucket *bucket,
+                               qk_error *err)
 {
     qk_accumulator *acc;
     QK_TRY(qk_accumulator_create(&acc, queries->dim, err));
@@ -147,7 +148,7 @@ qk_status qk__whitening_set_bucket(qk__whitening *p, const qk__query_model *mode
                                    const qk__query_bucket *bucket, qk_error *err)
 {
     qk_moments *m;
-    QK_TRY(gather(&m, queries, grid, bucket, err));
+    QK_TRY(gather_bucket(&m, queries, grid, bucket, err));
     set_mean(p, model, m, bucket->tau);
     set_covariance(p, model, m, p->scale); /* overwritten below */
     double total = 0;

@@ -157,8 +157,8 @@ static void tell_again(const qk__study_work *work, const json_t *warnings)
     }
 }
 
-static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *check,
-                        qk_error *err)
+static qk_status settle_model(qk__study_work *work, size_t i, const qk__study_check *check,
+                              qk_error *err)
 {
     const qk_study_settings *run = work->run;
     qk_study_result *result = &work->outcome->models[i];
@@ -205,7 +205,7 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     work->places[i].rowless = check.rowless;
     if (status == QK_OK) {
         compare_captures(work, i);
-        status = settle(work, i, &check, err);
+        status = settle_model(work, i, &check, err);
     } else {
         status = fail_model(work, i, &why, err);
     }

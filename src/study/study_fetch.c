@@ -85,7 +85,7 @@ static void *run_thread(void *argument)
 
 /* ---- from outside ------------------------------------------------------------------------ */
 
-static void release(qk__study_ahead *ahead)
+static void release_ahead(qk__study_ahead *ahead)
 {
     if (ahead->threaded)
         pthread_join(ahead->thread, NULL);
@@ -134,7 +134,7 @@ qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check, bool
         *check = ahead->check;
         ahead->check = (qk__study_check){0};
     }
-    release(ahead);
+    release_ahead(ahead);
     return status;
 }
 
@@ -147,7 +147,7 @@ void qk__study_fetch_stop(qk__study_work *work)
     pthread_mutex_lock(&ahead->lock);
     ahead->stop = true;
     pthread_mutex_unlock(&ahead->lock);
-    release(ahead);
+    release_ahead(ahead);
 }
 
 bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status)

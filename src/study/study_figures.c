@@ -50,7 +50,7 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 
 /* ---- whether they stand ----------------------------------------------------------------- */
 
-static json_t *describe(const qk__study_work *work, size_t i)
+static json_t *describe_figures(const qk__study_work *work, size_t i)
 {
     const qk__study_collage *c = &work->plan->collage;
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
@@ -80,7 +80,7 @@ static bool stand(const qk__study_work *work, size_t i)
 {
     char *path = qk__path_join(work->places[i].folder, QK__FIGURES_JSON);
     json_t *were = path ? qk__json_read(path, QK__JSON_RUN) : NULL;
-    json_t *are = describe(work, i);
+    json_t *are = describe_figures(work, i);
     bool equal = were && are && json_equal(were, are) && has_files(work, i);
     json_decref(were);
     json_decref(are);
@@ -249,8 +249,8 @@ static void list_tasks(drawing *d, size_t first, size_t end)
 static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 {
     qk__outfile *file;
-    QK_TRY(qk__json_write(describe(work, i), work->places[i].folder, QK__FIGURES_JSON, &file,
-                          err));
+    QK_TRY(qk__json_write(describe_figures(work, i), work->places[i].folder, QK__FIGURES_JSON,
+                          &file, err));
     return qk__outfile_commit(&file, err);
 }
 
@@ -329,7 +329,7 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
 }
 
 /* Moves the failures of `from` behind those of `to`, adds up the rest. */
-static qk_status join(qk_report_outcome *to, qk_report_outcome *from, qk_error *err)
+static qk_status join_outcomes(qk_report_outcome *to, qk_report_outcome *from, qk_error *err)
 {
     for (size_t i = 0; i < to->num_failed; i++)
         QK_TRY(add_failure(from, NULL, to->failures[i], err));
@@ -355,7 +355,7 @@ qk_status qk__study_draw(qk__study_work *work, qk_error *err)
     if (!report) /* the tables are there all the same */
         return add_failure(collages, NULL, why.message, err);
     work->outcome->report = report;
-    status = join(collages, report, err);
+    status = join_outcomes(collages, report, err);
     qk_report_outcome_free(&collages);
     return status;
 }

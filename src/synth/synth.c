@@ -38,7 +38,7 @@ static qk_status check_range(const char *name, double value, double low, double 
                     high);
 }
 
-static qk_status check(const qk_synth_settings *s, qk_error *err)
+static qk_status check_synth_settings(const qk_synth_settings *s, qk_error *err)
 {
     QK_TRY(qk__settings_check(&qk_synth_settings_table, s, err));
     if (s->query_heads % s->group != 0)
@@ -227,7 +227,7 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_error *err)
 {
     QK_NEED(err, settings, dir);
-    QK_TRY(check(settings, err));
+    QK_TRY(check_synth_settings(settings, err));
     QK_TRY(qk__writer_check_settings(&settings->writer, err));
     size_t most = 2 * (size_t)settings->layers * (size_t)settings->query_heads;
     synth_run run = {.settings = settings};
