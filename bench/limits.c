@@ -161,7 +161,7 @@ static void print_kernels(size_t dim)
             double spent = now() - start;
             best = spent < best ? spent : best;
         }
-        printf("%s\"%s\": %.2f", k ? ", " : "", kernel->name, flops / best / 1e9);
+        printf("%s\"%s\": %.2f", k ? ", " : "", qk__simd_names[k], flops / best / 1e9);
     }
     printf("},\n");
     free(tile);

@@ -3,8 +3,8 @@
  *
  *     prefill run MODEL TOKENS THREADS [ARITHMETIC [TEXTS]]
  *                                           one text, all heads, rows copied out; float32,
- *                                           bf16, bf16-sim or bf16=I, the I-th kernel. Or so many
- *                                           texts of small letters, and rows passed over
+ *                                           bf16, bf16-sim or bf16=I, of instruction sets 0 .. I
+ *                                           (base/simd.h). Or so many texts of small letters, and rows passed over
  *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
  *                                           interleaved, best of RUNS, in GFLOP/s */
 #include <stdio.h>
@@ -72,10 +72,11 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     qk_error err;
     qk_prefill_settings settings;
     qk_prefill_settings_default(&settings);
-    settings.threads = threads;
+    settings.context.threads = threads;
     const qk__bf16_kernel *bf16 = qk__best_bf16_kernel();
     if (strncmp(arithmetic, "bf16=", 5) == 0)
-        bf16 = qk__bf16_kernel_at((size_t)atoi(arithmetic + 5) % qk__bf16_count());
+        bf16 = qk__bf16_kernels[qk__best_simd(QK__VERSIONS(qk__bf16_kernels) &
+                                              ((2u << atoi(arithmetic + 5)) - 1))];
     if (strcmp(arithmetic, "bf16-sim") == 0)
         settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
     else if (strcmp(arithmetic, "float32") != 0)
@@ -133,7 +134,7 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
     for (int i = 0; i < RUNS; i++) {
         for (size_t k = 1; k < qk__simd_count(); k++) {
             double start = seconds(CLOCK_THREAD_CPUTIME_ID);
-            qk__matrix_apply(qk__panel_kernel_at(k), &matrix, &in, &out);
+            qk__matrix_apply(qk__panel_kernels[k], &matrix, &in, &out);
             double rate = work / (seconds(CLOCK_THREAD_CPUTIME_ID) - start);
             best[k] = rate > best[k] ? rate : best[k];
         }
@@ -146,7 +147,7 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
     }
     printf("{");
     for (size_t k = 1; k < qk__simd_count(); k++)
-        printf("\"%s\": %.1f, ", qk__panel_kernel_at(k)->name, best[k]);
+        printf("\"%s\": %.1f, ", qk__simd_names[k], best[k]);
     printf("\"sgemm\": %.1f}\n", best_blas);
     free(x);
     free(y);

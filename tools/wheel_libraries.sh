@@ -20,9 +20,6 @@ unpack() {
     cd "$work/$1"
 }
 
-unpack libcsv
-./configure --prefix="$prefix" --libdir="$prefix/lib" --disable-shared
-make install
 # The processor is asked what it can do when the program runs.
 unpack libb2
 [ -x configure ] || autoreconf -fi

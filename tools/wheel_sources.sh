@@ -22,7 +22,7 @@ apt() {
         -o APT::Sandbox::User= "$@"
 }
 apt update
-apt source --download-only libcsv libb2 utf8proc xxhash
+apt source --download-only libb2 utf8proc xxhash
 rm -f ./*.dsc ./*.debian.tar.* ./*.diff.gz
 cp /usr/share/javascript/chart.js/chart.min.js .
 ls

@@ -56,10 +56,7 @@ typedef struct qk_analysis_settings {
                                wanted and not in the Hugging Face cache is fetched */
     const char *revision;   /* of the dataset; NULL = main */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
-    const char *cache;  /* of the Hub, as in qk_hub_settings; NULL = as the environment says */
-    bool offline;       /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
-    int jobs;           /* files that are fetched at a time; 0 = 4 */
-    const char *prefix; /* sub-folder of the capture ("split"); NULL = find it */
+    const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
@@ -94,14 +91,11 @@ typedef struct qk_analysis_settings {
     const qk_published_tables
         *published_tables; /* instead of those of plasticity; NULL = none */
     qk_shard
-        shard;   /* this process computes a part of the heads; the last one writes the tables */
-    bool merge;  /* computes nothing: writes the tables of what several processes computed */
-    int threads; /* 0 = all processors */
+        shard;  /* this process computes a part of the heads; the last one writes the tables */
+    bool merge; /* computes nothing: writes the tables of what several processes computed */
     size_t block_rows; /* rows read at a time; results do not depend on it; 0 = default */
     const char *command_line; /* recorded in manifest.json; NULL = none */
-    qk_notice_fn *notice;
-    qk_progress_fn *progress; /* heads; a run that is stopped writes nothing */
-    void *user;
+    qk_context context;       /* progress: "heads"; a run that is stopped writes nothing */
 } qk_analysis_settings;
 
 extern QK_API const qk_settings_table qk_analysis_settings_table;
@@ -276,7 +270,7 @@ typedef struct qk_stages_settings {
     const char *before, *after; /* captures before and after RoPE; after NULL: `before` holds
                                    both, in folders pre and post */
     qk_analysis_settings input; /* revision, layers, heads, group size, max_samples, pca
-                                   thresholds, output, threads, notice, ... as in an analysis;
+                                   thresholds, output, context, ... as in an analysis;
                                    its capture, prefix and analyses are not used */
 } qk_stages_settings;
 

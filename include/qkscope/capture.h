@@ -374,16 +374,12 @@ typedef struct qk_inspection {
 } qk_inspection;
 
 typedef struct qk_inspect_settings {
-    const char *capture;      /* as in qk_analysis_settings */
-    const char *revision;     /* NULL = main */
-    const char *prefix;       /* NULL = find it */
-    int q_per_kv_group;       /* 0 = capture.json, else inferred */
-    int threads;              /* 0 = all processors */
-    bool offline;             /* ask the Hub for nothing */
-    int jobs;                 /* requests to the Hub at a time; 0 = 4 */
-    qk_notice_fn *notice;     /* what the Hub is asked for; NULL = nobody */
-    qk_progress_fn *progress; /* "files" looked at on the Hub; NULL = nobody */
-    void *user;
+    const char *capture;  /* as in qk_analysis_settings */
+    const char *revision; /* NULL = main */
+    const char *prefix;   /* NULL = find it */
+    int q_per_kv_group;   /* 0 = capture.json, else inferred */
+    /* notices: what the Hub is asked for; progress: "files" looked at there */
+    qk_context context;
 } qk_inspect_settings;
 
 extern QK_API const qk_settings_table qk_inspect_settings_table;
@@ -451,10 +447,8 @@ typedef struct qk_synth_settings {
     qk_layout layout;
     int shards;          /* files per head, or per layer and kind */
     bool truth_matrices; /* add the basis b_j (dim x dim a head) to truth.json */
-    int threads;         /* 0 = all processors; the bytes written do not depend on it */
     qk_parquet_writer_settings writer;
-    qk_progress_fn *progress; /* heads, and bytes of their vectors */
-    void *user;
+    qk_context context; /* progress: "heads", and bytes of their vectors; no notices */
 } qk_synth_settings;
 
 /* 2 layers of 4 query and 2 key heads, 64 dimensions, 4 examples of 1,000 rows in 16

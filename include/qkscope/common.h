@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every other header uses: status codes and errors, notices and progress, rows, shards, the
- * version. */
+/* What every other header uses: status codes and errors, notices, progress and the context of a call,
+ * rows, shards, the version. */
 #ifndef QKSCOPE_COMMON_H
 #define QKSCOPE_COMMON_H
 
@@ -77,9 +77,6 @@ QK_API const char *qk_status_text(qk_status status);
 
 /* ==== notices and progress ================================================================ */
 
-/* Long calls have in their settings three members: `notice`, `progress`, either of which may be
- * NULL, and `user`, which both are given. They are called from any thread, one call at a time. */
-
 /* Something the user should know. */
 typedef enum qk_notice_level {
     QK_NOTICE_INFO,
@@ -103,6 +100,33 @@ typedef struct qk_progress {
 /* Return false to stop the call, which then fails with QK_ERR_CANCELLED. Work that takes long asks
  * again with the same numbers. */
 typedef bool qk_progress_fn(void *user, const qk_progress *progress);
+
+/* ==== context ============================================================================= */
+
+/* What a call may use, and whom it tells: the member `context` of the settings of all that takes long. A
+ * call hands it on to those that it makes itself. All members may be 0 and NULL. A call ignores those that
+ * it has no use for: `offline` and the members hub_* are for calls that are given the name of something
+ * on the Hugging Face Hub. */
+typedef struct qk_context {
+    int threads; /* 0 = all processors; results do not depend on it */
+
+    bool offline;  /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
+    int hub_jobs;  /* files that are fetched at a time; 0 = 4 */
+    int hub_tries; /* of a request that brings nothing; 0 = 6 */
+    /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
+    int hub_timeout;
+    const char
+        *hub_cache; /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ..., as other programs */
+    const char *hub_endpoint; /* address of a Hub; NULL = HF_ENDPOINT, else the public one */
+    /* NULL = HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, else HF_HOME/token; "" =
+     * none */
+    const char *hub_token;
+
+    /* Called from any thread, one call at a time. */
+    qk_notice_fn *notice;     /* NULL = nobody is told */
+    qk_progress_fn *progress; /* NULL = nobody is told, and the call goes on to its end */
+    void *user;               /* both are given it */
+} qk_context;
 
 /* ==== rows ================================================================================ */
 
@@ -152,7 +176,7 @@ QK_API QK_MUST_CHECK qk_status qk_shard_find(const char *text, qk_shard *shard, 
 
 #define QK_VERSION     "0.2.0"
 #define QK_RELEASED    "2026-11-22" /* day of the release, as in CITATION.cff */
-#define QK_API_VERSION 2            /* also of the shared libraries: libqkscope.so.2 */
+#define QK_API_VERSION 3            /* also of the shared libraries: libqkscope.so.3 */
 
 /* Version of the library at run time, a static string such as "0.2.0". */
 QK_API const char *qk_version(void);

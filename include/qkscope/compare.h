@@ -38,8 +38,8 @@ typedef struct qk_compare_settings {
     bool plasticity;            /* of captures: computed, too */
     bool html;                  /* false: neither figures nor compare.html */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
-    /* Of captures: layers, heads, group size, ... as in an analysis; output, force, threads, notice,
-     * progress. Its capture, ci and analyses are not used. */
+    /* Of captures: layers, heads, group size, ... as in an analysis; output, force, context. Its
+     * capture, ci and analyses are not used. */
     qk_analysis_settings input;
 } qk_compare_settings;
 

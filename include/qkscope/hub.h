@@ -63,27 +63,16 @@ typedef struct qk_hub_settings {
     size_t num_files;
     const char *text_name, *text_split; /* NULL = all */
 
-    /* where from and to; NULL and 0: as the environment says, which is what other programs do */
-    const char *cache;    /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ... */
-    const char *endpoint; /* address of a Hub; NULL = HF_ENDPOINT, else the public one */
-    /* NULL = HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, else HF_HOME/token; "" =
-     * none */
-    const char *token;
-    bool offline; /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
     /* A revision whose commit the cache knows is that commit: nobody is asked whether there is a
      * newer one. */
     bool cached;
     /* A file to which a line is added for each file that was fetched, as soon as it is here:
      * qk_hub_drop reads it; NULL = none */
     const char *record;
-    int jobs;  /* files at a time; 0 = 4 */
-    int tries; /* of a request that brings nothing; 0 = 6 */
-    /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
-    int timeout;
 
-    qk_notice_fn *notice; /* what is about to be fetched, and why one waits; NULL = nobody */
-    qk_progress_fn *progress; /* "MB"; bytes: those that came; NULL = nobody */
-    void *user;
+    /* Threads are not used. Notices: what is about to be fetched, and why one waits; progress: "MB", and
+     * bytes that came */
+    qk_context context;
 } qk_hub_settings;
 
 extern QK_API const qk_settings_table qk_hub_settings_table;
@@ -134,7 +123,7 @@ QK_API QK_MUST_CHECK qk_status qk_hub_drop(const qk_hub_settings *settings, int6
  * Parquet file, the header of a safetensors file, all of capture.json, config.json and the like, and
  * nothing of what else there is. It is asked for by ranges: one request for each file, more where a footer
  * or header is long. Nothing is written to the cache. The folder is below TMPDIR; qk_hub_snapshot_free
- * removes it. Where the cache has all, or with `offline` some of it, path is the snapshot's own folder.
+ * removes it. Where the cache has all, or with `context.offline` some of it, path is the snapshot's own folder.
  * Progress counts "files".
  * Errors: as qk_hub_get; QK_ERR_UNSUPPORTED: GGUF files, a server that does not do ranges. */
 QK_API QK_MUST_CHECK qk_status qk_hub_outline(const qk_hub_settings *settings,
@@ -178,13 +167,9 @@ typedef struct qk_hub_put_settings {
     bool dry_run;         /* tell what would be sent, and send nothing */
     bool hide_paths;      /* send names of files in place of absolute paths in its texts */
 
-    /* as in qk_hub_settings; a token is needed */
-    const char *endpoint, *token;
-    bool offline; /* is an error, and so are the variables */
-    int jobs, tries, timeout;
-    qk_notice_fn *notice;
-    qk_progress_fn *progress; /* "MB" */
-    void *user;
+    /* A token is needed; `offline` is an error, and so are its variables; threads are not used.
+     * Progress: "MB" */
+    qk_context context;
 } qk_hub_put_settings;
 
 extern QK_API const qk_settings_table qk_hub_put_settings_table;

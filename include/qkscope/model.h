@@ -124,14 +124,14 @@ typedef qk_status qk_prefill_sink(void *user, const qk_prefill_block *block, qk_
 
 typedef struct qk_prefill_settings {
     qk_arithmetic arithmetic;
-    int threads;                  /* 0 = all processors; results do not depend on it */
     bool before_rope, after_rope; /* which of the two the sink sees */
     /* Heads of each layer: q_heads[layer * num_q_heads + head]; NULL = all. Layers after the
      * last with a head are not run, and in that layer nothing but what is asked for. */
     const bool *q_heads, *k_heads;
     qk_prefill_sink *sink;
-    qk_progress_fn *progress; /* layers, before each, by the caller's thread */
-    void *user;
+    void *user; /* of sink */
+    /* progress: "layers", before each, by the caller's thread; no notices */
+    qk_context context;
 } qk_prefill_settings;
 
 typedef struct qk_sequence {

@@ -26,25 +26,22 @@ QK_API void qk_published_free(qk_published **file);
 
 /* ---- analyze-heads ---------------------------------------------------------------------- */
 
-/* Keys of the file, and flags, have the names of the members. */
+/* Keys of the file, and flags, have the names of the members; max_workers and download_max_workers are threads
+ * and hub_jobs of the context. */
 typedef struct qk_heads_settings {
     const char *model_dir;                    /* folder in the dataset that holds the heads */
     const char *dataset_name;                 /* on the Hugging Face Hub */
     const char *dataset_cache_dir;            /* that cache; NULL = the usual one */
     const char *dataset_local_root;           /* a folder instead of it; NULL = none */
-    int download_max_workers;                 /* files fetched at a time; 0 = 4 */
     int num_layers, num_q_heads, num_k_heads; /* 0 = not given */
     int64_t max_tokens_per_head;              /* 0 = all */
     int normality_max_dims;
     double p_alpha;
     const char *output_csv, *bucket_csv, *component_csv;
     int64_t seed;
-    int max_workers; /* 0 = all processors */
-    /* of the run: as in qk_analysis_settings */
+    /* of the run: as in qk_analysis_settings; dataset_cache_dir takes the place of hub_cache */
     const char *command_line;
-    qk_notice_fn *notice;
-    qk_progress_fn *progress;
-    void *user;
+    qk_context context;
 } qk_heads_settings;
 
 /* 50,000 tokens, 64 dimensions, alpha 0.01, seed 0; the three tables in the current folder. */

@@ -17,7 +17,7 @@
  *
  * The headers, in the order of the work. Each may be included alone.
  *
- *     common.h     status codes and errors, notices and progress, the version
+ *     common.h     status codes and errors, notices, progress, context, the version
  *     settings.h   settings by name, with types, ranges, defaults and help
  *     model.h      weights, forward pass, tokenizer of a language model
  *     recorder.h   from a model and texts to a capture: which heads, the run

@@ -69,7 +69,7 @@ typedef struct qk_recorder_engine {
     /* As qk_tokenizer_encode with special tokens; the ids last until the next call. */
     bool (*encode)(void *user, const char *text, size_t size, size_t max_length,
                    qk_tokens *tokens);
-    /* A sink with these settings, of which output, shard, threads and the like are left to its owner,
+    /* A sink with these settings, of which output, shard, context and the like are left to its owner,
      * who also finishes and closes it. */
     bool (*open)(void *user, const qk_sink_settings *settings, qk_sink **sink);
     /* Runs sequences, which the sink was told of under these numbers, and puts their rows. They are of
@@ -84,7 +84,6 @@ typedef struct qk_recorder_settings {
      * (NULL = the model's) may be a tokenizer.json, too. */
     const char *model;
     const char *revision; /* of a model on the Hub; NULL = main */
-    bool offline;         /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
     const char *tokenizer;
     const char *model_name; /* for manifest and card; NULL = org/name, or the folder's name */
     const char *overrides;  /* JSON object over the model's config; NULL = none */
@@ -129,14 +128,10 @@ typedef struct qk_recorder_settings {
      * is complete. */
     bool force;
     qk_shard shard; /* of the texts; the last of the processes puts the capture together */
-    int threads;    /* 0 = all processors */
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
-    qk_notice_fn *notice;
-    /* First "texts" that are read through, then "tokens" that are run, those of earlier runs
-     * included, of about so many, then as of qk_sink_settings: from any thread, one call at a
-     * time. A run that is stopped can be resumed. */
-    qk_progress_fn *progress;
-    void *user;
+    /* progress: first "texts" that are read through, then "tokens" that are run, those of earlier runs
+     * included, of about so many, then as of qk_sink_settings. A run that is stopped can be resumed. */
+    qk_context context;
 } qk_recorder_settings;
 
 /* Settles the sampler of settings by which of its settings were given by name: without any, its rate is
@@ -255,17 +250,13 @@ QK_API const char *qk_recorder_config_note(const qk_recorder_config *config, siz
 typedef struct qk_repack_settings {
     const char *capture;  /* as in qk_analysis_settings */
     const char *revision; /* NULL = main */
-    bool offline;         /* as in qk_analysis_settings */
     const char *prefix;   /* NULL = find it */
     const char *output;   /* a folder */
     qk_layout layout;
-    bool force;  /* replace a capture that is there; the old one stays until the new one is
-                    complete. It may be the capture itself */
-    int threads; /* 0 = all processors; the bytes written do not depend on it */
+    bool force; /* replace a capture that is there; the old one stays until the new one is
+                   complete. It may be the capture itself */
     qk_parquet_writer_settings writer;
-    qk_notice_fn *notice;
-    qk_progress_fn *progress; /* "heads", and bytes of their vectors as floats */
-    void *user;
+    qk_context context; /* progress: "heads", and bytes of their vectors as floats */
 } qk_repack_settings;
 
 /* Packed, and written as captures are. */

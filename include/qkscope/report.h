@@ -37,7 +37,6 @@ typedef struct qk_figure_settings {
     unsigned formats; /* sum of qk_figure_format */
     qk_figure_theme theme;
     const char *gnuplot; /* program, looked for in PATH; NULL = "gnuplot" */
-    int threads;         /* figures drawn at once; 0 = all processors */
     int width; /* of the page in millimetres, 60 to 400, with type of the same size; 0 = each
                   figure's own */
 } qk_figure_settings;
@@ -87,8 +86,7 @@ typedef struct qk_report_settings {
     size_t num_names; /* 0 = all figures */
     bool list;        /* draw nothing: the outcome has the names */
     bool force;       /* draw tables that are not as manifest.json says, too, with a warning */
-    qk_progress_fn *progress; /* figures */
-    void *user;
+    qk_context context; /* progress: "figures", of which each thread draws one; no notices */
 } qk_report_settings;
 
 extern QK_API const qk_settings_table qk_report_settings_table;
@@ -139,7 +137,7 @@ typedef struct qk_scatter_head {
 
 typedef struct qk_scatter_settings {
     qk_analysis_settings input; /* capture, revision, prefix, group size, max_samples, seed,
-                                threads, notice, rotation settings as in an analysis; its output
+                                context, rotation settings as in an analysis; its output
                                 and analyses are not used */
     qk_scatter_basis basis;
     qk_kinds kinds;   /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */

@@ -202,12 +202,11 @@ typedef struct qk_sink_settings {
     /* NULL = "". It is called by qk_sink_finish, from several threads; where it returns NULL, that fails with
      * QK_ERR_CANCELLED. */
     const char *(*token_string)(void *user, int32_t token);
+    void *user; /* of token_string */
     /* running */
     qk_shard shard;
-    int threads; /* for putting the files together at the end; 0 = all processors */
-    qk_notice_fn *notice;
-    qk_progress_fn *progress; /* of qk_sink_finish: "files", "levels" of sums */
-    void *user;
+    /* Threads and progress are those of qk_sink_finish: "files", "levels" of sums. */
+    qk_context context;
 } qk_sink_settings;
 
 /* Everything 0 or NULL but: the sampler "all" with buckets of 128, rows kept, 16 groups. */
@@ -345,11 +344,8 @@ typedef struct qk_merge_settings {
     const char *const *inputs;
     size_t num_inputs;
     const char *output; /* NULL with one input: there */
-    bool force;  /* replace what is in output; it stays until the new capture is complete */
-    int threads; /* 0 = all processors */
-    qk_notice_fn *notice;
-    qk_progress_fn *progress; /* "blocks", then as above */
-    void *user;
+    bool force; /* replace what is in output; it stays until the new capture is complete */
+    qk_context context; /* progress: "blocks", then as above */
 } qk_merge_settings;
 
 /* Brings blocks together in output, and puts the capture together where all are there:

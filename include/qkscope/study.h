@@ -38,25 +38,21 @@ typedef struct qk_study_settings {
     bool dry_run;       /* write nothing: states say what would be, messages why */
     bool figures;       /* false: tables alone */
     bool html;
-    int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
-    bool offline;           /* fetch nothing from the Hub; nor does a dry run */
     /* 1: what this study has fetched of a model is dropped from the cache when its results and collages
      * are there; output/downloads.txt says what that is, also of runs that were stopped */
     int drop_downloads;
-    int jobs;            /* files that are fetched at a time; 0 = 4 */
     const char *formats; /* of figures, in place of the study's; NULL = the study's */
     const char *theme;   /* likewise */
     int width;           /* likewise, in millimetres; 0 = the study's */
     const char *command_line;
-    qk_notice_fn *notice;
-    /* "MB" fetched, while there is nothing else to do, "files" compared, "heads" of the model at work,
-     * "figures" */
-    qk_progress_fn *progress;
     /* a model begins: computed is false when its results stand; NULL and the number of models
      * when the figures begin */
     void (*model_begins)(void *user, size_t i, const qk_study_model *model, bool computed);
-    void *user;
+    void *user; /* of model_begins */
+    /* A dry run is offline. threads 0 = the study's, else all processors. Progress: "MB" fetched, while
+     * there is nothing else to do, "files" compared, "heads" of the model at work, "figures" */
+    qk_context context;
 } qk_study_settings;
 
 typedef enum qk_study_state {

@@ -44,7 +44,7 @@ def record(model: Any, output: str, shard: tuple[int, int] | None, given: Mappin
     if shard is not None:
         values.shard.index, values.shard.count = shard
     made = ffi.new("qk_recorder_outcome *")
-    run(lib.qk_recorder_run, values, made, hooks=values, keep=(settings, made), progress=False)
+    run(lib.qk_recorder_run, values, made, context=values.context, keep=(settings, made), progress=False)
     complete = made.complete or made.complete_already
     return Outcome(complete, made.blocks, made.blocks_there, made.windows if complete else 0, made.heads, made.rows,
                    made.summed, made.bytes)

@@ -42,6 +42,10 @@ class Watch:
         self.stop = False
         self.changed = threading.Event()
 
+    def listen(self, context: Any) -> None:
+        """Makes this the user of a call with this qk_context, as long as it lasts."""
+        context.notice, context.progress, context.user = lib.qkpy_notice, lib.qkpy_progress, self.handle
+
 
 @ffi.def_extern()  # type: ignore[untyped-decorator]
 def qkpy_notice(user: Any, level: int, message: Any) -> None:
@@ -180,26 +184,20 @@ class Work:
                 self.drop()
 
 
-def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any = None, keep: Any = None,
+def run(function: Any, *arguments: Any, context: Any, out: Any = None, free: Any = None, keep: Any = None,
         progress: Progress = None) -> tuple[Any, PartialError | None]:
     """Calls function(*arguments, err).
 
-    hooks is the struct whose notice, progress and user are ours, where it has them. out is the argument that
-    takes the handle, such as ffi.new("qk_analysis_results **"), and free the library's function for it. keep
-    is whatever has to live as long as the call. Returns the handle, which frees itself, and where the library
-    says QK_ERR_PARTIAL and there is a handle, that as an exception that was not raised. Raises what else the
-    library fails with; KeyboardInterrupt after Ctrl-C, when the call has ended.
+    context is that of the settings: what it tells reaches the user from here. out is the argument that takes the
+    handle, such as ffi.new("qk_analysis_results **"), and free the library's function for it. keep is whatever
+    has to live as long as the call. Returns the handle, which frees itself, and where the library says
+    QK_ERR_PARTIAL and there is a handle, that as an exception that was not raised. Raises what else the library
+    fails with; KeyboardInterrupt after Ctrl-C, when the call has ended.
     """
     watch = Watch()
-    kind = ffi.typeof(hooks)
-    members = dict((kind.item if kind.kind == "pointer" else kind).fields)
-    if "notice" in members:
-        hooks.notice = lib.qkpy_notice
-    if "progress" in members:
-        hooks.progress = lib.qkpy_progress
-    hooks.user = watch.handle
+    watch.listen(context)
     display = _Display(watch, progress)
-    work = Work(function, arguments, out, free, watch, (keep, hooks))
+    work = Work(function, arguments, out, free, watch, keep)
     try:
         work.thread.start()
         while not work.ended:

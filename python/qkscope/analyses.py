@@ -118,7 +118,7 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
     values.command_line = line
     out = ffi.new("qk_analysis_results **")
     with _folder(settings, given.get("output")) as (folder, owned):
-        handle, partial = run(lib.qk_analysis_run, values, out, hooks=values, out=out,
+        handle, partial = run(lib.qk_analysis_run, values, out, context=values.context, out=out,
                               free=lib.qk_analysis_results_free, keep=(settings, line),
                               progress=given.get("progress"))
         return _tell(_results.of_run(handle, handle, folder, owned, values.ci or None), partial)
@@ -197,7 +197,7 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
     values.input.command_line = line
     out = ffi.new("qk_stages_results **")
     with _folder(settings, keywords.get("output")) as (folder, owned):
-        handle, partial = run(lib.qk_stages_run, values, out, hooks=values.input, out=out,
+        handle, partial = run(lib.qk_stages_run, values, out, context=values.input.context, out=out,
                               free=lib.qk_stages_results_free, keep=(settings, line),
                               progress=keywords.get("progress"))
         return _tell(_results.of_run(handle, handle.run, folder, owned), partial)
@@ -228,7 +228,7 @@ def comparison(a: Any, b: Any, **keywords: Any) -> Results:
     values.input.command_line = line
     out = ffi.new("qk_compare_outcome **")
     with _folder(settings, keywords.get("output")) as (folder, owned):
-        outcome, partial = run(lib.qk_compare_run, values, out, hooks=values.input, out=out,
+        outcome, partial = run(lib.qk_compare_run, values, out, context=values.input.context, out=out,
                                free=lib.qk_compare_outcome_free, keep=(settings, line),
                                progress=keywords.get("progress"))
         results = Results.read(folder)
@@ -259,7 +259,7 @@ def study(path: StrPath, output: StrPath, **keywords: Any) -> Results:
     call(lib.qk_study_load, made, path_of(path, "path"))
     plan = ffi.gc(made[0], lambda one: lib.qk_study_free(ffi.new("qk_study **", one)))
     out = ffi.new("qk_study_outcome **")
-    outcome, partial = run(lib.qk_study_run, plan, values, out, hooks=values, out=out,
+    outcome, partial = run(lib.qk_study_run, plan, values, out, context=values.context, out=out,
                            free=lib.qk_study_outcome_free, keep=(settings, line, plan),
                            progress=keywords.get("progress"))
     failed = [Failure(text(lib.qk_study_get(plan, i).name), text(outcome.models[i].message) or "failed")

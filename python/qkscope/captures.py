@@ -243,7 +243,7 @@ def _find(capture: bytes, split: str | None, revision: str | None, offline: bool
     values, out = settings.values, ffi.new("qk_hub_snapshot **")
     values.name = name_ = ffi.new("char[]", capture)
     values.part, values.cached = lib.QK_HUB_CAPTURE, True
-    snapshot, _ = run(lib.qk_hub_get, values, out, hooks=values, out=out, free=lib.qk_hub_snapshot_free,
+    snapshot, _ = run(lib.qk_hub_get, values, out, context=values.context, out=out, free=lib.qk_hub_snapshot_free,
                       keep=(settings, name_), progress=progress)
     return bytes(ffi.string(snapshot.path))
 

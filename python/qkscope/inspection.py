@@ -151,6 +151,6 @@ def inspect(capture: str | os.PathLike[str], *, split: str | None = None, revisi
         settings.set(name, value)
     values, out = settings.values, ffi.new("qk_inspection **")
     values.capture = path = ffi.new("char[]", path_of(capture, "capture"))
-    made, _ = run(lib.qk_inspect_capture, values, out, hooks=values, out=out, free=lib.qk_inspection_free,
+    made, _ = run(lib.qk_inspect_capture, values, out, context=values.context, out=out, free=lib.qk_inspection_free,
                   keep=(settings, path), progress=progress)
     return _inspection(made)

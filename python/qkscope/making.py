@@ -39,7 +39,7 @@ def repack(capture: StrPath, output: StrPath, **keywords: Any) -> Capture:
     settings.set("output", output)
     values.capture = path = ffi.new("char[]", path_of(capture, "capture"))
     outcome = ffi.new("qk_repack_outcome *")
-    run(lib.qk_capture_repack, values, outcome, hooks=values, keep=(settings, path, outcome),
+    run(lib.qk_capture_repack, values, outcome, context=values.context, keep=(settings, path, outcome),
         progress=keywords.get("progress"))
     return Capture(output)
 
@@ -64,6 +64,6 @@ def synth(output: StrPath, **keywords: Any) -> Capture:
         values.rope_frequencies = frequencies = ffi.new("double[]", [float(omega) for omega in given])
         values.rope_planes = len(frequencies)
     path = ffi.new("char[]", path_of(output, "output"))
-    run(lib.qk_synth_write, values, path, hooks=values, keep=(settings, frequencies, path),
+    run(lib.qk_synth_write, values, path, context=values.context, keep=(settings, frequencies, path),
         progress=keywords.get("progress"))
     return Capture(output)

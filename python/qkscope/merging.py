@@ -68,10 +68,11 @@ def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
     paths = [ffi.new("char[]", path_of(path, "inputs")) for path in inputs]
     s.inputs = listed = ffi.new("char *[]", paths)
-    s.num_inputs, s.force, s.threads = len(listed), force, whole(threads or 0, "threads", 0, 4096)
+    s.num_inputs, s.force = len(listed), force
+    s.context.threads = whole(threads or 0, "threads", 0, 4096)
     if output is not None:
         s.output = where = ffi.new("char[]", path_of(output, "output"))
         paths.append(where)
-    s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, notices.handle
+    notices.listen(s.context)
     notices.wait(lib.qk_sink_merge, s, made, keep=(paths, listed))
     return Outcome.of(made)

@@ -237,7 +237,7 @@ class Results:
         where = ffi.new("char[]", path_of(self._whole(), "results"))
         values.results = where
         out = ffi.new("qk_report_outcome **")
-        outcome, partial = run(lib.qk_report_write, values, out, hooks=values, out=out,
+        outcome, partial = run(lib.qk_report_write, values, out, context=values.context, out=out,
                                free=lib.qk_report_outcome_free, keep=(settings, where), progress=progress)
         if partial is not None:
             if "figure" in given:

@@ -124,14 +124,15 @@ class Sink:
         call(lib.qk_keep_parse, self._text(words(keep, "keep")), ffi.addressof(s.keep))
         s.keep.groups = whole(groups, "groups", 0, 2**31 - 1)
         s.output, s.force = self._text(path_of(output, "output")), force
-        s.threads = whole(threads or 0, "threads", 0, 4096)
+        s.context.threads = whole(threads or 0, "threads", 0, 4096)
         s.layout, s.stage = choice(LAYOUTS, layout, "layout"), choice(STAGES, stage, "stage")
         if not isinstance(sampler, Sampler | None):
             raise refuse("sampler", f"{sampler!r:.60}", "a qkscope.Sampler", "Sampler('uniform', base_rate=8)")
         s.sampler = (sampler or Sampler())._struct()[0]
         s.reservoir_seed = whole(reservoir_seed, "reservoir_seed", 0, 2**64 - 1)
         s.shard = shard_of(shard)
-        s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, self._notices.handle
+        self._notices.listen(s.context)
+        s.user = self._notices.handle  # of token_string
         self._describe(run, extra, source, card)
         if model is not None and texts is not None:
             self.open(model, texts, tokens)

@@ -180,7 +180,7 @@ void qk__run_warn_of_few(qk__run *run)
 }
 
 /* Once all heads are there, of this process or of others. */
-static qk_status finish(qk__run *run, qk_error *err)
+static qk_status finish_run(qk__run *run, qk_error *err)
 {
     qk_analysis_results *results = run->results;
     results->bytes_read = run->done_bytes;
@@ -225,7 +225,7 @@ static qk_status run_all(qk__run *run, qk_error *err)
                         run->shared ? "stopped before the end; the same command goes on"
                                     : "stopped before the end; nothing was written");
     QK_TRY(qk__sharing_gather(run, &whole, err));
-    return whole ? finish(run, err) : leave_unfinished(run, err);
+    return whole ? finish_run(run, err) : leave_unfinished(run, err);
 }
 
 /* Who works with others holds the output folder at the end only. */

@@ -3,7 +3,7 @@
  * study files, and manifests all follow from this table. */
 #include <qkscope/analysis.h>
 
-#include "analysis/run_manifest.h"
+#include "analysis/run.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "stats/stats_settings.h"
@@ -99,8 +99,7 @@ static const qk_setting ROWS[] = {
      .unset = "the capture's if there are at most 32, else 32", .section = "Plasticity",
      .commands = "plasticity analyze", .yaml = "plasticity.buckets",
      .manifest = "plasticity.buckets", .traits = QK_SETTING_ZERO_IS_NULL},
-    QK__THREADS_ROW(qk_analysis_settings, threads, EVERY,
-                    .yaml = "analysis.parallel.max_workers"),
+    QK__THREADS_ROW(qk_analysis_settings, EVERY, .yaml = "analysis.parallel.max_workers"),
     {"analyses", QK_SETTING_SET, AT(analyses), .number = QK_ANALYSE_PCA, .words = qk__analyses,
      .value = "LIST", .help = "what is computed", .section = "Heads and rows", .commands = "",
      .yaml = "analyses", .traits = QK_SETTING_OF_STUDIES},

@@ -77,7 +77,7 @@ static void read_keys(combined *c, int worker, group *g)
     if (status != QK_OK && status != QK_ERR_CANCELLED) {
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(g->head->id, name);
-        qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, g->error.message);
+        qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s", name, g->error.message);
     }
     int64_t bytes = g->keys.data.bytes;
     int64_t rows = g->keys.data.moments ? g->keys.data.moments->count : 0;

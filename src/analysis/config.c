@@ -62,13 +62,13 @@ qk_status qk__config_read(qk_config *config, const qk_settings_table *table, siz
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-static qk_status finish(qk_config *config, qk_error *err)
+static qk_status finish_config(qk_config *config, qk_error *err)
 {
     qk_analysis_settings *settings = &config->settings;
     if (!settings->capture)
         return qk__fail(err, QK_ERR_ARGUMENT, "data.dataset_name is missing");
     if (!config->parallel)
-        settings->threads = 1;
+        settings->context.threads = 1;
     qk__node root = qk__tree_root(config->tree), data = qk__node_member(&root, "data");
     qk__node kinds = qk__node_member(&data, "kinds");
     if (settings->combined && qk__node_is_given(&kinds))
@@ -77,14 +77,14 @@ static qk_status finish(qk_config *config, qk_error *err)
     return QK_OK;
 }
 
-static qk_status load(qk_config *config, const char *path, qk_error *err)
+static qk_status load_config(qk_config *config, const char *path, qk_error *err)
 {
     QK_TRY(qk__read_settings(path, &config->tree, err));
     const qk__keys more = {.hidden = QK_SETTING_OF_STUDIES};
     qk_status status = qk__config_read(config, &qk_analysis_settings_table,
                                        offsetof(qk_config, settings), more, err);
     if (status == QK_OK)
-        status = finish(config, err);
+        status = finish_config(config, err);
     if (status != QK_OK)
         qk__context(err, status, "%s", path);
     return status;
@@ -103,7 +103,7 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
     /* What the original tool does where its file is silent. */
     loaded->settings.combined = false;
     loaded->settings.output = "results";
-    qk_status status = load(loaded, path, err);
+    qk_status status = load_config(loaded, path, err);
     if (status != QK_OK) {
         qk_config_free(&loaded);
         qk__path_explain(path, QK__PATH_SETTINGS, status, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The analyses of one query head with the key head of its group: head_analyses.c, which leads, and
+/* The analyses of one query head with the key head of its group: analyse_head.c, which leads, and
  * intervals.c. */
 #ifndef QK_ANALYSIS_HEAD_ANALYSES_H
 #define QK_ANALYSIS_HEAD_ANALYSES_H

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/numpy_random.h"
@@ -108,7 +109,7 @@ static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *blo
 }
 
 /* Keeps the rows that are drawn, in their order. */
-static qk_status draw(keeper *k, size_t wanted, int64_t seed, qk_error *err)
+static qk_status draw_rows(keeper *k, size_t wanted, int64_t seed, qk_error *err)
 {
     size_t rows = k->data->rows.rows, kept = 0;
     if (!k->data->vectors || rows <= wanted)
@@ -184,7 +185,7 @@ static qk_status finish_rows(const qk__run *run, keeper *k, reading *how, qk_acc
         QK_TRY(qk__key_sign(&data->rows, &data->sign, err));
     if (s->random_rows == 0)
         return QK_OK;
-    QK_TRY(draw(k, (size_t)s->random_rows, s->seed, err));
+    QK_TRY(draw_rows(k, (size_t)s->random_rows, s->seed, err));
     qk_status status = accumulate(how, &data->rows, true, acc, err);
     return status == QK_OK ? status
                            : qk__context(err, status, "%s: column 'vector', of the rows drawn",
@@ -265,10 +266,10 @@ static void note_constant(qk__run *run, const qk__head_data *data)
     bool told = run->num_constant++ < TOLD;
     pthread_mutex_unlock(&run->lock);
     if (told)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: column 'position': all %lld positions are equal; correlations "
-                       "are 0 and slopes empty",
-                       data->head->files[0], (long long)data->moments->count);
+        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
+                        "%s: column 'position': all %lld positions are equal; correlations "
+                        "are 0 and slopes empty",
+                        data->head->files[0], (long long)data->moments->count);
 }
 
 /* Opens the head's files for the columns that the run looks at. */

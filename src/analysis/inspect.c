@@ -26,7 +26,7 @@ static const qk_setting ROWS[] = {
     QK__REVISION_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__SPLIT_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__GROUP_ROW(qk_inspect_settings, NULL, .yaml = NULL),
-    QK__THREADS_ROW(qk_inspect_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__OFFLINE_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__JOBS_ROW(qk_inspect_settings, NULL, .yaml = NULL),
 };
@@ -280,8 +280,8 @@ static void count_files(qk_inspection *in, const qk_capture *capture)
     }
 }
 
-static qk_status describe(qk_inspection *in, const qk_capture *capture, int given,
-                          qk_error *err)
+static qk_status describe_capture(qk_inspection *in, const qk_capture *capture, int given,
+                                  qk_error *err)
 {
     const qk_capture_info *info = qk_capture_get_info(capture);
     if (!in->path)
@@ -319,8 +319,8 @@ static qk_status describe(qk_inspection *in, const qk_capture *capture, int give
 static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *capture,
                          qk_inspection *in, qk_error *err)
 {
-    QK_TRY(describe(in, capture, settings->q_per_kv_group, err));
-    int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    QK_TRY(describe_capture(in, capture, settings->q_per_kv_group, err));
+    int threads = qk__count_threads(&settings->context);
     job_list jobs = {capture, in, qk__calloc((size_t)threads, sizeof *jobs.readers)};
     if (!jobs.readers)
         return qk__nomem(err);
@@ -337,8 +337,8 @@ static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *
 }
 
 /* Where the capture is, or an outline of what is on the Hub. */
-static qk_status find(const qk_inspect_settings *s, char **path, qk_hub_snapshot **snapshot,
-                      qk_error *err)
+static qk_status find_capture(const qk_inspect_settings *s, char **path,
+                              qk_hub_snapshot **snapshot, qk_error *err)
 {
     *path = NULL;
     *snapshot = NULL;
@@ -348,12 +348,8 @@ static qk_status find(const qk_inspect_settings *s, char **path, qk_hub_snapshot
                                   .revision = s->revision,
                                   .part = QK_HUB_CAPTURE,
                                   .prefix = s->prefix,
-                                  .offline = s->offline,
                                   .cached = true,
-                                  .jobs = s->jobs,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     QK_TRY(qk_hub_outline(&what, snapshot, err));
     *path = qk__strdup((*snapshot)->path);
     return *path ? QK_OK : qk__nomem(err);
@@ -414,7 +410,7 @@ qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection 
     qk_hub_snapshot *snapshot;
     qk_capture *capture = NULL;
     qk_inspection *in = NULL;
-    qk_status status = find(settings, &path, &snapshot, err);
+    qk_status status = find_capture(settings, &path, &snapshot, err);
     if (status == QK_OK)
         status = qk_capture_open(&capture, path, settings->prefix, err);
     if (status == QK_OK && !(in = calloc(1, sizeof *in)))

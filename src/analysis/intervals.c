@@ -91,8 +91,12 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     qk__query_model *model;
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, NULL, r->sign, err));
-    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, NULL,
-                                              &settings, r->stream, &overall, fifths, err);
+    const qk__plasticity_input in = {.queries = &r->queries,
+                                     .keys = &r->keys,
+                                     .index = r->index,
+                                     .settings = &settings,
+                                     .stream = r->stream};
+    qk_status status = qk__plasticity_profile(model, &in, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, QK__AP, overall);
         set(r, QK__AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
@@ -198,8 +202,8 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk__kept_head *
 
 /* ---- groups of a query head and its key head -------------------------------------------- */
 
-static qk_status join(qk__text_parts *own, const qk__text_parts *parts, uint64_t mask,
-                      const qk__text_parts **used, qk_error *err)
+static qk_status join_parts(qk__text_parts *own, const qk__text_parts *parts, uint64_t mask,
+                            const qk__text_parts **used, qk_error *err)
 {
     *used = parts;
     if (parts->mask == mask)
@@ -214,8 +218,8 @@ static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk_
 {
     qk__text_labels_unite(&r->labels, q->label, q->count, q->mask, k->label, k->count, k->mask,
                           QK_INTERVAL_GROUPS);
-    QK_TRY(join(&r->q_parts, q, r->labels.mask, &r->q_of, err));
-    QK_TRY(join(&r->k_parts, k, r->labels.mask, &r->k_of, err));
+    QK_TRY(join_parts(&r->q_parts, q, r->labels.mask, &r->q_of, err));
+    QK_TRY(join_parts(&r->k_parts, k, r->labels.mask, &r->k_of, err));
     QK_TRY(qk__text_labels_of_rows(&r->labels, &r->queries, group_of_query, err));
     QK_TRY(qk__text_labels_of_rows(&r->labels, &r->keys, group_of_key, err));
     r->queries.group = *group_of_query;

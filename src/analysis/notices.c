@@ -11,36 +11,16 @@
 #include "capture/capture.h"
 
 static const double ASK_SECONDS = 0.05; /* between two questions whether to go on */
-enum { MESSAGE_SIZE = 2048 };
-
-static void tell(qk__run *run, qk_notice_level level, const char *message)
-{
-    if (!run->settings->notice || run->silent)
-        return;
-    pthread_mutex_lock(&run->lock);
-    run->settings->notice(run->settings->user, level, message);
-    pthread_mutex_unlock(&run->lock);
-}
-
-void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
-{
-    char message[MESSAGE_SIZE];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
-    va_end(args);
-    tell(run, level, message);
-}
 
 void qk__run_warn(qk__run *run, const char *fmt, ...)
 {
-    char message[MESSAGE_SIZE];
+    char message[2048];
     va_list args;
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     run->warnings = qk__json_append(run->warnings, qk__json_text(message));
-    tell(run, QK_NOTICE_WARNING, message);
+    qk__tell_notice(&run->context, QK_NOTICE_WARNING, "%s", message);
 }
 
 void qk__run_tell_choices(qk__run *run)
@@ -51,8 +31,8 @@ void qk__run_tell_choices(qk__run *run)
     if (run->settings->combined)
         snprintf(group, sizeof group, ", group size %d (%s)", results->group.size,
                  SOURCES[results->group.source]);
-    qk__run_notice(
-        run, QK_NOTICE_INFO,
+    qk__tell_notice(
+        &run->context, QK_NOTICE_INFO,
         "%s: %zu heads of queries and of keys in %d layers%s%s; %d threads, kernel %s",
         qk_capture_path(run->capture), qk_capture_num_heads(run->capture), results->num_layers,
         group,
@@ -65,13 +45,11 @@ void qk__run_tell_choices(qk__run *run)
 /* With the lock. */
 static void tell_progress(qk__run *run)
 {
-    const qk_analysis_settings *settings = run->settings;
     run->told_at = qk__now();
-    if (settings->progress &&
-        !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
-                                                           .done = (int64_t)run->done_jobs,
-                                                           .total = (int64_t)run->total_jobs,
-                                                           .bytes = run->done_bytes}))
+    if (!qk__tell_progress(run->relay.to, &(qk_progress){.what = run->jobs,
+                                                         .done = (int64_t)run->done_jobs,
+                                                         .total = (int64_t)run->total_jobs,
+                                                         .bytes = run->done_bytes}))
         atomic_store(&run->cancelled, true);
 }
 
@@ -110,7 +88,7 @@ void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *mes
     char name[QK_HEAD_NAME_SIZE];
     qk__run_note_failure(run, i, status, message);
     qk_head_name(run->results->heads[i].id, name);
-    qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
+    qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s", name, message);
 }
 
 /* ---- failures for the same reason ------------------------------------------------------- */
@@ -174,9 +152,9 @@ void qk__run_tell_failures(qk__run *run)
             return; /* the verdict says it */
         qk_head_name(head->id, name);
         if (count > 1)
-            qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s (likewise %s)", name, reason_of(head),
-                           others);
+            qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s (likewise %s)", name,
+                            reason_of(head), others);
         else
-            qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, reason_of(head));
+            qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s", name, reason_of(head));
     }
 }

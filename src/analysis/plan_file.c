@@ -155,8 +155,8 @@ static qk_status read_plan(const char *folder, const char *name, json_t **plan, 
 }
 
 /* Whether it is an analysis; then the settings of run `name`, unless config is NULL. */
-static qk_status load(const char *folder, const char *name, qk_config *config, bool *is,
-                      qk_error *err)
+static qk_status load_plan(const char *folder, const char *name, qk_config *config, bool *is,
+                           qk_error *err)
 {
     json_t *root;
     qk_status status = read_plan(folder, name, &root, err);
@@ -216,7 +216,7 @@ static qk_status load_run(qk_config *config, const char *folder, size_t i, qk_er
     QK_TRY(qk__units_runs(folder, &runs, err));
     qk_status status = QK_OK;
     for (size_t r = 0; r < runs.count && status == QK_OK && seen <= i; r++) {
-        status = load(folder, runs.items[r], seen == i ? config : NULL, &is, err);
+        status = load_plan(folder, runs.items[r], seen == i ? config : NULL, &is, err);
         seen += status == QK_OK && is;
     }
     qk__names_free(&runs);
@@ -292,8 +292,8 @@ static qk_status tell_difference(qk__run *run, const char *name, const json_t *p
     qk__buffer text = {0};
     qk_status status = add_differences(&text, there, here, err);
     if (status == QK_OK)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
             "units of another run lie in %s/" QK__UNITS_NAME
             ", too: they differ in %.*s. Units of two "
             "runs are never put together: start all processes with the same options "

@@ -31,9 +31,9 @@ static const qk_setting ROWS[] = {
     {"dataset_local_root", QK_SETTING_PATH, AT(dataset_local_root), .value = "DIR",
      .help = "folder to read instead of the cache", .section = "Input",
      .yaml = "dataset_local_root"},
-    {"download_max_workers", QK_SETTING_INTEGER, AT(download_max_workers), .min = 1,
-     .max = INT_MAX, .value = "N", .help = "fetch so many files at a time (at most 64)",
-     .unset = "4", .section = "Input", .yaml = "download_max_workers"},
+    {"download_max_workers", QK_SETTING_INTEGER, AT(context.hub_jobs), .min = 1, .max = INT_MAX,
+     .value = "N", .help = "fetch so many files at a time (at most 64)", .unset = "4",
+     .section = "Input", .yaml = "download_max_workers"},
     {"num_layers", QK_SETTING_INTEGER, AT(num_layers), .min = 1, .max = QK_MAX_INDEX,
      .value = "N", .help = "layers", .section = "Heads and rows", .yaml = "num_layers"},
     {"num_q_heads", QK_SETTING_INTEGER, AT(num_q_heads), .min = 1, .max = QK_MAX_INDEX,
@@ -62,7 +62,7 @@ static const qk_setting ROWS[] = {
     {"component_csv", QK_SETTING_PATH, AT(component_csv),
      .text = "head_component_information.csv", .value = "FILE", .help = "table of dimensions",
      .section = "Output", .yaml = "component_csv"},
-    {"max_workers", QK_SETTING_INTEGER, AT(max_workers), .min = 1, .max = MAX_THREADS,
+    {"max_workers", QK_SETTING_INTEGER, AT(context.threads), .min = 1, .max = MAX_THREADS,
      .value = "N", .help = "threads", .unset = "all processors", .section = "Running",
      .yaml = "max_workers"},
 };
@@ -80,7 +80,7 @@ void qk_heads_settings_default(qk_heads_settings *settings)
 static qk_status set_workers(void *target, const qk__node *value, const qk__key *key,
                              qk_error *err)
 {
-    int *workers = &((qk_heads_settings *)target)->max_workers;
+    int *workers = &((qk_heads_settings *)target)->context.threads;
     (void)key;
     QK_TRY(qk__read_int(value, NULL, INT_MIN, MAX_THREADS, workers, err));
     *workers = *workers < 1 ? 1 : *workers;
@@ -115,7 +115,7 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static qk_status check(const qk_heads_settings *s, qk_error *err)
+static qk_status check_heads_settings(const qk_heads_settings *s, qk_error *err)
 {
     const char *missing = !s->model_dir     ? "model_dir"
                           : !s->num_layers  ? "num_layers"
@@ -143,8 +143,8 @@ static qk_status expand_home(const char *path, char **expanded, qk_error *err)
     return *expanded ? QK_OK : qk__nomem(err);
 }
 
-static void settle(const qk_heads_settings *s, const qk_published_tables *tables,
-                   qk_analysis_settings *run)
+static void settle_run(const qk_heads_settings *s, const qk_published_tables *tables,
+                       qk_analysis_settings *run)
 {
     run->analyses = QK_ANALYSE_PLASTICITY;
     run->published_tables = tables;
@@ -155,12 +155,8 @@ static void settle(const qk_heads_settings *s, const qk_published_tables *tables
     run->random_rows = s->max_tokens_per_head;
     run->seed = s->seed;
     run->q_per_kv_group = s->num_q_heads / s->num_k_heads;
-    run->jobs = s->download_max_workers;
-    run->threads = s->max_workers;
     run->command_line = s->command_line;
-    run->notice = s->notice;
-    run->progress = s->progress;
-    run->user = s->user;
+    run->context = s->context;
 }
 
 qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **results,
@@ -170,13 +166,13 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
     *results = NULL;
     QK_NEED(err, settings);
     const qk_heads_settings *s = settings;
-    QK_TRY(check(s, err));
+    QK_TRY(check_heads_settings(s, err));
     const qk_published_tables tables = {s->output_csv, s->bucket_csv, s->component_csv};
     bool local = s->dataset_local_root || s->model_dir[0] == '/';
     char *root = NULL, *folder = NULL;
     qk_analysis_settings run;
     qk_analysis_settings_default(&run);
-    settle(s, &tables, &run);
+    settle_run(s, &tables, &run);
     qk_status status = QK_OK;
     const char *given = s->dataset_local_root ? s->dataset_local_root : s->dataset_cache_dir;
     if (given)
@@ -191,7 +187,7 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
         run.output = folder;
         run.capture = s->model_dir[0] == '/' ? s->model_dir : local ? root : s->dataset_name;
         run.prefix = s->model_dir[0] == '/' ? NULL : s->model_dir;
-        run.cache = local ? NULL : root;
+        run.context.hub_cache = local ? NULL : root;
         status = qk_analysis_run(&run, results, err);
     }
     qk_index_list_free(&run.layers);

@@ -122,7 +122,7 @@ static qk_status read_points(const char *path, points *p, qk_error *err)
     return status;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_points(const void *a, const void *b)
 {
     const qk__bucket_point *x = a, *y = b;
     const int64_t keys[4][2] = {{x->layer, y->layer},
@@ -140,7 +140,7 @@ static void merge(points *p)
 {
     qk__bucket_point *x = items(p);
     size_t kept = 0;
-    qsort(x, p->count, sizeof *x, compare);
+    qsort(x, p->count, sizeof *x, compare_points);
     for (size_t first = 0, end; first < p->count; first = end) {
         double sum = 0;
         for (end = first; end < p->count && x[end].layer == x[first].layer &&
@@ -187,7 +187,7 @@ static qk_status split_output(const char *path, char **folder, char name[80], un
     return qk__parent_folder(path, folder, err);
 }
 
-static qk_status check(const qk_plot_settings *s, qk_error *err)
+static qk_status check_plot_settings(const qk_plot_settings *s, qk_error *err)
 {
     if (!s->bucket_csv)
         return qk__fail(err, QK_ERR_ARGUMENT, "bucket_csv is missing");
@@ -204,8 +204,8 @@ static qk_status check(const qk_plot_settings *s, qk_error *err)
     return QK_OK;
 }
 
-static qk_status draw(const qk_plot_settings *s, const points *p, size_t *num_heads,
-                      qk_error *err)
+static qk_status draw_plot(const qk_plot_settings *s, const points *p, size_t *num_heads,
+                           qk_error *err)
 {
     char *folder, name[80];
     qk_figure_settings figures;
@@ -236,11 +236,11 @@ qk_status qk_plot_run(const qk_plot_settings *settings, size_t *num_heads, qk_er
     QK_NEED(err, settings, num_heads);
     points p = {0};
     *num_heads = 0;
-    QK_TRY(check(settings, err));
+    QK_TRY(check_plot_settings(settings, err));
     qk_status status = read_points(settings->bucket_csv, &p, err);
     if (status == QK_OK) {
         merge(&p);
-        status = draw(settings, &p, num_heads, err);
+        status = draw_plot(settings, &p, num_heads, err);
     }
     qk__buffer_free(&p.memory);
     return status;

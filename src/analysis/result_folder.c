@@ -22,12 +22,6 @@
 #include "capture/packed_file.h"
 #include "schema/schema.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- what stays ------------------------------------------------------------------------- */
 
 /* The tables of one analysis go together: those that this run leaves out go, too. What
@@ -74,14 +68,6 @@ static bool is_owned(json_t *runs, const char *table)
     return qk__manifest_owner(&manifest, table) != NULL;
 }
 
-static bool is_output(const qk__run *run, const char *name)
-{
-    for (size_t i = 0; i < run->results->num_outputs; i++)
-        if (strcmp(run->results->outputs[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* ---- whose folder it is ----------------------------------------------------------------- */
 
 #define REFUSE(run, err, why, ...)                                                             \
@@ -94,8 +80,8 @@ static bool is_output(const qk__run *run, const char *name)
 static bool differs(const qk__run *run, const json_t *input, bool read)
 {
     qk__input now;
-    const char *was = text_of(input, "xxh3_128");
-    bool other = !qk__input_find(run, text_of(input, "file"), &now) ||
+    const char *was = qk__json_string(input, "xxh3_128");
+    bool other = !qk__input_find(run, qk__json_string(input, "file"), &now) ||
                  qk__input_print(&now, read, &now.print) != QK_OK ||
                  now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
                  (read && strcmp(now.print.hash, was) != 0);
@@ -108,7 +94,7 @@ static qk_status refuse_capture(const qk__run *run, const json_t *old, const cha
     return REFUSE(run, err,
                   "holds results of another capture, or of this one before it changed (%.300s "
                   "was read from %.300s)",
-                  file, text_of(old, "capture"));
+                  file, qk__json_string(old, "capture"));
 }
 
 static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *err)
@@ -118,7 +104,7 @@ static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *e
     json_array_foreach(json_object_get(old, "inputs"), i, input)
     {
         if (differs(run, input, i == 0))
-            return refuse_capture(run, old, text_of(input, "file"), err);
+            return refuse_capture(run, old, qk__json_string(input, "file"), err);
     }
     return QK_OK;
 }
@@ -132,9 +118,9 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     const json_t *was = json_object_get(old, "settings");
     json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
     const char *table = json_string_value(json_array_get(json_object_get(old, "tables"), 0));
-    if (strcmp(text_of(old, "model"), run->results->model) != 0)
+    if (strcmp(qk__json_string(old, "model"), run->results->model) != 0)
         return REFUSE(run, err, "%s there has the model name '%.100s', and this run '%.100s'",
-                      table, text_of(old, "model"), run->results->model);
+                      table, qk__json_string(old, "model"), run->results->model);
     if (size > 0 && run->results->group.size > 0 && size != run->results->group.size)
         return REFUSE(run, err, "%s there has group size %d, and this run %d", table, (int)size,
                       run->results->group.size);
@@ -142,9 +128,9 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     for (size_t i = 0; settings && i < sizeof SELECTION / sizeof *SELECTION; i++)
         if (!json_equal(json_object_get(was, SELECTION[i]),
                         json_object_get(settings, SELECTION[i]))) {
-            qk__run_notice(run, QK_NOTICE_WARNING,
-                           "%s: %s there, which stays, was made with other %s",
-                           run->settings->output, table, SELECTION[i]);
+            qk__tell_notice(&run->context, QK_NOTICE_WARNING,
+                            "%s: %s there, which stays, was made with other %s",
+                            run->settings->output, table, SELECTION[i]);
             break;
         }
     json_decref(settings);
@@ -310,10 +296,11 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
     if (run->settings->published_tables)
         return QK_OK;
     if (!run->before.complete)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: not complete: a run was stopped while its tables took their places "
-                       "(%.300s); this one replaces them",
-                       output, text_of(run->before.root, "command_line"));
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
+            "%s: not complete: a run was stopped while its tables took their places "
+            "(%.300s); this one replaces them",
+            output, qk__json_string(run->before.root, "command_line"));
     /* where locks do not hold, what is being written there may be another process's that ends
      * the same run */
     return run->settings->shard.count > 1 ? QK_OK : qk__place_sweep(output, err);
@@ -322,16 +309,16 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
 /* ---- new tables in the place of old ones ------------------------------------------------ */
 
 /* The entry of this run, with its tables, which are not yet in their places. */
-static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
+static qk_status describe_run(const qk__run *run, json_t **entry, qk_error *err)
 {
     json_t *tables = json_array(), *contents = json_object();
     qk_status status = QK_OK;
-    for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
-        const char *name = run->results->outputs[i];
+    for (size_t i = 0; i < run->outputs.count && status == QK_OK; i++) {
+        const char *name = run->outputs.names[i];
         if (strcmp(name, QK__SCHEMA_NAME) != 0)
             tables = qk__json_append(tables, json_string(name));
-        status =
-            qk__describe_table(&contents, name, qk__outfile_temporary(run->outputs[i]), err);
+        status = qk__describe_table(&contents, name,
+                                    qk__outfile_temporary(run->outputs.files[i]), err);
     }
     *entry = qk__json_set(qk__describe_run(run), "tables", tables);
     *entry = qk__json_set(*entry, "contents", contents);
@@ -377,58 +364,44 @@ static qk_status check_hashes(const qk__run *run, const json_t *entry, qk_error 
     return QK_OK;
 }
 
-static qk_status mark_incomplete(const qk__run *run, qk_error *err)
+static qk_status remove_stale(const void *context, qk_error *err)
 {
-    qk__outfile *file;
-    QK_TRY(write_manifest(run, NULL, &file, err));
-    return qk__outfile_commit(&file, err);
-}
-
-static qk_status remove_stale(const qk__run *run, qk_error *err)
-{
+    const qk__run *run = context;
     for (size_t i = 0; i < qk__num_tables; i++) {
         const char *name = qk__tables[i].info.name;
-        if (qk__is_result(&qk__tables[i]) && !is_output(run, name) &&
+        if (qk__is_result(&qk__tables[i]) && !qk__file_set_has(&run->outputs, name) &&
             !is_owned(run->staying, name))
             QK_TRY(qk__remove_file(run->settings->output, name, err));
     }
     return QK_OK;
 }
 
-static qk_status commit_outputs(qk__run *run, qk_error *err)
-{
-    for (size_t i = 0; i < run->num_outputs; i++)
-        QK_TRY(qk__outfile_commit(&run->outputs[i], err));
-    return QK_OK;
-}
-
 /* Nothing takes its place before everything is written: a full disk leaves the old results. */
 qk_status qk__results_commit(qk__run *run, qk_error *err)
 {
-    qk__outfile *file;
+    qk__outfile *file, *mark;
     bool published = run->settings->published_tables != NULL;
     /* several models may lie side by side; a manifest of results is not for them */
     if (published && (run->before.runs || run->before.is_study))
-        return commit_outputs(run, err);
+        return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
     json_t *entry;
-    QK_TRY(describe(run, &entry, err));
+    QK_TRY(describe_run(run, &entry, err));
     qk_status status = check_hashes(run, entry, err);
     if (status != QK_OK) {
         json_decref(entry);
         return status;
     }
     QK_TRY(write_manifest(run, entry, &file, err));
-    qk__run_add_output(run, QK__MANIFEST_NAME, file);
+    QK_TRY(qk__run_add_output(run, QK__MANIFEST_NAME, file, QK_OK));
     if (published)
-        return commit_outputs(run, err);
-    QK_TRY(mark_incomplete(run, err));
-    QK_TRY(remove_stale(run, err));
-    QK_TRY(commit_outputs(run, err));
+        return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
+    QK_TRY(write_manifest(run, NULL, &mark, err));
+    QK_TRY(qk__file_set_install(&run->outputs, mark, remove_stale, run, err));
     char *page = qk__path_join(run->settings->output, "report.html");
     if (page && qk__is_file(page))
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s shows the tables from before this run; qkscope report makes it anew",
-                       page);
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
+            "%s shows the tables from before this run; qkscope report makes it anew", page);
     free(page);
     return QK_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run share: settings, capture, results, progress, fingerprints. analysis.c
- * leads: it runs the other parts, named below, in turn. All of them use run.c and notices.c. */
+ * leads: it runs the other parts, named below, in turn. All of them use open_run.c and notices.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
 
@@ -16,6 +16,7 @@
 
 #include "analysis/buckets.h"
 #include "analysis/states.h"
+#include "base/context.h"
 #include "base/file.h"
 #include "place/place.h"
 #include "results/manifest.h"
@@ -54,6 +55,9 @@ enum { SPARE_SUMS = 3 };
 
 typedef struct qk__run {
     const qk_analysis_settings *settings;
+    /* To their context, with the lock; of several shards the first one tells what all of them find out. */
+    qk__relay relay;
+    qk_context context;           /* by it: for notices, from any thread */
     qk_analysis_settings adapted; /* to what the capture keeps, where settings points to it */
     qk_capture *capture;
     qk_analysis_results *results;
@@ -79,7 +83,6 @@ typedef struct qk__run {
     size_t num_units, own;   /* own: of this process's shard */
     const qk__unit *missing; /* the first that is not there */
     bool others_told;        /* units of other runs lie beside them, and the user knows */
-    bool silent;             /* the first process tells what all of them find out */
     qk_status unit_status;   /* of the first that could not be kept */
     qk_error unit_error;
     qk__hold folder;     /* the output, held from before the first head is read */
@@ -88,8 +91,7 @@ typedef struct qk__run {
     size_t keep;         /* components of the spaces kept of each head; 0: nothing is kept */
     qk__kept_head *kept; /* [heads of the results] */
     json_t *warnings;    /* of qk__run_warn; NULL: no memory for one */
-    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
-    size_t num_outputs;
+    qk__file_set outputs;
     atomic_bool cancelled;
     double told_at;        /* when progress was reported last */
     pthread_mutex_t lock;  /* guards what follows, and calls to notice and progress */
@@ -100,6 +102,9 @@ typedef struct qk__run {
     int64_t done_bytes;
     int64_t done_rows;
 } qk__run;
+
+/* What study files, manifests and the settings in these call the analyses (analysis_settings.c). */
+extern const qk_word qk__analyses[];
 
 /* What of the Hub a run with such settings needs, where its capture is there. */
 qk_hub_settings qk__run_hub(const qk_analysis_settings *settings);
@@ -123,17 +128,13 @@ static inline bool qk__run_does(const qk__run *run, qk_analyses analysis)
 }
 
 /* Settles run->buckets before any head is read; then: the settings of plasticity, with what
- * belongs to all heads (buckets.c). */
+ * belongs to all heads (choose_buckets.c). */
 QK_MUST_CHECK qk_status qk__run_set_buckets(qk__run *run, qk_error *err);
 qk_plasticity_settings qk__run_plasticity(const qk__run *run);
 
 /* How many texts stand behind so many examples: windows of one text are one text, where
  * capture.json tells how many texts there were. */
 size_t qk__run_count_texts(const qk__run *run, size_t examples);
-
-/* Tells the user; printf style. Any thread. */
-void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* A warning of what the results are, which manifest.json lists, since it holds for whoever reads them
  * later. In an order that no thread decides. */
@@ -156,8 +157,9 @@ void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *mes
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message);
 void qk__run_tell_failures(qk__run *run);
 
-/* Takes a finished file among the run's outputs. `name` is a constant. */
-void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file);
+/* Takes a finished file among the run's outputs, as qk__file_set_add does. */
+QK_MUST_CHECK qk_status qk__run_add_output(qk__run *run, const char *name, qk__outfile *file,
+                                           qk_status status);
 
 /* ---- which heads (select.c) ------------------------------------------------------------- */
 
@@ -173,6 +175,11 @@ void qk__tell_absent_heads(qk__run *run);
 
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
+
+/* Calls see with each head whose rows are read for a unit, its keys first. */
+typedef qk_status qk__see_head_fn(void *user, const qk_head *head, qk_error *err);
+QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
+                                       qk__see_head_fn *see, void *user, qk_error *err);
 
 /* The key head of a query head's group; NULL: it is not in the capture. *id is whose it is. */
 const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id);

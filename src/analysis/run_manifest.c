@@ -10,6 +10,7 @@
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
+#include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -8,9 +8,6 @@
 
 #include "analysis/run.h"
 
-/* What study files, manifests and the settings in these call the analyses (analysis_settings.c). */
-extern const qk_word qk__analyses[];
-
 /* The entry of a run, without its tables. */
 json_t *qk__describe_run(const qk__run *run);
 /* "settings" */

@@ -4,15 +4,16 @@
  * of them takes in the others' results and goes on as if it had computed them itself. So tables are
  * written by the same code, and are the same bytes.
  *
- * sharing.c leads; plan_file.c says what a run was asked for, unit_name.c names runs and units by
+ * share_run.c leads; plan_file.c says what a run was asked for, unit_name.c names runs and units by
  * what they are made from, unit_file.c keeps the results of a unit. A run of one process has units,
  * too, all its own, and keeps none, unless it finds some that an earlier run left. */
 #ifndef QK_ANALYSIS_SHARING_H
 #define QK_ANALYSIS_SHARING_H
 
 #include "analysis/run.h"
+#include "base/buffer.h"
 
-/* ---- sharing.c -------------------------------------------------------------------------- */
+/* ---- share_run.c ------------------------------------------------------------------------ */
 
 /* Settles run->units, which has name, first, count and keys of each, and which of them this
  * process computes. Takes over the array. */
@@ -51,8 +52,8 @@ typedef qk_status qk__see_setting_fn(void *user, const char *name, const char *t
 QK_MUST_CHECK qk_status qk__each_setting(const qk_analysis_settings *settings,
                                          qk__see_setting_fn *see, void *user, qk_error *err);
 
-/* What decides the bytes of every unit: settings, version, capture.json, names and sizes of all
- * files. */
+/* What decides the bytes of every unit: settings, version, the layout of results, capture.json, names
+ * and sizes of all files. */
 enum { QK__RUN_NAME_SIZE = 17 };
 bool qk__setting_decides(const char *name); /* some bytes of the results */
 QK_MUST_CHECK qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_SIZE],
@@ -61,12 +62,11 @@ QK_MUST_CHECK qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_
 /* Appends to unit->name what its files hold, as far as some bytes of each tell. */
 QK_MUST_CHECK qk_status qk__name_unit(const qk__run *run, qk__unit *unit, qk_error *err);
 
-/* Calls see with each head whose rows are read for a unit, its keys first. */
-typedef qk_status qk__see_head_fn(void *user, const qk_head *head, qk_error *err);
-QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
-                                       qk__see_head_fn *see, void *user, qk_error *err);
-
 /* ---- unit_file.c ------------------------------------------------------------------------ */
+
+/* Appends what files of results follow from: their version, and sizes and places of what they hold in
+ * the structs of this program. */
+QK_MUST_CHECK qk_status qk__unit_layout(qk__buffer *text, qk_error *err);
 
 /* The results of a unit, and what the run counted and noted for it: into the folder in which the unit is
  * made, and from the unit. Reading trusts nothing: QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED (of a later

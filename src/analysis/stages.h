@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of compare-stages share: stages.c, the run, which leads; stages_head.c, one head.
+/* What the files of compare-stages share: run_stages.c, the run, which leads; stages_head.c, one head.
  * The run is that of the capture after RoPE; its before_rope is the one before. */
 #ifndef QK_ANALYSIS_STAGES_H
 #define QK_ANALYSIS_STAGES_H

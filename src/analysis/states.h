@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moments that a capture keeps in place of all rows (docs/state.md): what a run reads of them, and
- * which of its settings they cannot serve. */
+/* The moments that a capture keeps in place of all rows (docs/state.md), a file for each layer.
+ * run_states.h has what a run does with them. */
 #ifndef QK_ANALYSIS_STATES_H
 #define QK_ANALYSIS_STATES_H
 
@@ -8,9 +8,6 @@
 
 #include "base/file.h"
 #include "state/layer_file.h"
-
-struct qk__run;
-struct qk__input;
 
 /* A layer's file, opened by the first job that reads a head of it. */
 typedef struct qk__state_layer {
@@ -30,14 +27,7 @@ typedef struct qk__states {
     pthread_mutex_t lock;
 } qk__states;
 
-/* Once the capture is open: lists its layers, and takes from the run's settings what the capture
- * cannot serve; where nothing would be left, or a number would be another one than asked for,
- * QK_ERR_NOT_FOUND or QK_ERR_ARGUMENT with the remedy. */
-QK_MUST_CHECK qk_status qk__states_open(struct qk__run *run, qk_error *err);
 void qk__states_close(qk__states *states);
-
-/* Whether heads' files are read, or moments alone. */
-bool qk__states_need_rows(const struct qk__run *run);
 
 /* QK_ERR_NOT_FOUND where this file of moments is not there. */
 QK_MUST_CHECK qk_status qk__states_find(const char *path, qk_error *err);
@@ -49,13 +39,5 @@ QK_MUST_CHECK qk_status qk__states_fit(const qk_head *head, int64_t rows, size_t
 /* What a layer's file knows of a head: as much as capture.json lists, and at least a row. */
 QK_MUST_CHECK qk_status qk__states_head(const qk__layer_file *file, const qk_head *head,
                                         qk__head_state **state, qk_error *err);
-
-/* What is known of a head of the run. Errors are of the head, or of its layer's file. Any thread. */
-QK_MUST_CHECK qk_status qk__states_read(struct qk__run *run, const qk_head *head,
-                                        qk__head_state **state, qk_error *err);
-
-/* What manifest.json says of it: what was kept, and which columns are empty for that. NULL: no
- * memory. */
-json_t *qk__states_describe(const struct qk__run *run);
 
 #endif

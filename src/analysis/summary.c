@@ -30,7 +30,7 @@ static int compare_hits(const void *a, const void *b)
     return x->pc < y->pc ? -1 : x->pc > y->pc;
 }
 
-static json_t *describe(const hit *h)
+static json_t *describe_hit(const hit *h)
 {
     const qk_component *c = &h->head->pca->components[h->pc];
     return json_pack("{s:i, s:i, s:s, s:I, s:o, s:o, s:o}", "layer", h->head->id.layer, "head",
@@ -47,11 +47,11 @@ static void list_hits(hit *hits, size_t count, double threshold, json_t **high, 
     *top = json_array();
     for (size_t i = 0; i < count; i++)
         if (fabs(hits[i].r) >= threshold)
-            *high = qk__json_append(*high, describe(&hits[i]));
+            *high = qk__json_append(*high, describe_hit(&hits[i]));
     if (count > 0)
         qsort(hits, count, sizeof *hits, compare_hits);
     for (size_t i = 0; i < count && i < TOP_CORRELATIONS; i++)
-        *top = qk__json_append(*top, describe(&hits[i]));
+        *top = qk__json_append(*top, describe_hit(&hits[i]));
 }
 
 static qk_status find_hits(const qk__run *run, json_t **high, json_t **top, qk_error *err)
@@ -94,6 +94,5 @@ qk_status qk__write_summary(qk__run *run, qk_error *err)
         "top_correlations", top);
     qk__outfile *file;
     QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
-    qk__run_add_output(run, "summary.json", file);
-    return QK_OK;
+    return qk__run_add_output(run, "summary.json", file, QK_OK);
 }

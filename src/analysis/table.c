@@ -54,10 +54,7 @@ static qk_status write_table(qk__run *run, const qk__table *table, const char *p
         status = qk__outfile_open(&file, path, err);
     if (status == QK_OK)
         status = write_texts(&j, file, err);
-    if (status == QK_OK)
-        qk__run_add_output(run, name, file);
-    else
-        qk__outfile_discard(&file);
+    status = qk__run_add_output(run, name, file, status);
     for (size_t i = 0; j.texts && i < heads; i++)
         qk__buffer_free(&j.texts[i]);
     free(j.texts);
@@ -116,7 +113,7 @@ static unsigned contents_of_staying(const qk__run *run, const qk__table *table)
                  : 0;
 }
 
-static json_t *describe(const qk__run *run)
+static json_t *describe_tables(const qk__run *run)
 {
     json_t *tables = json_object();
     for (size_t i = 0; i < qk__num_tables; i++) {
@@ -134,7 +131,7 @@ static json_t *describe(const qk__run *run)
 qk_status qk__write_schema(qk__run *run, qk_error *err)
 {
     qk__outfile *file;
-    QK_TRY(qk__json_write(describe(run), run->settings->output, QK__SCHEMA_NAME, &file, err));
-    qk__run_add_output(run, QK__SCHEMA_NAME, file);
-    return QK_OK;
+    QK_TRY(qk__json_write(describe_tables(run), run->settings->output, QK__SCHEMA_NAME, &file,
+                          err));
+    return qk__run_add_output(run, QK__SCHEMA_NAME, file, QK_OK);
 }

@@ -5,6 +5,10 @@
  *     version                 4 bytes; a machine with the other order of bytes finds a later one
  *     what `walk_unit` walks
  *
+ * Structs of results go as they lie in memory, then the arrays that they point to, as the rows below have
+ * them. So a new number in a struct needs no change here: sizes and places of members are part of
+ * the run's name (qk__unit_layout), and units of a program with other structs are of another run.
+ *
  * One function walks a struct for both writing and reading, so the two cannot part. The unit's seal tells
  * a file that is not whole, or of another unit; sizes are checked all the same. */
 #include <stdlib.h>
@@ -14,30 +18,123 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "schema/schema.h"
 
 #define MAGIC "qkscope unit\n\0\0"
 enum {
-    VERSION = 2,
+    VERSION = 3,
     HEADER = 20,
     DIGITS = QK__FINGERPRINT_SIZE - 1,
     MAX_FILE = 1 << 30,
     MAX_MESSAGE = sizeof(((qk_error *)NULL)->message)
 };
 
-/* Members that this file does not know would be lost without a word. */
-#if UINTPTR_MAX == UINT64_MAX
-_Static_assert(sizeof(qk_head_results) == 176, "a new member: walk it");
-_Static_assert(sizeof(qk_pca) == 152, "a new member: walk it");
-_Static_assert(sizeof(qk_rotation) == 232, "a new member: walk it");
-_Static_assert(sizeof(qk_plasticity) == 384, "a new member: walk it");
-_Static_assert(sizeof(qk_head_intervals) == 240, "a new member: walk it");
-_Static_assert(sizeof(qk_file_print) == 48, "a new member: walk it");
-#endif
-/* Items of arrays go as they lie: they must have no gaps. */
-_Static_assert(sizeof(qk_component) == 88 && sizeof(qk_plane) == 48 &&
-                   sizeof(qk_ap_profile) == 40 && sizeof(qk_ap_cell) == 32 &&
-                   sizeof(qk_ap_distance) == 32,
-               "a gap");
+/* ---- structs and their arrays ----------------------------------------------------------- */
+
+/* A pointer of a struct to items, which follow the struct. */
+typedef struct array {
+    size_t at;                 /* place of the pointer in the struct */
+    size_t size;               /* of an item; 0: nothing of it follows */
+    size_t rows, columns;      /* places of the numbers (size_t) of items; ONE: it is 1 */
+    bool optional;             /* NULL may stand for the items */
+    const struct layout *deep; /* of an item that has pointers itself */
+} array;
+
+typedef struct layout {
+    size_t size;
+    bool (*is_sound)(const void *data); /* NULL: any numbers are */
+    size_t num_arrays;
+    const array *arrays;
+} layout;
+
+enum { ONE = UINT16_MAX };
+#define AT(owner, member)             offsetof(owner, member), sizeof *((owner *)NULL)->member
+#define LIST(owner, member, rows)     AT(owner, member), offsetof(owner, rows), ONE, false, NULL
+#define MAYBE(owner, member, rows)    AT(owner, member), offsetof(owner, rows), ONE, true, NULL
+#define STRUCT(owner, member, layout) AT(owner, member), ONE, ONE, true, layout
+#define LEFT_OUT(owner, member)       offsetof(owner, member), 0, ONE, ONE, true, NULL
+#define LAYOUT(type, is_sound, arrays)                                                         \
+    sizeof(type), is_sound, sizeof(arrays) / sizeof *(arrays), arrays
+
+/* A byte that is no truth value must not be read as one. */
+static bool is_truth(const void *data, size_t at)
+{
+    return ((const uint8_t *)data)[at] <= 1;
+}
+
+static bool is_pca(const void *data)
+{
+    return (unsigned)((const qk_pca *)data)->category < QK_NUM_CATEGORIES;
+}
+
+static bool is_rotation(const void *data)
+{
+    return is_truth(data, offsetof(qk_rotation, degenerate));
+}
+
+static bool is_head(const void *data)
+{
+    return is_truth(data, offsetof(qk_head_results, key_missing)) &&
+           (unsigned)((const qk_head_results *)data)->status <= QK_ERR_CANCELLED;
+}
+
+static const array PCA_ARRAYS[] = {
+    {LIST(qk_pca, components, num_components)},
+    {AT(qk_pca, axes), offsetof(qk_pca, num_components), offsetof(qk_pca, dim), false, NULL},
+    {LIST(qk_pca, mean, dim)},
+};
+static const array ROTATION_ARRAYS[] = {
+    {LIST(qk_rotation, planes, num_planes)},
+    {MAYBE(qk_rotation, a, dim)},
+    {MAYBE(qk_rotation, b, dim)},
+    /* two a plane */
+    {offsetof(qk_rotation, axes), 2 * sizeof(double), offsetof(qk_rotation, num_planes),
+     offsetof(qk_rotation, dim), true, NULL},
+    {MAYBE(qk_rotation, mean_q, dim)},
+    {MAYBE(qk_rotation, mean_k, dim)},
+};
+static const array PLASTICITY_ARRAYS[] = {
+    {LIST(qk_plasticity, component_r2, dim)},
+    {LIST(qk_plasticity, component_weight, dim)},
+    {LIST(qk_plasticity, profile, num_profile)},
+    {LIST(qk_plasticity, cells, num_cells)},
+    {LIST(qk_plasticity, distances, num_distances)},
+};
+static const layout PCA = {LAYOUT(qk_pca, is_pca, PCA_ARRAYS)};
+static const layout ROTATION = {LAYOUT(qk_rotation, is_rotation, ROTATION_ARRAYS)};
+static const layout PLASTICITY = {LAYOUT(qk_plasticity, NULL, PLASTICITY_ARRAYS)};
+static const array HEAD_ARRAYS[] = {
+    {STRUCT(qk_head_results, pca, &PCA)},
+    {STRUCT(qk_head_results, rotation, &ROTATION)},
+    {STRUCT(qk_head_results, plasticity, &PLASTICITY)},
+    {STRUCT(qk_head_results, intervals, NULL)},
+    {LEFT_OUT(qk_head_results, message)}, /* `walk_text` has it */
+    {LEFT_OUT(qk_head_results, stages)},  /* of other runs */
+};
+static const layout HEAD = {LAYOUT(qk_head_results, is_head, HEAD_ARRAYS)};
+
+static qk_status add_layout(qk__buffer *text, const layout *l, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(text, err, " %zu", l->size));
+    for (const array *a = l->arrays; a < l->arrays + l->num_arrays; a++) {
+        QK_TRY(qk__buffer_printf(text, err, " %zu %zu", a->at, a->size));
+        if (a->deep)
+            QK_TRY(add_layout(text, a->deep, err));
+    }
+    return QK_OK;
+}
+
+qk_status qk__unit_layout(qk__buffer *text, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(text, err, "results %d %zu %zu", VERSION, sizeof(qk__unit_counts),
+                             sizeof(qk_file_print)));
+    QK_TRY(add_layout(text, &HEAD, err));
+    for (const qk__table *t = qk__tables; t < qk__tables + qk__num_tables; t++)
+        for (size_t i = 0; i < t->num_columns; i++)
+            QK_TRY(qk__buffer_printf(text, err, " %s %d %zu", t->columns[i].info.name,
+                                     (int)t->columns[i].storage, t->columns[i].offset));
+    return qk__buffer_printf(text, err, "\n");
+}
 
 /* ---- walking ---------------------------------------------------------------------------- */
 
@@ -68,25 +165,18 @@ static void walk_bytes(walk *w, void *data, size_t size)
     }
 }
 
-#define ONE(w, member) walk_bytes((w), &(member), sizeof(member))
-/* Members without gaps from the first to the last. */
-#define SPAN(w, p, first, last)                                                                \
-    walk_bytes((w), (char *)(p) + offsetof(__typeof__(*(p)), first),                           \
-               offsetof(__typeof__(*(p)), last) + sizeof(p)->last -                            \
-                   offsetof(__typeof__(*(p)), first))
-
 /* Whether there is something. */
 static bool walk_flag(walk *w, bool is)
 {
     uint8_t flag = is;
-    ONE(w, flag);
+    walk_bytes(w, &flag, sizeof flag);
     if (flag > 1)
         fail(w, "a flag is neither 0 nor 1");
     return w->status == QK_OK && flag == 1;
 }
 
 /* Room for `count` items, none where the file has fewer; NULL ends the walk. */
-static void *make(walk *w, size_t count, size_t size)
+static void *make_room_for(walk *w, size_t count, size_t size)
 {
     if (w->status != QK_OK)
         return NULL;
@@ -100,131 +190,85 @@ static void *make(walk *w, size_t count, size_t size)
     return items;
 }
 
-static void walk_array(walk *w, void **items, size_t rows, size_t columns, size_t size)
+static size_t number_at(const void *data, size_t at)
 {
-    if (columns > 0 && rows > (size_t)MAX_FILE / columns) {
-        fail(w, "an array is too large");
-        return;
-    }
-    size_t count = rows * columns;
-    if (w->status != QK_OK || count == 0)
-        return;
-    if (!w->out)
-        *items = make(w, count, size);
-    if (*items)
-        walk_bytes(w, *items, count * size);
+    size_t number = 1;
+    if (at != ONE)
+        memcpy(&number, (const char *)data + at, sizeof number);
+    return number;
 }
 
-#define ARRAY(w, items, rows, columns)                                                         \
-    walk_array((w), (void **)&(items), (rows), (columns), sizeof *(items))
-/* One that may be absent. */
-#define OPTIONAL_ARRAY(w, items, rows)                                                         \
-    do {                                                                                       \
-        if (walk_flag((w), (items) != NULL))                                                   \
-            ARRAY((w), (items), (rows), 1);                                                    \
-    } while (0)
+static void walk_struct(walk *w, void *data, const layout *l);
+
+static void walk_array(walk *w, void *data, const array *a)
+{
+    size_t rows = number_at(data, a->rows), columns = number_at(data, a->columns);
+    char *pointer = (char *)data + a->at;
+    void *items;
+    memcpy(&items, pointer, sizeof items);
+    if (a->optional && !walk_flag(w, items != NULL))
+        return;
+    if (columns > 0 && rows > (size_t)MAX_FILE / columns)
+        fail(w, "an array is too large");
+    if (w->status != QK_OK || rows * columns == 0)
+        return;
+    if (!w->out) {
+        items = make_room_for(w, rows * columns, a->size);
+        memcpy(pointer, &items, sizeof items);
+    }
+    if (items && a->deep)
+        walk_struct(w, items, a->deep);
+    else if (items)
+        walk_bytes(w, items, rows * columns * a->size);
+}
+
+/* Addresses are of one process: in the file, and in what was read of it, they are NULL. */
+static void walk_struct(walk *w, void *data, const layout *l)
+{
+    walk_bytes(w, data, l->size);
+    if (w->status != QK_OK)
+        return;
+    char *copy = w->out ? (char *)w->out->data + w->out->size - l->size : data;
+    for (size_t i = 0; i < l->num_arrays; i++)
+        memset(copy + l->arrays[i].at, 0, sizeof(void *));
+    if (l->is_sound && !l->is_sound(data))
+        fail(w, "there is no such category, status or truth value");
+    for (size_t i = 0; i < l->num_arrays; i++)
+        if (l->arrays[i].size > 0)
+            walk_array(w, data, &l->arrays[i]);
+}
 
 static void walk_text(walk *w, char **text)
 {
     if (!walk_flag(w, *text != NULL))
         return;
-    uint64_t size = w->out ? strlen(*text) + 1 : 0;
-    ONE(w, size);
+    uint64_t size = w->out && *text ? strlen(*text) + 1 : 0;
+    walk_bytes(w, &size, sizeof size);
     if (size == 0 || size > MAX_MESSAGE)
         fail(w, "a message is too long");
-    ARRAY(w, *text, size, 1);
+    if (!w->out)
+        *text = make_room_for(w, size, 1);
+    if (*text)
+        walk_bytes(w, *text, size);
     if (*text && w->status == QK_OK && memchr(*text, 0, size) != *text + size - 1)
         fail(w, "a message does not end");
 }
 
-/* ---- the analyses ----------------------------------------------------------------------- */
-
-static void walk_pca(walk *w, qk_pca *p)
-{
-    int32_t category = (int32_t)p->category;
-    SPAN(w, p, dim, num_components);
-    ONE(w, category);
-    SPAN(w, p, pos_var_q, alpha_beta);
-    if (category < 0 || category >= QK_NUM_CATEGORIES)
-        fail(w, "there is no such category");
-    p->category = (qk_category)category;
-    ARRAY(w, p->components, p->num_components, 1);
-    ARRAY(w, p->axes, p->num_components, p->dim);
-    ARRAY(w, p->mean, p->dim, 1);
-}
-
-static void walk_rotation(walk *w, qk_rotation *r)
-{
-    SPAN(w, r, dim, n_k);
-    r->degenerate = walk_flag(w, r->degenerate);
-    SPAN(w, r, position_r, num_planes);
-    ARRAY(w, r->planes, r->num_planes, 1);
-    OPTIONAL_ARRAY(w, r->a, r->dim);
-    OPTIONAL_ARRAY(w, r->b, r->dim);
-    if (walk_flag(w, r->axes != NULL))
-        ARRAY(w, r->axes, r->num_planes, 2 * r->dim);
-    OPTIONAL_ARRAY(w, r->mean_q, r->dim);
-    OPTIONAL_ARRAY(w, r->mean_k, r->dim);
-}
-
-static void walk_plasticity(walk *w, qk_plasticity *p)
-{
-    SPAN(w, p, dim, noise_frac_ks_p_lt_alpha);
-    SPAN(w, p, ap_overall, num_distances);
-    SPAN(w, p, pairs_evaluated, ap_overall_se);
-    ARRAY(w, p->component_r2, p->dim, 1);
-    ARRAY(w, p->component_weight, p->dim, 1);
-    ARRAY(w, p->profile, p->num_profile, 1);
-    ARRAY(w, p->cells, p->num_cells, 1);
-    ARRAY(w, p->distances, p->num_distances, 1);
-}
-
-/* A struct that is there or not, and what it holds. */
-#define STRUCT(w, p, walk_it)                                                                  \
-    do {                                                                                       \
-        if (walk_flag((w), (p) != NULL)) {                                                     \
-            if (!(w)->out)                                                                     \
-                (p) = make((w), 1, sizeof *(p));                                               \
-            if (p)                                                                             \
-                walk_it((w), (p));                                                             \
-        }                                                                                      \
-    } while (0)
-
-static void walk_intervals(walk *w, qk_head_intervals *i)
-{
-    ONE(w, *i);
-}
-
 /* ---- heads and inputs ------------------------------------------------------------------- */
 
+/* Whose results they are is known here, and has to be what the file says. */
 static void walk_head(walk *w, qk_head_results *h)
 {
-    qk_head_id id = h->id;
-    int32_t status = (int32_t)h->status;
-    int32_t known[] = {id.layer, id.head, (int32_t)id.kind, h->k_head};
-    const int32_t expected[] = {id.layer, id.head, (int32_t)id.kind, h->k_head};
-    uint64_t texts[] = {h->texts_q, h->texts_k};
-    ONE(w, known);
-    if (memcmp(known, expected, sizeof known) != 0)
+    const qk_head_results known = *h;
+    walk_struct(w, h, &HEAD);
+    if (memcmp(&h->id, &known.id, sizeof h->id) != 0 || h->k_head != known.k_head) {
+        h->id = known.id;
+        h->k_head = known.k_head;
         fail(w, "it is of other heads");
-    SPAN(w, h, rows_q, rows_k);
-    ONE(w, texts);
-    h->texts_q = (size_t)texts[0];
-    h->texts_k = (size_t)texts[1];
-    ONE(w, status);
-    if (status < 0 || status > QK_ERR_CANCELLED)
-        fail(w, "there is no such status");
-    h->status = (qk_status)status;
+    }
     walk_text(w, &h->message);
     if ((h->status == QK_OK) != (h->message == NULL))
         fail(w, "a failure has no message");
-    ONE(w, h->certainty.groups);
-    ONE(w, h->certainty.near_tie);
-    SPAN(w, &h->certainty, category_probability, r_q_hi);
-    STRUCT(w, h->pca, walk_pca);
-    STRUCT(w, h->rotation, walk_rotation);
-    STRUCT(w, h->plasticity, walk_plasticity);
-    STRUCT(w, h->intervals, walk_intervals);
 }
 
 /* The files of a head that was read, as the manifest lists them. */
@@ -239,8 +283,7 @@ static void walk_input(walk *w, qk__input *input, qk__input is)
     qk_file_print *print = &input->print;
     if (!walk_flag(w, input->path != NULL))
         return;
-    ONE(w, print->bytes);
-    walk_bytes(w, print->hash, sizeof print->hash);
+    walk_bytes(w, print, sizeof *print);
     size_t length = strnlen(print->hash, sizeof print->hash);
     if (w->status == QK_OK && length != DIGITS && length != 0)
         fail(w, "a fingerprint is none");
@@ -254,7 +297,7 @@ static qk_status walk_inputs(void *user, const qk_head *head, qk_error *err)
     const input_walk *i = user;
     qk__input *inputs = &i->run->inputs[i->run->first_input[head->index]];
     uint64_t files = head->num_files;
-    ONE(i->w, files);
+    walk_bytes(i->w, &files, sizeof files);
     if (files != head->num_files)
         fail(i->w, "it is of other files");
     for (size_t f = 0; f < head->num_files && i->w->status == QK_OK; f++)
@@ -272,7 +315,7 @@ static qk_status walk_inputs(void *user, const qk_head *head, qk_error *err)
 
 static qk_status walk_unit(walk *w, qk__run *run, qk__unit *unit)
 {
-    SPAN(w, &unit->counts, bytes, constant);
+    walk_bytes(w, &unit->counts, sizeof unit->counts);
     for (size_t i = 0; i < unit->count; i++)
         walk_head(w, &run->results->heads[unit->first + i]);
     input_walk inputs = {w, run};
@@ -291,21 +334,18 @@ qk_status qk__unit_write(qk__run *run, const qk__unit *unit, const char *folder,
     qk__buffer out = {0};
     walk w = {.out = &out, .err = err};
     qk__unit copy = *unit;
-    char *path = qk__path_join(folder, NAME);
-    qk_status status =
-        path ? qk__buffer_append(&out, MAGIC, sizeof MAGIC, err) : qk__nomem(err);
+    qk_status status = qk__buffer_append(&out, MAGIC, sizeof MAGIC, err);
     if (status == QK_OK)
         status = qk__buffer_append(&out, &version, sizeof version, err);
     if (status == QK_OK) /* which changes nothing while it writes */
         status = walk_unit(&w, run, &copy);
     if (status == QK_OK)
-        status = qk__write_file(path, out.data, out.size, err);
+        status = qk__write_file_in(folder, NAME, out.data, out.size, err);
     qk__buffer_free(&out);
-    free(path);
     return status;
 }
 
-static qk_status check(const qk__buffer *file, qk_error *err)
+static qk_status check_file_header(const qk__buffer *file, qk_error *err)
 {
     uint32_t version;
     if (file->size < HEADER || memcmp(file->data, MAGIC, sizeof MAGIC) != 0)
@@ -333,7 +373,7 @@ qk_status qk__unit_read(qk__run *run, qk__unit *unit, qk_error *err)
     if (status == QK_OK)
         status = qk__read_file(path, MAX_FILE, &file, err);
     if (status == QK_OK)
-        status = check(&file, err);
+        status = check_file_header(&file, err);
     if (status == QK_OK)
         status = read_unit(run, unit, &file, err);
     if (status == QK_ERR_MALFORMED || status == QK_ERR_UNSUPPORTED)

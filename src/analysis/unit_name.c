@@ -113,7 +113,7 @@ static qk_status add_capture_json(const qk__run *run, qk__buffer *text, qk_error
     return status;
 }
 
-static qk_status describe(const qk__run *run, qk__buffer *text, qk_error *err)
+static qk_status put_settings_text(const qk__run *run, qk__buffer *text, qk_error *err)
 {
     const qk_analysis_results *results = run->results;
     const qk__buckets *b = &run->buckets;
@@ -123,6 +123,7 @@ static qk_status describe(const qk__run *run, qk__buffer *text, qk_error *err)
     QK_TRY(qk__buffer_printf(text, err, "buckets %d %lld %lld %a\n", b->count,
                              (long long)b->first, (long long)b->last,
                              run->settings->plasticity.bucket_width));
+    QK_TRY(qk__unit_layout(text, err));
     QK_TRY(qk__each_setting(run->settings, add_setting, text, err));
     QK_TRY(add_capture_json(run, text, err));
     return add_files(run, text, err);
@@ -132,7 +133,7 @@ qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_SIZE], qk_erro
 {
     qk__buffer text = {0};
     char hash[QK__FINGERPRINT_SIZE];
-    qk_status status = describe(run, &text, err);
+    qk_status status = put_settings_text(run, &text, err);
     if (status == QK_OK) {
         qk__fingerprint_bytes(text.data, text.size, hash);
         snprintf(name, QK__RUN_NAME_SIZE, "%.*s", QK__RUN_NAME_SIZE - 1, hash);
@@ -168,19 +169,6 @@ static qk_status add_head(void *user, const qk_head *head, qk_error *err)
     for (size_t f = 0; f < head->num_files; f++)
         QK_TRY(add_places(head->files[f], user, err));
     return head->moments ? add_places(head->moments, user, err) : QK_OK;
-}
-
-qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit, qk__see_head_fn *see,
-                         void *user, qk_error *err)
-{
-    if (unit->keys)
-        QK_TRY(see(user, unit->keys, err));
-    for (size_t i = 0; i < unit->count; i++) {
-        const qk_head *head =
-            qk_capture_find(run->capture, run->results->heads[unit->first + i].id);
-        QK_TRY(see(user, head, err));
-    }
-    return QK_OK;
 }
 
 qk_status qk__name_unit(const qk__run *run, qk__unit *unit, qk_error *err)

@@ -16,7 +16,7 @@ static int compare_values(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void settle(qk__value_set *set)
+static void settle_set(qk__value_set *set)
 {
     if (set->count > 1)
         qsort(set->items, set->count, sizeof *set->items, compare_values);
@@ -29,7 +29,7 @@ static void settle(qk__value_set *set)
 
 static qk_status make_room(qk__value_set *set, qk_error *err)
 {
-    settle(set);
+    settle_set(set);
     if (set->capacity > 0 && set->count <= set->capacity / 2)
         return QK_OK;
     size_t capacity = set->capacity ? set->capacity * 2 : FIRST_CAPACITY;
@@ -57,7 +57,7 @@ qk_status qk__value_set_add(qk__value_set *set, const int64_t *values, size_t co
 
 void qk__value_set_take(qk__value_set *set, qk_values *values)
 {
-    settle(set);
+    settle_set(set);
     *values = (qk_values){set->items, set->count};
     *set = (qk__value_set){0};
 }

@@ -72,6 +72,27 @@ void *qk__alloc_aligned(size_t count, size_t size)
     return aligned_alloc(64, (count * size + 63) / 64 * 64);
 }
 
+/* Pointers may be of any type: their bytes are copied. */
+qk_status qk__create_arrays(const qk__new_array *arrays, size_t count, qk_error *err)
+{
+    void *memory, *none = NULL;
+    for (size_t i = 0; i < count; i++)
+        memcpy(arrays[i].pointer, &none, sizeof none);
+    for (size_t i = 0; i < count; i++) {
+        memory = qk__calloc(arrays[i].count, arrays[i].size);
+        memcpy(arrays[i].pointer, &memory, sizeof memory);
+        if (memory)
+            continue;
+        while (i-- > 0) {
+            memcpy(&memory, arrays[i].pointer, sizeof memory);
+            free(memory);
+            memcpy(arrays[i].pointer, &none, sizeof none);
+        }
+        return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
 void *qk__grow(void *items, size_t *capacity, size_t size)
 {
     size_t grown = *capacity > 0 ? *capacity : FIRST_CAPACITY / 2;

@@ -32,6 +32,21 @@ QK_MUST_CHECK qk_status qk__buffer_printf(qk__buffer *buffer, qk_error *err, con
 void *qk__calloc(size_t count, size_t size);
 void *qk__alloc_aligned(size_t count, size_t size);
 
+/* Several arrays by the first form: all of them or, out of memory, none: then their pointers are NULL.
+ *
+ *     QK_TRY(QK__CREATE_ARRAYS(err, {&x, rows, sizeof *x}, {&y, rows, sizeof *y})); */
+typedef struct qk__new_array {
+    void *pointer; /* to the pointer to it */
+    size_t count, size;
+} qk__new_array;
+
+QK_MUST_CHECK qk_status qk__create_arrays(const qk__new_array *arrays, size_t count,
+                                          qk_error *err);
+#define QK__CREATE_ARRAYS(err, ...)                                                            \
+    qk__create_arrays((const qk__new_array[]){__VA_ARGS__},                                    \
+                      sizeof((const qk__new_array[]){__VA_ARGS__}) / sizeof(qk__new_array),    \
+                      err)
+
 /* A full array with room for more, at least twice as much; *capacity is set. NULL: out of
  * memory, the old array and *capacity are as they were. */
 void *qk__grow(void *items, size_t *capacity, size_t size);

@@ -161,22 +161,6 @@ void qk__unmap_file(const uint8_t *bytes, size_t size)
         munmap((void *)(uintptr_t)bytes, size);
 }
 
-char *qk__path_join(const char *dir, const char *name)
-{
-    size_t length = strlen(dir);
-    return qk__format("%s%s%s", dir, length > 0 && dir[length - 1] != '/' ? "/" : "", name);
-}
-
-qk_status qk__parent_folder(const char *path, char **folder, qk_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    if (slash)
-        *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    else
-        *folder = qk__strdup(".");
-    return *folder ? QK_OK : qk__nomem(err);
-}
-
 qk_status qk__make_dirs(const char *path, qk_error *err)
 {
     char *copy = qk__strdup(path);
@@ -197,6 +181,15 @@ qk_status qk__make_dirs(const char *path, qk_error *err)
             break;
     }
     free(copy);
+    return status;
+}
+
+qk_status qk__make_parents(const char *path, qk_error *err)
+{
+    char *parent;
+    QK_TRY(qk__parent_folder(path, &parent, err));
+    qk_status status = qk__make_dirs(parent, err);
+    free(parent);
     return status;
 }
 
@@ -340,6 +333,16 @@ qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)
     return status;
 }
 
+qk_status qk__outfile_open_in(qk__outfile **file, const char *folder, const char *name,
+                              qk_error *err)
+{
+    *file = NULL;
+    char *path = qk__path_join(folder, name);
+    qk_status status = path ? qk__outfile_open(file, path, err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
 static qk_status write_fully(qk__outfile *file, const uint8_t *data, size_t size, qk_error *err)
 {
     while (size > 0) {
@@ -431,5 +434,14 @@ qk_status qk__write_file(const char *path, const void *data, size_t size, qk_err
     if (status == QK_OK)
         return qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);
+    return status;
+}
+
+qk_status qk__write_file_in(const char *folder, const char *name, const void *data, size_t size,
+                            qk_error *err)
+{
+    char *path = qk__path_join(folder, name);
+    qk_status status = path ? qk__write_file(path, data, size, err) : qk__nomem(err);
+    free(path);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <qkscope/common.h>
 
 #include "base/buffer.h"
+#include "base/path.h"
 
 /* Opens a file for reading, and does not wait where it is a pipe. What is no file (a folder, a
  * device, a pipe) is QK_ERR_IO. A pointer of Git LFS is QK_ERR_MALFORMED. */
@@ -38,14 +39,11 @@ QK_MUST_CHECK qk_status qk__map_file(const char *path, const uint8_t **bytes, si
                                      qk_error *err);
 void qk__unmap_file(const uint8_t *bytes, size_t size);
 
-/* "dir/name" in a new string, NULL when out of memory. */
-char *qk__path_join(const char *dir, const char *name);
-
-/* The folder that a path lies in, "." if it names none, in a new string. */
-QK_MUST_CHECK qk_status qk__parent_folder(const char *path, char **folder, qk_error *err);
-
 /* Creates a folder and its parents; an existing folder is fine. */
 QK_MUST_CHECK qk_status qk__make_dirs(const char *path, qk_error *err);
+
+/* Creates the folder that a file is to lie in, and its parents. */
+QK_MUST_CHECK qk_status qk__make_parents(const char *path, qk_error *err);
 
 /* Names in a folder, sorted by bytes, without "." and "..". Release with
  * qk__names_free. */
@@ -71,6 +69,8 @@ bool qk__is_there(const char *path);
  * discard takes NULL. */
 typedef struct qk__outfile qk__outfile;
 QK_MUST_CHECK qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err);
+QK_MUST_CHECK qk_status qk__outfile_open_in(qk__outfile **file, const char *folder,
+                                            const char *name, qk_error *err);
 QK_MUST_CHECK qk_status qk__outfile_write(qk__outfile *file, const void *data, size_t size,
                                           qk_error *err);
 int64_t qk__outfile_size(const qk__outfile *file);
@@ -85,5 +85,7 @@ void qk__outfile_discard(qk__outfile **file);
 /* open, write, commit. */
 QK_MUST_CHECK qk_status qk__write_file(const char *path, const void *data, size_t size,
                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__write_file_in(const char *folder, const char *name,
+                                          const void *data, size_t size, qk_error *err);
 
 #endif

@@ -79,7 +79,7 @@ static char next(reader *r)
     return peek(r);
 }
 
-static bool take(reader *r, const char *word)
+static bool take_word(reader *r, const char *word)
 {
     size_t length = strlen(word);
     if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0)
@@ -150,7 +150,7 @@ static qk_status read_number(reader *r, json_t **value)
     const char *start = r->at;
     bool whole = true;
     r->at += *start == '-';
-    if (take(r, "Infinity") || (*start == 'N' && take(r, "NaN")))
+    if (take_word(r, "Infinity") || (*start == 'N' && take_word(r, "NaN")))
         return odd_number(r, start, (size_t)(r->at - start), value);
     bool zero = peek(r) == '0';
     size_t digits = take_digits(r);
@@ -404,11 +404,11 @@ static qk_status read_value(reader *r, json_t **value)
         return read_number(r, value);
     if (r->at == r->end)
         return fail(r, "the text ends too early");
-    if (take(r, "true"))
+    if (take_word(r, "true"))
         *value = json_true();
-    else if (take(r, "false"))
+    else if (take_word(r, "false"))
         *value = json_false();
-    else if (take(r, "null"))
+    else if (take_word(r, "null"))
         *value = json_null();
     else
         return fail(r, "expected a value");
@@ -445,7 +445,7 @@ typedef struct writer {
     qk_status status; /* stays, whatever jansson makes of it */
 } writer;
 
-static int put(const char *bytes, size_t size, void *data)
+static int put_bytes(const char *bytes, size_t size, void *data)
 {
     writer *w = data;
     if (w->status == QK_OK)
@@ -456,7 +456,8 @@ static int put(const char *bytes, size_t size, void *data)
 char *qk__json_dumps(const json_t *value, size_t flags)
 {
     writer w = {.status = QK_OK};
-    if (value && json_dump_callback(value, put, &w, flags) == 0 && put("", 1, &w) == 0)
+    if (value && json_dump_callback(value, put_bytes, &w, flags) == 0 &&
+        put_bytes("", 1, &w) == 0)
         return (char *)w.text.data;
     qk__buffer_free(&w.text);
     return NULL;

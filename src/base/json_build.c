@@ -49,6 +49,12 @@ json_t *qk__json_text_or_null(const char *text)
     return text ? qk__json_text(text) : json_null();
 }
 
+const char *qk__json_string(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 json_t *qk__json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -74,9 +80,8 @@ qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_
                          qk_error *err)
 {
     *file = NULL;
-    char *path = qk__path_join(folder, name);
     char *text = root ? qk__json_dumps(root, JSON_INDENT(2)) : NULL;
-    qk_status status = path && text ? qk__outfile_open(file, path, err) : qk__nomem(err);
+    qk_status status = text ? qk__outfile_open_in(file, folder, name, err) : qk__nomem(err);
     if (status == QK_OK) {
         size_t length = strlen(text);
         text[length] = '\n'; /* in place of the terminating zero, which is not written */
@@ -87,7 +92,6 @@ qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_
     if (status != QK_OK)
         qk__outfile_discard(file);
     free(text);
-    free(path);
     json_decref(root);
     return status;
 }

@@ -23,6 +23,9 @@ json_t *qk__json_text(const char *text);
 /* The same, but null for NULL. */
 json_t *qk__json_text_or_null(const char *text);
 
+/* The text of a member; "" where there is none. It lives as long as the object. */
+const char *qk__json_string(const json_t *object, const char *key);
+
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 

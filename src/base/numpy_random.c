@@ -60,24 +60,24 @@ static void step(pcg64 *g)
 
 /* Four words as one number of 128 bits: the upper half first, but its low word before the
  * high. */
-static wide join(const uint32_t *words)
+static wide join_words(const uint32_t *words)
 {
     uint64_t high = words[0] | (uint64_t)words[1] << 32;
     uint64_t low = words[2] | (uint64_t)words[3] << 32;
     return (wide)high << 64 | low;
 }
 
-static void start(pcg64 *g, uint64_t seed)
+static void start_generator(pcg64 *g, uint64_t seed)
 {
     uint32_t words[STATE_WORDS];
     seed_words(seed, words);
-    *g = (pcg64){.increment = join(words + 4) << 1 | 1};
+    *g = (pcg64){.increment = join_words(words + 4) << 1 | 1};
     step(g);
-    g->state += join(words);
+    g->state += join_words(words);
     step(g);
 }
 
-static uint32_t draw(pcg64 *g)
+static uint32_t draw_word(pcg64 *g)
 {
     if (g->has_kept) {
         g->has_kept = false;
@@ -99,11 +99,11 @@ static uint32_t draw_to(pcg64 *g, uint32_t most)
     if (most == 0)
         return 0;
     if (count == 0)
-        return draw(g);
-    uint64_t product = (uint64_t)draw(g) * count;
+        return draw_word(g);
+    uint64_t product = (uint64_t)draw_word(g) * count;
     if ((uint32_t)product < count)
         for (uint32_t least = -count % count; (uint32_t)product < least;)
-            product = (uint64_t)draw(g) * count;
+            product = (uint64_t)draw_word(g) * count;
     return (uint32_t)(product >> 32);
 }
 
@@ -137,7 +137,7 @@ qk_status qk__numpy_choice(int64_t seed, size_t n, size_t k, bool *chosen, qk_er
     memset(chosen, k >= n, n * sizeof *chosen);
     if (k >= n)
         return QK_OK;
-    start(&g, (uint64_t)seed);
+    start_generator(&g, (uint64_t)seed);
     /* The way that NumPy takes for the faster one; the two draw different numbers. */
     if (n > 10000 && k > n / 50)
         return shuffle(&g, n, k, chosen, err);

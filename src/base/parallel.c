@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A parallel for-loop: threads draw job numbers from one counter. Failures of its jobs, and progress. */
-#define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "base/parallel.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/error.h"
 
@@ -113,9 +110,9 @@ qk_status qk__parallel_try(size_t count, int threads, qk__try_job *job, void *co
 
 /* ---- progress --------------------------------------------------------------------------- */
 
-void qk__meter_open(qk__meter *meter, qk_progress now, qk_progress_fn *progress, void *user)
+void qk__meter_open(qk__meter *meter, qk_progress now, const qk_context *context)
 {
-    *meter = (qk__meter){now, progress, user, false, PTHREAD_MUTEX_INITIALIZER};
+    *meter = (qk__meter){now, context, false, PTHREAD_MUTEX_INITIALIZER};
 }
 
 void qk__meter_close(qk__meter *meter)
@@ -128,8 +125,8 @@ bool qk__meter_add(qk__meter *meter, int64_t done, int64_t bytes)
     pthread_mutex_lock(&meter->lock);
     meter->now.done += done;
     meter->now.bytes += bytes;
-    if (meter->progress && !meter->stopped)
-        meter->stopped = !meter->progress(meter->user, &meter->now);
+    if (!meter->stopped)
+        meter->stopped = !qk__tell_progress(meter->context, &meter->now);
     bool on = !meter->stopped;
     pthread_mutex_unlock(&meter->lock);
     return on;
@@ -141,13 +138,4 @@ bool qk__meter_is_stopped(qk__meter *meter)
     bool stopped = meter->stopped;
     pthread_mutex_unlock(&meter->lock);
     return stopped;
-}
-
-int qk__available_threads(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
 }

@@ -10,6 +10,8 @@
 
 #include <qkscope/common.h>
 
+#include "base/context.h"
+
 /* Runs job(context, i, worker) for i = 0 .. count-1. Jobs start in order of i, each once;
  * worker (0 .. threads-1) names the thread, for per-thread scratch. threads <= 1, or a
  * single job, runs on the calling thread. A job that waits for a lower i never deadlocks.
@@ -27,21 +29,18 @@ QK_MUST_CHECK qk_status qk__parallel_try(size_t count, int threads, qk__try_job 
 /* What jobs have done so far, told to the user by one thread at a time. */
 typedef struct qk__meter {
     qk_progress now;
-    qk_progress_fn *progress; /* NULL: nobody is told */
-    void *user;
-    bool stopped; /* the user wants it */
+    const qk_context *context; /* whose user is told */
+    bool stopped;              /* the user wants it */
     pthread_mutex_t lock;
 } qk__meter;
 
 /* `now` has what is counted, the total, and what was done before. */
-void qk__meter_open(qk__meter *meter, qk_progress now, qk_progress_fn *progress, void *user);
+void qk__meter_open(qk__meter *meter, qk_progress now, const qk_context *context);
 void qk__meter_close(qk__meter *meter);
 
-/* Adds what a job has done. False: the user wants to stop, and is not asked again. */
-QK_MUST_CHECK bool qk__meter_add(qk__meter *meter, int64_t done, int64_t bytes);
+/* Adds what a job has done. False, as qk__meter_is_stopped then tells others: the user wants to stop, and is not
+ * asked again. */
+bool qk__meter_add(qk__meter *meter, int64_t done, int64_t bytes);
 bool qk__meter_is_stopped(qk__meter *meter);
-
-/* Processors this process may use, at least 1. */
-int qk__available_threads(void);
 
 #endif

@@ -99,8 +99,8 @@ static int spawn(const char *path, const char *const *argv, const char *director
     return failed;
 }
 
-static qk_status start(const char *const *argv, const char *directory, const char *hidden,
-                       int stderr_fd, pid_t *child, qk_error *err)
+static qk_status start_program(const char *const *argv, const char *directory,
+                               const char *hidden, int stderr_fd, pid_t *child, qk_error *err)
 {
     char **variables = make_environment(hidden);
     if (!variables)
@@ -138,7 +138,7 @@ qk_status qk__process_run(const char *const *argv, const char *directory, const 
     if (pipe2(ends, O_CLOEXEC) != 0)
         return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(errno));
     pid_t child;
-    qk_status status = start(argv, directory, hidden, ends[1], &child, err);
+    qk_status status = start_program(argv, directory, hidden, ends[1], &child, err);
     close(ends[1]);
     if (status == QK_OK) {
         qk_status drained = drain(ends[0], messages, err);

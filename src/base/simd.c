@@ -2,22 +2,41 @@
 /* What this processor can do, as far as the kernels care. */
 #include "base/simd.h"
 
-size_t qk__simd_count(void)
+const char *const qk__simd_names[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = "portable",       [QK_AVX2] = "avx2",
+    [QK_AVX512] = "avx512",           [QK_AVX512_BYTES] = "avx512-bytes",
+    [QK_AVX512_BF16] = "avx512-bf16",
+};
+
+/* Every processor with AVX2 has F16C; to ask for it costs microseconds in a virtual machine. */
+bool qk__simd_has(size_t set)
 {
 #ifdef QK_HAVE_X86_KERNELS
-    if (__builtin_cpu_supports("avx512f"))
-        return QK_AVX512 + 1;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return QK_AVX2 + 1;
+    switch (set) {
+    case QK_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case QK_AVX512:
+        return __builtin_cpu_supports("avx512f");
+    case QK_AVX512_BYTES:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512vbmi");
+    case QK_AVX512_BF16:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
+    }
 #endif
-    return QK_PORTABLE + 1;
+    return set == QK_PORTABLE;
 }
 
-bool qk__simd_has_bf16(void)
+size_t qk__simd_count(void)
 {
-#ifdef QK_HAVE_X86_KERNELS
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
+    return qk__best_simd(1u << QK_AVX2 | 1u << QK_AVX512) + 1;
+}
+
+size_t qk__best_simd(unsigned sets)
+{
+    size_t set = QK_NUM_SIMD - 1;
+    while (set > QK_PORTABLE && !(sets >> set & 1 && qk__simd_has(set)))
+        set--;
+    return set;
 }

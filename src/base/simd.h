@@ -1,18 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction sets the kernels may use. */
+/* Kernels: the innermost loops, as tables of functions, written for several instruction sets.
+ *
+ * A kernel is a struct of functions; its versions are an array of pointers by instruction set, NULL where it has
+ * none. All versions give the same bits. One for another set takes a file of its own, compiled with the flags of
+ * simd_flags (meson.build), and a line in the array; another set, NEON say, a line here, one in qk__simd_names,
+ * one in qk__simd_has, and its flags. */
 #ifndef QK_BASE_SIMD_H
 #define QK_BASE_SIMD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Kernels come for three of them, in this order; the first is C alone and always there. */
-enum { QK_PORTABLE, QK_AVX2, QK_AVX512, QK_NUM_SIMD };
+/* Of those that it has and the processor can run, a kernel takes the last. */
+enum {
+    QK_PORTABLE,     /* C alone, always there */
+    QK_AVX2,         /* with FMA and F16C */
+    QK_AVX512,       /* F */
+    QK_AVX512_BYTES, /* with BW, DQ, VL and VBMI: permutes bytes */
+    QK_AVX512_BF16,  /* multiplies bfloat16 numbers */
+    QK_NUM_SIMD
+};
 
-/* How many of them this build and this processor have. */
+extern const char *const qk__simd_names[QK_NUM_SIMD];
+
+/* A version in the array of a kernel: NULL in a build for another processor. */
+#ifdef QK_HAVE_X86_KERNELS
+#define QK__ON_X86(version) &(version)
+#else
+#define QK__ON_X86(version) NULL
+#endif
+
+/* Whether this build and this processor have an instruction set. */
+bool qk__simd_has(size_t set);
+
+/* How many of the first three, which each includes those before it. */
 size_t qk__simd_count(void);
 
-/* Whether it multiplies bfloat16 numbers (AVX512_BF16). */
-bool qk__simd_has_bf16(void);
+/* Which versions a kernel has, one bit for each instruction set: a constant in the file with their array. */
+#define QK__VERSIONS(kernels)                                                                  \
+    (1u | ((kernels)[QK_AVX2] ? 1u << QK_AVX2 : 0) |                                           \
+     ((kernels)[QK_AVX512] ? 1u << QK_AVX512 : 0) |                                            \
+     ((kernels)[QK_AVX512_BYTES] ? 1u << QK_AVX512_BYTES : 0) |                                \
+     ((kernels)[QK_AVX512_BF16] ? 1u << QK_AVX512_BF16 : 0))
+
+/* The last of so many sets that is there. Tests leave out bits to get another version. */
+size_t qk__best_simd(unsigned sets);
 
 #endif

@@ -200,7 +200,7 @@ static const char *text_of(const qk__node *node)
 }
 
 /* What stands there, in words. */
-static void describe(const qk__node *node, char found[80])
+static void name_found(const qk__node *node, char found[80])
 {
     const json_t *json = qk__node_json(node);
     const qk__yaml *yaml = yaml_of(node);
@@ -237,14 +237,14 @@ qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *er
                            : QK_ERR_MALFORMED;
     if (!node->value)
         return qk__fail_at(node, err, status, "missing");
-    describe(node, found);
+    name_found(node, found);
     return qk__fail_at(node, err, status, "expected %s, found %s", what, found);
 }
 
 /* ---- values ----------------------------------------------------------------------------- */
 
 /* The node that is meant; false: it is absent or null. */
-static bool find(const qk__node *at, const char *name, qk__node *node)
+static bool find_member(const qk__node *at, const char *name, qk__node *node)
 {
     *node = name ? qk__node_member(at, name) : *at;
     return qk__node_is_given(node);
@@ -260,7 +260,7 @@ static const char *plain_text(const qk__node *node)
 qk_status qk__read_text(const qk__node *at, const char *name, const char **value, qk_error *err)
 {
     qk__node node;
-    if (!find(at, name, &node))
+    if (!find_member(at, name, &node))
         return QK_OK;
     const char *text = text_of(&node);
     if (!text || (node.tree && !*text))
@@ -276,7 +276,7 @@ qk_status qk__read_bool(const qk__node *at, const char *name, bool *value, qk_er
     static const char *const NO[] = {"false", "False", "FALSE", "no",  "No",
                                      "NO",    "off",   "Off",   "OFF", NULL};
     qk__node node;
-    if (!find(at, name, &node))
+    if (!find_member(at, name, &node))
         return QK_OK;
     bool yes = node.tree ? qk__yaml_is_one_of(yaml_of(&node), YES)
                          : json_is_true(qk__node_json(&node));
@@ -299,7 +299,7 @@ qk_status qk__read_int64(const qk__node *at, const char *name, int64_t least, in
                          int64_t *value, qk_error *err)
 {
     qk__node node;
-    if (!find(at, name, &node))
+    if (!find_member(at, name, &node))
         return QK_OK;
     const char *text = plain_text(&node);
     int64_t found = 0;
@@ -334,7 +334,7 @@ static qk_status read_number(const qk__node *at, const char *name, double least,
                              const char *expected, double *value, qk_error *err)
 {
     qk__node node;
-    if (!find(at, name, &node))
+    if (!find_member(at, name, &node))
         return QK_OK;
     const char *text = plain_text(&node);
     double found = json_number_value(qk__node_json(&node));
@@ -365,7 +365,7 @@ qk_status qk__read_word(const qk__node *at, const char *name, const char *const 
                         int *value, qk_error *err)
 {
     qk__node node;
-    if (!find(at, name, &node))
+    if (!find_member(at, name, &node))
         return QK_OK;
     const char *text = text_of(&node);
     char expected[120] = "";
@@ -387,7 +387,7 @@ qk_status qk__read_word(const qk__node *at, const char *name, const char *const 
 qk_status qk__read_list(const qk__node *at, const char *name, size_t least, qk__node *list,
                         qk_error *err)
 {
-    if (!find(at, name, list))
+    if (!find_member(at, name, list))
         return QK_OK;
     QK_TRY(qk__need_kind(list, NULL, QK__LIST, list, err));
     return qk__node_count(list) >= least
@@ -402,7 +402,7 @@ qk_status qk__read_list(const qk__node *at, const char *name, size_t least, qk__
 qk_status qk__need(const qk__node *at, const char *name, qk_error *err)
 {
     qk__node node;
-    return find(at, name, &node) ? QK_OK : qk__fail_expected(&node, "a value", err);
+    return find_member(at, name, &node) ? QK_OK : qk__fail_expected(&node, "a value", err);
 }
 
 qk_status qk__need_text(const qk__node *at, const char *name, const char **value, qk_error *err)
@@ -420,7 +420,7 @@ qk_status qk__need_bool(const qk__node *at, const char *name, bool *value, qk_er
 qk_status qk__need_kind(const qk__node *at, const char *name, qk__node_kind kind,
                         qk__node *found, qk_error *err)
 {
-    find(at, name, found);
+    find_member(at, name, found);
     const char *what = kind == QK__LIST ? "a list" : at->tree ? "keys and values" : "an object";
     return qk__node_kind_of(found) == kind ? QK_OK : qk__fail_expected(found, what, err);
 }

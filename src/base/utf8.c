@@ -2,7 +2,11 @@
 /* UTF-8: writing, checking and mending it. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 #include "base/error.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
 
 size_t qk__utf8_write(uint32_t c, uint8_t out[4])
 {
@@ -64,6 +68,23 @@ size_t qk__utf8_first(const char *text)
     return character((const uint8_t *)text, 4, &part);
 }
 
+const char *qk__utf8_shown(const char **text, size_t *size)
+{
+    const char *shown = *text;
+    *size = qk__utf8_first(shown);
+    *text += *size + !*size;
+    size_t length;
+    uint32_t c = *size > 0 ? qk__utf8_read((const uint8_t *)shown, &length) : 0xfffe;
+    if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
+        shown = " ";
+    else if (c == 0xfffe || c == 0xffff) /* no characters of XML either */
+        shown = REPLACEMENT;
+    else
+        return shown;
+    *size = strlen(shown);
+    return shown;
+}
+
 size_t qk__utf8_valid(const uint8_t *text, size_t size)
 {
     size_t at = 0, part;
@@ -83,7 +104,7 @@ qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk__buffer *out, qk_e
         QK_TRY(qk__buffer_append(out, text, good, err));
         if (good < size) {
             character(text + good, size - good, &part);
-            QK_TRY(qk__buffer_append(out, "\xef\xbf\xbd", 3, err));
+            QK_TRY(qk__buffer_append(out, REPLACEMENT, 3, err));
         }
         text += good + part;
         size -= good + part;

@@ -48,6 +48,10 @@ static inline const uint8_t *qk__utf8_previous(const uint8_t *start, const uint8
 /* Bytes of the character at the start of a text that a zero byte ends; 0: it is not valid. */
 size_t qk__utf8_first(const char *text);
 
+/* The next character of *text, which does not end here, and its size, as a line of text may hold it: control
+ * characters and separators of lines are spaces, what is no character is U+FFFD. *text goes on behind it. */
+const char *qk__utf8_shown(const char **text, size_t *size);
+
 /* Length of the longest prefix that is valid UTF-8. */
 size_t qk__utf8_valid(const uint8_t *text, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the capture room share: an open capture and its manifest, names of folders
- * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest; rows.c reads its rows;
+ * (head.c). find_heads.c opens it and calls capture_json.c, which reads the manifest; rows.c reads its rows;
  * whole.c looks whether all of it is there. */
 #ifndef QK_CAPTURE_CAPTURE_H
 #define QK_CAPTURE_CAPTURE_H

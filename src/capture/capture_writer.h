@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the capture writer share, heads in several files (shards), heads as others
- * wrote them. capture_writer.c leads; files that heads share are packed_writer.c's; both open files
+ * wrote them. write_capture.c leads; files that heads share are packed_writer.c's; both open files
  * by writer_file.c. At the end it calls dataset_card.c and capture_json.c. */
 #ifndef QK_CAPTURE_CAPTURE_WRITER_H
 #define QK_CAPTURE_CAPTURE_WRITER_H

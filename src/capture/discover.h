@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the search for heads shares: discover.c leads and calls packed_folder.c for folders that hold
+/* What the search for heads shares: find_heads.c leads and calls packed_folder.c for folders that hold
  * several heads; both put what they find into search.c's list. */
 #ifndef QK_CAPTURE_DISCOVER_H
 #define QK_CAPTURE_DISCOVER_H

@@ -65,8 +65,8 @@ static bool keys_are_whole(const head_set *q, const head_set *k)
     return i == q->count;
 }
 
-static qk_status settle(const head_set *q, const head_set *k, int given, int manifest,
-                        qk_group *group, qk_error *err)
+static qk_status settle_group(const head_set *q, const head_set *k, int given, int manifest,
+                              qk_group *group, qk_error *err)
 {
     *group = (qk_group){
         .size = given > 0 ? given : manifest,
@@ -116,7 +116,7 @@ qk_status qk_capture_group(const qk_capture *capture, int given, qk_group *group
         status = qk__fail(err, QK_ERR_NOT_FOUND, "%s: no %s heads", capture->path,
                           q.count == 0 ? "query" : "key");
     else if (status == QK_OK)
-        status = settle(&q, &k, given, capture->info.q_per_kv_group, group, err);
+        status = settle_group(&q, &k, given, capture->info.q_per_kv_group, group, err);
     if (status == QK_ERR_INCONSISTENT)
         qk__context(err, status, "%s", capture->path);
     free(q.items);

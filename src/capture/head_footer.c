@@ -15,7 +15,8 @@ typedef struct groups {
 } groups;
 
 /* A range and another one; none yet where *any is false. */
-static void widen(qk__footer_range *range, bool *any, bool known, int64_t min, int64_t max)
+static void widen_range(qk__footer_range *range, bool *any, bool known, int64_t min,
+                        int64_t max)
 {
     range->known = known && (!*any || range->known);
     range->min = !*any || min < range->min ? min : range->min;
@@ -31,12 +32,12 @@ static void add_range(qk__footer_range *range, bool any, const groups *g, int in
         const qk__chunk *chunk = index >= 0 ? &group->chunks[index] : NULL;
         int64_t nulls = chunk ? chunk->null_count : group->num_rows;
         if (nulls > 0)
-            widen(range, &any, true, 0, 0);
+            widen_range(range, &any, true, 0, 0);
         if (nulls == group->num_rows)
             continue;
         bool told =
             chunk->has_range && nulls >= 0 && !g->file->metadata.leaves[index].is_unsigned;
-        widen(range, &any, told, chunk->min, chunk->max);
+        widen_range(range, &any, told, chunk->min, chunk->max);
     }
 }
 

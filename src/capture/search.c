@@ -10,9 +10,7 @@
 /* Hidden files are not meant: some systems put such beside every file. */
 static bool is_parquet_name(const char *name)
 {
-    static const char ENDING[] = ".parquet";
-    size_t length = strlen(name), tail = sizeof ENDING - 1;
-    return name[0] != '.' && length > tail && strcmp(name + length - tail, ENDING) == 0;
+    return name[0] != '.' && qk__ends_with(name, ".parquet");
 }
 
 qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err)

@@ -188,7 +188,7 @@ int cli_find_shard(const cli_call *call, qk_shard *shard)
 }
 
 /* The file's settings come first, so that options override them. */
-static int load(const parser *p)
+static int load_config_file(const parser *p)
 {
     cli_call *call = p->call;
     const cli_common *common = call->request;
@@ -224,7 +224,7 @@ static int check_settings(const cli_call *call)
     return fail_usage(call->command);
 }
 
-static int run(parser *p)
+static int run_command(parser *p)
 {
     static const char *const FIRST[] = {"help", "version", "config", NULL};
     cli_call *call = p->call;
@@ -241,7 +241,7 @@ static int run(parser *p)
         printf("qkscope %s\n", qk_version());
     if (common->help || common->version)
         return EXIT_CODE_OK;
-    code = load(p);
+    code = load_config_file(p);
     if (code < 0)
         code = store_all(p, FIRST, true);
     if (code < 0)
@@ -278,7 +278,7 @@ int cli_run(const cli_command *command, int argc, char **argv)
         call.line = line;
         p->num_options = cli_list_options(call.settings, p->options);
         call.request = qk_settings_values(call.settings);
-        code = cli_finish(run(p));
+        code = cli_finish(run_command(p));
         if (command->release)
             command->release(call.request);
     } else {

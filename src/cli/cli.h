@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands share. call.c leads: it parses a command line and runs the command. help.c
  * prints its help from the lines that options.c makes, describe_options.c says the same to other
- * programs; print.c writes text, messages.c notices and exit codes, progress_line.c the line of progress. */
+ * programs; tell.c tells an outcome as text or as JSON, print.c writes text, messages.c notices and exit codes,
+ * progress_line.c the line of progress. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
@@ -10,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include <jansson.h>
 
 #include <qkscope/analysis.h>
 #include <qkscope/settings.h>
@@ -169,9 +168,7 @@ int cli_finish(int exit_code);
 /* Seconds of a clock that nobody sets. */
 double cli_now(void);
 
-/* A qk_notice_fn and qk_progress_fn whose user is a cli_messages. Progress is drawn on a
- * terminal only. An interrupt (SIGINT, SIGTERM) stops the run cleanly at the next head; a
- * second one, of either kind, ends the program at once. */
+/* What the line of progress counts. */
 typedef struct cli_phase {
     char what[24];                    /* is counted; "" = nothing yet */
     int64_t first, first_bytes, done; /* first: where it began */
@@ -186,11 +183,16 @@ typedef struct cli_messages {
     cli_phase phase;
 } cli_messages;
 
-void cli_messages_init(cli_messages *messages, const cli_common *common);
+/* From now on a call with this context tells its notices and progress on the terminal, as long as messages
+ * lasts (progress_line.c). An interrupt (SIGINT, SIGTERM) stops it cleanly at the next head; a second one,
+ * of either kind, ends the program at once. */
+void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context);
+void cli_catch_interrupts(void);
 
 /* Removes the progress line and prints the error of a run that failed. */
 void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err);
 
+/* For contexts; their user is a cli_messages. */
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
@@ -208,18 +210,6 @@ int cli_leave(int exit_code);
 
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
-
-/* A text as JSON, null for NULL. JSON must be UTF-8, which file names need not be: then it is
- * "(not UTF-8)". */
-json_t *cli_json_text(const char *text);
-json_t *cli_json_texts(char *const *texts, size_t count);
-
-/* A number, or null where it is none. */
-json_t *cli_json_number(double value);
-
-/* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
- * among them are some that a terminal obeys; the values are exact. */
-void cli_json_print(json_t *root);
 
 /* A command and more words joined by spaces, those with special characters quoted; NULL when
  * out of memory. */

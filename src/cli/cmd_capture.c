@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope capture (sniff-qk): from a model and texts to a capture. */
-#include "cli.h"
+#include "tell.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-static int settle(const cli_call *call)
+static int settle_capture(const cli_call *call)
 {
     request *r = call->request;
     qk_recorder_settings *s = &r->settings;
@@ -47,7 +47,7 @@ static int settle(const cli_call *call)
     return -1;
 }
 
-static qk_status load(void *of, qk_error *err)
+static qk_status load_capture_config(void *of, qk_error *err)
 {
     request *r = of;
     qk_status status = qk_recorder_config_load(&r->config, r->common.config, err);
@@ -57,7 +57,7 @@ static qk_status load(void *of, qk_error *err)
     return QK_OK;
 }
 
-static void release(void *of)
+static void release_capture(void *of)
 {
     qk_recorder_config_free(&((request *)of)->config);
 }
@@ -86,29 +86,11 @@ static void note_idle(const cli_call *call)
 
 static json_t *sampler_json(const qk_recorder_outcome *o)
 {
-    return json_pack("{s:s, s:f, s:I, s:o}", "type", qk_sampler_type_name(o->sampler.type),
-                     "base_rate", o->sampler.base_rate, "bucket_size",
-                     (json_int_t)qk_sampler_bucket_size(&o->sampler), "expected_rows",
-                     o->expected_rows > 0 ? json_real(o->expected_rows) : json_null());
-}
-
-static void print_json(const request *r, const qk_recorder_outcome *o)
-{
-    double run = (double)(o->tokens - o->tokens_before);
-    cli_json_print(json_pack(
-        "{s:o, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:f, s:f, s:f, s:o}",
-        "output", cli_json_text(r->settings.output), "complete", o->complete, "blocks",
-        (json_int_t)o->blocks, "blocks_there", (json_int_t)o->blocks_there, "complete_already",
-        o->complete_already, "texts", (json_int_t)o->texts, "windows", (json_int_t)o->windows,
-        "tokens", (json_int_t)o->tokens, "texts_before", (json_int_t)o->texts_before, "split",
-        (json_int_t)o->split, "truncated", (json_int_t)o->cut, "skipped",
-        (json_int_t)o->skipped, "empty", (json_int_t)o->empty, "heads", (json_int_t)o->heads,
-        "rows", (json_int_t)o->rows, "summed", (json_int_t)o->summed, "bytes",
-        (json_int_t)o->bytes, "seconds_running", o->seconds_running, "seconds_writing",
-        o->seconds_writing, "tokens_per_second",
-        o->seconds_running > 0 ? run / o->seconds_running : 0.0, "sampler",
-        o->complete_already ? json_null() : sampler_json(o)));
+    return cli_object(
+        CLI_ROWS(CLI_ROW("type", qk_sampler_type_name(o->sampler.type)),
+                 CLI_ROW("base_rate", o->sampler.base_rate),
+                 CLI_ROW("bucket_size", qk_sampler_bucket_size(&o->sampler)),
+                 CLI_ROW_OR_NULL(o->expected_rows > 0, "expected_rows", o->expected_rows)));
 }
 
 /* A folder for results that is not there yet, so that nothing in it has to be replaced: "results", else
@@ -183,41 +165,45 @@ static void print_sampler(const qk_recorder_outcome *o)
               s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "", qk_sampler_bucket_size(s));
 }
 
-static void print_outcome(const request *r, const qk_recorder_outcome *o)
+/* What is left to say of a capture that this process has not made. */
+static bool print_other(const request *r, const qk_recorder_outcome *o)
 {
-    if (!o->complete) {
+    if (!o->complete)
         print_unfinished(r, o);
-        return;
-    }
-    if (o->heads == 0 && !o->complete_already) {
-        cli_print("%s is complete: another process has put it together\n", r->settings.output);
-        return;
-    }
-    if (o->complete_already) {
+    else if (o->complete_already)
         cli_print("%s is complete already: nothing to do\n", r->settings.output);
+    else if (o->heads == 0)
+        cli_print("%s is complete: another process has put it together\n", r->settings.output);
+    return !o->complete || o->complete_already || o->heads == 0;
+}
+
+static void tell_outcome(const request *r, const qk_recorder_outcome *o)
+{
+    bool text = !r->common.json && !r->common.quiet;
+    double run = (double)(o->tokens - o->tokens_before), seconds = o->seconds_running;
+    if (text && print_other(r, o))
         return;
+    cli_tell(
+        &r->common,
+        "{texts} text{s}[{in_windows?} in {windows} window{s}], {tokens} token{s}"
+        "[ ({texts_before} text{s} by an earlier run)][{seconds_running?}, "
+        "{tokens_per_second:.0f} tokens/s]\n"
+        "[{rows} row{s}][{rows?} and {summed?}][sums of {summed} row{s}] of {heads} head{s}"
+        "[{twice?} twice, before and after RoPE], {bytes:MB}, in {output}\n",
+        CLI_ROWS(CLI_ROW("output", r->settings.output), CLI_OF(o, complete), CLI_OF(o, blocks),
+                 CLI_OF(o, blocks_there), CLI_OF(o, complete_already), CLI_OF(o, texts),
+                 CLI_OF(o, windows), CLI_OF(o, tokens), CLI_OF(o, texts_before),
+                 CLI_OF(o, split), CLI_ROW("truncated", o->cut), CLI_OF(o, skipped),
+                 CLI_OF(o, empty), CLI_OF(o, heads), CLI_OF(o, rows), CLI_OF(o, summed),
+                 CLI_OF(o, bytes), CLI_OF(o, seconds_running), CLI_OF(o, seconds_writing),
+                 CLI_ROW("tokens_per_second", seconds > 0 ? run / seconds : 0.0),
+                 CLI_ROW("sampler", o->complete_already ? json_null() : sampler_json(o)),
+                 CLI_SAY("in_windows", o->windows != o->texts),
+                 CLI_SAY("twice", r->settings.stage == QK_ROPE_BOTH)));
+    if (text) {
+        print_sampler(o);
+        print_next(r);
     }
-    cli_print("%" PRId64 " text%s", o->texts, cli_s(o->texts));
-    if (o->windows != o->texts)
-        cli_print(" in %" PRId64 " window%s", o->windows, cli_s(o->windows));
-    cli_print(", %" PRId64 " token%s", o->tokens, cli_s(o->tokens));
-    if (o->texts_before > 0)
-        cli_print(" (%" PRId64 " text%s by an earlier run)", o->texts_before,
-                  cli_s(o->texts_before));
-    if (o->seconds_running > 0)
-        cli_print(", %.0f tokens/s",
-                  (double)(o->tokens - o->tokens_before) / o->seconds_running);
-    cli_print("\n");
-    if (o->rows > 0)
-        cli_print("%" PRId64 " row%s", o->rows, cli_s(o->rows));
-    if (o->summed > 0)
-        cli_print("%ssums of %" PRId64 " row%s", o->rows > 0 ? " and " : "", o->summed,
-                  cli_s(o->summed));
-    cli_print(" of %zu head%s%s, %.1f MB, in %s\n", o->heads, cli_s((int64_t)o->heads),
-              r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
-              (double)o->bytes / 1e6, r->settings.output);
-    print_sampler(o);
-    print_next(r);
 }
 
 /* What a run settles before hours of work is told without being asked for. */
@@ -239,23 +225,19 @@ static int capture(request *r)
     qk_error err;
     if (cli_is_first())
         print_notes(r);
-    cli_messages_init(&messages, &r->common);
-    r->settings.notice = show_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.context);
+    r->settings.context.notice = show_notice;
     qk_status status = qk_recorder_run(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
-    if (status == QK_OK && r->common.json)
-        print_json(r, &outcome);
-    else if (status == QK_OK && !r->common.quiet)
-        print_outcome(r, &outcome);
+    if (status == QK_OK)
+        tell_outcome(r, &outcome);
     return cli_settings_code(status);
 }
 
-static int run(cli_call *call)
+static int run_capture(cli_call *call)
 {
     request *r = call->request;
-    int code = settle(call);
+    int code = settle_capture(call);
     if (code < 0)
         code = cli_find_shard(call, &r->settings.shard);
     if (code >= 0)
@@ -283,7 +265,7 @@ const cli_command cmd_capture = {
                 "qkscope capture --config capture.yaml -o capture --no-compat\n",
     .table = &TABLE,
     .max_arguments = -1,
-    .load = load,
-    .run = run,
-    .release = release,
+    .load = load_capture_config,
+    .run = run_capture,
+    .release = release_capture,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope compare: what changed from one model to another. */
-#include "cli.h"
+#include "tell.h"
 
 #include <math.h>
 #include <string.h>
@@ -154,16 +154,12 @@ static void print_json(const request *r, const qk_compare_outcome *o)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static int compare(request *r)
+static int compare_models(request *r)
 {
     cli_messages messages;
     qk_compare_outcome *outcome = NULL;
     qk_error err;
-    qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, &r->common);
-    in->notice = cli_notice;
-    in->progress = cli_progress;
-    in->user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.input.context);
     qk_status status = qk_compare_run(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
     if (outcome && r->common.json)
@@ -174,7 +170,7 @@ static int compare(request *r)
     return cli_exit_code(status);
 }
 
-static int run(cli_call *call)
+static int run_compare(cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *in = &r->settings.input;
@@ -185,7 +181,7 @@ static int run(cli_call *call)
     r->settings.a = call->arguments[0];
     r->settings.b = call->arguments[1];
     in->command_line = call->line;
-    return compare(r);
+    return compare_models(r);
 }
 
 const cli_command cmd_compare = {
@@ -216,5 +212,5 @@ const cli_command cmd_compare = {
                 "qkscope compare study:step-20 study:step-2004 -o changes --no-html\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_compare,
 };

@@ -21,100 +21,78 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- what was found --------------------------------------------------------------------- */
 
-/* "-" where there is none. */
-static const char *percent(double value, char text[32])
-{
-    snprintf(text, 32, "%.1f %%", 100 * value);
-    return isfinite(value) ? text : "-";
-}
+static const char ROWS_OF[] =
+    "{heads} head{s}, {rows} row{s} in {seconds:.2f} s ({threads} thread{s})\n"
+    "[{heads_without_rope} head{s} in layers without frequencies left out\n]"
+    "rows after RoPE are those before it, turned by the frequencies of capture.json\n"
+    "(largest difference: {deviation:.2g} % of the length of a row)\n\n"
+    "  heads                before  after\n";
 
-static void print_prediction(const qk_stages_totals *t)
-{
-    cli_print("\nmean score by distance, predicted from mean vectors and frequencies:\n");
-    if (isnan(t->r_squared_median)) {
-        cli_print("  R2 -: no head has 3 bins of distance with %d pairs of rows or more\n",
-                  QK_SCORE_BIN_PAIRS);
-        return;
-    }
-    cli_print("  explains as much as a constant or more in %zu of %zu heads, median R2 %.3f\n",
-              t->explained, t->predicted, t->r_squared_median);
-    if (t->predicted < t->heads)
-        cli_print("  (%zu head%s more have too few bins of distance)\n",
-                  t->heads - t->predicted, cli_s((int64_t)(t->heads - t->predicted)));
-}
+static const char SCORES[] =
+    "\nmean score by distance, predicted from mean vectors and frequencies:\n"
+    "[{has_r2!}  R2 -: no head has 3 bins of distance with {bin_pairs} pairs of rows or more\n]"
+    "[{has_r2?}  explains as much as a constant or more in {predicted_as_a_constant_or_better} "
+    "of {predicted} heads, median R2 {median_r_squared_predicted:.3f}\n"
+    "[  ({not_predicted} head{s} more have too few bins of distance)\n]]"
+    "pairs that turn less than once in the context:\n"
+    "  energy of queries {slow_energy_q:.1%}, of keys {slow_energy_k:.1%}; score variance over "
+    "distance {slow_score_share:.1%}\n\n";
 
-static void print_outcome(const request *r, const qk_stages_results *results)
+static void print_outcome(const request *r, const qk_stages_results *results,
+                          const qk_stages_totals *t, const cli_row *rows)
 {
-    const qk_analysis_results *run = results->run;
-    qk_stages_totals t;
-    qk_stages_totals_of(results, &t);
-    cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s)\n", t.heads,
-              cli_s((int64_t)t.heads), run->num_rows, cli_s((int64_t)run->num_rows),
-              run->seconds, run->threads, cli_s(run->threads));
-    if (results->num_unrotated > 0)
-        cli_print("%zu head%s in layers without frequencies left out\n", results->num_unrotated,
-                  cli_s((int64_t)results->num_unrotated));
-    cli_print("rows after RoPE are those before it, turned by the frequencies of capture.json\n"
-              "(largest difference: %.2g %% of the length of a row)\n\n"
-              "  %-20s %6s %6s\n",
-              100 * t.rotation_deviation, "heads", "before", "after");
+    cli_say(ROWS_OF, rows);
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        cli_print("  %-20s %6zu %6zu\n", qk_category_name((qk_category)c), t.before[c],
-                  t.after[c]);
-    char energy_q[32], energy_k[32], share[32];
-    print_prediction(&t);
-    cli_print("pairs that turn less than once in the context:\n"
-              "  energy of queries %s, of keys %s; score variance over distance %s\n\n",
-              percent(t.slow_energy_q, energy_q), percent(t.slow_energy_k, energy_k),
-              percent(t.slow_score_share, share));
-    for (size_t i = 0; i < run->num_outputs; i++)
-        cli_print("%s/%s\n", r->settings.input.output, run->outputs[i]);
+        cli_print("  %-20s %6zu %6zu\n", qk_category_name((qk_category)c), t->before[c],
+                  t->after[c]);
+    cli_say(SCORES, rows);
+    for (size_t i = 0; i < results->run->num_outputs; i++)
+        cli_print("%s/%s\n", r->settings.input.output, results->run->outputs[i]);
 }
 
-static void print_json(const request *r, const qk_stages_results *results)
+static void tell_outcome(const request *r, const qk_stages_results *results)
 {
     const qk_analysis_results *run = results->run;
     qk_stages_totals t;
     qk_stages_totals_of(results, &t);
-    cli_json_print(json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
-        "output", cli_json_text(r->settings.input.output), "files", cli_list_outputs(run),
-        "before", cli_json_text(results->before), "after", cli_json_text(run->capture), "model",
-        cli_json_text(run->model), "heads", (json_int_t)t.heads, "heads_without_rope",
-        (json_int_t)results->num_unrotated, "rows", (json_int_t)run->num_rows, "threads",
-        run->threads, "seconds", run->seconds, "categories_before",
-        cli_count_categories(t.before), "categories_after", cli_count_categories(t.after),
-        "predicted_as_a_constant_or_better", (json_int_t)t.explained,
-        "median_r_squared_predicted", cli_json_number(t.r_squared_median), "slow_energy_q",
-        cli_json_number(t.slow_energy_q), "slow_energy_k", cli_json_number(t.slow_energy_k),
-        "slow_score_share", cli_json_number(t.slow_score_share), "rotation_deviation",
-        cli_json_number(t.rotation_deviation), "failures", cli_list_failures(run)));
+    cli_row *rows = CLI_ROWS(
+        CLI_ROW("output", r->settings.input.output), CLI_ROW("files", cli_list_outputs(run)),
+        CLI_OF(results, before), CLI_ROW("after", run->capture), CLI_OF(run, model),
+        CLI_ROW("heads", t.heads), CLI_ROW("heads_without_rope", results->num_unrotated),
+        CLI_ROW("rows", run->num_rows), CLI_OF(run, threads), CLI_OF(run, seconds),
+        CLI_ROW("categories_before", cli_count_categories(t.before)),
+        CLI_ROW("categories_after", cli_count_categories(t.after)),
+        CLI_ROW("predicted_as_a_constant_or_better", t.explained),
+        CLI_ROW("median_r_squared_predicted", t.r_squared_median),
+        CLI_ROW("slow_energy_q", t.slow_energy_q), CLI_ROW("slow_energy_k", t.slow_energy_k),
+        CLI_ROW("slow_score_share", t.slow_score_share),
+        CLI_ROW("rotation_deviation", t.rotation_deviation),
+        CLI_ROW("failures", cli_list_failures(run)),
+        CLI_SAY("deviation", 100 * t.rotation_deviation),
+        CLI_SAY("bin_pairs", QK_SCORE_BIN_PAIRS), CLI_SAY("has_r2", !isnan(t.r_squared_median)),
+        CLI_SAY("predicted", t.predicted), CLI_SAY("not_predicted", t.heads - t.predicted));
+    if (!r->common.json && !r->common.quiet)
+        print_outcome(r, results, &t, rows);
+    cli_tell(&r->common, "", rows);
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static int compare(request *r)
+static int compare_stages(request *r)
 {
     cli_messages messages;
     qk_stages_results *results;
     qk_error err;
-    qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, &r->common);
-    in->notice = cli_notice;
-    in->progress = cli_progress;
-    in->user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.input.context);
     qk_status status = qk_stages_run(&r->settings, &results, &err);
     cli_messages_end(&messages, status, &err);
-    if (results && r->common.json)
-        print_json(r, results);
-    else if (results && !r->common.quiet)
-        print_outcome(r, results);
+    if (results)
+        tell_outcome(r, results);
     qk_stages_results_free(&results);
     return cli_exit_code(status);
 }
 
-static int run(cli_call *call)
+static int run_compare_stages(cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *in = &r->settings.input;
@@ -125,7 +103,7 @@ static int run(cli_call *call)
     r->settings.before = call->arguments[0];
     r->settings.after = call->count > 1 ? call->arguments[1] : NULL;
     in->command_line = call->line;
-    return compare(r);
+    return compare_stages(r);
 }
 
 const cli_command cmd_compare_stages = {
@@ -146,5 +124,5 @@ const cli_command cmd_compare_stages = {
                 "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_compare_stages,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope explain: what the columns of the tables mean. */
-#include "cli.h"
+#include "tell.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static bool print_json(const char *name)
     return found;
 }
 
-static int run(cli_call *call)
+static int run_explain(cli_call *call)
 {
     const cli_common *common = &((const request *)call->request)->common;
     const char *name = call->count > 0 ? call->arguments[0] : NULL;
@@ -157,5 +157,5 @@ const cli_command cmd_explain = {
                 "qkscope explain heads.csv\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_explain,
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope get: brings a dataset or a model from the Hub into the cache, or says what there is. */
-#include "cli.h"
+#include "tell.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include <qkscope/hub.h>
@@ -27,13 +26,11 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static json_t *branch_json(const qk_hub_branch *b)
 {
-    return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
-                     cli_json_text(b->name), "kind", b->tag ? "tag" : "branch", "commit",
-                     b->commit, "files", (json_int_t)b->num_files, "bytes",
-                     (json_int_t)b->bytes, "layers", (json_int_t)b->num_layers, "query_heads",
-                     (json_int_t)b->query_heads, "key_heads", (json_int_t)b->key_heads,
-                     "packed_files", (json_int_t)b->packed_files, "cached_files",
-                     (json_int_t)b->cached_files, "cached_bytes", (json_int_t)b->cached_bytes);
+    return cli_object(
+        CLI_ROWS(CLI_OF(b, name), CLI_ROW("kind", b->tag ? "tag" : "branch"), CLI_OF(b, commit),
+                 CLI_ROW("files", b->num_files), CLI_OF(b, bytes),
+                 CLI_ROW("layers", b->num_layers), CLI_OF(b, query_heads), CLI_OF(b, key_heads),
+                 CLI_OF(b, packed_files), CLI_OF(b, cached_files), CLI_OF(b, cached_bytes)));
 }
 
 static void print_list_json(const request *r, const qk_hub_listing *listing)
@@ -41,8 +38,9 @@ static void print_list_json(const request *r, const qk_hub_listing *listing)
     json_t *branches = json_array();
     for (size_t i = 0; i < listing->num_branches; i++)
         json_array_append_new(branches, branch_json(&listing->branches[i]));
-    cli_json_print(json_pack("{s:o, s:b, s:o}", "name", cli_json_text(r->settings.name),
-                             "model", r->settings.model, "branches", branches));
+    cli_tell(&r->common, "",
+             CLI_ROWS(CLI_ROW("name", r->settings.name), CLI_ROW("model", r->settings.model),
+                      CLI_ROW("branches", branches)));
 }
 
 static void print_list(const qk_hub_listing *listing)
@@ -82,15 +80,11 @@ static int list(const request *r, cli_messages *messages)
 
 static void print_snapshot(const request *r, const qk_hub_snapshot *s)
 {
-    if (r->common.json)
-        cli_json_print(json_pack(
-            "{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "name", cli_json_text(r->settings.name),
-            "commit", s->commit, "path", cli_json_text(s->gguf ? s->gguf : s->path), "files",
-            (json_int_t)s->num_files, "bytes", (json_int_t)s->bytes, "fetched_files",
-            (json_int_t)s->fetched_files, "fetched_bytes", (json_int_t)s->fetched_bytes,
-            "requests", (json_int_t)s->requests));
-    else if (!r->common.quiet)
-        cli_print("%s\n", s->gguf ? s->gguf : s->path);
+    cli_tell(&r->common, "{path}\n",
+             CLI_ROWS(CLI_ROW("name", r->settings.name), CLI_OF(s, commit),
+                      CLI_ROW("path", s->gguf ? s->gguf : s->path),
+                      CLI_ROW("files", s->num_files), CLI_OF(s, bytes),
+                      CLI_OF(s, fetched_files), CLI_OF(s, fetched_bytes), CLI_OF(s, requests)));
 }
 
 static int get(const request *r, cli_messages *messages)
@@ -105,7 +99,7 @@ static int get(const request *r, cli_messages *messages)
     return cli_settings_code(status);
 }
 
-static int run(cli_call *call)
+static int run_get(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -113,11 +107,8 @@ static int run(cli_call *call)
         return cli_usage("what? Give org/name of a dataset on the Hub, or of a model with "
                          "--model");
     r->settings.name = call->arguments[0];
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     messages.of = r->settings.name;
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
     return r->list ? list(r, &messages) : get(r, &messages);
 }
 
@@ -142,5 +133,5 @@ const cli_command cmd_get = {
                 "qkscope get --model HuggingFaceTB/SmolLM2-135M\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_get,
 };

@@ -67,16 +67,22 @@ static const char *type_name(const qk_parquet_column *column)
                                                    : "unknown";
 }
 
-static void print_file(const qk_parquet *file, const char *path)
+static json_t *column_json(const qk_parquet_column *column)
 {
-    const char *writer = qk_parquet_created_by(file);
-    cli_print_line("file", path, "");
-    cli_print("%-12s%" PRId64 " in %d row group%s\n", "rows", qk_parquet_num_rows(file),
-              qk_parquet_num_row_groups(file), cli_s(qk_parquet_num_row_groups(file)));
-    cli_print("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
-    cli_print_line("written by", *writer ? writer : "(not recorded)", "");
-    putchar('\n');
-    cli_print("%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",
+    return cli_object(CLI_ROWS(CLI_OF(column, path), CLI_ROW("type", type_name(column)),
+                               CLI_OF(column, codec), CLI_ROW("values", column->num_values),
+                               CLI_OF(column, compressed_bytes),
+                               CLI_OF(column, uncompressed_bytes),
+                               CLI_ROW("encodings", cli_encodings_json(column->encodings)),
+                               CLI_ROW("nullable", (bool)(column->max_definition > 0)),
+                               CLI_ROW("repeated", (bool)(column->max_repetition > 0)),
+                               CLI_ROW_IF(column->has_range, "range",
+                                          cli_range_json(true, column->min, column->max))));
+}
+
+static void print_columns(const qk_parquet *file)
+{
+    cli_print("\n%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",
               "kB stored", "kB plain", "encodings");
     for (int i = 0; i < qk_parquet_num_columns(file); i++) {
         const qk_parquet_column *column = qk_parquet_column_at(file, i);
@@ -91,42 +97,35 @@ static void print_file(const qk_parquet *file, const char *path)
     }
 }
 
-static void print_file_json(const qk_parquet *file, const char *path)
+static void tell_file(const request *r, const qk_parquet *file)
 {
+    const char *writer = qk_parquet_created_by(file);
     json_t *columns = json_array();
-    for (int i = 0; i < qk_parquet_num_columns(file); i++) {
-        const qk_parquet_column *column = qk_parquet_column_at(file, i);
-        json_array_append_new(
-            columns,
-            json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b, s:o*}", "path",
-                      cli_json_text(column->path), "type", type_name(column), "codec",
-                      column->codec, "values", (json_int_t)column->num_values,
-                      "compressed_bytes", (json_int_t)column->compressed_bytes,
-                      "uncompressed_bytes", (json_int_t)column->uncompressed_bytes, "encodings",
-                      cli_encodings_json(column->encodings), "nullable",
-                      column->max_definition > 0, "repeated", column->max_repetition > 0,
-                      "range", cli_range_json(column->has_range, column->min, column->max)));
-    }
-    cli_json_print(json_pack("{s:o, s:I, s:i, s:I, s:o, s:o}", "file", cli_json_text(path),
-                             "rows", (json_int_t)qk_parquet_num_rows(file), "row_groups",
-                             qk_parquet_num_row_groups(file), "bytes",
-                             (json_int_t)qk_parquet_file_bytes(file), "created_by",
-                             cli_json_text(qk_parquet_created_by(file)), "columns", columns));
+    for (int i = 0; i < qk_parquet_num_columns(file); i++)
+        json_array_append_new(columns, column_json(qk_parquet_column_at(file, i)));
+    cli_tell(&r->common,
+             "file        {file}\n"
+             "rows        {rows} in {row_groups} row group{s}\n"
+             "size        {bytes:kB}\n"
+             "written by  {created_by}[(not recorded){created_by!}]\n",
+             CLI_ROWS(CLI_ROW("file", r->settings.capture),
+                      CLI_ROW("rows", qk_parquet_num_rows(file)),
+                      CLI_ROW("row_groups", qk_parquet_num_row_groups(file)),
+                      CLI_ROW("bytes", qk_parquet_file_bytes(file)),
+                      CLI_ROW("created_by", writer), CLI_ROW("columns", columns)));
+    if (!r->common.json && !r->common.quiet)
+        print_columns(file);
 }
 
 static int inspect_file(const request *r)
 {
     qk_parquet *file;
     qk_error err;
-    const char *path = r->settings.capture;
-    if (qk_parquet_open(&file, path, &err) != QK_OK) {
+    if (qk_parquet_open(&file, r->settings.capture, &err) != QK_OK) {
         cli_error("%s", err.message);
         return EXIT_CODE_FAILURE;
     }
-    if (r->common.json)
-        print_file_json(file, path);
-    else if (!r->common.quiet)
-        print_file(file, path);
+    tell_file(r, file);
     qk_parquet_close(&file);
     return EXIT_CODE_OK;
 }
@@ -148,13 +147,10 @@ static void note_idle(const cli_call *call, bool model)
                   (const char *const[]){"groups", "buckets", NULL});
 }
 
-static void begin(request *r, cli_messages *messages)
+static void begin_request(request *r, cli_messages *messages)
 {
-    cli_messages_init(messages, &r->common);
+    cli_messages_init(messages, &r->common, &r->settings.context);
     messages->of = r->settings.capture;
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = messages;
 }
 
 static int inspect_model(cli_call *call, const qk_error *otherwise)
@@ -184,7 +180,7 @@ static int inspect_capture(cli_call *call, cli_messages *messages)
     return code;
 }
 
-static int run(cli_call *call)
+static int run_inspect(cli_call *call)
 {
     request *r = call->request;
     const qk_inspect_settings *s = &r->settings;
@@ -194,7 +190,7 @@ static int run(cli_call *call)
         return cli_usage("which capture? Give a folder, a Parquet file, or org/name of a "
                          "dataset or model on the Hugging Face Hub");
     r->settings.capture = call->arguments[0];
-    begin(r, &messages);
+    begin_request(r, &messages);
     if (r->model || cli_is_model(s->capture, s->revision))
         return inspect_model(call, NULL);
     bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
@@ -223,5 +219,5 @@ const cli_command cmd_inspect = {
                 "qkscope inspect capture/l00h00q/data.parquet --json\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_inspect,
 };

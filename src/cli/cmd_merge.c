@@ -14,7 +14,7 @@ typedef struct request {
     cli_common common;
     const char *output;
     bool force;
-    int threads;
+    qk_context context;
 } request;
 
 static const qk_setting ROWS[] = {
@@ -24,8 +24,8 @@ static const qk_setting ROWS[] = {
     {"force", QK_SETTING_FLAG, QK_SETTING_AT(request, force),
      .help = "replace a capture in it; the old one stays until the new one is complete",
      .section = "Output"},
-    {"threads", QK_SETTING_INTEGER, QK_SETTING_AT(request, threads), .letter = 't', .min = 1,
-     .max = 4096, .value = "N", .help = "threads", .unset = "all processors",
+    {"threads", QK_SETTING_INTEGER, QK_SETTING_AT(request, context.threads), .letter = 't',
+     .min = 1, .max = 4096, .value = "N", .help = "threads", .unset = "all processors",
      .section = "Running"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -54,7 +54,7 @@ static int finish_runs(const cli_call *call, const char *folder)
             return cli_exit_code(status);
         }
         qk_analysis_settings settings = *qk_config_settings(config);
-        settings.threads = r->threads;
+        settings.context.threads = r->context.threads;
         settings.command_line = call->line;
         bool whole;
         int code = cli_analyse(&r->common, &settings, &whole);
@@ -80,37 +80,30 @@ static bool has_pieces(const char *folder)
 
 static int merge_captures(const cli_call *call)
 {
-    const request *r = call->request;
+    request *r = call->request;
     cli_messages messages;
     qk_sink_outcome o;
     qk_error err;
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->context);
     const qk_merge_settings settings = {.inputs = (const char *const *)call->arguments,
                                         .num_inputs = (size_t)call->count,
                                         .output = r->output,
                                         .force = r->force,
-                                        .threads = r->threads,
-                                        .notice = cli_notice,
-                                        .progress = cli_progress,
-                                        .user = &messages};
+                                        .context = r->context};
     const char *output = r->output ? r->output : call->arguments[0];
     qk_status status = qk_sink_merge(&settings, &o, &err);
     cli_messages_end(&messages, status, &err);
     if (status != QK_OK)
         return cli_exit_code(status);
-    if (r->common.json)
-        cli_json_print(json_pack(
-            "{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "output", cli_json_text(output),
-            "complete", o.complete, "blocks", (json_int_t)o.blocks, "blocks_there",
-            (json_int_t)o.blocks_there, "heads", (json_int_t)o.heads, "rows",
-            (json_int_t)o.rows, "summed", (json_int_t)o.summed, "bytes", (json_int_t)o.bytes));
-    else if (o.complete && !r->common.quiet)
-        cli_print("%s is complete: %zu head%s, %.1f MB\n", output, o.heads,
-                  cli_s((int64_t)o.heads), (double)o.bytes / 1e6);
+    cli_tell(&r->common, "[{complete?}{output} is complete: {heads} head{s}, {bytes:MB}\n]",
+             CLI_ROWS(CLI_ROW("output", output), CLI_ROW("complete", o.complete),
+                      CLI_ROW("blocks", o.blocks), CLI_ROW("blocks_there", o.blocks_there),
+                      CLI_ROW("heads", o.heads), CLI_ROW("rows", o.rows),
+                      CLI_ROW("summed", o.summed), CLI_ROW("bytes", o.bytes)));
     return o.complete ? EXIT_CODE_OK : EXIT_CODE_PARTIAL;
 }
 
-static int run(cli_call *call)
+static int run_merge(cli_call *call)
 {
     const request *r = call->request;
     if (call->count == 0)
@@ -140,5 +133,5 @@ const cli_command cmd_merge = {
                 "qkscope merge part-0 part-1 part-2 -o capture\n",
     .table = &TABLE,
     .max_arguments = -1,
-    .run = run,
+    .run = run_merge,
 };

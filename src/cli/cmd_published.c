@@ -12,7 +12,7 @@ typedef struct request {
     qk_published *file;
 } request;
 
-static void release(void *of)
+static void release_published(void *of)
 {
     qk_published_free(&((request *)of)->file);
 }
@@ -43,12 +43,9 @@ static void print_heads(const request *r, const qk_analysis_results *results)
     if (!r->common.quiet && results->num_heads < wanted)
         cli_error("note: %zu of %zu query heads are in the capture", results->num_heads,
                   wanted);
-    if (r->common.json)
-        cli_print_outcome_json(&shown, results);
-    else if (!r->common.quiet) {
-        cli_print_summary(&shown, results);
+    cli_tell_analysis(&r->common, &shown, results);
+    if (!r->common.json && !r->common.quiet)
         cli_print("%s\n%s\n%s\n", s->output_csv, s->bucket_csv, s->component_csv);
-    }
 }
 
 static int run_heads(cli_call *call)
@@ -59,11 +56,8 @@ static int run_heads(cli_call *call)
     qk_error err;
     if (!r->common.config)
         return cli_usage("which file? Give --config FILE");
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->heads.context);
     r->heads.command_line = call->line;
-    r->heads.notice = cli_notice;
-    r->heads.progress = cli_progress;
-    r->heads.user = &messages;
     qk_status status = qk_heads_run(&r->heads, &results, &err);
     cli_messages_end(&messages, status, &err);
     if (results)
@@ -90,7 +84,7 @@ const cli_command cmd_heads = {
     .table = &HEADS_TABLE,
     .load = load_heads,
     .run = run_heads,
-    .release = release,
+    .release = release_published,
 };
 
 /* ---- plot-plasticity -------------------------------------------------------------------- */
@@ -118,11 +112,9 @@ static int run_plot(cli_call *call)
     qk_status status = qk_plot_run(s, &heads, &err);
     if (status != QK_OK)
         cli_error("%s", err.message);
-    else if (r->common.json)
-        cli_json_print(json_pack("{s:o, s:I}", "output", cli_json_text(s->output), "heads",
-                                 (json_int_t)heads));
-    else if (!r->common.quiet)
-        cli_print("%zu head%s\n%s\n", heads, cli_s((int64_t)heads), s->output);
+    else
+        cli_tell(&r->common, "{heads} head{s}\n{output}\n",
+                 CLI_ROWS(CLI_OF(s, output), CLI_ROW("heads", heads)));
     return cli_settings_code(status);
 }
 
@@ -141,5 +133,5 @@ const cli_command cmd_plot = {
     .table = &PLOT_TABLE,
     .load = load_plot,
     .run = run_plot,
-    .release = release,
+    .release = release_published,
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope put: sends a capture to a branch of a dataset on the Hub. */
-#include "cli.h"
-
-#include <string.h>
+#include "tell.h"
 
 #include <qkscope/hub.h>
 
@@ -18,59 +16,52 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-static void print_json(const request *r, const qk_hub_put_outcome *o)
-{
-    json_t *files = json_array();
-    for (size_t i = 0; i < o->num_files; i++)
-        json_array_append_new(files, json_pack("{s:o, s:I, s:s}", "path",
-                                               cli_json_text(o->files[i].path), "bytes",
-                                               (json_int_t)o->files[i].size, "change",
-                                               qk_hub_change_name(o->files[i].change)));
-    cli_json_print(json_pack(
-        "{s:o, s:s, s:b, s:b, s:b, s:b, s:s, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:o}",
-        "name", cli_json_text(r->settings.name), "revision",
-        r->settings.revision ? r->settings.revision : "main", "dry_run", r->settings.dry_run,
-        "public", o->is_public, "made_dataset", o->made_dataset, "made_branch", o->made_branch,
-        "commit", o->commit, "address", cli_json_text(o->address), "commits", o->commits,
-        "new_files", (json_int_t)o->new_files, "changed_files", (json_int_t)o->changed_files,
-        "same_files", (json_int_t)o->same_files, "left_files", (json_int_t)o->left_files,
-        "removed_files", (json_int_t)o->removed_files, "bytes", (json_int_t)o->bytes,
-        "differing_bytes", (json_int_t)o->differing, "sent_bytes", (json_int_t)o->sent,
-        "requests", (json_int_t)o->requests, "files", files));
-}
-
 /* What a dry run lists: all but what stays as it is. */
-static void print_plan(const request *r, const qk_hub_put_outcome *o)
+static void print_plan(const qk_hub_put_outcome *o)
 {
-    const qk_hub_put_settings *s = &r->settings;
-    size_t sent = o->new_files + o->changed_files;
     for (size_t i = 0; i < o->num_files; i++)
         if (o->files[i].change != QK_HUB_SAME)
             cli_print("%-8s %12.3f MB  %s\n", qk_hub_change_name(o->files[i].change),
                       (double)o->files[i].size / 1e6, o->files[i].path);
-    cli_print("%zu file%s, %.1f MB, would be sent to %s at %s", sent, cli_s((int64_t)sent),
-              (double)o->differing / 1e6, s->name, s->revision ? s->revision : "main");
-    if (o->same_files > 0)
-        cli_print("; %zu %s there", o->same_files, o->same_files == 1 ? "is" : "are");
-    if (o->removed_files > 0)
-        cli_print("; %zu would be removed", o->removed_files);
-    if (o->made_dataset)
-        cli_print("; the dataset would be made, %s", s->publish ? "public" : "private");
-    else if (o->made_branch)
-        cli_print("; the branch would be made");
-    cli_print("\n");
 }
 
-static void print_address(const qk_hub_put_outcome *o)
+static json_t *list_files(const qk_hub_put_outcome *o)
 {
-    cli_print("%s", o->address);
-    if (o->removed_files > 0)
-        cli_print(" (%zu file%s removed)", o->removed_files, cli_s((int64_t)o->removed_files));
-    cli_print("\n");
+    json_t *files = json_array();
+    for (size_t i = 0; i < o->num_files; i++) {
+        const qk_hub_put_file *f = &o->files[i];
+        json_array_append_new(
+            files, cli_object(CLI_ROWS(CLI_OF(f, path), CLI_ROW("bytes", f->size),
+                                       CLI_ROW("change", qk_hub_change_name(f->change)))));
+    }
+    return files;
 }
 
-static int run(cli_call *call)
+static void tell_outcome(const request *r, const qk_hub_put_outcome *o)
+{
+    const qk_hub_put_settings *s = &r->settings;
+    if (s->dry_run && !r->common.json && !r->common.quiet)
+        print_plan(o);
+    cli_tell(&r->common,
+             s->dry_run ? "{would_send} file{s}, {differing_bytes:MB}, would be sent to {name} "
+                          "at {revision}"
+                          "[; {same_files} {is|are} there][; {removed_files} would be removed]"
+                          "[; the dataset would be made, {made_dataset?}{visibility}][; the "
+                          "branch would be made{made_branch?}{made_dataset!}]\n"
+                        : "{address}[ ({removed_files} file{s} removed)]\n",
+             CLI_ROWS(CLI_OF(s, name), CLI_ROW("revision", s->revision ? s->revision : "main"),
+                      CLI_OF(s, dry_run), CLI_ROW("public", o->is_public),
+                      CLI_OF(o, made_dataset), CLI_OF(o, made_branch), CLI_OF(o, commit),
+                      CLI_OF(o, address), CLI_OF(o, commits), CLI_OF(o, new_files),
+                      CLI_OF(o, changed_files), CLI_OF(o, same_files), CLI_OF(o, left_files),
+                      CLI_OF(o, removed_files), CLI_OF(o, bytes),
+                      CLI_ROW("differing_bytes", o->differing), CLI_ROW("sent_bytes", o->sent),
+                      CLI_OF(o, requests), CLI_ROW("files", list_files(o)),
+                      CLI_SAY("would_send", o->new_files + o->changed_files),
+                      CLI_SAY("visibility", s->publish ? "public" : "private")));
+}
+
+static int run_put(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -79,21 +70,14 @@ static int run(cli_call *call)
                          "dataset on the Hub");
     r->settings.capture = call->arguments[0];
     r->settings.name = call->arguments[1];
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     messages.of = r->settings.name;
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
     qk_hub_put_outcome *outcome;
     qk_error err;
     qk_status status = qk_hub_put(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
-    if (status == QK_OK && r->common.json)
-        print_json(r, outcome);
-    else if (status == QK_OK && !r->common.quiet && r->settings.dry_run)
-        print_plan(r, outcome);
-    else if (status == QK_OK && !r->common.quiet)
-        print_address(outcome);
+    if (status == QK_OK)
+        tell_outcome(r, outcome);
     qk_hub_put_outcome_free(&outcome);
     return cli_settings_code(status);
 }
@@ -122,5 +106,5 @@ const cli_command cmd_put = {
         "qkscope put capture me/my-captures --public --message \"Twelve more layers\"\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_put,
 };

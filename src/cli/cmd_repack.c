@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope repack: a capture in another layout. */
-#include "cli.h"
-
-#include <inttypes.h>
+#include "tell.h"
 
 #include <qkscope/recorder.h>
 
@@ -18,20 +16,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-static void print_outcome(const request *r, const qk_repack_outcome *o)
-{
-    if (r->common.json)
-        cli_json_print(json_pack(
-            "{s:o, s:s, s:I, s:I, s:I}", "output", cli_json_text(r->settings.output), "layout",
-            r->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads", "heads",
-            (json_int_t)o->heads, "files", (json_int_t)o->files, "rows", (json_int_t)o->rows));
-    else if (!r->common.quiet)
-        cli_print("%zu head%s in %zu file%s, %" PRId64 " row%s\n%s\n", o->heads,
-                  cli_s((int64_t)o->heads), o->files, cli_s((int64_t)o->files), o->rows,
-                  cli_s(o->rows), r->settings.output);
-}
-
-static int run(cli_call *call)
+static int run_repack(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -43,14 +28,16 @@ static int run(cli_call *call)
     if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     r->settings.capture = call->arguments[0];
-    cli_messages_init(&messages, &r->common);
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     qk_status status = qk_capture_repack(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
     if (status == QK_OK)
-        print_outcome(r, &outcome);
+        cli_tell(&r->common, "{heads} head{s} in {files} file{s}, {rows} row{s}\n{output}\n",
+                 CLI_ROWS(CLI_ROW("output", r->settings.output),
+                          CLI_ROW("layout",
+                                  r->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads"),
+                          CLI_ROW("heads", outcome.heads), CLI_ROW("files", outcome.files),
+                          CLI_ROW("rows", outcome.rows)));
     return cli_exit_code(status);
 }
 
@@ -68,5 +55,5 @@ const cli_command cmd_repack = {
                 "qkscope repack my-capture -o my-capture --force\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_repack,
 };

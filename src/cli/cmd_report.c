@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope report: figures and a page from a folder of tables. */
-#include "cli.h"
+#include "tell.h"
 
 #include <qkscope/report.h>
 
@@ -16,45 +16,32 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-static void print_json(const qk_report_outcome *outcome)
+static void tell_outcome(const request *r, const qk_report_outcome *o)
 {
-    cli_json_print(json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:f}", "models",
-        (json_int_t)outcome->num_models, "heads", (json_int_t)outcome->num_heads, "figures",
-        (json_int_t)outcome->num_figures, "names",
-        cli_json_texts(outcome->names, outcome->num_names), "failures",
-        cli_json_texts(outcome->failures, outcome->num_failed), "changed",
-        cli_json_texts(outcome->changed, outcome->num_changed), "html",
-        cli_json_text(outcome->html), "html_bytes", (json_int_t)outcome->html_bytes, "files",
-        cli_json_texts(outcome->files, outcome->num_files), "seconds", outcome->seconds));
+    const qk_report_settings *s = &r->settings;
+    for (size_t i = 0; i < o->num_changed; i++)
+        cli_error("warning: %s/%s; drawn all the same", s->results, o->changed[i]);
+    if (!r->common.json)
+        cli_print_failures(o->failures, o->num_failed);
+    for (size_t i = 0; s->list && !r->common.json && i < o->num_names; i++)
+        cli_print("%s\n", o->names[i]);
+    cli_tell(
+        &r->common,
+        s->list ? ""
+                : "{models} model{s}, {heads} head{s}, {figures} figure{s} in {seconds:.2f} s\n"
+                  "[{beside?}{folder}/figures\n][{html} ({html_bytes:MB})\n]",
+        CLI_ROWS(CLI_ROW("models", o->num_models), CLI_ROW("heads", o->num_heads),
+                 CLI_ROW("figures", o->num_figures),
+                 CLI_ROW("names", cli_json_texts(o->names, o->num_names)),
+                 CLI_ROW("failures", cli_json_texts(o->failures, o->num_failed)),
+                 CLI_ROW("changed", cli_json_texts(o->changed, o->num_changed)),
+                 CLI_OF(o, html), CLI_OF(o, html_bytes),
+                 CLI_ROW("files", cli_json_texts(o->files, o->num_files)), CLI_OF(o, seconds),
+                 CLI_SAY("beside", !s->alone),
+                 CLI_SAY("folder", s->output ? s->output : s->results)));
 }
 
-static void print_outcome(const request *r, const qk_report_outcome *outcome)
-{
-    for (size_t i = 0; i < outcome->num_changed; i++)
-        cli_error("warning: %s/%s; drawn all the same", r->settings.results,
-                  outcome->changed[i]);
-    if (r->common.json) {
-        print_json(outcome);
-        return;
-    }
-    cli_print_failures(outcome->failures, outcome->num_failed);
-    for (size_t i = 0; r->settings.list && i < outcome->num_names; i++)
-        cli_print("%s\n", outcome->names[i]);
-    if (r->common.quiet || r->settings.list)
-        return;
-    cli_print("%zu model%s, %zu head%s, %zu figure%s in %.2f s\n", outcome->num_models,
-              cli_s((int64_t)outcome->num_models), outcome->num_heads,
-              cli_s((int64_t)outcome->num_heads), outcome->num_figures,
-              cli_s((int64_t)outcome->num_figures), outcome->seconds);
-    if (!r->settings.alone)
-        cli_print("%s/figures\n",
-                  r->settings.output ? r->settings.output : r->settings.results);
-    if (outcome->html)
-        cli_print("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);
-}
-
-static int run(cli_call *call)
+static int run_report(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -62,14 +49,12 @@ static int run(cli_call *call)
     qk_error err;
     if (call->count == 0)
         return cli_usage("which results? Give the folder with the tables");
-    cli_messages_init(&messages, &r->common);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     r->settings.results = call->arguments[0];
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
     qk_status status = qk_report_write(&r->settings, &outcome, &err);
     cli_clear(&messages);
     if (outcome)
-        print_outcome(r, outcome);
+        tell_outcome(r, outcome);
     else
         cli_error("%s", err.message);
     qk_report_outcome_free(&outcome);
@@ -97,5 +82,5 @@ const cli_command cmd_report = {
                 "qkscope report results --no-html --format pdf --width 85mm\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_report,
 };

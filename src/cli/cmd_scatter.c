@@ -202,7 +202,7 @@ static int apply_output(const cli_call *call)
     return -1;
 }
 
-static int check(const cli_call *call)
+static int check_scatter_options(const cli_call *call)
 {
     const qk_scatter_settings *s = &((const request *)call->request)->settings;
     if (!s->input.capture)
@@ -213,21 +213,20 @@ static int check(const cli_call *call)
     return -1;
 }
 
-static int settle(const cli_call *call)
+static int settle_scatter(const cli_call *call)
 {
     request *r = call->request;
     int (*const steps[])(const cli_call *) = {apply_basis, apply_collage, apply_heads,
-                                              apply_output, check};
+                                              apply_output, check_scatter_options};
     if (call->count > 0)
         r->settings.input.capture = call->arguments[0];
-    r->settings.figures.threads = r->settings.input.threads;
     int code = -1;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code < 0; i++)
         code = steps[i](call);
     return code;
 }
 
-static qk_status load(void *of, qk_error *err)
+static qk_status load_scatter_file(void *of, qk_error *err)
 {
     request *r = of;
     qk_status status = qk_config_load(&r->config, r->common.config, err);
@@ -240,11 +239,8 @@ static qk_status load(void *of, qk_error *err)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static void print_outcome(const request *r, const qk_scatter_outcome *o)
+static void print_figures(const qk_scatter_settings *s, const qk_scatter_outcome *o)
 {
-    const qk_scatter_settings *s = &r->settings;
-    cli_print("%zu head%s, %zu point%s in %.2f s\n", o->num_heads, cli_s((int64_t)o->num_heads),
-              o->num_points, cli_s((int64_t)o->num_points), o->seconds);
     bool here = strcmp(s->output, ".") == 0;
     const char *folder = here ? "" : s->output;
     const char *slash = here || s->output[strlen(s->output) - 1] == '/' ? "" : "/";
@@ -254,53 +250,51 @@ static void print_outcome(const request *r, const qk_scatter_outcome *o)
                 cli_print("%s%s%s%s\n", folder, slash, o->figures[i], FORMATS[f].ending);
 }
 
-static void print_outcome_json(const request *r, const qk_scatter_outcome *o)
+static void tell_outcome(const request *r, const qk_scatter_outcome *o)
 {
     static const char *const BASES[] = {"pca", "ab", "complement"};
     const qk_scatter_settings *s = &r->settings;
     json_t *heads = json_array(), *formats = json_array();
     for (size_t i = 0; i < o->num_heads; i++)
-        json_array_append_new(heads, json_pack("{s:i, s:i}", "layer", o->heads[i].layer, "head",
-                                               o->heads[i].head));
+        json_array_append_new(heads, cli_object(CLI_ROWS(CLI_OF(&o->heads[i], layer),
+                                                         CLI_OF(&o->heads[i], head))));
     for (size_t f = 0; f < NUM_FORMATS; f++)
         if (s->figures.formats & FORMATS[f].format)
             json_array_append_new(formats, json_string(FORMATS[f].ending + 1));
-    cli_json_print(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:f}", "basis",
-                             BASES[s->basis], "kinds",
-                             s->kinds == QK_KINDS_Q   ? "q"
-                             : s->kinds == QK_KINDS_K ? "k"
-                                                      : "q,k",
-                             "heads", heads, "output", cli_json_text(s->output), "figures",
-                             cli_json_texts(o->figures, o->num_figures), "formats", formats,
-                             "points", (json_int_t)o->num_points, "seconds", o->seconds));
+    cli_tell(&r->common, "{drawn} head{s}, {points} point{s} in {seconds:.2f} s\n",
+             CLI_ROWS(CLI_ROW("basis", BASES[s->basis]),
+                      CLI_ROW("kinds", s->kinds == QK_KINDS_Q   ? "q"
+                                       : s->kinds == QK_KINDS_K ? "k"
+                                                                : "q,k"),
+                      CLI_ROW("heads", heads), CLI_OF(s, output),
+                      CLI_ROW("figures", cli_json_texts(o->figures, o->num_figures)),
+                      CLI_ROW("formats", formats), CLI_ROW("points", o->num_points),
+                      CLI_OF(o, seconds), CLI_SAY("drawn", o->num_heads)));
+    if (!r->common.json && !r->common.quiet)
+        print_figures(s, o);
 }
 
-static int draw(request *r)
+static int draw_figures(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
-    cli_messages_init(&r->messages, &r->common);
+    cli_messages_init(&r->messages, &r->common, &r->settings.input.context);
     cli_print_notes(r->config, &r->common);
-    r->settings.input.notice = cli_notice;
-    r->settings.input.progress = cli_progress;
-    r->settings.input.user = &r->messages;
     qk_status status = qk_scatter_run(&r->settings, &outcome, &err);
     cli_messages_end(&r->messages, status, &err);
-    if (status == QK_OK && r->common.json)
-        print_outcome_json(r, outcome);
-    else if (status == QK_OK && !r->common.quiet)
-        print_outcome(r, outcome);
+    if (status == QK_OK)
+        tell_outcome(r, outcome);
     qk_scatter_outcome_free(&outcome);
     return cli_settings_code(status);
 }
 
-static int run(cli_call *call)
+static int run_scatter(cli_call *call)
 {
-    int code = settle(call);
-    return code < 0 ? draw(call->request) : code;
+    int code = settle_scatter(call);
+    return code < 0 ? draw_figures(call->request) : code;
 }
 
-static void release(void *of)
+static void release_scatter(void *of)
 {
     request *r = of;
     qk_config_free(&r->config);
@@ -326,7 +320,7 @@ const cli_command cmd_scatter = {
                 "qkscope scatter capture -o figures --complement --layer 2 --head 1\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .load = load,
-    .run = run,
-    .release = release,
+    .load = load_scatter_file,
+    .run = run_scatter,
+    .release = release_scatter,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope study: many models or checkpoints, from captures to the report. */
-#include "cli.h"
+#include "tell.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -114,27 +114,6 @@ static void print_plan(const qk_study *study, const qk_study_outcome *outcome)
     }
 }
 
-static void print_outcome(const request *r, const qk_study *study,
-                          const qk_study_outcome *outcome)
-{
-    const qk_report_outcome *report = outcome->report;
-    if (r->settings.dry_run) {
-        print_plan(study, outcome);
-        return;
-    }
-    print_models(study, outcome);
-    cli_print("\n%.1f s", outcome->seconds);
-    if (report)
-        cli_print(", %zu figure%s", report->num_figures, cli_s((int64_t)report->num_figures));
-    if (outcome->freed_bytes > 0)
-        cli_print(", %.1f MB of the cache freed", (double)outcome->freed_bytes / 1e6);
-    cli_print("\n\n%s/models.csv and tables beside it\n", r->settings.output);
-    if (report)
-        cli_print("%s/figures/\n", r->settings.output);
-    if (report && report->html)
-        cli_print("%s\n", report->html);
-}
-
 /* ---- the outcome as JSON ---------------------------------------------------------------- */
 
 static json_t *list_models(const request *r, const qk_study *study,
@@ -145,41 +124,47 @@ static json_t *list_models(const request *r, const qk_study *study,
         const qk_study_result *result = &outcome->models[i];
         const qk_study_model *model = qk_study_get(study, i);
         json_array_append_new(
-            models,
-            json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                      "model", cli_json_text(model->name), "source",
-                      cli_json_text(model->source), "state",
-                      state_name(result->state, r->settings.dry_run), "message",
-                      cli_json_text(result->message), "heads", (json_int_t)result->num_heads,
-                      "seconds", cli_json_number(result->seconds), "mean_r_q",
-                      cli_json_number(result->r_q), "mean_r_k", cli_json_number(result->r_k),
-                      "bias_positive_share", cli_json_number(result->recency), "mean_ap_drop",
-                      cli_json_number(result->ap_drop), "rows_least",
-                      cli_json_number(result->rows_least), "rows_median",
-                      cli_json_number(result->rows_median), "texts_least",
-                      cli_json_number(result->texts_least), "uncertain",
-                      cli_json_number(result->uncertain)));
+            models, cli_object(CLI_ROWS(
+                        CLI_ROW("model", model->name), CLI_OF(model, source),
+                        CLI_ROW("state", state_name(result->state, r->settings.dry_run)),
+                        CLI_OF(result, message), CLI_ROW("heads", result->num_heads),
+                        CLI_OF(result, seconds), CLI_ROW("mean_r_q", result->r_q),
+                        CLI_ROW("mean_r_k", result->r_k),
+                        CLI_ROW("bias_positive_share", result->recency),
+                        CLI_ROW("mean_ap_drop", result->ap_drop), CLI_OF(result, rows_least),
+                        CLI_OF(result, rows_median), CLI_OF(result, texts_least),
+                        CLI_OF(result, uncertain))));
     }
     return models;
 }
 
 static json_t *describe_report(const qk_report_outcome *report)
 {
-    if (!report)
-        return json_null();
-    return json_pack("{s:I, s:o, s:o, s:I}", "figures", (json_int_t)report->num_figures,
-                     "failed", cli_json_texts(report->failures, report->num_failed), "html",
-                     cli_json_text(report->html), "html_bytes", (json_int_t)report->html_bytes);
+    return cli_object(
+        CLI_ROWS(CLI_ROW("figures", report->num_figures),
+                 CLI_ROW("failed", cli_json_texts(report->failures, report->num_failed)),
+                 CLI_OF(report, html), CLI_OF(report, html_bytes)));
 }
 
-static void print_json(const request *r, const qk_study *study, const qk_study_outcome *outcome)
+static const char OUTCOME[] = "\n{seconds:.1f} s[{report?}, {report.figures} "
+                              "figure{s}][{freed_bytes?}, {freed_bytes:MB} of the cache freed]"
+                              "\n\n{output}/models.csv and tables beside "
+                              "it\n[{report?}{output}/figures/\n[{report.html}\n]]";
+
+static void tell_outcome(const request *r, const qk_study *study,
+                         const qk_study_outcome *outcome)
 {
-    cli_json_print(json_pack(
-        "{s:o, s:o, s:b, s:o, s:o, s:I, s:o}", "output", cli_json_text(r->settings.output),
-        "title", cli_json_text(qk_study_title(study)), "dry_run", r->settings.dry_run, "models",
-        list_models(r, study, outcome), "report", describe_report(outcome->report),
-        "freed_bytes", (json_int_t)outcome->freed_bytes, "seconds",
-        cli_json_number(outcome->seconds)));
+    bool dry = r->settings.dry_run;
+    if (!r->common.json && dry)
+        print_plan(study, outcome);
+    else if (!r->common.json && !r->common.quiet)
+        print_models(study, outcome);
+    cli_tell(
+        &r->common, dry ? "" : OUTCOME,
+        CLI_ROWS(CLI_ROW("output", r->settings.output), CLI_ROW("title", qk_study_title(study)),
+                 CLI_ROW("dry_run", dry), CLI_ROW("models", list_models(r, study, outcome)),
+                 CLI_ROW("report", outcome->report ? describe_report(outcome->report) : NULL),
+                 CLI_OF(outcome, freed_bytes), CLI_OF(outcome, seconds)));
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
@@ -189,19 +174,16 @@ static int run_study(request *r, const qk_study *study)
     watcher w = {.study = study};
     qk_study_outcome *outcome;
     qk_error err;
-    cli_messages_init(&w.messages, &r->common);
-    r->settings.notice = cli_notice;
-    r->settings.progress = on_progress;
+    cli_messages_init(&w.messages, &r->common, &r->settings.context);
+    r->settings.context.progress = on_progress;
     r->settings.model_begins = on_model;
     r->settings.user = &w;
     qk_status status = qk_study_run(study, &r->settings, &outcome, &err);
     cli_messages_end(&w.messages, status, &err);
     if (outcome && outcome->report && outcome->report->num_failed > 1)
         cli_print_failures(outcome->report->failures, outcome->report->num_failed);
-    if (outcome && r->common.json)
-        print_json(r, study, outcome);
-    else if (outcome && (!r->common.quiet || r->settings.dry_run))
-        print_outcome(r, study, outcome);
+    if (outcome)
+        tell_outcome(r, study, outcome);
     qk_study_outcome_free(&outcome);
     return cli_settings_code(status);
 }

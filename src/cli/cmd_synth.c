@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope synth: captures with known ground truth. */
-#include "cli.h"
+#include "tell.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,22 +57,18 @@ static bool set_frequencies(request *r)
 static void print_outcome(const request *r)
 {
     const qk_synth_settings *s = &r->settings;
-    int keys = s->layers * (s->query_heads / s->group);
     int queries = s->layers * s->query_heads;
-    long long rows = (long long)s->examples * (long long)s->rows_per_example;
-    if (r->common.json) {
-        cli_json_print(json_pack("{s:o, s:i, s:i, s:I, s:I}", "output",
-                                 cli_json_text(r->output), "query_heads", queries, "key_heads",
-                                 keys, "rows_per_head", (json_int_t)rows, "dim",
-                                 (json_int_t)s->dim));
-    } else if (!r->common.quiet) {
-        cli_print("%d query head%s, %d key head%s, %lld row%s of %zu each\n%s\n%s/truth.json\n",
-                  queries, cli_s(queries), keys, cli_s(keys), rows, cli_s(rows), s->dim,
-                  r->output, r->output);
-    }
+    int64_t rows = (int64_t)s->examples * (int64_t)s->rows_per_example;
+    cli_tell(&r->common,
+             "{query_heads} query head{s}, {key_heads} key head{s}, {rows_per_head} row{s} of "
+             "{dim} each\n"
+             "{output}\n{output}/truth.json\n",
+             CLI_ROWS(CLI_ROW("output", r->output), CLI_ROW("query_heads", queries),
+                      CLI_ROW("key_heads", queries / s->group), CLI_ROW("rows_per_head", rows),
+                      CLI_OF(s, dim)));
 }
 
-static int run(cli_call *call)
+static int run_synth(cli_call *call)
 {
     request *r = call->request;
     cli_messages messages;
@@ -83,9 +79,7 @@ static int run(cli_call *call)
         return cli_usage("where to? Give -o DIR");
     if (!set_frequencies(r))
         return EXIT_CODE_USAGE;
-    cli_messages_init(&messages, &r->common);
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     qk_status status = qk_synth_write(&r->settings, r->output, &err);
     cli_messages_end(&messages, status, &err);
     if (status == QK_OK)
@@ -106,5 +100,5 @@ const cli_command cmd_synth = {
                 "qkscope synth -o made-up --layers 4 --dim 128 --r-k 0.9 --seed 7\n",
     .table = &TABLE,
     .max_arguments = 1,
-    .run = run,
+    .run = run_synth,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope tokenize: the tokens of a text. */
-#include "cli.h"
+#include "tell.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@ typedef struct request {
     cli_common common;
     const char *tokenizer, *file, *revision;
     int64_t max_length;
-    bool no_special, count, offline;
+    bool no_special, count;
+    qk_context context;
 } request;
 
 static const qk_setting ROWS[] = {
@@ -27,7 +28,7 @@ static const qk_setting ROWS[] = {
     {"revision", QK_SETTING_TEXT, QK_SETTING_AT(request, revision), .value = "REV",
      .help = "branch, tag or commit of a model on the Hub", .unset = "main",
      .section = "Input"},
-    {"offline", QK_SETTING_FLAG, QK_SETTING_AT(request, offline),
+    {"offline", QK_SETTING_FLAG, QK_SETTING_AT(request, context.offline),
      .help = "fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1",
      .section = "Input"},
     QK_SETTING_PART(request, common, cli_common_table),
@@ -80,27 +81,25 @@ static qk_status encode(const request *r, const qk_tokenizer *tokenizer, qk_toke
     return status;
 }
 
-static void print_json(const qk_tokenizer *tokenizer, const qk_tokens *tokens, bool count_only)
+static json_t *list_tokens(const qk_tokenizer *tokenizer, const qk_tokens *tokens)
 {
-    json_t *root = json_pack("{s:I, s:I}", "count", (json_int_t)tokens->count, "vocabulary",
-                             (json_int_t)qk_tokenizer_vocabulary(tokenizer));
     json_t *list = json_array();
     for (size_t i = 0; i < tokens->count; i++) {
         const char *piece = qk_tokenizer_piece(tokenizer, tokens->ids[i]);
-        json_array_append_new(list, json_pack("{s:I, s:o}", "id", (json_int_t)tokens->ids[i],
-                                              "piece", cli_json_text(piece ? piece : "")));
+        json_array_append_new(list, cli_object(CLI_ROWS(CLI_ROW("id", tokens->ids[i]),
+                                                        CLI_ROW("piece", piece ? piece : ""))));
     }
-    if (!count_only)
-        json_object_set(root, "tokens", list);
-    json_decref(list);
-    cli_json_print(root);
+    return list;
 }
 
 static void print_tokens(const request *r, const qk_tokenizer *tokenizer,
                          const qk_tokens *tokens)
 {
     if (r->common.json) {
-        print_json(tokenizer, tokens, r->count);
+        cli_tell(&r->common, "",
+                 CLI_ROWS(CLI_OF(tokens, count),
+                          CLI_ROW("vocabulary", qk_tokenizer_vocabulary(tokenizer)),
+                          CLI_ROW_IF(!r->count, "tokens", list_tokens(tokenizer, tokens))));
         return;
     }
     if (r->count) {
@@ -119,7 +118,6 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     cli_messages messages;
     if (!qk_hub_is_remote(r->tokenizer))
         return qk_tokenizer_open(tokenizer, r->tokenizer, err);
-    cli_messages_init(&messages, &r->common);
     qk_hub_settings settings;
     qk_hub_settings_default(&settings);
     settings.name = r->tokenizer;
@@ -127,10 +125,8 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     settings.model = true;
     settings.part = QK_HUB_TOKENIZER;
     settings.cached = true;
-    settings.offline = r->offline;
-    settings.notice = cli_notice;
-    settings.progress = cli_progress;
-    settings.user = &messages;
+    settings.context.offline = r->context.offline;
+    cli_messages_init(&messages, &r->common, &settings.context);
     qk_hub_snapshot *snapshot;
     qk_status status = qk_hub_get(&settings, &snapshot, err);
     cli_clear(&messages);
@@ -161,7 +157,7 @@ static int tokenize(const request *r)
     return code;
 }
 
-static int run(cli_call *call)
+static int run_tokenize(cli_call *call)
 {
     request *r = call->request;
     if (call->count == 0)
@@ -188,5 +184,5 @@ const cli_command cmd_tokenize = {
                 "echo \"In the beginning\" | qkscope tokenize model.gguf - --count\n",
     .table = &TABLE,
     .max_arguments = 2,
-    .run = run,
+    .run = run_tokenize,
 };

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All commands and options as JSON, for what is generated from them. */
-#include "cli.h"
+#include "tell.h"
 
 #include <qkscope/common.h>
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
-}
 
 static json_t *describe_words(const qk_word *words)
 {
@@ -27,15 +22,16 @@ static json_t *describe_option(const qk_settings *settings, const cli_option *o)
         s >= cli_common_table.rows && s < cli_common_table.rows + cli_common_table.count;
     bool path = s->type == QK_SETTING_PATH || s->type == QK_SETTING_PATHS;
     cli_default_text(settings, o, missing, sizeof missing);
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b}", "name",
-        o->name, "letter", letter, "value", o->value, "help", o->help, "not_given", missing,
-        "section", s->section, "unit", text_or_null(s->unit), "yaml", text_or_null(s->yaml),
-        "words", describe_words(*o->value ? s->words : NULL), "range",
-        number && (s->min != 0 || s->max != 0) ? json_pack("[f, f]", s->min, s->max)
-                                               : json_null(),
-        "path", path, "list", s->type == QK_SETTING_LIST, "optional",
-        (s->traits & QK_SETTING_OPTIONAL) != 0, "common", common);
+    bool ranged = number && (s->min != 0 || s->max != 0);
+    return cli_object(
+        CLI_ROWS(CLI_OF(o, name), CLI_ROW("letter", (char *)letter),
+                 CLI_ROW("value", (const char *)o->value), CLI_OF(o, help),
+                 CLI_ROW("not_given", (char *)missing), CLI_OF(s, section), CLI_OF(s, unit),
+                 CLI_OF(s, yaml), CLI_ROW("words", describe_words(*o->value ? s->words : NULL)),
+                 CLI_ROW("range", ranged ? json_pack("[f, f]", s->min, s->max) : NULL),
+                 CLI_ROW("path", path), CLI_ROW("list", (bool)(s->type == QK_SETTING_LIST)),
+                 CLI_ROW("optional", (bool)(s->traits & QK_SETTING_OPTIONAL)),
+                 CLI_ROW("common", common)));
 }
 
 static json_t *describe_command(const cli_command *command)
@@ -50,9 +46,9 @@ static json_t *describe_command(const cli_command *command)
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, describe_option(settings, &options[i]));
     qk_settings_free(&settings);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "name", command->name, "summary",
-                     command->summary, "usage", command->usage, "description",
-                     command->description, "examples", command->examples, "options", list);
+    return cli_object(CLI_ROWS(CLI_OF(command, name), CLI_OF(command, summary),
+                               CLI_OF(command, usage), CLI_OF(command, description),
+                               CLI_OF(command, examples), CLI_ROW("options", list)));
 }
 
 int cli_describe(const cli_command *const *commands)

@@ -12,11 +12,6 @@ enum { MAX_VALUES = 12 };
 
 /* ---- shared ------------------------------------------------------------------------------ */
 
-void cli_print_line(const char *label, const char *text, const char *rest)
-{
-    cli_print("%-12s%s%s\n", label, text, rest);
-}
-
 void cli_print_encodings(uint32_t encodings)
 {
     for (int e = 0; e < 32; e++)
@@ -91,34 +86,13 @@ static void print_windows(const qk_inspection *in)
         const qk_values *windows = &in->heads[i].windows;
         windowed += windows->count > 0 && windows->items[windows->count - 1] > 0;
     }
-    if (windowed == 0 && in->footers && in->windows.count == 0) {
-        cli_print("%-12snot known\n", "windows");
-        return;
-    }
     if (windowed == 0) {
-        cli_print("%-12snone: full attention\n", "windows");
+        bool known = !in->footers || in->windows.count > 0;
+        cli_print("windows     %s\n", known ? "none: full attention" : "not known");
         return;
     }
     print_known_values(in, "windows", &in->windows);
     cli_print("%-12sin %zu of %zu heads (0 = full attention)\n", "", windowed, in->num_heads);
-}
-
-static void print_group(const qk_inspection *in)
-{
-    cli_print("%-12s", "group size");
-    if (!in->has_group) {
-        cli_print("unknown: %s\n", in->group_message);
-        return;
-    }
-    cli_print("%d query head%s per key head (%s", in->group.size, cli_s(in->group.size),
-              SOURCES[in->group.source]);
-    if (!in->group.consistent && in->group.alternative)
-        cli_print("; does not fit the heads present, %d does", in->group.alternative);
-    else if (!in->group.consistent)
-        cli_print("; does not fit the heads present");
-    else if (in->group.source == QK_GROUP_INFERRED && in->group.num_consistent > 1)
-        cli_print("; the smallest of %d that fit", in->group.num_consistent);
-    cli_print(")\n");
 }
 
 /* Codec and encodings of the vectors, of all heads together. */
@@ -137,13 +111,13 @@ static void print_storage(const qk_inspection *in)
         several |= *writer && strcmp(writer, head->created_by) != 0;
         writer = head->created_by;
     }
-    cli_print("%-12s%zu file%s%s, %.1f MB, %s:", "storage", in->num_files,
-              cli_s((int64_t)in->num_files), in->packed ? " (packed)" : "",
-              (double)in->bytes / 1e6, codec);
+    cli_say("storage     {files} file{s}[ (packed){packed?}], {bytes:MB}, {codec}:",
+            CLI_ROWS(CLI_ROW("files", in->num_files), CLI_OF(in, packed), CLI_OF(in, bytes),
+                     CLI_ROW("codec", codec)));
     cli_print_encodings(encodings);
     putchar('\n');
-    cli_print_line("written by", *writer ? writer : "(not recorded)",
-                   several ? " and others" : "");
+    cli_print("written by  %s%s\n", *writer ? writer : "(not recorded)",
+              several ? " and others" : "");
 }
 
 static void print_head(const qk_inspection *in, const qk_head_inspection *head,
@@ -178,63 +152,29 @@ static void print_heads(const qk_inspection *in)
     }
 }
 
-/* What there is in the place of rows, or besides them. */
-static void print_kept(const qk_inspection *in)
-{
-    static const char *const ROWS_KEPT[] = {[QK_ROWS_ALL] = "all rows",
-                                            [QK_ROWS_NONE] = "no rows",
-                                            [QK_ROWS_RESERVOIR] = "a reservoir of rows"};
-    if (!in->has_moments && in->kept == QK_ROWS_ALL)
-        return;
-    cli_print("%-12s%s", "kept", ROWS_KEPT[in->kept]);
-    if (in->kept == QK_ROWS_RESERVOIR)
-        cli_print(", up to %d of a bucket and text", in->reservoir);
-    if (in->has_moments)
-        cli_print("; moments of %" PRId64 " rows", in->summed);
-    if (in->has_moments && in->groups > 0)
-        cli_print(", in up to %d groups of texts", in->groups);
-    putchar('\n');
-    if (in->has_moments)
-        cli_print("%-12s%zu file%s, %.1f MB\n", "moments", in->moments_files,
-                  cli_s((int64_t)in->moments_files), (double)in->moments_bytes / 1e6);
-}
+/* What is told of the whole; what the Hub was asked and what there is in the place of rows only
+ * where that has been. */
+static const char CAPTURE[] =
+    "capture     {capture}\n"
+    "[commit      {hub.commit:.12s}[{hub.files?}, {hub.cached_files} of {hub.files} files in "
+    "the cache]"
+    "[{hub.footers?}; footers by {hub.requests} request{s}, {hub.fetched_bytes:kB}]\n]"
+    "[prefix      {prefix}\n]"
+    "model       {model}[(not recorded){model!}][ - the capture was not finished{complete!}]\n"
+    "heads       {num_heads} in {num_layers} layer{s}: {num_q} query, {num_k} key\n"
+    "group size  [{group.size} query head{s} per key head ({group.source}"
+    "[{group.consistent!}; does not fit the heads present[, {other_size} does]]"
+    "[{smallest?}; the smallest of {group.num_consistent} that fit])][unknown: {no_group}]\n"
+    "dimension   [{dim}][{differs?}differs between heads][unknown{dim!}{differs!}]\n"
+    "rows        {rows}\n"
+    "[kept        {rows_kept}[{kept.reservoir?}, up to {kept.reservoir} of a bucket and text]"
+    "[{kept.moments?}; moments of {kept.summed} rows[, in up to {kept.groups} groups of "
+    "texts]]\n"
+    "[{kept.moments?}moments     {kept.files} file{s}, {kept.bytes:MB}\n]]"
+    "[{has_positions?}positions   {first_position} to {last_position}\n]";
 
-/* What the Hub was asked, and what is not told by that. */
-static void print_hub(const qk_inspection *in)
+static void print_rest(const qk_inspection *in)
 {
-    if (!in->commit)
-        return;
-    cli_print("%-12s%.12s", "commit", in->commit);
-    if (in->wanted_files > 0) /* else nobody knows */
-        cli_print(", %zu of %zu files in the cache", in->cached_files, in->wanted_files);
-    if (in->footers)
-        cli_print("; footers by %" PRId64 " request%s, %.1f kB", in->requests,
-                  cli_s(in->requests), (double)in->fetched_bytes / 1e3);
-    putchar('\n');
-}
-
-static void print_text(const qk_inspection *in)
-{
-    cli_print_line("capture", in->path, "");
-    print_hub(in);
-    if (*in->prefix)
-        cli_print_line("prefix", in->prefix, "");
-    cli_print_line("model", *in->model ? in->model : "(not recorded)",
-                   in->complete ? "" : " - the capture was not finished");
-    size_t layers = count_layers(in);
-    cli_print("%-12s%zu in %zu layer%s: %zu query, %zu key\n", "heads", in->num_heads, layers,
-              cli_s((int64_t)layers), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
-    print_group(in);
-    if (in->dim > 0)
-        cli_print("%-12s%zu\n", "dimension", in->dim);
-    else
-        cli_print("%-12s%s\n", "dimension",
-                  in->rows + in->summed > 0 ? "differs between heads" : "unknown");
-    cli_print("%-12s%" PRId64 "\n", "rows", in->rows);
-    print_kept(in);
-    if (in->has_positions)
-        cli_print("%-12s%" PRId64 " to %" PRId64 "\n", "positions", in->position_min,
-                  in->position_max);
     print_known_values(in, "buckets", &in->buckets);
     if (in->footers)
         cli_print("%-12snot counted", "examples");
@@ -287,88 +227,97 @@ static json_t *known_values_json(bool footers, const qk_values *values)
 
 static json_t *hub_json(const qk_inspection *in)
 {
-    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I}", "commit", in->commit, "footers",
-                     in->footers, "files", (json_int_t)in->wanted_files, "cached_files",
-                     (json_int_t)in->cached_files, "requests", (json_int_t)in->requests,
-                     "fetched_bytes", (json_int_t)in->fetched_bytes);
+    return cli_object(CLI_ROWS(CLI_OF(in, commit), CLI_OF(in, footers),
+                               CLI_ROW("files", in->wanted_files), CLI_OF(in, cached_files),
+                               CLI_OF(in, requests), CLI_OF(in, fetched_bytes)));
 }
 
 static json_t *head_json(const qk_head_inspection *head, bool footers)
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(head->id, name);
-    json_t *object =
-        json_pack("{s:s, s:i, s:i, s:s, s:I, s:I}", "name", name, "layer", head->id.layer,
-                  "head", head->id.head, "kind", head->id.kind == QK_QUERY ? "q" : "k", "files",
-                  (json_int_t)head->files, "bytes", (json_int_t)head->bytes);
-    if (head->status != QK_OK) {
-        json_object_set_new(
-            object, "error",
-            cli_json_text(head->message ? head->message : qk_status_text(head->status)));
-        return object;
-    }
-    json_t *counts = json_pack(
-        "{s:I, s:I, s:o*, s:o?, s:o?, s:o, s:i, s:s, s:o, s:b, s:o}", "rows",
-        (json_int_t)head->rows, "dim", (json_int_t)head->dim, "positions",
-        cli_range_json(head->has_positions, head->position_min, head->position_max), "buckets",
-        head->has_bucket ? known_values_json(footers, &head->buckets) : NULL, "examples",
-        head->has_example ? json_integer((json_int_t)head->examples.count) : NULL, "windows",
-        known_values_json(footers, &head->windows), "row_groups", head->row_groups, "codec",
-        head->codec, "encodings", cli_encodings_json(head->encodings), "float64", head->wide,
-        "created_by", cli_json_text(head->created_by ? head->created_by : ""));
-    json_object_update(object, counts);
-    json_decref(counts);
-    if (head->summed > 0)
-        json_object_set_new(object, "summed", json_integer((json_int_t)head->summed));
-    return object;
+    bool read = head->status == QK_OK;
+    return cli_object(CLI_ROWS(
+        CLI_ROW("name", (char *)name), CLI_ROW("layer", head->id.layer),
+        CLI_ROW("head", head->id.head), CLI_ROW("kind", head->id.kind == QK_QUERY ? "q" : "k"),
+        CLI_OF(head, files), CLI_OF(head, bytes),
+        CLI_ROW_IF(!read, "error",
+                   head->message ? head->message : qk_status_text(head->status)),
+        CLI_ROW_IF(read, "rows", head->rows), CLI_ROW_IF(read, "dim", head->dim),
+        CLI_ROW_IF(read && head->has_positions, "positions",
+                   cli_range_json(true, head->position_min, head->position_max)),
+        CLI_ROW_IF(read, "buckets",
+                   head->has_bucket ? known_values_json(footers, &head->buckets) : NULL),
+        CLI_ROW_IF(read, "examples",
+                   head->has_example ? json_integer((json_int_t)head->examples.count) : NULL),
+        CLI_ROW_IF(read, "windows", known_values_json(footers, &head->windows)),
+        CLI_ROW_IF(read, "row_groups", head->row_groups),
+        CLI_ROW_IF(read, "codec", head->codec),
+        CLI_ROW_IF(read, "encodings", cli_encodings_json(head->encodings)),
+        CLI_ROW_IF(read, "float64", head->wide),
+        CLI_ROW_IF(read, "created_by", head->created_by ? head->created_by : ""),
+        CLI_ROW_IF(read && head->summed > 0, "summed", head->summed)));
 }
 
-static json_t *group_json(const qk_inspection *in)
+static json_t *group_json(const qk_group *group)
 {
-    if (!in->has_group)
-        return json_null();
-    return json_pack("{s:i, s:s, s:b, s:i}", "size", in->group.size, "source",
-                     SOURCES[in->group.source], "consistent", in->group.consistent,
-                     "num_consistent", in->group.num_consistent);
+    return cli_object(CLI_ROWS(CLI_OF(group, size), CLI_ROW("source", SOURCES[group->source]),
+                               CLI_OF(group, consistent), CLI_OF(group, num_consistent)));
 }
 
 static json_t *kept_json(const qk_inspection *in)
 {
     static const char *const WORDS[] = {
         [QK_ROWS_ALL] = "all", [QK_ROWS_NONE] = "none", [QK_ROWS_RESERVOIR] = "reservoir"};
-    return json_pack("{s:s, s:i, s:b, s:i, s:I, s:I, s:I}", "rows", WORDS[in->kept],
-                     "reservoir", in->reservoir, "moments", in->has_moments, "groups",
-                     in->groups, "summed", (json_int_t)in->summed, "files",
-                     (json_int_t)in->moments_files, "bytes", (json_int_t)in->moments_bytes);
+    return cli_object(CLI_ROWS(CLI_ROW("rows", WORDS[in->kept]), CLI_OF(in, reservoir),
+                               CLI_ROW("moments", in->has_moments), CLI_OF(in, groups),
+                               CLI_OF(in, summed), CLI_ROW("files", in->moments_files),
+                               CLI_ROW("bytes", in->moments_bytes)));
 }
 
-static void print_json(const qk_inspection *in)
+static json_t *texts_json(const qk_inspection *in)
 {
+    return cli_object(
+        CLI_ROWS(CLI_ROW("count", in->num_texts), CLI_ROW("windows", in->num_windows)));
+}
+
+static void tell_inspection(const qk_inspection *in, const cli_common *common)
+{
+    static const char *const ROWS_KEPT[] = {[QK_ROWS_ALL] = "all rows",
+                                            [QK_ROWS_NONE] = "no rows",
+                                            [QK_ROWS_RESERVOIR] = "a reservoir of rows"};
+    const qk_group *group = &in->group;
+    bool kept = in->has_moments || in->kept != QK_ROWS_ALL;
     json_t *heads = json_array();
     for (size_t i = 0; i < in->num_heads; i++)
         json_array_append_new(heads, head_json(&in->heads[i], in->footers));
-    json_t *texts = in->num_windows > 0
-                        ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts, "windows",
-                                    (json_int_t)in->num_windows)
-                        : NULL;
-    json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:b, s:b, s:o?, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o?, s:o?, s:o, "
-        "s:o, s:o?, s:o, s:o}",
-        "capture", cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
-        cli_json_text(in->model), "has_manifest", in->has_manifest, "complete", in->complete,
-        "group", group_json(in), "num_heads", (json_int_t)in->num_heads, "num_layers",
-        (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "files",
-        (json_int_t)in->num_files, "packed", in->packed, "bytes", (json_int_t)in->bytes, "rows",
-        (json_int_t)in->rows, "dim", in->dim ? json_integer((json_int_t)in->dim) : NULL,
-        "positions", cli_range_json(in->has_positions, in->position_min, in->position_max),
-        "buckets", known_values_json(in->footers, &in->buckets), "examples",
-        in->footers ? json_null() : json_integer((json_int_t)in->num_examples), "texts", texts,
-        "windows", known_values_json(in->footers, &in->windows), "heads", heads);
-    if (in->commit)
-        json_object_set_new(object, "hub", hub_json(in));
-    if (in->has_moments || in->kept != QK_ROWS_ALL)
-        json_object_set_new(object, "kept", kept_json(in));
-    cli_json_print(object);
+    cli_row *rows = CLI_ROWS(
+        CLI_ROW("capture", in->path), CLI_OF(in, prefix), CLI_OF(in, model),
+        CLI_OF(in, has_manifest), CLI_OF(in, complete),
+        CLI_ROW("group", in->has_group ? group_json(group) : NULL), CLI_OF(in, num_heads),
+        CLI_ROW("num_layers", count_layers(in)), CLI_OF(in, num_failed),
+        CLI_ROW("files", in->num_files), CLI_OF(in, packed), CLI_OF(in, bytes),
+        CLI_OF(in, rows), CLI_ROW_OR_NULL(in->dim > 0, "dim", in->dim),
+        CLI_ROW("positions",
+                cli_range_json(in->has_positions, in->position_min, in->position_max)),
+        CLI_ROW("buckets", known_values_json(in->footers, &in->buckets)),
+        CLI_ROW_OR_NULL(!in->footers, "examples", in->num_examples),
+        CLI_ROW("texts", in->num_windows > 0 ? texts_json(in) : NULL),
+        CLI_ROW("windows", known_values_json(in->footers, &in->windows)),
+        CLI_ROW("heads", heads), CLI_ROW_IF(in->commit, "hub", hub_json(in)),
+        CLI_ROW_IF(kept, "kept", kept_json(in)), CLI_SAY("num_q", count_kind(in, QK_QUERY)),
+        CLI_SAY("num_k", count_kind(in, QK_KEY)), CLI_SAY("other_size", group->alternative),
+        CLI_SAY("smallest", group->consistent && group->source == QK_GROUP_INFERRED &&
+                                group->num_consistent > 1),
+        CLI_SAY("no_group", in->group_message),
+        CLI_SAY("differs", in->dim == 0 && in->rows + in->summed > 0),
+        CLI_SAY("rows_kept", kept ? ROWS_KEPT[in->kept] : NULL),
+        CLI_SAY("has_positions", in->has_positions),
+        CLI_SAY("first_position", in->position_min),
+        CLI_SAY("last_position", in->position_max));
+    cli_tell(common, CAPTURE, rows);
+    if (!common->json && !common->quiet)
+        print_rest(in);
 }
 
 /* ---- both ------------------------------------------------------------------------------- */
@@ -382,10 +331,7 @@ int cli_print_capture(const qk_inspection *in, const cli_common *common, bool he
     if (in->num_missing > 0)
         cli_error("warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
                   in->path, in->num_missing, in->num_heads, in->missing);
-    if (common->json)
-        print_json(in);
-    else if (!common->quiet)
-        print_text(in);
+    tell_inspection(in, common);
     if (heads && !common->json && !common->quiet)
         print_heads(in);
     if (in->num_failed > 0)

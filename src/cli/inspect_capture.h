@@ -7,12 +7,11 @@
 
 #include <qkscope/capture.h>
 
-#include "cli.h"
+#include "tell.h"
 
 /* Prints what there is, and on stderr what cannot be read; returns the exit code. */
 int cli_print_capture(const qk_inspection *in, const cli_common *common, bool heads);
 
-void cli_print_line(const char *label, const char *text, const char *rest);
 void cli_print_encodings(uint32_t encodings);
 json_t *cli_encodings_json(uint32_t encodings);
 /* NULL where there is none. */

@@ -13,6 +13,8 @@
 #include <qkscope/recorder.h>
 #include <qkscope/sink.h>
 
+#include "tell.h"
+
 /* A model and the costs of texts, with the settings that qkscope capture has by itself. */
 typedef struct view {
     const char *name;
@@ -85,187 +87,135 @@ static double kept_bytes(const view *v)
     return bytes + vector_bytes(v, v->sizes.reservoir_rows);
 }
 
-/* ---- text ------------------------------------------------------------------------------- */
+/* ---- as text and as JSON ------------------------------------------------------------------ */
 
-static void print_windows(const view *v)
-{
-    int sliding = count_layers(v, slides);
-    int64_t least = 0;
-    int64_t most = 0;
-    for (int l = 0; l < v->facts->num_layers; l++) {
-        int64_t window = attends(&v->facts->layers[l]) ? v->facts->layers[l].window : 0;
-        if (window > 0 && (least == 0 || window < least))
-            least = window;
-        most = window > most ? window : most;
-    }
-    if (sliding == 0)
-        cli_print("%-12snone: full attention\n", "windows");
-    else if (least == most)
-        cli_print("%-12s%" PRId64 " tokens in %d of %d layers\n", "windows", least, sliding,
-                  v->facts->num_layers);
-    else
-        cli_print("%-12s%" PRId64 " to %" PRId64 " tokens in %d of %d layers\n", "windows",
-                  least, most, sliding, v->facts->num_layers);
-}
-
-/* 1.23 of the unit that leaves three digits or so before the point. */
-static const char *in_units(double bytes, char text[24])
-{
-    static const char *const UNITS[] = {"kB", "MB", "GB", "TB", "PB"};
-    size_t unit = 0;
-    for (bytes /= 1e3; bytes >= 1000 && unit < 4; unit++)
-        bytes /= 1e3;
-    snprintf(text, 24, bytes < 10 ? "%.2f %s" : "%.1f %s", bytes, UNITS[unit]);
-    return text;
-}
-
-static void print_kept(const view *v)
-{
-    char text[24];
-    char query[24];
-    char key[24];
-    cli_print("\nKept with --keep %s of %" PRId64 " text%s, %s on disk:\n", v->run->keep,
-              v->texts, cli_s(v->texts), in_units(kept_bytes(v), text));
-    if (v->keep.rows)
-        cli_print("%-12s%" PRId64 " a head, %s of vectors\n", "rows", v->rows,
-                  in_units(vector_bytes(v, v->rows), text));
-    if (v->keep.moments)
-        cli_print("%-12s%s in %" PRId64 " file%s; %s of a query head, %s of a key head\n",
-                  "moments", in_units((double)v->sizes.moment_bytes, text),
-                  v->sizes.moment_files, cli_s(v->sizes.moment_files),
-                  in_units((double)v->sizes.query_bytes, query),
-                  in_units((double)v->sizes.key_bytes, key));
-    if (v->keep.moments && v->run->groups > 0)
-        cli_print("%-12s%d of texts, %d buckets of queries\n", "groups", v->run->groups,
-                  v->run->buckets);
-    else if (v->keep.moments)
-        cli_print("%-12snone, %d buckets of queries\n", "groups", v->run->buckets);
-    if (v->keep.reservoir > 0)
-        cli_print("%-12sup to %" PRId64 " rows a head, %s of vectors\n", "reservoir",
-                  v->sizes.reservoir_rows,
-                  in_units(vector_bytes(v, v->sizes.reservoir_rows), text));
-}
-
-static void print_costs(const view *v)
-{
-    char text[24];
-    cli_print("\n%" PRId64 " text%s of %" PRId64 " tokens", v->texts, cli_s(v->texts),
-              v->length);
-    if (v->texts == 1)
-        cli_print(" (--texts N for more)");
-    if (v->length > v->window)
-        cli_print(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
-    cli_print(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
-              (double)v->bytes / 1e6);
-    cli_print("%-12s%" PRId64 " a head, %s of vectors", "rows", v->rows,
-              in_units(vector_bytes(v, v->rows), text));
-    if (v->rows < v->wanted)
-        cli_print("; of more such texts up to %" PRId64, v->wanted);
-    cli_print("\n%-12s%" PRId64 " a head, %s (--sampler all)\n", "all rows", v->sizes.rows,
-              in_units(vector_bytes(v, v->sizes.rows), text));
-    if (v->run->keep)
-        print_kept(v);
-}
-
-static void print_view(const view *v)
-{
-    const qk_model_facts *f = v->facts;
-    cli_print("%-12s%s\n", "model", v->name);
-    int group = f->num_q_heads / f->num_k_heads;
-    cli_print("%-12s%s, %d layer%s of %d query head%s and %d key head%s, d = %d\n", "shape",
-              f->architecture, f->num_layers, cli_s(f->num_layers), f->num_q_heads,
-              cli_s(f->num_q_heads), f->num_k_heads, cli_s(f->num_k_heads), f->head_dim);
-    cli_print("%-12s%d query head%s per key head\n", "group size", group, cli_s(group));
-    if (f->parameters > 0)
-        cli_print(v->outline ? "%-12s%.2f million in %s, %.1f MB; on the Hub\n"
-                             : "%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n",
-                  "parameters", (double)f->parameters / 1e6, f->dtype,
-                  (double)f->weight_bytes / 1e6, f->fingerprint);
-    else
-        cli_print("%-12snot there: this is what config.json says\n", "weights");
-    cli_print("%-12s%" PRId64 " tokens, vocabulary of %d\n", "context", f->max_positions,
-              f->vocab_size);
-    cli_print("%-12s%s, theta %.15g, in %d of %d layers\n", "RoPE",
-              f->rope_type ? f->rope_type : "none", f->rope_theta, count_layers(v, rotates),
-              f->num_layers);
-    print_windows(v);
-    cli_print("%-12s%zu query heads and %zu key heads in %d layers\n", "captured",
-              v->selection->num_q, v->selection->num_k, count_layers(v, attends));
-    print_costs(v);
-}
-
-/* ---- JSON ------------------------------------------------------------------------------- */
+static const char MODEL[] =
+    "model       {model}\n"
+    "shape       {architecture}, {num_layers} layer{s} of {query_heads} query head{s} and "
+    "{key_heads} key head{s}, d = {head_dim}\n"
+    "group size  {q_per_kv_group} query head{s} per key head\n"
+    "[parameters  {millions:.2f} million in {dtype}, {weight_bytes:MB}; "
+    "[fingerprint {fingerprint}][on the Hub{fingerprint!}]\n]"
+    "[weights{parameters!}     not there: this is what config.json says\n]"
+    "context     {max_positions} tokens, vocabulary of {vocab_size}\n"
+    "RoPE        {rope_type}, theta {rope_theta:.15g}, in {rotating} of {num_layers} layers\n"
+    "windows     [none: full attention{sliding!}][{least}[{ranges?} to {most}] tokens in "
+    "{sliding} of {num_layers} layers]\n"
+    "captured    {capture.query_heads} query heads and {capture.key_heads} key heads in "
+    "{attending} layers\n"
+    "\n{capture.texts} text{s} of {capture.length} tokens[{alone?} (--texts N for more)]"
+    "[{split?}, in {capture.windows} windows of at most {capture.window}]:\n"
+    "run         {gflop:.3g} GFLOP, {capture.memory_bytes:.0MB} of memory\n"
+    "rows        {capture.rows_per_head} a head, {capture.vector_bytes:B} of vectors"
+    "[{fewer?}; of more such texts up to {wanted}]\n"
+    "all rows    {all_rows} a head, {all_bytes:B} (--sampler all)\n"
+    "[\nKept with --keep {capture.kept.keep} of {capture.texts} text{s}, "
+    "{capture.kept.bytes:B} on disk:\n"
+    "[{keeps_rows?}rows        {capture.rows_per_head} a head, {capture.kept.row_bytes:B} of "
+    "vectors\n]"
+    "[{keeps_moments?}moments     {capture.kept.moment_bytes:B} in {capture.kept.moment_files} "
+    "file{s}; {capture.kept.query_head_bytes:B} of a query head, "
+    "{capture.kept.key_head_bytes:B} of a key head\n"
+    "groups      [{capture.kept.groups} of texts][none{capture.kept.groups!}], "
+    "{capture.kept.buckets} buckets of queries\n]"
+    "[{keeps_reservoir?}reservoir   up to {capture.kept.reservoir_rows_per_head} rows a head, "
+    "{capture.kept.reservoir_bytes:B} of vectors\n]]";
 
 static json_t *list_layers(const view *v)
 {
     json_t *list = json_array();
     for (int l = 0; l < v->facts->num_layers; l++) {
         const qk_layer_facts *layer = &v->facts->layers[l];
-        json_t *frequencies = json_array();
-        for (size_t i = 0; layer->frequencies && i < layer->num_frequencies; i++)
-            json_array_append_new(frequencies, json_real(layer->frequencies[i]));
+        size_t frequencies = layer->frequencies ? layer->num_frequencies : 0;
         json_array_append_new(
-            list, json_pack("{s:i, s:b, s:b, s:o, s:b, s:o}", "layer", l, "attends",
-                            layer->attends, "rope", layer->rope, "window",
-                            layer->window > 0 ? json_integer(layer->window) : json_null(),
-                            "sliding", layer->sliding, "rope_frequencies", frequencies));
+            list, cli_object(CLI_ROWS(
+                      CLI_ROW("layer", l), CLI_OF(layer, attends), CLI_OF(layer, rope),
+                      CLI_ROW_OR_NULL(layer->window > 0, "window", layer->window),
+                      CLI_OF(layer, sliding),
+                      CLI_ROW("rope_frequencies",
+                              cli_json_numbers(layer->frequencies, (int)frequencies)))));
     }
     return list;
 }
 
-/* What is not known of a model without its weights is null. */
-static json_t *weight_number(const qk_model_facts *f, int64_t number)
-{
-    return f->parameters > 0 ? json_integer((json_int_t)number) : json_null();
-}
-
 static json_t *keep_json(const view *v)
 {
-    return json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "keep",
-                     v->run->keep, "groups", v->run->groups, "buckets", v->run->buckets,
-                     "moment_bytes", (json_int_t)(v->keep.moments ? v->sizes.moment_bytes : 0),
-                     "moment_files", (json_int_t)(v->keep.moments ? v->sizes.moment_files : 0),
-                     "query_head_bytes",
-                     (json_int_t)(v->keep.moments ? v->sizes.query_bytes : 0), "key_head_bytes",
-                     (json_int_t)(v->keep.moments ? v->sizes.key_bytes : 0),
-                     "reservoir_rows_per_head", (json_int_t)v->sizes.reservoir_rows,
-                     "reservoir_bytes", vector_bytes(v, v->sizes.reservoir_rows), "row_bytes",
-                     v->keep.rows ? vector_bytes(v, v->rows) : 0, "bytes", kept_bytes(v));
+    const qk_recorder_sizes *s = &v->sizes;
+    bool moments = v->keep.moments;
+    return cli_object(
+        CLI_ROWS(CLI_OF(v->run, keep), CLI_OF(v->run, groups), CLI_OF(v->run, buckets),
+                 CLI_ROW("moment_bytes", moments ? s->moment_bytes : 0),
+                 CLI_ROW("moment_files", moments ? s->moment_files : 0),
+                 CLI_ROW("query_head_bytes", moments ? s->query_bytes : 0),
+                 CLI_ROW("key_head_bytes", moments ? s->key_bytes : 0),
+                 CLI_ROW("reservoir_rows_per_head", s->reservoir_rows),
+                 CLI_ROW("reservoir_bytes", vector_bytes(v, s->reservoir_rows)),
+                 CLI_ROW("row_bytes", v->keep.rows ? vector_bytes(v, v->rows) : 0.0),
+                 CLI_ROW("bytes", kept_bytes(v))));
 }
 
-static void print_view_json(const view *v)
+static json_t *capture_json(const view *v)
+{
+    return cli_object(
+        CLI_ROWS(CLI_ROW("query_heads", v->selection->num_q),
+                 CLI_ROW("key_heads", v->selection->num_k), CLI_OF(v, texts), CLI_OF(v, length),
+                 CLI_OF(v, window), CLI_ROW("windows", num_windows(v)), CLI_OF(v, flops),
+                 CLI_ROW("memory_bytes", v->bytes), CLI_ROW("rows_per_head", v->rows),
+                 CLI_ROW("vector_bytes", (int64_t)vector_bytes(v, v->rows)),
+                 CLI_ROW_IF(v->run->keep, "kept", keep_json(v))));
+}
+
+/* The smallest and the largest sliding window of layers that attend; 0 = there is none. */
+static void find_windows(const view *v, int64_t *least, int64_t *most)
+{
+    *least = *most = 0;
+    for (int l = 0; l < v->facts->num_layers; l++) {
+        int64_t window = attends(&v->facts->layers[l]) ? v->facts->layers[l].window : 0;
+        if (window > 0 && (*least == 0 || window < *least))
+            *least = window;
+        *most = window > *most ? window : *most;
+    }
+}
+
+/* What is not known of a model without its weights is null. */
+static void tell_view(const view *v, const cli_common *common)
 {
     const qk_model_facts *f = v->facts;
+    bool weights = f->parameters > 0;
+    int64_t least, most;
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, f->fingerprint);
-    json_t *root = json_pack(
-        "{s:o, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:s, s:f, s:o}",
-        "model", cli_json_text(v->name), "architecture", f->architecture, "fingerprint",
-        v->outline ? json_null() : json_string(fingerprint), "num_layers", f->num_layers,
-        "query_heads", f->num_q_heads, "key_heads", f->num_k_heads, "q_per_kv_group",
-        f->num_q_heads / f->num_k_heads, "head_dim", f->head_dim, "hidden_size", f->hidden_size,
-        "vocab_size", f->vocab_size, "max_positions", (json_int_t)f->max_positions,
-        "parameters", weight_number(f, f->parameters), "weight_bytes",
-        weight_number(f, f->weight_bytes), "dtype",
-        f->parameters > 0 ? json_string(f->dtype) : json_null(), "rope_type",
-        f->rope_type ? f->rope_type : "none", "rope_theta", f->rope_theta, "layers",
-        list_layers(v));
-    json_t *capture =
-        json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I}", "query_heads",
-                  (int)v->selection->num_q, "key_heads", (int)v->selection->num_k, "texts",
-                  (json_int_t)v->texts, "length", (json_int_t)v->length, "window",
-                  (json_int_t)v->window, "windows", (json_int_t)num_windows(v), "flops",
-                  v->flops, "memory_bytes", (json_int_t)v->bytes, "rows_per_head",
-                  (json_int_t)v->rows, "vector_bytes", (json_int_t)vector_bytes(v, v->rows));
-    if (v->run->keep)
-        json_object_set_new(capture, "kept", keep_json(v));
-    json_object_set_new(root, "capture", capture);
-    cli_json_print(root);
+    find_windows(v, &least, &most);
+    cli_tell(
+        common, MODEL,
+        CLI_ROWS(
+            CLI_ROW("model", v->name), CLI_OF(f, architecture),
+            CLI_ROW_OR_NULL(!v->outline, "fingerprint", fingerprint), CLI_OF(f, num_layers),
+            CLI_ROW("query_heads", f->num_q_heads), CLI_ROW("key_heads", f->num_k_heads),
+            CLI_ROW("q_per_kv_group", f->num_q_heads / f->num_k_heads), CLI_OF(f, head_dim),
+            CLI_OF(f, hidden_size), CLI_OF(f, vocab_size), CLI_OF(f, max_positions),
+            CLI_ROW_OR_NULL(weights, "parameters", f->parameters),
+            CLI_ROW_OR_NULL(weights, "weight_bytes", f->weight_bytes),
+            CLI_ROW_OR_NULL(weights, "dtype", f->dtype),
+            CLI_ROW("rope_type", f->rope_type ? f->rope_type : "none"), CLI_OF(f, rope_theta),
+            CLI_ROW("layers", list_layers(v)), CLI_ROW("capture", capture_json(v)),
+            CLI_SAY("millions", (double)f->parameters / 1e6),
+            CLI_SAY("rotating", count_layers(v, rotates)),
+            CLI_SAY("sliding", count_layers(v, slides)),
+            CLI_SAY("attending", count_layers(v, attends)), CLI_SAY("least", least),
+            CLI_SAY("most", most), CLI_SAY("ranges", least < most),
+            CLI_SAY("gflop", v->flops / 1e9), CLI_SAY("alone", v->texts == 1),
+            CLI_SAY("split", v->length > v->window), CLI_SAY("fewer", v->rows < v->wanted),
+            CLI_SAY("wanted", v->wanted), CLI_SAY("all_rows", v->sizes.rows),
+            CLI_SAY("all_bytes", vector_bytes(v, v->sizes.rows)),
+            CLI_SAY("keeps_rows", v->keep.rows), CLI_SAY("keeps_moments", v->keep.moments),
+            CLI_SAY("keeps_reservoir", v->keep.reservoir)));
 }
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
+static qk_status look_at_model(view *v, const qk_model *model, const cli_common *common,
+                               qk_error *err)
 {
     qk_recorder_settings settings;
     qk_prefill_settings run;
@@ -296,10 +246,7 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     v->bytes = qk_prefill_bytes(model, &run, longest);
     if (v->keep.moments) /* of a block of texts, which may have as many groups as all */
         v->bytes += v->sizes.moment_bytes;
-    if (common->json)
-        print_view_json(v);
-    else if (!common->quiet)
-        print_view(v);
+    tell_view(v, common);
     qk_recorder_selection_free(&selection);
     return QK_OK;
 }
@@ -326,12 +273,8 @@ static qk_status find_model(const qk_inspect_settings *s, char **path,
                                   .revision = s->revision,
                                   .model = true,
                                   .part = QK_HUB_MODEL,
-                                  .offline = s->offline,
                                   .cached = true,
-                                  .jobs = s->jobs,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     return qk_hub_outline(&what, snapshot, err);
 }
 
@@ -387,7 +330,7 @@ int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run
         return cli_usage("--groups 1: give 0, or 2 to 64");
     qk_status status = open_model(&v, &model, settings, common, otherwise, &err);
     if (status == QK_OK)
-        status = look(&v, model, common, &err);
+        status = look_at_model(&v, model, common, &err);
     if (status != QK_OK)
         cli_error("%s", err.message);
     qk_model_close(&model);

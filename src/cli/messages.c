@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -57,10 +56,8 @@ int cli_finish(int exit_code)
     return exit_code;
 }
 
-void cli_messages_init(cli_messages *messages, const cli_common *common)
+void cli_catch_interrupts(void)
 {
-    *messages = (cli_messages){.common = common};
-    messages->start = messages->last = cli_now();
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_interrupt;
@@ -107,46 +104,6 @@ int cli_leave(int exit_code)
         return 128 + number; /* the first process of a container does not die by it */
     }
     return exit_code;
-}
-
-json_t *cli_json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-json_t *cli_json_text(const char *text)
-{
-    if (!text)
-        return json_null();
-    json_t *value = json_string(text);
-    return value ? value : json_string("(not UTF-8)");
-}
-
-json_t *cli_json_texts(char *const *texts, size_t count)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, cli_json_text(texts[i]));
-    return list;
-}
-
-/* The one control character that JSON allows in a text. */
-static int put_json(const char *text, size_t size, void *out)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == 0x7F)
-            fputs("\\u007F", out);
-        else
-            fputc(text[i], out);
-    }
-    return 0;
-}
-
-void cli_json_print(json_t *root)
-{
-    json_dump_callback(root, put_json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    putchar('\n');
-    json_decref(root);
 }
 
 static void append_word(char **out, const char *word)

@@ -104,7 +104,7 @@ static int choose_parts(char parts[NUM_PARTS][PART_SIZE], int columns, bool bar)
     return width > 0 ? width + wider : 0;
 }
 
-static void draw(const cli_messages *messages, const qk_progress *at, double now)
+static void draw_line(const cli_messages *messages, const qk_progress *at, double now)
 {
     char parts[NUM_PARTS][PART_SIZE];
     int columns =
@@ -127,6 +127,16 @@ static void draw(const cli_messages *messages, const qk_progress *at, double now
 
 /* ---- for commands ----------------------------------------------------------------------- */
 
+void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context)
+{
+    *messages = (cli_messages){.common = common};
+    messages->start = messages->last = cli_now();
+    context->notice = cli_notice;
+    context->progress = cli_progress;
+    context->user = messages;
+    cli_catch_interrupts();
+}
+
 void cli_restart(cli_messages *messages)
 {
     messages->start = messages->last = cli_now();
@@ -143,7 +153,7 @@ bool cli_progress(void *user, const qk_progress *progress)
         begin_phase(messages, progress, now);
     messages->phase.done = progress->done;
     if (now - messages->last > least_seconds && is_drawn(messages)) {
-        draw(messages, progress, now);
+        draw_line(messages, progress, now);
         messages->drawn = true;
         messages->last = now;
     }

@@ -45,7 +45,7 @@ void cli_print_notes(const qk_config *config, const cli_common *common)
 }
 
 /* What follows from options beside their own settings. */
-static void settle(const cli_call *call)
+static void settle_options(const cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *s = &r->settings;
@@ -61,7 +61,7 @@ static void settle(const cli_call *call)
         s->combined = true;
 }
 
-static int check(const qk_analysis_settings *s)
+static int check_thresholds(const qk_analysis_settings *s)
 {
     if (!s->capture)
         return cli_usage("which capture? Give a folder, or org/name of a dataset on the "
@@ -79,19 +79,17 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
-    cli_messages_init(&messages, common);
-    settings->notice = cli_notice;
-    settings->progress = cli_progress;
-    settings->user = &messages;
+    cli_messages_init(&messages, common, &settings->context);
     qk_status status = qk_analysis_run(settings, &results, &err);
     cli_messages_end(&messages, status, &err);
     *whole = results && results->num_heads > 0;
     if (results && !*whole)
         cli_print_unfinished(common, settings, results);
-    else if (results && common->json)
-        cli_print_outcome_json(settings, results);
-    else if (results && !common->quiet)
-        cli_print_outcome(settings, results);
+    else if (results)
+        cli_tell_analysis(common, settings, results);
+    for (size_t i = 0; *whole && !common->json && !common->quiet && i < results->num_outputs;
+         i++)
+        cli_print("%s/%s\n", settings->output, results->outputs[i]);
     qk_analysis_results_free(&results);
     return cli_exit_code(status);
 }
@@ -99,8 +97,8 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
 int cli_analysis_run(cli_call *call)
 {
     request *r = call->request;
-    settle(call);
-    int code = check(&r->settings);
+    settle_options(call);
+    int code = check_thresholds(&r->settings);
     if (code < 0)
         code = cli_find_shard(call, &r->settings.shard);
     if (code >= 0)

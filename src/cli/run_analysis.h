@@ -4,7 +4,7 @@
 #ifndef QK_CLI_RUN_ANALYSIS_H
 #define QK_CLI_RUN_ANALYSIS_H
 
-#include "cli.h"
+#include "tell.h"
 
 /* What such a command has in common with the others. */
 #define CLI_ANALYSIS                                                                           \
@@ -23,15 +23,9 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *settings, 
 /* The notes that a file of settings gave rise to; config may be NULL. */
 void cli_print_notes(const qk_config *config, const cli_common *common);
 
-/* What was found, without the list of files. */
-void cli_print_summary(const qk_analysis_settings *settings,
+/* What was found, without the list of files (analysis_print.c). */
+void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *settings,
                        const qk_analysis_results *results);
-
-/* The summaries of one outcome on standard output (analysis_print.c). */
-void cli_print_outcome(const qk_analysis_settings *settings,
-                       const qk_analysis_results *results);
-void cli_print_outcome_json(const qk_analysis_settings *settings,
-                            const qk_analysis_results *results);
 
 /* What this process has done of a run that others have to finish. */
 void cli_print_unfinished(const cli_common *common, const qk_analysis_settings *settings,

@@ -28,7 +28,7 @@ void qk_compare_outcome_free(qk_compare_outcome **outcome)
     *outcome = NULL;
 }
 
-static qk_status check(const qk_compare_settings *s, qk_error *err)
+static qk_status check_compare_settings(const qk_compare_settings *s, qk_error *err)
 {
     if (!s->a || !s->b)
         return qk__fail(err, QK_ERR_ARGUMENT, "two things are compared: give a and b");
@@ -81,7 +81,7 @@ qk_status qk_compare_run(const qk_compare_settings *settings, qk_compare_outcome
     QK_NEED(err, outcome);
     *outcome = NULL;
     QK_NEED(err, settings);
-    QK_TRY(check(settings, err));
+    QK_TRY(check_compare_settings(settings, err));
     qk__comparing c = {.settings = settings,
                        .sides = {{.letter = "a", .watched = {.lock = -1}},
                                  {.letter = "b", .watched = {.lock = -1}}},

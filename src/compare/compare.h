@@ -9,6 +9,7 @@
 
 #include <qkscope/compare.h>
 
+#include "base/context.h"
 #include "base/file.h"
 #include "figure/catalog.h"
 #include "place/place.h"
@@ -35,13 +36,12 @@ typedef struct qk__comparing {
     qk__comparison comparison;
     qk_compare_outcome *outcome;
     json_t *warnings; /* NULL: no memory for one */
-    int side;         /* that is being opened, for notices */
+    int side;         /* that is being opened */
+    qk__relay relay;  /* for its notices */
     qk__hold folder;
     char *staging; /* where figures are drawn */
     qk__drawn_list drawn;
-    qk__outfile *files[8]; /* written in full, not yet in their places */
-    const char *names[8];
-    size_t num_files;
+    qk__file_set files;
     double start;
 } qk__comparing;
 
@@ -70,10 +70,6 @@ json_t *qk__compare_summary(const qk__comparing *c);
 /* Each adds finished files (compare_tables.c, compare_page.c). */
 QK_MUST_CHECK qk_status qk__compare_write_tables(qk__comparing *c, qk_error *err);
 QK_MUST_CHECK qk_status qk__compare_write_page(qk__comparing *c, qk_error *err);
-
-/* Takes a finished file, or drops it where status says so; name is a constant. */
-qk_status qk__compare_keep(qk__comparing *c, const char *name, qk__outfile *file,
-                           qk_status status);
 
 /* ---- the folder (compare_folder.c) ------------------------------------------------------ */
 

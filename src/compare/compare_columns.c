@@ -37,7 +37,7 @@ typedef struct joining {
     size_t count;
 } joining;
 
-static size_t find(const qk_columns *c, const char *name)
+static size_t find_column(const qk_columns *c, const char *name)
 {
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->columns[i]->info.name, name) == 0)
@@ -107,7 +107,7 @@ static qk_status sort_rows(joining *j, int side, qk_error *err)
 static qk_status find_keys(joining *j, qk_error *err)
 {
     for (size_t k = 0; k < NUM_KEYS; k++) {
-        size_t a = find(j->side[0], KEYS[k]), b = find(j->side[1], KEYS[k]);
+        size_t a = find_column(j->side[0], KEYS[k]), b = find_column(j->side[1], KEYS[k]);
         if (a == NOWHERE || b == NOWHERE || type_of(j->side[0], a) == QK_COLUMN_REAL ||
             type_of(j->side[0], a) != type_of(j->side[1], b))
             continue;
@@ -142,8 +142,8 @@ static qk_status join_rows(joining *j, qk_error *err)
 /* ---- columns ---------------------------------------------------------------------------- */
 
 /* A new column like another; its values, 8 bytes each, are the caller's to set. */
-static qk_status add(joining *j, const qk_column_info *like, const char *end, const char *about,
-                     void **values, qk_error *err)
+static qk_status add_column(joining *j, const qk_column_info *like, const char *end,
+                            const char *about, void **values, qk_error *err)
 {
     char *name = qk__format("%s%s", like->name, end);
     char *sentence = qk__format("%s%s", about, *end ? like->about : "");
@@ -203,7 +203,7 @@ static bool is_bound(const qk_columns *c, const char *name)
          strcmp(name + length - 3, "_cv") != 0))
         return false;
     snprintf(of, sizeof of, "%.*s", (int)length - 3, name);
-    return find(c, of) != NOWHERE;
+    return find_column(c, of) != NOWHERE;
 }
 
 static qk_status add_both(joining *j, size_t in_a, size_t in_b, qk_error *err)
@@ -211,8 +211,8 @@ static qk_status add_both(joining *j, size_t in_a, size_t in_b, qk_error *err)
     const qk_column_info *info = &j->side[0]->columns[in_a]->info;
     qk__value *a, *b;
     double *difference;
-    QK_TRY(add(j, info, "_a", "of a: ", (void **)&a, err));
-    QK_TRY(add(j, info, "_b", "of b: ", (void **)&b, err));
+    QK_TRY(add_column(j, info, "_a", "of a: ", (void **)&a, err));
+    QK_TRY(add_column(j, info, "_b", "of b: ", (void **)&b, err));
     for (size_t i = 0; i < j->num_places; i++) {
         a[i] = value_at(j->side[0], in_a, j->places[i].row[0]);
         b[i] = value_at(j->side[1], in_b, j->places[i].row[1]);
@@ -222,7 +222,7 @@ static qk_status add_both(joining *j, size_t in_a, size_t in_b, qk_error *err)
     qk_column_info real = *info;
     real.type = QK_COLUMN_REAL;
     real.range = NULL;
-    QK_TRY(add(j, &real, "_diff", "b - a: ", (void **)&difference, err));
+    QK_TRY(add_column(j, &real, "_diff", "b - a: ", (void **)&difference, err));
     for (size_t i = 0; i < j->num_places; i++)
         difference[i] = number(info->type, b[i]) - number(info->type, a[i]);
     return QK_OK;
@@ -241,13 +241,13 @@ static qk_status add_interval(joining *j, const qk_column_info *info, qk_error *
     char name[3][96];
     snprintf(name[0], sizeof *name, "%s_cv",
              info->name); /* which the interval is about, or the number itself */
-    if (find(j->side[0], name[0]) == NOWHERE || find(j->side[1], name[0]) == NOWHERE)
+    if (find_column(j->side[0], name[0]) == NOWHERE || find_column(j->side[1], name[0]) == NOWHERE)
         snprintf(name[0], sizeof *name, "%s", info->name);
     snprintf(name[1], sizeof *name, "%s_lo", info->name);
     snprintf(name[2], sizeof *name, "%s_hi", info->name);
     for (int s = 0; s < 2; s++)
         for (int n = 0; n < 3; n++) {
-            at[s][n] = find(j->side[s], name[n]);
+            at[s][n] = find_column(j->side[s], name[n]);
             if (at[s][n] == NOWHERE || type_of(j->side[s], at[s][n]) != QK_COLUMN_REAL)
                 return QK_OK;
         }
@@ -258,8 +258,8 @@ static qk_status add_interval(joining *j, const qk_column_info *info, qk_error *
     char low[160], high[160];
     snprintf(low, sizeof low, "lower end of the interval of %.90s_diff", info->name);
     snprintf(high, sizeof high, "upper end of the interval of %.90s_diff", info->name);
-    QK_TRY(add(j, &of, "_diff_lo", low, (void **)&lo, err));
-    QK_TRY(add(j, &of, "_diff_hi", high, (void **)&hi, err));
+    QK_TRY(add_column(j, &of, "_diff_lo", low, (void **)&lo, err));
+    QK_TRY(add_column(j, &of, "_diff_hi", high, (void **)&hi, err));
     for (size_t i = 0; i < j->num_places; i++) {
         const qk__ranged a = {real_at(j, 0, at[0][0], i), real_at(j, 0, at[0][1], i),
                               real_at(j, 0, at[0][2], i)};
@@ -274,7 +274,7 @@ static qk_status add_interval(joining *j, const qk_column_info *info, qk_error *
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-static qk_status join(joining *j, bool intervals, qk_columns **joined, qk_error *err)
+static qk_status join_columns(joining *j, bool intervals, qk_columns **joined, qk_error *err)
 {
     const qk_columns *a = j->side[0];
     size_t most = 5 * a->count + 1; /* a, b, difference and its interval */
@@ -287,7 +287,7 @@ static qk_status join(joining *j, bool intervals, qk_columns **joined, qk_error 
     QK_TRY(join_rows(j, err));
     for (size_t k = 0; k < j->num_keys; k++) {
         qk__value *values;
-        QK_TRY(add(j, &a->columns[j->keys[0][k]]->info, "", "", (void **)&values, err));
+        QK_TRY(add_column(j, &a->columns[j->keys[0][k]]->info, "", "", (void **)&values, err));
         for (size_t i = 0; i < j->num_places; i++) {
             int s = j->places[i].row[0] == NOWHERE;
             values[i] = value_at(j->side[s], j->keys[s][k], j->places[i].row[s]);
@@ -295,7 +295,7 @@ static qk_status join(joining *j, bool intervals, qk_columns **joined, qk_error 
     }
     for (size_t i = 0; i < a->count; i++) {
         const char *name = a->columns[i]->info.name;
-        size_t other = find(j->side[1], name);
+        size_t other = find_column(j->side[1], name);
         if (!is_key(j, i) && strcmp(name, "model") != 0 && other != NOWHERE &&
             type_of(j->side[1], other) == type_of(a, i))
             QK_TRY(add_both(j, i, other, err));
@@ -314,7 +314,7 @@ qk_status qk_compare_columns(const qk_columns *a, const qk_columns *b, const cha
     *joined = NULL;
     QK_NEED(err, a, b, table);
     joining j = {.side = {a, b}, .table = table};
-    qk_status status = join(&j, intervals, joined, err);
+    qk_status status = join_columns(&j, intervals, joined, err);
     for (size_t i = 0; i < j.count; i++) {
         free(j.values[i]);
         free(j.texts[2 * i]);

@@ -13,12 +13,6 @@
 #include "figure/figure_note.h"
 #include "settings/settings_json.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- whose it is ------------------------------------------------------------------------ */
 
 static qk_status check_names(const char *folder, qk_error *err)
@@ -41,7 +35,7 @@ static qk_status check_names(const char *folder, qk_error *err)
 static bool is_as_before(const qk__comparing *c, const json_t *run, const char *key,
                          const char *given_before, const char *given)
 {
-    const char *before = text_of(run, key);
+    const char *before = qk__json_string(run, key);
     char *now = *before ? qk__seen_from(c->settings->input.output, given) : NULL;
     bool same = now ? strcmp(before, now) == 0 : strcmp(given_before, given) == 0;
     free(now);
@@ -53,7 +47,7 @@ static qk_status check_earlier(const qk__comparing *c, const qk__manifest *befor
 {
     const qk_compare_settings *s = c->settings;
     const json_t *run = json_array_get(before->runs, 0);
-    const char *a = text_of(run, "a_given"), *b = text_of(run, "b_given");
+    const char *a = qk__json_string(run, "a_given"), *b = qk__json_string(run, "b_given");
     if (s->input.force || !run ||
         (is_as_before(c, run, "a_seen", a, s->a) && is_as_before(c, run, "b_seen", b, s->b)))
         return QK_OK;
@@ -76,12 +70,6 @@ qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
 }
 
 /* ---- figures ---------------------------------------------------------------------------- */
-
-static bool pass_progress(void *user, const qk_progress *progress)
-{
-    const qk_compare_settings *s = user;
-    return !s->input.progress || s->input.progress(s->input.user, progress);
-}
 
 /* The command that draws all of them, as it is called from their folder. */
 static qk_status put_command(const qk__comparing *c, const char *figures, qk__buffer *out,
@@ -111,10 +99,11 @@ static qk_status write_note(const qk__comparing *c, const qk__drawn *drawn, cons
                                   .command = command};
     qk__buffer text = {0};
     qk_status status = qk__note_write(&note, &text, err);
-    char *path = qk__format("%s/%s.md", c->staging, drawn->name);
+    qk__path path;
     if (status == QK_OK)
-        status = path ? qk__write_file(path, text.data, text.size, err) : qk__nomem(err);
-    free(path);
+        status = qk__path_set(&path, err, "%s/%s.md", c->staging, drawn->name);
+    if (status == QK_OK)
+        status = qk__write_file(path.text, text.data, text.size, err);
     qk__buffer_free(&text);
     return status;
 }
@@ -130,16 +119,15 @@ static qk_status write_notes(const qk__comparing *c, const char *figures, qk_err
     return status;
 }
 
-static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
+static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
 {
     qk_figure_settings figures = c->settings->figures;
     qk_error why;
     const qk__results none = {.title = ""};
     const qk__subject subject = {.results = &none, .comparison = &c->comparison};
     figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    figures.threads = c->settings->input.threads;
-    qk_status status = qk__draw_figures(&subject, c->staging, &figures, pass_progress,
-                                        (void *)(uintptr_t)c->settings, &c->drawn, &why);
+    qk_status status = qk__draw_figures(&subject, c->staging, &figures,
+                                        &c->settings->input.context, &c->drawn, &why);
     for (size_t i = 0; i < c->drawn.count; i++)
         c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
     bool goes_on = status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
@@ -152,14 +140,11 @@ static qk_status draw(qk__comparing *c, const char *folder, qk_error *err)
 
 qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
 {
-    char *folder = qk__path_join(c->settings->input.output, "figures");
-    qk_status status = folder ? qk__stage_below(c->settings->input.output, "figures", "compare",
-                                                &c->staging, err)
-                              : qk__nomem(err);
-    if (status == QK_OK)
-        status = draw(c, folder, err);
-    free(folder);
-    return status;
+    const char *output = c->settings->input.output;
+    qk__path folder;
+    QK_TRY(qk__path_in(&folder, output, "figures", err));
+    QK_TRY(qk__stage_below(output, "figures", "compare", &c->staging, err));
+    return draw_page(c, folder.text, err);
 }
 
 /* ---- the manifest ----------------------------------------------------------------------- */
@@ -170,13 +155,14 @@ static qk_status list_contents(const qk__comparing *c, json_t **tables, json_t *
     *tables = json_array();
     *contents = json_object();
     qk_status status = QK_OK;
-    for (size_t i = 0; i < c->num_files && status == QK_OK; i++) {
-        if (strcmp(c->names[i], QK__COMPARE_PAGE) == 0)
+    for (size_t i = 0; i < c->files.count && status == QK_OK; i++) {
+        const char *name = c->files.names[i];
+        if (strcmp(name, QK__COMPARE_PAGE) == 0)
             continue;
-        if (strcmp(c->names[i], "schema.json") != 0)
-            *tables = qk__json_append(*tables, json_string(c->names[i]));
+        if (strcmp(name, "schema.json") != 0)
+            *tables = qk__json_append(*tables, json_string(name));
         status =
-            qk__describe_table(contents, c->names[i], qk__outfile_temporary(c->files[i]), err);
+            qk__describe_table(contents, name, qk__outfile_temporary(c->files.files[i]), err);
     }
     return status;
 }
@@ -237,49 +223,37 @@ static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile
 
 /* ---- into their places ------------------------------------------------------------------ */
 
-static bool is_written(const qk__comparing *c, const char *name)
-{
-    for (size_t i = 0; i < c->num_files; i++)
-        if (strcmp(c->names[i], name) == 0)
-            return true;
-    return false;
-}
-
 static qk_status install_figures(const qk__comparing *c, qk_error *err)
 {
-    char *figures = qk__path_join(c->settings->input.output, "figures");
-    char *none = figures ? qk__path_join(figures, ".none") : NULL; /* nothing was drawn */
-    qk_status status = none ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && qk__is_dir(figures))
-        status =
-            qk__install_figures(&c->drawn, true, c->staging ? c->staging : none, figures, err);
-    free(none);
-    free(figures);
-    return status;
+    qk__path figures, none; /* where nothing was drawn */
+    QK_TRY(qk__path_in(&figures, c->settings->input.output, "figures", err));
+    QK_TRY(qk__path_in(&none, figures.text, ".none", err));
+    return qk__is_dir(figures.text)
+               ? qk__install_figures(&c->drawn, true, c->staging ? c->staging : none.text,
+                                     figures.text, err)
+               : QK_OK;
 }
 
-static qk_status move_files(qk__comparing *c, qk_error *err)
+/* What an earlier run wrote and this one does not, and its figures. */
+static qk_status clear(const void *context, qk_error *err)
 {
     static const char *const OPTIONAL[] = {"compare_angles.csv", QK__COMPARE_PAGE};
+    const qk__comparing *c = context;
     const char *output = c->settings->input.output;
     for (size_t i = 0; i < sizeof OPTIONAL / sizeof *OPTIONAL; i++)
-        if (!is_written(c, OPTIONAL[i]))
+        if (!qk__file_set_has(&c->files, OPTIONAL[i]))
             QK_TRY(qk__remove_file(output, OPTIONAL[i], err));
-    QK_TRY(install_figures(c, err));
-    for (size_t i = 0; i < c->num_files; i++)
-        QK_TRY(qk__outfile_commit(&c->files[i], err));
-    return QK_OK;
+    return install_figures(c, err);
 }
 
 static qk_status list_outputs(qk__comparing *c, qk_error *err)
 {
     qk_compare_outcome *o = c->outcome;
-    o->outputs = qk__calloc(c->num_files + 1, sizeof *o->outputs);
+    o->outputs = qk__calloc(c->files.count, sizeof *o->outputs);
     if (!o->outputs)
         return qk__nomem(err);
-    for (size_t i = 0; i <= c->num_files; i++) {
-        const char *name = i < c->num_files ? c->names[i] : QK__MANIFEST_NAME;
-        if (!(o->outputs[i] = qk__strdup(name)))
+    for (size_t i = 0; i < c->files.count; i++) {
+        if (!(o->outputs[i] = qk__strdup(c->files.names[i])))
             return qk__nomem(err);
         o->num_outputs++;
     }
@@ -289,34 +263,24 @@ static qk_status list_outputs(qk__comparing *c, qk_error *err)
 qk_status qk__compare_commit(qk__comparing *c, qk_error *err)
 {
     json_t *run;
-    qk__outfile *last, *first = NULL;
-    QK_TRY(list_outputs(c, err));
+    qk__outfile *last, *mark;
     QK_TRY(describe_run(c, &run, err));
     QK_TRY(write_manifest(c, run, &last, err));
-    qk_status status = write_manifest(c, NULL, &first, err);
-    if (status == QK_OK)
-        status = qk__outfile_commit(&first, err);
-    if (status == QK_OK)
-        status = move_files(c, err);
-    if (status == QK_OK)
-        status = qk__outfile_commit(&last, err);
-    qk__outfile_discard(&last);
-    return status;
+    QK_TRY(qk__file_set_add(&c->files, QK__MANIFEST_NAME, last, QK_OK));
+    QK_TRY(list_outputs(c, err));
+    QK_TRY(write_manifest(c, NULL, &mark, err));
+    return qk__file_set_install(&c->files, mark, clear, c, err);
 }
 
 void qk__compare_release(qk__comparing *c)
 {
-    for (size_t i = 0; i < c->num_files; i++)
-        qk__outfile_discard(&c->files[i]);
+    qk__file_set_discard(&c->files);
     if (c->staging)
         qk__remove_staging(c->staging);
     free(c->staging);
-    if (c->folder.path) {
-        char *figures = qk__path_join(c->folder.path, "figures");
-        if (figures)
-            rmdir(figures); /* where there is nothing in it */
-        free(figures);
-    }
+    qk__path figures;
+    if (c->folder.path && qk__path_in(&figures, c->folder.path, "figures", NULL) == QK_OK)
+        rmdir(figures.text); /* where there is nothing in it */
     qk__drawn_list_free(&c->drawn);
     json_decref(c->warnings);
     qk__place_release(&c->folder);

@@ -64,7 +64,7 @@ static void warnings(qk__page *page, const qk_compare_outcome *o)
 
 /* ---- tables ----------------------------------------------------------------------------- */
 
-static void begin(qk__page *page, const char *id, const char *title)
+static void begin_section(qk__page *page, const char *id, const char *title)
 {
     qk__open(page, "section#%s[tabindex=-1]", id);
     qk__put(page, "h2", "%s", title);
@@ -114,7 +114,7 @@ static void means(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const COLUMNS[] = {
         "metric", "a", "b", "b − a", "interval", "p, corrected", "heads that changed", NULL};
-    begin(page, "means", "Over all heads");
+    begin_section(page, "means", "Over all heads");
     table(page, "Mean over heads, and mean difference over key heads", COLUMNS);
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
@@ -154,7 +154,7 @@ static void categories(qk__page *page, const qk_compare_outcome *o)
     }
     if (all == 0)
         return;
-    begin(page, "categories", "Kinds of heads");
+    begin_section(page, "categories", "Kinds of heads");
     qk__put(page, "p", "%zu of %zu heads are of another kind in b than in a.", all - same, all);
     table(page, "Heads by kind in a (rows) and in b (columns)", columns);
     for (int a = 0; a < QK_NUM_CATEGORIES; a++) {
@@ -172,7 +172,7 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const COLUMNS[] = {
         "head", "metric", "a", "b", "b − a", "interval", "in spreads", "p, corrected", NULL};
-    begin(page, "movers", "The biggest movers");
+    begin_section(page, "movers", "The biggest movers");
     if (o->num_movers == 0) {
         qk__put(page, "p", "No number of any head changed.");
         qk__close(page, "section");
@@ -220,7 +220,7 @@ static void spaces(qk__page *page, const qk__comparing *c)
                                           "moved more than texts explain",
                                           NULL};
     const qk_compare_outcome *o = c->outcome;
-    begin(page, "angles", "Leading components");
+    begin_section(page, "angles", "Leading components");
     if (o->num_spaces == 0) {
         qk__put(page, "p", "There are no angles: %s.", o->no_spaces ? o->no_spaces : "");
         qk__close(page, "section");
@@ -251,7 +251,7 @@ static void spaces(qk__page *page, const qk__comparing *c)
 
 static void figures(qk__page *page, const qk__comparing *c)
 {
-    begin(page, "figures", "Figures");
+    begin_section(page, "figures", "Figures");
     for (size_t i = 0; i < c->drawn.count; i++) {
         const qk__drawn *drawn = &c->drawn.items[i];
         if (drawn->status != QK_OK) {
@@ -270,10 +270,10 @@ static void figures(qk__page *page, const qk__comparing *c)
     qk__close(page, "section");
 }
 
-static void end(qk__page *page, const qk__comparing *c)
+static void end_page(qk__page *page, const qk__comparing *c)
 {
     const char *line = c->settings->input.command_line;
-    begin(page, "method", "How it is computed");
+    begin_section(page, "method", "How it is computed");
     qk__put(
         page, "p",
         "Differences are b − a of the same head. Intervals (%.3g %%) are those of a jackknife "
@@ -300,10 +300,11 @@ qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
     categories(&page, c->outcome);
     spaces(&page, c);
     figures(&page, c);
-    end(&page, c);
-    char *path = qk__path_join(c->settings->input.output, QK__COMPARE_PAGE);
-    qk_status status = path ? qk__page_write(&page, path, &file, err) : qk__nomem(err);
-    free(path);
+    end_page(&page, c);
+    qk__path path;
+    qk_status status = qk__path_in(&path, c->settings->input.output, QK__COMPARE_PAGE, err);
+    if (status == QK_OK)
+        status = qk__page_write(&page, path.text, &file, err);
     qk__page_free(&page);
-    return qk__compare_keep(c, QK__COMPARE_PAGE, file, status);
+    return qk__file_set_add(&c->files, QK__COMPARE_PAGE, file, status);
 }

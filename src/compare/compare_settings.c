@@ -47,7 +47,7 @@ typedef struct looking {
     const qk_setting *found;      /* the first that was given */
 } looking;
 
-static void look(void *user, const qk_setting *row, const void *member)
+static void look_at_setting(void *user, const qk_setting *row, const void *member)
 {
     static const char *const NAMES[] = {"subspace",       "plasticity",   "revision",
                                         "q-per-kv-group", "layers",       "heads",
@@ -72,7 +72,7 @@ qk_status qk__compare_refuse_settings(const qk_compare_settings *settings, qk_er
     qk_compare_settings plain;
     qk_compare_settings_default(&plain);
     looking l = {(const char *)settings, (const char *)&plain, NULL};
-    qk__settings_each(&qk_compare_settings_table, settings, look, &l);
+    qk__settings_each(&qk_compare_settings_table, settings, look_at_setting, &l);
     if (!l.found)
         return QK_OK;
     return qk__fail(err, QK_ERR_ARGUMENT,

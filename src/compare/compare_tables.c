@@ -9,32 +9,6 @@
 #include "compare/compare.h"
 #include "schema/schema.h"
 
-qk_status qk__compare_keep(qk__comparing *c, const char *name, qk__outfile *file,
-                           qk_status status)
-{
-    if (status == QK_OK) {
-        c->names[c->num_files] = name;
-        c->files[c->num_files++] = file;
-    } else {
-        qk__outfile_discard(&file);
-    }
-    return status;
-}
-
-static qk_status write_text(qk__comparing *c, const char *name, const qk__buffer *text,
-                            qk_error *err)
-{
-    qk__outfile *file = NULL;
-    char *path = qk__path_join(c->settings->input.output, name);
-    qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
-    free(path);
-    QK_TRY(status);
-    status = qk__outfile_write(file, text->data, text->size, err);
-    if (status == QK_OK)
-        status = qk__outfile_finish(file, err);
-    return qk__compare_keep(c, name, file, status);
-}
-
 /* Items of `size` bytes, but for changes of what neither has. */
 static qk_status add_rows(const qk__table *table, const void *items, size_t count, size_t size,
                           qk__buffer *text, qk_error *err)
@@ -74,7 +48,8 @@ static qk_status write_table(qk__comparing *c, const char *name, qk_error *err)
         status =
             add_rows(table, from->spaces, from->num_spaces, sizeof *from->spaces, &text, err);
     if (status == QK_OK)
-        status = write_text(c, table->info.name, &text, err);
+        status = qk__file_set_write(&c->files, c->settings->input.output, table->info.name,
+                                    text.data, text.size, err);
     qk__buffer_free(&text);
     return status;
 }
@@ -88,7 +63,7 @@ static qk_status write_schema(qk__comparing *c, qk_error *err)
             tables = qk__json_set(tables, qk__tables[i].info.name,
                                   qk__describe_columns(&qk__tables[i], QK__COMPARISON));
     QK_TRY(qk__json_write(tables, c->settings->input.output, "schema.json", &file, err));
-    return qk__compare_keep(c, "schema.json", file, QK_OK);
+    return qk__file_set_add(&c->files, "schema.json", file, QK_OK);
 }
 
 qk_status qk__compare_write_tables(qk__comparing *c, qk_error *err)
@@ -100,6 +75,6 @@ qk_status qk__compare_write_tables(qk__comparing *c, qk_error *err)
         QK_TRY(write_table(c, "compare_angles.csv", err));
     QK_TRY(qk__json_write(qk__compare_summary(c), c->settings->input.output,
                           "compare_summary.json", &file, err));
-    QK_TRY(qk__compare_keep(c, "compare_summary.json", file, QK_OK));
+    QK_TRY(qk__file_set_add(&c->files, "compare_summary.json", file, QK_OK));
     return write_schema(c, err);
 }

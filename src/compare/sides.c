@@ -17,12 +17,6 @@
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- what is said ----------------------------------------------------------------------- */
 
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
@@ -33,26 +27,7 @@ void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     c->warnings = qk__json_append(c->warnings, qk__json_text(message));
-    if (c->settings->input.notice)
-        c->settings->input.notice(c->settings->input.user, QK_NOTICE_WARNING, message);
-}
-
-/* Warnings come again at the end of the run, in an order. */
-static void pass_notice(void *user, qk_notice_level level, const char *message)
-{
-    const qk__comparing *c = user;
-    const qk_analysis_settings *s = &c->settings->input;
-    char *whole = qk__format("%s: %s", c->sides[c->side].letter, message);
-    if (s->notice && level != QK_NOTICE_WARNING)
-        s->notice(s->user, level, whole ? whole : message);
-    free(whole);
-}
-
-static bool pass_progress(void *user, const qk_progress *progress)
-{
-    const qk__comparing *c = user;
-    const qk_analysis_settings *s = &c->settings->input;
-    return !s->progress || s->progress(s->user, progress);
+    qk__tell_notice(&c->settings->input.context, QK_NOTICE_WARNING, "%s", message);
 }
 
 static void warn_again(qk__comparing *c, const json_t *warnings)
@@ -76,8 +51,9 @@ static json_t *describe_capture(const qk_analysis_results *run)
     qk_capture_info info = {.model = ""};
     if (qk_capture_open(&capture, run->capture, NULL, NULL) == QK_OK)
         info = *qk_capture_get_info(capture);
-    char *path = qk__path_join(run->capture, "capture.json");
-    json_t *root = path ? qk__json_read(path, QK__JSON_CAPTURE) : NULL;
+    qk__path path;
+    bool fits = qk__path_in(&path, run->capture, "capture.json", NULL) == QK_OK;
+    json_t *root = fits ? qk__json_read(path.text, QK__JSON_CAPTURE) : NULL;
     const json_t *identity = json_object_get(root, "run");
     const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
     json_t *sampler = json_object_get(identity, "sampler");
@@ -85,10 +61,9 @@ static json_t *describe_capture(const qk_analysis_results *run)
         json_pack("{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I}", "kind", "capture", "path",
                   qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
                   stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
-                  qk__json_text(text_of(root, "fingerprint")), "texts", texts, "sampler",
-                  sampler, "rows", (json_int_t)run->num_rows);
+                  qk__json_text(qk__json_string(root, "fingerprint")), "texts", texts,
+                  "sampler", sampler, "rows", (json_int_t)run->num_rows);
     json_decref(root);
-    free(path);
     qk_capture_close(&capture);
     double width = run->plasticity.heads > 0 ? run->plasticity.bucket_width : NAN;
     return qk__json_set(facts, "bucket_width", qk__json_number(width));
@@ -113,9 +88,11 @@ static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
                  (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);
     s.ci = c->settings->ci;
     s.published_tables = NULL;
-    s.notice = pass_notice;
-    s.progress = pass_progress;
-    s.user = c;
+    /* Warnings come again at the end of the run, in an order. */
+    c->relay = (qk__relay){.to = &c->settings->input.context,
+                           .name = c->sides[c->side].letter,
+                           .held_back = 1U << QK_NOTICE_WARNING};
+    s.context = qk__relay_context(&c->relay);
     return s;
 }
 
@@ -221,7 +198,7 @@ static json_t *describe_folder(const qk__opened *side, const char *folder)
     json_t *captures = json_array();
     for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
         const json_t *run = json_array_get(side->manifest.runs, i);
-        captures = qk__json_append(captures, qk__json_text(text_of(run, "capture")));
+        captures = qk__json_append(captures, qk__json_text(qk__json_string(run, "capture")));
     }
     const json_t *run = side->manifest.is_study
                             ? NULL
@@ -298,7 +275,7 @@ static qk_status read_folder(qk__comparing *c, qk__opened *side, const char *fol
     QK_TRY(choose_model(side, folder, model, err));
     for (size_t i = 0; i < json_array_size(side->manifest.runs); i++) {
         const json_t *run = json_array_get(side->manifest.runs, i);
-        if (strcmp(text_of(run, "model"), side->model->name) == 0)
+        if (strcmp(qk__json_string(run, "model"), side->model->name) == 0)
             warn_again(c, json_object_get(run, "warnings"));
     }
     warn_of_level(c, side, folder);
@@ -369,8 +346,8 @@ static void warn_of_kinds(qk__comparing *c)
 void qk__compare_warn_unpaired(qk__comparing *c)
 {
     size_t unpaired = c->comparison.num_unpaired;
-    const char *in_a = text_of(c->sides[0].facts, "texts");
-    const char *in_b = text_of(c->sides[1].facts, "texts");
+    const char *in_a = qk__json_string(c->sides[0].facts, "texts");
+    const char *in_b = qk__json_string(c->sides[1].facts, "texts");
     if (differ(c, "texts"))
         qk__compare_warn(c,
                          "a and b are of different texts: differences are of the texts, too, "
@@ -453,7 +430,7 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
             (qk__side){.model = o->model,
                        .run = o->run,
                        .kept = o->kept,
-                       .texts = text_of(o->facts, "texts"),
+                       .texts = qk__json_string(o->facts, "texts"),
                        .level = o->run ? level_of_run : level_of_folder,
                        .context = o->run ? (const void *)c->settings : (const void *)o};
     }

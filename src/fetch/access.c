@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/expand.h"
 #include "fetch/fetch.h"
+#include "fetch/need.h"
 
 #define PUBLIC_HUB "https://huggingface.co"
 
@@ -17,9 +18,10 @@ enum { MAX_TOKEN_BYTES = 4096, TIMEOUT = 10, MAX_TIMEOUT = 86400 };
 
 /* ---- the address ------------------------------------------------------------------------- */
 
-static qk_status find_endpoint(qk__access *access, const qk_hub_settings *s, qk_error *err)
+static qk_status find_endpoint(qk__access *access, const qk_context *context, qk_error *err)
 {
-    const char *address = s->endpoint ? s->endpoint : qk__environment("HF_ENDPOINT");
+    const char *address =
+        context->hub_endpoint ? context->hub_endpoint : qk__environment("HF_ENDPOINT");
     access->endpoint = qk__strdup(address ? address : PUBLIC_HUB);
     if (!access->endpoint)
         return qk__nomem(err);
@@ -31,7 +33,7 @@ static qk_status find_endpoint(qk__access *access, const qk_hub_settings *s, qk_
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "%s: an address with a user or password in it, or with a query (it is "
                         "not shown): give https://HOST alone, and a token by HF_TOKEN",
-                        s->endpoint ? "the Hub's address" : "HF_ENDPOINT");
+                        context->hub_endpoint ? "the Hub's address" : "HF_ENDPOINT");
     return QK_OK;
 }
 
@@ -87,10 +89,10 @@ static bool is_true(const char *variable)
     return false;
 }
 
-static qk_status find_token(qk__access *access, const qk_hub_settings *s, qk_error *err)
+static qk_status find_token(qk__access *access, const qk_context *context, qk_error *err)
 {
-    if (s->token)
-        return take_token(access, s->token, "the token", err);
+    if (context->hub_token)
+        return take_token(access, context->hub_token, "the token", err);
     if (is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
         return QK_OK;
     static const char *const VARIABLES[] = {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"};
@@ -106,9 +108,9 @@ static qk_status find_token(qk__access *access, const qk_hub_settings *s, qk_err
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-bool qk__is_offline(const qk_hub_settings *settings)
+bool qk__fetch_is_offline(const qk_context *context)
 {
-    if (settings->offline)
+    if (context->offline)
         return true;
     return qk__environment("HF_HUB_OFFLINE") ? is_true("HF_HUB_OFFLINE")
                                              : is_true("TRANSFORMERS_OFFLINE");
@@ -124,16 +126,17 @@ const char *qk__certificates(void)
     return file;
 }
 
-qk_status qk__access_open(qk__access *access, const qk_hub_settings *settings, qk_error *err)
+qk_status qk__access_open(qk__access *access, const qk_context *context, qk_error *err)
 {
-    *access = (qk__access){.offline = qk__is_offline(settings), .timeout = settings->timeout};
+    *access =
+        (qk__access){.offline = qk__fetch_is_offline(context), .timeout = context->hub_timeout};
     const char *seconds = qk__environment("HF_HUB_DOWNLOAD_TIMEOUT");
     if (access->timeout <= 0 && seconds)
         access->timeout = strtol(seconds, NULL, 10);
     if (access->timeout <= 0 || access->timeout > MAX_TIMEOUT)
         access->timeout = TIMEOUT;
-    QK_TRY(find_endpoint(access, settings, err));
-    return find_token(access, settings, err);
+    QK_TRY(find_endpoint(access, context, err));
+    return find_token(access, context, err);
 }
 
 void qk__access_close(qk__access *access)

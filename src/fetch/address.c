@@ -103,3 +103,15 @@ qk_status qk__address_path(const qk__libraries *lib, const char *address, char *
     return code == CURLUE_OK ? QK_OK
                              : qk__fail(err, QK_ERR_MALFORMED, "the next page has no address");
 }
+
+char *qk__fetch_address(const qk__fetch *f, const char *tail, const char *word)
+{
+    qk__buffer out = {0};
+    bool done = qk__buffer_printf(&out, NULL, "%s/api/%s/%s%s", f->access.endpoint,
+                                  f->kind->folder, f->name, tail) == QK_OK &&
+                qk__quote(&out, word, false, NULL) == QK_OK &&
+                qk__buffer_append(&out, "", 1, NULL) == QK_OK;
+    if (!done)
+        qk__buffer_free(&out);
+    return (char *)out.data;
+}

@@ -395,7 +395,7 @@ typedef struct tally {
 /* How many failures are borne. */
 static int patience(const qk__connection *c)
 {
-    int most = c->fetch->settings->tries > 0 ? c->fetch->settings->tries - 1 : MAX_FAILURES;
+    int tries = c->fetch->context.hub_tries, most = tries > 0 ? tries - 1 : MAX_FAILURES;
     if (c->fetch->hurried || (c->request->sending && c->request->sending->once))
         return 0;
     return c->answered || most < MAX_UNANSWERED ? most : MAX_UNANSWERED;
@@ -438,10 +438,11 @@ static bool pause(qk__connection *c, outcome how, double wait, const qk_error *e
         f->hold = until;
     pthread_mutex_unlock(&f->lock);
     if (how == LIMITED && news)
-        qk__fetch_notice(f, QK_NOTICE_REMARK,
-                         "%s: the limit of requests is reached: waiting %.0f s", f->name, wait);
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK,
+                        "%s: the limit of requests is reached: waiting %.0f s", f->name, wait);
     else if (how != LIMITED && wait >= 1)
-        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s; trying again in %.0f s", err->message, wait);
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s; trying again in %.0f s",
+                        err->message, wait);
     return qk__fetch_wait(f, wait);
 }
 

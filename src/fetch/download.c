@@ -94,7 +94,7 @@ static qk_status drop(part *p, qk_error *err)
     return begin_hash(p, err);
 }
 
-static qk_status begin(void *user, int64_t *from, const char **etag, qk_error *err)
+static qk_status begin_file(void *user, int64_t *from, const char **etag, qk_error *err)
 {
     part *p = user;
     if (p->size >= p->file->size && p->file->size > 0)
@@ -131,11 +131,11 @@ static qk_status begin_transfer(void *user, int64_t *from, const char **etag, qk
 {
     transfer *t = user;
     t->started = false;
-    return begin(t->part, from, etag, err);
+    return begin_file(t->part, from, etag, err);
 }
 
-static qk_status take(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
-                      qk_error *err)
+static qk_status take_bytes(void *user, const qk__headers *answer, const uint8_t *bytes,
+                            size_t size, qk_error *err)
 {
     transfer *t = user;
     part *p = t->part;
@@ -153,7 +153,7 @@ static qk_status take(void *user, const qk__headers *answer, const uint8_t *byte
                : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
-static qk_status end(void *user, const qk__headers *answer, qk_error *err)
+static qk_status end_file(void *user, const qk__headers *answer, qk_error *err)
 {
     transfer *t = user;
     part *p = t->part;
@@ -177,26 +177,20 @@ static qk_status end(void *user, const qk__headers *answer, qk_error *err)
 
 /* ---- what was cut off -------------------------------------------------------------------- */
 
-static bool is_leftover(const char *name)
-{
-    size_t length = strlen(name), tail = sizeof ENDING - 1;
-    return length > tail && strcmp(name + length - tail, ENDING) == 0;
-}
-
 qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names, qk_error *err)
 {
-    char *blobs = qk__path_join(fetch->folder, "blobs");
+    qk__path blobs;
     *names = (qk__names){0};
-    qk_status status = blobs ? qk__list_dir(blobs, names, err) : qk__nomem(err);
+    QK_TRY(qk__path_in(&blobs, fetch->folder, "blobs", err));
+    qk_status status = qk__list_dir(blobs.text, names, err);
     size_t kept = 0;
     for (size_t i = 0; i < names->count; i++) {
-        if (is_leftover(names->items[i]))
+        if (qk__ends_with(names->items[i], ENDING))
             names->items[kept++] = names->items[i];
         else
             free(names->items[i]);
     }
     names->count = kept;
-    free(blobs);
     return status;
 }
 
@@ -213,13 +207,12 @@ int64_t qk__download_gathered(const qk__fetch *fetch, const qk__repo_file *file,
     int64_t most = 0;
     for (size_t i = 0; i < names->count; i++) {
         struct stat st;
-        char *path = is_leftover_of(names->items[i], file)
-                         ? qk__format("%s/blobs/%s", fetch->folder, names->items[i])
-                         : NULL;
-        if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > most &&
+        qk__path path;
+        if (is_leftover_of(names->items[i], file) &&
+            qk__path_set(&path, NULL, "%s/blobs/%s", fetch->folder, names->items[i]) == QK_OK &&
+            lstat(path.text, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > most &&
             st.st_size <= file->size)
             most = st.st_size;
-        free(path);
     }
     return most;
 }
@@ -263,9 +256,9 @@ static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_e
     for (size_t i = 0; status == QK_OK && i < names->count; i++) {
         if (!is_leftover_of(names->items[i], p->file))
             continue;
-        char *path = qk__format("%s/blobs/%s", p->fetch->folder, names->items[i]);
-        if (!path)
-            return qk__nomem(err);
+        qk__path at;
+        const char *path = at.text;
+        QK_TRY(qk__path_set(&at, err, "%s/blobs/%s", p->fetch->folder, names->items[i]));
         struct stat st;
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -281,7 +274,6 @@ static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_e
         }
         if (fd >= 0)
             close(fd);
-        free(path);
     }
     return status;
 }
@@ -363,7 +355,8 @@ static qk_status fetch_bytes(part *p, qk__connection *connection, qk_error *err)
         QK_TRY(drop(p, err));
     }
     qk_status status = qk__file_address(p->fetch, p->file, &address, err);
-    const qk__request request = {(char *)address.data, 0, &t, begin_transfer, take, end, NULL};
+    const qk__request request = {(char *)address.data, 0,        &t,  begin_transfer,
+                                 take_bytes,           end_file, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);

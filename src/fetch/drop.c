@@ -34,10 +34,11 @@ static bool has_name(const qk__names *names, const char *name)
            bsearch(&name, names->items, names->count, sizeof *names->items, compare_names);
 }
 
-static char *blob_path(const dropping *d, size_t i, const char *ending)
+static qk_status find_blob(qk__path *path, const qk__fetch *fetch, const qk__repo_file *file,
+                           const char *ending, qk_error *err)
 {
-    return qk__format("%s/blobs/%s%s", d->fetch->folder, qk__repo_file_etag(d->items[i]),
-                      ending);
+    return qk__path_set(path, err, "%s/blobs/%s%s", fetch->folder, qk__repo_file_etag(file),
+                        ending);
 }
 
 /* ---- links ------------------------------------------------------------------------------- */
@@ -91,38 +92,34 @@ static qk_status find_links(dropping *d, const char *folder, int depth, qk_error
 
 static qk_status list_links(dropping *d, qk_error *err)
 {
-    char *snapshots = qk__path_join(d->fetch->folder, "snapshots");
+    qk__path snapshots;
     qk__names_free(&d->linked);
     d->linked = (qk__names){0};
     d->capacity = 0;
-    qk_status status = snapshots ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && qk__is_dir(snapshots))
-        status = find_links(d, snapshots, 0, err);
+    qk_status status = qk__path_in(&snapshots, d->fetch->folder, "snapshots", err);
+    if (status == QK_OK && qk__is_dir(snapshots.text))
+        status = find_links(d, snapshots.text, 0, err);
     if (d->linked.count > 1)
         qsort(d->linked.items, d->linked.count, sizeof *d->linked.items, compare_names);
-    free(snapshots);
     return status;
 }
 
 /* The link of a file, and the folders of the snapshot that are empty then. */
 static qk_status remove_link(const dropping *d, const qk__repo_file *file, qk_error *err)
 {
-    char *top = qk__format("%s/snapshots/%s", d->fetch->folder, d->fetch->commit);
-    char *path = top ? qk__path_join(top, file->path) : NULL;
-    qk_status status = path ? QK_OK : qk__nomem(err);
+    qk__path top, path;
     struct stat st;
-    if (status == QK_OK && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && unlink(path) != 0)
-        status = qk__fail(err, QK_ERR_IO, "%s: cannot remove: %s", path, strerror(errno));
-    size_t length = top ? strlen(top) : 0;
-    for (char *slash;
-         status == QK_OK && (slash = strrchr(path, '/')) - path > (ptrdiff_t)length;) {
+    QK_TRY(qk__path_set(&top, err, "%s/snapshots/%s", d->fetch->folder, d->fetch->commit));
+    QK_TRY(qk__path_in(&path, top.text, file->path, err));
+    if (lstat(path.text, &st) == 0 && S_ISLNK(st.st_mode) && unlink(path.text) != 0)
+        return qk__fail(err, QK_ERR_IO, "%s: cannot remove: %s", path.text, strerror(errno));
+    char *above = path.text + strlen(top.text);
+    for (char *slash; (slash = strrchr(path.text, '/')) > above;) {
         *slash = 0;
-        if (rmdir(path) != 0)
+        if (rmdir(path.text) != 0)
             break;
     }
-    free(path);
-    free(top);
-    return status;
+    return QK_OK;
 }
 
 /* ---- bytes ------------------------------------------------------------------------------- */
@@ -140,29 +137,28 @@ static qk_status set_aside(dropping *d, qk_error *err)
     d->count = kept;
     QK_TRY(qk__record_add(d->fetch, '-', d->items, d->count, err));
     for (size_t i = 0; i < d->count; i++) {
-        char *blob = blob_path(d, i, ""), *aside = blob_path(d, i, ASIDE);
-        qk_status status = blob && aside ? QK_OK : qk__nomem(err);
-        if (status == QK_OK && rename(blob, aside) != 0 && errno != ENOENT)
-            status = qk__fail(err, QK_ERR_IO, "%s: cannot rename: %s", blob, strerror(errno));
-        free(blob);
-        free(aside);
-        QK_TRY(status);
+        qk__path blob, aside;
+        QK_TRY(find_blob(&blob, d->fetch, d->items[i], "", err));
+        QK_TRY(find_blob(&aside, d->fetch, d->items[i], ASIDE, err));
+        if (rename(blob.text, aside.text) != 0 && errno != ENOENT)
+            return qk__fail(err, QK_ERR_IO, "%s: cannot rename: %s", blob.text,
+                            strerror(errno));
     }
     return QK_OK;
 }
 
 /* A link that came meanwhile has its bytes back, unless it has fetched them. */
-static qk_status settle(dropping *d, size_t i, int64_t *freed, qk_error *err)
+static qk_status settle_link(dropping *d, size_t i, int64_t *freed, qk_error *err)
 {
-    char *blob = blob_path(d, i, ""), *aside = blob_path(d, i, ASIDE);
-    qk_status status = blob && aside ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && has_name(&d->linked, qk__repo_file_etag(d->items[i])))
-        (void)(link(aside, blob) != 0); /* where links are not to be had, it is fetched again */
-    if (status == QK_OK && unlink(aside) == 0 && !qk__is_there(blob))
+    qk__path blob, aside;
+    QK_TRY(find_blob(&blob, d->fetch, d->items[i], "", err));
+    QK_TRY(find_blob(&aside, d->fetch, d->items[i], ASIDE, err));
+    if (has_name(&d->linked, qk__repo_file_etag(d->items[i])))
+        (void)(link(aside.text, blob.text) !=
+               0); /* where links are not to be had, it is fetched again */
+    if (unlink(aside.text) == 0 && !qk__is_there(blob.text))
         *freed += d->items[i]->size;
-    free(blob);
-    free(aside);
-    return status;
+    return QK_OK;
 }
 
 /* ---- all together ------------------------------------------------------------------------ */
@@ -171,10 +167,9 @@ static qk_status settle(dropping *d, size_t i, int64_t *freed, qk_error *err)
 static bool has_bytes(const qk__fetch *f, const qk__repo_file *file)
 {
     struct stat st;
-    char *blob = qk__format("%s/blobs/%s", f->folder, qk__repo_file_etag(file));
-    bool has = blob && lstat(blob, &st) == 0 && S_ISREG(st.st_mode);
-    free(blob);
-    return has;
+    qk__path blob;
+    return find_blob(&blob, f, file, "", NULL) == QK_OK && lstat(blob.text, &st) == 0 &&
+           S_ISREG(st.st_mode);
 }
 
 static qk_status choose(dropping *d, const qk__repo_files *chosen, qk_error *err)
@@ -185,12 +180,10 @@ static qk_status choose(dropping *d, const qk__repo_files *chosen, qk_error *err
         status = qk__nomem(err);
     for (size_t i = 0; i < chosen->count && status == QK_OK; i++) {
         const qk__repo_file *file = &chosen->items[i];
-        char *aside =
-            qk__format("%s/blobs/%s" ASIDE, d->fetch->folder, qk__repo_file_etag(file));
-        if (aside)
-            unlink(aside); /* of a call that was killed */
-        free(aside);
-        bool before = false; /* the same bytes under another name */
+        qk__path aside;
+        if (find_blob(&aside, d->fetch, file, ASIDE, NULL) == QK_OK)
+            unlink(aside.text); /* of a call that was killed */
+        bool before = false;    /* the same bytes under another name */
         for (size_t k = 0; k < d->count && !before; k++)
             before = strcmp(qk__repo_file_etag(d->items[k]), qk__repo_file_etag(file)) == 0;
         if (!has_name(&recorded, qk__repo_file_etag(file)) || !has_bytes(d->fetch, file))
@@ -224,7 +217,7 @@ static qk_status drop(dropping *d, qk__repo_files *files, int64_t *freed, qk_err
     QK_TRY(set_aside(d, err));
     QK_TRY(list_links(d, err));
     for (size_t i = 0; i < d->count; i++)
-        QK_TRY(settle(d, i, freed, err));
+        QK_TRY(settle_link(d, i, freed, err));
     return QK_OK;
 }
 

@@ -17,6 +17,7 @@
 #include <qkscope/hub.h>
 
 #include "base/buffer.h"
+#include "base/context.h"
 #include "base/file.h"
 #include "fetch/libraries.h"
 #include "hub/hub.h"
@@ -71,12 +72,9 @@ typedef struct qk__access {
     long timeout;
 } qk__access;
 
-QK_MUST_CHECK qk_status qk__access_open(qk__access *access, const qk_hub_settings *settings,
+QK_MUST_CHECK qk_status qk__access_open(qk__access *access, const qk_context *context,
                                         qk_error *err);
 void qk__access_close(qk__access *access);
-
-/* Whether nothing may be sent. */
-bool qk__is_offline(const qk_hub_settings *settings);
 
 /* The file of those who may speak for the Hub, where a site has its own; as huggingface_hub and curl
  * have it. NULL: there is none. */
@@ -96,6 +94,8 @@ QK_MUST_CHECK qk_status qk__quote(qk__buffer *out, const char *text, bool slashe
 
 typedef struct qk__fetch {
     const qk_hub_settings *settings;
+    qk__relay relay;    /* to the context of the settings, with the lock */
+    qk_context context; /* by it: for notices */
     qk__access access;
     const qk__repo_kind *kind;
     const char *name, *revision;
@@ -119,16 +119,17 @@ typedef struct qk__fetch {
 /* Makes sure that requests can be sent (load.c). */
 QK_MUST_CHECK qk_status qk__fetch_load(qk__fetch *fetch, qk_error *err);
 void qk__fetch_unload(qk__fetch *fetch);
-/* A line for the user (progress.c). */
-void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop. */
+/* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop (progress.c). */
 bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came);
 /* For sentences: "1.5 MB"; "s" unless there is one. */
 void qk__size_text(int64_t bytes, char text[24]);
 const char *qk__plural(size_t count);
 /* Waits; false: stop. */
 bool qk__fetch_wait(qk__fetch *fetch, double seconds);
+
+/* An address of the Hub's interface for programs: /api/datasets/org/name, then `tail`, then a quoted
+ * word. NULL without memory. */
+char *qk__fetch_address(const qk__fetch *fetch, const char *tail, const char *word);
 
 /* The address that `location` means, seen from `address`, whose origin is given, and its origin; both are
  * allocated, also with some errors. From https to http is refused. */
@@ -232,9 +233,6 @@ typedef struct qk__crew {
     qk__connection *connections[QK__MAX_JOBS]; /* one a thread, opened when it is needed */
     qk_status (*work)(void *context, size_t i, qk__connection *connection, qk_error *err);
     void *context;
-    size_t first_failed; /* of the things that are done */
-    qk_status failed;
-    qk_error failure;
 } qk__crew;
 
 /* work(context, 0 .. count - 1), as many at a time as settings->jobs says. The first failure stops all. */

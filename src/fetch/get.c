@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/json_build.h"
 #include "fetch/get.h"
 
 enum { MAX_PAGES = 5000 };
@@ -19,9 +20,11 @@ static const int64_t MAX_HTTP_BYTES = 50000000000; /* above, the Hub wants its o
 qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
 {
     *f = (qk__fetch){.settings = s,
+                     .relay = {.to = &s->context, .lock = &f->lock},
                      .kind = s->model ? &qk__hub_model : &qk__hub_dataset,
                      .name = s->name,
                      .revision = s->revision && *s->revision ? s->revision : "main"};
+    f->context = qk__relay_context(&f->relay);
     pthread_mutex_init(&f->lock, NULL);
     atomic_init(&f->requests, 0);
     atomic_init(&f->stopped, false);
@@ -33,11 +36,11 @@ qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
     if (!qk__hub_is_revision(f->revision) || (s->revision && !*s->revision))
         return qk__fail(err, QK_ERR_ARGUMENT, "\"%s\": not a revision, a branch, tag or commit",
                         s->revision);
-    QK_TRY(qk__hub_cache(s->cache, &f->cache, err));
+    QK_TRY(qk__hub_cache(s->context.hub_cache, &f->cache, err));
     f->folder = qk__hub_folder(f->cache, f->kind, s->name);
     if (!f->folder)
         return qk__nomem(err);
-    return qk__access_open(&f->access, s, err);
+    return qk__access_open(&f->access, &s->context, err);
 }
 
 void qk__fetch_close(qk__fetch *f)
@@ -56,18 +59,6 @@ qk_status qk__fetch_about(const qk__fetch *f, qk_status status, qk_error *err)
 
 /* ---- commit and files -------------------------------------------------------------------- */
 
-char *qk__fetch_address(const qk__fetch *f, const char *tail, const char *word)
-{
-    qk__buffer out = {0};
-    bool done = qk__buffer_printf(&out, NULL, "%s/api/%s/%s%s", f->access.endpoint,
-                                  f->kind->folder, f->name, tail) == QK_OK &&
-                qk__quote(&out, word, false, NULL) == QK_OK &&
-                qk__buffer_append(&out, "", 1, NULL) == QK_OK;
-    if (!done)
-        qk__buffer_free(&out);
-    return (char *)out.data;
-}
-
 qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
 {
     return qk__fail(
@@ -77,22 +68,22 @@ qk_status qk__fail_not_cached(const qk__fetch *f, qk_error *err)
         f->revision, f->kind->what, f->cache, f->kind->option, f->name, f->revision);
 }
 
+qk_status qk__fetch_take_commit(qk__fetch *f, const json_t *root, qk_error *err)
+{
+    const char *sha = qk__json_string(root, "sha");
+    if (!qk__is_hash(sha, 40) && !qk__is_hash(sha, 64))
+        return qk__fail(err, QK_ERR_MALFORMED, "the Hub's answer names no commit; is %s a Hub?",
+                        f->access.endpoint);
+    memcpy(f->commit, sha, strlen(sha) + 1);
+    return QK_OK;
+}
+
 static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
 {
-    char *address = qk__fetch_address(f, "/revision/", f->revision);
     json_t *root;
-    qk_status status = qk__fetch_json(connection, address, &root, err);
-    if (status == QK_OK) {
-        const char *sha = json_string_value(json_object_get(root, "sha"));
-        if (sha && (qk__is_hash(sha, 40) || qk__is_hash(sha, 64)))
-            memcpy(f->commit, sha, strlen(sha) + 1);
-        else
-            status =
-                qk__fail(err, QK_ERR_MALFORMED,
-                         "the Hub's answer names no commit; is %s a Hub?", f->access.endpoint);
-        json_decref(root);
-    }
-    free(address);
+    QK_TRY(qk__fetch_ask(connection, "/revision/", f->revision, &root, err));
+    qk_status status = qk__fetch_take_commit(f, root, err);
+    json_decref(root);
     return status;
 }
 
@@ -268,9 +259,9 @@ static void announce(const plan *p, int64_t bytes, size_t of)
     qk__fetch *f = p->fetch;
     char size[24];
     qk__size_text(bytes, size);
-    qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: fetching %zu file%s, %s%s", f->name,
-                     f->revision, p->count, qk__plural(p->count), size,
-                     p->count < of ? " (the others are in the cache)" : "");
+    qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s at %s: fetching %zu file%s, %s%s",
+                    f->name, f->revision, p->count, qk__plural(p->count), size,
+                    p->count < of ? " (the others are in the cache)" : "");
 }
 
 qk_status qk__fetch_check_size(const qk__fetch *f, const qk__repo_file *file, qk_error *err)
@@ -359,20 +350,18 @@ qk_status qk__fetch_describe(const qk__fetch *f, const qk__repo_files *chosen,
 
 static void warn_of_part(qk__fetch *f, const char *why)
 {
-    qk__fetch_notice(f, QK_NOTICE_WARNING,
-                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
-                     f->name, why);
+    qk__tell_notice(&f->context, QK_NOTICE_WARNING,
+                    "%s: taken as it is in the cache; whether it is whole is not known: %s",
+                    f->name, why);
 }
 
 qk_status qk__fetch_list(qk__fetch *f, qk__connection *connection, bool keep,
                          qk__repo_files *files, bool *known, qk_error *err)
 {
     qk_error why = {.status = QK_OK};
-    char *snapshot = qk__format("%s/snapshots/%s", f->folder, f->commit);
-    if (!snapshot)
-        return qk__nomem(err);
-    bool found = qk__is_dir(snapshot), there = f->settings->cached && found;
-    free(snapshot);
+    qk__path snapshot;
+    QK_TRY(qk__path_set(&snapshot, err, "%s/snapshots/%s", f->folder, f->commit));
+    bool found = qk__is_dir(snapshot.text), there = f->settings->cached && found;
     f->hurried = there;
     qk_status status = qk__fetch_files(f, connection, keep, files, known, &why);
     f->hurried = false;

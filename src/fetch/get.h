@@ -33,10 +33,6 @@ QK_MUST_CHECK qk_status qk__fetch_list(qk__fetch *fetch, qk__connection *connect
 QK_MUST_CHECK qk_status qk__fetch_choose(const qk__fetch *fetch, qk__repo_files *files,
                                          size_t *count, qk_error *err);
 
-/* An address of the Hub's interface for programs: /api/datasets/org/name, then `tail`, then a quoted
- * word. NULL without memory. */
-char *qk__fetch_address(const qk__fetch *fetch, const char *tail, const char *word);
-
 /* Refuses to use a file that is in the cache, and not whole: its size is not that of the list. */
 QK_MUST_CHECK qk_status qk__fetch_check_size(const qk__fetch *fetch, const qk__repo_file *file,
                                              qk_error *err);
@@ -56,10 +52,11 @@ QK_MUST_CHECK qk_status qk__fetch_describe(const qk__fetch *fetch, const qk__rep
                                            qk_error *err);
 qk_status qk__fail_not_cached(const qk__fetch *fetch, qk_error *err);
 
-/* The answer of the Hub's interface for programs. */
-QK_MUST_CHECK qk_status qk__fetch_json(qk__connection *connection, const char *address,
-                                       json_t **root, qk_error *err);
-QK_MUST_CHECK qk_status qk__fetch_refs(qk__fetch *fetch, qk__connection *connection,
-                                       json_t **root, qk_error *err);
+/* The answer of the Hub's interface for programs to what qk__fetch_address makes of tail and word. */
+QK_MUST_CHECK qk_status qk__fetch_ask(qk__connection *connection, const char *tail,
+                                      const char *word, json_t **root, qk_error *err);
+/* The commit that an answer about a revision names. */
+QK_MUST_CHECK qk_status qk__fetch_take_commit(qk__fetch *fetch, const json_t *root,
+                                              qk_error *err);
 
 #endif

@@ -19,7 +19,7 @@ void qk__headers_free(qk__headers *answer)
     *answer = (qk__headers){.length = -1, .first = -1, .total = -1, .wait = -1};
 }
 
-static void begin(qk__headers *answer, int status)
+static void begin_answer(qk__headers *answer, int status)
 {
     size_t bytes = answer->bytes;
     qk__headers_free(answer);
@@ -182,7 +182,7 @@ qk_status qk__headers_line(qk__headers *answer, const char *line, size_t size, q
     char *colon = strchr(text, ':');
     if (strncmp(text, "HTTP/", 5) == 0) {
         int64_t code = number_after(text, " ");
-        begin(answer, code >= 100 && code <= 999 ? (int)code : 0);
+        begin_answer(answer, code >= 100 && code <= 999 ? (int)code : 0);
     } else if (colon) {
         *colon = 0;
         status = take_header(answer, text, colon + 1 + strspn(colon + 1, " \t"), err);

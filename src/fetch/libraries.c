@@ -46,7 +46,7 @@ static qk_status load_any(const char *const *names, void **library, qk_error *er
 }
 
 /* C has no cast from data to functions; POSIX has. */
-static bool find(void *library, const char *name, void *function, size_t size)
+static bool find_function(void *library, const char *name, void *function, size_t size)
 {
     errno = 0;
     void *symbol = dlsym(library, name);
@@ -56,11 +56,12 @@ static bool find(void *library, const char *name, void *function, size_t size)
 
 /* OpenSSL 3 makes what it works with at its first use. Where memory runs out then, it goes on without, and ends the
  * program: so it is made now, and looked at. Version 1.1 has no such thing. */
-static qk_status start(void *crypto, qk_error *err)
+static qk_status start_crypto(void *crypto, qk_error *err)
 {
     void *(*context)(void);
     char why[8] = "";
-    bool has = find(crypto, "OSSL_LIB_CTX_get0_global_default", &context, sizeof context);
+    bool has =
+        find_function(crypto, "OSSL_LIB_CTX_get0_global_default", &context, sizeof context);
     bool short_of = has ? !context() : is_memory_short(why, sizeof why);
     return short_of ? qk__nomem(err) : QK_OK;
 }
@@ -72,12 +73,12 @@ qk_status qk__libraries_load(qk__libraries *libraries, qk_error *err)
     void *curl, *crypto;
     QK_TRY(load_any(CURL_NAMES, &curl, err));
     QK_TRY(load_any(CRYPTO_NAMES, &crypto, err));
-    QK_TRY(start(crypto, err));
+    QK_TRY(start_crypto(crypto, err));
     bool all = true;
 #define CURL_FUNCTION(name)                                                                    \
-    all = all && find(curl, "curl_" #name, &libraries->name, sizeof libraries->name);
+    all = all && find_function(curl, "curl_" #name, &libraries->name, sizeof libraries->name);
 #define EVP_FUNCTION(name)                                                                     \
-    all = all && find(crypto, "EVP_" #name, &libraries->name, sizeof libraries->name);
+    all = all && find_function(crypto, "EVP_" #name, &libraries->name, sizeof libraries->name);
     QK__LIBRARY_FUNCTIONS(CURL_FUNCTION, EVP_FUNCTION)
 #undef CURL_FUNCTION
 #undef EVP_FUNCTION

@@ -43,20 +43,11 @@ static qk_status add_refs(qk_hub_listing *listing, size_t *capacity, const json_
     return QK_OK;
 }
 
-qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root, qk_error *err)
-{
-    char *address = qk__fetch_address(f, "/refs", "");
-    qk_status status = qk__fetch_json(connection, address, root, err);
-    free(address);
-    return status;
-}
-
-static qk_status ask_refs(qk__fetch *f, qk__connection *connection, qk_hub_listing *listing,
-                          qk_error *err)
+static qk_status ask_refs(qk__connection *connection, qk_hub_listing *listing, qk_error *err)
 {
     json_t *root;
     size_t capacity = 0;
-    QK_TRY(qk__fetch_refs(f, connection, &root, err));
+    QK_TRY(qk__fetch_ask(connection, "/refs", "", &root, err));
     qk_status status =
         add_refs(listing, &capacity, json_object_get(root, "branches"), false, err);
     if (status == QK_OK)
@@ -91,8 +82,8 @@ static void count_files(const qk__fetch *f, const qk__repo_files *files, size_t 
     }
 }
 
-static qk_status describe(qk__fetch *f, qk__connection *connection, qk_hub_branch *b,
-                          qk_error *err)
+static qk_status list_branch(qk__fetch *f, qk__connection *connection, qk_hub_branch *b,
+                             qk_error *err)
 {
     qk__repo_files files = {0};
     bool known = false;
@@ -129,9 +120,9 @@ static qk_status list(qk__fetch *f, qk__connection *connection, qk_hub_listing *
                         "its branches are on the Hub, which may not be asked (--offline or "
                         "HF_HUB_OFFLINE): choose one with --revision");
     else
-        QK_TRY(ask_refs(f, connection, listing, err));
+        QK_TRY(ask_refs(connection, listing, err));
     for (size_t i = 0; i < listing->num_branches; i++)
-        QK_TRY(describe(f, connection, &listing->branches[i], err));
+        QK_TRY(list_branch(f, connection, &listing->branches[i], err));
     return QK_OK;
 }
 

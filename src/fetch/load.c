@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "fetch/fetch.h"
 
-static qk_status load(qk__fetch *f, qk_error *err)
+static qk_status load_functions(qk__fetch *f, qk_error *err)
 {
     QK_TRY(qk__libraries_load(&f->libraries, err));
     QK_TRY(qk__context(err,
@@ -18,7 +18,7 @@ static qk_status load(qk__fetch *f, qk_error *err)
 qk_status qk__fetch_load(qk__fetch *f, qk_error *err)
 {
     pthread_mutex_lock(&f->lock);
-    qk_status status = f->loaded ? QK_OK : load(f, err);
+    qk_status status = f->loaded ? QK_OK : load_functions(f, err);
     pthread_mutex_unlock(&f->lock);
     return status;
 }

@@ -29,11 +29,6 @@ static qk_status fetch(const qk_hub_settings *what, qk__needed *needed, qk_error
     return needed->path ? QK_OK : qk__nomem(err);
 }
 
-bool qk__fetch_is_offline(const qk_hub_settings *what)
-{
-    return qk__is_offline(what);
-}
-
 qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char *local_root, qk_error *err)
 {
     if (!local_root || !*local_root || !qk__hub_is_name(what->name))
@@ -41,7 +36,7 @@ qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char *local_root, 
     char *own =
         qk__hub_folder(local_root, what->model ? &qk__hub_model : &qk__hub_dataset, what->name);
     if (own && qk__is_dir(own))
-        what->cache = local_root;
+        what->context.hub_cache = local_root;
     qk_status status = own ? QK_OK : qk__nomem(err);
     free(own);
     return status;
@@ -53,19 +48,17 @@ qk_status qk__fetch_need(const qk_hub_settings *what, const char *local_root,
     const char *name = what->name ? what->name : "";
     const char *revision = what->revision && *what->revision ? what->revision : "main";
     *needed = (qk__needed){0};
-    if (what->model && !qk_hub_is_remote(name))
-        return qk_hub_find_model(name, what->revision, &needed->path, err);
-    if (local_root && *local_root && qk_hub_is_remote(name) && qk__hub_is_revision(revision)) {
+    if (!qk_hub_is_remote(name))
+        return what->model
+                   ? qk_hub_find_model(name, what->revision, &needed->path, err)
+                   : qk_hub_find_dataset(name, what->revision, local_root, &needed->path, err);
+    if (local_root && *local_root && qk__hub_is_revision(revision))
         QK_TRY(qk__hub_find_in_root(local_root, name, &needed->path, err));
-        if (needed->path)
-            return QK_OK;
-    }
+    if (needed->path)
+        return QK_OK;
     qk_hub_settings settings = *what;
-    if (qk_hub_is_remote(name))
-        QK_TRY(qk__fetch_settle_cache(&settings, local_root, err));
-    return qk_hub_is_remote(name)
-               ? fetch(&settings, needed, err)
-               : qk_hub_find_dataset(name, what->revision, local_root, &needed->path, err);
+    QK_TRY(qk__fetch_settle_cache(&settings, local_root, err));
+    return fetch(&settings, needed, err);
 }
 
 qk_status qk__fetch_place(const qk_hub_settings *what, char **place, qk_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run reads, wherever it is: a path, or a name on the Hub whose files come if they are not here. */
+/* What a run reads, wherever it is: a path, or a name on the Hub whose files come if they are not here (need.c,
+ * which leads), unless nothing may be sent (access.c). */
 #ifndef QK_FETCH_NEED_H
 #define QK_FETCH_NEED_H
 
@@ -25,7 +26,7 @@ QK_MUST_CHECK qk_status qk__fetch_settle_cache(qk_hub_settings *what, const char
 QK_MUST_CHECK qk_status qk__fetch_place(const qk_hub_settings *what, char **place,
                                         qk_error *err);
 
-/* Whether nothing may be fetched, as the settings or the environment say. */
-bool qk__fetch_is_offline(const qk_hub_settings *what);
+/* Whether nothing may be fetched or sent, as the context or the environment says. */
+bool qk__fetch_is_offline(const qk_context *context);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/expand.h"
 #include "base/folder.h"
 #include "fetch/get.h"
@@ -45,7 +46,7 @@ typedef struct piece {
     qk__fetch *fetch;
 } piece;
 
-static qk_status begin(void *user, int64_t *from, const char **etag, qk_error *err)
+static qk_status begin_outline(void *user, int64_t *from, const char **etag, qk_error *err)
 {
     piece *p = user;
     (void)etag, (void)err;
@@ -68,8 +69,8 @@ static qk_status check_answer(const piece *p, const qk__headers *answer, qk_erro
     return QK_OK;
 }
 
-static qk_status take(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
-                      qk_error *err)
+static qk_status take_outline(void *user, const qk__headers *answer, const uint8_t *bytes,
+                              size_t size, qk_error *err)
 {
     piece *p = user;
     if (p->have == 0)
@@ -83,7 +84,7 @@ static qk_status take(void *user, const qk__headers *answer, const uint8_t *byte
                : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
-static qk_status end(void *user, const qk__headers *answer, qk_error *err)
+static qk_status end_outline(void *user, const qk__headers *answer, qk_error *err)
 {
     const piece *p = user;
     (void)answer;
@@ -109,7 +110,8 @@ static qk_status fetch_piece(const outlining *o, qk__connection *connection,
     qk_status status = p.bytes ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
         status = qk__file_address(o->fetch, file, &address, err);
-    const qk__request request = {(char *)address.data, from + size, &p, begin, take, end, NULL};
+    const qk__request request = {(char *)address.data, from + size, &p,  begin_outline,
+                                 take_outline,         end_outline, NULL};
     if (status == QK_OK)
         status = qk__connection_get(connection, &request, err);
     qk__buffer_free(&address);
@@ -191,42 +193,30 @@ static qk_status fetch_whole(const outlining *o, qk__connection *connection,
 
 /* ---- a file ------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* capture.json tells of moments; a tokenizer tells nothing of a model. */
 static role role_of(const outlining *o, const qk__repo_file *file)
 {
-    const char *name = strrchr(file->path, '/');
-    name = name ? name + 1 : file->path;
+    const char *name = qk__file_name(file->path);
     if (!o->fetch->settings->model)
-        return ends_with(name, ".parquet")         ? ROLE_TAIL
+        return qk__ends_with(name, ".parquet")     ? ROLE_TAIL
                : strcmp(name, "capture.json") == 0 ? ROLE_WHOLE
                                                    : ROLE_HOLE;
-    return ends_with(name, ".safetensors")                      ? ROLE_HEAD
-           : ends_with(name, ".json") && !strstr(name, "token") ? ROLE_WHOLE
-                                                                : ROLE_HOLE;
+    return qk__ends_with(name, ".safetensors")                      ? ROLE_HEAD
+           : qk__ends_with(name, ".json") && !strstr(name, "token") ? ROLE_WHOLE
+                                                                    : ROLE_HOLE;
 }
 
 /* Opens a file of the outline for writing, as long as the real one. */
 static qk_status make_hole(const outlining *o, const qk__repo_file *file, int *fd,
                            qk_error *err)
 {
-    char *path = qk__path_join(o->folder, file->path), *parent = NULL;
-    qk_status status = path ? qk__parent_folder(path, &parent, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__make_dirs(parent, err);
-    if (status == QK_OK) {
-        *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (*fd < 0 || ftruncate(*fd, file->size) != 0)
-            status = qk__fail(err, QK_ERR_IO, "%s: cannot create: %s", path, strerror(errno));
-    }
-    free(parent);
-    free(path);
-    return status;
+    qk__path path;
+    QK_TRY(qk__path_in(&path, o->folder, file->path, err));
+    QK_TRY(qk__make_parents(path.text, err));
+    *fd = open(path.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return *fd >= 0 && ftruncate(*fd, file->size) == 0
+               ? QK_OK
+               : qk__fail(err, QK_ERR_IO, "%s: cannot create: %s", path.text, strerror(errno));
 }
 
 static qk_status outline_file(outlining *o, const qk__repo_file *file,
@@ -268,20 +258,17 @@ static qk_status outline_one(void *context, size_t i, qk__connection *connection
 
 static qk_status link_cached(const outlining *o, const qk__repo_file *file, qk_error *err)
 {
-    char *path = qk__path_join(o->folder, file->path), *parent = NULL;
-    char *bytes =
-        qk__format("%s/snapshots/%s/%s", o->fetch->folder, o->fetch->commit, file->path);
-    char *target = bytes ? realpath(bytes, NULL) : NULL;
-    qk_status status = path && bytes ? qk__parent_folder(path, &parent, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__make_dirs(parent, err);
-    if (status == QK_OK && (!target || symlink(target, path) != 0))
-        status =
-            qk__fail(err, QK_ERR_IO, "%s: cannot make this link: %s", path, strerror(errno));
+    qk__path path, bytes;
+    QK_TRY(qk__path_in(&path, o->folder, file->path, err));
+    QK_TRY(qk__path_set(&bytes, err, "%s/snapshots/%s/%s", o->fetch->folder, o->fetch->commit,
+                        file->path));
+    QK_TRY(qk__make_parents(path.text, err));
+    char *target = realpath(bytes.text, NULL);
+    qk_status status = QK_OK;
+    if (!target || symlink(target, path.text) != 0)
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot make this link: %s", path.text,
+                          strerror(errno));
     free(target);
-    free(bytes);
-    free(parent);
-    free(path);
     return status;
 }
 
@@ -304,7 +291,7 @@ static qk_status make_folder(outlining *o, qk_error *err)
 static qk_status check_missing(const outlining *o, qk_error *err)
 {
     for (size_t i = 0; i < o->count; i++)
-        if (ends_with(o->missing[i]->path, ".gguf"))
+        if (qk__ends_with(o->missing[i]->path, ".gguf"))
             return qk__fail(
                 err, QK_ERR_UNSUPPORTED,
                 "its weights are GGUF files, which are not looked at on the Hub: qkscope "
@@ -319,10 +306,10 @@ static void announce(const outlining *o, const qk__repo_files *chosen)
     for (size_t i = 0; i < o->count; i++)
         asked += role_of(o, o->missing[i]) != ROLE_HOLE;
     if (asked > 0)
-        qk__fetch_notice(o->fetch, QK_NOTICE_REMARK,
-                         "%s at %s: looking into %zu file%s on the Hub%s", o->fetch->name,
-                         o->fetch->revision, asked, qk__plural(asked),
-                         o->count < chosen->count ? " (the others are in the cache)" : "");
+        qk__tell_notice(&o->fetch->context, QK_NOTICE_REMARK,
+                        "%s at %s: looking into %zu file%s on the Hub%s", o->fetch->name,
+                        o->fetch->revision, asked, qk__plural(asked),
+                        o->count < chosen->count ? " (the others are in the cache)" : "");
 }
 
 static qk_status build(outlining *o, const qk__repo_files *chosen, qk_error *err)
@@ -381,10 +368,10 @@ static qk_status outline(outlining *o, qk__repo_files *files, qk_hub_snapshot *s
         QK_TRY(check_missing(o, err));
         QK_TRY(build(o, &found.chosen, err));
     } else if (o->count > 0 && cached > 0) {
-        qk__fetch_notice(f, QK_NOTICE_WARNING,
-                         "%s: %zu of its %zu files are not in the cache, and nothing may be "
-                         "fetched: this is what is there",
-                         f->name, o->count, found.chosen.count);
+        qk__tell_notice(&f->context, QK_NOTICE_WARNING,
+                        "%s: %zu of its %zu files are not in the cache, and nothing may be "
+                        "fetched: this is what is there",
+                        f->name, o->count, found.chosen.count);
     }
     QK_TRY(qk__fetch_describe(f, &found.chosen, found.form, snapshot, err));
     snapshot->cached_files = cached;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user hears while files come, and waiting, which a user may stop. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -9,34 +8,20 @@
 
 enum { MEGABYTE = 1000000 };
 
-void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
-{
-    char text[1200];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    pthread_mutex_lock(&fetch->lock);
-    if (fetch->settings->notice)
-        fetch->settings->notice(fetch->settings->user, level, text);
-    pthread_mutex_unlock(&fetch->lock);
-}
-
 bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came)
 {
-    const qk_hub_settings *s = fetch->settings;
     pthread_mutex_lock(&fetch->lock);
     fetch->done += bytes;
     fetch->came += came;
     double now = qk__now();
-    if (s->progress && now - fetch->told > 0.1) {
+    if (now - fetch->told > 0.1) {
         int64_t unit = fetch->counts_files ? 1 : MEGABYTE;
         const qk_progress progress = {.what = fetch->counts_files ? "files" : "MB",
                                       .done = fetch->done / unit,
                                       .total = fetch->total / unit,
                                       .bytes = fetch->came};
         fetch->told = now;
-        if (!s->progress(s->user, &progress))
+        if (!qk__tell_progress(&fetch->settings->context, &progress))
             atomic_store(&fetch->stopped, true);
     }
     pthread_mutex_unlock(&fetch->lock);

@@ -15,17 +15,8 @@ static qk_status open_put(qk__put *put, qk_error *err)
     const qk_hub_put_settings *s = put->settings;
     qk__fetch *f = &put->fetch;
     put->crew.fetch = f;
-    put->hub = (qk_hub_settings){.name = s->name,
-                                 .revision = s->revision,
-                                 .endpoint = s->endpoint,
-                                 .token = s->token,
-                                 .offline = s->offline,
-                                 .jobs = s->jobs,
-                                 .tries = s->tries,
-                                 .timeout = s->timeout,
-                                 .notice = s->notice,
-                                 .progress = s->progress,
-                                 .user = s->user};
+    put->hub =
+        (qk_hub_settings){.name = s->name, .revision = s->revision, .context = s->context};
     QK_TRY(qk__fetch_open(f, &put->hub, err));
     if (!strchr(s->name, '/'))
         return qk__fail(err, QK_ERR_ARGUMENT,
@@ -66,10 +57,11 @@ static void announce_making(qk__put *put)
 {
     qk__fetch *f = &put->fetch;
     if (put->dataset_missing)
-        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s: making the dataset, %s", f->name,
-                         put->settings->publish ? "public" : "private");
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s: making the dataset, %s", f->name,
+                        put->settings->publish ? "public" : "private");
     else
-        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s: making branch %s", f->name, f->revision);
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s: making branch %s", f->name,
+                        f->revision);
 }
 
 static void announce(qk__put *put, int64_t bytes)
@@ -79,37 +71,37 @@ static void announce(qk__put *put, int64_t bytes)
     size_t count = put->num_differing;
     qk__size_text(bytes, size);
     if (count == 0)
-        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: all %zu files are there", f->name,
-                         f->revision, put->files.count);
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s at %s: all %zu files are there",
+                        f->name, f->revision, put->files.count);
     else
-        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: sending %zu file%s, %s%s", f->name,
-                         f->revision, count, qk__plural(count), size,
-                         put->files.count > count ? " (the others are there)" : "");
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK, "%s at %s: sending %zu file%s, %s%s",
+                        f->name, f->revision, count, qk__plural(count), size,
+                        put->files.count > count ? " (the others are there)" : "");
     count = put->settings->remove ? put->others.count : 0;
     if (count > 0)
-        qk__fetch_notice(f, QK_NOTICE_REMARK,
-                         "%s at %s: removing %zu file%s of another capture, %s%s", f->name,
-                         f->revision, count, qk__plural(count), put->others.items[0].path,
-                         count > 1 ? " for one" : "");
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK,
+                        "%s at %s: removing %zu file%s of another capture, %s%s", f->name,
+                        f->revision, count, qk__plural(count), put->others.items[0].path,
+                        count > 1 ? " for one" : "");
     if (put->settings->publish && !put->is_public)
-        qk__fetch_notice(f, QK_NOTICE_WARNING,
-                         "%s is there already and stays private: --public is for new datasets; "
-                         "its settings on the Hub make it public",
-                         f->name);
+        qk__tell_notice(&f->context, QK_NOTICE_WARNING,
+                        "%s is there already and stays private: --public is for new datasets; "
+                        "its settings on the Hub make it public",
+                        f->name);
     if (put->num_differing > 0 && put->is_public && !put->settings->publish)
-        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s is public: what is sent, everybody can read",
-                         f->name);
+        qk__tell_notice(&f->context, QK_NOTICE_REMARK,
+                        "%s is public: what is sent, everybody can read", f->name);
 }
 
 static void warn_of_others(qk__put *put)
 {
     size_t count = put->others.count;
     if (count > 0 && !put->settings->remove)
-        qk__fetch_notice(&put->fetch, QK_NOTICE_WARNING,
-                         "branch %s has %zu file%s of another capture, %s for one: who fetches "
-                         "this one gets them, too; --delete removes them",
-                         put->fetch.revision, count, qk__plural(count),
-                         put->others.items[0].path);
+        qk__tell_notice(&put->fetch.context, QK_NOTICE_WARNING,
+                        "branch %s has %zu file%s of another capture, %s for one: who fetches "
+                        "this one gets them, too; --delete removes them",
+                        put->fetch.revision, count, qk__plural(count),
+                        put->others.items[0].path);
 }
 
 /* The page of a dataset shows its card, whose front matter tells of the heads. */
@@ -118,10 +110,10 @@ static void note_missing_card(qk__put *put)
     for (size_t i = 0; i < put->files.count; i++)
         if (strcmp(put->files.items[i].path, QK__CARD_NAME) == 0)
             return;
-    qk__fetch_notice(&put->fetch, QK_NOTICE_WARNING,
-                     "%s: there is no README.md: the page of the dataset will not tell of its "
-                     "heads; qkscope repack writes one",
-                     put->settings->capture);
+    qk__tell_notice(&put->fetch.context, QK_NOTICE_WARNING,
+                    "%s: there is no README.md: the page of the dataset will not tell of its "
+                    "heads; qkscope repack writes one",
+                    put->settings->capture);
 }
 
 static char *page_address(const qk__fetch *f)

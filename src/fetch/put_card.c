@@ -104,9 +104,9 @@ qk_status qk__put_settle_card(qk__put *put, qk__put_file *file, const qk__repo_f
     if (ours)
         return QK_OK;
     file->change = QK_HUB_KEPT;
-    qk__fetch_notice(&put->fetch, QK_NOTICE_REMARK,
-                     "%s at %s: its %s is not the capture's, somebody has written in it: it "
-                     "stays; --replace-card replaces it",
-                     put->fetch.name, put->fetch.revision, QK__CARD_NAME);
+    qk__tell_notice(&put->fetch.context, QK_NOTICE_REMARK,
+                    "%s at %s: its %s is not the capture's, somebody has written in it: it "
+                    "stays; --replace-card replaces it",
+                    put->fetch.name, put->fetch.revision, QK__CARD_NAME);
     return QK_OK;
 }

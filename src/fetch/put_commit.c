@@ -172,9 +172,9 @@ static qk_status look_again(qk__put *put, work *w, size_t count, bool *made,
     if (++w->attempts >= MAX_ATTEMPTS || (answer == 413 && w->most <= FEW_FILES))
         return qk__fail(err, why->status, "%s", why->message);
     if (answer != 412 && answer != 413) {
-        qk__fetch_notice(&put->fetch, QK_NOTICE_REMARK,
-                         "%s; looking whether the commit was made, in %.0f s", why->message,
-                         WAITS[w->attempts - 1]);
+        qk__tell_notice(&put->fetch.context, QK_NOTICE_REMARK,
+                        "%s; looking whether the commit was made, in %.0f s", why->message,
+                        WAITS[w->attempts - 1]);
         if (!qk__fetch_wait(&put->fetch, WAITS[w->attempts - 1]))
             return qk__fail(err, QK_ERR_CANCELLED, "stopped");
     }

@@ -50,8 +50,8 @@ void qk__put_files_free(qk__put_files *files)
 
 /* A file in a folder: the capture, or the one above that has its capture.json. A link is not asked again, when the
  * file is read, where it leads. */
-static qk_status add(qk__put_files *files, const char *folder, const char *path,
-                     const char *source, qk_error *err)
+static qk_status add_file(qk__put_files *files, const char *folder, const char *path,
+                          const char *source, qk_error *err)
 {
     struct stat st;
     char *place;
@@ -83,7 +83,7 @@ static qk_status add_below(qk__put_files *files, const qk_capture *capture, cons
     const char *path = strncmp(source, folder, length) == 0 ? source + length : "";
     path += strspn(path, "/");
     return qk__put_is_of_capture(path)
-               ? add(files, folder, path, source, err)
+               ? add_file(files, folder, path, source, err)
                : qk__fail(err, QK_ERR_INCONSISTENT, "%s: not where a capture has it", source);
 }
 
@@ -91,10 +91,8 @@ static qk_status add_below(qk__put_files *files, const qk_capture *capture, cons
 static bool has_name(const char *folder, const char *name)
 {
     struct stat st;
-    char *path = qk__path_join(folder, name);
-    bool yes = path && lstat(path, &st) == 0;
-    free(path);
-    return yes;
+    qk__path path;
+    return qk__path_in(&path, folder, name, NULL) == QK_OK && lstat(path.text, &st) == 0;
 }
 
 /* capture.json may lie above. */
@@ -106,10 +104,9 @@ static qk_status add_papers(qk__put_files *files, const qk_capture *capture, con
         const char *place = i == 0 && !has_name(folder, PAPERS[i]) ? root : folder;
         if (!has_name(place, PAPERS[i]))
             continue;
-        char *source = qk__path_join(place, PAPERS[i]);
-        qk_status status = source ? add(files, place, PAPERS[i], source, err) : qk__nomem(err);
-        free(source);
-        QK_TRY(status);
+        qk__path source;
+        QK_TRY(qk__path_in(&source, place, PAPERS[i], err));
+        QK_TRY(add_file(files, place, PAPERS[i], source.text, err));
     }
     return QK_OK;
 }
@@ -120,7 +117,7 @@ static int compare_paths(const void *a, const void *b)
 }
 
 /* Sorts, and leaves out what was added for several heads. */
-static void settle(qk__put_files *files)
+static void sort_files(qk__put_files *files)
 {
     size_t kept = 0;
     qsort(files->items, files->count, sizeof *files->items, compare_paths);
@@ -189,8 +186,8 @@ static qk_status add_heads(qk__put_files *files, const qk_capture *capture, qk_e
     return status;
 }
 
-static qk_status find(const qk_capture *capture, const qk_hub_put_settings *s,
-                      qk__put_files *files, char **title, qk_error *err)
+static qk_status find_files(const qk_capture *capture, const qk_hub_put_settings *s,
+                            qk__put_files *files, char **title, qk_error *err)
 {
     const char *root = s->capture, *model = qk_capture_get_info(capture)->model;
     if (s->hide_paths && *model == '/')
@@ -198,7 +195,7 @@ static qk_status find(const qk_capture *capture, const qk_hub_put_settings *s,
     QK_TRY(check_whole(capture, root, err));
     QK_TRY(add_heads(files, capture, err));
     QK_TRY(add_papers(files, capture, root, err));
-    settle(files);
+    sort_files(files);
     *title = qk__format("Queries and keys%s%s", *model ? " of " : "", model);
     return *title ? QK_OK : qk__nomem(err);
 }
@@ -208,7 +205,7 @@ qk_status qk__put_find_files(const qk_hub_put_settings *s, qk__put_files *files,
 {
     qk_capture *capture;
     QK_TRY(qk_capture_open(&capture, s->capture, s->prefix, err));
-    qk_status status = find(capture, s, files, title, err);
+    qk_status status = find_files(capture, s, files, title, err);
     qk_capture_close(&capture);
     return status;
 }

@@ -32,8 +32,8 @@ qk_status qk__put_digits(const qk__libraries *lib, EVP_MD_CTX *hash,
 }
 
 /* What git calls bytes is a hash of "blob <size>\0" and them. */
-static qk_status begin(const qk__libraries *lib, EVP_MD_CTX **hash, bool lfs, int64_t size,
-                       qk_error *err)
+static qk_status begin_hash(const qk__libraries *lib, EVP_MD_CTX **hash, bool lfs, int64_t size,
+                            qk_error *err)
 {
     char head[40];
     size_t length =
@@ -49,7 +49,7 @@ qk_status qk__put_hash_text(const qk__libraries *lib, const void *bytes, size_t 
                             char oid[QK__MAX_HASH + 1], qk_error *err)
 {
     EVP_MD_CTX *hash = NULL;
-    qk_status status = begin(lib, &hash, false, (int64_t)size, err);
+    qk_status status = begin_hash(lib, &hash, false, (int64_t)size, err);
     if (status == QK_OK && lib->DigestUpdate(hash, bytes, size) != 1)
         status = qk__nomem(err);
     if (status == QK_OK)
@@ -84,7 +84,7 @@ qk_status qk__put_hash(qk__fetch *f, qk__put_file *file, bool lfs, qk_error *err
     if (status == QK_OK && size != file->size)
         status = qk__put_changed(file, err);
     if (status == QK_OK)
-        status = begin(&f->libraries, &hash, lfs, size, err);
+        status = begin_hash(&f->libraries, &hash, lfs, size, err);
     if (status == QK_OK)
         status = hash_bytes(f, file, fd, hash, piece, err);
     if (status == QK_OK)

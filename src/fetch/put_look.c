@@ -63,14 +63,10 @@ qk_status qk__put_json(qk__connection *c, const char *address, bool lfs, json_t 
 
 static qk_status read_branch(qk__put *put, const json_t *root, qk_error *err)
 {
-    const char *sha = json_string_value(json_object_get(root, "sha"));
     const char *id = json_string_value(json_object_get(root, "id"));
-    if (!sha || !(qk__is_hash(sha, 40) || qk__is_hash(sha, 64)))
-        return qk__fail(err, QK_ERR_MALFORMED, "the Hub's answer names no commit; is %s a Hub?",
-                        put->fetch.access.endpoint);
+    QK_TRY(qk__fetch_take_commit(&put->fetch, root, err));
     if (id && strcmp(id, put->fetch.name) != 0)
         return qk__fail(err, QK_ERR_NOT_FOUND, "it is called %.200s now: give that name", id);
-    memcpy(put->fetch.commit, sha, strlen(sha) + 1);
     put->is_public = json_is_false(json_object_get(root, "private"));
     return QK_OK;
 }
@@ -78,9 +74,8 @@ static qk_status read_branch(qk__put *put, const json_t *root, qk_error *err)
 qk_status qk__put_look(qk__put *put, qk_error *err)
 {
     qk__fetch *f = &put->fetch;
-    char *address = qk__fetch_address(f, "/revision/", f->revision);
     json_t *root;
-    qk_status status = qk__fetch_json(put->connection, address, &root, err);
+    qk_status status = qk__fetch_ask(put->connection, "/revision/", f->revision, &root, err);
     const qk__headers *answer = qk__connection_answer(put->connection);
     *f->commit = 0;
     put->dataset_missing = status != QK_OK && strcmp(answer->code, "RepoNotFound") == 0;
@@ -91,7 +86,6 @@ qk_status qk__put_look(qk__put *put, qk_error *err)
     else if (put->branch_missing)
         status = QK_OK;
     json_decref(root);
-    free(address);
     return status;
 }
 
@@ -142,7 +136,7 @@ qk_status qk__put_make(qk__put *put, qk_error *err)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-static const qk__repo_file *find(const qk__repo_files *files, const char *path)
+static const qk__repo_file *find_repo_file(const qk__repo_files *files, const char *path)
 {
     size_t low = 0, high = files->count;
     while (low < high) {
@@ -161,7 +155,7 @@ static qk_status compare_one(void *context, size_t i, qk__connection *c, qk_erro
     qk__put *put = context;
     qk__put_file *file = &put->files.items[i];
     (void)c;
-    const qk__repo_file *there = find(&put->there, file->path);
+    const qk__repo_file *there = find_repo_file(&put->there, file->path);
     file->change = there ? QK_HUB_CHANGED : QK_HUB_NEW;
     if (!there || there->size != file->size)
         return QK_OK;
@@ -213,7 +207,7 @@ static int64_t bytes_to_compare(const qk__put *put)
 {
     int64_t bytes = 0;
     for (size_t i = 0; i < put->files.count; i++) {
-        const qk__repo_file *there = find(&put->there, put->files.items[i].path);
+        const qk__repo_file *there = find_repo_file(&put->there, put->files.items[i].path);
         bytes += there && there->size == put->files.items[i].size ? there->size : 0;
     }
     return bytes;
@@ -222,7 +216,7 @@ static int64_t bytes_to_compare(const qk__put *put)
 qk_status qk__put_compare(qk__put *put, qk_error *err)
 {
     QK_TRY(read_list(put, err));
-    put->has_attributes = find(&put->there, ".gitattributes") != NULL;
+    put->has_attributes = find_repo_file(&put->there, ".gitattributes") != NULL;
     QK_TRY(find_others(put, err));
     qk__put_measure(put, bytes_to_compare(put));
     QK_TRY(qk__crew_run(&put->crew, put->files.count, compare_one, put, err));
@@ -232,7 +226,8 @@ qk_status qk__put_compare(qk__put *put, qk_error *err)
     for (size_t i = 0; i < put->files.count; i++) {
         qk__put_file *file = &put->files.items[i];
         if (file->change == QK_HUB_CHANGED)
-            QK_TRY(qk__put_settle_card(put, file, find(&put->there, file->path), err));
+            QK_TRY(
+                qk__put_settle_card(put, file, find_repo_file(&put->there, file->path), err));
         if (file->change != QK_HUB_SAME && file->change != QK_HUB_KEPT)
             put->differing[put->num_differing++] = i;
     }
@@ -245,7 +240,7 @@ qk_status qk__put_check(qk__put *put, qk__put_file *const *files, size_t count,
     *odd = NULL;
     QK_TRY(read_list(put, err));
     for (size_t i = 0; i < count && !*odd; i++) {
-        const qk__repo_file *there = find(&put->there, files[i]->path);
+        const qk__repo_file *there = find_repo_file(&put->there, files[i]->path);
         const char *hash = there && *there->sha256 ? files[i]->sha256 : files[i]->oid;
         bool right = files[i]->change == QK_HUB_REMOVED
                          ? !there

@@ -210,7 +210,8 @@ static qk_status replace(qk__put_file *file, const qk__buffer *bytes, qk_error *
 }
 
 /* Of one paper: *example is a path that stays in it, of the first that has one; *tells: whether this one has. */
-static qk_status look(qk__put_file *file, bool hide, char **example, bool *tells, qk_error *err)
+static qk_status look_at_file(qk__put_file *file, bool hide, char **example, bool *tells,
+                              qk_error *err)
 {
     *tells = false;
     const uint8_t *bytes;
@@ -250,16 +251,15 @@ qk_status qk__put_settle_paths(qk__put *put, qk_error *err)
         bool tells;
         if (strchr(file->path, '/'))
             continue; /* rows, moments */
-        status = look(file, put->settings->hide_paths, &example, &tells, err);
+        status = look_at_file(file, put->settings->hide_paths, &example, &tells, err);
         if (status == QK_OK && tells)
             status = qk__buffer_printf(&in, err, "%s%s", count++ > 0 ? ", " : "", file->path);
     }
     if (status == QK_OK && example)
-        qk__fetch_notice(
-            &put->fetch, QK_NOTICE_WARNING,
-            "%.*s tell%s paths of this machine, %s for one, to whoever may see the "
-            "dataset; --hide-paths sends the names of files alone",
-            (int)in.size, (const char *)in.data, count == 1 ? "s" : "", example);
+        qk__tell_notice(&put->fetch.context, QK_NOTICE_WARNING,
+                        "%.*s tell%s paths of this machine, %s for one, to whoever may see the "
+                        "dataset; --hide-paths sends the names of files alone",
+                        (int)in.size, (const char *)in.data, count == 1 ? "s" : "", example);
     qk__buffer_free(&in);
     free(example);
     return status;

@@ -21,7 +21,7 @@ typedef struct part {
     bool changed, stale;
 } part;
 
-static qk_status begin(void *user, int64_t *from, const char **etag, qk_error *err)
+static qk_status begin_upload(void *user, int64_t *from, const char **etag, qk_error *err)
 {
     part *p = user;
     (void)from, (void)etag;
@@ -66,14 +66,14 @@ static qk_status give(void *user, uint8_t *bytes, size_t room, size_t *size, qk_
                : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
-static qk_status take(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
-                      qk_error *err)
+static qk_status take_answer(void *user, const qk__headers *answer, const uint8_t *bytes,
+                             size_t size, qk_error *err)
 {
     (void)user, (void)answer, (void)bytes, (void)size, (void)err; /* it has nothing to say */
     return QK_OK;
 }
 
-static qk_status end(void *user, const qk__headers *answer, qk_error *err)
+static qk_status end_upload(void *user, const qk__headers *answer, qk_error *err)
 {
     part *p = user;
     if (p->at < p->size)
@@ -102,9 +102,9 @@ static qk_status send_part(part *p, qk__connection *c, const char *address, qk_e
                                  .patience = PATIENCE};
     const qk__request request = {.address = address,
                                  .user = p,
-                                 .begin = begin,
-                                 .take = take,
-                                 .end = end,
+                                 .begin = begin_upload,
+                                 .take = take_answer,
+                                 .end = end_upload,
                                  .sending = &sending};
     qk_status status = qk__connection_get(c, &request, err);
     return p->changed ? qk__put_changed(p->file, err) : status;

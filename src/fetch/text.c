@@ -76,19 +76,21 @@ qk_status qk__text_fault(const qk__fetch *f, const qk__buffer *text, qk_status s
     return qk__context(err, status, "%s", what);
 }
 
-qk_status qk__fetch_json(qk__connection *connection, const char *address, json_t **root,
-                         qk_error *err)
+qk_status qk__fetch_ask(qk__connection *connection, const char *tail, const char *word,
+                        json_t **root, qk_error *err)
 {
+    const qk__fetch *f = qk__connection_fetch(connection);
+    char *address = qk__fetch_address(f, tail, word);
     qk__buffer text = {0};
     *root = NULL;
     qk_status status = address ? qk__connection_get_text(connection, address, &text, NULL, err)
                                : qk__nomem(err);
     if (status == QK_OK)
-        status =
-            qk__text_fault(qk__connection_fetch(connection), &text,
-                           qk__json_parse(root, text.data, text.size, QK__JSON_ANSWER, err),
-                           "the Hub's answer", err);
+        status = qk__text_fault(
+            f, &text, qk__json_parse(root, text.data, text.size, QK__JSON_ANSWER, err),
+            "the Hub's answer", err);
     qk__buffer_free(&text);
+    free(address);
     return status;
 }
 

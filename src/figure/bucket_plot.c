@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws plasticity by query bucket as the original tool does: lines, their colours, the mean.
- * */
+/* Plasticity by query bucket, a line for each head and one for their mean: along the context, of the
+ * results of a model, and of a table of buckets as the original tool draws it. */
 #include "figure/bucket_plot.h"
 
 #include <math.h>
@@ -8,11 +8,170 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "figure/panels.h"
+#include "figure/catalog.h"
+#include "figure/sheet.h"
 
-enum { WIDTH = 1000, LEFT = 96, RIGHT = 24, PLOT_HEIGHT = 420 };
+/* ---- the mean --------------------------------------------------------------------------- */
 
-static double place_of(const qk__bucket_plot *p, int64_t bucket)
+/* One head in one bucket; and the sums over heads. */
+typedef struct bucket_mean {
+    int64_t index;
+    double position, ap;
+    size_t heads;
+} bucket_mean;
+
+static int compare_buckets(const void *a, const void *b)
+{
+    const bucket_mean *x = a, *y = b;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int compare_positions(const void *a, const void *b)
+{
+    const bucket_mean *x = a, *y = b;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+/* A block of position, plasticity and heads of each bucket; returns how many there are. */
+static size_t add_mean_curve(qk__figure *figure, bucket_mean *buckets, size_t count)
+{
+    size_t means = 0;
+    qsort(buckets, count, sizeof *buckets, compare_buckets);
+    for (size_t i = 0; i < count; i++) {
+        if (means > 0 && buckets[means - 1].index == buckets[i].index) {
+            buckets[means - 1].position += buckets[i].position;
+            buckets[means - 1].ap += buckets[i].ap;
+            buckets[means - 1].heads++;
+        } else {
+            buckets[means++] = buckets[i];
+        }
+    }
+    for (size_t i = 0; i < means; i++) {
+        buckets[i].position /= (double)buckets[i].heads;
+        buckets[i].ap /= (double)buckets[i].heads;
+    }
+    qsort(buckets, means, sizeof *buckets, compare_positions);
+    for (size_t i = 0; i < means; i++)
+        qk__figure_row(figure, buckets[i].position, buckets[i].ap, (double)buckets[i].heads);
+    qk__figure_end_block(figure);
+    return means;
+}
+
+/* ---- along the context ------------------------------------------------------------------ */
+
+/* Heads drawn at most, and fewer of them (but not below MIN_CURVES) where they have many
+ * buckets: a picture of more points weighs megabytes and shows nothing else. */
+enum { MAX_CURVES = 400, MIN_CURVES = 100, MAX_CURVE_POINTS = 24000, FEW_BUCKETS = 20 };
+
+static bool has_plasticity(const qk__result_head *head)
+{
+    for (size_t i = 0; i < head->num_profile; i++)
+        if (isfinite(head->profile_ap[i]) && isfinite(head->profile_position[i]))
+            return true;
+    return false;
+}
+
+bool qk__has_profiles(const qk__subject *subject)
+{
+    return qk__count_heads_with(subject->model, has_plasticity) > 0;
+}
+
+/* Heads between blank lines, evenly chosen where there are too many; returns how many. */
+static size_t add_curves(qk__figure *figure, const qk__result_model *model, size_t *all)
+{
+    size_t count = qk__count_heads_with(model, has_plasticity);
+    size_t longest = 1, drawn = 0, seen = 0;
+    qk__each_head (model, head)
+        longest = head->num_profile > longest ? head->num_profile : longest;
+    size_t most = MAX_CURVE_POINTS / longest;
+    most = most < MIN_CURVES ? MIN_CURVES : most > MAX_CURVES ? MAX_CURVES : most;
+    size_t wanted = count < most ? count : most;
+    qk__each_head (model, head) {
+        if (!has_plasticity(head) || wanted == 0 || seen++ < drawn * count / wanted)
+            continue;
+        for (size_t i = 0; i < head->num_profile; i++)
+            qk__figure_row(figure, head->profile_position[i], head->profile_ap[i]);
+        if (++drawn < wanted)
+            qk__figure_end_row(figure);
+        else
+            break;
+    }
+    qk__figure_end_block(figure);
+    *all = count;
+    return drawn;
+}
+
+static size_t add_mean_profile(qk__figure *figure, const qk__result_model *model)
+{
+    size_t count = 0;
+    qk__each_head (model, head)
+        count += head->num_profile;
+    bucket_mean *buckets = qk__figure_alloc(figure, count, sizeof *buckets);
+    if (!buckets)
+        return 0;
+    count = 0;
+    qk__each_head (model, head)
+        for (size_t i = 0; i < head->num_profile; i++) {
+            buckets[count] = (bucket_mean){head->profile_bucket[i], head->profile_position[i],
+                                           head->profile_ap[i], 1};
+            count += isfinite(buckets[count].ap) && isfinite(buckets[count].position);
+        }
+    return add_mean_curve(figure, buckets, count);
+}
+
+/* From 0, unless there are positions on its other side. */
+static const char *position_range(const qk__result_model *model)
+{
+    qk__range shown = {0, 0};
+    qk__each_head (model, head)
+        for (size_t i = 0; i < head->num_profile; i++)
+            qk__range_add(&shown, head->profile_position[i]);
+    return shown.low >= 0 ? "0:*" : shown.high > 0 ? "*:*" : "*:0";
+}
+
+void qk__build_profiles(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__theme *theme = figure->theme;
+    size_t all, drawn = add_curves(figure, subject->model, &all);
+    size_t means = add_mean_profile(figure, subject->model);
+    double opacity = fmin(0.7, fmax(0.2, 3 / sqrt((double)drawn)));
+    char heads[64], faint[8];
+    if (drawn < all)
+        snprintf(heads, sizeof heads, "%zu of %zu heads", drawn, all);
+    else
+        snprintf(heads, sizeof heads, "single heads (%zu)", all);
+    qk__mixed_color(theme->muted, theme->background, opacity, faint);
+    const qk__entry entries[] = {{heads, faint, QK__LINE},
+                                 {"mean over all heads", theme->k, QK__LINE}};
+    const bool narrow = qk__fit_columns(figure, 2, 220) == 1;
+    qk__sheet sheet = {.count = 1,
+                       .left = 84,
+                       .right = 24,
+                       .above = 8,
+                       .height = subject->kind->height,
+                       .below = narrow ? 84 : 54,
+                       .entries = entries,
+                       .num_entries = 2};
+    qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
+    qk__begin_sheet(figure, &sheet);
+    qk__put_panel(figure, &sheet.first);
+    qk__put_axis_names(figure, "Position of the query (tokens)", "Attention plasticity",
+                       &sheet);
+    qk__figure_print(figure,
+                     "set xtics font small%s\nset xrange [%s] noextend\n"
+                     "set yrange [0:1]\nset ytics 0.2 font small\nset grid x y back\n"
+                     "set format x '%%.0f'\n"
+                     "plot data index 0 using 1:2 with lines lw 0.7 lc rgb '#%02x%s', "
+                     "data index 1 using 1:2 with %s lw 2.5 lc rgb '%s'\n",
+                     narrow ? " rotate by 40 right" : "", position_range(subject->model),
+                     (unsigned)lround(255 * (1 - opacity)), theme->muted + 1,
+                     means <= FEW_BUCKETS ? "linespoints pt 7 ps 0.5" : "lines", theme->k);
+    qk__end_sheet(figure);
+}
+
+/* ---- as the original tool --------------------------------------------------------------- */
+
+static double place_of_bucket(const qk__bucket_plot *p, int64_t bucket)
 {
     double b = (double)bucket + 0.5;
     double place = (p->log_buckets ? exp2(b) : b) * p->bucket_min_size;
@@ -24,18 +183,16 @@ static bool same_head(const qk__bucket_point *a, const qk__bucket_point *b)
     return a->layer == b->layer && a->q_head == b->q_head && a->k_head == b->k_head;
 }
 
-/* ---- colours ---------------------------------------------------------------------------- */
-
 /* Of the least-squares line; 0 where there are not two places. */
-static double slope_of(const qk__bucket_plot *p, size_t first, size_t end)
+static double slope_of_head(const qk__bucket_plot *p, size_t first, size_t end)
 {
     double n = (double)(end - first), x = 0, y = 0, xx = 0, xy = 0;
     for (size_t i = first; i < end; i++) {
-        x += place_of(p, p->points[i].bucket) / n;
+        x += place_of_bucket(p, p->points[i].bucket) / n;
         y += p->points[i].ap / n;
     }
     for (size_t i = first; i < end; i++) {
-        double dx = place_of(p, p->points[i].bucket) - x;
+        double dx = place_of_bucket(p, p->points[i].bucket) - x;
         xx += dx * dx;
         xy += dx * (p->points[i].ap - y);
     }
@@ -47,11 +204,11 @@ static unsigned hex_of(const char *color)
     return (unsigned)strtoul(color + 1, NULL, 16);
 }
 
-static unsigned color_of(const qk__figure *figure, const qk__bucket_plot *p, size_t first,
-                         size_t end, int64_t last_layer)
+static unsigned line_color(const qk__figure *figure, const qk__bucket_plot *p, size_t first,
+                           size_t end, int64_t last_layer)
 {
     if (p->trend_threshold > 0) {
-        double slope = slope_of(p, first, end);
+        double slope = slope_of_head(p, first, end);
         return slope > p->trend_threshold    ? 0x2ca02c
                : slope < -p->trend_threshold ? 0xd62728
                                              : hex_of(figure->theme->muted);
@@ -64,10 +221,8 @@ static unsigned color_of(const qk__figure *figure, const qk__bucket_plot *p, siz
     return hex_of(figure->theme->q);
 }
 
-/* ---- numbers ---------------------------------------------------------------------------- */
-
 /* place, plasticity, colour; heads between blank lines. */
-static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
+static size_t add_head_lines(qk__figure *figure, const qk__bucket_plot *p)
 {
     size_t heads = 0, end;
     int64_t last_layer = 1;
@@ -77,9 +232,9 @@ static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
     for (size_t first = 0; first < p->count; first = end) {
         for (end = first + 1; end < p->count && same_head(&p->points[first], &p->points[end]);)
             end++;
-        unsigned color = color_of(figure, p, first, end, last_layer);
+        unsigned color = line_color(figure, p, first, end, last_layer);
         for (size_t i = first; i < end; i++) {
-            qk__figure_values(figure, place_of(p, p->points[i].bucket), p->points[i].ap);
+            qk__figure_values(figure, place_of_bucket(p, p->points[i].bucket), p->points[i].ap);
             qk__figure_words(figure, "%u", clear << 24 | color);
             qk__figure_end_row(figure);
         }
@@ -91,32 +246,15 @@ static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
     return heads;
 }
 
-static int by_bucket(const void *a, const void *b)
-{
-    const qk__bucket_point *x = a, *y = b;
-    return (x->bucket > y->bucket) - (x->bucket < y->bucket);
-}
-
-/* place, mean over the heads that have it, heads */
 static void add_mean(qk__figure *figure, const qk__bucket_plot *p)
 {
-    qk__bucket_point *sorted = qk__figure_alloc(figure, p->count + 1, sizeof *sorted);
-    if (!sorted)
-        return;
-    memcpy(sorted, p->points, p->count * sizeof *sorted);
-    qsort(sorted, p->count, sizeof *sorted, by_bucket);
-    for (size_t first = 0, end; first < p->count; first = end) {
-        double sum = 0;
-        for (end = first; end < p->count && sorted[end].bucket == sorted[first].bucket; end++)
-            sum += sorted[end].ap;
-        qk__figure_row(figure, place_of(p, sorted[first].bucket), sum / (double)(end - first),
-                       (double)(end - first));
-    }
-    qk__figure_end_block(figure);
-    free(sorted);
+    bucket_mean *buckets = qk__figure_alloc(figure, p->count, sizeof *buckets);
+    for (size_t i = 0; buckets && i < p->count; i++)
+        buckets[i] = (bucket_mean){p->points[i].bucket, place_of_bucket(p, p->points[i].bucket),
+                                   p->points[i].ap, 1};
+    if (buckets)
+        add_mean_curve(figure, buckets, p->count);
 }
-
-/* ---- the figure ------------------------------------------------------------------------- */
 
 /* What colours mean; `ends` has room for those of the first and the last layer. Returns how
  * many entries. */
@@ -145,29 +283,31 @@ static size_t fill_legend(const qk__figure *figure, const qk__bucket_plot *p,
 
 size_t qk__figure_buckets(qk__figure *figure, const qk__bucket_plot *p)
 {
-    figure->width = WIDTH;
-    const double em = qk__em(figure);
-    size_t heads = add_heads(figure, p);
-    add_mean(figure, p);
+    enum { WIDTH = 1000 };
     qk__entry entries[4];
     char ends[2][8];
-    size_t count = fill_legend(figure, p, entries, ends);
+    size_t heads = add_head_lines(figure, p);
+    add_mean(figure, p);
     const qk__results titled = {.title = p->model_name ? p->model_name : ""};
+    qk__sheet sheet = {.count = 1,
+                       .left = 84,
+                       .right = 24,
+                       .above = 8,
+                       .height = 420,
+                       .below = 54,
+                       .entries = entries,
+                       .num_entries = fill_legend(figure, p, entries, ends)};
+    figure->width = WIDTH;
     qk__set_heading(figure, &titled, NULL, "Attention plasticity by query bucket");
-    qk__place place = {LEFT * em, qk__heading_height(figure) + 4 * em,
-                       figure->width - (LEFT + RIGHT) * em, PLOT_HEIGHT * em};
-    qk__legend legend = qk__plan_legend(figure, entries, count, place.width);
-    double axis = place.top + place.height;
-    figure->height = (int)ceil(axis + legend.height + 66 * em);
-    qk__begin_panels(figure);
-    qk__put_panel(figure, &place);
-    qk__put_legend(figure, &legend, figure->width / 2.0, axis + 58 * em);
+    qk__begin_sheet(figure, &sheet);
+    qk__put_panel(figure, &sheet.first);
+    qk__put_axis_names(figure, p->log_buckets ? "Bucket" : "Position", "Attention plasticity",
+                       &sheet);
     qk__figure_print(figure,
-                     "set xlabel '%s'\nset ylabel 'Attention plasticity'\nset grid x y back\n"
-                     "set format x '%%.0f'\nunset key\n"
+                     "set grid x y back\nset format x '%%.0f'\n"
                      "plot data index 0 using 1:2:3 with lines lw %.17g lc rgb variable, "
                      "data index 1 using 1:2 with lines lw 2.5 lc rgb '%s'\n",
-                     p->log_buckets ? "Bucket" : "Position", p->line_width, figure->theme->k);
-    qk__end_panels(figure);
+                     p->line_width, figure->theme->k);
+    qk__end_sheet(figure);
     return heads;
 }

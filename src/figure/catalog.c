@@ -105,25 +105,9 @@ typedef struct drawing {
     const qk__subject *subject;
     const char *folder;
     const qk_figure_settings *settings;
-    qk_progress_fn *progress;
-    void *user;
     qk__drawn_list *list;
-    pthread_mutex_t lock; /* of what follows, and around progress */
-    size_t done;
-    bool cancelled;
+    qk__meter figures;
 } drawing;
-
-static void count_one(drawing *all)
-{
-    pthread_mutex_lock(&all->lock);
-    all->done++;
-    if (all->progress && !all->cancelled)
-        all->cancelled =
-            !all->progress(all->user, &(qk_progress){.what = "figures",
-                                                     .done = (int64_t)all->done,
-                                                     .total = (int64_t)all->list->count});
-    pthread_mutex_unlock(&all->lock);
-}
 
 static void draw_one(void *context, size_t i, int worker)
 {
@@ -131,10 +115,7 @@ static void draw_one(void *context, size_t i, int worker)
     drawing *all = context;
     qk__drawn *drawn = &all->list->items[i];
     qk_error err = {0};
-    pthread_mutex_lock(&all->lock);
-    bool cancelled = all->cancelled;
-    pthread_mutex_unlock(&all->lock);
-    if (cancelled) {
+    if (qk__meter_is_stopped(&all->figures)) {
         drawn->status = QK_ERR_CANCELLED;
         return;
     }
@@ -150,15 +131,15 @@ static void draw_one(void *context, size_t i, int worker)
     if (drawn->status != QK_OK)
         drawn->message = qk__strdup(err.message);
     qk__figure_free(&figure);
-    count_one(all);
+    qk__meter_add(&all->figures, 1, 0);
 }
 
 static qk_status first_failure(const drawing *all, qk_error *err)
 {
-    if (all->cancelled)
+    if (all->figures.stopped)
         return qk__fail(err, QK_ERR_CANCELLED,
-                        "stopped after %zu of %zu figures; nothing was written", all->done,
-                        all->list->count);
+                        "stopped after %lld of %zu figures; nothing was written",
+                        (long long)all->figures.now.done, all->list->count);
     for (size_t i = 0; i < all->list->count; i++) {
         const qk__drawn *drawn = &all->list->items[i];
         if (drawn->status != QK_OK)
@@ -169,22 +150,17 @@ static qk_status first_failure(const drawing *all, qk_error *err)
 }
 
 qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
-                           const qk_figure_settings *settings, qk_progress_fn *progress,
-                           void *user, qk__drawn_list *list, qk_error *err)
+                           const qk_figure_settings *settings, const qk_context *context,
+                           qk__drawn_list *list, qk_error *err)
 {
     QK_TRY(qk__list_figures(subject, list, err));
     if (list->count == 0)
         return QK_OK;
-    drawing all = {.subject = subject,
-                   .folder = folder,
-                   .settings = settings,
-                   .progress = progress,
-                   .user = user,
-                   .list = list,
-                   .lock = PTHREAD_MUTEX_INITIALIZER};
-    int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
-    qk__parallel_for(list->count, threads, draw_one, &all);
-    pthread_mutex_destroy(&all.lock);
+    drawing all = {.subject = subject, .folder = folder, .settings = settings, .list = list};
+    qk__meter_open(&all.figures,
+                   (qk_progress){.what = "figures", .total = (int64_t)list->count}, context);
+    qk__parallel_for(list->count, qk__count_threads(context), draw_one, &all);
+    qk__meter_close(&all.figures);
     return first_failure(&all, err);
 }
 

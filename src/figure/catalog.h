@@ -38,7 +38,7 @@ typedef enum qk__role {
     QK__REST,
     QK__GREY,
     QK__GROUP,       /* of the family; in training, of the phase */
-    QK__BY_CATEGORY, /* of the category whose number is the series' */
+    QK__BY_CATEGORY, /* of its category */
 } qk__role;
 
 /* Numbers of heads. */
@@ -46,6 +46,7 @@ typedef struct qk__chart_series {
     const char *field; /* a column (tables.def), which has its colours, unit and ranges */
     double (*of_head)(const qk__result_head *head); /* in place of it, of several columns */
     double (*at)(const qk__subject *subject, size_t place); /* or what is no mean over heads */
+    qk_category category; /* by QK__BY_CATEGORY: 1 of a head that has it, 0 of any other */
     bool magnitude;
     const char *name; /* markup, in the legend; NULL: what the column says */
     qk__role role;
@@ -147,12 +148,11 @@ QK_MUST_CHECK qk_status qk__list_figures(const qk__subject *subject, qk__drawn_l
 
 /* Draws these figures into folder, several at a time. Figures that fail do not stop
  * the others: their status is in the list and the first is returned with its message in err
- * (the list is set then, too). progress may be NULL; it is called from any thread, one call at
- * a time. */
+ * (the list is set then, too). Progress counts "figures". */
 QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
                                          const qk_figure_settings *settings,
-                                         qk_progress_fn *progress, void *user,
-                                         qk__drawn_list *list, qk_error *err);
+                                         const qk_context *context, qk__drawn_list *list,
+                                         qk_error *err);
 
 /* Moves what was drawn into staging to folder. Figures of the catalog that were not drawn, or
  * failed, are removed there if these are all: they are of other results. */
@@ -179,7 +179,7 @@ qk__applies_fn qk__has_head_maps, qk__has_depth_maps;
 qk__build_fn qk__build_head_maps, qk__build_depth_maps;
 /* points.c: the second series over the first, a point a head; in a panel for each of some checkpoints;
  * and for each family, or each model */
-qk__applies_fn qk__has_points, qk__has_portraits, qk__has_family_points;
+qk__applies_fn qk__has_points;
 qk__build_fn qk__build_points, qk__build_portraits, qk__build_family_points;
 /* hills.c: densities over heads, a row for each model */
 qk__applies_fn qk__has_hills;
@@ -188,7 +188,7 @@ qk__build_fn qk__build_hills;
 qk__applies_fn qk__has_ends;
 qk__build_fn qk__build_ends;
 
-/* Figures that are like no other: other_maps.c; profiles.c, plasticity along the context, head by head;
+/* Figures that are like no other: other_maps.c; bucket_plot.c, plasticity along the context, head by head;
  * score_figure.c, against an external score; stage_curves.c, scores by distance of some heads;
  * compare_figures.c, two models. */
 qk__applies_fn qk__has_distances, qk__has_rotary_pairs, qk__has_category_changes,

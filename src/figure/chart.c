@@ -5,12 +5,13 @@
 #include "figure/chart.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- what is shown ---------------------------------------------------------------------- */
 
 double qk__series_value(const qk__chart_series *series, const qk__result_head *head)
 {
+    if (series->role == QK__BY_CATEGORY)
+        return head->category >= 0 ? head->category == (int)series->category : NAN;
     double value = series->of_head ? series->of_head(head)
                                    : qk__field_value(qk__find_field(series->field), &head->v);
     return series->magnitude ? fabs(value) : value;
@@ -22,15 +23,11 @@ const char *qk__series_name(const qk__chart_series *series)
                                           : qk__find_field(series->field)->info.label;
 }
 
-static bool is_series(const qk__chart_series *series)
-{
-    return series->field || series->of_head || series->at;
-}
-
 size_t qk__count_series(const qk__panel *panel)
 {
     size_t count = 0;
-    while (count < QK__MAX_SERIES && is_series(&panel->series[count]))
+    for (const qk__chart_series *s = panel->series;
+         count < QK__MAX_SERIES && (s->field || s->of_head || s->at || s->role); s++)
         count++;
     return count;
 }
@@ -39,11 +36,9 @@ static size_t most_components(const qk__results *results)
 {
     enum { MOST = 10 };
     size_t count = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            count = results->models[m].heads[h].num_pcs > count
-                        ? results->models[m].heads[h].num_pcs
-                        : count;
+    qk__each_model (results, model)
+        qk__each_head (model, head)
+            count = head->num_pcs > count ? head->num_pcs : count;
     return count < MOST ? count : MOST;
 }
 
@@ -91,24 +86,20 @@ static qk__spread spread_at(qk__figure *figure, const qk__subject *subject,
     double *values = qk__figure_alloc(figure, of.num_heads + 1, sizeof *values);
     size_t count = 0;
     for (size_t h = 0; values && h < of.num_heads; h++) {
-        double value = qk__series_value(series, &of.heads[h]);
-        if (isfinite(value))
-            values[count++] = value;
+        values[count] = qk__series_value(series, &of.heads[h]);
+        count += isfinite(values[count]);
     }
-    qk__spread spread = qk__spread_of_values(values, count);
-    free(values);
-    return spread;
+    return qk__spread_of_values(values, count);
 }
 
 static bool has_values(const qk__subject *subject, const qk__chart_series *series)
 {
-    const qk__results *results = subject->results;
     for (size_t i = 0; series->at && i < qk__count_places(subject); i++)
         if (isfinite(series->at(subject, i)))
             return true;
-    for (size_t m = 0; !series->at && m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            if (isfinite(qk__series_value(series, &results->models[m].heads[h])))
+    qk__each_model (subject->results, model)
+        qk__each_head (model, head)
+            if (!series->at && isfinite(qk__series_value(series, head)))
                 return true;
     return false;
 }
@@ -143,7 +134,7 @@ bool qk__has_chart(const qk__subject *subject)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static size_t columns_of(qk__statistic statistic)
+static size_t columns_of_statistic(qk__statistic statistic)
 {
     return statistic == QK__STAT_DEVIATION ? 3 : statistic == QK__STAT_QUARTILES ? 4 : 1;
 }
@@ -163,10 +154,8 @@ static void add_statistic(qk__figure *figure, qk__chart *c, const qk__spread *s,
             shown[1] = shown[2] = NAN;
     }
     qk__figure_add_values(figure, shown, c->width);
-    for (size_t i = 0; i < c->width; i++) {
-        c->low = fmin(c->low, shown[i]);
-        c->high = fmax(c->high, shown[i]);
-    }
+    for (size_t i = 0; i < c->width; i++)
+        qk__range_add(&c->range, shown[i]);
 }
 
 /* Rows: place, statistics of each series; with groups, their colour. A layer without heads is left out; a
@@ -188,7 +177,7 @@ static void add_numbers(qk__figure *figure, const qk__subject *subject, qk__char
             sum += spread.mean;
         }
         if (panel->mark == QK__STACK)
-            c->high = fmax(c->high, sum);
+            c->range.high = fmax(c->range.high, sum);
         if (panel->series[0].role == QK__GROUP)
             qk__figure_words(
                 figure, "0x%s",
@@ -205,21 +194,16 @@ qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const q
     qk__chart c = {.panel = panel,
                    .count = qk__count_series(panel),
                    .power = {0, 1, ""},
-                   .width = columns_of(panel->statistic),
-                   .low = INFINITY,
-                   .high = -INFINITY};
+                   .width = columns_of_statistic(panel->statistic),
+                   .range = QK__NO_RANGE};
     add_numbers(figure, subject, &c);
     for (int i = 0; i < 2; i++)
-        if (panel->lines[i] != 0) {
-            c.low = fmin(c.low, panel->lines[i]);
-            c.high = fmax(c.high, panel->lines[i]);
-        }
-    if (!panel->loose || !(c.low <= c.high)) {
-        c.low = fmin(c.low, 0);
-        c.high = fmax(c.high, 0);
-    }
+        if (panel->lines[i] != 0)
+            qk__range_add(&c.range, panel->lines[i]);
+    if (!panel->loose || !(c.range.low <= c.range.high))
+        qk__range_add(&c.range, 0);
     if (first->field)
-        c.power = qk__power_for(qk__find_field(first->field), fmax(-c.low, c.high));
+        c.power = qk__power_for(qk__find_field(first->field), fmax(-c.range.low, c.range.high));
     if (panel->percent)
         c.power.factor = 100;
     return c;
@@ -229,7 +213,7 @@ qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const q
 void qk__set_values(qk__figure *figure, const qk__chart *c, const qk__place *place)
 {
     const qk__panel *panel = c->panel;
-    double low = c->low, high = panel->to_one ? fmax(c->high, 1) : c->high;
+    double low = c->range.low, high = panel->to_one ? fmax(c->range.high, 1) : c->range.high;
     double factor = c->power.factor;
     const bool share = panel->to_one || panel->loose;
     double room = fmax(0.07 * (high - low), share ? 0.01 : 0);
@@ -237,9 +221,9 @@ void qk__set_values(qk__figure *figure, const qk__chart *c, const qk__place *pla
         low -= low != 0 ? room : 0;
         high += high != 0 && !(panel->to_one && high == 1) ? room : 0;
     }
-    if (share && c->high <= 1)
+    if (share && c->range.high <= 1)
         high = fmin(high, 1);
-    if (share && c->low >= 0)
+    if (share && c->range.low >= 0)
         low = fmax(low, 0);
     qk__set_range(figure, 'y', factor * low, factor * high,
                   (int)fmax(2, place->height / (44 * qk__em(figure))));

@@ -10,7 +10,7 @@ typedef struct qk__chart {
     const qk__panel *panel;
     size_t count, width; /* series; columns of one in the data, the first in column 2 */
     size_t block;
-    double low, high; /* what the axis must hold */
+    qk__range range; /* what the axis must hold */
     qk__power power;
 } qk__chart;
 

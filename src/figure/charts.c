@@ -13,8 +13,8 @@ enum { LEAST_PLACE = 20, LEAST_PLOT = 440, MODEL_ROOM = 120, LEFT = 76, MOST_SHO
 
 /* ---- colours and legends ---------------------------------------------------------------- */
 
-static const char *color_of(const qk__figure *figure, const qk__chart_series *series,
-                            size_t index, char mixed[8])
+static const char *series_color(const qk__figure *figure, const qk__chart_series *series,
+                                char mixed[8])
 {
     const qk__theme *theme = figure->theme;
     qk__hue hue = series->field ? qk__find_field(series->field)->hue : QK__HUE_NONE;
@@ -30,7 +30,7 @@ static const char *color_of(const qk__figure *figure, const qk__chart_series *se
     case QK__GREY:
         return theme->muted;
     case QK__BY_CATEGORY:
-        return qk__category_color(theme, (int)index);
+        return qk__category_color(theme, (int)series->category);
     case QK__AS_COLUMN:
         return hue == QK__HUE_QUERIES ? theme->q
                : hue == QK__HUE_KEYS  ? theme->k
@@ -48,7 +48,8 @@ typedef struct naming {
 } naming;
 
 /* None where colours tell nothing: there is one family, or each model is its own. */
-static void name_groups(const qk__figure *figure, const qk__results *results, naming *named)
+static void name_chart_groups(const qk__figure *figure, const qk__results *results,
+                              naming *named)
 {
     const char *const *names;
     size_t count = qk__color_groups(results, &names);
@@ -62,7 +63,7 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
     if (panel->series[0].role == QK__GROUP) {
         if (named->count > 0)
             return;
-        name_groups(figure, subject->results, named);
+        name_chart_groups(figure, subject->results, named);
         if (panel->statistic == QK__STAT_QUARTILES) {
             named->entries[named->count++] =
                 (qk__entry){"quartiles", figure->theme->ink, QK__LINE};
@@ -72,11 +73,11 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
     }
     for (size_t s = 0; s < qk__count_series(panel); s++) {
         const char *name = panel->series[s].role == QK__BY_CATEGORY
-                               ? qk_category_name((qk_category)s)
+                               ? qk_category_name(panel->series[s].category)
                                : panel->series[s].name;
         if (!name)
             continue;
-        const char *color = color_of(figure, &panel->series[s], s, named->mixed[named->count]);
+        const char *color = series_color(figure, &panel->series[s], named->mixed[named->count]);
         named->entries[named->count++] =
             (qk__entry){name, color, panel->mark == QK__CURVES && s == 0 ? 7 : QK__AREA};
     }
@@ -104,7 +105,7 @@ static void plot_bars(qk__figure *figure, const qk__chart *c)
                              2 + c->count * c->width);
         else
             qk__figure_print(figure, " with boxes lc rgb '%s'",
-                             color_of(figure, series, s, mixed));
+                             series_color(figure, series, mixed));
     }
     if (c->panel->statistic ==
         QK__STAT_QUARTILES) /* yerrorbars would leave a gap around the point */
@@ -132,7 +133,7 @@ static void plot_stack(qk__figure *figure, const qk__chart *c)
         for (size_t s = 1; s <= top; s++)
             qk__figure_print(figure, "+$%zu", 2 + s);
         qk__figure_print(figure, "):(%g) with boxes lc rgb '%s'", BAR,
-                         color_of(figure, &c->panel->series[top], top, mixed));
+                         series_color(figure, &c->panel->series[top], mixed));
     }
 }
 
@@ -147,7 +148,7 @@ static void plot_curves(qk__figure *figure, const qk__chart *c)
             "%sdata index %zu using 1:(%.9g*$%zu):(%.9g*$%zu) with filledcurves fs "
             "transparent solid 0.16 noborder lc rgb '%s'",
             separator, c->block, factor, 3 + s * c->width, factor, 4 + s * c->width,
-            color_of(figure, &c->panel->series[s], s, mixed));
+            series_color(figure, &c->panel->series[s], mixed));
     if (c->panel->between) {
         qk__figure_print(figure,
                          "%sdata index %zu using 1:2:3 with filledcurves lc rgb '#%02x%.6s'",
@@ -159,7 +160,7 @@ static void plot_curves(qk__figure *figure, const qk__chart *c)
                          "%sdata index %zu using 1:(%.9g*$%zu) with linespoints lt 1 lw 1.8 pt "
                          "%d ps 0.6 lc rgb '%s'",
                          separator, c->block, factor, 2 + s * c->width, s == 0 ? 7 : 5,
-                         color_of(figure, &c->panel->series[s], s, mixed));
+                         series_color(figure, &c->panel->series[s], mixed));
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
@@ -203,8 +204,8 @@ static void set_places(qk__figure *figure, const page *p, bool last, const qk__p
     qk__figure_print(figure, ")\n");
 }
 
-static void put_names(qk__figure *figure, const page *p, const qk__chart *c,
-                      const qk__place *place)
+static void put_chart_names(qk__figure *figure, const page *p, const qk__chart *c,
+                            const qk__place *place)
 {
     const double em = qk__em(figure);
     char text[QK__LINE_SIZE];
@@ -230,7 +231,7 @@ static void draw_chart(qk__figure *figure, const page *p, const qk__chart *c, si
     char label[QK__LINE_SIZE];
     qk__put_panel(figure, &place);
     set_places(figure, p, !p->joined || i + 1 == p->sheet.count, &place);
-    put_names(figure, p, c, &place);
+    put_chart_names(figure, p, c, &place);
     const char *y_label = c->panel->y_label || c->panel->title
                               ? c->panel->y_label
                               : qk__series_name(&c->panel->series[0]);
@@ -360,10 +361,9 @@ void qk__build_chart(qk__figure *figure, const qk__subject *subject)
     p.sheet.num_entries = named.count;
     p.sheet.markup = charts[0].panel->series[0].role != QK__GROUP;
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
-    qk__lay_out(figure, &p.sheet);
     qk__begin_sheet(figure, &p.sheet);
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
     for (size_t i = 0; i < count; i++)
         draw_chart(figure, &p, &charts[i], i);
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }

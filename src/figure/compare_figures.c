@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "figure/catalog.h"
@@ -48,30 +47,20 @@ bool qk__has_compared_heads(const qk__subject *subject)
 
 /* ---- each head in a and in b ------------------------------------------------------------ */
 
-typedef struct range {
-    double low, high;
-} range;
-
-static void widen(range *r, double value)
-{
-    r->low = fmin(r->low, value);
-    r->high = fmax(r->high, value);
-}
-
 /* Two blocks: heads whose change is supported, and the others. */
-static void add_heads(qk__figure *figure, const qk__comparison *c,
-                      const qk__compared_metric *metric, double factor, size_t blocks[2],
-                      range *of_a, range *of_b)
+static void add_head_pairs(qk__figure *figure, const qk__comparison *c,
+                           const qk__compared_metric *metric, double factor, size_t blocks[2],
+                           qk__range *of_a, qk__range *of_b)
 {
-    *of_a = *of_b = (range){INFINITY, -INFINITY};
+    *of_a = *of_b = QK__NO_RANGE;
     for (int supported = 0; supported < 2; supported++) {
         for (size_t i = 0; i < c->num_paired; i++) {
             const qk__change *x = &c->changes[metric->first + i];
             if (!isfinite(x->difference) || (x->p_corrected < QK__CHANGE_LEVEL) != supported)
                 continue;
             qk__figure_row(figure, x->a * factor, x->b * factor);
-            widen(of_a, x->a * factor);
-            widen(of_b, x->b * factor);
+            qk__range_add(of_a, x->a * factor);
+            qk__range_add(of_b, x->b * factor);
         }
         blocks[supported] = qk__figure_end_block(figure);
     }
@@ -79,18 +68,18 @@ static void add_heads(qk__figure *figure, const qk__comparison *c,
 
 /* One for both axes, so that distances compare; but where one is far longer, the points of the other
  * would be a line. */
-static void settle_ranges(range *a, range *b)
+static void settle_ranges(qk__range *a, qk__range *b)
 {
     enum { MOST_TIMES = 5 };
     double of_a = a->high - a->low, of_b = b->high - b->low;
     bool apart = fmin(of_a, of_b) > 0 && fmax(of_a, of_b) > MOST_TIMES * fmin(of_a, of_b);
     if (!apart) {
-        widen(a, b->low);
-        widen(a, b->high);
+        qk__range_add(a, b->low);
+        qk__range_add(a, b->high);
         *b = *a;
     }
     for (int i = 0; i < 2; i++) {
-        range *r = i == 0 ? a : b;
+        qk__range *r = i == 0 ? a : b;
         double margin = r->high > r->low ? 0.06 * (r->high - r->low) : 0.5;
         r->low -= margin;
         r->high += margin;
@@ -98,7 +87,7 @@ static void settle_ranges(range *a, range *b)
 }
 
 /* Where nothing changed, as far as it lies in the panel. */
-static void draw_identity(qk__figure *figure, const range *a, const range *b)
+static void draw_identity(qk__figure *figure, const qk__range *a, const qk__range *b)
 {
     double low = fmax(a->low, b->low), high = fmin(a->high, b->high);
     if (low < high)
@@ -107,7 +96,7 @@ static void draw_identity(qk__figure *figure, const range *a, const range *b)
             low, low, high, high);
 }
 
-static double largest_of(const qk__comparison *c, const qk__compared_metric *metric)
+static double largest_side(const qk__comparison *c, const qk__compared_metric *metric)
 {
     double most = 0;
     for (size_t i = 0; i < c->num_paired; i++) {
@@ -124,10 +113,10 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
     const double em = qk__em(figure);
     const qk__place of = qk__panel_place(sheet, i), *place = &of;
     const double middle = place->left + place->width / 2;
-    qk__power power = qk__power_for(metric->field, largest_of(c, metric));
+    qk__power power = qk__power_for(metric->field, largest_side(c, metric));
     size_t blocks[2];
-    range of_a, of_b;
-    add_heads(figure, c, metric, power.factor, blocks, &of_a, &of_b);
+    qk__range of_a, of_b;
+    add_head_pairs(figure, c, metric, power.factor, blocks, &of_a, &of_b);
     settle_ranges(&of_a, &of_b);
     qk__put_panel(figure, place);
     qk__put_text(figure, qk__compared_title(figure, metric, 0.97 * sheet->across, power.text),
@@ -173,11 +162,10 @@ void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
                        .entries = entries,
                        .num_entries = tested > 0 ? 2 : 0};
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
-    qk__lay_out(figure, &sheet);
     qk__begin_sheet(figure, &sheet);
     for (size_t i = 0; i < count; i++)
         draw_scatter(figure, c, chosen[i], &sheet, i);
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }
 
 /* ---- angles ----------------------------------------------------------------------------- */
@@ -270,7 +258,6 @@ void qk__build_spaces(qk__figure *figure, const qk__subject *subject)
                        .entries = entries,
                        .num_entries = 3};
     qk__set_heading(figure, subject->results, NULL, heading);
-    qk__lay_out(figure, &sheet);
     qk__begin_sheet(figure, &sheet);
     for (size_t s = 0; s < QK__NUM_SPACES; s++) {
         qk__place place = qk__panel_place(&sheet, s);
@@ -278,5 +265,5 @@ void qk__build_spaces(qk__figure *figure, const qk__subject *subject)
             qk__label_panel(figure, &place, "Overlap");
         draw_space(figure, c, qk__space_names[s], TITLES[s], &place);
     }
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }

@@ -15,8 +15,8 @@ bool qk__has_all_series(const qk__families *all, const qk__result_head *head)
 
 static bool has_heads(const qk__families *all, const qk__result_model *model)
 {
-    for (size_t h = 0; h < model->num_heads; h++)
-        if (qk__has_all_series(all, &model->heads[h]))
+    qk__each_head (model, head)
+        if (qk__has_all_series(all, head))
             return true;
     return false;
 }
@@ -47,10 +47,9 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
          f++) {
         qk__family *family = &all->panels[all->count];
         *family = (qk__family){results->families[f], (int)f, 0, all->pool + used};
-        for (size_t m = 0; m < results->num_models; m++)
-            if (results->models[m].family_index == (int)f &&
-                has_heads(all, &results->models[m]))
-                family->models[family->count++] = &results->models[m];
+        qk__each_model (results, model)
+            if (model->family_index == (int)f && has_heads(all, model))
+                family->models[family->count++] = model;
         used += family->count;
         most = family->count > most ? family->count : most;
         all->count += family->count > 0;
@@ -59,6 +58,16 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
     if (split && !all->told_apart && used <= QK__MOST_FAMILIES)
         split_families(all);
     return all->pool != NULL;
+}
+
+double qk__most_name_lines(const qk__figure *figure, const qk__families *all, double width)
+{
+    size_t most = 1;
+    for (size_t p = 0; p < all->count; p++) {
+        size_t lines = qk__name_lines(figure, all->panels[p].name, width);
+        most = lines > most ? lines : most;
+    }
+    return (double)most;
 }
 
 /* ---- models ----------------------------------------------------------------------------- */

@@ -35,9 +35,12 @@ typedef struct qk__families {
 bool qk__has_all_series(const qk__families *all, const qk__result_head *head);
 /* Families with something to show. split: where one has more models than can be told apart in a
  * panel, each model gets a panel; where that would be very many, models are not told apart. False
- * without memory: the figure has failed. `pool` is to be freed in any case. */
+ * without memory: the figure has failed. */
 bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool split,
                          qk__families *all);
+
+/* Lines of the longest name above panels of that width. */
+double qk__most_name_lines(const qk__figure *figure, const qk__families *all, double width);
 
 /* "#rrggbb" and point type of a model of a panel. */
 void qk__model_color(const qk__figure *figure, const qk__families *all,

@@ -33,7 +33,7 @@ void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *them
     *figure = (qk__figure){.theme = theme, .width = width, .height = height, .status = QK_OK};
     figure->plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!figure->plain)
-        qk__figure_nomem(figure);
+        figure->status = qk__nomem(&figure->err);
     snprintf(figure->name, sizeof figure->name, "%s", name);
 }
 
@@ -47,11 +47,7 @@ void qk__figure_free(qk__figure *figure)
     qk__buffer_free(&figure->raster);
     qk__buffer_free(&figure->note);
     qk__buffer_free(&figure->data);
-    while (figure->texts) {
-        struct qk__text *next = figure->texts->next;
-        free(figure->texts);
-        figure->texts = next;
-    }
+    qk__arena_free(&figure->memory);
 }
 
 void qk__figure_set_width(qk__figure *figure, int millimetres)
@@ -62,17 +58,11 @@ void qk__figure_set_width(qk__figure *figure, int millimetres)
     figure->width = (int)lround(millimetres / 25.4 * 100); /* 100 pixels are an inch */
 }
 
-void qk__figure_nomem(qk__figure *figure)
-{
-    if (figure->status == QK_OK)
-        figure->status = qk__nomem(&figure->err);
-}
-
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size)
 {
-    void *memory = qk__calloc(count, size);
-    if (!memory)
-        qk__figure_nomem(figure);
+    void *memory = qk__arena_alloc(&figure->memory, count, size);
+    if (!memory && figure->status == QK_OK)
+        figure->status = qk__nomem(&figure->err);
     return memory;
 }
 
@@ -108,23 +98,7 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
     va_end(args);
 }
 
-/* What a terminal would obey or a line be broken by: control characters, U+2028 and U+2029. */
-static bool is_control(const unsigned char *text, size_t length)
-{
-    return (length == 1 && (text[0] < 0x20 || text[0] == 0x7f)) ||
-           (length == 2 && text[0] == 0xc2 && text[1] < 0xa0) ||
-           (length == 3 && text[0] == 0xe2 && text[1] == 0x80 &&
-            (text[2] == 0xa8 || text[2] == 0xa9));
-}
-
-/* No text of an XML file: what is not UTF-8, U+FFFE and U+FFFF. */
-static bool is_broken(const unsigned char *text, size_t length)
-{
-    return length == 0 ||
-           (length == 3 && text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe);
-}
-
-static size_t put(char *out, const char *text)
+static size_t put_bytes(char *out, const char *text)
 {
     return (size_t)(stpcpy(out, text) - out);
 }
@@ -142,46 +116,39 @@ static size_t put_ascii(char *out, const char *text, bool percent)
     char c = text[0];
     char escaped[] = {'\\', c, '\0'};
     if (c == '\'')
-        return put(out, out[-1] == '\'' ? "{}''" : "''");
+        return put_bytes(out, out[-1] == '\'' ? "{}''" : "''");
     if (c == '\\')
-        return put(out, strncmp(text, "\\U+", 3) == 0 ? "\\U+005C{}" SEPARATOR : "\\U+005C{}");
+        return put_bytes(out,
+                         strncmp(text, "\\U+", 3) == 0 ? "\\U+005C{}" SEPARATOR : "\\U+005C{}");
     if (c == '>' && out[-1] == ']' && out[-2] == ']')
-        return put(out, SEPARATOR ">");
+        return put_bytes(out, SEPARATOR ">");
     if (c == '%' && percent)
-        return put(out, "\\U+0025{}");
-    return put(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
-}
-
-static size_t put_character(char *out, const unsigned char *text, size_t length, bool percent)
-{
-    if (is_broken(text, length))
-        return put(out, "\xef\xbf\xbd");
-    if (is_control(text, length))
-        return put(out, " ");
-    if (length == 1)
-        return put_ascii(out, (const char *)text, percent);
-    memcpy(out, text, length);
-    return length;
+        return put_bytes(out, "\\U+0025{}");
+    return put_bytes(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
 }
 
 /* The literal of at most limit characters; with glyphs, those that cannot be drawn become '?'
  * and *all_drawable false. */
-static void write_literal(char *out, const unsigned char *text, int limit, bool percent,
+static void write_literal(char *out, const char *text, int limit, bool percent,
                           qk__glyphs *glyphs, bool *all_drawable)
 {
     *out++ = '\'';
     for (int shown = 0; *text && shown < limit; shown++) {
-        size_t length = qk__utf8_first((const char *)text), read;
-        if (glyphs && length && !qk__glyphs_have(glyphs, qk__utf8_read(text, &read))) {
+        size_t size, length;
+        const char *character = qk__utf8_shown(&text, &size);
+        uint32_t code = qk__utf8_read((const uint8_t *)character, &length);
+        if (glyphs && !qk__glyphs_have(glyphs, code)) {
             *out++ = '?';
             *all_drawable = false;
+        } else if (size == 1) {
+            out += put_ascii(out, character, percent);
         } else {
-            out += put_character(out, text, length, percent);
+            memcpy(out, character, size);
+            out += size;
         }
-        text += length ? length : 1;
     }
     if (*text)
-        out += put(out, "\xe2\x80\xa6");
+        out += put_bytes(out, "\xe2\x80\xa6");
     *out++ = '\'';
     *out = '\0';
 }
@@ -205,9 +172,8 @@ const char *qk__figure_keep(qk__figure *figure, const char *expression)
     return kept->literal;
 }
 
-static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
+static const char *quote_text(qk__figure *figure, const char *text, int limit, bool percent)
 {
-    const unsigned char *text = (const unsigned char *)source;
     struct qk__text *kept = keep_text(figure);
     if (!kept)
         return "''";
@@ -231,17 +197,17 @@ qk_status qk__figure_define_texts(const qk__figure *figure, qk__buffer *script, 
 
 const char *qk__figure_quote(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, MAX_SHOWN, false);
+    return quote_text(figure, text, MAX_SHOWN, false);
 }
 
 const char *qk__figure_quote_line(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, MAX_LINE, false);
+    return quote_text(figure, text, MAX_LINE, false);
 }
 
 const char *qk__figure_tic(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, MAX_LABEL, true);
+    return quote_text(figure, text, MAX_LABEL, true);
 }
 
 void qk__figure_words(qk__figure *figure, const char *fmt, ...)
@@ -259,7 +225,8 @@ const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, doubl
     size_t length = 0;
     for (const char *c = strtod(text, NULL) == 0 && text[0] == '-' ? text + 1 : text;
          *c && length + 4 < QK__NUMBER_TEXT; c++)
-        length += put(out + length, *c == '-' ? "\xe2\x88\x92" : (const char[]){*c, '\0'});
+        length +=
+            put_bytes(out + length, *c == '-' ? "\xe2\x88\x92" : (const char[]){*c, '\0'});
     out[length] = '\0';
     return out;
 }

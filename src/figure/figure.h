@@ -25,6 +25,7 @@
 #include "base/buffer.h"
 #include "figure/glyphs.h"
 #include "figure/theme.h"
+#include "results/grow.h"
 
 typedef struct qk__figure {
     char name[120];     /* of the files, without ending: letters, digits, ". _ -" */
@@ -34,14 +35,16 @@ typedef struct qk__figure {
         char title[240];   /* markup without quotes, or text from outside */
         char subject[240]; /* of which study and model: text from outside */
         bool plain;        /* the title is from outside */
+        bool ours;         /* the subject is markup */
     } heading;
     double panel_height, panel_width; /* nominal pixels, of the panel placed last */
     const qk__theme *theme;
     qk__buffer script, data;
-    qk__buffer raster;      /* script of what is an image in an SVG */
-    bool raster_pdf;        /* and in a PDF */
-    qk__buffer note;        /* NAME.md, or empty */
-    size_t num_blocks;      /* blocks of data closed so far */
+    qk__buffer raster; /* script of what is an image in an SVG */
+    bool raster_pdf;   /* and in a PDF */
+    qk__buffer note;   /* NAME.md, or empty */
+    size_t num_blocks; /* blocks of data closed so far */
+    qk__arena memory;
     struct qk__text *texts; /* what qk__figure_quote returned */
     size_t num_named;       /* of these, how many are variables of the script */
     qk__glyphs glyphs;
@@ -58,9 +61,7 @@ void qk__figure_free(qk__figure *figure);
  * wide as it is. Before the figure is built. */
 void qk__figure_set_width(qk__figure *figure, int millimetres);
 
-/* Keeps that memory ran out while something for the figure was made. */
-void qk__figure_nomem(qk__figure *figure);
-/* As qk__calloc; where there is no memory, the figure knows it. */
+/* Memory, zeroed, that lives as long as the figure. NULL: there is none, and the figure knows it. */
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size);
 
 /* Adds to the script, printf style. */
@@ -140,7 +141,7 @@ double qk__round_step(double step);
 /* Many points or cells would make an SVG (and a PDF, where that is said) of megabytes. What is
  * printed between begin and end, with places and ranges of its own, is one image there, on the
  * page of the figure, whose size must be final. qk__figure_show_raster goes right behind `set
- * multiplot` (qk__begin_panels does it); then print what the image shows where the variable
+ * multiplot` (qk__begin_sheet does it); then print what the image shows where the variable
  * `raster` is 0, and axes alone where it is 1. */
 void qk__figure_begin_raster(qk__figure *figure, bool pdf);
 void qk__figure_end_raster(qk__figure *figure);

@@ -29,21 +29,14 @@ static bool is_markup(const char *start, const char *p)
 }
 
 /* As Markdown shows it: nothing in it is markup, a link or a new line. */
-static qk_status put_text(qk__buffer *out, const char *text, qk_error *err)
+static qk_status put_plain(qk__buffer *out, const char *text, qk_error *err)
 {
-    for (const char *p = text; *p;) {
-        size_t length = qk__utf8_first(p);
-        unsigned char c = (unsigned char)*p;
-        if (length == 0) {
-            QK_TRY(qk__buffer_append(out, "\xef\xbf\xbd", 3, err));
-        } else if (length == 1 && (c < 0x20 || c == 0x7f)) {
-            QK_TRY(qk__buffer_append(out, " ", 1, err));
-        } else {
-            if (length == 1 && is_markup(text, p))
-                QK_TRY(qk__buffer_append(out, "\\", 1, err));
-            QK_TRY(qk__buffer_append(out, p, length, err));
-        }
-        p += length ? length : 1;
+    for (const char *rest = text; *rest;) {
+        size_t size;
+        if (is_markup(text, rest))
+            QK_TRY(qk__buffer_append(out, "\\", 1, err));
+        const char *character = qk__utf8_shown(&rest, &size);
+        QK_TRY(qk__buffer_append(out, character, size, err));
     }
     return QK_OK;
 }
@@ -55,22 +48,22 @@ static qk_status put_line(qk__buffer *out, const char *what, const char *text, q
     if (!text)
         return QK_OK;
     QK_TRY(qk__buffer_printf(out, err, "* %s: ", what));
-    QK_TRY(put_text(out, text, err));
+    QK_TRY(put_plain(out, text, err));
     return qk__buffer_append(out, "\n", 1, err);
 }
 
 /* The heading, the picture, what it shows. */
-static qk_status put_head(const qk__figure_note *note, qk__buffer *out, qk_error *err)
+static qk_status put_note_head(const qk__figure_note *note, qk__buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(out, err, "%s\n# ", QK__NOTE_MARK));
-    QK_TRY(put_text(out, note->title, err));
+    QK_TRY(put_plain(out, note->title, err));
     QK_TRY(qk__buffer_append(out, "\n\n", 2, err));
     if (note->picture) {
         QK_TRY(qk__buffer_append(out, "![", 2, err));
-        QK_TRY(put_text(out, note->title, err));
+        QK_TRY(put_plain(out, note->title, err));
         QK_TRY(qk__buffer_printf(out, err, "](%s.%s)\n\n", note->name, note->picture));
     }
-    QK_TRY(put_text(out, note->caption, err));
+    QK_TRY(put_plain(out, note->caption, err));
     if (note->together > 0)
         QK_TRY(qk__buffer_printf(out, err, " All %zu checkpoints together.", note->together));
     return qk__buffer_append(out, "\n\n", 2, err);
@@ -78,7 +71,7 @@ static qk_status put_head(const qk__figure_note *note, qk__buffer *out, qk_error
 
 qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out, qk_error *err)
 {
-    QK_TRY(put_head(note, out, err));
+    QK_TRY(put_note_head(note, out, err));
     QK_TRY(put_line(out, "model", note->model, err));
     QK_TRY(put_line(out, "from", note->tables, err));
     QK_TRY(put_line(out, "rows", note->rows, err));
@@ -91,7 +84,7 @@ qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out, qk_error 
         QK_TRY(qk__buffer_printf(out, err, "\n## What these data say\n\n"));
     for (size_t i = 0; i < note->num_say; i++) {
         QK_TRY(qk__buffer_append(out, "* ", 2, err));
-        QK_TRY(put_text(out, note->say[i], err));
+        QK_TRY(put_plain(out, note->say[i], err));
         QK_TRY(qk__buffer_append(out, "\n", 1, err));
     }
     return QK_OK;
@@ -188,21 +181,26 @@ static bool has_note(const char *folder, const char *file, size_t stem)
     return ours;
 }
 
+size_t qk__figure_stem(const char *file)
+{
+    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf", ".md"};
+    size_t length = strlen(file);
+    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
+        size_t end = strlen(ENDINGS[i]);
+        if (length > end && strcmp(file + length - end, ENDINGS[i]) == 0)
+            return length - end;
+    }
+    return 0;
+}
+
 qk_status qk__note_files(const char *folder, qk__names *files, qk_error *err)
 {
-    static const char *const ENDINGS[] = {".dat", ".gp", ".md", ".pdf", ".png", ".svg"};
     QK_TRY(qk__list_dir(folder, files, err));
     size_t kept = 0;
     for (size_t i = 0; i < files->count; i++) {
         char *name = files->items[i];
-        size_t length = strlen(name);
-        bool known = false;
-        for (size_t e = 0; e < sizeof ENDINGS / sizeof *ENDINGS && !known; e++) {
-            size_t end = strlen(ENDINGS[e]);
-            known = length > end && strcmp(name + length - end, ENDINGS[e]) == 0 &&
-                    has_note(folder, name, length - end);
-        }
-        if (known)
+        size_t stem = qk__figure_stem(name);
+        if (stem > 0 && has_note(folder, name, stem))
             files->items[kept++] = name;
         else
             free(name);

@@ -33,6 +33,9 @@ typedef struct qk__figure_note {
 QK_MUST_CHECK qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out,
                                        qk_error *err);
 
+/* Length of the name without the ending of a file of a figure; 0: it is none. */
+size_t qk__figure_stem(const char *file);
+
 /* Whether something is there that is not ours. Fails where that cannot be told. */
 QK_MUST_CHECK qk_status qk__note_look(const char *path, bool *foreign, qk_error *err);
 

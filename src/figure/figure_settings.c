@@ -28,7 +28,6 @@ static const qk_setting ROWS[] = {
              "laid out for it, with type of the same size; a PNG then has 300 dots an inch",
      .unset = "each figure's own", .section = "Figures", .yaml = "figures.width",
      .traits = QK_SETTING_ZERO_IS_NULL},
-    QK__THREADS_ROW(qk_figure_settings, threads, "report", .yaml = NULL),
 };
 
 const qk_settings_table qk__figure_settings_table = {
@@ -39,7 +38,8 @@ void qk_figure_settings_default(qk_figure_settings *settings)
     qk__settings_default(&qk__figure_settings_table, settings);
 }
 
-static qk_status parse(const qk_setting *row, const char *text, void *value, qk_error *err)
+static qk_status parse_setting(const qk_setting *row, const char *text, void *value,
+                               qk_error *err)
 {
     qk_status status = qk__setting_parse(row, value, text, NULL, err);
     return status == QK_OK ? status : qk__context(err, status, "'%.40s'", text);
@@ -48,11 +48,11 @@ static qk_status parse(const qk_setting *row, const char *text, void *value, qk_
 qk_status qk_figure_formats_parse(const char *text, unsigned *formats, qk_error *err)
 {
     QK_NEED(err, text, formats);
-    return parse(&ROWS[0], text, formats, err);
+    return parse_setting(&ROWS[0], text, formats, err);
 }
 
 qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme, qk_error *err)
 {
     QK_NEED(err, text, theme);
-    return parse(&ROWS[1], text, theme, err);
+    return parse_setting(&ROWS[1], text, theme, err);
 }

@@ -19,7 +19,7 @@ double qk__text_width(const qk__figure *figure, size_t characters)
 
 /* Places that the character beginning with this byte takes in a line: Chinese, Japanese and
  * Korean take two. */
-static size_t columns_of(unsigned char lead)
+static size_t columns_of_character(unsigned char lead)
 {
     return (lead & 0xc0) == 0x80 ? 0 : (lead >= 0xe3 && lead <= 0xed) || lead >= 0xf0 ? 2 : 1;
 }
@@ -28,7 +28,7 @@ size_t qk__count_columns(const char *text)
 {
     size_t count = 0;
     for (; *text; text++)
-        count += columns_of((unsigned char)*text);
+        count += columns_of_character((unsigned char)*text);
     return count;
 }
 
@@ -37,7 +37,7 @@ void qk__shorten(const char *text, size_t limit, char *out, size_t size)
     bool cut = qk__count_columns(text) > limit;
     size_t keep = cut ? limit - 1 : limit, length = 0, count = 0;
     for (; text[length] && length + 4 < size; length++) {
-        count += columns_of((unsigned char)text[length]);
+        count += columns_of_character((unsigned char)text[length]);
         if (count > keep)
             break;
         out[length] = text[length];
@@ -62,7 +62,7 @@ typedef struct place {
     bool command; /* between "{/" and the space after it */
 } place;
 
-static void step(place *p, bool markup)
+static void read_on(place *p, bool markup)
 {
     char c = *p->at;
     char one[] = {c, '\0'};
@@ -87,7 +87,7 @@ static size_t line_length(const char *text, bool markup, size_t room)
         bool breaks = *p.at == ' ' && p.depth == 0;
         if (breaks)
             space = (size_t)(p.at - text);
-        step(&p, markup);
+        read_on(&p, markup);
         if (p.shown > room && !breaks)
             return space > 0 ? space : hyphen > 0 ? hyphen : length > 0 ? length : 1;
         if (((unsigned char)*p.at & 0xc0) != 0x80 && p.depth == 0)

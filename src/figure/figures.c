@@ -13,37 +13,6 @@ static double category_of(const qk__result_head *head)
     return head->category >= 0 && head->category < QK_NUM_CATEGORIES ? head->category : NAN;
 }
 
-/* Whether a head has that category: the mean is the share of heads. */
-static double is_of(const qk__result_head *head, int category)
-{
-    return isfinite(category_of(head)) ? head->category == category : NAN;
-}
-
-static double is_position_dominated(const qk__result_head *head)
-{
-    return is_of(head, QK_POSITION_DOMINATED);
-}
-
-static double is_q_positional(const qk__result_head *head)
-{
-    return is_of(head, QK_Q_POSITIONAL);
-}
-
-static double is_k_positional(const qk__result_head *head)
-{
-    return is_of(head, QK_K_POSITIONAL);
-}
-
-static double is_content_focused(const qk__result_head *head)
-{
-    return is_of(head, QK_CONTENT_FOCUSED);
-}
-
-static double is_mixed(const qk__result_head *head)
-{
-    return is_of(head, QK_MIXED);
-}
-
 /* Of heads that have both axes: the rest is then the complement's. */
 static double share_off(const qk__result_head *head)
 {
@@ -94,8 +63,8 @@ static double weight_of(const qk__subject *subject, size_t dimension)
 #define DEPTH_MAP     OWN(depth_maps)
 #define HILLS         OWN(hills)
 #define POINTS        OWN(points)
-#define PORTRAITS     OWN(portraits)
-#define FAMILY_POINTS OWN(family_points)
+#define PORTRAITS     .applies = qk__has_points, .build = qk__build_portraits
+#define FAMILY_POINTS .applies = qk__has_points, .build = qk__build_family_points
 
 #define TITLE(text)                    .title = text
 #define HEADING(text)                  .heading = text
@@ -134,9 +103,9 @@ static double weight_of(const qk__subject *subject, size_t dimension)
 #define MAGNITUDE      .magnitude = true
 #define OF_HEAD(value) .of_head = value
 #define AT(value)      .at = value
-#define CATEGORY(is)                                                                           \
+#define CATEGORY(which)                                                                        \
     {                                                                                          \
-        OF_HEAD(is), AS(BY_CATEGORY)                                                           \
+        .category = QK_##which, AS(BY_CATEGORY)                                                \
     }
 
 #define FAMILY(id, ...)                 static const qk__figure_kind id[] = {

@@ -84,7 +84,7 @@ static qk_status add_terminals(const qk__figure *figure, qk__buffer *text, qk_er
 }
 
 /* What is to be an image is drawn first, on a page of its own. */
-static qk_status add_raster(const qk__figure *figure, qk__buffer *text, qk_error *err)
+static qk_status add_image_script(const qk__figure *figure, qk__buffer *text, qk_error *err)
 {
     char line[QK_NUMBER_SIZE];
     if (figure->raster.size == 0)
@@ -143,7 +143,7 @@ static qk_status make_script(const qk__figure *figure, qk__buffer *text, qk_erro
                              "data = '%s.dat'\nset encoding utf8\n",
                              figure->name, figure->name,
                              figure->millimetres > 0 ? PRINT_SCALE : SCALE, figure->name));
-    QK_TRY(add_raster(figure, text, err));
+    QK_TRY(add_image_script(figure, text, err));
     QK_TRY(add_terminals(figure, text, err));
     QK_TRY(qk__buffer_printf(text, err, "set output '%s.'.format\n", figure->name));
     QK_TRY(add_theme(figure->theme, text, err));
@@ -154,20 +154,25 @@ static qk_status make_script(const qk__figure *figure, qk__buffer *text, qk_erro
 
 /* ---- the staging folder ----------------------------------------------------------------- */
 
-static void file_name(const char *figure, const char *ending, char name[160])
+static void name_part(const char *figure, const char *ending, char name[160])
 {
     snprintf(name, 160, "%s.%s", figure, ending);
+}
+
+/* To free; NULL: no memory. */
+static char *part_path(const char *folder, const char *figure, const char *ending)
+{
+    char name[160];
+    name_part(figure, ending, name);
+    return qk__path_join(folder, name);
 }
 
 static qk_status write_part(const char *folder, const qk__figure *figure, const char *ending,
                             const qk__buffer *contents, qk_error *err)
 {
-    char name[160];
-    file_name(figure->name, ending, name);
-    char *path = qk__path_join(folder, name);
-    if (!path)
-        return qk__nomem(err);
-    qk_status status = qk__write_file(path, contents->data, contents->size, err);
+    char *path = part_path(folder, figure->name, ending);
+    qk_status status =
+        path ? qk__write_file(path, contents->data, contents->size, err) : qk__nomem(err);
     free(path);
     return status;
 }
@@ -177,7 +182,7 @@ static qk_status settle_part(const char *staging, const char *folder, const char
                              const char *ending, qk_error *err)
 {
     char name[160];
-    file_name(figure, ending, name);
+    name_part(figure, ending, name);
     char *from = qk__path_join(staging, name);
     char *to = qk__path_join(folder, name);
     qk_status status = QK_OK;
@@ -197,9 +202,7 @@ static qk_status settle_part(const char *staging, const char *folder, const char
 static qk_status settle_note(const char *staging, const char *folder, const char *figure,
                              qk_error *err)
 {
-    char name[160];
-    file_name(figure, "md", name);
-    char *path = qk__path_join(folder, name);
+    char *path = part_path(folder, figure, "md");
     bool foreign = false;
     qk_status status = path ? qk__note_look(path, &foreign, err) : qk__nomem(err);
     free(path);
@@ -214,7 +217,7 @@ qk_status qk__figure_settle(const char *figure, const char *staging, const char 
                             qk_error *err)
 {
     char script[160];
-    file_name(figure, "gp", script);
+    name_part(figure, "gp", script);
     QK_TRY(qk__remove_file(folder, script, err));
     qk_status status = settle_note(staging, folder, figure, err);
     if (status == QK_OK)
@@ -272,13 +275,17 @@ static bool is_warning(const char *message)
 }
 
 /* Whether the file ends as such a file should: gnuplot does not notice a full disk. */
-static qk_status check_end(const char *path, const picture_kind *picture, qk_error *err)
+static qk_status check_picture(const qk__figure *figure, const char *staging,
+                               const picture_kind *picture, qk_error *err)
 {
+    char *path = part_path(staging, figure->name, picture->ending), last[17] = "";
+    if (!path)
+        return qk__nomem(err);
     FILE *file = fopen(path, "rbe");
+    size_t got = 0;
+    free(path);
     if (!file)
         return qk__fail(err, QK_ERR_IO, MADE_NO " %s", picture->ending);
-    char last[17] = "";
-    size_t got = 0;
     if (fseek(file, -(long)(sizeof last - 1), SEEK_END) == 0)
         got = fread(last, 1, sizeof last - 1, file);
     fclose(file);
@@ -289,27 +296,15 @@ static qk_status check_end(const char *path, const picture_kind *picture, qk_err
                     picture->ending);
 }
 
-static qk_status check_picture(const qk__figure *figure, const char *staging,
-                               const picture_kind *picture, qk_error *err)
-{
-    char name[160];
-    file_name(figure->name, picture->ending, name);
-    char *path = qk__path_join(staging, name);
-    qk_status status = path ? check_end(path, picture, err) : qk__nomem(err);
-    free(path);
-    return status;
-}
-
 /* An SVG is as wide as was asked for, and its pixels are hundredths of an inch as in a PDF.
  * gnuplot writes its size in pixels only. */
 static qk_status give_size(const qk__figure *figure, const char *staging, qk_error *err)
 {
     qk__buffer svg = {0}, sized = {0};
-    char name[160], pixels[64];
-    file_name(figure->name, "svg", name);
+    char pixels[64];
     int length = snprintf(pixels, sizeof pixels, "width=\"%d\" height=\"%d\"", figure->width,
                           figure->height);
-    char *path = qk__path_join(staging, name);
+    char *path = part_path(staging, figure->name, "svg");
     qk_status status = path ? qk__read_file(path, SIZE_MAX / 2, &svg, err) : qk__nomem(err);
     const char *text = (const char *)svg.data, *at = text ? strstr(text, pixels) : NULL;
     if (at) {
@@ -363,14 +358,6 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
     return status;
 }
 
-/* The image has done its work. */
-static qk_status remove_raster(const qk__figure *figure, const char *staging, qk_error *err)
-{
-    char name[160];
-    file_name(figure->name, RASTER_ENDING, name);
-    return qk__remove_file(staging, name, err);
-}
-
 static qk_status draw_in(const qk__figure *figure, const char *staging, const char *folder,
                          const qk_figure_settings *settings, qk_error *err)
 {
@@ -390,8 +377,10 @@ static qk_status draw_in(const qk__figure *figure, const char *staging, const ch
     if (status == QK_OK && figure->millimetres > 0 && (settings->formats & QK_FIGURE_SVG))
         status = give_size(figure, staging, err);
     qk__buffer_free(&script);
+    char image[160]; /* which has done its work */
+    name_part(figure->name, RASTER_ENDING, image);
     if (status == QK_OK)
-        status = remove_raster(figure, staging, err);
+        status = qk__remove_file(staging, image, err);
     return status == QK_OK ? qk__figure_settle(figure->name, staging, folder, err) : status;
 }
 

@@ -3,7 +3,6 @@
  * numbers by model and depth, a panel for each number. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "figure/catalog.h"
 #include "figure/maps.h"
@@ -24,12 +23,12 @@ enum {
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static void sides_of(const qk__result_model *model, size_t *layers, size_t *heads)
+static void sides_of_model(const qk__result_model *model, size_t *layers, size_t *heads)
 {
     int last = model->last_layer, most = 0;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        last = model->heads[h].layer > last ? model->heads[h].layer : last;
-        most = model->heads[h].q_head > most ? model->heads[h].q_head : most;
+    qk__each_head (model, head) {
+        last = head->layer > last ? head->layer : last;
+        most = head->q_head > most ? head->q_head : most;
     }
     *layers = (size_t)last + 1;
     *heads = (size_t)most + 1;
@@ -39,11 +38,11 @@ static void sides_of(const qk__result_model *model, size_t *layers, size_t *head
 static bool has_map(const qk__chart_series *shown, const qk__result_model *model)
 {
     size_t layers, heads;
-    sides_of(model, &layers, &heads);
+    sides_of_model(model, &layers, &heads);
     if ((double)layers * (double)heads > MOST_CELLS)
         return false;
-    for (size_t h = 0; h < model->num_heads; h++)
-        if (isfinite(qk__series_value(shown, &model->heads[h])))
+    qk__each_head (model, head)
+        if (isfinite(qk__series_value(shown, head)))
             return true;
     return false;
 }
@@ -52,18 +51,15 @@ static void fill_map(qk__figure *figure, const qk__chart_series *shown,
                      const qk__result_model *model, qk__map *map)
 {
     size_t layers, heads;
-    sides_of(model, &layers, &heads);
+    sides_of_model(model, &layers, &heads);
     qk__mean *means = qk__figure_alloc(figure, layers * heads, sizeof *means);
-    if (qk__start_map(figure, map, layers, heads) && means) {
-        for (size_t h = 0; h < model->num_heads; h++) {
-            const qk__result_head *head = &model->heads[h];
-            qk__mean_add(&means[(size_t)head->layer * heads + (size_t)head->q_head],
-                         qk__series_value(shown, head));
-        }
-        for (size_t i = 0; i < layers * heads; i++)
-            map->values[i] = qk__mean_of(&means[i]);
-    }
-    free(means);
+    if (!qk__start_map(figure, map, layers, heads) || !means)
+        return;
+    qk__each_head (model, head)
+        qk__mean_add(&means[(size_t)head->layer * heads + (size_t)head->q_head],
+                     qk__series_value(shown, head));
+    for (size_t i = 0; i < layers * heads; i++)
+        map->values[i] = qk__mean_of(&means[i]);
 }
 
 /* All models with values, or the first, the last, and others evenly between them. Returns how many
@@ -74,26 +70,26 @@ static size_t fill_maps(qk__figure *figure, const qk__subject *subject, const qk
     const qk__results *results = subject->results;
     const qk__chart_series *shown = &subject->kind->panels[0].series[0];
     size_t of = 0, seen = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        of += has_map(shown, &results->models[m]);
+    qk__each_model (results, model)
+        of += has_map(shown, model);
     size_t panels = of < QK__MAX_PANELS ? of : QK__MAX_PANELS;
-    for (size_t m = 0; m < results->num_models && all->count < panels; m++) {
+    qk__each_model (results, model) {
         size_t wanted =
             panels > 1 ? (all->count * (of - 1) + (panels - 1) / 2) / (panels - 1) : 0;
-        if (!has_map(shown, &results->models[m]) || seen++ != wanted)
+        if (all->count == panels || !has_map(shown, model) || seen++ != wanted)
             continue;
         qk__map *map = &all->maps[all->count++];
         *map = (qk__map){.scale = *scale, .format = "%.2f", .bar = qk__series_name(shown)};
-        fill_map(figure, shown, &results->models[m], map);
+        fill_map(figure, shown, model, map);
         if (results->num_models > 1)
-            map->name = results->models[m].label;
+            map->name = model->label;
     }
     return of;
 }
 
 /* ---- every head ------------------------------------------------------------------------- */
 
-static qk__sheet plan_sheet(const qk__figure *figure, const qk__maps *all, bool named)
+static qk__sheet plan_head_maps(const qk__figure *figure, const qk__maps *all, bool named)
 {
     const bool narrow = figure->width < NARROW;
     size_t layers = 1, heads = 1;
@@ -142,8 +138,8 @@ static size_t list_categories(const qk__figure *figure, const qk__maps *all, qk_
 
 bool qk__has_head_maps(const qk__subject *subject)
 {
-    for (size_t m = 0; m < subject->results->num_models; m++)
-        if (has_map(&subject->kind->panels[0].series[0], &subject->results->models[m]))
+    qk__each_model (subject->results, model)
+        if (has_map(&subject->kind->panels[0].series[0], model))
             return true;
     return false;
 }
@@ -165,7 +161,7 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
         snprintf(heading + length, sizeof heading - (size_t)length, " (%zu of %zu %s)",
                  all->count, of, results->checkpoints ? "checkpoints" : "models");
     qk__set_heading(figure, results, NULL, heading);
-    all->sheet = plan_sheet(figure, all, results->num_models > 1);
+    all->sheet = plan_head_maps(figure, all, results->num_models > 1);
     all->one_scale = true;
     all->x_label = "Query head";
     all->y_label = "Layer";
@@ -177,22 +173,12 @@ void qk__build_head_maps(qk__figure *figure, const qk__subject *subject)
     }
     if (figure->status == QK_OK)
         qk__draw_maps(figure, all);
-    qk__free_maps(all);
 }
 
 /* ---- by depth --------------------------------------------------------------------------- */
 
 /* Pixels of a row of cells, where there are few and many, and of all rows. */
 enum { ROW = 28, LOW_ROW = 17, FEW_ROWS = 16, MOST_ROWS = 5000, LEAST_ROWS = 110 };
-
-/* Layers of the deepest model. */
-static size_t most_layers(const qk__results *results)
-{
-    int last = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        last = results->models[m].last_layer > last ? results->models[m].last_layer : last;
-    return (size_t)last + 1;
-}
 
 /* A column for each tenth of the depth; or for each layer, where no model has ten: tenths would
  * leave columns empty. */
@@ -202,20 +188,23 @@ static bool fill_depths(qk__figure *figure, const qk__results *results,
     static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
                                                        "0.5", "0.6", "0.7", "0.8", "0.9"};
     const qk__field *field = qk__find_field(shown->field);
-    size_t layers = most_layers(results), rows = results->num_models;
+    size_t layers = 1, rows = results->num_models;
+    qk__each_model (results, model) /* of the deepest */
+        layers = (size_t)model->last_layer >= layers ? (size_t)model->last_layer + 1 : layers;
     bool by_layer = layers < QK__DEPTH_BINS;
     *map = (qk__map){.column_labels = by_layer ? NULL : DEPTHS, .format = "%.2f"};
-    map->row_labels = qk__figure_alloc(figure, rows, sizeof *map->row_labels);
-    if (!qk__start_map(figure, map, rows, by_layer ? layers : QK__DEPTH_BINS) ||
-        !map->row_labels)
+    const char **labels = qk__figure_alloc(figure, rows, sizeof *labels);
+    map->row_labels = labels;
+    if (!qk__start_map(figure, map, rows, by_layer ? layers : QK__DEPTH_BINS) || !labels)
         return false;
-    for (size_t m = 0; m < rows; m++) {
-        map->row_labels[m] = results->models[m].label;
-        double *values = map->values + m * map->columns;
+    double *values = map->values;
+    qk__each_model (results, model) {
+        *labels++ = model->label;
         if (by_layer)
-            qk__by_layer(&results->models[m], field, shown->magnitude, values, layers);
+            qk__by_layer(model, field, shown->magnitude, values, layers);
         else
-            qk__by_depth(&results->models[m], field, shown->magnitude, values);
+            qk__by_depth(model, field, shown->magnitude, values);
+        values += map->columns;
     }
     map->scale = qk__figure_scale(figure, results, shown->field, shown->magnitude);
     return true;
@@ -265,5 +254,4 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
     qk__set_heading(figure, results, NULL, subject->kind->heading);
     if (ok)
         qk__draw_maps(figure, all);
-    qk__free_maps(all);
 }

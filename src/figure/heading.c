@@ -10,11 +10,11 @@
 
 /* Pixels at type of 13: the middle of the first line, lines of the title and of the subject, and
  * what is left free below. */
-enum { FIRST = 15, TITLE_LINE = 18, SUBJECT_LINE = 14, REST = 19, MOST_LINES = 4 };
+enum { FIRST = 15, TITLE_LINE = 18, SUBJECT_LINE = 14, REST = 19, MOST_LINES = 4, NONE = 8 };
 #define TITLE_SIZE 1.1 /* of type, beside the theme's */
 
-static void set(qk__figure *figure, const qk__results *results, const qk__result_model *model,
-                const char *title, bool plain)
+void qk__set_heading(qk__figure *figure, const qk__results *results,
+                     const qk__result_model *model, const char *title)
 {
     if (!model && results->num_models == 1)
         model = &results->models[0];
@@ -24,18 +24,18 @@ static void set(qk__figure *figure, const qk__results *results, const qk__result
     snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s",
              same ? "" : results->title, *label && *results->title && !same ? " · " : "",
              label);
-    figure->heading.plain = plain;
 }
 
-void qk__set_heading(qk__figure *figure, const qk__results *results,
-                     const qk__result_model *model, const char *title)
+void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject)
 {
-    set(figure, results, model, title, false);
-}
-
-void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title)
-{
-    set(figure, results, NULL, title, true);
+    const char *below = title && subject ? subject : "";
+    snprintf(figure->heading.title, sizeof figure->heading.title, "%s",
+             title     ? title
+             : subject ? subject
+                       : "");
+    snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s", below);
+    figure->heading.plain = title != NULL;
+    figure->heading.ours = true;
 }
 
 static void break_heading(const qk__figure *figure, qk__lines *title, qk__lines *subject)
@@ -44,14 +44,16 @@ static void break_heading(const qk__figure *figure, qk__lines *title, qk__lines 
     double large = room * QK__SMALL / TITLE_SIZE;
     qk__break_lines(figure->heading.title, !figure->heading.plain, (size_t)fmax(large, 2),
                     MOST_LINES, title);
-    qk__break_lines(figure->heading.subject, false, (size_t)fmax(room, 2), MOST_LINES, subject);
+    qk__break_lines(figure->heading.subject, figure->heading.ours, (size_t)fmax(room, 2),
+                    MOST_LINES, subject);
 }
 
 double qk__heading_height(const qk__figure *figure)
 {
-    qk__lines title = {.count = 1}, subject = {.count = 1};
-    if (*figure->heading.title)
-        break_heading(figure, &title, &subject);
+    qk__lines title, subject;
+    break_heading(figure, &title, &subject);
+    if (title.count == 0)
+        return NONE * qk__em(figure);
     return (FIRST + REST + TITLE_LINE * ((double)title.count - 1) +
             SUBJECT_LINE * (double)subject.count) *
            qk__em(figure);
@@ -74,6 +76,9 @@ void qk__put_heading(qk__figure *figure)
     }
     y += (SUBJECT_LINE - TITLE_LINE + 3) * em;
     for (size_t i = 0; i < subject.count; i++, y += SUBJECT_LINE * em)
-        qk__put_text(figure, qk__figure_quote_line(figure, subject.text[i]),
-                     figure->width / 2.0, y, true);
+        if (figure->heading.ours)
+            qk__put_markup(figure, subject.text[i], figure->width / 2.0, y, QK__NOTE);
+        else
+            qk__put_text(figure, qk__figure_quote_line(figure, subject.text[i]),
+                         figure->width / 2.0, y, QK__NOTE);
 }

@@ -7,16 +7,16 @@
 #include "figure/figure.h"
 #include "results/results.h"
 
-/* The heading: title is markup without quotes. Its subject is the study's title and the label of
- * the model, or of the only one where model is NULL. To be set before qk__heading_height is
- * asked for, when the figure's width is final. */
+/* The heading, to be set before qk__heading_height is asked for, when the figure's width is final.
+ * The title is markup without quotes; where it is from outside, set heading.plain. Below it stands the
+ * subject: the study's title and the label of the model, or of the only one where model is NULL. */
 void qk__set_heading(qk__figure *figure, const qk__results *results,
                      const qk__result_model *model, const char *title);
-/* The same for a title from outside. */
-void qk__set_plain_heading(qk__figure *figure, const qk__results *results, const char *title);
 
-/* Takes the first qk__heading_height of the figure. Where no heading is set yet, it is that of
- * one line and a subject. */
+/* Of a figure that is of no study: a title from outside, and markup below it; NULL: none. */
+void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject);
+
+/* Takes the first qk__heading_height of the figure, some pixels where there is none. */
 double qk__heading_height(const qk__figure *figure);
 void qk__put_heading(qk__figure *figure);
 

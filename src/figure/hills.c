@@ -2,7 +2,6 @@
 /* Densities of a number over heads: a panel for each family, in it a row for each model. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "figure/families.h"
 
@@ -65,15 +64,14 @@ static bool plan_bins(qk__figure *figure, const qk__families *all, size_t panel,
     double *values =
         qk__figure_alloc(figure, qk__count_heads(all->results) + 1, sizeof *values);
     for (size_t m = 0; values && m < family->count; m++)
-        for (size_t h = 0; h < family->models[m]->num_heads; h++)
-            if (qk__has_all_series(all, &family->models[m]->heads[h]))
-                values[count++] = qk__series_value(all->series, &family->models[m]->heads[h]);
-    if (count > 0) {
-        qk__sort(values, count);
-        find_bins(values, count, family->count, of);
-    }
-    free(values);
-    return count > 0;
+        qk__each_head (family->models[m], head)
+            if (qk__has_all_series(all, head))
+                values[count++] = qk__series_value(all->series, head);
+    if (count == 0)
+        return false;
+    qk__sort(values, count);
+    find_bins(values, count, family->count, of);
+    return true;
 }
 
 /* The outline of a model's histogram: left edge and density of each bin, from 0 to 0. Heads
@@ -82,8 +80,8 @@ static void add_outline(qk__figure *figure, const qk__families *all,
                         const qk__result_model *model, bins *of, double factor)
 {
     size_t counts[2 * MAX_BINS] = {0}, total = 0;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        double value = qk__series_value(all->series, &model->heads[h]);
+    qk__each_head (model, head) {
+        double value = qk__series_value(all->series, head);
         total += isfinite(value) != 0;
         if (!(value >= of->low && value <= of->high))
             continue;
@@ -121,7 +119,7 @@ static void set_values(qk__figure *figure, const bins *of, double factor)
 }
 
 /* Rows from the top, each named on the left. */
-static void set_rows(qk__figure *figure, const qk__family *family)
+static void set_hill_rows(qk__figure *figure, const qk__family *family)
 {
     qk__figure_print(figure, "set yrange [-0.2:%.9g]\nset ytics scale 0 (",
                      (double)family->count - 1 + REACH + 0.1);
@@ -153,8 +151,8 @@ static void plot_hills(qk__figure *figure, const qk__families *all, const qk__fa
     qk__figure_print(figure, "\nunset arrow\nunset label\n");
 }
 
-static void put_names(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
-                      size_t panel, const bins *of, const qk__power *power)
+static void put_hill_names(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
+                           size_t panel, const bins *of, const qk__power *power)
 {
     const double em = qk__em(figure);
     const qk__place place = qk__panel_place(sheet, panel);
@@ -184,10 +182,10 @@ static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sh
     for (size_t m = 0; m < family->count; m++)
         add_outline(figure, all, family->models[m], of, power->factor);
     qk__put_panel(figure, &place);
-    put_names(figure, all, sheet, panel, of, power);
+    put_hill_names(figure, all, sheet, panel, of, power);
     set_values(figure, of, power->factor);
     if (rows)
-        set_rows(figure, family);
+        set_hill_rows(figure, family);
     else
         qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
     plot_hills(figure, all, family, first, of, rows);
@@ -195,11 +193,11 @@ static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sh
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-static qk__sheet plan_sheet(qk__figure *figure, const qk__subject *subject,
+static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
                             const qk__families *all)
 {
     bool rows = all->results->num_models > 1;
-    size_t most = 0, lines = 1;
+    size_t most = 0;
     double labels = qk__text_width(figure, qk__longest_label(all->results)) / qk__em(figure);
     for (size_t p = 0; p < all->count; p++)
         most = all->panels[p].count > most ? all->panels[p].count : most;
@@ -215,11 +213,7 @@ static qk__sheet plan_sheet(qk__figure *figure, const qk__subject *subject,
     s.gap = s.left + 8;
     qk__set_heading(figure, all->results, NULL, subject->kind->heading);
     qk__lay_out(figure, &s); /* once for the width of panels */
-    for (size_t p = 0; p < all->count; p++) {
-        size_t own = qk__name_lines(figure, all->panels[p].name, s.first.width);
-        lines = own > lines ? own : lines;
-    }
-    s.above = NOTE + QK__NAME_LINE * (double)lines + 4;
+    s.above = NOTE + QK__NAME_LINE * qk__most_name_lines(figure, all, s.first.width) + 4;
     return s;
 }
 
@@ -229,25 +223,22 @@ void qk__build_hills(qk__figure *figure, const qk__subject *subject)
     qk__families all;
     bins of[QK__MOST_FAMILIES];
     double largest = 0;
-    bool ok = qk__gather_families(figure, subject, false, &all);
-    for (size_t p = 0; ok && p < all.count; p++) {
-        ok = plan_bins(figure, &all, p, &of[p]);
-        largest = ok ? fmax(largest, fmax(fabs(of[p].low), fabs(of[p].high))) : 0;
+    if (!qk__gather_families(figure, subject, false, &all))
+        return;
+    for (size_t p = 0; p < all.count; p++) {
+        if (!plan_bins(figure, &all, p, &of[p]))
+            return;
+        largest = fmax(largest, fmax(fabs(of[p].low), fabs(of[p].high)));
     }
-    if (ok) {
-        qk__power power = qk__power_for(qk__find_field(all.series[0].field), largest);
-        qk__entry entries[QK__MAX_ENTRIES];
-        qk__sheet sheet = plan_sheet(figure, subject, &all);
-        sheet.entries = entries; /* of phases; families have their names above the panels */
+    qk__power power = qk__power_for(qk__find_field(all.series[0].field), largest);
+    qk__entry entries[QK__MAX_ENTRIES];
+    qk__sheet sheet = plan_hills(figure, subject, &all);
+    sheet.entries = entries; /* of phases; families have their names above the panels */
+    if (results->checkpoints)
         sheet.num_entries =
-            results->checkpoints
-                ? qk__series_entries(figure, results->phases, results->num_phases, entries)
-                : 0;
-        qk__lay_out(figure, &sheet);
-        qk__begin_sheet(figure, &sheet);
-        for (size_t p = 0; p < all.count; p++)
-            draw_hills(figure, &all, &sheet, p, &of[p], &power);
-        qk__end_panels(figure);
-    }
-    free(all.pool);
+            qk__series_entries(figure, results->phases, results->num_phases, entries);
+    qk__begin_sheet(figure, &sheet);
+    for (size_t p = 0; p < all.count; p++)
+        draw_hills(figure, &all, &sheet, p, &of[p], &power);
+    qk__end_sheet(figure);
 }

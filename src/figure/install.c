@@ -5,19 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/catalog.h"
-
-/* Length of the name without the ending of a figure's file; 0: it is none. */
-static size_t stem_of(const char *file)
-{
-    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf", ".md"};
-    size_t length = strlen(file);
-    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
-        size_t end = strlen(ENDINGS[i]);
-        if (length > end && strcmp(file + length - end, ENDINGS[i]) == 0)
-            return length - end;
-    }
-    return 0;
-}
+#include "figure/figure_note.h"
 
 /* Figures of earlier versions: their picture is that of another one now. */
 static const char *const RETIRED[] = {"pca-10-checkpoint-heatmap-rq",
@@ -56,7 +44,7 @@ static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++) {
         char *name = names.items[i];
-        size_t length = stem_of(name);
+        size_t length = qk__figure_stem(name);
         if (length == 0)
             continue;
         name[length] = 0;

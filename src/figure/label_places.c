@@ -48,21 +48,32 @@ static bool is_inside(const qk__box *box, const qk__box *frame)
            box->bottom <= frame->bottom;
 }
 
+/* What names are placed among. */
+typedef struct surroundings {
+    qk__name_place *names;
+    size_t count;
+    double radius; /* of points */
+    const qk__box *frame;
+    const double *line; /* [4] or NULL */
+} surroundings;
+
 /* A place that must not be taken costs TOO_DEAR, one that should not a few units. Beside the
  * point is better than above or below it, and that is better than a slanting direction. */
-static double cost_of(const qk__name_place *names, size_t count, size_t i, const qk__box *box,
-                      int direction, int ring, double radius, const qk__box *frame,
-                      const double line[4])
+static double cost_of(const surroundings *all, size_t i, const qk__box *box, int direction,
+                      int ring)
 {
+    const qk__name_place *name = &all->names[i];
+    const double x = (box->left + box->right) / 2, y = (box->top + box->bottom) / 2;
+    const double radius = all->radius, *line = all->line;
     double cost = 6.0 * ring;
     cost += direction == 0                      ? 0
             : direction == DIRECTIONS / 2       ? 1
             : direction % (DIRECTIONS / 4) == 0 ? 1.5
                                                 : 2;
-    if (!is_inside(box, frame))
+    if (!is_inside(box, all->frame))
         cost += TOO_DEAR;
-    for (size_t j = 0; j < count && cost < TOO_DEAR; j++) {
-        const qk__name_place *other = &names[j];
+    for (size_t j = 0; j < all->count && cost < TOO_DEAR; j++) {
+        const qk__name_place *other = &all->names[j];
         qk__box point = {other->x - radius, other->y - radius, other->x + radius,
                          other->y + radius};
         if (overlap(box, &point) > 0)
@@ -75,8 +86,7 @@ static double cost_of(const qk__name_place *names, size_t count, size_t i, const
             crosses(box, other->x, other->y, (other->box.left + other->box.right) / 2,
                     (other->box.top + other->box.bottom) / 2))
             cost += 20;
-        if (ring > 0 && crosses(&point, names[i].x, names[i].y, (box->left + box->right) / 2,
-                                (box->top + box->bottom) / 2))
+        if (ring > 0 && crosses(&point, name->x, name->y, x, y))
             cost += 20;
     }
     if (line && crosses(box, line[0], line[1], line[2], line[3]))
@@ -85,16 +95,15 @@ static double cost_of(const qk__name_place *names, size_t count, size_t i, const
 }
 
 /* Whether the name went elsewhere. */
-static bool place_one(qk__name_place *names, size_t count, size_t i, double radius,
-                      const qk__box *frame, const double line[4])
+static bool place_one(const surroundings *all, size_t i)
 {
-    qk__name_place *name = &names[i], before = *name;
+    qk__name_place *name = &all->names[i], before = *name;
     double least = TOO_DEAR;
     name->shown = false;
     for (int ring = 0; ring < RINGS; ring++)
         for (int direction = 0; direction < DIRECTIONS; direction++) {
-            qk__box box = box_at(name, radius, direction, ring);
-            double cost = cost_of(names, count, i, &box, direction, ring, radius, frame, line);
+            qk__box box = box_at(name, all->radius, direction, ring);
+            double cost = cost_of(all, i, &box, direction, ring);
             if (cost < least) {
                 least = cost;
                 name->box = box;
@@ -109,12 +118,13 @@ static bool place_one(qk__name_place *names, size_t count, size_t i, double radi
 void qk__place_names(qk__name_place *names, size_t count, double radius, const qk__box *frame,
                      const double line[4])
 {
+    const surroundings all = {names, count, radius, frame, line};
+    bool moved = true;
     for (size_t i = 0; i < count; i++)
         names[i].shown = false;
-    bool moved = true;
     for (int round = 0; round < MAX_ROUNDS && moved; round++) {
         moved = false;
         for (size_t i = 0; i < count; i++)
-            moved |= place_one(names, count, i, radius, frame, line);
+            moved |= place_one(&all, i);
     }
 }

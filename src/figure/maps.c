@@ -33,16 +33,6 @@ bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns
     return map->values != NULL;
 }
 
-void qk__free_maps(qk__maps *all)
-{
-    for (size_t i = 0; i < QK__MAX_PANELS; i++) {
-        free(all->maps[i].values);
-        free(all->maps[i].pairs);
-        free(all->maps[i].row_labels);
-    }
-    free(all);
-}
-
 /* ---- cells ------------------------------------------------------------------------------ */
 
 /* Grey with hatches, as no colour of a ramp is. */
@@ -56,7 +46,7 @@ static void hatch(qk__figure *figure, const char *where)
 }
 
 /* The colour of a cell, faded towards the grey of no pairs: from one pair on, to enough. */
-static unsigned color_of(const qk__figure *figure, const qk__map *map, size_t i, bool *dark)
+static unsigned cell_color(const qk__figure *figure, const qk__map *map, size_t i, bool *dark)
 {
     unsigned color = qk__scale_color(&map->scale, map->values[i], dark);
     if (!map->pairs || !(map->enough > 1))
@@ -68,7 +58,7 @@ static unsigned color_of(const qk__figure *figure, const qk__map *map, size_t i,
     return (unsigned)strtoul(mixed + 1, NULL, 16);
 }
 
-static double largest_of(const qk__map *map)
+static double largest_in_map(const qk__map *map)
 {
     double most = 0;
     for (size_t i = 0; i < map->rows * map->columns; i++)
@@ -82,7 +72,7 @@ static void add_cells(qk__figure *figure, qk__map *map)
     char text[QK__NUMBER_TEXT];
     const double factor = map->scale.power.factor;
     const char *format = map->format;
-    if (map->texts && strcmp(format, "%.2f") == 0 && largest_of(map) * factor >= 10)
+    if (map->texts && strcmp(format, "%.2f") == 0 && largest_in_map(map) * factor >= 10)
         format = "%.1f";
     for (size_t i = 0; i < map->rows * map->columns; i++) {
         if (!isfinite(map->values[i])) {
@@ -90,7 +80,7 @@ static void add_cells(qk__figure *figure, qk__map *map)
             continue;
         }
         bool dark;
-        unsigned color = color_of(figure, map, i, &dark);
+        unsigned color = cell_color(figure, map, i, &dark);
         size_t row = i / map->columns;
         qk__figure_values(figure, (double)(i % map->columns), (double)row, map->values[i]);
         qk__figure_words(figure, "0x%06x ", color);
@@ -139,8 +129,8 @@ static size_t step_of(size_t count, double length, double least)
 
 /* Labels, or numbers, as many as there is room for. Those across are turned where a label is wider
  * than its cell and all of them say something. */
-static void set_labels(qk__figure *figure, char axis, const char *const *labels, size_t count,
-                       double length)
+static void set_cell_labels(qk__figure *figure, char axis, const char *const *labels,
+                            size_t count, double length)
 {
     size_t longest = 2;
     for (size_t i = 0; i < count; i++)
@@ -184,20 +174,20 @@ static void set_ranges(qk__figure *figure, const qk__map *map)
                      map->unit > 0 ? -0.5 : end, map->unit > 0 ? end : -0.5);
 }
 
-static void set_axes(qk__figure *figure, const qk__map *map, const qk__place *place)
+static void set_map_axes(qk__figure *figure, const qk__map *map, const qk__place *place)
 {
     set_ranges(figure, map);
     if (map->unit > 0) {
         set_edges(figure, 'x', map->columns, map->unit, place->width);
         set_edges(figure, 'y', map->rows, map->unit, place->height);
     } else {
-        set_labels(figure, 'x', map->column_labels, map->columns, place->width);
-        set_labels(figure, 'y', map->row_labels, map->rows, place->height);
+        set_cell_labels(figure, 'x', map->column_labels, map->columns, place->width);
+        set_cell_labels(figure, 'y', map->row_labels, map->rows, place->height);
     }
 }
 
 /* Gaps between the phases, in the colour of the page. */
-static void part_phases(qk__figure *figure, const qk__results *results)
+static void part_rows(qk__figure *figure, const qk__results *results)
 {
     for (size_t m = 1; results->checkpoints && m < results->num_models; m++)
         if (results->models[m].phase_index != results->models[m - 1].phase_index)
@@ -209,8 +199,8 @@ static void part_phases(qk__figure *figure, const qk__results *results)
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-static void put_labels(qk__figure *figure, const qk__maps *all, size_t i,
-                       const qk__place *place)
+static void put_map_labels(qk__figure *figure, const qk__maps *all, size_t i,
+                           const qk__place *place)
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
     const qk__map *map = &all->maps[i];
@@ -236,10 +226,10 @@ static void draw_map(qk__figure *figure, const qk__maps *all, size_t i, bool ras
     const qk__map *map = &all->maps[i];
     const qk__place place = qk__panel_place(&all->sheet, i);
     qk__put_panel(figure, &place);
-    set_axes(figure, map, &place);
-    put_labels(figure, all, i, &place);
+    set_map_axes(figure, map, &place);
+    put_map_labels(figure, all, i, &place);
     if (all->parted)
-        part_phases(figure, all->parted);
+        part_rows(figure, all->parted);
     if (map->line > 0)
         qk__figure_print(figure,
                          "set arrow from first %g, graph 0 to first %g, graph 1 nohead front "
@@ -252,7 +242,7 @@ static void draw_map(qk__figure *figure, const qk__maps *all, size_t i, bool ras
 }
 
 /* So many cells that an SVG has them as an image, which is drawn first; a PDF packs boxes well. */
-static void add_raster(qk__figure *figure, const qk__maps *all)
+static void add_cell_image(qk__figure *figure, const qk__maps *all)
 {
     qk__figure_begin_raster(figure, false);
     for (size_t i = 0; i < all->count; i++) {
@@ -333,7 +323,7 @@ static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
 }
 
 /* A hatched box and what it means, in the last line of the figure. */
-static void tell_missing(qk__figure *figure, const char *why)
+static void tell_hatched(qk__figure *figure, const char *why)
 {
     const double em = qk__em(figure), y = figure->height - 14 * em;
     double x = figure->width / 2.0 - fmax(70 * em, qk__text_width(figure, strlen(why)) / 2);
@@ -348,7 +338,7 @@ static void tell_missing(qk__figure *figure, const char *why)
 /* ---- the figure ------------------------------------------------------------------------- */
 
 /* Which cells have texts, and what lies around the panels. */
-static void plan(qk__figure *figure, qk__maps *all)
+static void plan_maps(qk__figure *figure, qk__maps *all)
 {
     const double em = qk__em(figure);
     bool missing = false;
@@ -374,18 +364,18 @@ void qk__draw_maps(qk__figure *figure, qk__maps *all)
 {
     const double em = qk__em(figure);
     size_t cells = 0;
-    plan(figure, all);
+    plan_maps(figure, all);
     for (size_t i = 0; i < all->count; i++) {
         add_cells(figure, &all->maps[i]);
         cells += all->maps[i].rows * all->maps[i].columns - all->maps[i].missing;
     }
     bool raster = cells > MANY_CELLS;
     if (raster)
-        add_raster(figure, all);
+        add_cell_image(figure, all);
     qk__begin_sheet(figure, &all->sheet);
     qk__figure_print(figure, "set border 15 lw 0.5\nset tics scale 0.3\n");
     if (all->hatched)
-        tell_missing(figure, all->hatched);
+        tell_hatched(figure, all->hatched);
     for (size_t i = 0; i < all->count; i++)
         draw_map(figure, all, i, raster);
     if (all->one_scale && !all->maps[0].scale.categories)
@@ -397,5 +387,5 @@ void qk__draw_maps(qk__figure *figure, qk__maps *all)
         const qk__place place = qk__panel_place(&all->sheet, i);
         draw_own_bar(figure, &all->maps[i], &place);
     }
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }

@@ -12,14 +12,13 @@ enum { QK__MAX_PANELS = 12 };
 
 typedef struct qk__map {
     size_t rows, columns;
-    double
-        *values; /* [rows][columns], row 0 at the top; NaN = hatched. It goes with the maps. */
+    double *values; /* [rows][columns], row 0 at the top; NaN = hatched */
     double
         *pairs; /* likewise, or NULL: what cells rest on; few pairs are seen as a faint cell */
     double enough;                    /* pairs */
     const char *title;                /* a gnuplot expression; NULL = none */
     const char *name;                 /* or from outside */
-    const char **row_labels;          /* [rows]; NULL = numbers */
+    const char *const *row_labels;    /* [rows]; NULL = numbers */
     const char *const *column_labels; /* [columns] */
     double unit;        /* above 0: of a cell; axes begin at 0, rows are counted from below */
     const char *format; /* of values in cells, where there is room; NULL = none */
@@ -46,6 +45,5 @@ typedef struct qk__maps {
 bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns);
 /* Lays the sheet out, and draws the whole figure. The heading must be set. */
 void qk__draw_maps(qk__figure *figure, qk__maps *all);
-void qk__free_maps(qk__maps *all);
 
 #endif

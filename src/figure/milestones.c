@@ -2,76 +2,54 @@
 /* Chooses some checkpoints of a training. */
 #include "figure/milestones.h"
 
-/* Checkpoints that have something to show. */
-typedef struct shown {
-    const qk__results *results;
-    bool (*has)(const void *of, const qk__result_model *model);
-    const void *of;
-} shown;
+#include <string.h>
 
-/* The first checkpoint at or after `from` that has heads to show; num_models: none. */
-static size_t next_shown(const shown *all, size_t from)
+/* The first checkpoint, and the last of each phase. */
+static bool is_milestone(const qk__result_model *const *all, size_t count, size_t i)
 {
-    while (from < all->results->num_models && !all->has(all->of, &all->results->models[from]))
-        from++;
-    return from;
+    return i == 0 || i + 1 == count || all[i + 1]->phase_index != all[i]->phase_index;
 }
 
-/* How many milestones there are: the first checkpoint and the last of each phase. *found is the
- * one of number `wanted`. */
-static size_t find_milestone(const shown *all, size_t wanted, size_t *found)
+/* The checkpoint in the middle of the widest gap between those kept, which include the first and the
+ * last; NULL: there is no gap. */
+static const qk__result_model *find_between(const qk__result_model *const *all, size_t count,
+                                            const qk__result_model *const *kept,
+                                            size_t num_kept)
 {
-    const qk__results *results = all->results;
-    size_t count = 0, next;
-    for (size_t m = next_shown(all, 0); m < results->num_models; m = next) {
-        next = next_shown(all, m + 1);
-        if (count > 0 && next < results->num_models &&
-            results->models[next].phase_index == results->models[m].phase_index)
-            continue;
-        if (count++ == wanted)
-            *found = m;
-    }
-    return count;
-}
-
-/* The checkpoint in the middle of the widest gap between those chosen, which are in order and
- * include the first and the last; num_models: there is no gap. */
-static size_t find_between(const shown *all, const size_t *chosen, size_t count)
-{
-    size_t best = all->results->num_models, best_room = 0;
-    for (size_t i = 1; i < count; i++)
-        for (size_t m = next_shown(all, chosen[i - 1] + 1); m < chosen[i];
-             m = next_shown(all, m + 1)) {
-            size_t room = (m - chosen[i - 1]) * (chosen[i] - m);
-            if (room > best_room) {
-                best = m;
-                best_room = room;
+    const qk__result_model *best = NULL;
+    ptrdiff_t best_room = 0;
+    for (size_t k = 1; k < num_kept; k++)
+        for (size_t i = 0; i < count; i++) {
+            ptrdiff_t before = all[i] - kept[k - 1], behind = kept[k] - all[i];
+            if (before > 0 && behind > 0 && before * behind > best_room) {
+                best = all[i];
+                best_room = before * behind;
             }
         }
     return best;
 }
 
-size_t qk__choose_milestones(const qk__results *results,
-                             bool (*has)(const void *of, const qk__result_model *model),
-                             const void *of, size_t chosen[QK__MILESTONES])
+size_t qk__keep_milestones(const qk__result_model **checkpoints, size_t count)
 {
-    const shown those = {results, has, of}, *all = &those;
-    size_t milestones = find_milestone(all, 0, &chosen[0]), count = 0;
-    if (milestones > QK__MILESTONES) {
-        for (; count < QK__MILESTONES; count++)
-            find_milestone(all, (2 * count * (milestones - 1) + 5) / 10, &chosen[count]);
-        return count;
+    const qk__result_model *kept[QK__MILESTONES], *more;
+    size_t milestones = 0, seen = 0, num_kept = 0;
+    for (size_t i = 0; i < count; i++)
+        milestones += is_milestone(checkpoints, count, i);
+    for (size_t i = 0; i < count && num_kept < QK__MILESTONES; i++) {
+        size_t next = num_kept; /* or evenly, where there are more */
+        if (milestones > QK__MILESTONES)
+            next = (2 * num_kept * (milestones - 1) + QK__MILESTONES - 1) /
+                   (2 * (QK__MILESTONES - 1));
+        if (is_milestone(checkpoints, count, i) && seen++ == next)
+            kept[num_kept++] = checkpoints[i];
     }
-    for (; count < milestones; count++)
-        find_milestone(all, count, &chosen[count]);
-    while (count < QK__MILESTONES) {
-        size_t more = find_between(all, chosen, count), at = count;
-        if (more == all->results->num_models)
-            break;
-        for (; at > 0 && chosen[at - 1] > more; at--)
-            chosen[at] = chosen[at - 1];
-        chosen[at] = more;
-        count++;
+    while (num_kept < QK__MILESTONES &&
+           (more = find_between(checkpoints, count, kept, num_kept))) {
+        size_t at = num_kept++;
+        for (; at > 0 && kept[at - 1] > more; at--)
+            kept[at] = kept[at - 1];
+        kept[at] = more;
     }
-    return count;
+    memcpy(checkpoints, kept, num_kept * sizeof(const qk__result_model *));
+    return num_kept;
 }

@@ -8,10 +8,8 @@
 
 enum { QK__MILESTONES = 6 };
 
-/* In order of training, of those that have something to show, of which there is one at least; returns how
+/* Leaves at most so many of the checkpoints that have something to show, in order of training; returns how
  * many. */
-size_t qk__choose_milestones(const qk__results *results,
-                             bool (*has)(const void *of, const qk__result_model *model),
-                             const void *of, size_t chosen[QK__MILESTONES]);
+size_t qk__keep_milestones(const qk__result_model **checkpoints, size_t count);
 
 #endif

@@ -24,8 +24,8 @@ static bool has_both(const qk__subject *subject, const qk__result_model *model)
 static size_t count_rows(const qk__subject *subject)
 {
     size_t count = 0;
-    for (size_t m = 0; m < subject->results->num_models; m++)
-        count += has_both(subject, &subject->results->models[m]);
+    qk__each_model (subject->results, model)
+        count += has_both(subject, model);
     return count;
 }
 
@@ -36,32 +36,30 @@ bool qk__has_ends(const qk__subject *subject)
 }
 
 /* Rows: row, first, second. Sets the range across. */
-static void add_rows(qk__figure *figure, const qk__subject *subject, const qk__place *place)
+static void add_ends(qk__figure *figure, const qk__subject *subject, const qk__place *place)
 {
     size_t row = 0;
-    double low = INFINITY, high = -INFINITY;
-    for (size_t m = 0; m < subject->results->num_models; m++) {
-        const qk__result_model *model = &subject->results->models[m];
+    qk__range shown = QK__NO_RANGE;
+    qk__each_model (subject->results, model) {
         if (!has_both(subject, model))
             continue;
         double first = mean_of(subject, model, 0), second = mean_of(subject, model, 1);
         qk__figure_row(figure, (double)(row++), first, second);
-        low = fmin(low, fmin(first, second));
-        high = fmax(high, fmax(first, second));
+        qk__range_add(&shown, first);
+        qk__range_add(&shown, second);
     }
     qk__figure_end_block(figure);
-    double margin = 0.08 * (high - low);
-    qk__set_range(figure, 'x', low - margin, high + margin,
+    double margin = 0.08 * (shown.high - shown.low);
+    qk__set_range(figure, 'x', shown.low - margin, shown.high + margin,
                   (int)fmax(1, place->width / (60 * qk__em(figure))));
 }
 
 /* Models on the left, numbers on the right. */
-static void set_rows(qk__figure *figure, const qk__subject *subject, bool numbers)
+static void set_end_rows(qk__figure *figure, const qk__subject *subject, bool numbers)
 {
     size_t row = 0;
     qk__figure_print(figure, "set %s scale 0 (", numbers ? "y2tics" : "ytics");
-    for (size_t m = 0; m < subject->results->num_models; m++) {
-        const qk__result_model *model = &subject->results->models[m];
+    qk__each_model (subject->results, model) {
         char text[QK__NUMBER_TEXT];
         if (!has_both(subject, model))
             continue;
@@ -97,7 +95,6 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                        .entries = entries,
                        .num_entries = 3};
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
-    qk__lay_out(figure, &sheet);
     qk__begin_sheet(figure, &sheet);
     qk__put_panel(figure, &sheet.first);
     qk__put_axis_names(figure, panel->title, "Model", &sheet);
@@ -106,14 +103,14 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                      "set label '%s' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
                      "font small\n",
                      rows - 0.4, rows - 0.4, panel->series[2].name, theme->muted);
-    add_rows(figure, subject, &sheet.first);
-    set_rows(figure, subject, false);
-    set_rows(figure, subject, true);
+    add_ends(figure, subject, &sheet.first);
+    set_end_rows(figure, subject, false);
+    set_end_rows(figure, subject, true);
     qk__figure_print(figure,
                      "set border 1\nset grid x back\n"
                      "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '%s', "
                      "data using 2:1 with points ls 101 ps 1.1, "
                      "data using 3:1 with points ls 102 ps 1.1\n",
                      line);
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }

@@ -3,20 +3,17 @@
  * RoPE, what changed between two models. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "figure/catalog.h"
 #include "figure/maps.h"
 #include "figure/compare_figures.h"
 
-/* The heading, the one map or several, drawn and gone. */
-static void finish(qk__figure *figure, const qk__subject *subject, bool ok, qk__maps *all)
+/* The heading, and the one map or several. */
+static void draw_with_heading(qk__figure *figure, const qk__subject *subject, qk__maps *all)
 {
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
-    if (ok && figure->status == QK_OK)
+    if (figure->status == QK_OK)
         qk__draw_maps(figure, all);
-    qk__free_maps(all);
 }
 
 /* Checkpoints have one scale, so that training is seen; other models have their own. */
@@ -65,7 +62,6 @@ static double enough_pairs(qk__figure *figure, const qk__map *map)
         if (isfinite(map->values[i]))
             pairs[count++] = map->pairs[i];
     double median = pairs ? qk__median(pairs, count) : ENOUGH;
-    free(pairs);
     return fmin(median, fmax(ENOUGH, median / 1000));
 }
 
@@ -77,22 +73,22 @@ static bool fill_distances(qk__figure *figure, const qk__distance_map *of, qk__m
     bool tokens = of->bucket_width > 0 && isfinite(of->bucket_width);
     *map = (qk__map){.unit = (tokens ? of->bucket_width : 1) * (double)merge,
                      .bar = "Attention plasticity"};
-    if (!qk__start_map(figure, map, (of->rows + merge - 1) / merge,
-                       (of->columns + merge - 1) / merge) ||
-        !(map->pairs =
-              qk__figure_alloc(figure, map->rows * map->columns + 1, sizeof *map->pairs)))
+    bool ok = qk__start_map(figure, map, (of->rows + merge - 1) / merge,
+                            (of->columns + merge - 1) / merge);
+    map->pairs = qk__figure_alloc(figure, map->rows * map->columns + 1, sizeof *map->pairs);
+    if (!ok || !map->pairs)
         return false;
     for (size_t i = 0; i < map->rows * map->columns; i++)
         map->values[i] =
             merged_ap(of, i / map->columns, i % map->columns, merge, &map->pairs[i]);
     map->enough = enough_pairs(figure, map);
-    return figure->status == QK_OK;
+    return true;
 }
 
 /* The colours reach from the 2nd to the 98th percentile of the cells that are sure enough, in the
  * checkpoint where that is lowest or highest: neither a cell of eight pairs nor a single odd one
  * sets the scale. */
-static void widen_colors(qk__figure *figure, const qk__map *map, double range[2])
+static void widen_colors(qk__figure *figure, const qk__map *map, qk__range *range)
 {
     size_t sure = 0, cells = map->rows * map->columns;
     double *values = qk__figure_alloc(figure, cells + 1, sizeof *values);
@@ -102,33 +98,26 @@ static void widen_colors(qk__figure *figure, const qk__map *map, double range[2]
     if (sure > 0) {
         qk__sort(values, sure);
         size_t cut = (sure - 1) / 50;
-        range[0] = fmin(range[0], values[cut]);
-        range[1] = fmax(range[1], values[sure - 1 - cut]);
+        qk__range_add(range, values[cut]);
+        qk__range_add(range, values[sure - 1 - cut]);
     }
-    free(values);
 }
 
 void qk__build_distances(qk__figure *figure, const qk__subject *subject)
 {
-    const qk__results *results = subject->results;
-    double range[2] = {INFINITY, -INFINITY};
-    bool ok = true;
+    qk__range range = QK__NO_RANGE;
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!all)
         return;
-    for (size_t m = 0; ok && m < results->num_models; m++) {
+    qk__each_model (subject->results, model) {
         qk__map other = {0};
-        if (!shares_scale(subject, &results->models[m]))
-            continue;
-        ok = fill_distances(figure, &results->models[m].distances, &other);
-        if (ok)
-            widen_colors(figure, &other, range);
-        free(other.values);
-        free(other.pairs);
+        if (shares_scale(subject, model) && fill_distances(figure, &model->distances, &other))
+            widen_colors(figure, &other, &range);
     }
-    ok = ok && fill_distances(figure, &subject->model->distances, &all->maps[0]);
     qk__map *map = &all->maps[all->count++];
-    map->scale = qk__scale_between(QK__HUE_PLASTICITY, range[0], range[1]);
+    if (!fill_distances(figure, &subject->model->distances, map))
+        return;
+    map->scale = qk__scale_between(QK__HUE_PLASTICITY, range.low, range.high);
     bool tokens = subject->model->distances.bucket_width > 0 &&
                   isfinite(subject->model->distances.bucket_width);
     all->x_label = tokens ? "Inter-key distance (tokens)" : "Inter-key distance (buckets)";
@@ -136,34 +125,25 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
         tokens ? "Key-to-query distance (tokens)" : "Key-to-query distance (buckets)";
     all->sheet = (qk__sheet){
         .most = 1, .left = 84, .right = 120, .above = 4, .height = 480, .below = 54};
-    finish(figure, subject, ok, all);
+    draw_with_heading(figure, subject, all);
 }
 
 /* ---- rotary pairs ----------------------------------------------------------------------- */
 
-typedef const double *pair_numbers(const qk__result_head *head);
-
-static const double *energy_q(const qk__result_head *head)
-{
-    return head->rope_energy_q;
-}
-
-static const double *energy_k(const qk__result_head *head)
-{
-    return head->rope_energy_k;
-}
-
-static const double *score_share(const qk__result_head *head)
-{
-    return head->rope_score_share;
-}
+/* What is shown of the pairs; fill_pairs has their numbers in this order. */
+static const struct {
+    const char *title;
+    qk__hue hue;
+} PAIR_MAPS[] = {{"'Energy of queries (%)'", QK__HUE_QUERIES},
+                 {"'Energy of keys (%)'", QK__HUE_KEYS},
+                 {"'Score variance over distance (%)'", QK__HUE_BIAS}};
+enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS };
 
 static size_t count_pairs(const qk__result_model *model)
 {
     size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++)
-        if (model->heads[h].num_rope_pairs > count)
-            count = model->heads[h].num_rope_pairs;
+    qk__each_head (model, head)
+        count = head->num_rope_pairs > count ? head->num_rope_pairs : count;
     return count;
 }
 
@@ -173,23 +153,25 @@ bool qk__has_rotary_pairs(const qk__subject *subject)
 }
 
 /* Means over the heads of each layer, in percent. */
-static bool fill_pairs(qk__figure *figure, const qk__result_model *model, pair_numbers *of,
+static bool fill_pairs(qk__figure *figure, const qk__result_model *model, size_t which,
                        qk__map *map)
 {
     size_t pairs = count_pairs(model), layers = (size_t)model->last_layer + 1;
     qk__mean *means = qk__figure_alloc(figure, layers * pairs + 1, sizeof *means);
-    bool ok = qk__start_map(figure, map, layers, pairs) && means;
-    for (size_t h = 0; ok && h < model->num_heads; h++)
-        for (size_t p = 0; p < model->heads[h].num_rope_pairs; p++)
-            qk__mean_add(&means[(size_t)model->heads[h].layer * pairs + p],
-                         100 * of(&model->heads[h])[p]);
-    for (size_t i = 0; ok && i < layers * pairs; i++)
+    if (!qk__start_map(figure, map, layers, pairs) || !means)
+        return false;
+    qk__each_head (model, head) {
+        const double *const numbers[NUM_PAIR_MAPS] = {head->rope_energy_q, head->rope_energy_k,
+                                                      head->rope_score_share};
+        for (size_t p = 0; p < head->num_rope_pairs; p++)
+            qk__mean_add(&means[(size_t)head->layer * pairs + p], 100 * numbers[which][p]);
+    }
+    for (size_t i = 0; i < layers * pairs; i++)
         map->values[i] = qk__mean_of(&means[i]);
-    free(means);
-    return ok;
+    return true;
 }
 
-static double largest(const qk__map *map, double most)
+static double largest_value(const qk__map *map, double most)
 {
     for (size_t i = 0; i < map->rows * map->columns; i++)
         most = isfinite(map->values[i]) ? fmax(most, map->values[i]) : most;
@@ -218,9 +200,9 @@ static void label_pairs(const qk__result_model *model, size_t pairs, char (*text
 {
     const qk__result_head *head = NULL;
     size_t slower = 0;
-    for (size_t h = 0; h < model->num_heads && !head; h++)
-        if (model->heads[h].num_rope_pairs == pairs)
-            head = &model->heads[h];
+    qk__each_head (model, other)
+        if (!head && other->num_rope_pairs == pairs)
+            head = other;
     for (size_t p = 0; head && p < pairs; p++) {
         label_wavelength(head->rope_wavelength[p], text[p]);
         labels[p] = text[p];
@@ -230,37 +212,22 @@ static void label_pairs(const qk__result_model *model, size_t pairs, char (*text
         *line = (double)(pairs - slower) - 0.5;
 }
 
-static const struct {
-    const char *title;
-    pair_numbers *numbers;
-    qk__hue hue;
-} PAIR_MAPS[] = {{"'Energy of queries (%)'", energy_q, QK__HUE_QUERIES},
-                 {"'Energy of keys (%)'", energy_k, QK__HUE_KEYS},
-                 {"'Score variance over distance (%)'", score_share, QK__HUE_BIAS}};
-enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS };
-
-static bool fill_pair_maps(qk__figure *figure, const qk__subject *subject,
+static void fill_pair_maps(qk__figure *figure, const qk__subject *subject,
                            const char *const *labels, double line, qk__maps *all)
 {
-    const qk__results *results = subject->results;
-    bool ok = true;
-    for (size_t i = 0; ok && i < NUM_PAIR_MAPS; i++) {
+    for (size_t i = 0; i < NUM_PAIR_MAPS; i++) {
         double most = 0;
         qk__map *map = &all->maps[all->count++];
         *map = (qk__map){.title = PAIR_MAPS[i].title, .column_labels = labels, .line = line};
-        for (size_t m = 0; ok && m < results->num_models; m++) {
+        qk__each_model (subject->results, model) {
             qk__map other = {0};
-            if (!shares_scale(subject, &results->models[m]))
-                continue;
-            ok = fill_pairs(figure, &results->models[m], PAIR_MAPS[i].numbers, &other);
-            most = ok ? largest(&other, most) : 0;
-            free(other.values);
+            if (shares_scale(subject, model) && fill_pairs(figure, model, i, &other))
+                most = largest_value(&other, most);
         }
-        ok = ok && fill_pairs(figure, subject->model, PAIR_MAPS[i].numbers, map);
+        fill_pairs(figure, subject->model, i, map);
         map->scale = qk__scale_between(PAIR_MAPS[i].hue, 0, most > 0 ? most : 1);
         map->scale.below = NULL; /* shares below 0 are shown as 0 */
     }
-    return ok;
 }
 
 void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
@@ -271,27 +238,23 @@ void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
     char(*text)[16] = qk__figure_alloc(figure, pairs, sizeof *text);
     const char **labels = qk__figure_alloc(figure, pairs, sizeof *labels);
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
-    if (text && labels && all) {
-        label_pairs(subject->model, pairs, text, labels, &line);
-        bool ok = fill_pair_maps(figure, subject, labels, line, all);
-        double height = ROW * (subject->model->last_layer + 1.0);
-        all->x_label = "Wavelength (tokens)";
-        all->y_label = "Layer";
-        all->hatched = "not in the capture";
-        all->sheet = (qk__sheet){.most = 3,
-                                 .least = 260,
-                                 .left = 62,
-                                 .gap = 88,
-                                 .right = 62,
-                                 .above = 30,
-                                 .height = fmin(MOST, fmax(LEAST, height)),
-                                 .below = 54};
-        finish(figure, subject, ok, all);
-    } else {
-        free(all);
-    }
-    free(text);
-    free(labels);
+    if (!text || !labels || !all)
+        return;
+    label_pairs(subject->model, pairs, text, labels, &line);
+    fill_pair_maps(figure, subject, labels, line, all);
+    double height = ROW * (subject->model->last_layer + 1.0);
+    all->x_label = "Wavelength (tokens)";
+    all->y_label = "Layer";
+    all->hatched = "not in the capture";
+    all->sheet = (qk__sheet){.most = 3,
+                             .least = 260,
+                             .left = 62,
+                             .gap = 88,
+                             .right = 62,
+                             .above = 30,
+                             .height = fmin(MOST, fmax(LEAST, height)),
+                             .below = 54};
+    draw_with_heading(figure, subject, all);
 }
 
 /* ---- categories ------------------------------------------------------------------------- */
@@ -318,17 +281,15 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
     for (int i = 0; i < N; i++)
         names[i] = qk_category_name((qk_category)i);
     *map = (qk__map){.column_labels = names, .format = "%.0f", .bar = "heads"};
-    map->row_labels = qk__figure_alloc(figure, N, sizeof *map->row_labels);
-    bool ok = qk__start_map(figure, map, N, N) && map->row_labels;
-    if (ok)
-        memcpy(map->row_labels, names, sizeof names);
-    for (int i = 0; ok && i < N * N; i++)
+    map->row_labels = names;
+    if (!qk__start_map(figure, map, N, N))
+        return;
+    for (int i = 0; i < N * N; i++)
         map->values[i] = 0;
-    for (size_t h = 0; ok && h < subject->model->num_heads; h++)
-        if (has_change(&subject->model->heads[h]))
-            map->values[subject->model->heads[h].category_before * N +
-                        subject->model->heads[h].category_after]++;
-    map->scale = qk__scale_of_amount(ok ? largest(map, 0) : 0);
+    qk__each_head (subject->model, head)
+        if (has_change(head))
+            map->values[head->category_before * N + head->category_after]++;
+    map->scale = qk__scale_of_amount(largest_value(map, 0));
     all->x_label = "After RoPE";
     all->y_label = "Before RoPE";
     all->sheet = (qk__sheet){.most = 1,
@@ -337,12 +298,12 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
                              .above = 4,
                              .height = 220,
                              .below = narrow ? 160 : 58};
-    finish(figure, subject, ok, all);
+    draw_with_heading(figure, subject, all);
 }
 
 /* ---- two models ------------------------------------------------------------------------- */
 
-static void sides_of(const qk__comparison *c, size_t *layers, size_t *heads)
+static void sides_of_pairs(const qk__comparison *c, size_t *layers, size_t *heads)
 {
     *layers = *heads = 0;
     for (size_t i = 0; i < c->num_paired; i++) {
@@ -359,7 +320,7 @@ bool qk__has_change_maps(const qk__subject *subject)
     size_t layers, heads;
     if (!subject->comparison)
         return false;
-    sides_of(subject->comparison, &layers, &heads);
+    sides_of_pairs(subject->comparison, &layers, &heads);
     return layers <= MOST_LAYERS && heads <= MOST_HEADS;
 }
 
@@ -371,14 +332,13 @@ void qk__build_change_maps(qk__figure *figure, const qk__subject *subject)
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!all)
         return;
-    sides_of(c, &layers, &heads);
-    bool ok = true;
-    for (size_t m = 0; ok && m < count; m++) {
+    sides_of_pairs(c, &layers, &heads);
+    for (size_t m = 0; m < count; m++) {
         qk__map *map = &all->maps[all->count++];
         double most = 0;
-        *map = (qk__map){0};
-        ok = qk__start_map(figure, map, layers, heads);
-        for (size_t i = 0; ok && i < c->num_paired; i++) {
+        if (!qk__start_map(figure, map, layers, heads))
+            return;
+        for (size_t i = 0; i < c->num_paired; i++) {
             const qk__change *x = &c->changes[chosen[m]->first + i];
             if (!isfinite(x->difference))
                 continue;
@@ -400,5 +360,5 @@ void qk__build_change_maps(qk__figure *figure, const qk__subject *subject)
                              .above = 30,
                              .below = 44,
                              .height = fmin(600, fmax(120, 11.0 * (double)layers))};
-    finish(figure, subject, ok, all);
+    draw_with_heading(figure, subject, all);
 }

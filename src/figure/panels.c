@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Characters of a model's label; below which a part of a name says nothing. */
 enum { MAX_LABEL = 32, LEAST_NAME = 4 };
@@ -26,23 +25,14 @@ void qk__suit_width(qk__figure *figure, double width)
 size_t qk__longest_label(const qk__results *results)
 {
     size_t longest = 0;
-    for (size_t m = 0; m < results->num_models; m++) {
-        size_t count = qk__count_columns(results->models[m].label);
+    qk__each_model (results, model) {
+        size_t count = qk__count_columns(model->label);
         longest = count > longest ? count : longest;
     }
     return longest < MAX_LABEL ? longest : MAX_LABEL;
 }
 
 /* ---- places ----------------------------------------------------------------------------- */
-
-void qk__begin_panels(qk__figure *figure)
-{
-    /* A variable: `set key` and `set xtics` take no expression for a font. */
-    qk__figure_print(figure, "small = sprintf(',%%g', %g*size)\nunset key\nset multiplot\n",
-                     QK__SMALL);
-    qk__figure_show_raster(figure);
-    qk__put_heading(figure);
-}
 
 void qk__put_panel(qk__figure *figure, const qk__place *place)
 {
@@ -60,11 +50,6 @@ void qk__label_panel(qk__figure *figure, const qk__place *place, const char *lab
 {
     qk__put_markup(figure, label, place->left - 50 * qk__em(figure),
                    place->top + place->height / 2, QK__TURNED);
-}
-
-void qk__end_panels(qk__figure *figure)
-{
-    qk__figure_print(figure, "unset multiplot\n");
 }
 
 /* ---- axes ------------------------------------------------------------------------------- */
@@ -103,9 +88,8 @@ const char *qk__model_word(const qk__results *results)
 void qk__label_model_axis(qk__figure *figure, const qk__model_axis *axis,
                           const qk__place *place)
 {
-    qk__put_text(figure, axis->results->checkpoints ? "'Training checkpoint'" : "'Model'",
-                 place->left + place->width / 2,
-                 place->top + place->height + axis->height - 8 * qk__em(figure), false);
+    qk__put_markup(figure, qk__model_word(axis->results), place->left + place->width / 2,
+                   place->top + place->height + axis->height - 8 * qk__em(figure), QK__CENTRED);
 }
 
 /* ---- phases of training ----------------------------------------------------------------- */
@@ -198,9 +182,9 @@ qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const
 bool qk__has_field(const qk__results *results, const char *name)
 {
     const qk__field *field = qk__find_field(name);
-    for (size_t m = 0; field && m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            if (isfinite(qk__field_value(field, &results->models[m].heads[h].v)))
+    qk__each_model (results, model)
+        qk__each_head (model, head)
+            if (field && isfinite(qk__field_value(field, &head->v)))
                 return true;
     return false;
 }

@@ -23,9 +23,6 @@ size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least);
 void qk__suit_width(qk__figure *figure, double width);
 /* Width of the longest label of a model, at most 32: longer ones are cut. */
 size_t qk__longest_label(const qk__results *results);
-/* `set multiplot`, the font `small` of legends and labels, and above all panels the heading that
- * is set (heading.h); the figure's size must be final. */
-void qk__begin_panels(qk__figure *figure);
 /* `set margins`. The figure's size must be final. */
 void qk__put_panel(qk__figure *figure, const qk__place *place);
 /* Up the left side of a panel, markup without quotes: a label of the figure, since gnuplot puts
@@ -33,7 +30,6 @@ void qk__put_panel(qk__figure *figure, const qk__place *place);
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label);
 /* What the models of a study are, markup: "Model" or "Training checkpoint". */
 const char *qk__model_word(const qk__results *results);
-void qk__end_panels(qk__figure *figure);
 
 /* The x axis of a plot of that width over the models in order. */
 typedef struct qk__model_axis {

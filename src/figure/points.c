@@ -4,7 +4,6 @@
  * file: both numbers, colour, point type. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "figure/families.h"
@@ -12,10 +11,6 @@
 
 /* Characters of a family in the legend; pixels of names, notes, and of panels. */
 enum { MAX_GROUP = 40, NOTE = 20, PLANE = 600, PANEL = 270 };
-
-typedef struct range {
-    double low[2], high[2];
-} range;
 
 /* All that the panels of a figure share. */
 typedef struct cloud {
@@ -25,42 +20,30 @@ typedef struct cloud {
     bool plane;    /* both numbers are correlations: one range, with guides */
     bool one_axis; /* numbers stand along the left and the lower edge alone */
     double size;   /* of points */
-    double names;  /* lines of the longest name */
 } cloud;
 
 bool qk__has_points(const qk__subject *subject)
 {
     const qk__families all = {.series = subject->kind->panels[0].series, .num_series = 2};
-    const qk__results *results = subject->results;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            if (qk__has_all_series(&all, &results->models[m].heads[h]))
+    qk__each_model (subject->results, model)
+        qk__each_head (model, head)
+            if (qk__has_all_series(&all, head))
                 return true;
     return false;
 }
 
-bool qk__has_portraits(const qk__subject *subject)
-{
-    return qk__has_points(subject);
-}
-
-bool qk__has_family_points(const qk__subject *subject)
-{
-    return qk__has_points(subject);
-}
-
-static size_t count_heads(const qk__families *all, const qk__result_model *model)
+static size_t count_shown_heads(const qk__families *all, const qk__result_model *model)
 {
     size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++)
-        count += qk__has_all_series(all, &model->heads[h]);
+    qk__each_head (model, head)
+        count += qk__has_all_series(all, head);
     return count;
 }
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
 /* Models take turns, so that none covers the others. Half transparent. */
-static size_t add_points(qk__figure *figure, const cloud *c, const qk__family *family)
+static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *family)
 {
     const qk__families *all = &c->families;
     size_t most = 0;
@@ -83,17 +66,13 @@ static size_t add_points(qk__figure *figure, const cloud *c, const qk__family *f
     return qk__figure_end_block(figure);
 }
 
-static void widen(const qk__families *all, const qk__family *family, range *r)
+/* Of both numbers. */
+static void widen_to_family(const qk__families *all, const qk__family *family, qk__range r[2])
 {
     for (size_t m = 0; m < family->count; m++)
-        for (size_t h = 0; h < family->models[m]->num_heads; h++) {
-            const qk__result_head *head = &family->models[m]->heads[h];
-            for (int i = 0; i < 2 && qk__has_all_series(all, head); i++) {
-                double value = qk__series_value(&all->series[i], head);
-                r->low[i] = fmin(r->low[i], value);
-                r->high[i] = fmax(r->high[i], value);
-            }
-        }
+        qk__each_head (family->models[m], head)
+            for (int i = 0; i < 2 && qk__has_all_series(all, head); i++)
+                qk__range_add(&r[i], qk__series_value(&all->series[i], head));
 }
 
 /* The panels of one family share their ranges and their Pearson r. */
@@ -106,20 +85,19 @@ static bool is_same(const cloud *c, size_t panel, int family)
 static double pearson(qk__figure *figure, const cloud *c, size_t first, size_t end, int family)
 {
     const qk__families *all = &c->families;
-    size_t count = 0, most = qk__count_heads(all->results) + 1;
+    size_t count = 0, most = 1;
+    for (size_t p = first; p < end; p++)
+        for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)
+            most += all->panels[p].models[m]->num_heads;
     double *x = qk__figure_alloc(figure, 2 * most, sizeof *x);
     for (size_t p = first; x && p < end; p++)
         for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)
-            for (size_t h = 0; h < all->panels[p].models[m]->num_heads; h++) {
-                const qk__result_head *head = &all->panels[p].models[m]->heads[h];
-                if (!qk__has_all_series(all, head))
-                    continue;
+            qk__each_head (all->panels[p].models[m], head) {
                 x[count] = qk__series_value(&all->series[0], head);
-                x[most + count++] = qk__series_value(&all->series[1], head);
+                x[most + count] = qk__series_value(&all->series[1], head);
+                count += qk__has_all_series(all, head);
             }
-    double r = x ? qk__fit_line(x, x + most, count).r : NAN;
-    free(x);
-    return r;
+    return x ? qk__fit_line(x, x + most, count).r : NAN;
 }
 
 /* "r = −0.65", or that there is none. */
@@ -136,14 +114,14 @@ static void describe_r(double r, char out[64])
 
 /* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. Guides at the
  * thresholds of the taxonomy. */
-static void set_plane(qk__figure *figure, const cloud *c)
+static void set_correlation_axes(qk__figure *figure, const cloud *c)
 {
     static const double GUIDES[] = {0.3, 0.7};
     const double em = qk__em(figure);
-    range r = {{0, 0}, {0, 0}};
+    qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
-        widen(&c->families, &c->families.panels[p], &r);
-    double low = r.low[0] < -0.1 ? -1.05 : -0.1;
+        widen_to_family(&c->families, &c->families.panels[p], r);
+    double low = r[0].low < -0.1 ? -1.05 : -0.1;
     qk__figure_print(figure,
                      "set xrange [%g:1.05]\nset yrange [-1.05:1.05]\n"
                      "set xtics -1, %g, 1 font small\nset ytics -1, 0.5, 1 font small\n"
@@ -163,19 +141,20 @@ static void set_plane(qk__figure *figure, const cloud *c)
 /* What the panels of the same family hold. */
 static void set_own_ranges(qk__figure *figure, const cloud *c, size_t panel)
 {
-    range r = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
+    qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
         if (is_same(c, p, c->families.panels[panel].index))
-            widen(&c->families, &c->families.panels[p], &r);
+            widen_to_family(&c->families, &c->families.panels[p], r);
     for (int i = 0; i < 2; i++) {
-        double low = r.low[i] * c->power[i].factor, high = r.high[i] * c->power[i].factor;
+        double low = r[i].low * c->power[i].factor, high = r[i].high * c->power[i].factor;
         double margin = 0.05 * (high - low);
         qk__set_range(figure, "xy"[i], low - margin, high + margin, i == 0 ? 4 : 6);
     }
     qk__figure_print(figure, "set xzeroaxis ls 103\n");
 }
 
-static void name_axes(qk__figure *figure, const cloud *c, size_t i, const qk__place *place)
+static void name_cloud_axes(qk__figure *figure, const cloud *c, size_t i,
+                            const qk__place *place)
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
     char text[QK__LINE_SIZE];
@@ -196,23 +175,23 @@ static void name_axes(qk__figure *figure, const cloud *c, size_t i, const qk__pl
 /* ---- panels ----------------------------------------------------------------------------- */
 
 /* Few points are drawn large. */
-static double point_size(size_t heads, double height)
+static double cloud_point_size(size_t heads, double height)
 {
     return fmax(0.45, fmin(1, 0.025 * height / sqrt((double)(heads ? heads : 1))));
 }
 
-static void draw_panel(qk__figure *figure, const cloud *c, size_t i, bool named,
+static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
                        const char *note)
 {
     const double em = qk__em(figure);
     const qk__family *family = &c->families.panels[i];
     const qk__place place = qk__panel_place(&c->sheet, i);
-    size_t block = add_points(figure, c, family);
+    size_t block = add_cloud(figure, c, family);
     qk__put_panel(figure, &place);
     qk__figure_print(figure, "set format xy '%%g'\n");
     if (!c->plane)
         set_own_ranges(figure, c, i);
-    name_axes(figure, c, i, &place);
+    name_cloud_axes(figure, c, i, &place);
     if (named)
         qk__put_name(figure, family->name, &place, note ? NOTE * em : 6 * em);
     if (note)
@@ -256,9 +235,9 @@ static void name_groups(const qk__figure *figure, const cloud *c, bool counts, n
     for (size_t g = 0; g < groups; g++) {
         char more[40] = "";
         size_t heads = 0;
-        for (size_t m = 0; m < results->num_models; m++)
-            if (qk__color_group(results, &results->models[m]) == (int)g)
-                heads += count_heads(&c->families, &results->models[m]);
+        qk__each_model (results, model)
+            if (qk__color_group(results, model) == (int)g)
+                heads += count_shown_heads(&c->families, model);
         if (counts)
             snprintf(more, sizeof more, " (%zu)", heads);
         if (heads > 0 || !counts)
@@ -266,7 +245,7 @@ static void name_groups(const qk__figure *figure, const cloud *c, bool counts, n
     }
 }
 
-static void start(qk__figure *figure, const qk__subject *subject, cloud *c, const naming *named)
+static void begin_cloud(qk__figure *figure, cloud *c, const naming *named)
 {
     c->sheet.count = c->families.count;
     c->sheet.entries = named->entries;
@@ -279,16 +258,13 @@ static void start(qk__figure *figure, const qk__subject *subject, cloud *c, cons
     for (size_t p = 0; p < c->families.count; p++) {
         size_t heads = 0;
         for (size_t m = 0; m < c->families.panels[p].count; m++)
-            heads += count_heads(&c->families, c->families.panels[p].models[m]);
+            heads += count_shown_heads(&c->families, c->families.panels[p].models[m]);
         most = heads > most ? heads : most;
     }
-    c->size = point_size(most, c->sheet.height);
-    if (!*figure->heading.title)
-        qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
-    qk__lay_out(figure, &c->sheet);
+    c->size = cloud_point_size(most, c->sheet.height);
     qk__begin_sheet(figure, &c->sheet);
     if (c->plane)
-        set_plane(figure, c);
+        set_correlation_axes(figure, c);
 }
 
 /* ---- one panel -------------------------------------------------------------------------- */
@@ -297,9 +273,9 @@ static void start(qk__figure *figure, const qk__subject *subject, cloud *c, cons
 static void put_together(qk__families *all)
 {
     size_t count = 0;
-    for (size_t m = 0; m < all->results->num_models; m++)
-        if (count_heads(all, &all->results->models[m]) > 0)
-            all->pool[count++] = &all->results->models[m];
+    qk__each_model (all->results, model)
+        if (count_shown_heads(all, model) > 0)
+            all->pool[count++] = model;
     all->panels[0] = (qk__family){"", 0, count, all->pool};
     all->count = 1;
 }
@@ -308,64 +284,55 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
 {
     cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}};
     naming named = {0};
-    if (qk__gather_families(figure, subject, false, &c.families)) {
-        put_together(&c.families);
-        name_groups(figure, &c, true, &named);
-        c.sheet = (qk__sheet){.most = 1,
-                              .left = 68,
-                              .right = 20,
-                              .above = 8,
-                              .below = 54,
-                              .width = PLANE,
-                              .height = subject->kind->height};
-        start(figure, subject, &c, &named);
-        draw_panel(figure, &c, 0, false, NULL);
-        qk__end_panels(figure);
-    }
-    free(c.families.pool);
+    if (!qk__gather_families(figure, subject, false, &c.families))
+        return;
+    qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    put_together(&c.families);
+    name_groups(figure, &c, true, &named);
+    c.sheet = (qk__sheet){.most = 1,
+                          .left = 68,
+                          .right = 20,
+                          .above = 8,
+                          .below = 54,
+                          .width = PLANE,
+                          .height = subject->kind->height};
+    begin_cloud(figure, &c, &named);
+    draw_cloud(figure, &c, 0, false, NULL);
+    qk__end_sheet(figure);
 }
 
 /* ---- some checkpoints ------------------------------------------------------------------- */
 
-static bool has_points(const void *families, const qk__result_model *model)
-{
-    return count_heads(families, model) > 0;
-}
-
 void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
 {
-    const qk__results *results = subject->results;
     cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}, .one_axis = true};
     naming named = {0};
-    size_t chosen[QK__MILESTONES] = {0}, lines = 1;
-    if (qk__gather_families(figure, subject, false, &c.families)) {
-        c.families.count = qk__choose_milestones(results, has_points, &c.families, chosen);
-        for (size_t i = 0; i < c.families.count; i++) {
-            const qk__result_model *model = &results->models[chosen[i]];
-            c.families.pool[i] = model;
-            c.families.panels[i] =
-                (qk__family){model->label, model->family_index, 1, &c.families.pool[i]};
-            double width = figure->millimetres > 0 ? 115 : PANEL;
-            size_t own = qk__name_lines(figure, model->label, width);
-            lines = own > lines ? own : lines;
-        }
-        name_groups(figure, &c, false, &named);
-        c.sheet = (qk__sheet){.most = c.families.count == 4 ? 2 : 3,
-                              .least = 160,
-                              .left = 68,
-                              .gap = 14,
-                              .right = 14,
-                              .above = 8 + QK__NAME_LINE * (double)lines,
-                              .below = 20,
-                              .width = PANEL,
-                              .height = subject->kind->height,
-                              .foot = 34};
-        start(figure, subject, &c, &named);
-        for (size_t i = 0; i < c.families.count; i++)
-            draw_panel(figure, &c, i, true, NULL);
-        qk__end_panels(figure);
-    }
-    free(c.families.pool);
+    if (!qk__gather_families(figure, subject, false, &c.families))
+        return;
+    put_together(&c.families);
+    c.families.count = qk__keep_milestones(c.families.pool, c.families.panels[0].count);
+    for (size_t i = 0; i < c.families.count; i++)
+        c.families.panels[i] =
+            (qk__family){c.families.pool[i]->label, c.families.pool[i]->family_index, 1,
+                         &c.families.pool[i]};
+    double width = figure->millimetres > 0 ? 115 : PANEL;
+    qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    name_groups(figure, &c, false, &named);
+    c.sheet = (qk__sheet){.most = c.families.count == 4 ? 2 : 3,
+                          .least = 160,
+                          .left = 68,
+                          .gap = 14,
+                          .right = 14,
+                          .above = 8 + QK__NAME_LINE *
+                                           qk__most_name_lines(figure, &c.families, width),
+                          .below = 20,
+                          .width = PANEL,
+                          .height = subject->kind->height,
+                          .foot = 34};
+    begin_cloud(figure, &c, &named);
+    for (size_t i = 0; i < c.families.count; i++)
+        draw_cloud(figure, &c, i, true, NULL);
+    qk__end_sheet(figure);
 }
 
 /* ---- a panel for each family ------------------------------------------------------------ */
@@ -395,15 +362,14 @@ static void name_hues(qk__figure *figure, const cloud *c, naming *named)
 static void plan_families(qk__figure *figure, const qk__subject *subject, cloud *c)
 {
     const qk__families *all = &c->families;
-    range r = {{INFINITY, INFINITY}, {-INFINITY, -INFINITY}};
+    qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     char text[64], heading[240];
     double legends = 0;
-    size_t lines = 1;
     for (size_t p = 0; p < all->count; p++)
-        widen(all, &all->panels[p], &r);
+        widen_to_family(all, &all->panels[p], r);
     for (int i = 0; i < 2; i++)
         c->power[i] = qk__power_for(qk__find_field(all->series[i].field),
-                                    fmax(fabs(r.low[i]), fabs(r.high[i])));
+                                    fmax(fabs(r[i].low), fabs(r[i].high)));
     describe_r(pearson(figure, c, 0, all->count, -1), text);
     snprintf(heading, sizeof heading, "%s%s%s%s", subject->kind->heading,
              all->count > 1 ? " (all heads, " : "", all->count > 1 ? text : "",
@@ -420,12 +386,11 @@ static void plan_families(qk__figure *figure, const qk__subject *subject, cloud 
     qk__lay_out(figure, &c->sheet); /* once for the width of panels */
     for (size_t p = 0; p < all->count; p++) {
         qk__shades shades;
-        size_t own = qk__name_lines(figure, all->panels[p].name, c->sheet.first.width);
-        lines = own > lines ? own : lines;
         qk__name_models(figure, all, p, c->sheet.across, &shades);
         legends = fmax(legends, shades.legend.height);
     }
-    c->sheet.above = NOTE + QK__NAME_LINE * (double)lines + 4;
+    c->sheet.above =
+        NOTE + QK__NAME_LINE * qk__most_name_lines(figure, all, c->sheet.first.width) + 4;
     c->sheet.below += legends / qk__em(figure);
 }
 
@@ -433,16 +398,15 @@ void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
 {
     cloud c = {0};
     naming named = {0};
-    if (qk__gather_families(figure, subject, true, &c.families)) {
-        plan_families(figure, subject, &c);
-        name_hues(figure, &c, &named);
-        start(figure, subject, &c, &named);
-        for (size_t p = 0; p < c.families.count; p++) {
-            char note[64];
-            describe_r(pearson(figure, &c, p, p + 1, -1), note);
-            draw_panel(figure, &c, p, true, note);
-        }
-        qk__end_panels(figure);
+    if (!qk__gather_families(figure, subject, true, &c.families))
+        return;
+    plan_families(figure, subject, &c);
+    name_hues(figure, &c, &named);
+    begin_cloud(figure, &c, &named);
+    for (size_t p = 0; p < c.families.count; p++) {
+        char note[64];
+        describe_r(pearson(figure, &c, p, p + 1, -1), note);
+        draw_cloud(figure, &c, p, true, note);
     }
-    free(c.families.pool);
+    qk__end_sheet(figure);
 }

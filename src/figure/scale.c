@@ -114,11 +114,11 @@ qk_status qk__scale_of(const qk__results *results, const qk__field *field, bool 
     double *values = qk__calloc(qk__count_heads(results) + 1, sizeof *values);
     if (!values)
         return qk__nomem(err);
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            double value = qk__field_value(field, &results->models[m].heads[h].v);
-            if (isfinite(value))
-                values[count++] = magnitude ? fabs(value) : value;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            double value = qk__field_value(field, &head->v);
+            values[count] = magnitude ? fabs(value) : value;
+            count += isfinite(value);
         }
     qk__sort(values, count);
     *scale = scale_of_values(field, values, count);

@@ -31,7 +31,7 @@ typedef struct qk__scatter {
     const char *title;             /* from outside; NULL = none */
     const char *subtitle;          /* markup; NULL = none */
     const char *x_label, *y_label; /* markup; of all panels */
-    int rows, columns; /* num_panels of rows * columns places are filled, row by row */
+    int columns;                   /* filled row by row */
     size_t num_panels;
     const qk__scatter_panel *panels;
     qk__position_span q, k; /* shared by all panels */

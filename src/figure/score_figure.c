@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "figure/catalog.h"
@@ -81,59 +80,51 @@ bool qk__has_scores(const qk__subject *subject)
 
 typedef struct plot {
     qk__place place;
-    double x[2], y[2]; /* ranges of the axes */
+    qk__range x, y; /* of the axes */
     qk__line line;
 } plot;
 
-static void widen(double range[2], double value)
+static void add_margin(qk__range *range)
 {
-    range[0] = fmin(range[0], value);
-    range[1] = fmax(range[1], value);
-}
-
-static void add_margin(double range[2])
-{
-    double margin = 0.09 * (range[1] - range[0]);
+    double margin = 0.09 * (range->high - range->low);
     if (!(margin > 0))
-        margin = fmax(0.1 * fabs(range[0]), 1e-9);
-    range[0] -= margin;
-    range[1] += margin;
+        margin = fmax(0.1 * fabs(range->low), 1e-9);
+    range->low -= margin;
+    range->high += margin;
 }
 
 /* Ranges that hold points and line; the points and the ends of the line as data. */
-static void add_points(qk__figure *figure, const point *points, size_t count, plot *p)
+static void add_scored_points(qk__figure *figure, const point *points, size_t count, plot *p)
 {
     double *xy = qk__figure_alloc(figure, 2 * count, sizeof *xy);
     if (!xy)
         return;
-    p->x[0] = p->y[0] = INFINITY;
-    p->x[1] = p->y[1] = -INFINITY;
+    p->x = p->y = QK__NO_RANGE;
     for (size_t i = 0; i < count; i++) {
-        widen(p->x, xy[i] = points[i].x);
-        widen(p->y, xy[count + i] = points[i].y);
+        qk__range_add(&p->x, xy[i] = points[i].x);
+        qk__range_add(&p->y, xy[count + i] = points[i].y);
         qk__figure_row(figure, points[i].x, points[i].y, (double)points[i].family_index);
     }
     qk__figure_end_block(figure);
     p->line = qk__fit_line(xy, xy + count, count);
-    free(xy);
     for (int end = 0; end < 2 && isfinite(p->line.slope); end++) {
-        double y = p->line.start + p->line.slope * p->x[end];
-        widen(p->y, y);
-        qk__figure_row(figure, p->x[end], y);
+        double x = end == 0 ? p->x.low : p->x.high, y = p->line.start + p->line.slope * x;
+        qk__range_add(&p->y, y);
+        qk__figure_row(figure, x, y);
     }
     qk__figure_end_block(figure);
-    add_margin(p->x);
-    add_margin(p->y);
+    add_margin(&p->x);
+    add_margin(&p->y);
 }
 
 static double pixel_x(const plot *p, double x)
 {
-    return p->place.left + p->place.width * (x - p->x[0]) / (p->x[1] - p->x[0]);
+    return p->place.left + p->place.width * (x - p->x.low) / (p->x.high - p->x.low);
 }
 
 static double pixel_y(const plot *p, double y)
 {
-    return p->place.top + p->place.height * (p->y[1] - y) / (p->y[1] - p->y[0]);
+    return p->place.top + p->place.height * (p->y.high - y) / (p->y.high - p->y.low);
 }
 
 static void print_name(qk__figure *figure, const qk__name_place *name, const point *of)
@@ -183,7 +174,7 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
     bool has_line = isfinite(p->line.slope);
     for (int end = 0; has_line && end < 2; end++) {
         double value =
-            p->x[0] + (x[end] - p->place.left) / p->place.width * (p->x[1] - p->x[0]);
+            p->x.low + (x[end] - p->place.left) / p->place.width * (p->x.high - p->x.low);
         line[2 * end] = x[end];
         line[2 * end + 1] = pixel_y(p, p->line.start + p->line.slope * value);
     }
@@ -191,7 +182,6 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
     for (size_t i = 0; i < count; i++)
         if (names[i].shown)
             print_name(figure, &names[i], &points[i]);
-    free(names);
 }
 
 /* ---- around it -------------------------------------------------------------------------- */
@@ -213,8 +203,8 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
     return families;
 }
 
-static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
-                       size_t count)
+static void set_score_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
+                             size_t count)
 {
     char r[80] = "r undefined", value[QK__NUMBER_TEXT];
     const char *column = pair->results->score_columns[pair->y_column];
@@ -256,8 +246,8 @@ static void draw_points(qk__figure *figure, const point *points, size_t count)
     qk__figure_print(figure, "\n");
 }
 
-static void draw(qk__figure *figure, const qk__score_pairing *pair, const point *points,
-                 size_t count)
+static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const point *points,
+                        size_t count)
 {
     qk__entry entries[QK__MAX_ENTRIES];
     size_t num_families = list_families(figure, points, count, entries);
@@ -266,7 +256,8 @@ static void draw(qk__figure *figure, const qk__score_pairing *pair, const point 
              pair->from_scores ? pair->metric : pair->field->info.label,
              pair->results->score_columns[pair->y_column]);
     heading[0] = (char)toupper((unsigned char)heading[0]);
-    qk__set_plain_heading(figure, pair->results, heading);
+    qk__set_heading(figure, pair->results, NULL, heading);
+    figure->heading.plain = true; /* a column of a file names it */
     qk__sheet sheet = {.count = 1,
                        .left = 84,
                        .right = 26,
@@ -275,18 +266,17 @@ static void draw(qk__figure *figure, const qk__score_pairing *pair, const point 
                        .below = 54,
                        .entries = entries,
                        .num_entries = num_families};
-    qk__lay_out(figure, &sheet);
-    plot p = {.place = sheet.first};
-    add_points(figure, points, count, &p);
     qk__begin_sheet(figure, &sheet);
+    plot p = {.place = sheet.first};
+    add_scored_points(figure, points, count, &p);
     qk__put_panel(figure, &p.place);
-    qk__set_range(figure, 'x', p.x[0], p.x[1], 8);
-    qk__set_range(figure, 'y', p.y[0], p.y[1], 7);
+    qk__set_range(figure, 'x', p.x.low, p.x.high, 8);
+    qk__set_range(figure, 'y', p.y.low, p.y.high, 7);
     qk__figure_print(figure, "set grid x y back\n");
-    set_labels(figure, pair, &p, count);
+    set_score_labels(figure, pair, &p, count);
     add_names(figure, points, count, &p);
     draw_points(figure, points, count);
-    qk__end_panels(figure);
+    qk__end_sheet(figure);
 }
 
 void qk__build_scores(qk__figure *figure, const qk__subject *subject)
@@ -299,6 +289,5 @@ void qk__build_scores(qk__figure *figure, const qk__subject *subject)
     if (!points)
         return;
     find_points(&pair, points);
-    draw(figure, &pair, points, count);
-    free(points);
+    draw_scores(figure, &pair, points, count);
 }

@@ -46,13 +46,23 @@ void qk__lay_out(qk__figure *figure, qk__sheet *s)
     figure->height = (int)ceil(top + (double)s->rows * s->down + s->foot * em);
 }
 
-void qk__begin_sheet(qk__figure *figure, const qk__sheet *s)
+void qk__begin_sheet(qk__figure *figure, qk__sheet *s)
 {
     const double em = qk__em(figure);
-    qk__begin_panels(figure);
+    qk__lay_out(figure, s);
+    /* A variable: `set key` and `set xtics` take no expression for a font. */
+    qk__figure_print(figure, "small = sprintf(',%%g', %g*size)\nunset key\nset multiplot\n",
+                     QK__SMALL);
+    qk__figure_show_raster(figure);
+    qk__put_heading(figure);
     if (s->num_entries > 0)
         qk__put_legend(figure, &s->legend, figure->width / 2.0,
                        qk__heading_height(figure) + BEFORE_LEGEND * em);
+}
+
+void qk__end_sheet(qk__figure *figure)
+{
+    qk__figure_print(figure, "unset multiplot\n");
 }
 
 qk__place qk__panel_place(const qk__sheet *s, size_t panel)

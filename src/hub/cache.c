@@ -75,12 +75,6 @@ bool qk__hub_is_revision(const char *revision)
     }
 }
 
-static const char *last_component(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 const qk__repo_kind qk__hub_dataset = {"datasets", "dataset", ""};
 const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
 
@@ -104,17 +98,11 @@ static const struct {
     {".csv", NULL},
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* Whether a name ends as files do; *remedy: what to say of it where a capture is wanted, or NULL. */
 static bool is_file_name(const char *name, const char **remedy)
 {
     for (size_t i = 0; i < sizeof FILE_FORMS / sizeof *FILE_FORMS; i++)
-        if (ends_with(name, FILE_FORMS[i].end)) {
+        if (qk__ends_with(name, FILE_FORMS[i].end)) {
             *remedy = FILE_FORMS[i].remedy;
             return true;
         }
@@ -212,25 +200,22 @@ static qk_status fail_ref(const char *path, qk_error *err)
 static qk_status read_ref(const char *repo, const char *revision,
                           char commit[QK__MAX_COMMIT + 1], qk_error *err)
 {
-    char *path = qk__format("%s/refs/%s", repo, revision);
-    qk_status status = path ? QK_OK : qk__nomem(err);
+    qk__path path;
+    qk__buffer text;
     *commit = 0;
-    if (status == QK_OK && qk__is_file(path)) {
-        qk__buffer text;
-        status = qk__read_file(path, 4096, &text, err);
-        if (status == QK_ERR_MALFORMED)
-            status = fail_ref(path, err);
-        if (status == QK_OK) {
-            char *hash = (char *)text.data;
-            hash[strcspn(hash, " \t\r\n")] = 0;
-            if (is_hex(hash) && strlen(hash) <= QK__MAX_COMMIT)
-                memcpy(commit, hash, strlen(hash) + 1);
-            else
-                status = fail_ref(path, err);
-            qk__buffer_free(&text);
-        }
-    }
-    free(path);
+    QK_TRY(qk__path_set(&path, err, "%s/refs/%s", repo, revision));
+    if (!qk__is_file(path.text))
+        return QK_OK;
+    qk_status status = qk__read_file(path.text, 4096, &text, err);
+    if (status != QK_OK)
+        return status == QK_ERR_MALFORMED ? fail_ref(path.text, err) : status;
+    char *hash = (char *)text.data;
+    hash[strcspn(hash, " \t\r\n")] = 0;
+    if (is_hex(hash) && strlen(hash) <= QK__MAX_COMMIT)
+        memcpy(commit, hash, strlen(hash) + 1);
+    else
+        status = fail_ref(path.text, err);
+    qk__buffer_free(&text);
     return status;
 }
 
@@ -238,13 +223,12 @@ static qk_status read_ref(const char *repo, const char *revision,
  * there is none. */
 static qk_status find_snapshot(const char *repo, const char *commit, char **path, qk_error *err)
 {
-    char *snapshots = qk__path_join(repo, "snapshots");
-    if (!snapshots)
-        return qk__nomem(err);
+    qk__path snapshots;
     qk__names names = {0};
+    QK_TRY(qk__path_in(&snapshots, repo, "snapshots", err));
     qk_status status = QK_OK;
-    if (qk__is_dir(snapshots))
-        status = qk__list_dir(snapshots, &names, err);
+    if (qk__is_dir(snapshots.text))
+        status = qk__list_dir(snapshots.text, &names, err);
     const char *match = NULL;
     size_t length = strlen(commit);
     for (size_t i = 0; status == QK_OK && i < names.count; i++) {
@@ -253,15 +237,14 @@ static qk_status find_snapshot(const char *repo, const char *commit, char **path
         if (match && names.items[i][length] != 0)
             status = qk__fail(err, QK_ERR_NOT_FOUND,
                               "%s: revision %s is ambiguous: %s and %s start with it",
-                              snapshots, commit, match, names.items[i]);
+                              snapshots.text, commit, match, names.items[i]);
         match = names.items[i];
         if (match[length] == 0)
             break; /* the exact one: names are sorted, it comes first */
     }
-    if (status == QK_OK && match && !(*path = qk__path_join(snapshots, match)))
+    if (status == QK_OK && match && !(*path = qk__path_join(snapshots.text, match)))
         status = qk__nomem(err);
     qk__names_free(&names);
-    free(snapshots);
     return status;
 }
 
@@ -293,7 +276,7 @@ qk_status qk__hub_cached_commit(const char *folder, const char *revision,
     if (*commit)
         return QK_OK; /* its snapshot may not have been begun */
     QK_TRY(find_in_repo(folder, revision, &path, err));
-    const char *name = path ? last_component(path) : "";
+    const char *name = path ? qk__file_name(path) : "";
     if (strlen(name) <= QK__MAX_COMMIT)
         memcpy(commit, name, strlen(name) + 1);
     free(path);
@@ -320,7 +303,7 @@ static qk_status is_dataset(const char *dir, const char *name, bool *yes, qk_err
     size_t length = strlen(dir);
     while (length > 1 && dir[length - 1] == '/')
         length--;
-    const char *last = last_component(name);
+    const char *last = qk__file_name(name);
     size_t tail = strlen(last);
     *yes = length >= tail && strncmp(dir + length - tail, last, tail) == 0 &&
            (length == tail || dir[length - tail - 1] == '/');
@@ -376,7 +359,7 @@ static qk_status fail_missing(const qk__repo_kind *kind, const char *cache, cons
 static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
     bool model = kind == &qk__hub_model;
-    const qk__model_form *form = model ? qk__model_form_of(last_component(name)) : NULL;
+    const qk__model_form *form = model ? qk__model_form_of(qk__file_name(name)) : NULL;
     const char *remedy = form ? form->remedy : NULL;
     if (!model)
         is_file_name(name, &remedy);

@@ -43,10 +43,9 @@ static bool is_left(const char *name, const void *context)
     struct stat st;
     if (stem == 0 || strlen(slash + 1) != stem || memcmp(slash + 1, name, stem) != 0)
         return false;
-    char *file = qk__format("%.*s%s", (int)folder, path, name);
-    bool left = file && lstat(file, &st) == 0 && time(NULL) - st.st_mtime > SECONDS_LEFT;
-    free(file);
-    return left;
+    qk__path file;
+    return qk__path_set(&file, NULL, "%.*s%s", (int)folder, path, name) == QK_OK &&
+           lstat(file.text, &st) == 0 && time(NULL) - st.st_mtime > SECONDS_LEFT;
 }
 
 qk_status qk__cache_sweep(const char *path, qk_error *err)
@@ -62,16 +61,12 @@ qk_status qk__cache_sweep(const char *path, qk_error *err)
 
 qk_status qk__hub_prepare(const char *cache, const char *folder, qk_error *err)
 {
-    char *tag = qk__path_join(cache, "CACHEDIR.TAG");
-    char *blobs = qk__path_join(folder, "blobs");
-    qk_status status = tag && blobs ? qk__make_dirs(blobs, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__cache_sweep(tag, err);
-    if (status == QK_OK && !qk__is_there(tag))
-        status = qk__write_file(tag, TAG, sizeof TAG - 1, err);
-    free(blobs);
-    free(tag);
-    return status;
+    qk__path tag, blobs;
+    QK_TRY(qk__path_in(&tag, cache, "CACHEDIR.TAG", err));
+    QK_TRY(qk__path_in(&blobs, folder, "blobs", err));
+    QK_TRY(qk__make_dirs(blobs.text, err));
+    QK_TRY(qk__cache_sweep(tag.text, err));
+    return qk__is_there(tag.text) ? QK_OK : qk__write_file(tag.text, TAG, sizeof TAG - 1, err);
 }
 
 qk_status qk__hub_write_ref(const char *folder, const char *revision, const char *commit,
@@ -79,49 +74,44 @@ qk_status qk__hub_write_ref(const char *folder, const char *revision, const char
 {
     if (strcmp(revision, commit) == 0)
         return QK_OK;
-    char *path = qk__format("%s/refs/%s", folder, revision), *parent = NULL;
-    qk_status status = path ? qk__parent_folder(path, &parent, err) : qk__nomem(err);
+    qk__path path;
+    qk_status status = QK_OK;
     qk__buffer text = {0};
     bool same = false;
-    if (status == QK_OK && qk__is_file(path)) {
-        status = qk__read_file(path, 4096, &text, err);
+    QK_TRY(qk__path_set(&path, err, "%s/refs/%s", folder, revision));
+    if (qk__is_file(path.text)) {
+        status = qk__read_file(path.text, 4096, &text, err);
         same = status == QK_OK && strcmp((char *)text.data, commit) == 0;
-        status = status == QK_ERR_MALFORMED ? QK_OK : status; /* too long for one */
+        qk__buffer_free(&text);
+        if (status != QK_OK && status != QK_ERR_MALFORMED) /* too long for one */
+            return status;
     }
-    if (status == QK_OK)
-        status = qk__make_dirs(parent, err);
-    if (status == QK_OK)
-        status = qk__cache_sweep(path, err);
-    if (status == QK_OK && !same)
-        status = qk__write_file(path, commit, strlen(commit), err);
-    qk__buffer_free(&text);
-    free(parent);
-    free(path);
-    return status;
+    QK_TRY(qk__make_parents(path.text, err));
+    QK_TRY(qk__cache_sweep(path.text, err));
+    return same ? QK_OK : qk__write_file(path.text, commit, strlen(commit), err);
 }
 
 /* ---- links ------------------------------------------------------------------------------- */
 
-static char *link_path(const char *folder, const char *commit, const qk__repo_file *file)
+static qk_status find_link(qk__path *path, const char *folder, const char *commit,
+                           const qk__repo_file *file, qk_error *err)
 {
-    return qk__format("%s/snapshots/%s/%s", folder, commit, file->path);
+    return qk__path_set(path, err, "%s/snapshots/%s/%s", folder, commit, file->path);
 }
 
 bool qk__snapshot_has(const char *folder, const char *commit, const qk__repo_file *file)
 {
     struct stat st;
-    char *path = link_path(folder, commit, file);
-    bool has = path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == file->size;
-    free(path);
-    return has;
+    qk__path path;
+    return find_link(&path, folder, commit, file, NULL) == QK_OK && stat(path.text, &st) == 0 &&
+           S_ISREG(st.st_mode) && st.st_size == file->size;
 }
 
 bool qk__snapshot_has_other(const char *folder, const char *commit, const qk__repo_file *file)
 {
-    char *path = link_path(folder, commit, file);
-    bool has = path && qk__is_file(path) && !qk__snapshot_has(folder, commit, file);
-    free(path);
-    return has;
+    qk__path path;
+    return find_link(&path, folder, commit, file, NULL) == QK_OK && qk__is_file(path.text) &&
+           !qk__snapshot_has(folder, commit, file);
 }
 
 /* "../../../blobs/<etag>" */
@@ -143,26 +133,23 @@ static char *link_target(const qk__repo_file *file)
 qk_status qk__snapshot_link(const char *folder, const char *commit, const qk__repo_file *file,
                             qk_error *err)
 {
-    char *path = link_path(folder, commit, file), *target = link_target(file), *parent = NULL;
-    qk_status status = path && target ? qk__parent_folder(path, &parent, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__make_dirs(parent, err);
+    qk__path at, beside;
+    const char *path = at.text;
+    QK_TRY(find_link(&at, folder, commit, file, err));
+    QK_TRY(qk__path_set(&beside, err, "%s.%ld.tmp", path, (long)getpid()));
+    QK_TRY(qk__make_parents(path, err));
+    char *target = link_target(file);
+    qk_status status = target ? QK_OK : qk__nomem(err);
     if (status == QK_OK && symlink(target, path) != 0) {
-        char *beside = errno == EEXIST ? qk__format("%s.%ld.tmp", path, (long)getpid()) : NULL;
         if (errno != EEXIST)
             status = fail_errno(err, "make this link", path);
         else if (qk__snapshot_has(folder, commit, file)) /* another process was first */
             status = QK_OK;
-        else if (!beside)
-            status = qk__nomem(err);
-        else if ((unlink(beside) != 0 && errno != ENOENT) || symlink(target, beside) != 0 ||
-                 rename(beside, path) != 0)
+        else if ((unlink(beside.text) != 0 && errno != ENOENT) ||
+                 symlink(target, beside.text) != 0 || rename(beside.text, path) != 0)
             status = fail_errno(err, "replace this link", path);
-        free(beside);
     }
-    free(parent);
     free(target);
-    free(path);
     return status;
 }
 
@@ -171,12 +158,12 @@ qk_status qk__snapshot_link(const char *folder, const char *commit, const qk__re
 /* Whether the store is one, and of the layout that is known. */
 static bool is_store(const char *store)
 {
-    char *path = qk__path_join(store, ".huggingface-shared-blobs");
+    qk__path path;
     qk__buffer text = {0};
-    bool yes = path && qk__is_file(path) && qk__read_file(path, 64, &text, NULL) == QK_OK &&
+    bool yes = qk__path_in(&path, store, ".huggingface-shared-blobs", NULL) == QK_OK &&
+               qk__is_file(path.text) && qk__read_file(path.text, 64, &text, NULL) == QK_OK &&
                strcmp((char *)text.data, "1\n") == 0;
     qk__buffer_free(&text);
-    free(path);
     return yes;
 }
 
@@ -210,26 +197,25 @@ static bool link_from_store(const char *bytes, const char *blob, const char *rep
                             const qk__repo_file *file)
 {
     const char *etag = qk__repo_file_etag(file);
-    char *lock = qk__format("%s.lock", bytes), *refs = qk__format("%s.refs", bytes);
-    char *line = qk__format("%s/blobs/%s\n", repo, etag);
-    char *target = qk__format("../../blobs/%.2s/%s", file->xet, file->xet);
-    char *beside = qk__format("%s.%ld.shared", blob, (long)getpid());
-    bool done = lock && refs && line && target && beside;
-    int fd = done ? take_lock(lock) : -1;
+    qk__path lock, refs, line, target, beside;
+    bool done =
+        qk__path_set(&lock, NULL, "%s.lock", bytes) == QK_OK &&
+        qk__path_set(&refs, NULL, "%s.refs", bytes) == QK_OK &&
+        qk__path_set(&line, NULL, "%s/blobs/%s\n", repo, etag) == QK_OK &&
+        qk__path_set(&target, NULL, "../../blobs/%.2s/%s", file->xet, file->xet) == QK_OK &&
+        qk__path_set(&beside, NULL, "%s.%ld.shared", blob, (long)getpid()) == QK_OK;
+    if (!done)
+        return false;
+    int fd = take_lock(lock.text);
     struct stat st;
-    done = done && lstat(bytes, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == file->size &&
-           access(bytes, R_OK) == 0 && symlink(target, beside) == 0;
-    if (done && !(add_reference(refs, line) && rename(beside, blob) == 0)) {
-        unlink(beside);
+    done = lstat(bytes, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == file->size &&
+           access(bytes, R_OK) == 0 && symlink(target.text, beside.text) == 0;
+    if (done && !(add_reference(refs.text, line.text) && rename(beside.text, blob) == 0)) {
+        unlink(beside.text);
         done = false;
     }
     if (fd >= 0)
         close(fd);
-    free(beside);
-    free(target);
-    free(line);
-    free(refs);
-    free(lock);
     return done;
 }
 
@@ -238,15 +224,14 @@ bool qk__shared_store_link(const char *cache, const char *folder, const qk__repo
     if (!*file->xet)
         return false;
     const char *repo = strrchr(folder, '/');
-    char *store = qk__path_join(cache, "blobs");
-    char *bytes = store ? qk__format("%s/%.2s/%s", store, file->xet, file->xet) : NULL;
-    char *blob = qk__format("%s/blobs/%s", folder, qk__repo_file_etag(file));
-    bool done = bytes && blob && repo && qk__is_file(bytes) && is_store(store) &&
-                link_from_store(bytes, blob, repo + 1, file);
-    free(blob);
-    free(bytes);
-    free(store);
-    return done;
+    qk__path store, bytes, blob;
+    return repo && qk__path_in(&store, cache, "blobs", NULL) == QK_OK &&
+           qk__path_set(&bytes, NULL, "%s/%.2s/%s", store.text, file->xet, file->xet) ==
+               QK_OK &&
+           qk__path_set(&blob, NULL, "%s/blobs/%s", folder, qk__repo_file_etag(file)) ==
+               QK_OK &&
+           qk__is_file(bytes.text) && is_store(store.text) &&
+           link_from_store(bytes.text, blob.text, repo + 1, file);
 }
 
 /* ---- what is of a repository ------------------------------------------------------------- */
@@ -254,21 +239,18 @@ bool qk__shared_store_link(const char *cache, const char *folder, const qk__repo
 bool qk__hub_is_of_repository(const char *folder, const char *file)
 {
     const char *snapshots = strstr(folder, "/snapshots/");
-    int length = snapshots ? (int)(snapshots - folder) : 0;
-    char *repo = length > 0 ? qk__format("%.*s", length, folder) : NULL;
-    const char *slash = repo ? strrchr(repo, '/') : NULL;
-    if (!slash ||
-        (strncmp(slash, "/datasets--", 11) != 0 && strncmp(slash, "/models--", 9) != 0)) {
-        free(repo);
+    qk__path repo, blobs, store;
+    if (!snapshots ||
+        qk__path_set(&repo, NULL, "%.*s", (int)(snapshots - folder), folder) != QK_OK)
         return false;
-    }
-    char *blobs = qk__format("%s/blobs/", repo);
-    char *store = qk__format("%.*s/blobs", (int)(slash - repo), repo);
-    bool is = blobs && strncmp(file, blobs, strlen(blobs)) == 0;
-    if (!is && store && strncmp(file, store, strlen(store)) == 0 && file[strlen(store)] == '/')
-        is = is_store(store);
-    free(store);
-    free(blobs);
-    free(repo);
-    return is;
+    const char *slash = strrchr(repo.text, '/');
+    if (!slash ||
+        (strncmp(slash, "/datasets--", 11) != 0 && strncmp(slash, "/models--", 9) != 0) ||
+        qk__path_set(&blobs, NULL, "%s/blobs/", repo.text) != QK_OK ||
+        qk__path_set(&store, NULL, "%.*s/blobs", (int)(slash - repo.text), repo.text) != QK_OK)
+        return false;
+    size_t length = strlen(store.text);
+    return strncmp(file, blobs.text, strlen(blobs.text)) == 0 ||
+           (strncmp(file, store.text, length) == 0 && file[length] == '/' &&
+            is_store(store.text));
 }

@@ -14,9 +14,10 @@
 
 enum { FORMAT = 1 };
 
-static char *tree_path(const char *folder, const char *commit)
+static qk_status find_tree(qk__path *path, const char *folder, const char *commit,
+                           qk_error *err)
 {
-    return qk__format("%s/trees/%s.json", folder, commit);
+    return qk__path_set(path, err, "%s/trees/%s.json", folder, commit);
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -52,14 +53,13 @@ qk_status qk__tree_file_read(const char *folder, const char *commit, qk__repo_fi
 {
     *known = false;
     *files = (qk__repo_files){0};
-    char *path = tree_path(folder, commit);
-    if (!path)
-        return qk__nomem(err);
+    qk__path path;
+    QK_TRY(find_tree(&path, folder, commit, err));
     qk__buffer text = {0};
     json_t *root = NULL;
     qk_status status = QK_ERR_NOT_FOUND;
-    if (qk__is_file(path))
-        status = qk__read_file(path, qk__json_limits_of(QK__JSON_FILES)->text, &text, err);
+    if (qk__is_file(path.text))
+        status = qk__read_file(path.text, qk__json_limits_of(QK__JSON_FILES)->text, &text, err);
     if (status == QK_OK)
         status = qk__json_parse(&root, text.data, text.size, QK__JSON_FILES, err);
     json_t *list = json_object_get(root, "files"), *info;
@@ -84,7 +84,6 @@ qk_status qk__tree_file_read(const char *folder, const char *commit, qk__repo_fi
         qk__repo_files_free(files);
     json_decref(root);
     qk__buffer_free(&text);
-    free(path);
     /* One that cannot be read is written anew. */
     return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
 }
@@ -131,23 +130,19 @@ static qk_status put_file(qk__buffer *out, const qk__repo_file *file, bool first
 qk_status qk__tree_file_write(const char *folder, const char *commit,
                               const qk__repo_files *files, qk_error *err)
 {
-    char *path = tree_path(folder, commit);
-    char *parent = qk__path_join(folder, "trees");
+    qk__path path;
     qk__buffer out = {0};
-    qk_status status = path && parent ? qk__make_dirs(parent, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__cache_sweep(path, err);
-    if (status == QK_OK)
-        status =
-            qk__buffer_printf(&out, err, "{\n \"format_version\": %d,\n \"files\": {", FORMAT);
+    QK_TRY(find_tree(&path, folder, commit, err));
+    QK_TRY(qk__make_parents(path.text, err));
+    QK_TRY(qk__cache_sweep(path.text, err));
+    qk_status status =
+        qk__buffer_printf(&out, err, "{\n \"format_version\": %d,\n \"files\": {", FORMAT);
     for (size_t i = 0; i < files->count && status == QK_OK; i++)
         status = put_file(&out, &files->items[i], i == 0, err);
     if (status == QK_OK)
         status = qk__buffer_printf(&out, err, "%s}\n}", files->count > 0 ? "\n " : "");
     if (status == QK_OK)
-        status = qk__write_file(path, out.data, out.size, err);
+        status = qk__write_file(path.text, out.data, out.size, err);
     qk__buffer_free(&out);
-    free(parent);
-    free(path);
     return status;
 }

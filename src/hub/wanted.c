@@ -9,17 +9,12 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "capture/capture.h"
 #include "hub/hub.h"
 #include "paths/model_files.h"
 
 /* ---- names ------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
 
 /* The part of a path before its last one into name[]; false if there is none that fits. */
 static bool parent_name(const char *path, char name[QK_HEAD_NAME_SIZE])
@@ -41,7 +36,7 @@ static bool parent_name(const char *path, char name[QK_HEAD_NAME_SIZE])
 bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed)
 {
     char name[QK_HEAD_NAME_SIZE];
-    if (!ends_with(path, ".parquet") || !parent_name(path, name))
+    if (!qk__ends_with(path, ".parquet") || !parent_name(path, name))
         return false;
     *packed = qk__layer_parse(name, id);
     return *packed || qk_head_parse(name, id);
@@ -177,8 +172,7 @@ static bool wants_of_capture(const qk__wanted *w, int group, const char *path)
         return wants_layer(w, id.layer) && (packed || wants_head(w, group, id));
     if (is_moments(path, &layer))
         return wants_layer(w, layer);
-    const char *name = strrchr(path, '/');
-    return strcmp(name ? name + 1 : path, "capture.json") == 0;
+    return strcmp(qk__file_name(path), "capture.json") == 0;
 }
 
 /* ---- models ------------------------------------------------------------------------------ */
@@ -213,7 +207,7 @@ static model_files look_at_model(const qk__repo_files *files)
         m.index |= strcmp(path, "model.safetensors.index.json") == 0;
         m.config |= strcmp(path, "config.json") == 0;
         m.tokenizer |= strcmp(path, "tokenizer.json") == 0;
-        if (ends_with(path, ".gguf") && !is_later_part(path)) {
+        if (qk__ends_with(path, ".gguf") && !is_later_part(path)) {
             m.gguf = m.num_gguf == 0 ? path : m.gguf;
             m.num_gguf++;
         }
@@ -240,12 +234,12 @@ static bool wants_of_model(const model_files *m, const char *path)
     if (has_folder(path))
         return false;
     if (!m->single && !m->index && m->gguf) /* which has it all */
-        return ends_with(path, ".gguf");
+        return qk__ends_with(path, ".gguf");
     if (strcmp(path, m->config ? "config.json" : "adapter_config.json") == 0)
         return true;
     if (m->single)
         return strcmp(path, "model.safetensors") == 0 || wants_of_tokenizer(m, path);
-    return ends_with(path, ".safetensors") ||
+    return qk__ends_with(path, ".safetensors") ||
            strcmp(path, "model.safetensors.index.json") == 0 || wants_of_tokenizer(m, path);
 }
 

@@ -102,17 +102,15 @@ qk_status qk__shards_name(qk__checkpoint *c, const char **names, size_t count, q
 static qk_status open_shard(qk__shard *file, const char *folder, qk__shard_parse *parse,
                             void *context, qk_error *err)
 {
-    char *path = qk__path_join(folder, file->name);
-    if (!path)
-        return qk__nomem(err);
-    qk_status status = qk__map_file(path, &file->bytes, &file->size, err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, file->name, err));
+    qk_status status = qk__map_file(path.text, &file->bytes, &file->size, err);
     if (status == QK_OK) {
         status = parse(context, file, err);
-        qk__context(err, status, "%s", path);
+        qk__context(err, status, "%s", path.text);
     }
     for (size_t i = 0; i < file->list.count; i++)
         file->list.items[i].file = file->name;
-    free(path);
     return status;
 }
 

@@ -110,16 +110,15 @@ static qk_status open_found(qk__checkpoint *c, const char *folder, const char *s
 qk_status qk__checkpoint_open_folder(qk__checkpoint **checkpoint, const char *folder,
                                      qk_error *err)
 {
+    qk__path single, index;
     *checkpoint = NULL;
+    QK_TRY(qk__path_in(&single, folder, SINGLE_NAME, err));
+    QK_TRY(qk__path_in(&index, folder, INDEX_NAME, err));
     qk__checkpoint *c = qk__calloc(1, sizeof *c);
-    if (c)
-        *c = (qk__checkpoint){.source = "config.json", .types = "F32, F16 and BF16"};
-    char *single = qk__path_join(folder, SINGLE_NAME);
-    char *index = qk__path_join(folder, INDEX_NAME);
-    qk_status status =
-        c && single && index ? open_found(c, folder, single, index, err) : qk__nomem(err);
-    free(single);
-    free(index);
+    if (!c)
+        return qk__nomem(err);
+    *c = (qk__checkpoint){.source = "config.json", .types = "F32, F16 and BF16"};
+    qk_status status = open_found(c, folder, single.text, index.text, err);
     if (status == QK_OK)
         *checkpoint = c;
     else

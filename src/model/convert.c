@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the fastest conversions that this processor has. */
+/* Versions of the conversions, and the choice among them. */
 #include "model/convert.h"
 
-#ifndef QK_HAVE_X86_KERNELS
-const qk__convert_kernels *qk__convert_kernels_avx2(void)
-{
-    return NULL;
-}
-#endif
+const qk__convert_kernel *const qk__convert_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__convert_portable,
+    [QK_AVX2] = QK__ON_X86(qk__convert_avx2),
+};
 
-const qk__convert_kernels *qk__best_convert_kernels(void)
+const qk__convert_kernel *qk__best_convert_kernel(void)
 {
-    const qk__convert_kernels *avx2 = qk__convert_kernels_avx2();
-    return avx2 ? avx2 : qk__convert_kernels_portable();
+    return qk__convert_kernels[qk__best_simd(QK__VERSIONS(qk__convert_kernels))];
 }

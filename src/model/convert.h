@@ -7,17 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/simd.h"
+
 /* source need not be aligned. A signalling NaN of F16 becomes a quiet one, as the processor's
  * own instruction has it. */
-typedef struct qk__convert_kernels {
+typedef struct qk__convert_kernel {
     void (*from_f16)(const void *source, float *out, size_t count);
     void (*from_bf16)(const void *source, float *out, size_t count);
-} qk__convert_kernels;
+} qk__convert_kernel;
 
-const qk__convert_kernels *qk__convert_kernels_portable(void);
-/* NULL where the build or the processor lacks AVX2 or F16C. */
-const qk__convert_kernels *qk__convert_kernels_avx2(void);
-/* The best for this processor. */
-const qk__convert_kernels *qk__best_convert_kernels(void);
+/* Fastest kernel for this processor. */
+const qk__convert_kernel *qk__best_convert_kernel(void);
+
+/* By instruction set. */
+extern const qk__convert_kernel *const qk__convert_kernels[QK_NUM_SIMD];
+extern const qk__convert_kernel qk__convert_portable;
+extern const qk__convert_kernel qk__convert_avx2;
 
 #endif

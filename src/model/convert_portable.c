@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain C conversions. */
+/* The conversions in plain C. */
 #include "model/convert.h"
 
 #include <string.h>
@@ -46,9 +46,4 @@ static void from_bf16(const void *source, float *out, size_t count)
     }
 }
 
-static const qk__convert_kernels portable = {from_f16, from_bf16};
-
-const qk__convert_kernels *qk__convert_kernels_portable(void)
-{
-    return &portable;
-}
+const qk__convert_kernel qk__convert_portable = {from_f16, from_bf16};

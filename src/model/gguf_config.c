@@ -70,14 +70,14 @@ static const char *full_key(source *s, const char *key)
 }
 
 /* Takes value, which is NULL where memory has run out. */
-static qk_status put(json_t *object, const char *key, json_t *value, qk_error *err)
+static qk_status put_member(json_t *object, const char *key, json_t *value, qk_error *err)
 {
     return json_object_set_new(object, key, value) == 0 ? QK_OK : qk__nomem(err);
 }
 
 static qk_status set_int(source *s, const char *key, int64_t value, qk_error *err)
 {
-    return put(s->config, key, json_integer(value), err);
+    return put_member(s->config, key, json_integer(value), err);
 }
 
 static qk_status missing(const source *s, qk_error *err)
@@ -223,7 +223,7 @@ static qk_status copy_real(source *s, const char *key, json_t *rope, const char 
 {
     double value = 0;
     QK_TRY(get_real(s, key, &value, err));
-    return value > 0 ? put(rope, name, json_real(value), err) : QK_OK;
+    return value > 0 ? put_member(rope, name, json_real(value), err) : QK_OK;
 }
 
 static qk_status read_yarn(source *s, json_t *rope, qk_error *err)
@@ -237,8 +237,8 @@ static qk_status read_yarn(source *s, json_t *rope, qk_error *err)
     QK_TRY(copy_real(s, "rope.scaling.yarn_attn_factor", rope, "attention_factor", err));
     QK_TRY(get_real(s, "rope.scaling.yarn_log_multiplier", &multiplier, err));
     if (multiplier > 0) { /* the format has no place for the other one, and takes it as 1 */
-        QK_TRY(put(rope, "mscale", json_real(1), err));
-        QK_TRY(put(rope, "mscale_all_dim", json_real(multiplier), err));
+        QK_TRY(put_member(rope, "mscale", json_real(1), err));
+        QK_TRY(put_member(rope, "mscale_all_dim", json_real(multiplier), err));
     }
     return QK_OK;
 }
@@ -253,7 +253,7 @@ static qk_status read_longrope(source *s, json_t *rope, int64_t pairs, qk_error 
         QK_TRY(read_factors(s, TENSORS[i], pairs, &list, err));
         if (!list)
             return qk__fail(err, QK_ERR_NOT_FOUND, "the weights have no tensor %s", TENSORS[i]);
-        QK_TRY(put(rope, KEYS[i], list, err));
+        QK_TRY(put_member(rope, KEYS[i], list, err));
     }
     return copy_real(s, "rope.scaling.attn_factor", rope, "attention_factor", err);
 }
@@ -284,20 +284,21 @@ static qk_status read_scaling(source *s, json_t *rope, int64_t pairs, qk_error *
                         s->key, type);
     QK_TRY(read_factors(s, "rope_freqs.weight", pairs, &divisors, err));
     if (divisors) {
-        QK_TRY(put(rope, "frequency_divisors", divisors, err));
+        QK_TRY(put_member(rope, "frequency_divisors", divisors, err));
         if (!none)
             return qk__fail(err, QK_ERR_UNSUPPORTED,
                             "rope.scaling.type %s, and a tensor rope_freqs.weight", type);
-        return put(rope, "rope_type", json_string("llama3"), err);
+        return put_member(rope, "rope_type", json_string("llama3"), err);
     }
     if (none)
         return QK_OK;
-    QK_TRY(put(rope, "rope_type", json_string(type), err));
+    QK_TRY(put_member(rope, "rope_type", json_string(type), err));
     if (factor > 0)
-        QK_TRY(put(rope, "factor", json_real(factor), err));
+        QK_TRY(put_member(rope, "factor", json_real(factor), err));
     QK_TRY(get_int(s, "rope.scaling.original_context_length", &original, err));
     if (original > 0)
-        QK_TRY(put(rope, "original_max_position_embeddings", json_integer(original), err));
+        QK_TRY(
+            put_member(rope, "original_max_position_embeddings", json_integer(original), err));
     if (strcmp(type, "yarn") == 0)
         return read_yarn(s, rope, err);
     return strcmp(type, "longrope") == 0 ? read_longrope(s, rope, pairs, err) : QK_OK;
@@ -314,9 +315,9 @@ static qk_status fill_rope(source *s, const sizes *z, json_t *rope, qk_error *er
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: %lld of %lld dimensions cannot be rotated", s->key,
                         (long long)width, (long long)z->head_dim);
-    QK_TRY(put(rope, "rope_theta", json_real(theta), err));
-    QK_TRY(put(rope, "partial_rotary_factor", json_real((double)width / (double)z->head_dim),
-               err));
+    QK_TRY(put_member(rope, "rope_theta", json_real(theta), err));
+    QK_TRY(put_member(rope, "partial_rotary_factor",
+                      json_real((double)width / (double)z->head_dim), err));
     return read_scaling(s, rope, width / 2, err);
 }
 
@@ -327,7 +328,7 @@ static qk_status split_rope(source *s, json_t *rope, qk_error *err)
     QK_TRY(get_real(s, "rope.freq_base_swa", &theta, err));
     json_t *both = json_pack("{s:O, s:{s:f}}", "full_attention", rope, "sliding_attention",
                              "rope_theta", theta);
-    return both ? put(s->config, "rope_parameters", both, err) : qk__nomem(err);
+    return both ? put_member(s->config, "rope_parameters", both, err) : qk__nomem(err);
 }
 
 static qk_status read_rope(source *s, const sizes *z, qk_error *err)
@@ -337,7 +338,7 @@ static qk_status read_rope(source *s, const sizes *z, qk_error *err)
     if (status == QK_OK)
         status = strcmp(s->architecture->name, "gemma3") == 0
                      ? split_rope(s, rope, err)
-                     : put(s->config, "rope_parameters", json_incref(rope), err);
+                     : put_member(s->config, "rope_parameters", json_incref(rope), err);
     json_decref(rope);
     return status;
 }
@@ -362,15 +363,15 @@ static qk_status read_ministral(source *s, qk_error *err)
 {
     double beta = 0;
     json_t *rope = json_object_get(s->config, "rope_parameters");
-    QK_TRY(put(s->config, "sliding_window", json_null(), err));
+    QK_TRY(put_member(s->config, "sliding_window", json_null(), err));
     QK_TRY(get_real(s, "attention.temperature_scale", &beta, err));
     if (beta == 0)
-        return put(s->config, "model_type", json_string("mistral"), err);
+        return put_member(s->config, "model_type", json_string("mistral"), err);
     if (!json_object_get(rope, "original_max_position_embeddings")) {
         full_key(s, "rope.scaling.original_context_length");
         return missing(s, err);
     }
-    return put(rope, "llama_4_scaling_beta", json_real(beta), err);
+    return put_member(rope, "llama_4_scaling_beta", json_real(beta), err);
 }
 
 /* Other files with a window: Mistral's is for all layers. Of Qwen's files it is not known which
@@ -384,7 +385,7 @@ static qk_status read_window(source *s, const sizes *z, qk_error *err)
     if (strcmp(s->architecture->name, "llama") != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: the file does not say which layers have the window", s->key);
-    QK_TRY(put(s->config, "model_type", json_string("mistral"), err));
+    QK_TRY(put_member(s->config, "model_type", json_string("mistral"), err));
     return set_int(s, "sliding_window", window, err);
 }
 
@@ -394,23 +395,23 @@ static qk_status read_biases(source *s, qk_error *err)
     bool attention = qk__checkpoint_has(s->checkpoint, "blk.0.attn_q.bias") ||
                      qk__checkpoint_has(s->checkpoint, "blk.0.attn_qkv.bias");
     bool mlp = qk__checkpoint_has(s->checkpoint, "blk.0.ffn_down.bias");
-    QK_TRY(put(s->config, "attention_bias", json_boolean(attention), err));
-    return put(s->config, "mlp_bias", json_boolean(mlp), err);
+    QK_TRY(put_member(s->config, "attention_bias", json_boolean(attention), err));
+    return put_member(s->config, "mlp_bias", json_boolean(mlp), err);
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static qk_status fill(source *s, qk_error *err)
+static qk_status fill_config(source *s, qk_error *err)
 {
     sizes z;
     double eps = 0;
-    QK_TRY(put(s->config, "model_type", json_string(s->architecture->model_type), err));
+    QK_TRY(put_member(s->config, "model_type", json_string(s->architecture->model_type), err));
     QK_TRY(refuse_keys(s, err));
     QK_TRY(read_sizes(s, &z, err));
     QK_TRY(get_real(s, "attention.layer_norm_rms_epsilon", &eps, err));
     if (eps == 0)
         return missing(s, err);
-    QK_TRY(put(s->config, "rms_norm_eps", json_real(eps), err));
+    QK_TRY(put_member(s->config, "rms_norm_eps", json_real(eps), err));
     QK_TRY(read_biases(s, err));
     QK_TRY(read_rope(s, &z, err));
     if (strcmp(s->architecture->name, "gemma3") == 0)
@@ -433,7 +434,7 @@ qk_status qk__gguf_config(qk__gguf_model *model, const json_t *metadata,
     if (!s.architecture)
         return unknown_architecture(name, err);
     s.config = json_object();
-    qk_status status = s.config ? fill(&s, err) : qk__nomem(err);
+    qk_status status = s.config ? fill_config(&s, err) : qk__nomem(err);
     *model = (qk__gguf_model){s.config, s.architecture->paired};
     if (status != QK_OK) {
         json_decref(s.config);

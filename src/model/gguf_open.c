@@ -107,7 +107,7 @@ static qk_status open_files(qk__checkpoint *c, const char *folder, const char *n
 qk_status qk__checkpoint_open_gguf(qk__checkpoint **checkpoint, const char *path,
                                    json_t **metadata, qk_error *err)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = qk__file_name(path);
     char *folder;
     reading r = {0};
     *checkpoint = NULL;

@@ -310,24 +310,22 @@ qk_status qk__model_config_read(qk__model_config *config, const char *folder,
                                 const char *overrides, uint64_t *hash, qk_error *err)
 {
     *config = (qk__model_config){0};
-    char *path = qk__path_join(folder, "config.json");
-    if (!path)
-        return qk__nomem(err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, "config.json", err));
     qk__buffer text = {0};
     qk_status status =
-        qk__folder_lacks(folder, path)
+        qk__folder_lacks(folder, path.text)
             ? qk__refuse_folder(folder, "config.json", err)
-            : qk__read_file(path, qk__json_limits_of(QK__JSON_CONFIG)->text, &text, err);
+            : qk__read_file(path.text, qk__json_limits_of(QK__JSON_CONFIG)->text, &text, err);
     if (status == QK_OK) {
         status =
             qk__model_config_parse(config, (const char *)text.data, text.size, overrides, err);
         *hash = XXH3_64bits(text.data, text.size);
         if (overrides)
             *hash = XXH3_64bits_withSeed(overrides, strlen(overrides), *hash);
-        qk__context(err, status, "%s", path);
+        qk__context(err, status, "%s", path.text);
     }
     qk__buffer_free(&text);
-    free(path);
     return status;
 }
 

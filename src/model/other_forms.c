@@ -43,9 +43,8 @@ bool qk_model_is_there(const char *path)
     qk__names names;
     bool found = false;
     assert(path);
-    const char *slash = strrchr(path, '/');
     if (!qk__is_dir(path))
-        return qk__is_file(path) && qk__is_model_file(slash ? slash + 1 : path);
+        return qk__is_file(path) && qk__is_model_file(qk__file_name(path));
     if (qk__path_look(path) == QK__PATH_CAPTURE || qk__list_dir(path, &names, NULL) != QK_OK)
         return false;
     for (size_t i = 0; i < names.count && !found; i++)

@@ -14,7 +14,7 @@ enum { SMALL = 32, LARGE = 256 }; /* values in a block */
 static float half(const uint8_t *at)
 {
     float value;
-    qk__convert_kernels_portable()->from_f16(at, &value, 1);
+    qk__convert_portable.from_f16(at, &value, 1);
     return value;
 }
 
@@ -300,9 +300,9 @@ void qk__quant_expand(const qk__quant *type, const void *source, size_t count, f
     if (type->expand)
         type->expand(source, count / type->block_values, out);
     else if (type->id == QK_TYPE_F16)
-        qk__best_convert_kernels()->from_f16(source, out, count);
+        qk__best_convert_kernel()->from_f16(source, out, count);
     else if (type->id == QK_TYPE_BF16)
-        qk__best_convert_kernels()->from_bf16(source, out, count);
+        qk__best_convert_kernel()->from_bf16(source, out, count);
     else
         memcpy(out, source, count * sizeof *out);
 }

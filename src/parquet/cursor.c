@@ -111,7 +111,7 @@ qk_status qk__cursor_open_groups(qk_parquet_cursor **cursor, const qk_parquet *f
     c->end_row = rows_before(file, c->end_group);
     c->leaf = &file->metadata.leaves[column];
     c->type = qk__value_type_of(&c->leaf->info);
-    c->kernels = qk__best_parquet_kernels();
+    c->kernel = qk__best_parquet_kernel();
     qk_status status = qk__cursor_result(c, check_column(c, err), err);
     if (status == QK_OK)
         status = qk__context(err, qk__source_load(&file->source, err), "%s", file->path);
@@ -244,7 +244,7 @@ static qk_status begin_page(qk_parquet_cursor *c, qk_error *err)
     size_t size;
     QK_TRY(check_slots(c, err));
     QK_TRY(begin_levels(c, &data, &size, err));
-    QK_TRY(qk__values_begin(&c->values, c->type, c->page.header.encoding, c->kernels,
+    QK_TRY(qk__values_begin(&c->values, c->type, c->page.header.encoding, c->kernel,
                             &c->dictionary, data, size, err));
     c->slots = (size_t)c->page.header.num_values;
     c->slots_beyond -= c->page.header.num_values;

@@ -6,14 +6,14 @@
 
 #include "parquet/bits.h"
 
-static bool take(qk__delta *delta, uint64_t *value)
+static bool take_value(qk__delta *delta, uint64_t *value)
 {
     return qk__varint_take(&delta->next, delta->end, 64, value);
 }
 
 static bool take_signed(qk__delta *delta, uint64_t *value)
 {
-    bool taken = take(delta, value);
+    bool taken = take_value(delta, value);
     *value = (uint64_t)qk__unzigzag(*value);
     return taken;
 }
@@ -22,9 +22,9 @@ bool qk__delta_init(qk__delta *delta, const uint8_t *data, size_t size)
 {
     *delta = (qk__delta){.next = data, .end = data + size, .first = true};
     uint64_t block, miniblocks, total;
-    if (!take(delta, &block) || !take(delta, &miniblocks) || !take(delta, &total) ||
-        !take_signed(delta, &delta->last) || miniblocks == 0 || block == 0 ||
-        block > UINT32_MAX || block % miniblocks != 0 ||
+    if (!take_value(delta, &block) || !take_value(delta, &miniblocks) ||
+        !take_value(delta, &total) || !take_signed(delta, &delta->last) || miniblocks == 0 ||
+        block == 0 || block > UINT32_MAX || block % miniblocks != 0 ||
         block / miniblocks % QK_DELTA_BATCH != 0 || total > UINT32_MAX)
         return false;
     delta->total = delta->left = (size_t)total;

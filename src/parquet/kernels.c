@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels this processor gets: the fastest that it can run. */
+/* Versions of the kernels of reading, and the choice among them. */
 #include "parquet/kernels.h"
 
-#ifndef QK_HAVE_X86_KERNELS
-const qk__parquet_kernels *qk__parquet_kernels_avx2(void)
-{
-    return NULL;
-}
+const qk__parquet_kernel *const qk__parquet_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__parquet_portable,
+    [QK_AVX2] = QK__ON_X86(qk__parquet_avx2),
+    [QK_AVX512_BYTES] = QK__ON_X86(qk__parquet_avx512_bytes),
+};
 
-const qk__parquet_kernels *qk__parquet_kernels_avx512(void)
+const qk__parquet_kernel *qk__best_parquet_kernel(void)
 {
-    return NULL;
-}
-#endif
-
-const qk__parquet_kernels *qk__best_parquet_kernels(void)
-{
-    const qk__parquet_kernels *best = qk__parquet_kernels_avx512();
-    if (!best)
-        best = qk__parquet_kernels_avx2();
-    return best ? best : qk__parquet_kernels_portable();
+    return qk__parquet_kernels[qk__best_simd(QK__VERSIONS(qk__parquet_kernels))];
 }

@@ -5,8 +5,6 @@
  * shifts serve all steps: the shuffle brings the bytes of each value into its 32-bit lane. */
 #include "parquet/kernels.h"
 
-#include <stdbool.h>
-
 #include <immintrin.h>
 
 enum {
@@ -76,8 +74,8 @@ static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t
             _mm256_storeu_si256((__m256i *)(void *)(out + LANES * i), values);
         }
     }
-    uint32_t found = qk__parquet_kernels_portable()->unpack(
-        src + steps * width, width, out + LANES * steps, count - LANES * steps);
+    uint32_t found = qk__parquet_portable.unpack(src + steps * width, width,
+                                                 out + LANES * steps, count - LANES * steps);
     uint32_t lanes[LANES];
     _mm256_storeu_si256((__m256i *)(void *)lanes, largest);
     for (size_t i = 0; i < LANES; i++)
@@ -85,7 +83,7 @@ static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t
     return found;
 }
 
-static inline __m256i load(const uint8_t *src)
+static inline __m256i load_bytes(const uint8_t *src)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)src);
 }
@@ -96,8 +94,8 @@ static void join4(const uint8_t *src, size_t stride, uint32_t *out, size_t count
 {
     size_t i = 0;
     for (; i + 32 <= count; i += 32) {
-        __m256i b0 = load(src + i), b1 = load(src + stride + i);
-        __m256i b2 = load(src + 2 * stride + i), b3 = load(src + 3 * stride + i);
+        __m256i b0 = load_bytes(src + i), b1 = load_bytes(src + stride + i);
+        __m256i b2 = load_bytes(src + 2 * stride + i), b3 = load_bytes(src + 3 * stride + i);
         __m256i low01 = _mm256_unpacklo_epi8(b0, b1), high01 = _mm256_unpackhi_epi8(b0, b1);
         __m256i low23 = _mm256_unpacklo_epi8(b2, b3), high23 = _mm256_unpackhi_epi8(b2, b3);
         __m256i v0 = _mm256_unpacklo_epi16(low01, low23);   /* values 0-3, 16-19 */
@@ -110,17 +108,12 @@ static void join4(const uint8_t *src, size_t stride, uint32_t *out, size_t count
         _mm256_storeu_si256(to + 2, _mm256_permute2x128_si256(v0, v1, 0x31));
         _mm256_storeu_si256(to + 3, _mm256_permute2x128_si256(v2, v3, 0x31));
     }
-    qk__parquet_kernels_portable()->join4(src + i, stride, out + i, count - i);
+    qk__parquet_portable.join4(src + i, stride, out + i, count - i);
 }
 
 static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count)
 {
-    qk__parquet_kernels_portable()->join8(src, stride, out, count);
+    qk__parquet_portable.join8(src, stride, out, count);
 }
 
-static const qk__parquet_kernels avx2 = {unpack, join4, join8};
-
-const qk__parquet_kernels *qk__parquet_kernels_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") ? &avx2 : NULL;
-}
+const qk__parquet_kernel qk__parquet_avx2 = {unpack, join4, join8};

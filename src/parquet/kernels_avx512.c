@@ -6,8 +6,6 @@
  * value into its 32-bit lane, one shift and one mask finish it. */
 #include "parquet/kernels.h"
 
-#include <stdbool.h>
-
 #include <immintrin.h>
 
 enum {
@@ -57,7 +55,7 @@ static inline __m512i spread_rest(const spread *s, const uint8_t *src, unsigned 
 static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
 {
     if (width > WIDEST || width == 0)
-        return qk__parquet_kernels_portable()->unpack(src, width, out, count);
+        return qk__parquet_portable.unpack(src, width, out, count);
     const spread s = make_spread(width);
     __m512i largest = _mm512_setzero_si512();
     for (; count >= LANES; count -= LANES, src += 2 * width, out += LANES) {
@@ -99,7 +97,7 @@ static void join4(const uint8_t *src, size_t stride, uint32_t *out, size_t count
         _mm512_storeu_si512(out + i + 32, _mm512_shuffle_i32x4(c, d, 0x88));
         _mm512_storeu_si512(out + i + 48, _mm512_shuffle_i32x4(c, d, 0xdd));
     }
-    qk__parquet_kernels_portable()->join4(src + i, stride, out + i, count - i);
+    qk__parquet_portable.join4(src + i, stride, out + i, count - i);
 }
 
 /* Eight loads of eight bytes are an 8 x 8 byte matrix; one permute transposes it. */
@@ -117,15 +115,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
         __m512i rows = _mm512_i64gather_epi64(streams, src + i, 1);
         _mm512_storeu_si512(out + i, _mm512_permutexvar_epi8(transpose, rows));
     }
-    qk__parquet_kernels_portable()->join8(src + i, stride, out + i, count - i);
+    qk__parquet_portable.join8(src + i, stride, out + i, count - i);
 }
 
-static const qk__parquet_kernels avx512 = {unpack, join4, join8};
-
-const qk__parquet_kernels *qk__parquet_kernels_avx512(void)
-{
-    bool have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512vbmi");
-    return have ? &avx512 : NULL;
-}
+const qk__parquet_kernel qk__parquet_avx512_bytes = {unpack, join4, join8};

@@ -44,11 +44,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     }
 }
 
-const qk__parquet_kernels *qk__parquet_kernels_portable(void)
-{
-    static const qk__parquet_kernels portable = {unpack, join4, join8};
-    return &portable;
-}
+const qk__parquet_kernel qk__parquet_portable = {unpack, join4, join8};
 
 float qk__half_to_float(uint16_t half)
 {

@@ -115,7 +115,7 @@ static qk_status check_spans(const qk_parquet *file, qk_error *err)
 
 /* ---- sums over row groups --------------------------------------------------------------- */
 
-static bool add(int64_t *sum, int64_t value)
+static bool add_checked(int64_t *sum, int64_t value)
 {
     if (value < 0 || *sum > INT64_MAX - value)
         return false;
@@ -151,15 +151,15 @@ static qk_status summarise(const qk__metadata *m, size_t column, qk_error *err)
     info->codec = codec_name(QK_PARQUET_UNCOMPRESSED);
     for (size_t g = 0; g < m->num_groups; g++) {
         const qk__chunk *chunk = &m->groups[g].chunks[column];
-        if (!add(&info->num_values, chunk->num_values) ||
-            !add(&info->compressed_bytes, chunk->compressed_bytes) ||
-            !add(&info->uncompressed_bytes, chunk->uncompressed_bytes))
+        if (!add_checked(&info->num_values, chunk->num_values) ||
+            !add_checked(&info->compressed_bytes, chunk->compressed_bytes) ||
+            !add_checked(&info->uncompressed_bytes, chunk->uncompressed_bytes))
             return qk__fail(err, QK_ERR_MALFORMED, "column '%s' claims impossible sizes",
                             info->path);
         const char *codec = codec_name(chunk->codec);
         info->codec = g == 0 || strcmp(codec, info->codec) == 0 ? codec : "mixed";
         info->encodings |= chunk->encodings;
-        if (chunk->null_count < 0 || !add(&info->null_count, chunk->null_count))
+        if (chunk->null_count < 0 || !add_checked(&info->null_count, chunk->null_count))
             info->null_count = -1;
         merge_range(info, chunk, &range_known);
     }
@@ -174,7 +174,7 @@ static qk_status sum_rows(qk__metadata *m, qk_error *err)
 {
     m->num_rows = 0;
     for (size_t g = 0; g < m->num_groups; g++)
-        if (!add(&m->num_rows, m->groups[g].num_rows))
+        if (!add_checked(&m->num_rows, m->groups[g].num_rows))
             return qk__fail(err, QK_ERR_MALFORMED, "impossible number of rows");
     return QK_OK;
 }

@@ -31,7 +31,7 @@ struct qk_parquet_cursor {
     const qk__leaf *leaf;
     size_t column;
     qk__value_type type;
-    const qk__parquet_kernels *kernels;
+    const qk__parquet_kernel *kernel;
     bool failed;
 
     size_t group;         /* current row group; end_group at the end */

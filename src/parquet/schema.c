@@ -103,10 +103,8 @@ static qk_status enter_node(walk *w, const qk__schema_node *node, qk_error *err)
 
 static qk_status walk_tree(walk *w, const qk__schema_node *nodes, size_t count, qk_error *err)
 {
-    w->groups = qk__calloc(MAX_DEPTH, sizeof *w->groups);
-    w->leaves = qk__calloc(count, sizeof *w->leaves);
-    if (!w->groups || !w->leaves)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&w->groups, MAX_DEPTH, sizeof *w->groups},
+                             {&w->leaves, count, sizeof *w->leaves}));
     w->groups[w->depth++] = (open_group){.children_left = nodes[0].num_children};
     for (size_t i = 1; i < count; i++) {
         while (w->depth > 0 && w->groups[w->depth - 1].children_left == 0)

@@ -111,7 +111,7 @@ void qk__value_dictionary_free(qk__value_dictionary *dictionary)
 /* ---- dictionary indices ----------------------------------------------------------------- */
 
 /* Copies dictionary entries; all indices are in range. */
-static void gather(const qk__values *v, const uint32_t *index, uint8_t *out, size_t n)
+static void gather_entries(const qk__values *v, const uint32_t *index, uint8_t *out, size_t n)
 {
     const uint8_t *elements = v->dictionary->elements;
     size_t element = v->type.element;
@@ -142,7 +142,8 @@ static bool lookup_repeated(const qk__values *v, uint8_t *out, size_t n)
     for (size_t i = 0; i < BATCH && i < n; i++)
         index[i] = v->rle.value;
     for (size_t done = 0; done < n; done += BATCH)
-        gather(v, index, out + done * v->type.element, n - done < BATCH ? n - done : BATCH);
+        gather_entries(v, index, out + done * v->type.element,
+                       n - done < BATCH ? n - done : BATCH);
     return true;
 }
 
@@ -162,12 +163,12 @@ static bool lookup_packed(const qk__values *v, uint8_t *out, size_t n)
                 largest = index[i] > largest ? index[i] : largest;
             }
         } else {
-            largest = v->kernels->unpack(v->rle.bits + at / 8 * v->rle.width, v->rle.width,
-                                         index, take);
+            largest = v->kernel->unpack(v->rle.bits + at / 8 * v->rle.width, v->rle.width,
+                                        index, take);
         }
         if (largest >= v->dictionary->count)
             return false;
-        gather(v, index, out + done * v->type.element, take);
+        gather_entries(v, index, out + done * v->type.element, take);
     }
     return true;
 }
@@ -268,9 +269,9 @@ static qk_status read_split(qk__values *v, void *out, size_t n, qk_error *err)
     const uint8_t *src = v->next + v->index;
     size_t element = v->type.element;
     if (element == 4)
-        v->kernels->join4(src, v->stride, out, n);
+        v->kernel->join4(src, v->stride, out, n);
     else if (element == 8)
-        v->kernels->join8(src, v->stride, out, n);
+        v->kernel->join8(src, v->stride, out, n);
     else
         for (size_t i = 0; i < n; i++)
             for (size_t b = 0; b < element; b++)
@@ -354,7 +355,7 @@ static const struct {
 };
 
 qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding,
-                           const qk__parquet_kernels *kernels,
+                           const qk__parquet_kernel *kernel,
                            const qk__value_dictionary *dictionary, const uint8_t *data,
                            size_t size, qk_error *err)
 {
@@ -367,7 +368,7 @@ qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding
                         qk__parquet_type_name(type.type));
     values->type = type;
     values->encoding = encoding;
-    values->kernels = kernels;
+    values->kernel = kernel;
     values->dictionary = dictionary;
     values->next = data;
     values->end = data + size;

@@ -42,7 +42,7 @@ void qk__value_dictionary_free(qk__value_dictionary *dictionary);
 typedef struct qk__values {
     qk__value_type type;
     int encoding;
-    const qk__parquet_kernels *kernels;
+    const qk__parquet_kernel *kernel;
     const qk__value_dictionary *dictionary;
     const uint8_t *next, *end; /* PLAIN; the bytes of DELTA_LENGTH_BYTE_ARRAY */
     size_t index;              /* next bit or stream element */
@@ -53,7 +53,7 @@ typedef struct qk__values {
 
 /* Encodings outside the subset are QK_ERR_UNSUPPORTED. */
 QK_MUST_CHECK qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding,
-                                         const qk__parquet_kernels *kernels,
+                                         const qk__parquet_kernel *kernel,
                                          const qk__value_dictionary *dictionary,
                                          const uint8_t *data, size_t size, qk_error *err);
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/file.h"
+
 #define SAVE(class) class ".from_pretrained(FOLDER).save_pretrained(OTHER) of transformers"
 #define NO_WEIGHTS(what)                                                                       \
     what " are not read; write the model as safetensors with " SAVE("AutoModelForCausalLM")
@@ -53,11 +55,11 @@ static const qk__model_form FORMS[] = {
 /* A whole name has no end of its own. */
 static bool fits(const char *name, const qk__model_form *form)
 {
-    size_t length = strlen(name), head = strlen(form->begin), tail = strlen(form->end);
+    size_t head = strlen(form->begin), tail = strlen(form->end);
     if (tail == 0)
         return strcmp(name, form->begin) == 0;
-    return length > tail && length >= head + tail && strncmp(name, form->begin, head) == 0 &&
-           strcmp(name + length - tail, form->end) == 0;
+    return strlen(name) >= head + tail && strncmp(name, form->begin, head) == 0 &&
+           qk__ends_with(name, form->end);
 }
 
 const qk__model_form *qk__model_form_of(const char *name)
@@ -77,7 +79,5 @@ bool qk__is_model_file(const char *name)
 
 bool qk__is_whole_model(const char *name)
 {
-    static const char END[] = ".gguf";
-    size_t length = strlen(name), tail = sizeof END - 1;
-    return length > tail && strcmp(name + length - tail, END) == 0;
+    return qk__ends_with(name, ".gguf");
 }

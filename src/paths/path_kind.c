@@ -40,18 +40,18 @@ static const struct {
 
 /* ---- names ------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length > tail && strcasecmp(name + length - tail, end) == 0;
-}
-
 static bool is_one_of(const char *name, const char *const *list)
 {
     for (; *list; list++)
-        if (**list == '.' ? ends_with(name, *list) : strcmp(name, *list) == 0)
+        if (**list == '.' ? qk__ends_with_any_case(name, *list) : strcmp(name, *list) == 0)
             return true;
     return false;
+}
+
+static bool is_text(const char *name)
+{
+    static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
+    return is_one_of(name, TEXTS);
 }
 
 static const char *digits(const char *p, char letter)
@@ -97,7 +97,6 @@ static bool is_of_model(const char *name)
 static qk__path_kind look_at_names(const qk__names *names)
 {
     static const char *const CAPTURES[] = {"capture.json", "moments", NULL};
-    static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
     bool capture = false, partial = false, table = false, model = false, text = false,
          other = false;
     for (size_t i = 0; i < names->count; i++) {
@@ -106,7 +105,7 @@ static qk__path_kind look_at_names(const qk__names *names)
         partial |= strcmp(name, ".partial") == 0;
         table |= is_table(name);
         model |= is_weights(name);
-        text |= is_one_of(name, TEXTS);
+        text |= is_text(name);
         other |= is_of_model(name);
     }
     return partial   ? QK__PATH_UNFINISHED
@@ -164,8 +163,8 @@ static char *folder_above(const char *path, int up)
 static bool is_of_heads(const char *path)
 {
     char *folder = folder_above(path, 1);
-    const char *slash = folder ? strrchr(folder, '/') : NULL;
-    bool yes = folder && ends_with(path, ".parquet") && is_heads(slash ? slash + 1 : folder);
+    bool yes =
+        folder && qk__ends_with_any_case(path, ".parquet") && is_heads(qk__file_name(folder));
     free(folder);
     return yes;
 }
@@ -173,8 +172,7 @@ static bool is_of_heads(const char *path)
 qk__path_kind qk__path_look(const char *path)
 {
     static const char *const YAML[] = {".yaml", ".yml", NULL};
-    static const char *const TEXTS[] = {".txt", ".jsonl", ".ndjson", ".md", NULL};
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = qk__file_name(path);
     if (qk__is_dir(path))
         return look_at_folder(path);
     if (!qk__is_file(path))
@@ -186,7 +184,7 @@ qk__path_kind qk__path_look(const char *path)
     return is_table(name)                                           ? QK__PATH_TABLE
            : is_of_model(name)                                      ? QK__PATH_FILE_OF_MODEL
            : is_of_heads(path) || strcmp(name, "capture.json") == 0 ? QK__PATH_FILE_OF_CAPTURE
-           : is_one_of(name, TEXTS)                                 ? QK__PATH_TEXTS
+           : is_text(name)                                          ? QK__PATH_TEXTS
                                                                     : QK__PATH_OTHER;
 }
 

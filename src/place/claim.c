@@ -166,7 +166,7 @@ static qk_status claim(qk__hold *place, bool shared, qk_error *err)
     return QK_OK;
 }
 
-static qk_status begin(qk__hold *place, const char *path, qk_error *err)
+static qk_status open_place(qk__hold *place, const char *path, qk_error *err)
 {
     *place = (qk__hold){.lock = -1, .path = qk__strdup(path), .was = strlen(path)};
     return place->path ? QK_OK : qk__nomem(err);
@@ -174,7 +174,7 @@ static qk_status begin(qk__hold *place, const char *path, qk_error *err)
 
 static qk_status make_and_hold(qk__hold *place, const char *path, bool shared, qk_error *err)
 {
-    QK_TRY(begin(place, path, err));
+    QK_TRY(open_place(place, path, err));
     char *copy = qk__strdup(path);
     if (copy)
         place->was = existing_part(copy);
@@ -197,7 +197,7 @@ qk_status qk__place_join(qk__hold *place, const char *path, qk_error *err)
 
 qk_status qk__place_watch(qk__hold *place, const char *path, const qk__hold *own, qk_error *err)
 {
-    QK_TRY(begin(place, path, err));
+    QK_TRY(open_place(place, path, err));
     if (own && own->lock >= 0 && is_folder_at(own->lock, path))
         return QK_OK;
     qk_status status = lock_there(place, true, false, err);

@@ -5,8 +5,8 @@
  *     QK_TRY(qk__place_claim(&place, output, err));               made if need be; nobody else may write
  *     QK_TRY(qk__place_sweep(output, err));                       what killed runs left
  *     QK_TRY(qk__make_below(output, "figures", err));             base/folder.h: no link is followed
- *     ... write beside the files' places: qk__outfile_open, qk__outfile_finish
- *     ... a manifest that says "not complete", then qk__outfile_commit for all, the manifest last
+ *     QK_TRY(qk__file_set_write(&set, output, name, ..., err));   beside their places
+ *     QK_TRY(qk__file_set_install(&set, mark, clear, ..., err));  all, between two manifests
  *     qk__place_release(&place);                                  whatever happened
  *
  * What replaces a whole folder is made beside it, and changes places with it in one step:
@@ -20,7 +20,7 @@
  * below it none is followed. It keeps its owner and rights. Where a file system has no locks, nobody is
  * kept out but those whom units/rank.c finds.
  *
- * claim.c holds, sweep.c tidies up, exchange.c puts in place. */
+ * claim.c holds, sweep.c tidies up, file_set.c and exchange.c put in place. */
 #ifndef QK_PLACE_PLACE_H
 #define QK_PLACE_PLACE_H
 
@@ -75,6 +75,37 @@ QK_MUST_CHECK qk_status qk__place_sweep(const char *path, qk_error *err);
  * these figures alone, unless another run watches the folder too and may be drawing them. */
 QK_MUST_CHECK qk_status qk__place_sweep_figures(qk__hold *place, const char *const *names,
                                                 size_t count, qk_error *err);
+
+/* ---- files that are one whole (file_set.c) ---------------------------------------------- */
+
+/* Files that are written in full beside their places, and their names, which are constants. Zeros: none. */
+enum { QK__SET_FILES = 16 };
+typedef struct qk__file_set {
+    size_t count;
+    const char *names[QK__SET_FILES];
+    qk__outfile *files[QK__SET_FILES];
+} qk__file_set;
+
+/* Takes a finished file, or discards it where status is not QK_OK. Returns status. */
+QK_MUST_CHECK qk_status qk__file_set_add(qk__file_set *set, const char *name, qk__outfile *file,
+                                         qk_status status);
+/* Writes a file and takes it. */
+QK_MUST_CHECK qk_status qk__file_set_write(qk__file_set *set, const char *folder,
+                                           const char *name, const void *data, size_t size,
+                                           qk_error *err);
+bool qk__file_set_has(const qk__file_set *set, const char *name);
+
+/* Gives the files their places, in the order in which they were taken. A process that is killed meanwhile
+ * must not leave what looks whole: `mark`, a file that says that the folder is not complete, goes first
+ * and is used up; what gives way is removed by `clear`; the file that says otherwise is the set's last.
+ * Without mark and clear (NULL) the files need no word of it. */
+typedef qk_status qk__clear_fn(const void *context, qk_error *err);
+QK_MUST_CHECK qk_status qk__file_set_install(qk__file_set *set, qk__outfile *mark,
+                                             qk__clear_fn *clear, const void *context,
+                                             qk_error *err);
+
+/* Drops what has no place yet. */
+void qk__file_set_discard(qk__file_set *set);
 
 /* ---- putting in place (exchange.c) ------------------------------------------------------ */
 

@@ -49,7 +49,7 @@ static float in_ln2(const qk__attention *a)
     return a->scale * 0x1.715476p+0f;
 }
 
-static void start(const qk__attention *a, const walk *w, const float *query)
+static void start_rows(const qk__attention *a, const walk *w, const float *query)
 {
     if (a->bf16)
         a->bf16->pair_features(query, a->head_dim, w->query);
@@ -63,7 +63,7 @@ static void start(const qk__attention *a, const walk *w, const float *query)
     }
 }
 
-static void finish(const qk__attention *a, const walk *w, float *out)
+static void finish_rows(const qk__attention *a, const walk *w, float *out)
 {
     for (size_t i = 0; i < a->head_dim; i++)
         for (size_t lane = 0; lane < QK_LANES; lane++)
@@ -145,7 +145,8 @@ static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
     for (size_t i = 0; i < walks; i++) {
         walk w = walk_at(a, scratch, i);
         size_t query_head = head * a->group + i % a->group;
-        start(a, &w, queries->values + i / a->group * queries->step + query_head * features);
+        start_rows(a, &w,
+                   queries->values + i / a->group * queries->step + query_head * features);
     }
     size_t end = first_panel + queries->count;
     for (size_t block = first_seen(a, first_panel) / BLOCK * BLOCK; block < end; block += BLOCK)
@@ -160,7 +161,7 @@ static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
     for (size_t i = 0; i < walks; i++) {
         walk w = walk_at(a, scratch, i);
         size_t query_head = head * a->group + i % a->group;
-        finish(a, &w, out->values + i / a->group * out->step + query_head * features);
+        finish_rows(a, &w, out->values + i / a->group * out->step + query_head * features);
     }
 }
 

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/simd.h"
+
 /* A product of one tile is as in panel_kernel.h. length counts numbers; steps are in floats of the
  * panels or words. */
 typedef struct qk__bf16_kernel {
@@ -51,10 +53,8 @@ static inline size_t qk__paired(const qk__bf16_kernel *kernel, size_t n)
 /* Fastest kernel for this processor. */
 const qk__bf16_kernel *qk__best_bf16_kernel(void);
 
-/* The i-th of qk__bf16_count() that it has: 0 is the portable reference. */
-size_t qk__bf16_count(void);
-const qk__bf16_kernel *qk__bf16_kernel_at(size_t i);
-
+/* By instruction set. */
+extern const qk__bf16_kernel *const qk__bf16_kernels[QK_NUM_SIMD];
 extern const qk__bf16_kernel qk__bf16_portable;
 extern const qk__bf16_kernel qk__bf16_avx2;
 extern const qk__bf16_kernel qk__bf16_avx512;

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/simd.h"
 #include "prefill/bf16_kernel.h"
 
 typedef float vec;
@@ -41,48 +40,28 @@ static inline float flushed(float x)
 
 #include "prefill/bf16_kernel_body.h"
 
-const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax,
-                                             activate,   norm, turn};
+const qk__panel_kernel qk__panel_portable = {rows, columns, softmax, activate, norm, turn};
 const qk__bf16_kernel qk__bf16_portable = {BF16_KERNEL};
 
-const qk__panel_kernel *qk__panel_kernel_at(size_t i)
-{
-    static const qk__panel_kernel *const kernels[QK_NUM_SIMD] = {
-        [QK_PORTABLE] = &qk__panel_portable,
-#ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__panel_avx2,
-        [QK_AVX512] = &qk__panel_avx512,
-#endif
-    };
-    return kernels[i];
-}
+const qk__panel_kernel *const qk__panel_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__panel_portable,
+    [QK_AVX2] = QK__ON_X86(qk__panel_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__panel_avx512),
+};
 
 const qk__panel_kernel *qk__best_panel_kernel(void)
 {
-    return qk__panel_kernel_at(qk__simd_count() - 1);
+    return qk__panel_kernels[qk__best_simd(QK__VERSIONS(qk__panel_kernels))];
 }
 
-/* ---- of bfloat16 numbers ---------------------------------------------------------------- */
-
-size_t qk__bf16_count(void)
-{
-    return qk__simd_count() + qk__simd_has_bf16();
-}
-
-const qk__bf16_kernel *qk__bf16_kernel_at(size_t i)
-{
-    static const qk__bf16_kernel *const kernels[QK_NUM_SIMD + 1] = {
-        [QK_PORTABLE] = &qk__bf16_portable,
-#ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__bf16_avx2,
-        [QK_AVX512] = &qk__bf16_avx512,
-        [QK_NUM_SIMD] = &qk__bf16_words,
-#endif
-    };
-    return kernels[i];
-}
+const qk__bf16_kernel *const qk__bf16_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__bf16_portable,
+    [QK_AVX2] = QK__ON_X86(qk__bf16_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__bf16_avx512),
+    [QK_AVX512_BF16] = QK__ON_X86(qk__bf16_words),
+};
 
 const qk__bf16_kernel *qk__best_bf16_kernel(void)
 {
-    return qk__bf16_kernel_at(qk__bf16_count() - 1);
+    return qk__bf16_kernels[qk__best_simd(QK__VERSIONS(qk__bf16_kernels))];
 }

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/simd.h"
 #include "model/model_config.h"
 #include "prefill/norm.h"
 #include "prefill/rounding.h"
@@ -34,8 +35,6 @@ enum {
 /* A product of one tile: y[r][lane] = sum over k of a(r, k) b[k][lane] for QK_TILE rows r,
  * summed from zero in order of k, and then, if `add`, added to what y holds. */
 typedef struct qk__panel_kernel {
-    const char *name;
-
     /* a(r, k) = a[r * row_step + k] for k < length, and so on for further `parts`, each
      * part_step after the last: b goes on over all of them. */
     void (*rows)(const float *a, size_t row_step, size_t length, size_t parts, size_t part_step,
@@ -66,9 +65,8 @@ typedef struct qk__panel_kernel {
 /* Fastest kernel for this processor. */
 const qk__panel_kernel *qk__best_panel_kernel(void);
 
-/* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk__panel_kernel *qk__panel_kernel_at(size_t i);
-
+/* By instruction set. */
+extern const qk__panel_kernel *const qk__panel_kernels[QK_NUM_SIMD];
 extern const qk__panel_kernel qk__panel_portable;
 extern const qk__panel_kernel qk__panel_avx2;
 extern const qk__panel_kernel qk__panel_avx512;

@@ -17,5 +17,5 @@ enum { WIDTH = 8, TILE_ROWS = 4, TILE_VECS = 2 };
 
 #include "prefill/bf16_kernel_body.h"
 
-const qk__panel_kernel qk__panel_avx2 = {"avx2", rows, columns, softmax, activate, norm, turn};
+const qk__panel_kernel qk__panel_avx2 = {rows, columns, softmax, activate, norm, turn};
 const qk__bf16_kernel qk__bf16_avx2 = {BF16_KERNEL};

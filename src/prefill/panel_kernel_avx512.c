@@ -17,6 +17,5 @@ enum { WIDTH = 16, TILE_ROWS = 8, TILE_VECS = 2 };
 
 #include "prefill/bf16_kernel_body.h"
 
-const qk__panel_kernel qk__panel_avx512 = {"avx512", rows, columns, softmax,
-                                           activate, norm, turn};
+const qk__panel_kernel qk__panel_avx512 = {rows, columns, softmax, activate, norm, turn};
 const qk__bf16_kernel qk__bf16_avx512 = {BF16_KERNEL};

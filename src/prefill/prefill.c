@@ -153,15 +153,13 @@ static void embed_job(void *context, size_t number, int worker)
 
 static qk_status run_layers(qk__prefill_run *run, qk_error *err)
 {
-    const qk_prefill_settings *settings = run->settings;
     int done = 0;
     qk__parallel_for(run->num_blocks, run->threads, embed_job, run);
     for (run->layer = 0; run->layer <= run->last_layer; run->layer++) {
         if (!run->model->layers[run->layer].attends)
             continue;
-        if (settings->progress &&
-            !settings->progress(
-                settings->user,
+        if (!qk__tell_progress(
+                &run->settings->context,
                 &(qk_progress){.what = "layers", .done = done, .total = run->num_run}))
             return qk__fail(err, QK_ERR_CANCELLED, "cancelled");
         done++;
@@ -188,7 +186,7 @@ qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
         .sequences = sequences,
         .num_sequences = num_sequences,
         .kernel = qk__best_panel_kernel(),
-        .threads = settings->threads > 0 ? settings->threads : qk__available_threads(),
+        .threads = qk__count_threads(&settings->context),
         .bf16 = settings->arithmetic == QK_ARITHMETIC_BF16 ? bf16 : NULL,
         .rounding = settings->arithmetic == QK_ARITHMETIC_BF16_SIM  ? QK__BF16
                     : settings->arithmetic == QK_ARITHMETIC_BF16    ? QK__BF16

@@ -206,7 +206,7 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
     qk__prefill_sizes sizes;
     qk__prefill_measure(&sizes, model);
     int64_t panels = tokens > 0 ? (tokens + QK_LANES - 1) / QK_LANES : 0;
-    int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    int threads = qk__count_threads(&settings->context);
     return panels * sizes.per_panel + sizes.weights +
            threads * (int64_t)(sizes.scratch * sizeof(float));
 }

@@ -61,7 +61,7 @@ static json_t *describe_draw(const qk__recording *r)
                      "sliding_layer_count", sel->sliding_layers);
 }
 
-static json_t *describe(const qk__recording *r)
+static json_t *describe_model(const qk__recording *r)
 {
     const qk__survey_counts *c = &r->counts;
     return json_pack("{s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}, s:o}", "rope",
@@ -78,7 +78,7 @@ qk_status qk__describe_capture(const qk__recording *r, char **json, char **card,
 {
     qk__buffer text = {0};
     const qk_recorder_engine *engine = r->settings->engine;
-    json_t *root = describe(r), *theirs = NULL;
+    json_t *root = describe_model(r), *theirs = NULL;
     *json = *card = NULL;
     if (engine && engine->describe) {
         qk_status parsed =

@@ -41,13 +41,12 @@ typedef struct group {
 
 static bool tell_progress(const group *g, int64_t more)
 {
-    const qk_recorder_settings *s = g->r->settings;
-    return !s->progress ||
-           s->progress(s->user, &(qk_progress){.what = "tokens",
-                                               .done = g->tokens_before + more,
-                                               .total = g->total,
-                                               .before = g->tokens_of_runs,
-                                               .texts = g->texts - g->open.is_open});
+    return qk__tell_progress(&g->r->settings->context,
+                             &(qk_progress){.what = "tokens",
+                                            .done = g->tokens_before + more,
+                                            .total = g->total,
+                                            .before = g->tokens_of_runs,
+                                            .texts = g->texts - g->open.is_open});
 }
 
 /* Tokens of earlier runs and of those to come, which are about as long as all. */
@@ -91,7 +90,7 @@ static void free_group(group *g)
     free(g->tokens);
 }
 
-static bool pass_progress(void *user, const qk_progress *layers)
+static bool tell_layers(void *user, const qk_progress *layers)
 {
     const group *g = user;
     return tell_progress(g, g->num_tokens * layers->done / layers->total);
@@ -127,14 +126,14 @@ static qk_status run_model(group *g, qk_error *err)
     qk_prefill_settings settings;
     qk_prefill_settings_default(&settings);
     settings.arithmetic = r->settings->arithmetic;
-    settings.threads = r->threads;
     settings.after_rope = r->settings->stage != QK_ROPE_BEFORE;
     settings.before_rope = r->settings->stage != QK_ROPE_AFTER;
     settings.q_heads = r->selection->q_heads;
     settings.k_heads = r->selection->k_heads;
     settings.sink = take_rows;
-    settings.progress = pass_progress;
     settings.user = g;
+    settings.context = (qk_context){
+        .threads = r->settings->context.threads, .progress = tell_layers, .user = g};
     qk_error why = {0};
     qk_status status = qk_prefill(r->model, &settings, g->sequences, g->count, &why);
     if (status == QK_OK)

@@ -35,7 +35,8 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
     return qk_sampler_check(&sampler, err);
 }
 
-static qk_status check(const qk_recorder_settings *s, qk_keep *keep, qk_error *err)
+static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep *keep,
+                                         qk_error *err)
 {
     if (!s->model || !*s->model)
         return qk__fail(err, QK_ERR_ARGUMENT, "no model given");
@@ -85,14 +86,8 @@ static qk_status find_model(const qk__recording *r, const char *name, const char
                             qk_hub_part part, char **path, qk_error *err)
 {
     const qk_recorder_settings *s = r->settings;
-    const qk_hub_settings what = {.name = name,
-                                  .revision = revision,
-                                  .model = true,
-                                  .part = part,
-                                  .offline = s->offline,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+    const qk_hub_settings what = {
+        .name = name, .revision = revision, .model = true, .part = part, .context = s->context};
     qk__needed needed;
     QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
     *path = needed.path;
@@ -149,9 +144,9 @@ static qk_status prepare(qk__recording *r, qk_error *err)
     QK_TRY(open_model(r, err));
     r->max_length = s->max_length > 0 ? s->max_length : r->facts->max_positions;
     if (r->max_length > r->facts->max_positions)
-        qk__recorder_notice(r, QK_NOTICE_WARNING,
-                            "texts of up to %lld tokens are run, the model was made for %lld",
-                            (long long)r->max_length, (long long)r->facts->max_positions);
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                        "texts of up to %lld tokens are run, the model was made for %lld",
+                        (long long)r->max_length, (long long)r->facts->max_positions);
     if (s->engine) {
         r->specials_before = s->engine->specials_before;
         r->specials_after = s->engine->specials_after;
@@ -162,7 +157,7 @@ static qk_status prepare(qk__recording *r, qk_error *err)
     return qk__survey(r, err);
 }
 
-static void release(qk__recording *r)
+static void release_recording(qk__recording *r)
 {
     qk__texts_close(&r->texts);
     qk__buffer_free(&r->sequences);
@@ -179,17 +174,6 @@ static const char *token_string(void *user, int32_t token)
     const qk__recording *r = user;
     const char *piece = qk_tokenizer_piece(r->tokenizer, token);
     return piece ? piece : "";
-}
-
-static void pass_notice(void *user, qk_notice_level level, const char *message)
-{
-    qk__recorder_notice(user, level, "%s", message);
-}
-
-static bool pass_progress(void *user, const qk_progress *at)
-{
-    const qk_recorder_settings *s = ((const qk__recording *)user)->settings;
-    return !s->progress || s->progress(s->user, at);
 }
 
 /* What the model is, layer by layer. */
@@ -210,7 +194,7 @@ static qk_status list_layers(const qk__recording *r, int64_t **windows,
     return QK_OK;
 }
 
-static void set_sink(const qk__recording *r, qk_sink_settings *s)
+static void set_sink(qk__recording *r, qk_sink_settings *s)
 {
     const qk_recorder_settings *given = r->settings;
     qk_sink_settings_default(s);
@@ -233,10 +217,9 @@ static void set_sink(const qk__recording *r, qk_sink_settings *s)
     s->source = given->engine ? given->engine->tool : "qkscope capture";
     s->token_strings = given->token_strings && (r->keep.rows || r->keep.reservoir > 0);
     s->token_string = token_string;
+    s->user = r;
     s->shard = given->shard;
-    s->threads = r->threads;
-    s->notice = pass_notice;
-    s->progress = pass_progress;
+    s->context = given->context;
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
@@ -293,7 +276,7 @@ static qk_status open_sink(qk__recording *r, const qk_sink_settings *settings, q
                                                           : qk__engine_failed(r, "open", err);
 }
 
-static qk_status run(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
+static qk_status record_texts(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
 {
     qk_sink_outcome sunk = {0};
     QK_TRY(open_sink(r, settings, err));
@@ -334,8 +317,7 @@ static qk_status record(qk__recording *r, qk_error *err)
         settings.run = identity;
         settings.extra_json = json;
         settings.card = card;
-        settings.user = r;
-        status = run(r, &settings, err);
+        status = record_texts(r, &settings, err);
         if (!r->settings->engine)
             qk_sink_close(&r->sink);
     }
@@ -354,13 +336,12 @@ qk_status qk_recorder_run(const qk_recorder_settings *settings, qk_recorder_outc
     *outcome = (qk_recorder_outcome){0};
     QK_NEED(err, settings);
     qk__recording r = {.settings = settings, .outcome = outcome};
-    QK_TRY(check(settings, &r.keep, err));
+    QK_TRY(check_recorder_settings(settings, &r.keep, err));
     if (!settings->engine)
         QK_TRY(qk__output_glance(settings->output, settings->force, settings->stage, err));
-    r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     qk_status status = prepare(&r, err);
     if (status == QK_OK)
         status = record(&r, err);
-    release(&r);
+    release_recording(&r);
     return status;
 }

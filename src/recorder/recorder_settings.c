@@ -42,7 +42,7 @@ static const qk_setting ROWS[] = {
     {"revision", QK_SETTING_TEXT, AT(revision), .value = "REV",
      .help = "branch, tag or commit of a model on the Hub", .unset = "main", .section = "Model",
      .yaml = "model.revision"},
-    {"offline", QK_SETTING_FLAG, AT(offline),
+    {"offline", QK_SETTING_FLAG, AT(context.offline),
      .help = "fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1",
      .section = "Model"},
     {"tokenizer", QK_SETTING_PATH, AT(tokenizer), .value = "FILE",
@@ -135,7 +135,7 @@ static const qk_setting ROWS[] = {
      .off_help = "choose heads as without --config: those drawn can all be kept, and --heads "
                  "names query heads",
      .section = "Heads", .manifest = "selection.compat"},
-    QK__THREADS_ROW(qk_recorder_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_recorder_settings, NULL, .yaml = NULL),
     {"tokens-at-once", QK_SETTING_INTEGER, AT(tokens_at_once), .min = 1, .max = 1e9,
      .value = "N", .unit = "tokens",
      .help = "tokens that are run together; more take more memory", .unset = "8192",

@@ -10,7 +10,7 @@
  *     group.c           some texts: tokens, forward pass, rows into the sink
  *     describe.c        keys for capture.json
  *     card.c            lines for its card
- *     recording.c       notices, failures of an engine
+ *     recording.c       failures of an engine
  *
  * What becomes of the rows is the sink's: sink/sink.h. */
 #ifndef QK_RECORDER_RECORDING_H
@@ -26,6 +26,7 @@
 #include <qkscope/recorder.h>
 
 #include "base/buffer.h"
+#include "base/context.h"
 #include "recorder/texts.h"
 
 /* All texts, as the survey finds them. */
@@ -41,7 +42,6 @@ typedef struct qk__survey_counts {
 typedef struct qk__recording {
     const qk_recorder_settings *settings;
     qk_recorder_outcome *outcome;
-    int threads;
     qk_model *model;
     const qk_model_facts *facts;
     qk_tokenizer *tokenizer;
@@ -61,9 +61,6 @@ typedef struct qk__recording {
 } qk__recording;
 
 /* ---- recording.c ------------------------------------------------------------------------ */
-
-void qk__recorder_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* What a function of the engine that returned false comes to. */
 qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of repacking share. repack.c leads: it checks, shares out the heads and puts the
+/* What the parts of repacking share. run_repack.c leads: it checks, shares out the heads and puts the
  * result into its place; repack_rows.c copies the rows of a head, repack_facts.c what is told of
  * the capture. */
 #ifndef QK_RECORDER_REPACK_H

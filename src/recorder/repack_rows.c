@@ -182,8 +182,8 @@ typedef struct filler {
     int64_t *ids;    /* all null; NULL: not needed */
 } filler;
 
-static qk_status fill(filler *f, size_t rows, const qk__head_shape *shape, qk_block *block,
-                      qk_error *err)
+static qk_status fill_rows(filler *f, size_t rows, const qk__head_shape *shape, qk_block *block,
+                           qk_error *err)
 {
     if (shape->wide && !block->f64) {
         if (!f->vectors && !(f->vectors = qk__calloc(rows, shape->dim * sizeof *f->vectors)))
@@ -212,7 +212,7 @@ static qk_status copy_blocks(qk_rows *rows, size_t capacity, tokens *t,
         QK_TRY(qk_rows_next(rows, capacity, &block, err));
         if (block.rows == 0)
             return QK_OK;
-        QK_TRY(fill(f, capacity, shape, &block, err));
+        QK_TRY(fill_rows(f, capacity, shape, &block, err));
         if (shape->strings)
             QK_TRY(read_tokens(t, block.rows, err));
         QK_TRY(qk_head_writer_add(out, &block, t->strings, err));

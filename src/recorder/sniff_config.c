@@ -148,7 +148,7 @@ static qk_status check_sections(const qk__node *root, qk_error *err)
     return QK_OK;
 }
 
-static qk_status finish(qk_recorder_config *c, qk_error *err)
+static qk_status finish_config(qk_recorder_config *c, qk_error *err)
 {
     qk_recorder_settings *s = &c->settings;
     if (!c->text)
@@ -171,7 +171,7 @@ static qk_status finish(qk_recorder_config *c, qk_error *err)
     return qk__context(err, status, "capture.sampler");
 }
 
-static qk_status load(qk_recorder_config *c, const char *path, qk_error *err)
+static qk_status load_sniff_config(qk_recorder_config *c, const char *path, qk_error *err)
 {
     QK_TRY(qk__read_settings(path, &c->tree, err));
     qk__node root = qk__tree_root(c->tree);
@@ -181,7 +181,7 @@ static qk_status load(qk_recorder_config *c, const char *path, qk_error *err)
             qk__settings_read(&root, &qk_recorder_settings_table,
                               offsetof(qk_recorder_config, settings), QK__KEYS(OWN), c, err);
     if (status == QK_OK)
-        status = finish(c, err);
+        status = finish_config(c, err);
     return qk__context(err, status, "%s", path);
 }
 
@@ -202,7 +202,7 @@ qk_status qk_recorder_config_load(qk_recorder_config **config, const char *path,
     c->settings.max_length = 4096;
     c->settings.output = "data";
     c->settings.dataset_split = "train";
-    qk_status status = load(c, path, err);
+    qk_status status = load_sniff_config(c, path, err);
     if (status != QK_OK)
         qk_recorder_config_free(&c);
     *config = c;

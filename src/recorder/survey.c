@@ -153,13 +153,15 @@ static void tell(const qk__recording *r, const qk__input_text *text, const qk__e
     qk__buffer name = {0};
     const char *source = told_source(text, c->texts - 1, &name);
     if (e->cut && c->cut <= MAX_NOTICES)
-        qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: cut after %lld tokens", source,
-                            (long long)r->max_length);
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING, "%s: cut after %lld tokens",
+                        source, (long long)r->max_length);
     if (e->skipped && c->skipped <= MAX_NOTICES)
-        qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: more than %lld tokens, passed over",
-                            source, (long long)r->max_length);
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                        "%s: more than %lld tokens, passed over", source,
+                        (long long)r->max_length);
     if (!e->skipped && e->windows == 0 && c->empty <= MAX_NOTICES)
-        qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: no tokens in it, passed over", source);
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                        "%s: no tokens in it, passed over", source);
     qk__buffer_free(&name);
 }
 
@@ -251,12 +253,12 @@ static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *er
     do
         QK_TRY(qk__texts_next(r->texts, &text, &more, err));
     while (more && !bsearch(&text.id, ids, count, sizeof *ids, compare_numbers));
-    qk__recorder_notice(r, QK_NOTICE_WARNING,
-                        "%s: %zu of %lld texts have an id that other texts have, too (%zu such "
-                        "ids; the first is \"%.80s\"): all texts of an id count as one; choose "
-                        "another --id-column, or none",
-                        more ? text.path : "", texts, (long long)r->counts.texts, count,
-                        more ? text.name : "");
+    qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                    "%s: %zu of %lld texts have an id that other texts have, too (%zu such "
+                    "ids; the first is \"%.80s\"): all texts of an id count as one; choose "
+                    "another --id-column, or none",
+                    more ? text.path : "", texts, (long long)r->counts.texts, count,
+                    more ? text.name : "");
     return QK_OK;
 }
 
@@ -264,7 +266,6 @@ static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *er
 static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts *counts,
                             qk__buffer *ids, qk_error *err)
 {
-    const qk_recorder_settings *s = r->settings;
     bool more = true;
     qk__texts_rewind(r->texts);
     while (more) {
@@ -276,8 +277,8 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
         if (text.has_id)
             QK_TRY(qk__buffer_append(ids, &text.id, sizeof text.id, err));
         QK_TRY(count_tokens(r, &text, counts, err));
-        if (s->progress &&
-            !s->progress(s->user, &(qk_progress){.what = "texts", .done = r->counts.texts}))
+        if (!qk__tell_progress(&r->settings->context,
+                               &(qk_progress){.what = "texts", .done = r->counts.texts}))
             return qk__fail(err, QK_ERR_CANCELLED,
                             "stopped while the texts were read; nothing was written");
     }
@@ -292,19 +293,19 @@ static void tell_choice(const qk__recording *r)
     const char *smallest = s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "";
     long long tokens = (long long)r->counts.tokens, size = (long long)qk_sampler_bucket_size(s);
     if (s->type == QK_SAMPLER_ALL)
-        qk__recorder_notice(r, QK_NOTICE_INFO,
-                            "keeping all %lld positions of each head and kind, buckets of %lld "
-                            "tokens",
-                            tokens, size);
+        qk__tell_notice(&r->settings->context, QK_NOTICE_INFO,
+                        "keeping all %lld positions of each head and kind, buckets of %lld "
+                        "tokens",
+                        tokens, size);
     else if (!r->chosen)
-        qk__recorder_notice(
-            r, QK_NOTICE_INFO,
+        qk__tell_notice(
+            &r->settings->context, QK_NOTICE_INFO,
             "keeping some of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
             "%lld tokens",
             tokens, type, s->base_rate, smallest, size);
     else
-        qk__recorder_notice(
-            r, QK_NOTICE_INFO,
+        qk__tell_notice(
+            &r->settings->context, QK_NOTICE_INFO,
             "keeping %s%.0f of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
             "%lld tokens",
             r->expected_rows < (double)tokens ? "about " : "all ", r->expected_rows, tokens,

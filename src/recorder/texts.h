@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of a run, one after another, from files of several formats.
  *
- *     texts.c          which files; texts numbered through all of them; a file that is a text
+ *     read_texts.c     which files; texts numbered through all of them; a file that is a text
  *     text_jsonl.c     one text a line
  *     text_parquet.c   one text a row */
 #ifndef QK_RECORDER_TEXTS_H

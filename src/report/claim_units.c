@@ -3,11 +3,7 @@
 #include "report/claim_units.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/buffer.h"
-#include "base/error.h"
 
 qk__scope qk__whole_scope(const qk__results *results)
 {
@@ -17,16 +13,36 @@ qk__scope qk__whole_scope(const qk__results *results)
     return scope;
 }
 
-bool qk__in_scope(const qk__scope *scope, const qk__result_model *model)
+static bool is_in_scope(const qk__scope *scope, const qk__result_model *model)
 {
     if (scope->model)
         return model == scope->model;
     return !scope->family || strcmp(model->family, scope->family) == 0;
 }
 
+const qk__result_model *qk__next_in_scope(const qk__scope *scope,
+                                          const qk__result_model *before)
+{
+    do
+        before = qk__next_model(scope->results, before);
+    while (before && !is_in_scope(scope, before));
+    return before;
+}
+
 double qk__field_number(const qk__result_head *head, const void *field)
 {
     return field ? qk__field_value(field, &head->v) : NAN;
+}
+
+double qk__field_size(const qk__result_head *head, const void *field)
+{
+    return fabs(qk__field_number(head, field));
+}
+
+double qk__query_lead(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    return fabs(head->v.r_q) - fabs(head->v.r_k);
 }
 
 double qk__number_of(const qk__result_head *head, qk__head_number *number, const void *argument)
@@ -43,30 +59,23 @@ size_t qk__group_end(const qk__result_model *model, size_t first)
     return h;
 }
 
-/* Adds a group's values to the means, and its own mean to the units. */
-static void add_group(qk__units *units, const qk__result_model *model, size_t first, size_t end,
-                      qk__head_number *number, const void *argument, qk__mean *means[3])
-{
-    qk__mean group = {0};
-    for (size_t i = first; i < end; i++) {
-        double value = qk__number_of(&model->heads[i], number, argument);
-        qk__mean_add(&group, value);
-        for (size_t k = 0; k < 3; k++)
-            qk__mean_add(means[k], value);
-        units->positive += isfinite(value) && value > 0;
-    }
-    if (group.count > 0)
-        units->groups[units->num_groups++] = qk__mean_of(&group);
-}
-
 /* Of one model: the means of its groups and layers, and its own, which is returned. */
-static double gather(const qk__result_model *model, qk__head_number *number,
-                     const void *argument, qk__mean *all, qk__units *units)
+static double gather_model(const qk__result_model *model, qk__head_number *number,
+                           const void *argument, qk__mean *all, qk__units *units)
 {
     qk__mean own = {0}, layer = {0};
     for (size_t h = 0, end; h < model->num_heads; h = end) {
+        qk__mean group = {0};
         end = qk__group_end(model, h);
-        add_group(units, model, h, end, number, argument, (qk__mean *[]){&layer, &own, all});
+        for (size_t i = h; i < end; i++) {
+            double value = qk__number_of(&model->heads[i], number, argument);
+            qk__mean *const means[] = {&group, &layer, &own, all};
+            for (size_t k = 0; k < sizeof means / sizeof *means; k++)
+                qk__mean_add(means[k], value);
+            units->positive += isfinite(value) && value > 0;
+        }
+        if (group.count > 0)
+            units->groups[units->num_groups++] = qk__mean_of(&group);
         if (end < model->num_heads && model->heads[end].layer == model->heads[h].layer)
             continue;
         if (layer.count > 0)
@@ -83,17 +92,13 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     size_t room = results->num_models + qk__count_heads(results);
     qk__mean all = {0};
     qk__units units = {0};
-    units.values = qk__calloc(3 * room + 1, sizeof *units.values);
-    if (!units.values) {
-        findings->status = qk__nomem(&findings->err);
+    units.values = qk__work_take(&findings->work, 3 * room, sizeof *units.values);
+    if (!units.values)
         return units;
-    }
     units.groups = units.values + room;
     units.layers = units.groups + room;
-    for (size_t m = 0; m < results->num_models; m++) {
-        if (!qk__in_scope(scope, &results->models[m]))
-            continue;
-        double mean = gather(&results->models[m], number, argument, &all, &units);
+    qk__each_in_scope (scope, model) {
+        double mean = gather_model(model, number, argument, &all, &units);
         if (isfinite(mean))
             units.values[units.models++] = mean;
     }
@@ -104,10 +109,4 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     if (!units.of_models && units.num_groups > 0)
         memcpy(units.values, units.groups, units.num_groups * sizeof *units.values);
     return units;
-}
-
-void qk__units_free(qk__units *units)
-{
-    free(units->values);
-    *units = (qk__units){0};
 }

@@ -25,7 +25,11 @@ typedef struct qk__scope {
 
 /* All models; the last one of a row of checkpoints. */
 qk__scope qk__whole_scope(const qk__results *results);
-bool qk__in_scope(const qk__scope *scope, const qk__result_model *model);
+/* As qk__each_model (results/results.h). */
+const qk__result_model *qk__next_in_scope(const qk__scope *scope,
+                                          const qk__result_model *before);
+#define qk__each_in_scope(scope, model)                                                        \
+    for (const qk__result_model *model = NULL; (model = qk__next_in_scope(scope, model));)
 
 /* A number of a head; NaN: it has none. */
 typedef double qk__head_number(const qk__result_head *head, const void *argument);
@@ -39,7 +43,9 @@ static inline bool qk__has_few_rows(const qk__result_head *head)
 double qk__number_of(const qk__result_head *head, qk__head_number *number,
                      const void *argument);
 
-double qk__field_number(const qk__result_head *head, const void *field); /* a qk__field */
+qk__head_number qk__field_number; /* of a qk__field */
+qk__head_number qk__field_size;   /* its size, whatever its sign */
+qk__head_number qk__query_lead;   /* by how much |r_q| is above |r_k| */
 
 /* Heads come by layer and query head, so those that share keys are neighbours: the first head after
  * the group that begins at `first`. */
@@ -60,9 +66,9 @@ typedef struct qk__units {
     bool of_models;  /* a unit is a model, else a group */
 } qk__units;
 
-/* Gathers them; count 0: nothing has the number, or memory ran out (then the findings fail). */
+/* Gathers them, in memory of the topic; count 0: nothing has the number, or memory ran out (then the
+ * findings fail). */
 qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_number *number,
                        const void *argument);
-void qk__units_free(qk__units *units);
 
 #endif

@@ -124,7 +124,7 @@ static void make_picture(void *context, size_t i, int worker)
 }
 
 /* As base64. */
-static size_t bytes_of(const qk__collage *collage)
+static size_t base64_bytes(const qk__collage *collage)
 {
     return (collage->picture.size + 2) / 3 * 4;
 }
@@ -133,9 +133,9 @@ static size_t bytes_of(const qk__collage *collage)
 static size_t make_some(making *all, size_t count, int threads)
 {
     size_t bytes = 0;
-    qk__parallel_for(count, threads > 0 ? threads : qk__available_threads(), make_picture, all);
+    qk__parallel_for(count, threads, make_picture, all);
     for (size_t i = 0; i < count; i++)
-        bytes += bytes_of(all->order[i]);
+        bytes += base64_bytes(all->order[i]);
     return bytes;
 }
 
@@ -168,7 +168,7 @@ static void make_pictures(making *all, qk__collages *collages, size_t room, int 
         make_some(all, count < most ? count : most, threads);
     collages->divisor = SIZES[all->size].divisor;
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = bytes_of(all->order[i]);
+        size_t bytes = base64_bytes(all->order[i]);
         if (bytes > room)
             qk__buffer_free(&all->order[i]->picture);
         else

@@ -3,18 +3,15 @@
 #include "report/curve.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "stats/student.h"
 
 static bool has_number(const qk__result_model *model, qk__head_number *number,
                        const void *argument)
 {
-    for (size_t h = 0; h < model->num_heads; h++)
-        if (isfinite(qk__number_of(&model->heads[h], number, argument)))
+    qk__each_head (model, head)
+        if (isfinite(qk__number_of(head, number, argument)))
             return true;
     return false;
 }
@@ -48,14 +45,12 @@ static bool follow(const qk__curve *curve, const qk__result_head *head, qk__head
 }
 
 /* next and own: room for as many as there are checkpoints; room: of groups. */
-static void gather(qk__curve *curve, qk__head_number *number, const void *argument, size_t room,
-                   size_t *next, double *own)
+static void follow_heads(qk__curve *curve, qk__head_number *number, const void *argument,
+                         size_t room, size_t *next, double *own)
 {
-    const qk__result_model *first = curve->points[0];
     const qk__result_head *last = NULL;
     size_t members = 0;
-    for (size_t h = 0; h < first->num_heads; h++) {
-        const qk__result_head *head = &first->heads[h];
+    qk__each_head (curve->points[0], head) {
         if (!follow(curve, head, number, argument, next, own))
             continue;
         if (!last || last->layer != head->layer || last->k_head != head->k_head) {
@@ -147,60 +142,36 @@ static void test_pairs(qk__curve *curve, double *plain, double *holm)
         }
 }
 
-static void measure(qk__findings *findings, qk__curve *curve)
-{
-    size_t room = curve->count * curve->count;
-    double *plain = qk__calloc(2 * room, sizeof *plain);
-    curve->tests = qk__calloc(room, sizeof *curve->tests);
-    if (plain && curve->tests) {
-        measure_intervals(curve);
-        test_pairs(curve, plain, plain + room);
-    } else {
-        findings->status = qk__nomem(&findings->err);
-        curve->count = 0;
-    }
-    free(plain);
-}
-
 qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
                        size_t count, qk__head_number *number, const void *argument)
 {
+    qk__work *work = &findings->work;
     qk__curve out = {0};
-    size_t room = 1;
+    size_t room = 1, pairs = count * count;
     for (size_t m = 0; m < count; m++)
         room = checkpoints[m].num_heads > room ? checkpoints[m].num_heads : room;
-    out.points = qk__calloc(count + 1, sizeof *out.points);
-    out.means = qk__calloc(2 * count + 1, sizeof *out.means);
-    out.values = qk__calloc((count + 1) * room, sizeof *out.values);
-    size_t *next = qk__calloc(count + 1, sizeof *next);
-    double *own = qk__calloc(count + 1, sizeof *own);
-    if (!out.points || !out.means || !out.values || !next || !own) {
-        findings->status = qk__nomem(&findings->err);
-    } else {
-        out.halves = out.means + count;
-        out.scratch = out.values + count * room;
-        for (size_t m = 0; m < count; m++)
-            if (has_number(&checkpoints[m], number, argument))
-                out.points[out.count++] = &checkpoints[m];
-        if (out.count > 0)
-            gather(&out, number, argument, room, next, own);
-        if (out.groups > 0)
-            measure(findings, &out);
-        else
-            out.count = 0;
-    }
-    free(next);
-    free(own);
+    out.points = qk__work_take(work, count, sizeof *out.points);
+    out.means = qk__work_take(work, count, sizeof *out.means);
+    out.halves = qk__work_take(work, count, sizeof *out.halves);
+    out.values = qk__work_take(work, count * room, sizeof *out.values);
+    out.scratch = qk__work_take(work, room, sizeof *out.scratch);
+    out.tests = qk__work_take(work, pairs, sizeof *out.tests);
+    double *plain = qk__work_take(work, pairs, sizeof *plain);
+    double *holm = qk__work_take(work, pairs, sizeof *holm);
+    double *own = qk__work_take(work, count, sizeof *own);
+    size_t *next = qk__work_take(work, count, sizeof *next);
+    if (work->failed)
+        return (qk__curve){0};
+    for (size_t m = 0; m < count; m++)
+        if (has_number(&checkpoints[m], number, argument))
+            out.points[out.count++] = &checkpoints[m];
+    if (out.count > 0)
+        follow_heads(&out, number, argument, room, next, own);
+    if (out.groups == 0)
+        return (qk__curve){0};
+    measure_intervals(&out);
+    test_pairs(&out, plain, holm);
     return out;
-}
-
-void qk__curve_free(qk__curve *curve)
-{
-    free(curve->points);
-    free(curve->means);
-    free(curve->values);
-    free(curve->tests);
-    *curve = (qk__curve){0};
 }
 
 /* ---- changes ---------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ typedef struct qk__curve {
     qk__test *tests;                 /* [count][count] of the change from one to a later one */
 } qk__curve;
 
-/* Of checkpoints in order; count 0: nothing has the number, or memory ran out (then the findings
+/* Of checkpoints in order, in memory of the topic; count 0: nothing has the number, or memory ran out (then the findings
  * fail).
  *
  * Heads differ among themselves more than over training, and what they keep is no uncertainty of a
@@ -25,7 +25,6 @@ typedef struct qk__curve {
  * taken off, its standard error times sqrt(count / (count - 1)) (Cousineau 2005, Morey 2008). */
 qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
                        size_t count, qk__head_number *number, const void *argument);
-void qk__curve_free(qk__curve *curve);
 
 /* From one checkpoint to another, over groups: Student's interval. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);

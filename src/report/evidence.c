@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/buffer.h"
 
 /* ---- phrases ---------------------------------------------------------------------------- */
 
@@ -38,10 +38,8 @@ qk__phrase qk__noun(const char *name)
 
 static const char *first_label(const qk__scope *scope)
 {
-    for (size_t m = 0; m < scope->results->num_models; m++)
-        if (qk__in_scope(scope, &scope->results->models[m]))
-            return scope->results->models[m].label;
-    return "";
+    const qk__result_model *model = qk__next_in_scope(scope, NULL);
+    return model ? model->label : "";
 }
 
 qk__phrase qk__where(const qk__scope *scope, const qk__units *units)
@@ -57,48 +55,43 @@ qk__phrase qk__where(const qk__scope *scope, const qk__units *units)
     return qk__phrase_of("in %s", *label ? name.text : "this model");
 }
 
-static void add_held(const qk__scope *scope, const char *name, double *least, double *most,
-                     qk__mean *mean)
+static qk__range range_of(const qk__scope *scope, const char *name, qk__mean *mean)
 {
     const qk__field *field = qk__find_field(name);
-    *least = INFINITY;
-    *most = -INFINITY;
-    for (size_t m = 0; m < scope->results->num_models; m++) {
-        const qk__result_model *model = &scope->results->models[m];
-        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
-            double value = qk__field_value(field, &model->heads[h].v);
-            *least = fmin(*least, value);
-            *most = fmax(*most, value);
-            qk__mean_add(mean, value);
+    qk__range range = QK__NO_RANGE;
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, head) {
+            qk__range_add(&range, qk__field_value(field, &head->v));
+            qk__mean_add(mean, qk__field_value(field, &head->v));
         }
-    }
+    return range;
 }
 
 qk__phrase qk__held_keys(const qk__scope *scope)
 {
     static const char OF[] = "of each bucket and text";
-    double least, most;
     qk__mean mean = {0};
-    add_held(scope, "reservoir", &least, &most, &mean);
+    qk__range held = range_of(scope, "reservoir", &mean);
     if (mean.count == 0)
         return (qk__phrase){""};
-    if (least < most)
-        return qk__phrase_of("at most %lld to %lld keys %s", llround(least), llround(most), OF);
-    return qk__phrase_of("at most %lld key%s %s", llround(most), most == 1 ? "" : "s", OF);
+    if (held.low < held.high)
+        return qk__phrase_of("at most %lld to %lld keys %s", llround(held.low),
+                             llround(held.high), OF);
+    return qk__phrase_of("at most %lld key%s %s", llround(held.high), held.high == 1 ? "" : "s",
+                         OF);
 }
 
 void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope)
 {
-    double least, most;
     qk__mean error = {0};
     qk__phrase held = qk__held_keys(scope);
-    add_held(scope, "ap_overall_se", &least, &most, &error);
+    qk__range errors = range_of(scope, "ap_overall_se", &error);
     if (*held.text)
         qk__evidence(findings,
                      "From %s, which alone gives the plasticity of a head a standard error of "
                      "%.3g (mean of %zu head%s; the largest is %.3g).",
                      held.text, qk__mean_of(&error), error.count, error.count == 1 ? "" : "s",
-                     most);
+                     errors.high);
 }
 
 static bool can_compare_layers(const qk__units *units)
@@ -166,17 +159,14 @@ static const struct {
 
 void qk__finding_begin(qk__findings *findings, qk__finding_name name)
 {
-    if (findings->status != QK_OK)
-        return;
-    if (findings->count == findings->capacity) {
+    if (!findings->work.failed && findings->count == findings->capacity) {
         qk__finding *items =
             qk__grow(findings->items, &findings->capacity, sizeof *findings->items);
-        if (!items) {
-            findings->status = qk__nomem(&findings->err);
-            return;
-        }
-        findings->items = items;
+        findings->work.failed = !items;
+        findings->items = items ? items : findings->items;
     }
+    if (findings->work.failed)
+        return;
     qk__finding *begun = &findings->items[findings->count++];
     *begun = (qk__finding){.id = ROWS[name].id,
                            .topic = ROWS[name].topic,
@@ -187,16 +177,15 @@ void qk__finding_begin(qk__findings *findings, qk__finding_name name)
 }
 
 /* The finding that is being made; NULL after a failure. */
-static qk__finding *last(qk__findings *findings)
+static qk__finding *last_finding(qk__findings *findings)
 {
-    return findings->status == QK_OK && findings->count > 0
-               ? &findings->items[findings->count - 1]
-               : NULL;
+    return !findings->work.failed && findings->count > 0 ? &findings->items[findings->count - 1]
+                                                         : NULL;
 }
 
 void qk__finding_drop(qk__findings *findings)
 {
-    qk__finding *dropped = last(findings);
+    qk__finding *dropped = last_finding(findings);
     if (!dropped)
         return;
     free(dropped->claim);
@@ -206,8 +195,8 @@ void qk__finding_drop(qk__findings *findings)
 
 void qk__verdict_is(qk__findings *findings, qk__verdict verdict)
 {
-    if (last(findings))
-        last(findings)->verdict = verdict;
+    if (last_finding(findings))
+        last_finding(findings)->verdict = verdict;
 }
 
 /* Adds a line to a text that may be NULL. */
@@ -216,10 +205,9 @@ static void add_line(qk__findings *findings, char **text, const char *fmt, va_li
     char line[4000] = "";
     qk__add_words_v(line, sizeof line, fmt, args);
     char *longer = qk__format("%s%s%s", *text ? *text : "", *text ? "\n" : "", line);
-    if (!longer) {
-        findings->status = qk__nomem(&findings->err);
+    findings->work.failed = !longer;
+    if (!longer)
         return;
-    }
     free(*text);
     *text = longer;
 }
@@ -228,8 +216,8 @@ void qk__claim(qk__findings *findings, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (last(findings))
-        add_line(findings, &last(findings)->claim, fmt, args);
+    if (last_finding(findings))
+        add_line(findings, &last_finding(findings)->claim, fmt, args);
     va_end(args);
 }
 
@@ -237,8 +225,8 @@ void qk__evidence(qk__findings *findings, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (last(findings))
-        add_line(findings, &last(findings)->evidence, fmt, args);
+    if (last_finding(findings))
+        add_line(findings, &last_finding(findings)->evidence, fmt, args);
     va_end(args);
 }
 
@@ -266,7 +254,7 @@ void qk__conclude(qk__findings *findings, qk__finding_name name, qk__verdict ver
 /* ---- tests ------------------------------------------------------------------------------ */
 
 /* `adjusted` takes the second half. */
-static bool make_room(qk__tests *tests)
+static bool grow_tests(qk__tests *tests)
 {
     if (tests->count < tests->capacity)
         return true;
@@ -279,14 +267,14 @@ qk__outcome qk__tested(qk__findings *findings, qk__test test)
 {
     qk__tests *tests = &findings->tests;
     qk__outcome out = {test.p, NAN, 0, qk__phrase_of("no p-value")};
-    qk__finding *of = last(findings);
+    qk__finding *of = last_finding(findings);
     if (!of || isnan(test.p))
         return out;
     if (!tests->corrected) {
-        if (make_room(tests))
+        if (grow_tests(tests))
             tests->p[tests->count++] = test.p;
         else
-            findings->status = qk__nomem(&findings->err);
+            findings->work.failed = true;
         return out;
     }
     if (tests->next < tests->count)
@@ -360,26 +348,24 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
              qk__answer *answer)
 {
     qk__units units = units_asked(findings, scope, question);
-    bool known = units.count > 0;
-    if (known) {
-        qk__estimate estimate = qk__estimate_units(&units, question->share);
-        qk__finding_begin(findings, question->name);
-        qk__outcome outcome =
-            qk__tested(findings, qk__test_units(&units, question->against,
-                                                question->share || question->counts));
-        *answer = (qk__answer){
-            units.heads,
-            units.positive,
-            units.mean,
-            estimate,
-            qk__how_many(&units),
-            qk__mean_phrase(&units, &estimate, question->share ? QK__OF_HEADS : QK__OF_NUMBERS),
-            outcome.text};
-        qk__conclude(findings, question->name, qk__verdict_of(&outcome),
-                     qk__where(scope, &units).text, "");
-    }
-    qk__units_free(&units);
-    return known;
+    if (units.count == 0)
+        return false;
+    qk__estimate estimate = qk__estimate_units(&units, question->share);
+    qk__finding_begin(findings, question->name);
+    qk__outcome outcome =
+        qk__tested(findings, qk__test_units(&units, question->against,
+                                            question->share || question->counts));
+    *answer = (qk__answer){
+        units.heads,
+        units.positive,
+        units.mean,
+        estimate,
+        qk__how_many(&units),
+        qk__mean_phrase(&units, &estimate, question->share ? QK__OF_HEADS : QK__OF_NUMBERS),
+        outcome.text};
+    qk__conclude(findings, question->name, qk__verdict_of(&outcome),
+                 qk__where(scope, &units).text, "");
+    return true;
 }
 
 void qk__ask_side(qk__findings *findings, const qk__scope *scope, qk__finding_name name,

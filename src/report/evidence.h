@@ -155,13 +155,8 @@ bool qk__ask_relation(qk__findings *findings, const qk__scope *scope, qk__findin
 
 /* ---- families of findings --------------------------------------------------------------- */
 
-void qk__findings_pca(qk__findings *findings, const qk__results *results);
-void qk__findings_rotation(qk__findings *findings, const qk__results *results);
-void qk__findings_plasticity(qk__findings *findings, const qk__results *results);
-void qk__findings_scores(qk__findings *findings, const qk__results *results,
-                         const qk__score_choice *scores);
-void qk__findings_depth(qk__findings *findings, const qk__results *results);
-void qk__findings_stages(qk__findings *findings, const qk__results *results);
-void qk__findings_training(qk__findings *findings, const qk__results *results);
+typedef void qk__topic_fn(qk__findings *findings, const qk__results *results);
+qk__topic_fn qk__findings_pca, qk__findings_rotation, qk__findings_plasticity,
+    qk__findings_scores, qk__findings_depth, qk__findings_stages, qk__findings_training;
 
 #endif

@@ -12,23 +12,21 @@
 
 /* ---- what the data say ------------------------------------------------------------------ */
 
+/* Of one model, the curves stand for the figures that compare models. */
 static bool is_shown_in(const qk__finding *finding, const char *figure)
 {
     bool curves = strcmp(figure, "map-07-layer-curves") == 0;
-    for (size_t i = 0; i < QK__NUM_SHOWN && finding->figures[i]; i++) {
-        if (strcmp(finding->figures[i], figure) == 0)
-            return true;
-        /* of one model, the curves stand for the figures that compare models */
+    for (size_t i = 0; curves && i < QK__NUM_SHOWN && finding->figures[i]; i++) {
         const qk__figure_kind *other = qk__find_figure(finding->figures[i]);
-        if (curves && other && other->compares)
+        if (other && other->compares)
             return true;
     }
-    return false;
+    return qk__is_shown_by(finding, figure);
 }
 
 /* "Claim (verdict)." for each finding, in the order of the page; count strings to free. */
-static qk_status gather(const qk__findings *findings, const char *figure, char **say,
-                        size_t *count, qk_error *err)
+static qk_status gather_claims(const qk__findings *findings, const char *figure, char **say,
+                               size_t *count, qk_error *err)
 {
     *count = 0;
     for (size_t i = 0; i < findings->count; i++) {
@@ -47,8 +45,8 @@ static qk_status gather(const qk__findings *findings, const char *figure, char *
 
 /* Run in the folder of the figures: where the results are the folder above it, no path is
  * needed. */
-static qk_status put_command(const qk__note_places *places, const char *figure, qk__buffer *out,
-                             qk_error *err)
+static qk_status put_report_command(const qk__note_places *places, const char *figure,
+                                    qk__buffer *out, qk_error *err)
 {
     static const char *const BUT[] = {"output", "html",  "alone",   "figure", "list",
                                       "force",  "title", "threads", NULL};
@@ -64,12 +62,12 @@ static qk_status put_command(const qk__note_places *places, const char *figure, 
 
 /* ---- notes ------------------------------------------------------------------------------ */
 
-static qk_status write_note(const qk__note_places *places, const qk__drawn *drawn,
-                            const char *const *say, size_t num_say, qk_error *err)
+static qk_status write_figure_note(const qk__note_places *places, const qk__drawn *drawn,
+                                   const char *const *say, size_t num_say, qk_error *err)
 {
     const qk__figure_kind *kind = drawn->kind;
     qk__buffer command = {0}, text = {0};
-    qk_status status = put_command(places, drawn->name, &command, err);
+    qk_status status = put_report_command(places, drawn->name, &command, err);
     unsigned formats = places->settings->figures.formats;
     qk__figure_note note = {
         .name = drawn->name,
@@ -110,9 +108,9 @@ qk_status qk__figure_notes_write(const qk__note_places *places, const qk__drawn_
         size_t count = 0;
         if (item->status != QK_OK)
             continue;
-        status = gather(findings, item->kind->name, say, &count, err);
+        status = gather_claims(findings, item->kind->name, say, &count, err);
         if (status == QK_OK)
-            status = write_note(places, item, (const char *const *)say, count, err);
+            status = write_figure_note(places, item, (const char *const *)say, count, err);
         for (size_t k = 0; k < count; k++)
             free(say[k]);
     }

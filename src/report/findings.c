@@ -3,6 +3,7 @@
 #include "report/findings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "report/evidence.h"
@@ -17,16 +18,16 @@ const char *const qk__verdict_tokens[QK__NUM_VERDICTS] = {
     "supported", "opposite", "divided", "unsupported", "too-few", "measured",
 };
 
-static void say_all(qk__findings *findings, const qk__results *results,
-                    const qk__score_choice *scores)
+static void say_all(qk__findings *findings, const qk__results *results)
 {
-    qk__findings_pca(findings, results);
-    qk__findings_rotation(findings, results);
-    qk__findings_plasticity(findings, results);
-    qk__findings_scores(findings, results, scores);
-    qk__findings_depth(findings, results);
-    qk__findings_stages(findings, results);
-    qk__findings_training(findings, results);
+    static qk__topic_fn *const TOPICS[] = {
+        qk__findings_pca,   qk__findings_rotation, qk__findings_plasticity, qk__findings_scores,
+        qk__findings_depth, qk__findings_stages,   qk__findings_training,
+    };
+    for (size_t i = 0; i < sizeof TOPICS / sizeof *TOPICS; i++) {
+        TOPICS[i](findings, results);
+        qk__work_release(&findings->work);
+    }
 }
 
 static void forget_sentences(qk__findings *findings)
@@ -39,14 +40,13 @@ static void forget_sentences(qk__findings *findings)
 }
 
 /* Corrects what was gathered, and finds the level that the correction comes to. */
-static void correct(qk__findings *findings)
+static void correct_tests(qk__findings *findings)
 {
     qk__tests *tests = &findings->tests;
     double *adjusted = tests->p ? tests->p + tests->capacity : NULL;
     size_t holding = 0;
-    if (findings->status == QK_OK)
-        findings->status =
-            qk__correct_p_values(tests->p, tests->count, adjusted, &findings->err);
+    findings->work.failed |=
+        qk__correct_p_values(tests->p, tests->count, adjusted, NULL) != QK_OK;
     for (size_t i = 0; adjusted && i < tests->count; i++)
         holding += adjusted[i] <= QK__LEVEL;
     tests->level = QK__LEVEL * (double)(holding > 0 ? holding : 1) /
@@ -60,18 +60,23 @@ static void correct(qk__findings *findings)
 qk_status qk__findings_derive(const qk__results *results, const qk__score_choice *scores,
                               qk__findings *findings, qk_error *err)
 {
-    *findings = (qk__findings){0};
-    say_all(findings, results, scores);
+    *findings = (qk__findings){.scores = scores};
+    say_all(findings, results);
     forget_sentences(findings);
-    correct(findings);
-    if (findings->status == QK_OK)
-        say_all(findings, results, scores);
-    qk_status status = findings->status;
-    if (status != QK_OK) {
-        qk__findings_free(findings);
-        return qk__nomem(err);
-    }
-    return QK_OK;
+    correct_tests(findings);
+    say_all(findings, results);
+    if (!findings->work.failed)
+        return QK_OK;
+    qk__findings_free(findings);
+    return qk__nomem(err);
+}
+
+bool qk__is_shown_by(const qk__finding *finding, const char *figure)
+{
+    for (size_t i = 0; finding->claim && i < QK__NUM_SHOWN && finding->figures[i]; i++)
+        if (strcmp(finding->figures[i], figure) == 0)
+            return true;
+    return false;
 }
 
 void qk__findings_free(qk__findings *findings)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/work.h"
 #include "results/results.h"
 
 typedef enum qk__verdict {
@@ -53,22 +54,25 @@ typedef struct qk__tests {
     double level; /* the largest p that holds, where all are corrected together */
 } qk__tests;
 
+typedef struct qk__score_choice {
+    const char *metric, *column; /* as of qk__subject */
+} qk__score_choice;
+
 typedef struct qk__findings {
     size_t count, capacity;
     qk__finding *items;
     qk__tests tests;
-    qk_status status; /* first failure; what follows does nothing */
-    qk_error err;
+    const qk__score_choice *scores; /* while they are derived */
+    qk__work work;                  /* where it has failed, what follows does nothing */
 } qk__findings;
-
-typedef struct qk__score_choice {
-    const char *metric, *column; /* as of qk__subject */
-} qk__score_choice;
 
 /* All that the tables allow. */
 QK_MUST_CHECK qk_status qk__findings_derive(const qk__results *results,
                                             const qk__score_choice *scores,
                                             qk__findings *findings, qk_error *err);
 void qk__findings_free(qk__findings *findings);
+
+/* Whether it says something that the figure of that name shows. */
+bool qk__is_shown_by(const qk__finding *finding, const char *figure);
 
 #endif

@@ -3,11 +3,8 @@
  * once, with the mean of its heads; with three or more models a model's correlation counts
  * once. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/evidence.h"
 
 static const struct {
@@ -52,15 +49,14 @@ static model_trend trend_in(const qk__result_model *model, const qk__field *fiel
                             double *y)
 {
     model_trend out = {.model = model};
-    for (size_t h = 0; h < model->num_heads;) {
+    for (size_t h = 0, first; h < model->num_heads;) {
         qk__mean mean = {0};
-        size_t first = h;
-        for (; h < model->num_heads && model->heads[h].layer == model->heads[first].layer; h++)
+        for (first = h;
+             h < model->num_heads && model->heads[h].layer == model->heads[first].layer; h++)
             qk__mean_add(&mean, qk__number_of(&model->heads[h], qk__field_number, field));
-        if (mean.count > 0) {
-            x[out.layers] = model->heads[first].depth;
-            y[out.layers++] = qk__mean_of(&mean);
-        }
+        x[out.layers] = model->heads[first].depth;
+        y[out.layers] = qk__mean_of(&mean);
+        out.layers += mean.count > 0;
     }
     out.r = qk__fit_line(x, y, out.layers).r;
     out.independent = independent_layers(x, y, out.layers);
@@ -133,18 +129,15 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *z, s
         outcome.text.text);
 }
 
-static void trend(qk__findings *findings, const qk__scope *scope, size_t t, double *scratch,
-                  size_t room)
+/* x, y, z: room for as many numbers as there are heads, and models. */
+static void state_trend(qk__findings *findings, const qk__scope *scope, size_t t, double *x,
+                        double *y, double *z)
 {
-    const qk__results *results = scope->results;
     const qk__field *field = qk__find_field(TRENDS[t].field);
-    double *x = scratch, *y = scratch + room, *z = scratch + 2 * room;
     model_trend few[QK__ENOUGH_MODELS - 1];
     size_t count = 0, enough = 0;
-    for (size_t m = 0; field && m < results->num_models; m++) {
-        if (!qk__in_scope(scope, &results->models[m]))
-            continue;
-        model_trend found = trend_in(&results->models[m], field, x, y);
+    qk__each_in_scope (scope, model) {
+        model_trend found = trend_in(model, field, x, y);
         if (found.layers == 0)
             continue;
         if (found.layers >= QK__ENOUGH_LAYERS && isfinite(found.r))
@@ -167,11 +160,10 @@ static void trend(qk__findings *findings, const qk__scope *scope, size_t t, doub
 void qk__findings_depth(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
-    size_t room = results->num_models + qk__count_heads(results) + 1;
-    double *scratch = qk__calloc(room, 3 * sizeof *scratch);
-    if (!scratch)
-        findings->status = qk__nomem(&findings->err);
-    for (size_t t = 0; scratch && t < sizeof TRENDS / sizeof *TRENDS; t++)
-        trend(findings, &scope, t, scratch, room);
-    free(scratch);
+    size_t heads = qk__count_heads(results) + 1;
+    double *x = qk__work_take(&findings->work, heads, sizeof *x);
+    double *y = qk__work_take(&findings->work, heads, sizeof *y);
+    double *z = qk__work_take(&findings->work, results->num_models, sizeof *z);
+    for (size_t t = 0; !findings->work.failed && t < sizeof TRENDS / sizeof *TRENDS; t++)
+        state_trend(findings, &scope, t, x, y, z);
 }

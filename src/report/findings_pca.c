@@ -34,22 +34,19 @@ typedef struct contest {
 
 static double mean_r_q(qk__findings *findings, const qk__scope *scope, size_t pc)
 {
-    qk__units units = qk__units_of(findings, scope, component_r_q, &pc);
-    double mean = units.mean;
-    qk__units_free(&units);
-    return mean;
+    return qk__units_of(findings, scope, component_r_q, &pc).mean;
 }
 
 static contest compare_components(qk__findings *findings, const qk__scope *scope)
 {
     contest out = {.own = mean_r_q(findings, scope, 0), .other = -HUGE_VAL};
-    for (size_t pc = 1; pc <= MOST_COMPONENTS && findings->status == QK_OK; pc++) {
+    for (size_t pc = 1; pc <= MOST_COMPONENTS && !findings->work.failed; pc++) {
         double mean = mean_r_q(findings, scope, pc);
         if (!isfinite(mean))
             break;
         qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &pc);
         out.tests[out.count++] = qk__test_units(&lead, 0, false);
-        qk__units_free(&lead);
+        qk__work_release(&findings->work); /* there may be many components and heads */
         if (mean > out.other) {
             out.other = mean;
             out.best = pc;
@@ -81,28 +78,16 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
         qk__how_many(&lead).text);
     qk__evidence(findings, "Tested against each of %zu components: %s.", found.count,
                  outcome.text.text);
-    qk__units_free(&lead);
-}
-
-static double r_q_over_r_k(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return fabs(head->v.r_q) - fabs(head->v.r_k);
-}
-
-static double size_of(const qk__result_head *head, const void *field)
-{
-    return fabs(qk__field_number(head, field));
 }
 
 static void queries_more_than_keys(qk__findings *findings, const qk__scope *scope)
 {
-    static const qk__question LEAD = {.name = QK__QUERIES_OVER_KEYS, .number = r_q_over_r_k};
+    static const qk__question LEAD = {.name = QK__QUERIES_OVER_KEYS, .number = qk__query_lead};
     qk__answer lead;
     if (!qk__ask(findings, scope, &LEAD, &lead))
         return;
-    qk__units q = qk__units_of(findings, scope, size_of, qk__find_field("r_q"));
-    qk__units k = qk__units_of(findings, scope, size_of, qk__find_field("r_k"));
+    qk__units q = qk__units_of(findings, scope, qk__field_size, qk__find_field("r_q"));
+    qk__units k = qk__units_of(findings, scope, qk__field_size, qk__find_field("r_k"));
     qk__evidence(
         findings,
         "Position correlation on PC0, whatever its sign: mean %.3g of queries, %.3g of "
@@ -110,8 +95,6 @@ static void queries_more_than_keys(qk__findings *findings, const qk__scope *scop
         q.mean, k.mean, lead.measured.text, lead.how_many.text, lead.p.text);
     qk__evidence(findings, "Queries follow position more closely in %g%% of heads.",
                  (double)lead.positive / (double)lead.heads);
-    qk__units_free(&q);
-    qk__units_free(&k);
 }
 
 static double is_category(const qk__result_head *head, const void *category)
@@ -122,13 +105,11 @@ static double is_category(const qk__result_head *head, const void *category)
 /* Smallest and largest share over models, where units are models. */
 static qk__phrase share_range(const qk__units *units)
 {
-    double low = INFINITY, high = 0;
-    for (size_t i = 0; units->of_models && i < units->count; i++) {
-        low = fmin(low, units->values[i]);
-        high = fmax(high, units->values[i]);
-    }
-    return high > 0 ? qk__phrase_of("; by model from %g%% to %g%%", low, high)
-                    : (qk__phrase){""};
+    qk__range range = QK__NO_RANGE;
+    for (size_t i = 0; units->of_models && i < units->count; i++)
+        qk__range_add(&range, units->values[i]);
+    return range.high > 0 ? qk__phrase_of("; by model from %g%% to %g%%", range.low, range.high)
+                          : (qk__phrase){""};
 }
 
 static double is_uncertain(const qk__result_head *head, const void *unused)
@@ -148,7 +129,6 @@ static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
             "The category of %zu of %zu heads is not certain: other texts of the kind may give "
             "another one with a probability of more than %g%%.",
             units.positive, units.heads, 1 - QK_CERTAIN);
-    qk__units_free(&units);
 }
 
 static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
@@ -164,7 +144,6 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
         of_kind[i] = units.positive;
         where = qk__where(scope, &units);
         ranges[i] = share_range(&units);
-        qk__units_free(&units);
     }
     if (heads == 0)
         return;

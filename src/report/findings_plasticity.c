@@ -2,10 +2,7 @@
 /* Findings of plasticity: does it fall over the context, does the kind of a head stand for it, and does
  * positional overhead go with it. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/evidence.h"
 
 static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
@@ -42,13 +39,11 @@ static double plasticity_of(const qk__result_head *head, const void *unused)
 static double squares_about(const qk__scope *scope, double mean)
 {
     double sum = 0;
-    for (size_t m = 0; m < scope->results->num_models; m++) {
-        const qk__result_model *model = &scope->results->models[m];
-        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
-            double value = qk__number_of(&model->heads[h], plasticity_of, NULL);
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, head) {
+            double value = qk__number_of(head, plasticity_of, NULL);
             sum += isfinite(value) ? (value - mean) * (value - mean) : 0;
         }
-    }
     return sum;
 }
 
@@ -67,7 +62,6 @@ static void tell_kinds(qk__findings *findings, const qk__scope *scope)
                           qk_category_name((qk_category)KINDS[i]), own.mean, own.heads,
                           own.heads == 1 ? "" : "s");
         }
-        qk__units_free(&own);
     }
     qk__evidence(findings, "Mean plasticity over heads: %s.", line);
     double total = squares_about(scope, all.mean);
@@ -76,13 +70,11 @@ static void tell_kinds(qk__findings *findings, const qk__scope *scope)
             findings,
             "The kind of a head explains %g%% of the variance of plasticity between heads.",
             between / total);
-    qk__units_free(&all);
 }
 
 /* Content-focused less position-dominated: by model where there are three, else by groups of heads, each
  * less the mean of its model. */
 typedef struct contrast {
-    bool of_models;
     size_t models;              /* with both */
     double *differences;        /* one for each of these */
     double *content, *position; /* groups of each kind */
@@ -97,7 +89,7 @@ static size_t add_groups(const qk__units *units, double mean, double *out)
     return units->num_groups;
 }
 
-static void add_model(qk__findings *findings, const qk__scope *one, contrast *all)
+static void contrast_in(qk__findings *findings, const qk__scope *one, contrast *all)
 {
     static const int content = QK_CONTENT_FOCUSED, position = QK_POSITION_DOMINATED;
     qk__units any = qk__units_of(findings, one, plasticity_of, NULL);
@@ -107,25 +99,22 @@ static void add_model(qk__findings *findings, const qk__scope *one, contrast *al
         all->differences[all->models++] = x.mean - y.mean;
     all->num_content += add_groups(&x, any.mean, all->content + all->num_content);
     all->num_position += add_groups(&y, any.mean, all->position + all->num_position);
-    qk__units_free(&any);
-    qk__units_free(&x);
-    qk__units_free(&y);
 }
 
-/* scratch: of two numbers for each head and one for each model. */
-static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, bool of_models,
-                               double *scratch)
+static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, bool of_models)
 {
-    const qk__results *results = scope->results;
-    size_t heads = qk__count_heads(results);
-    contrast out = {.of_models = of_models,
-                    .content = scratch,
-                    .position = scratch + heads,
-                    .differences = scratch + 2 * heads};
-    for (size_t m = 0; m < results->num_models; m++) {
-        qk__scope one = {.results = results, .model = &results->models[m]};
-        if (qk__in_scope(scope, one.model))
-            add_model(findings, &one, &out);
+    qk__work *work = &findings->work;
+    size_t heads = qk__count_heads(scope->results);
+    contrast out = {
+        .content = qk__work_take(work, heads, sizeof *out.content),
+        .position = qk__work_take(work, heads, sizeof *out.position),
+        .differences = qk__work_take(work, scope->results->num_models, sizeof *out.differences),
+        .test = {NAN, 0}};
+    if (!out.content || !out.position || !out.differences)
+        return out;
+    qk__each_in_scope (scope, model) {
+        qk__scope one = {.results = scope->results, .model = model};
+        contrast_in(findings, &one, &out);
     }
     out.test = of_models ? qk__test_mean(out.differences, out.models, 0)
                          : qk__test_difference(out.content, out.num_content, out.position,
@@ -133,16 +122,18 @@ static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, b
     return out;
 }
 
-static void state_kinds(qk__findings *findings, const qk__scope *scope, const qk__units *any,
-                        double *scratch)
+static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
 {
-    contrast found = contrast_kinds(findings, scope, any->of_models, scratch);
+    qk__units any = qk__units_of(findings, scope, plasticity_of, NULL);
+    if (any.heads == 0)
+        return;
+    contrast found = contrast_kinds(findings, scope, any.of_models);
     qk__finding_begin(findings, QK__PLASTICITY_BY_KIND);
     qk__outcome outcome = qk__tested(findings, found.test);
     qk__conclude(findings, QK__PLASTICITY_BY_KIND, qk__verdict_of(&outcome),
-                 qk__where(scope, any).text, "");
+                 qk__where(scope, &any).text, "");
     tell_kinds(findings, scope);
-    if (found.of_models)
+    if (any.of_models)
         qk__evidence(findings,
                      "Tested: content-focused less position-dominated, n = %zu models that "
                      "have both; %s.",
@@ -152,20 +143,6 @@ static void state_kinds(qk__findings *findings, const qk__scope *scope, const qk
                      "Tested: groups of heads that share keys, %zu with content-focused heads "
                      "against %zu with position-dominated ones; %s.",
                      found.num_content, found.num_position, outcome.text.text);
-}
-
-static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
-{
-    const qk__results *results = scope->results;
-    qk__units any = qk__units_of(findings, scope, plasticity_of, NULL);
-    double *scratch =
-        qk__calloc(2 * qk__count_heads(results) + results->num_models + 1, sizeof *scratch);
-    if (!scratch)
-        findings->status = qk__nomem(&findings->err);
-    else if (any.heads > 0)
-        state_kinds(findings, scope, &any, scratch);
-    free(scratch);
-    qk__units_free(&any);
 }
 
 /* ---- positional overhead ---------------------------------------------------------------- */

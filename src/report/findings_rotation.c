@@ -2,10 +2,7 @@
 /* Findings of the rotation model: recency bias, drift of keys against queries, the plane, and
  * whether bias and separation go together. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/evidence.h"
 
 /* ---- slopes ----------------------------------------------------------------------------- */
@@ -19,23 +16,17 @@ static double log_slope_ratio(const qk__result_head *head, const void *unused)
 /* Median over the heads of a scope, as the tables of the page have it. */
 static double median_ratio(qk__findings *findings, const qk__scope *scope)
 {
-    double *ratios = qk__calloc(qk__count_heads(scope->results) + 1, sizeof *ratios);
+    double *ratios =
+        qk__work_take(&findings->work, qk__count_heads(scope->results) + 1, sizeof *ratios);
     size_t count = 0;
-    if (!ratios) {
-        findings->status = qk__nomem(&findings->err);
+    if (!ratios)
         return NAN;
-    }
-    for (size_t m = 0; m < scope->results->num_models; m++) {
-        const qk__result_model *model = &scope->results->models[m];
-        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
-            double value = exp(qk__number_of(&model->heads[h], log_slope_ratio, NULL));
-            ratios[count] = value;
-            count += isfinite(value);
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, head) {
+            ratios[count] = exp(qk__number_of(head, log_slope_ratio, NULL));
+            count += isfinite(ratios[count]);
         }
-    }
-    double median = qk__median(ratios, count);
-    free(ratios);
-    return median;
+    return qk__median(ratios, count);
 }
 
 /* What families say together. */
@@ -48,24 +39,22 @@ static void slope_of(qk__findings *findings, const qk__scope *scope, const char 
                      votes *all)
 {
     qk__units units = qk__units_of(findings, scope, log_slope_ratio, NULL);
-    if (units.count > 0) {
-        qk__estimate e = qk__estimate_units(&units, false);
-        qk__estimate ratio = {e.count, exp(e.value), exp(e.low), exp(e.high)};
-        qk__outcome outcome = qk__tested(findings, qk__test_units(&units, 0, false));
-        qk__short_name family = qk__short_name_of(name);
-        all->families++;
-        all->keys += outcome.side > 0;
-        all->queries += outcome.side < 0;
-        all->untested += isnan(outcome.p);
-        qk__evidence(
-            findings,
-            "%s: |α_k| / |α_q|: median over heads %.3g, geometric mean over %s %.3g, %s, "
-            "%s; %s.",
-            *name ? family.text : "All heads", median_ratio(findings, scope),
-            units.of_models ? "models" : "groups", ratio.value, qk__interval(&ratio).text,
-            qk__how_many(&units).text, outcome.text.text);
-    }
-    qk__units_free(&units);
+    if (units.count == 0)
+        return;
+    qk__estimate e = qk__estimate_units(&units, false);
+    qk__estimate ratio = {e.count, exp(e.value), exp(e.low), exp(e.high)};
+    qk__outcome outcome = qk__tested(findings, qk__test_units(&units, 0, false));
+    qk__short_name family = qk__short_name_of(name);
+    all->families++;
+    all->keys += outcome.side > 0;
+    all->queries += outcome.side < 0;
+    all->untested += isnan(outcome.p);
+    qk__evidence(findings,
+                 "%s: |α_k| / |α_q|: median over heads %.3g, geometric mean over %s %.3g, %s, "
+                 "%s; %s.",
+                 *name ? family.text : "All heads", median_ratio(findings, scope),
+                 units.of_models ? "models" : "groups", ratio.value, qk__interval(&ratio).text,
+                 qk__how_many(&units).text, outcome.text.text);
 }
 
 static void claim_slopes(qk__findings *findings, const votes *all)
@@ -118,25 +107,21 @@ static void plane_variance(qk__findings *findings, const qk__scope *scope)
 {
     qk__units units =
         qk__units_of(findings, scope, qk__field_number, qk__find_field("plane_var_fraction"));
-    if (units.count > 0) {
-        qk__estimate e = qk__estimate_units(&units, false);
-        double low = HUGE_VAL, high = -HUGE_VAL;
-        for (size_t i = 0; i < units.count; i++) {
-            low = fmin(low, units.values[i]);
-            high = fmax(high, units.values[i]);
-        }
-        qk__finding_begin(findings, QK__PLANE_VARIANCE);
-        qk__claim(
-            findings,
-            "The plane of drift and separation holds %g%% of the variance %s; a picture of the "
-            "plane hides the other %g%%.",
-            units.mean, qk__where(scope, &units).text, 1 - units.mean);
-        qk__evidence(findings,
-                     "Share of the variance in the plane: %s, range %g%% to %g%%, %s.",
-                     qk__mean_phrase(&units, &e, QK__OF_PERCENTAGES).text, low, high,
-                     qk__how_many(&units).text);
-    }
-    qk__units_free(&units);
+    if (units.count == 0)
+        return;
+    qk__estimate e = qk__estimate_units(&units, false);
+    qk__range range = QK__NO_RANGE;
+    for (size_t i = 0; i < units.count; i++)
+        qk__range_add(&range, units.values[i]);
+    qk__finding_begin(findings, QK__PLANE_VARIANCE);
+    qk__claim(
+        findings,
+        "The plane of drift and separation holds %g%% of the variance %s; a picture of the "
+        "plane hides the other %g%%.",
+        units.mean, qk__where(scope, &units).text, 1 - units.mean);
+    qk__evidence(findings, "Share of the variance in the plane: %s, range %g%% to %g%%, %s.",
+                 qk__mean_phrase(&units, &e, QK__OF_PERCENTAGES).text, range.low, range.high,
+                 qk__how_many(&units).text);
 }
 
 /* ---- bias against separation ------------------------------------------------------------ */

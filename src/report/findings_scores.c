@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings of benchmark scores: which numbers of models go with them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/evidence.h"
 
 /* Begins the finding of models' metric x and score y. */
@@ -35,29 +32,25 @@ static void metric_and_scores(qk__findings *findings, qk__finding_name id,
                               const qk__results *results, const qk__score_pairing *pair)
 {
     size_t count = 0;
-    double *x = qk__calloc(results->num_scores + 1, sizeof *x);
-    double *y = qk__calloc(results->num_scores + 1, sizeof *y);
-    if (!x || !y)
-        findings->status = qk__nomem(&findings->err);
+    double *x = qk__work_take(&findings->work, results->num_scores + 1, sizeof *x);
+    double *y = qk__work_take(&findings->work, results->num_scores + 1, sizeof *y);
     for (size_t i = 0; x && y && i < results->num_scores; i++) {
         x[count] = qk__scored_metric(pair, &results->scores[i]);
         y[count] = results->scores[i].values[pair->y_column];
         count += isfinite(x[count]) && isfinite(y[count]);
     }
-    if (count > 0) {
-        qk__line line = qk__fit_line(x, y, count);
-        line.count = count;
-        state_scores(findings, id, &line, pair->metric, results->score_columns[pair->y_column]);
-        if (!pair->from_scores && strncmp(pair->metric, "ap_", 3) == 0)
-            qk__tell_held_keys(findings, &(qk__scope){.results = results});
-    }
-    free(x);
-    free(y);
+    if (count == 0)
+        return;
+    qk__line line = qk__fit_line(x, y, count);
+    line.count = count;
+    state_scores(findings, id, &line, pair->metric, results->score_columns[pair->y_column]);
+    if (!pair->from_scores && strncmp(pair->metric, "ap_", 3) == 0)
+        qk__tell_held_keys(findings, &(qk__scope){.results = results});
 }
 
-void qk__findings_scores(qk__findings *findings, const qk__results *results,
-                         const qk__score_choice *scores)
+void qk__findings_scores(qk__findings *findings, const qk__results *results)
 {
+    const qk__score_choice *scores = findings->scores;
     static const char overhead[] = "positional_overhead";
     qk__score_pairing pair;
     if (!qk__pair_scores(results, scores->metric, scores->column, &pair))

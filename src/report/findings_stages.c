@@ -24,16 +24,13 @@ typedef struct counts {
 static counts count_categories(const qk__scope *scope)
 {
     counts out = {0};
-    for (size_t m = 0; m < scope->results->num_models; m++) {
-        const qk__result_model *model = &scope->results->models[m];
-        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
-            const qk__result_head *head = &model->heads[h];
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, head) {
             if (qk__has_few_rows(head) || head->category_before < 0 || head->category_after < 0)
                 continue;
             out.before[head->category_before]++;
             out.after[head->category_after]++;
         }
-    }
     return out;
 }
 
@@ -85,7 +82,6 @@ static void score_predicted(qk__findings *findings, const qk__scope *scope)
         answer.how_many.text);
     qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads; %s.",
                  answer.p.text);
-    qk__units_free(&least);
 }
 
 /* ---- frequencies ------------------------------------------------------------------------ */
@@ -96,21 +92,18 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
         qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_energy_q"));
     qk__units k =
         qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_energy_k"));
-    if (q.count > 0 && k.count > 0) {
-        qk__estimate e_q = qk__estimate_units(&q, false);
-        qk__estimate e_k = qk__estimate_units(&k, false);
-        qk__finding_begin(findings, QK__ROPE_SLOW_ENERGY);
-        qk__claim(
-            findings,
-            "Rotary pairs that turn less than once in the context hold %g%% of the squared "
-            "length of queries and %g%% of that of keys %s.",
-            q.mean, k.mean, qk__where(scope, &q).text);
-        qk__evidence(findings, "Queries: %s; keys: %s; %s.",
-                     qk__mean_phrase(&q, &e_q, QK__OF_PERCENTAGES).text,
-                     qk__mean_phrase(&k, &e_k, QK__OF_PERCENTAGES).text, qk__how_many(&q).text);
-    }
-    qk__units_free(&q);
-    qk__units_free(&k);
+    if (q.count == 0 || k.count == 0)
+        return;
+    qk__estimate e_q = qk__estimate_units(&q, false);
+    qk__estimate e_k = qk__estimate_units(&k, false);
+    qk__finding_begin(findings, QK__ROPE_SLOW_ENERGY);
+    qk__claim(findings,
+              "Rotary pairs that turn less than once in the context hold %g%% of the squared "
+              "length of queries and %g%% of that of keys %s.",
+              q.mean, k.mean, qk__where(scope, &q).text);
+    qk__evidence(findings, "Queries: %s; keys: %s; %s.",
+                 qk__mean_phrase(&q, &e_q, QK__OF_PERCENTAGES).text,
+                 qk__mean_phrase(&k, &e_k, QK__OF_PERCENTAGES).text, qk__how_many(&q).text);
 }
 
 static void slow_score(qk__findings *findings, const qk__scope *scope)

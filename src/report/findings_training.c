@@ -4,12 +4,9 @@
  * says nothing about another, and the sentences say so. */
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/curve.h"
 
 static const struct {
@@ -163,17 +160,17 @@ static void state_curve(qk__findings *findings, size_t watched, const qk__curve 
     qk__evidence(findings, "One training run: another might go another way.");
 }
 
-static void curves(qk__findings *findings, const qk__results *results, size_t *pivots)
+static void state_curves(qk__findings *findings, const qk__results *results)
 {
+    size_t *pivots = qk__work_take(&findings->work, results->num_models + 1, sizeof *pivots);
     for (size_t i = 0; i < NUM_WATCHED; i++) {
         qk__curve curve = qk__curve_of(findings, results->models, results->num_models,
                                        qk__field_number, qk__find_field(WATCHED[i].field));
-        if (curve.count > 1) {
-            state_curve(findings, i, &curve, pivots);
-            if (strncmp(WATCHED[i].field, "ap_", 3) == 0)
-                qk__tell_held_keys(findings, &(qk__scope){.results = results});
-        }
-        qk__curve_free(&curve);
+        if (curve.count <= 1)
+            continue;
+        state_curve(findings, i, &curve, pivots);
+        if (strncmp(WATCHED[i].field, "ap_", 3) == 0)
+            qk__tell_held_keys(findings, &(qk__scope){.results = results});
     }
 }
 
@@ -193,18 +190,17 @@ static bool add_ranks(qk__findings *findings, const qk__results *results,
             ranks[i] += i == j ? 1 : other < size ? 1 : other == size ? 0.5 : 0;
         }
     }
-    qk__curve_free(&curve);
     return whole;
 }
 
-/* ranks and marked: room for the steps. */
-static void steps_between_phases(qk__findings *findings, const qk__results *results,
-                                 double *ranks, char *marked)
+static void steps_between_phases(qk__findings *findings, const qk__results *results)
 {
     enum { ENOUGH_STEPS = 4 };
     size_t steps = results->num_models - 1, known = 0, between = 0;
     double inside = 0, outside = 0;
-    for (size_t i = 0; i < NUM_WATCHED; i++)
+    double *ranks = qk__work_take(&findings->work, steps, sizeof *ranks);
+    char *marked = qk__work_take(&findings->work, steps, sizeof *marked);
+    for (size_t i = 0; !findings->work.failed && i < NUM_WATCHED; i++)
         known += add_ranks(findings, results, qk__find_field(WATCHED[i].field), ranks);
     if (known == 0)
         return;
@@ -215,8 +211,8 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
     }
     qk__finding_begin(findings, QK__TRAINING_STEPS);
     qk__test test = {NAN, 0};
-    if (steps >= ENOUGH_STEPS && !qk__test_ranks(ranks, marked, steps, &test))
-        findings->status = qk__nomem(&findings->err);
+    if (steps >= ENOUGH_STEPS)
+        findings->work.failed |= !qk__test_ranks(ranks, marked, steps, &test);
     qk__outcome outcome = qk__tested(findings, test);
     qk__conclude(findings, QK__TRAINING_STEPS, qk__verdict_of(&outcome), "", "");
     qk__evidence(
@@ -244,51 +240,36 @@ static bool is_long_context(const char *phase)
     return false;
 }
 
-static double size_of(const qk__result_head *head, const void *field)
-{
-    return fabs(qk__field_number(head, field));
-}
-
-static double lead_of_queries(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return fabs(head->v.r_q) - fabs(head->v.r_k);
-}
-
 /* From the checkpoint before the first phase of long contexts to the last of such a phase. pair: both. */
 static void state_longer(qk__findings *findings, const qk__result_model *pair)
 {
     const qk__field *r_q = qk__find_field("r_q"), *r_k = qk__find_field("r_k");
-    qk__curve q = qk__curve_of(findings, pair, 2, size_of, r_q);
-    qk__curve k = qk__curve_of(findings, pair, 2, size_of, r_k);
-    qk__curve lead = qk__curve_of(findings, pair, 2, lead_of_queries, NULL);
-    if (q.count == 2 && k.count == 2 && lead.count == 2) {
-        qk__test keys = qk__curve_test(&k, 0, 1);
-        keys.side =
-            -keys.side; /* both, if keys follow position less and queries lead by more */
-        const qk__test tests[] = {keys, qk__curve_test(&lead, 0, 1)};
-        qk__estimate fall = qk__curve_change(&k, 0, 1), gain = qk__curve_change(&lead, 0, 1);
-        qk__finding_begin(findings, QK__TRAINING_LONG_CONTEXT);
-        qk__outcome outcome =
-            qk__tested(findings, qk__test_of_sides(qk__one_sided_all(tests, 2, 1),
-                                                   qk__one_sided_all(tests, 2, -1)));
-        qk__conclude(findings, QK__TRAINING_LONG_CONTEXT, qk__verdict_of(&outcome), "", "");
-        qk__evidence(findings,
-                     "From %s to %s, position correlation on PC0, whatever its sign: queries "
-                     "%.3g to %.3g, "
-                     "keys %.3g to %.3g.",
-                     checkpoint(&pair[0]).text, checkpoint(&pair[1]).text, q.means[0],
-                     q.means[1], k.means[0], k.means[1]);
-        qk__evidence(findings,
-                     "Change of keys: %.3g, %s; of the lead of queries: %.3g, %s; n = %zu "
-                     "groups of heads "
-                     "that share keys (%zu heads). Both tested: %s.",
-                     fall.value, qk__interval(&fall).text, gain.value, qk__interval(&gain).text,
-                     lead.groups, lead.heads, outcome.text.text);
-    }
-    qk__curve_free(&q);
-    qk__curve_free(&k);
-    qk__curve_free(&lead);
+    qk__curve q = qk__curve_of(findings, pair, 2, qk__field_size, r_q);
+    qk__curve k = qk__curve_of(findings, pair, 2, qk__field_size, r_k);
+    qk__curve lead = qk__curve_of(findings, pair, 2, qk__query_lead, NULL);
+    if (q.count != 2 || k.count != 2 || lead.count != 2)
+        return;
+    qk__test keys = qk__curve_test(&k, 0, 1);
+    keys.side = -keys.side; /* both, if keys follow position less and queries lead by more */
+    const qk__test tests[] = {keys, qk__curve_test(&lead, 0, 1)};
+    qk__estimate fall = qk__curve_change(&k, 0, 1), gain = qk__curve_change(&lead, 0, 1);
+    qk__finding_begin(findings, QK__TRAINING_LONG_CONTEXT);
+    qk__outcome outcome =
+        qk__tested(findings, qk__test_of_sides(qk__one_sided_all(tests, 2, 1),
+                                               qk__one_sided_all(tests, 2, -1)));
+    qk__conclude(findings, QK__TRAINING_LONG_CONTEXT, qk__verdict_of(&outcome), "", "");
+    qk__evidence(
+        findings,
+        "From %s to %s, position correlation on PC0, whatever its sign: queries %.3g to "
+        "%.3g, keys %.3g to %.3g.",
+        checkpoint(&pair[0]).text, checkpoint(&pair[1]).text, q.means[0], q.means[1],
+        k.means[0], k.means[1]);
+    qk__evidence(
+        findings,
+        "Change of keys: %.3g, %s; of the lead of queries: %.3g, %s; n = %zu groups of "
+        "heads that share keys (%zu heads). Both tested: %s.",
+        fall.value, qk__interval(&fall).text, gain.value, qk__interval(&gain).text, lead.groups,
+        lead.heads, outcome.text.text);
 }
 
 static void longer_contexts(qk__findings *findings, const qk__results *results)
@@ -309,17 +290,7 @@ void qk__findings_training(qk__findings *findings, const qk__results *results)
 {
     if (!results->checkpoints || results->num_models < 2)
         return;
-    size_t *pivots = qk__calloc(results->num_models + 1, sizeof *pivots);
-    double *ranks = qk__calloc(results->num_models, sizeof *ranks);
-    char *marked = qk__calloc(results->num_models, sizeof *marked);
-    if (!pivots || !ranks || !marked) {
-        findings->status = qk__nomem(&findings->err);
-    } else {
-        curves(findings, results, pivots);
-        steps_between_phases(findings, results, ranks, marked);
-        longer_contexts(findings, results);
-    }
-    free(pivots);
-    free(ranks);
-    free(marked);
+    state_curves(findings, results);
+    steps_between_phases(findings, results);
+    longer_contexts(findings, results);
 }

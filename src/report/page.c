@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_build.h"
+#include "base/utf8.h"
 
 void qk__page_free(qk__page *page)
 {
@@ -72,7 +73,7 @@ static size_t plain_bytes(const char *text, const char *end)
 }
 
 /* What is not UTF-8 becomes U+FFFD, control characters spaces. */
-static void put_text(qk__page *page, const char *text, size_t length, size_t most)
+static void put_escaped(qk__page *page, const char *text, size_t length, size_t most)
 {
     const char *end = text + length;
     for (size_t n = 0; text < end; n++) {
@@ -85,7 +86,7 @@ static void put_text(qk__page *page, const char *text, size_t length, size_t mos
         text += size;
         if (text == end)
             return;
-        const char *character = qk__next_character(&text, &size);
+        const char *character = qk__utf8_shown(&text, &size);
         const char *escape = html_escape(*character);
         qk__page_bytes(page, escape ? escape : character, escape ? strlen(escape) : size);
     }
@@ -202,7 +203,7 @@ static void open_element(qk__page *page, qk__words *words)
     qk__begin_tag(page, words->rest, name);
     for (words->rest += name; qk__next_piece(words, &piece);) {
         if (piece.given)
-            put_text(page, piece.text, piece.size, SIZE_MAX);
+            put_escaped(page, piece.text, piece.size, SIZE_MAX);
         for (size_t i = 0; !piece.given && i < piece.size; i++)
             part = put_selector(page, part, piece.text[i]);
     }
@@ -255,8 +256,8 @@ static void put_words(qk__page *page, qk__words *words)
     bool href = false;
     while (qk__next_piece(words, &piece)) {
         if (piece.given)
-            put_text(page, piece.text, piece.size,
-                     is_open(page, "bdi") ? QK__NAME_POINTS : SIZE_MAX);
+            put_escaped(page, piece.text, piece.size,
+                        is_open(page, "bdi") ? QK__NAME_POINTS : SIZE_MAX);
         for (size_t i = 0; !piece.given && i < piece.size; i++)
             put_mark(page, piece.text + i, &href);
     }
@@ -288,7 +289,7 @@ void qk__put_lines(qk__page *page, const char *selector, const char *text)
         if (selector)
             qk__put(page, selector, "%.*s", (int)size, text);
         else
-            put_text(page, text, size, SIZE_MAX);
+            put_escaped(page, text, size, SIZE_MAX);
         qk__page_markup(page, selector ? "" : "\n");
     }
 }
@@ -300,7 +301,7 @@ json_t *qk__clean_text(const char *text)
     qk__buffer clean = {0};
     qk_status status = QK_OK;
     for (size_t size; *text && status == QK_OK;) {
-        const char *character = qk__next_character(&text, &size);
+        const char *character = qk__utf8_shown(&text, &size);
         status = qk__buffer_append(&clean, character, size, NULL);
     }
     json_t *value =
@@ -376,7 +377,7 @@ void qk__page_begin(qk__page *page, const char *scripts)
     qk__close(page, "style");
 }
 
-static void fold(qk__page *page, const char *title, const char *heading, bool open)
+static void open_fold(qk__page *page, const char *title, const char *heading, bool open)
 {
     qk__open(page, open ? "details.fold[open]" : "details.fold");
     qk__open(page, "summary");
@@ -387,7 +388,7 @@ static void fold(qk__page *page, const char *title, const char *heading, bool op
 void qk__page_section(qk__page *page, const char *id, const char *title, bool open)
 {
     qk__open(page, "section#%s[tabindex=-1]", id);
-    fold(page, title, "h2", open);
+    open_fold(page, title, "h2", open);
 }
 
 void qk__page_section_end(qk__page *page)
@@ -398,7 +399,7 @@ void qk__page_section_end(qk__page *page)
 void qk__page_part(qk__page *page, const char *id, const char *title)
 {
     qk__open(page, "div.part#%s[tabindex=-1]", id);
-    fold(page, title, "h3", true);
+    open_fold(page, title, "h3", true);
 }
 
 void qk__page_part_end(qk__page *page)

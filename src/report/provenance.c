@@ -13,12 +13,6 @@
 #include "base/json_build.h"
 #include "results/manifest.h"
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static bool holds(const json_t *array, const char *text)
 {
     size_t i;
@@ -101,7 +95,7 @@ static void add_failures(qk__provenance *p, const json_t *run, const char *model
     {
         p->failures = qk__json_append(
             p->failures, json_pack("{s:o, s:o}", "model", qk__json_text(model), "head",
-                                   qk__json_text(text_of(failure, "head"))));
+                                   qk__json_text(qk__json_string(failure, "head"))));
     }
 }
 
@@ -109,13 +103,13 @@ static void add_run(qk__provenance *p, const json_t *run, const char *label)
 {
     size_t i;
     const json_t *warning;
-    const char *model = *label ? label : text_of(run, "model");
+    const char *model = *label ? label : qk__json_string(run, "model");
     json_t *entry = json_pack("{s:o, s:o, s:o, s:o, s:o}", "model", qk__json_text(model),
-                              "capture", qk__json_text(text_of(run, "capture")), "date",
-                              qk__json_text(text_of(run, "date")), "host",
-                              qk__json_text(text_of(run, "host")), "version",
-                              qk__json_text(text_of(run, "qkscope")));
-    p->runs = qk__json_append(p->runs, name_source(entry, text_of(run, "capture")));
+                              "capture", qk__json_text(qk__json_string(run, "capture")), "date",
+                              qk__json_text(qk__json_string(run, "date")), "host",
+                              qk__json_text(qk__json_string(run, "host")), "version",
+                              qk__json_text(qk__json_string(run, "qkscope")));
+    p->runs = qk__json_append(p->runs, name_source(entry, qk__json_string(run, "capture")));
     json_array_foreach(json_object_get(run, "warnings"), i, warning)
     {
         if (json_is_string(warning))
@@ -129,8 +123,8 @@ static void add_run(qk__provenance *p, const json_t *run, const char *label)
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static qk_status add_folder(qk__provenance *p, const char *folder, const char *label,
-                            qk_error *err)
+static qk_status add_folder_runs(qk__provenance *p, const char *folder, const char *label,
+                                 qk_error *err)
 {
     size_t i;
     const json_t *run;
@@ -145,17 +139,18 @@ static qk_status add_folder(qk__provenance *p, const char *folder, const char *l
 }
 
 /* A model of a study; its folder is one below the study's, whatever the manifest says. */
-static qk_status add_model(qk__provenance *p, const char *study, const json_t *model,
-                           qk_error *err)
+static qk_status add_model_runs(qk__provenance *p, const char *study, const json_t *model,
+                                qk_error *err)
 {
-    const char *folder = text_of(model, "folder"), *message = text_of(model, "message");
+    const char *folder = qk__json_string(model, "folder"),
+               *message = qk__json_string(model, "message");
     if (*message)
-        p->warnings = add_warning(p->warnings, message, text_of(model, "label"));
+        p->warnings = add_warning(p->warnings, message, qk__json_string(model, "label"));
     if (strncmp(folder, "models/", 7) != 0 || strstr(folder, ".."))
         return QK_OK;
     char *path = qk__path_join(study, folder);
     qk_status status =
-        path ? add_folder(p, path, text_of(model, "label"), err) : qk__nomem(err);
+        path ? add_folder_runs(p, path, qk__json_string(model, "label"), err) : qk__nomem(err);
     free(path);
     return status;
 }
@@ -167,7 +162,7 @@ static qk_status add_models(qk__provenance *p, const char *study, const json_t *
     const json_t *model;
     json_array_foreach(models, i, model)
     {
-        QK_TRY(add_model(p, study, model, err));
+        QK_TRY(add_model_runs(p, study, model, err));
     }
     return QK_OK;
 }
@@ -184,7 +179,7 @@ qk_status qk__provenance_read(const char *folder, qk__provenance *provenance, qk
     qk_status status =
         manifest.is_study
             ? add_models(provenance, folder, json_object_get(manifest.root, "models"), err)
-            : add_folder(provenance, folder, "", err);
+            : add_folder_runs(provenance, folder, "", err);
     qk__manifest_free(&manifest);
     if (status == QK_OK &&
         (!provenance->runs || !provenance->warnings || !provenance->failures))
@@ -208,7 +203,8 @@ const char *qk__provenance_capture(const qk__provenance *provenance, const char 
     const char *found = NULL;
     json_array_foreach(provenance->runs, i, run)
     {
-        const char *model = text_of(run, "model"), *capture = text_of(run, "capture");
+        const char *model = qk__json_string(run, "model"),
+                   *capture = qk__json_string(run, "capture");
         if (!*capture || (strcmp(model, name) != 0 && strcmp(model, label) != 0))
             continue;
         if (found && strcmp(found, capture) != 0)

@@ -4,10 +4,7 @@
  * model's means are taken off, and counts as many pairs as there are groups of heads that share keys,
  * less one for each model beyond the first. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "report/evidence.h"
 
 enum { ENOUGH_GROUPS = 4 };
@@ -19,27 +16,28 @@ typedef struct pairs {
     size_t groups; /* of heads that share keys */
 } pairs;
 
-static double value_of(const qk__result_head *head, const char *field, qk__head_number *number)
+static double paired_value(const qk__result_head *head, const char *field,
+                           qk__head_number *number)
 {
     return qk__number_of(head, field ? qk__field_number : number,
                          field ? qk__find_field(field) : NULL);
 }
 
-static void add_model(pairs *all, const qk__result_model *model, const qk__two_numbers *of)
+static void add_pairs(pairs *all, const qk__result_model *model, const qk__two_numbers *of)
 {
     for (size_t h = 0, end; h < model->num_heads; h = end) {
         size_t before = all->count;
         end = qk__group_end(model, h);
         for (size_t i = h; i < end; i++) {
-            all->x[all->count] = value_of(&model->heads[i], of->x, of->number_x);
-            all->y[all->count] = value_of(&model->heads[i], of->y, of->number_y);
+            all->x[all->count] = paired_value(&model->heads[i], of->x, of->number_x);
+            all->y[all->count] = paired_value(&model->heads[i], of->y, of->number_y);
             all->count += isfinite(all->x[all->count]) && isfinite(all->y[all->count]);
         }
         all->groups += all->count > before;
     }
 }
 
-static void center(double *values, size_t count)
+static void center_values(double *values, size_t count)
 {
     qk__mean mean = {0};
     for (size_t i = 0; i < count; i++)
@@ -53,11 +51,9 @@ static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
                           const qk__two_numbers *of, double *z)
 {
     size_t with_r = 0;
-    for (size_t m = 0; m < scope->results->num_models; m++) {
+    qk__each_in_scope (scope, model) {
         size_t first = all->count, groups = all->groups;
-        if (!qk__in_scope(scope, &scope->results->models[m]))
-            continue;
-        add_model(all, &scope->results->models[m], of);
+        add_pairs(all, model, of);
         size_t own = all->count - first;
         out->models += own > 0;
         double r = qk__fit_line(all->x + first, all->y + first, own).r;
@@ -78,13 +74,11 @@ static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
                          const qk__two_numbers *of)
 {
     *all = (pairs){.x = all->x, .y = all->y};
-    for (size_t m = 0; m < scope->results->num_models; m++) {
+    qk__each_in_scope (scope, model) {
         size_t first = all->count;
-        if (!qk__in_scope(scope, &scope->results->models[m]))
-            continue;
-        add_model(all, &scope->results->models[m], of);
-        center(all->x + first, all->count - first);
-        center(all->y + first, all->count - first);
+        add_pairs(all, model, of);
+        center_values(all->x + first, all->count - first);
+        center_values(all->y + first, all->count - first);
     }
     out->units = (double)all->groups - (double)out->models + 1;
     double r = qk__fit_line(all->x, all->y, all->count).r;
@@ -98,18 +92,14 @@ qk__relation qk__relate(qk__findings *findings, const qk__scope *scope,
 {
     qk__relation out = {.all = NAN, .r = {0, NAN, NAN, NAN}, .test = {NAN, 0}};
     size_t room = qk__count_heads(scope->results) + 1;
-    pairs all = {qk__calloc(room, sizeof *all.x), qk__calloc(room, sizeof *all.y), 0, 0};
-    double *z = qk__calloc(scope->results->num_models + 1, sizeof *z);
-    if (!all.x || !all.y || !z) {
-        findings->status = qk__nomem(&findings->err);
-    } else {
-        relate_models(&out, scope, &all, of, z);
-        if (out.models > 0 && !out.of_models)
-            relate_heads(&out, scope, &all, of);
-    }
-    free(all.x);
-    free(all.y);
-    free(z);
+    pairs all = {.x = qk__work_take(&findings->work, room, sizeof *all.x),
+                 .y = qk__work_take(&findings->work, room, sizeof *all.y)};
+    double *z = qk__work_take(&findings->work, scope->results->num_models, sizeof *z);
+    if (!all.x || !all.y || !z)
+        return out;
+    relate_models(&out, scope, &all, of, z);
+    if (out.models > 0 && !out.of_models)
+        relate_heads(&out, scope, &all, of);
     return out;
 }
 

@@ -56,6 +56,7 @@ static const qk_setting ROWS[] = {
     {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME",
      .help = "column of the scores to use", .unset = "the first", .section = "Page"},
     QK_SETTING_PART(qk_report_settings, figures, qk__figure_settings_table),
+    QK__THREADS_ROW(qk_report_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_report_settings_table = {QK_SETTINGS_ROWS(qk_report_settings, ROWS)};
@@ -95,7 +96,7 @@ static void choose_title(qk__report *report)
         title_of_models(report->results, report->title, sizeof report->title);
 }
 
-static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
+static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
 {
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
@@ -105,11 +106,11 @@ static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
 }
 
 /* The page beside its place, in full. */
-static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__outfile **file,
-                            qk_error *err)
+static qk_status write_report_page(qk__report *report, qk_report_outcome *outcome,
+                                   qk__outfile **file, qk_error *err)
 {
     qk__page page = {.status = QK_OK};
-    qk_status status = compose(report, &page, err);
+    qk_status status = compose_page(report, &page, err);
     if (status == QK_OK && !(outcome->html = qk__path_join(report->folder, PAGE_NAME)))
         status = qk__nomem(err);
     if (status == QK_OK)
@@ -122,7 +123,7 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__
 }
 
 /* The page goes first and comes last: whoever finds one finds its figures. */
-static qk_status install(const qk__report *report, qk__outfile **page, qk_error *err)
+static qk_status install_report(const qk__report *report, qk__outfile **page, qk_error *err)
 {
     if (*page)
         QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
@@ -134,15 +135,25 @@ static qk_status install(const qk__report *report, qk__outfile **page, qk_error 
     return *page ? qk__outfile_commit(page, err) : QK_OK;
 }
 
+/* Takes the text, which is NULL where memory ran out, into a list of the outcome. */
+static qk_status keep_text(char ***list, size_t *count, char *text, qk_error *err)
+{
+    char **longer = text ? realloc(*list, (*count + 1) * sizeof *longer) : NULL;
+    if (!longer) {
+        free(text);
+        return qk__nomem(err);
+    }
+    longer[(*count)++] = text;
+    *list = longer;
+    return QK_OK;
+}
+
 static qk_status copy_names(const qk__drawn_list *drawn, qk_report_outcome *outcome,
                             qk_error *err)
 {
-    outcome->names = qk__calloc(drawn->count + 1, sizeof *outcome->names);
-    if (!outcome->names)
-        return qk__nomem(err);
     for (size_t i = 0; i < drawn->count; i++)
-        if (!(outcome->names[outcome->num_names++] = qk__strdup(drawn->items[i].name)))
-            return qk__nomem(err);
+        QK_TRY(keep_text(&outcome->names, &outcome->num_names, qk__strdup(drawn->items[i].name),
+                         err));
     return QK_OK;
 }
 
@@ -151,9 +162,6 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
                                qk_error *err)
 {
     QK_TRY(copy_names(drawn, outcome, err));
-    outcome->failures = qk__calloc(drawn->count + 1, sizeof *outcome->failures);
-    if (!outcome->failures)
-        return qk__nomem(err);
     for (size_t i = 0; i < drawn->count; i++) {
         const qk__drawn *d = &drawn->items[i];
         if (d->status == QK_OK) {
@@ -163,10 +171,10 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
         const char *why = d->message ? d->message : qk_status_text(d->status);
         /* the message names the figure where gnuplot said something about it */
         bool named = strstr(why, d->name) != NULL;
-        qk__buffer text = {0};
-        QK_TRY(qk__buffer_printf(&text, err, "%s%s%s%s", named ? "" : "figure ",
-                                 named ? "" : d->name, named ? "" : ": ", why));
-        outcome->failures[outcome->num_failed++] = (char *)text.data;
+        QK_TRY(keep_text(&outcome->failures, &outcome->num_failed,
+                         qk__format("%s%s%s%s", named ? "" : "figure ", named ? "" : d->name,
+                                    named ? "" : ": ", why),
+                         err));
     }
     return QK_OK;
 }
@@ -203,14 +211,14 @@ static qk_figure_settings figure_settings(const qk_report_settings *settings)
     return figures;
 }
 
-static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
+static qk_status draw_report_figures(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
     const qk_figure_settings figures = figure_settings(settings);
     qk_error first;
     const qk__subject subject = subject_of(report);
-    qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
-                                        settings->user, drawn, &first);
+    qk_status status = qk__draw_figures(&subject, report->staging, &figures, &settings->context,
+                                        drawn, &first);
     if (can_continue(status))
         QK_TRY(qk__check_written(drawn, err));
     if (status == QK_OK || (drawn->count > 0 && can_continue(status)))
@@ -220,15 +228,7 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
     return status;
 }
 
-/* Findings are for the page and the notes beside the figures. */
-static qk_status derive(qk__report *report, qk_error *err)
-{
-    const qk__score_choice scores = {report->settings->score_metric,
-                                     report->settings->score_column};
-    return qk__findings_derive(report->results, &scores, &report->findings, err);
-}
-
-static qk_status write_notes(const qk__report *report, qk_error *err)
+static qk_status write_figure_notes(const qk__report *report, qk_error *err)
 {
     qk_report_settings settings = *report->settings;
     settings.figures = figure_settings(&settings);
@@ -240,43 +240,41 @@ static qk_status write_notes(const qk__report *report, qk_error *err)
 }
 
 /* What lies in figures/ now, for the caller. */
-static qk_status list_files(const qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status list_figure_files(const qk__report *report, qk_report_outcome *outcome,
+                                   qk_error *err)
 {
     qk__names names;
     QK_TRY(qk__note_files(report->figures, &names, err));
-    outcome->files = qk__calloc(names.count + 1, sizeof *outcome->files);
-    qk_status status = outcome->files ? QK_OK : qk__nomem(err);
-    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        outcome->files[i] = qk__format("figures/%s", names.items[i]);
-        if (outcome->files[i])
-            outcome->num_files++;
-        else
-            status = qk__nomem(err);
-    }
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++)
+        status = keep_text(&outcome->files, &outcome->num_files,
+                           qk__format("figures/%s", names.items[i]), err);
     qk__names_free(&names);
     return status;
 }
 
 /* Until all is drawn and written, what was there before stays. */
-static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status make_report(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
+    const qk__score_choice scores = {report->settings->score_metric,
+                                     report->settings->score_column};
     qk__drawn_list drawn = {0};
     qk__outfile *page = NULL;
     report->drawn = &drawn;
     report->outcome = outcome;
-    qk_status status = draw(report, &drawn, err);
+    qk_status status = draw_report_figures(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
+    if (status == QK_OK) /* for the page and the notes beside the figures */
+        status = qk__findings_derive(report->results, &scores, &report->findings, err);
     if (status == QK_OK)
-        status = derive(report, err);
-    if (status == QK_OK)
-        status = write_notes(report, err);
+        status = write_figure_notes(report, err);
     if (status == QK_OK && has_page(report->settings))
-        status = write_page(report, outcome, &page, err);
+        status = write_report_page(report, outcome, &page, err);
     if (status == QK_OK)
-        status = install(report, &page, err);
+        status = install_report(report, &page, err);
     if (status == QK_OK)
-        status = list_files(report, outcome, err);
+        status = list_figure_files(report, outcome, err);
     if (status == QK_OK && outcome->num_failed > 0)
         status = qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu figures failed: %s",
                           outcome->num_failed, drawn.count, outcome->failures[0]);
@@ -287,7 +285,8 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     return status;
 }
 
-static qk_status list(const qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status list_figure_names(const qk__report *report, qk_report_outcome *outcome,
+                                   qk_error *err)
 {
     qk__drawn_list figures;
     const qk__subject subject = subject_of(report);
@@ -307,7 +306,7 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     if (status == QK_OK) {
         report->figures = figures;
         report->staging = staging;
-        status = make(report, outcome, err);
+        status = make_report(report, outcome, err);
         qk__remove_staging(staging);
     }
     if (figures)
@@ -315,24 +314,6 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     free(staging);
     free(figures);
     return status;
-}
-
-/* Copies what the manifest says has changed. */
-static qk_status copy_changes(const json_t *changes, qk_report_outcome *outcome, qk_error *err)
-{
-    size_t count = json_array_size(changes);
-    if (count == 0)
-        return QK_OK;
-    outcome->changed = qk__calloc(count, sizeof *outcome->changed);
-    if (!outcome->changed)
-        return qk__nomem(err);
-    for (size_t i = 0; i < count; i++) {
-        char *text = qk__strdup(json_string_value(json_array_get(changes, i)));
-        if (!text)
-            return qk__nomem(err);
-        outcome->changed[outcome->num_changed++] = text;
-    }
-    return QK_OK;
 }
 
 /* Tables that were edited, cut short or removed would be drawn as if they were whole. */
@@ -349,8 +330,9 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
                           "%s/%s; run the analysis again, or give report --force to draw the "
                           "tables as they are",
                           settings->results, json_string_value(json_array_get(changes, 0)));
-    if (status == QK_OK)
-        status = copy_changes(changes, outcome, err);
+    for (size_t i = 0; i < json_array_size(changes) && status == QK_OK; i++)
+        status = keep_text(&outcome->changed, &outcome->num_changed,
+                           qk__strdup(json_string_value(json_array_get(changes, i))), err);
     json_decref(changes);
     return status;
 }
@@ -377,7 +359,8 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
                          .num_heads = qk__count_heads(results)};
     out->num_models = results->num_models;
     out->num_heads = report.num_heads;
-    status = settings->list ? list(&report, out, err) : make_staged(&report, out, err);
+    status =
+        settings->list ? list_figure_names(&report, out, err) : make_staged(&report, out, err);
     out->seconds = qk__now() - start;
     qk__results_free(&own);
     if (status == QK_OK || status == QK_ERR_PARTIAL)

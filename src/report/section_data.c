@@ -23,8 +23,7 @@ static json_t *text_list(const char *const *texts, size_t count)
 static json_t *models(const qk__report *report)
 {
     json_t *list = json_array();
-    for (size_t m = 0; m < report->results->num_models; m++) {
-        const qk__result_model *model = &report->results->models[m];
+    qk__each_model (report->results, model) {
         const char *capture =
             qk__provenance_capture(&report->provenance, model->name, model->label);
         json_t *entry =
@@ -42,10 +41,9 @@ static json_t *models(const qk__report *report)
 static json_t *column(const qk__results *results, const qk__field *field, ptrdiff_t offset)
 {
     json_t *list = json_array();
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            const qk__result_head *head = &results->models[m].heads[h];
-            int id = (int)m;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            int id = (int)(model - results->models);
             if (!field && offset != MODEL)
                 memcpy(&id, (const char *)head + offset, sizeof id);
             list =

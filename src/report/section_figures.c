@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/figure_note.h"
@@ -68,7 +69,7 @@ static bool has_collages(const gallery *g, int kind)
     return false;
 }
 
-static void collect(gallery *g, const qk__figure_family *family)
+static void collect_family(gallery *g, const qk__figure_family *family)
 {
     const qk__drawn_list *drawn = g->report->drawn;
     g->count = 0;
@@ -105,7 +106,7 @@ static size_t file_size(const char *folder, const char *name, const char *ending
 }
 
 /* Where the files are. The page's script adds what can be saved from the page itself. */
-static void files(const gallery *g, const char *name)
+static void put_file_names(const gallery *g, const char *name)
 {
     qk__open(g->page, "p.files[data-name=%s]", name);
     if (!g->report->settings->alone)
@@ -114,42 +115,41 @@ static void files(const gallery *g, const char *name)
 }
 
 /* The findings that name a figure as one that shows them. */
-static void says(const gallery *g, const char *kind)
+static void put_claims(const gallery *g, const char *kind)
 {
     const qk__findings *findings = &g->report->findings;
     size_t said = 0;
-    for (size_t i = 0; i < findings->count; i++)
-        for (size_t k = 0; k < QK__NUM_SHOWN; k++) {
-            const qk__finding *f = &findings->items[i];
-            if (!f->figures[k] || strcmp(f->figures[k], kind) != 0 || !f->claim)
-                continue;
-            if (said++ == 0)
-                qk__open(g->page, "ul.says[aria-label=Findings]");
-            qk__put(g->page, "li", "[#finding-%s|%s]", f->id, f->claim);
-        }
+    for (size_t i = 0; i < findings->count; i++) {
+        const qk__finding *f = &findings->items[i];
+        if (!qk__is_shown_by(f, kind))
+            continue;
+        if (said++ == 0)
+            qk__open(g->page, "ul.says[aria-label=Findings]");
+        qk__put(g->page, "li", "[#finding-%s|%s]", f->id, f->claim);
+    }
     qk__close(g->page, said ? "ul" : "");
 }
 
-static void picture(const gallery *g, const qk__drawn *drawn)
+static void put_drawn(const gallery *g, const qk__drawn *drawn)
 {
     qk__put_picture(g->page, g->report->staging, drawn->name, MAX_INLINE, drawn->kind->title,
                     g->report->theme);
 }
 
-static void single(const gallery *g, const qk__drawn *drawn)
+static void put_single(const gallery *g, const qk__drawn *drawn)
 {
     const qk__figure_kind *kind = drawn->kind;
     size_t together = qk__num_checkpoints(g->report->results);
     qk__open(g->page, "figure.%s#fig-%s", kind->width <= MAX_BESIDE ? "beside" : "wide",
              drawn->name);
-    picture(g, drawn);
+    put_drawn(g, drawn);
     qk__open(g->page, "figcaption");
     qk__put(g->page, "b", "%s.", kind->title);
     qk__say(g->page, " %s", kind->caption);
     if (together > 0 && kind->pools)
         qk__say(g->page, " All %zu checkpoints together.", together);
-    says(g, kind->name);
-    files(g, drawn->name);
+    put_claims(g, kind->name);
+    put_file_names(g, drawn->name);
     qk__close(g->page, "figcaption figure");
 }
 
@@ -158,7 +158,7 @@ static void small_end(const gallery *g, const char *label, const char *name)
 {
     qk__open(g->page, "figcaption");
     qk__say(g->page, "{%s}", label);
-    files(g, name);
+    put_file_names(g, name);
     qk__close(g->page, "figcaption figure");
 }
 
@@ -170,7 +170,7 @@ static void group_begin(const gallery *g, const char *name, const char *title,
     qk__put(g->page, "b", "%s.", title);
     qk__say(g->page, " %s", caption);
     qk__close(g->page, "p");
-    says(g, name);
+    put_claims(g, name);
     qk__open(g->page, "div.%s", grid);
 }
 
@@ -206,7 +206,7 @@ static void collage_figure(const gallery *g, const qk__collage *collage, const c
 }
 
 /* Collages of one kind: those with a picture side by side, the others by name. */
-static void collages(const gallery *g, int kind)
+static void put_collages(const gallery *g, int kind)
 {
     const qk__collage_kind *k = &qk__collage_kinds[kind];
     size_t others = 0;
@@ -229,7 +229,7 @@ static void collages(const gallery *g, int kind)
 
 /* Figures of one kind, one a model: one caption, small pictures side by side. Returns how
  * many. */
-static size_t several(const gallery *g, size_t first)
+static size_t put_several(const gallery *g, size_t first)
 {
     const qk__figure_kind *kind = g->items[first].drawn->kind;
     size_t end = first;
@@ -239,7 +239,7 @@ static size_t several(const gallery *g, size_t first)
     for (size_t i = first; i < end; i++) {
         const qk__drawn *drawn = g->items[i].drawn;
         qk__open(g->page, "figure#fig-%s", drawn->name);
-        picture(g, drawn);
+        put_drawn(g, drawn);
         small_end(g, drawn->model->label, drawn->name);
     }
     qk__close(g->page, "div div");
@@ -248,20 +248,20 @@ static size_t several(const gallery *g, size_t first)
 
 static void family_figures(gallery *g, const qk__figure_family *family, size_t index)
 {
-    collect(g, family);
+    collect_family(g, family);
     qk__phrase id = qk__phrase_of("figures-%zu", index + 1);
     if (g->count > 0)
         qk__page_part(g->page, id.text, family ? family->title : "Collages");
     for (size_t i = 0; i < g->count;) {
         const item *it = &g->items[i];
         if (it->drawn && it->drawn->model) {
-            i += several(g, i);
+            i += put_several(g, i);
             continue;
         }
         if (it->drawn)
-            single(g, it->drawn);
+            put_single(g, it->drawn);
         else
-            collages(g, it->kind);
+            put_collages(g, it->kind);
         i++;
     }
     if (g->count > 0)
@@ -282,7 +282,7 @@ static size_t room_for_collages(const gallery *g)
     return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;
 }
 
-static void failures(qk__page *page, const qk__report *report)
+static void put_failures(qk__page *page, const qk__report *report)
 {
     const qk__drawn_list *drawn = report->drawn;
     size_t failed = 0;
@@ -306,9 +306,9 @@ void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
     if (page->status == QK_OK)
-        page->status =
-            qk__collages_find(report->figures, report->results, room_for_collages(&g),
-                              report->settings->figures.threads, &g.collages, &page->err);
+        page->status = qk__collages_find(
+            report->figures, report->results, room_for_collages(&g),
+            qk__count_threads(&report->settings->context), &g.collages, &page->err);
     g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
     if (!g.items)
         qk__page_nomem(page);
@@ -319,7 +319,7 @@ void qk__section_figures(qk__page *page, const qk__report *report)
         family_figures(&g, NULL, qk__num_figure_families); /* collages without other figures */
     if (page->out.size == before)
         qk__put(page, "p.empty", "No figure applies to these results.");
-    failures(page, report);
+    put_failures(page, report);
     qk__section_files(page, report, &g.collages);
     free(g.items);
     qk__collages_free(&g.collages);

@@ -74,10 +74,16 @@ typedef struct panel {
 } panel;
 
 /* Reads a line of the script that draws a collage; true: it completes a panel. */
-static bool read_line(const char *line, panel *p)
+static bool read_script_line(const char *line, panel *p)
 {
-    sscanf(line, "set lmargin at screen %lf; set rmargin at screen %lf", &p->left, &p->right);
-    sscanf(line, "set tmargin at screen %lf; set bmargin at screen %lf", &p->top, &p->bottom);
+    static const char *const EDGES[] = {"set lmargin at screen ", "set rmargin at screen ",
+                                        "set tmargin at screen ", "set bmargin at screen "};
+    double *const places[] = {&p->left, &p->right, &p->top, &p->bottom};
+    for (size_t i = 0; i < sizeof EDGES / sizeof *EDGES; i++) {
+        const char *edge = strstr(line, EDGES[i]); /* earlier versions have two in a line */
+        if (edge)
+            *places[i] = strtod(edge + strlen(EDGES[i]), NULL);
+    }
     const char *title = strstr(line, "Layer ");
     if (title)
         return sscanf(title, "Layer %d, Head %d", &p->layer, &p->head) == 2;
@@ -98,7 +104,7 @@ static json_t *panels(const char *folder, const char *name)
         qk__buffer_append(&script, "", 1, NULL) == QK_OK)
         line = strtok_r((char *)script.data, "\n", &rest);
     for (; line && json_array_size(list) < MAX_PANELS; line = strtok_r(NULL, "\n", &rest))
-        if (read_line(line, &p) && p.right > p.left && p.top > p.bottom) {
+        if (read_script_line(line, &p) && p.right > p.left && p.top > p.bottom) {
             list = qk__json_append(list, json_pack("[i,i,f,f,f,f]", p.layer, p.head, p.left,
                                                    p.right, p.top, p.bottom));
             p = (panel){0};

@@ -23,7 +23,7 @@ static const qk__drawn *drawn_as(const qk__report *report, const char *name)
     return NULL;
 }
 
-static void figures_of(qk__page *page, const qk__report *report, const qk__finding *f)
+static void put_figure_links(qk__page *page, const qk__report *report, const qk__finding *f)
 {
     size_t shown = 0;
     for (size_t i = 0; i < QK__NUM_SHOWN; i++) {
@@ -37,7 +37,7 @@ static void figures_of(qk__page *page, const qk__report *report, const qk__findi
     qk__close(page, shown ? "p" : "");
 }
 
-static void finding(qk__page *page, const qk__report *report, const qk__finding *f)
+static void put_finding(qk__page *page, const qk__report *report, const qk__finding *f)
 {
     qk__open(page, "li.finding[data-finding=%s][data-verdict=%s]", f->id,
              qk__verdict_tokens[f->verdict]);
@@ -48,7 +48,7 @@ static void finding(qk__page *page, const qk__report *report, const qk__finding 
     qk__open(page, "ul.evidence");
     qk__put_lines(page, "li", f->evidence ? f->evidence : "");
     qk__close(page, "ul");
-    figures_of(page, report, f);
+    put_figure_links(page, report, f);
     qk__close(page, "li");
 }
 
@@ -67,7 +67,7 @@ void qk__section_findings(qk__page *page, const qk__report *report)
             qk__put(page, "h3", "%s", f->topic);
             qk__open(page, "ul.findings");
         }
-        finding(page, report, f);
+        put_finding(page, report, f);
     }
     qk__close(page, findings->count > 0 ? "ul" : "");
 }

@@ -28,7 +28,7 @@ void qk__section_methods(qk__page *page, const qk__report *report)
 }
 
 /* Long lists (of input files) by their first items and their length. */
-static void shorten(qk__page *page, json_t *value, int depth)
+static void shorten_lists(qk__page *page, json_t *value, int depth)
 {
     size_t i;
     if (depth > MAX_DEPTH)
@@ -41,13 +41,13 @@ static void shorten(qk__page *page, json_t *value, int depth)
             qk__page_nomem(page);
     }
     for (i = 0; i < json_array_size(value); i++) /* 0 for what is no array */
-        shorten(page, json_array_get(value, i), depth + 1);
+        shorten_lists(page, json_array_get(value, i), depth + 1);
     for (void *at = json_object_iter(value); at; at = json_object_iter_next(value, at))
-        shorten(page, json_object_iter_value(at), depth + 1);
+        shorten_lists(page, json_object_iter_value(at), depth + 1);
 }
 
 /* What the capture kept in place of all rows, and what is empty for it. */
-static void kept(qk__page *page, const json_t *what)
+static void put_kept(qk__page *page, const json_t *what)
 {
     size_t i;
     const json_t *one;
@@ -72,7 +72,7 @@ static void kept(qk__page *page, const json_t *what)
 }
 
 /* A few members that say what was run, as a list. */
-static void overview(qk__page *page, const json_t *root)
+static void put_run_members(qk__page *page, const json_t *root)
 {
     static const char *const keys[] = {
         "program", "version", "command", "command_line", "started", "capture", "plan",
@@ -88,12 +88,12 @@ static void overview(qk__page *page, const json_t *root)
         else
             qk__put(page, "dd", "%lld", (long long)json_integer_value(value));
     }
-    kept(page, json_object_get(root, "kept"));
+    put_kept(page, json_object_get(root, "kept"));
     qk__close(page, "dl");
 }
 
 /* Each run with its tables: those of one folder may be of different heads. */
-static void runs(qk__page *page, const json_t *list)
+static void put_runs(qk__page *page, const json_t *list)
 {
     size_t i, t;
     const json_t *run, *name;
@@ -106,19 +106,19 @@ static void runs(qk__page *page, const json_t *list)
                     json_is_string(name) ? json_string_value(name) : "?");
         }
         qk__close(page, "h3");
-        overview(page, run);
+        put_run_members(page, run);
     }
 }
 
-static void manifest(qk__page *page, json_t *root)
+static void put_manifest(qk__page *page, json_t *root)
 {
     const json_t *list = json_object_get(root, "runs");
     if (json_is_array(list))
-        runs(page, list);
+        put_runs(page, list);
     else
-        overview(page, root);
+        put_run_members(page, root);
     json_object_del(root, "complete"); /* of a study: not before this page is written */
-    shorten(page, root, 0);
+    shorten_lists(page, root, 0);
     char *text = qk__json_dumps(root, JSON_INDENT(2));
     if (!text)
         qk__page_nomem(page);
@@ -139,7 +139,7 @@ void qk__section_manifest(qk__page *page, const qk__report *report)
     if (status == QK_ERR_NOMEM)
         qk__page_nomem(page);
     else if (status == QK_OK)
-        manifest(page, root);
+        put_manifest(page, root);
     else
         qk__put(page, "p", "The results folder has no readable manifest.json.");
     qk__put(page, "p.note", "Page made by qkscope %s; charts by Chart.js (MIT licence).",

@@ -21,7 +21,7 @@ enum {
 
 /* ---- what was analysed ------------------------------------------------------------------ */
 
-static void fact(qk__page *page, const char *name)
+static void open_fact(qk__page *page, const char *name)
 {
     qk__put(page, "dt", "%s", name);
     qk__open(page, "dd");
@@ -37,10 +37,10 @@ static bool next_of(qk__page *page, size_t i, size_t count, size_t most)
     return i < count && i < most;
 }
 
-static void models(qk__page *page, const qk__results *results)
+static void put_models(qk__page *page, const qk__results *results)
 {
     size_t count = results->num_models;
-    fact(page, results->checkpoints ? "Checkpoints" : count == 1 ? "Model" : "Models");
+    open_fact(page, results->checkpoints ? "Checkpoints" : count == 1 ? "Model" : "Models");
     if (count > 1)
         qk__say(page, "*%zu*: ", count);
     for (size_t m = 0; next_of(page, m, count, FEW_NAMES); m++)
@@ -48,49 +48,43 @@ static void models(qk__page *page, const qk__results *results)
     qk__close(page, "dd");
 }
 
-static void heads(qk__page *page, const qk__report *report)
+static void put_heads_shown(qk__page *page, const qk__report *report)
 {
-    const qk__results *results = report->results;
-    int least = results->models[0].last_layer, most = least;
-    for (size_t m = 0; m < results->num_models; m++) {
-        int last = results->models[m].last_layer;
-        least = last < least ? last : least;
-        most = last > most ? last : most;
-    }
-    fact(page, "Heads");
+    qk__range layers = QK__NO_RANGE;
+    qk__each_model (report->results, model)
+        qk__range_add(&layers, model->last_layer + 1);
+    open_fact(page, "Heads");
     qk__say(page, "*%zu* query heads in ", report->num_heads);
-    if (least < most)
-        qk__say(page, "%d to ", least + 1);
-    qk__say(page, "%d layer%s", most + 1, most > 0 ? "s" : "");
+    if (layers.low < layers.high)
+        qk__say(page, "%d to ", (int)layers.low);
+    qk__say(page, "%d layer%s", (int)layers.high, layers.high > 1 ? "s" : "");
     qk__close(page, "dd");
 }
 
 /* "1,234 of a kind", or "1,234 to 5,678". */
-static void span(qk__page *page, const char *name, const double ends[2], const char *of)
+static void put_span(qk__page *page, const char *name, const qk__range *span, const char *of)
 {
-    fact(page, name);
-    if (!isfinite(ends[0]))
+    open_fact(page, name);
+    if (!isfinite(span->low))
         qk__say(page, "not recorded");
-    else if (ends[1] > ends[0])
-        qk__say(page, "*%zu* to *%zu* %s", (size_t)ends[0], (size_t)ends[1], of);
+    else if (span->high > span->low)
+        qk__say(page, "*%zu* to *%zu* %s", (size_t)span->low, (size_t)span->high, of);
     else
-        qk__say(page, "*%zu* %s", (size_t)ends[0], of);
+        qk__say(page, "*%zu* %s", (size_t)span->low, of);
     qk__close(page, "dd");
 }
 
 static void rows_and_texts(qk__page *page, const qk__results *results)
 {
-    double rows[2] = {NAN, NAN}, texts[2] = {NAN, NAN};
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            const qk__result_head *head = &results->models[m].heads[h];
-            rows[0] = fmin(rows[0], fmin(head->n_q, head->n_k));
-            rows[1] = fmax(rows[1], fmax(head->n_q, head->n_k));
-            texts[0] = fmin(texts[0], head->v.texts);
-            texts[1] = fmax(texts[1], head->v.texts);
+    qk__range rows = QK__NO_RANGE, texts = QK__NO_RANGE;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            qk__range_add(&rows, head->n_q);
+            qk__range_add(&rows, head->n_k);
+            qk__range_add(&texts, head->v.texts);
         }
-    span(page, "Rows a head", rows, "queries or keys");
-    span(page, "Texts", texts, "a head");
+    put_span(page, "Rows a head", &rows, "queries or keys");
+    put_span(page, "Texts", &texts, "a head");
 }
 
 /* The last two parts of a path: all that tells captures apart, mostly. */
@@ -103,7 +97,7 @@ static const char *tail_of(const char *path)
     return tail;
 }
 
-static void source(qk__page *page, const json_t *run)
+static void put_source(qk__page *page, const json_t *run)
 {
     const char *name = json_string_value(json_object_get(run, "source"));
     const char *commit = json_string_value(json_object_get(run, "commit"));
@@ -122,11 +116,11 @@ static void source(qk__page *page, const json_t *run)
 }
 
 /* Captures that were read: runs of one folder may have read the same. */
-static void sources(qk__page *page, const json_t *runs)
+static void put_sources(qk__page *page, const json_t *runs)
 {
     size_t i, shown = 0;
     const json_t *run, *before = NULL;
-    fact(page, "Captures");
+    open_fact(page, "Captures");
     json_array_foreach(runs, i, run)
     {
         const json_t *name = json_object_get(run, "source");
@@ -136,7 +130,7 @@ static void sources(qk__page *page, const json_t *runs)
             continue;
         if (shown > 1)
             qk__open(page, "br");
-        source(page, run);
+        put_source(page, run);
     }
     if (shown > FEW_NAMES) {
         qk__open(page, "br");
@@ -149,12 +143,12 @@ static void sources(qk__page *page, const json_t *runs)
 
 /* Days of the first and the last run: those of the manifests, so that the same tables give the
  * same page. */
-static void days(qk__page *page, const json_t *dates)
+static void put_days(qk__page *page, const json_t *dates)
 {
     enum { DAY = 10 };
     const char *first = json_string_value(json_array_get(dates, 0));
     const char *last = json_string_value(json_array_get(dates, json_array_size(dates) - 1));
-    fact(page, "Made");
+    open_fact(page, "Made");
     if (!first || !last)
         qk__say(page, "not recorded");
     else if (strncmp(first, last, DAY) == 0)
@@ -172,9 +166,9 @@ static void said_of(qk__page *page, const qk__provenance *p, const char *name,
     if (!list)
         qk__page_nomem(page);
     if (strcmp(member, "date") == 0) {
-        days(page, list);
+        put_days(page, list);
     } else {
-        fact(page, name);
+        open_fact(page, name);
         for (size_t i = 0; next_of(page, i, json_array_size(list), FEW_NAMES); i++)
             qk__say(page, "{%s}", json_string_value(json_array_get(list, i)));
         if (json_array_size(list) == 0)
@@ -184,19 +178,19 @@ static void said_of(qk__page *page, const qk__provenance *p, const char *name,
     json_decref(list);
 }
 
-static void analysed(qk__page *page, const qk__report *report)
+static void put_analysed(qk__page *page, const qk__report *report)
 {
     const qk__provenance *p = &report->provenance;
     qk__open(page, "div.card#analysed");
     qk__put(page, "h3", "What was analysed");
     qk__open(page, "dl.facts");
     if (report->results->num_models > 0) {
-        models(page, report->results);
-        heads(page, report);
+        put_models(page, report->results);
+        put_heads_shown(page, report);
         rows_and_texts(page, report->results);
     }
     if (json_array_size(p->runs) > 0) {
-        sources(page, p->runs);
+        put_sources(page, p->runs);
         said_of(page, p, "Made", "date");
         said_of(page, p, "Host", "host");
         said_of(page, p, "qkscope", "version");
@@ -207,37 +201,31 @@ static void analysed(qk__page *page, const qk__report *report)
 /* ---- how far it can be trusted ---------------------------------------------------------- */
 
 /* Heads of which the number is there, and of those the ones it is `below` or above a limit. */
-static size_t count_heads(const qk__results *results, const char *name, bool below,
-                          double limit, size_t *known)
+static size_t count_heads_beyond(const qk__results *results, const char *name, bool below,
+                                 double limit, size_t *known)
 {
     const qk__field *field = qk__find_field(name);
     size_t found = 0;
     *known = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            double value = qk__field_value(field, &results->models[m].heads[h].v);
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            double value = qk__field_value(field, &head->v);
             *known += isfinite(value);
             found += isfinite(value) && (below ? value < limit : value > limit);
         }
     return found;
 }
 
-static size_t count_few_rows(const qk__results *results)
-{
-    size_t few = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            few += qk__has_few_rows(&results->models[m].heads[h]);
-    return few;
-}
-
 /* Numbers from too few rows look like any others. */
-static void warnings(qk__page *page, const qk__report *report)
+static void put_warnings(qk__page *page, const qk__report *report)
 {
     size_t texts, widths;
-    size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &texts);
-    size_t wide = count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
-    size_t few_rows = count_few_rows(report->results);
+    size_t few = count_heads_beyond(report->results, "texts", true, QK_FEW_TEXTS, &texts);
+    size_t wide =
+        count_heads_beyond(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
+    size_t few_rows = 0;
+    qk__each_model (report->results, model)
+        few_rows += qk__count_heads_with(model, qk__has_few_rows);
     for (size_t i = 0; i < report->outcome->num_changed; i++)
         qk__put(page, "p.warning[data-warning=changed]",
                 "*Not the tables that the analysis wrote.* %s.", report->outcome->changed[i]);
@@ -260,11 +248,11 @@ static void warnings(qk__page *page, const qk__report *report)
             wide, widths, QK_WIDE_INTERVAL);
 }
 
-static void uncertain(qk__page *page, const qk__report *report)
+static void put_uncertain(qk__page *page, const qk__report *report)
 {
     size_t known;
     size_t below =
-        count_heads(report->results, "category_probability", true, QK_CERTAIN, &known);
+        count_heads_beyond(report->results, "category_probability", true, QK_CERTAIN, &known);
     if (known == 0 && report->num_heads > 0)
         qk__put(page, "p.known",
                 "How sure the category of a head is was not looked at, or no table says so.");
@@ -334,16 +322,16 @@ static void failed_heads(qk__page *page, const qk__report *report)
     qk__close(page, "p");
 }
 
-static void trusted(qk__page *page, const qk__report *report)
+static void put_trusted(qk__page *page, const qk__report *report)
 {
     const qk__provenance *p = &report->provenance;
     qk__open(page, "div.card#trusted");
     qk__put(page, "h3", "How far it can be trusted");
-    warnings(page, report);
+    put_warnings(page, report);
     if (p->failed_heads > 0)
         failed_heads(page, report);
     run_warnings(page, p->warnings);
-    uncertain(page, report);
+    put_uncertain(page, report);
     if (json_array_size(p->runs) == 0)
         qk__put(
             page, "p.known",
@@ -389,17 +377,17 @@ static void kinds_of_heads(qk__page *page, const qk__report *report)
     size_t counts[QK_NUM_CATEGORIES] = {0}, all = 0, shown = 0;
     const qk__result_model *last =
         qk__num_checkpoints(results) > 0 ? &results->models[results->num_models - 1] : NULL;
-    for (size_t m = last ? results->num_models - 1 : 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            int category = results->models[m].heads[h].category;
-            bool known = category >= 0 && category < QK_NUM_CATEGORIES;
-            counts[known ? category : 0] += known;
+    qk__each_model (results, model)
+        qk__each_head (model, head) {
+            bool known = head->category >= 0 && head->category < QK_NUM_CATEGORIES &&
+                         (!last || model == last);
+            counts[known ? head->category : 0] += known;
             all += known;
         }
-    char *model = qk__percent(last ? last->name : "");
-    if (!model)
+    char *name = qk__percent(last ? last->name : "");
+    if (!name)
         qk__page_nomem(page);
-    if (all > 0 && model) {
+    if (all > 0 && name) {
         qk__open(page, "p#kinds");
         qk__say(page, "Which heads follow position");
         if (last)
@@ -408,12 +396,12 @@ static void kinds_of_heads(qk__page *page, const qk__report *report)
             if (counts[c] == 0)
                 continue;
             qk__say(page, "%s", shown++ ? ", " : ": ");
-            kind_link(page, counts[c], qk_category_name((qk_category)c), model);
+            kind_link(page, counts[c], qk_category_name((qk_category)c), name);
         }
         qk__say(page, ".");
         qk__close(page, "p");
     }
-    free(model);
+    free(name);
 }
 
 /* The first answer of each topic, then others, as many as one reads. */
@@ -450,8 +438,8 @@ static void stands_out(qk__page *page, const qk__report *report)
 void qk__section_overview(qk__page *page, const qk__report *report)
 {
     qk__open(page, "div.cards");
-    analysed(page, report);
-    trusted(page, report);
+    put_analysed(page, report);
+    put_trusted(page, report);
     stands_out(page, report);
     qk__close(page, "div");
     if (report->num_heads > 0)

@@ -171,7 +171,7 @@ static bool is_shown(const qk__report *report, size_t column, const char *group)
            strcmp(qk__headline_columns[column].group, group) == 0;
 }
 
-static void table(qk__page *page, const qk__report *report, const char *group)
+static void put_table(qk__page *page, const qk__report *report, const char *group)
 {
     const qk__headlines *headlines = &report->headlines;
     qk__table_begin(page, group);
@@ -214,7 +214,7 @@ void qk__section_summary(qk__page *page, const qk__report *report)
     for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
         if (report->headlines.present[c] && strcmp(qk__headline_columns[c].group, group) != 0) {
             group = qk__headline_columns[c].group;
-            table(page, report, group);
+            put_table(page, report, group);
         }
     if (!*group) {
         qk__put(page, "p.empty", "The results folder has no table with numbers of heads.");

@@ -2,7 +2,7 @@
 /* The document: its head, contents at the side, and its sections, in order. */
 #include "report/sections.h"
 
-static void explorer(qk__page *page, const qk__report *report)
+static void put_explorer(qk__page *page, const qk__report *report)
 {
     (void)report;
     qk__page_asset(page, &qk__asset_explorer);
@@ -26,7 +26,7 @@ static const section SECTIONS[] = {
     {"findings", "Findings", OPEN, false, qk__section_findings},
     {"summary", "Numbers", OPEN, false, qk__section_summary},
     {"extremes", "Extreme heads", PART, true, NULL},
-    {"explorer", "Explorer", PART, true, explorer},
+    {"explorer", "Explorer", PART, true, put_explorer},
     {"figures", "Figures", OPEN, false, qk__section_figures},
     {"methods", "Methods", FOLDED, false, qk__section_methods},
     {"manifest", "Manifest", FOLDED, false, qk__section_manifest},
@@ -36,7 +36,7 @@ enum { NUM_SECTIONS = sizeof SECTIONS / sizeof *SECTIONS };
 /* ---- contents --------------------------------------------------------------------------- */
 
 /* Families of which a figure was drawn: only these have a part. */
-static void families(qk__page *page, const qk__report *report)
+static void put_families(qk__page *page, const qk__report *report)
 {
     bool any = false;
     for (size_t f = 0; f < qk__num_figure_families; f++) {
@@ -53,7 +53,7 @@ static void families(qk__page *page, const qk__report *report)
     qk__close(page, any ? "ul" : "");
 }
 
-static void contents(qk__page *page, const qk__report *report)
+static void put_contents(qk__page *page, const qk__report *report)
 {
     qk__open(page, "nav#contents[aria-label=Contents]");
     qk__put(page,
@@ -67,7 +67,7 @@ static void contents(qk__page *page, const qk__report *report)
         qk__open(page, "li");
         qk__say(page, "[#%s|%s]", s->id, s->entry);
         if (s->fill == qk__section_figures)
-            families(page, report);
+            put_families(page, report);
         qk__close(page, "li");
     }
     qk__close(page, "ul");
@@ -102,7 +102,7 @@ void qk__write_document(qk__page *page, const qk__report *report)
     qk__close(page, "head");
     qk__open(page, "body");
     qk__put(page, "a.skip[href=#overview]", "Skip to the content");
-    contents(page, report);
+    put_contents(page, report);
     qk__open(page, "main");
     qk__open(page, "header");
     qk__put(page, "h1", "%s", report->title);

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Opens a picture of a size worth working on; png_image_free when true. */
-static bool begin(png_image *image, const qk__buffer *png)
+static bool begin_png(png_image *image, const qk__buffer *png)
 {
     *image = (png_image){.version = PNG_IMAGE_VERSION};
     if (png->size == 0 || !png_image_begin_read_from_memory(image, png->data, png->size))
@@ -30,7 +30,7 @@ static bool begin(png_image *image, const qk__buffer *png)
 bool qk__png_size(const qk__buffer *png, unsigned *width, unsigned *height)
 {
     png_image image;
-    if (!begin(&image, png))
+    if (!begin_png(&image, png))
         return false;
     *width = image.width;
     *height = image.height;
@@ -131,13 +131,6 @@ static int make_palette(bin *bins, const uint8_t *pixels, size_t count, int most
     return colors;
 }
 
-/* Each pixel becomes its colour's index, in place. */
-static void index_pixels(uint8_t *pixels, size_t count, const bin *bins)
-{
-    for (size_t i = 0; i < count; i++)
-        pixels[i] = (uint8_t)bins[bin_of(pixels + 3 * i)].index;
-}
-
 static bool write_picture(qk__buffer *out, const uint8_t *indices, size_t width, size_t height,
                           uint8_t palette[MAX_COLORS][3], int colors)
 {
@@ -165,7 +158,7 @@ bool qk__shrink_png(const qk__buffer *png, size_t divisor, int colors, qk__buffe
 {
     png_image image;
     *dark = false;
-    if (!begin(&image, png))
+    if (!begin_png(&image, png))
         return false;
     size_t full_width = image.width, width = full_width / divisor;
     size_t height = image.height / divisor;
@@ -180,7 +173,8 @@ bool qk__shrink_png(const qk__buffer *png, size_t divisor, int colors, qk__buffe
     }
     bool ok = used > 0;
     if (ok) {
-        index_pixels(pixels, width * height, bins);
+        for (size_t i = 0; i < width * height; i++) /* in place */
+            pixels[i] = (uint8_t)bins[bin_of(pixels + 3 * i)].index;
         ok = write_picture(out, pixels, width, height, palette, used);
         *dark = is_dark(palette[0]);
     }

@@ -11,30 +11,13 @@
 #include "base/number.h"
 #include "base/utf8.h"
 
-const char *qk__next_character(const char **text, size_t *size)
-{
-    const char *character = *text;
-    const unsigned char *p = (const unsigned char *)character;
-    *size = qk__utf8_first(character);
-    *text += *size + !*size;
-    if (*size == 0) {
-        *size = 3;
-        return "\xEF\xBF\xBD";
-    }
-    bool c1 = *size == 2 && p[0] == 0xC2 && p[1] < 0xA0; /* U+0080 .. U+009F */
-    if ((*size > 1 || (p[0] >= 0x20 && p[0] != 0x7F)) && !c1)
-        return character;
-    *size = 1;
-    return " ";
-}
-
 qk__short_name qk__short_name_of(const char *name)
 {
     qk__short_name out = {"\xE2\x81\xA8"};
     char *p = out.text + 3;
     for (int n = 0; *name && n < QK__NAME_POINTS; n++) {
         size_t size;
-        const char *character = qk__next_character(&name, &size);
+        const char *character = qk__utf8_shown(&name, &size);
         memcpy(p, character, size);
         p += size;
     }

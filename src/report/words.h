@@ -27,9 +27,6 @@ qk__shown qk__show_percent(double share);
 /* A count with thousands set apart: 3,239. */
 qk__shown qk__show_count(size_t count);
 
-/* The next character of *text as valid UTF-8 without controls, and its size; *text goes on. */
-const char *qk__next_character(const char **text, size_t *size);
-
 /* ---- formats ---------------------------------------------------------------------------- */
 
 /* A format of ours, which the compiler checks as printf's, piece by piece:

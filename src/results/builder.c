@@ -48,12 +48,10 @@ static qk_status open_feed(qk__builder *builder, const qk__table *table, qk__fee
         *feed = (qk__feed){.table = table, .run = builder->run};
         return QK_OK;
     }
-    char *path = qk__path_join(builder->tables, table->info.name);
-    if (!path)
-        return qk__nomem(err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, builder->tables, table->info.name, err));
     qk_error why;
-    qk_status status = qk__reader_open(&feed->csv, path, &why);
-    free(path);
+    qk_status status = qk__reader_open(&feed->csv, path.text, &why);
     if (status == QK_ERR_NOT_FOUND)
         return QK_OK;
     if (status == QK_OK)

@@ -34,8 +34,8 @@ static double number_of(const qk__result_head *head, size_t offset)
 }
 
 /* a, b: NULL where that one has no such head; one: either. */
-static void describe(const qk__result_head *a, const qk__result_head *b,
-                     const qk__result_head *one, qk__compared_head *head)
+static void compare_head(const qk__result_head *a, const qk__result_head *b,
+                         const qk__result_head *one, qk__compared_head *head)
 {
     *head = (qk__compared_head){
         .layer = one->layer,
@@ -99,7 +99,7 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
         const qk__result_head *of_a = order <= 0 ? &a->heads[i++] : NULL;
         const qk__result_head *of_b = order >= 0 ? &b->heads[j++] : NULL;
         qk__compared_head *head = &c->heads[c->num_heads++];
-        describe(of_a, of_b, one, head);
+        compare_head(of_a, of_b, one, head);
         if (!of_a || !of_b) {
             c->only[of_a ? 0 : 1]++;
             continue;
@@ -326,7 +326,7 @@ static qk_status take_changes(qk__comparison *c, qk_error *err)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-static qk_status make(qk__comparison *c, qk_error *err)
+static qk_status make_comparison(qk__comparison *c, qk_error *err)
 {
     size_t most = c->sides[0].model->num_heads + c->sides[1].model->num_heads;
     c->heads = qk__calloc(most + 1, sizeof *c->heads);
@@ -346,7 +346,7 @@ qk_status qk__compare(const qk__side sides[2], double level, size_t components,
 {
     *comparison = (qk__comparison){
         .sides = {sides[0], sides[1]}, .level = level, .components = components};
-    qk_status status = make(comparison, err);
+    qk_status status = make_comparison(comparison, err);
     if (status != QK_OK)
         qk__comparison_free(comparison);
     return status;

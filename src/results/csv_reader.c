@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads rows of a CSV file: libcsv is given a block at a time, and its rows wait here. */
+/* Reads rows of a CSV file: it is parsed a block at a time, and the rows of a block wait here. */
 #include "results/csv_reader.h"
 
 #include <errno.h>
@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <csv.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -30,14 +28,17 @@ typedef struct waiting_row {
     size_t first, number;
 } waiting_row;
 
+/* Where in a row the parser is. A quotation mark in a quoted field is its end, or the first of two
+ * that stand for one. */
+typedef enum place { ROW_BEGINS, FIELD_BEGINS, IN_PLAIN, IN_QUOTED, BEHIND_QUOTE } place;
+
 struct qk__csv_reader {
     int fd;
     char *path;
-    struct csv_parser parser;
     bool begun, ended; /* the file */
 
-    /* What the parser has delivered: fields, each with a zero byte behind it, one behind the
-     * other. The last ones may belong to a row that is not complete yet. */
+    /* Fields, each with a zero byte behind it, one behind the other. The last ones may belong to a
+     * row that is not complete yet, and the last of them may be a part of a field. */
     qk__buffer text;
     size_t *field_start;
     size_t num_fields, field_capacity;
@@ -45,11 +46,11 @@ struct qk__csv_reader {
     size_t num_rows, row_capacity;
     size_t next_row; /* the first that was not handed out */
 
-    size_t row_first;  /* first field of the row being delivered */
+    place place;
+    size_t row_first;  /* first field of the row being parsed */
     size_t row_number; /* its number */
+    size_t field_at;   /* where in the text the field being parsed begins */
     bool after_cr;     /* a LF now belongs to the CR before it */
-    qk_status status;  /* of the callbacks, which cannot stop the parser */
-    qk_error error;
 
     qk__buffer header; /* names, each with a zero byte behind it */
     size_t num_columns;
@@ -59,15 +60,10 @@ struct qk__csv_reader {
     char block[BLOCK_BYTES];
 };
 
-/* ---- callbacks of the parser ------------------------------------------------------------ */
+/* ---- the parser ------------------------------------------------------------------------- */
 
-static int never_space(unsigned char c)
-{
-    (void)c;
-    return 0; /* or libcsv trims spaces and tabs off unquoted fields */
-}
-
-static qk_status add_field(qk__csv_reader *r, const void *text, size_t size, qk_error *err)
+/* parse_block has made room for the zero byte. */
+static qk_status end_field(qk__csv_reader *r, qk_error *err)
 {
     size_t limit = r->num_columns > 0 ? r->num_columns : MAX_COLUMNS;
     size_t before = r->num_fields - r->row_first;
@@ -78,7 +74,8 @@ static qk_status add_field(qk__csv_reader *r, const void *text, size_t size, qk_
                                              r->path, r->row_number, limit)
                                   : qk__fail(err, QK_ERR_MALFORMED, "%s: more than %d columns",
                                              r->path, MAX_COLUMNS);
-    size_t row_bytes = before > 0 ? r->text.size - r->field_start[r->row_first] : 0;
+    size_t row_bytes = before > 0 ? r->field_at - r->field_start[r->row_first] : 0;
+    size_t size = r->text.size - r->field_at;
     if (size > MAX_FIELD || row_bytes > MAX_ROW - size)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "%s: row %zu: too long (fields of up to %d, rows "
@@ -90,17 +87,16 @@ static qk_status add_field(qk__csv_reader *r, const void *text, size_t size, qk_
             return qk__nomem(err);
         r->field_start = grown;
     }
-    QK_TRY(qk__buffer_reserve(&r->text, r->text.size + size + 1, err));
-    r->field_start[r->num_fields++] = r->text.size;
-    if (size > 0)
-        memcpy(r->text.data + r->text.size, text, size);
-    r->text.data[r->text.size + size] = 0;
-    r->text.size += size + 1;
+    r->field_start[r->num_fields++] = r->field_at;
+    r->text.data[r->text.size++] = 0;
+    r->field_at = r->text.size;
+    r->place = FIELD_BEGINS;
     return QK_OK;
 }
 
-static qk_status add_row(qk__csv_reader *r, qk_error *err)
+static qk_status end_row(qk__csv_reader *r, qk_error *err)
 {
+    QK_TRY(end_field(r, err));
     size_t fields = r->num_fields - r->row_first;
     if (r->num_columns == 0)
         r->num_columns = fields; /* the header */
@@ -116,27 +112,61 @@ static qk_status add_row(qk__csv_reader *r, qk_error *err)
     }
     r->rows[r->num_rows++] = (waiting_row){r->row_first, r->row_number};
     r->row_first = r->num_fields;
+    r->place = ROW_BEGINS;
     return QK_OK;
 }
 
-static void on_field(void *text, size_t size, void *user)
+/* At a LF or CR outside quotes. */
+static qk_status end_line(qk__csv_reader *r, char c, qk_error *err)
 {
-    qk__csv_reader *r = user;
-    if (r->status == QK_OK)
-        r->status = add_field(r, text, size, &r->error);
+    bool blank = r->place == ROW_BEGINS;
+    bool second_half = blank && c == '\n' && r->after_cr;
+    r->after_cr = c == '\r';
+    if (!blank)
+        QK_TRY(end_row(r, err));
+    r->row_number += second_half ? 0 : 1;
+    return QK_OK;
 }
 
-/* With CSV_REPALL_NL each LF and CR outside quotes comes here. */
-static void on_line_end(int c, void *user)
+static qk_status parse_character(qk__csv_reader *r, char c, qk_error *err)
 {
-    qk__csv_reader *r = user;
-    bool second_half = c == CSV_LF && r->after_cr && r->num_fields == r->row_first;
-    r->after_cr = c == CSV_CR;
-    if (r->status != QK_OK || second_half)
-        return;
-    if (r->num_fields > r->row_first)
-        r->status = add_row(r, &r->error);
-    r->row_number += r->status == QK_OK;
+    bool quote = c == '"';
+    if (c == 0)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a zero byte; this is not text",
+                        r->path, r->row_number);
+    if (quote && r->place <= FIELD_BEGINS) {
+        r->place = IN_QUOTED;
+        return QK_OK;
+    }
+    if (quote && r->place == IN_QUOTED) {
+        r->place = BEHIND_QUOTE;
+        return QK_OK;
+    }
+    if (quote && r->place == BEHIND_QUOTE) {
+        r->place = IN_QUOTED;
+    } else if (r->place != IN_QUOTED) {
+        if (c == ',')
+            return end_field(r, err);
+        if (c == '\n' || c == '\r')
+            return end_line(r, c, err);
+        if (quote || r->place == BEHIND_QUOTE)
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "%s: row %zu: a quotation mark in a field that is not quoted, or "
+                            "text behind a quoted one",
+                            r->path, r->row_number);
+        r->place = IN_PLAIN;
+    }
+    r->text.data[r->text.size++] = (unsigned char)c;
+    return QK_OK;
+}
+
+/* The last row may lack its line end. */
+static qk_status end_file(qk__csv_reader *r, qk_error *err)
+{
+    if (r->place == IN_QUOTED)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a quoted field does not end",
+                        r->path, r->row_number);
+    return r->place == ROW_BEGINS ? QK_OK : end_row(r, err);
 }
 
 /* ---- blocks ----------------------------------------------------------------------------- */
@@ -156,31 +186,16 @@ static qk_status read_block(qk__csv_reader *r, size_t *size, qk_error *err)
     return QK_OK;
 }
 
-static qk_status parser_failure(qk__csv_reader *r, bool at_end, qk_error *err)
-{
-    if (r->status != QK_OK) {
-        if (err)
-            *err = r->error;
-        return r->status;
-    }
-    int code = csv_error(&r->parser);
-    if (code != CSV_EPARSE)
-        return qk__nomem(err);
-    return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: %s", r->path, r->row_number,
-                    at_end ? "a quoted field does not end"
-                           : "a quotation mark in a field that is not quoted, or text behind a "
-                             "quoted one");
-}
-
 /* Drops the rows that were handed out; the fields of the one that is not complete move to the
  * front. */
 static void compact(qk__csv_reader *r)
 {
     size_t kept = r->num_fields - r->row_first;
-    size_t start = kept > 0 ? r->field_start[r->row_first] : r->text.size;
+    size_t start = kept > 0 ? r->field_start[r->row_first] : r->field_at;
     if (r->text.size > start)
         memmove(r->text.data, r->text.data + start, r->text.size - start);
     r->text.size -= start;
+    r->field_at -= start;
     for (size_t i = 0; i < kept; i++)
         r->field_start[i] = r->field_start[r->row_first + i] - start;
     r->num_fields = kept;
@@ -194,26 +209,19 @@ static qk_status parse_block(qk__csv_reader *r, qk_error *err)
     QK_TRY(read_block(r, &size, err));
     bool marked = !r->begun && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0;
     r->begun = true;
-    const char *begin = r->block + (marked ? 3 : 0), *end = r->block + size;
-    const char *zero = memchr(begin, 0, (size_t)(end - begin));
-    size_t length = (size_t)((zero ? zero : end) - begin);
-    if (csv_parse(&r->parser, begin, length, on_field, on_line_end, r) < length ||
-        r->status != QK_OK)
-        return parser_failure(r, false, err);
-    if (zero)
-        return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a zero byte; this is not text",
-                        r->path, r->row_number);
-    if (r->parser.entry_pos > MAX_FIELD)
+    /* Every field has a zero byte in the place of what ends it; the file may end the last. */
+    QK_TRY(qk__buffer_reserve(&r->text, r->text.size + size + 1, err));
+    for (size_t i = marked ? 3 : 0; i < size; i++)
+        QK_TRY(parse_character(r, r->block[i], err));
+    if (r->text.size - r->field_at > MAX_FIELD)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a field of more than %d bytes",
                         r->path, r->row_number, MAX_FIELD);
     r->ended = size < BLOCK_BYTES;
-    if (r->ended && (csv_fini(&r->parser, on_field, on_line_end, r) != 0 || r->status != QK_OK))
-        return parser_failure(r, true, err);
-    return QK_OK;
+    return r->ended ? end_file(r, err) : QK_OK;
 }
 
 /* Parses blocks until a row is complete or the file ends. */
-static qk_status fill(qk__csv_reader *r, qk_error *err)
+static qk_status fill_row(qk__csv_reader *r, qk_error *err)
 {
     compact(r);
     while (r->num_rows == 0 && !r->ended)
@@ -226,14 +234,14 @@ static qk_status fill(qk__csv_reader *r, qk_error *err)
 /* The first row becomes the header. */
 static qk_status take_header(qk__csv_reader *r, qk_error *err)
 {
-    QK_TRY(fill(r, err));
+    QK_TRY(fill_row(r, err));
     if (r->num_rows == 0)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: empty: there is no header", r->path);
     r->next_row = 1;
     r->name_start = qk__calloc(r->num_columns, sizeof *r->name_start);
     if (!r->name_start)
         return qk__nomem(err);
-    size_t end = r->num_fields > r->num_columns ? r->field_start[r->num_columns] : r->text.size;
+    size_t end = r->num_fields > r->num_columns ? r->field_start[r->num_columns] : r->field_at;
     memcpy(r->name_start, r->field_start, r->num_columns * sizeof *r->name_start);
     return qk__buffer_append(&r->header, r->text.data, end, err);
 }
@@ -246,9 +254,6 @@ qk_status qk__reader_open(qk__csv_reader **reader, const char *path, qk_error *e
         return qk__nomem(err);
     r->fd = -1;
     r->row_number = 1;
-    csv_init(&r->parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
-    csv_set_space_func(&r->parser, never_space);
-    csv_set_blk_size(&r->parser, 4096);
     r->path = qk__strdup(path);
     int64_t bytes;
     qk_status status = r->path ? qk__open_file(path, &r->fd, &bytes, err) : qk__nomem(err);
@@ -268,7 +273,6 @@ void qk__reader_close(qk__csv_reader **reader)
         return;
     if (r->fd >= 0)
         close(r->fd);
-    csv_free(&r->parser);
     qk__buffer_free(&r->text);
     qk__buffer_free(&r->header);
     free(r->field_start);
@@ -319,7 +323,7 @@ qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_error *err)
     *more = false;
     reader->row = NULL;
     if (reader->next_row == reader->num_rows)
-        QK_TRY(fill(reader, err));
+        QK_TRY(fill_row(reader, err));
     if (reader->next_row < reader->num_rows) {
         reader->row = &reader->rows[reader->next_row++];
         *more = true;

@@ -99,7 +99,7 @@ size_t qk__lookup_find(const qk__lookup *lookup, uint64_t hash, qk__is_key *is_k
     }
 }
 
-static void put(qk__lookup *lookup, struct qk__lookup_slot slot)
+static void put_slot(qk__lookup *lookup, struct qk__lookup_slot slot)
 {
     size_t mask = lookup->capacity - 1, i = (size_t)slot.hash & mask;
     while (lookup->slots[i].next_index != 0)
@@ -116,7 +116,7 @@ static qk_status enlarge(qk__lookup *lookup, qk_error *err)
     qk__lookup larger = {slots, capacity, lookup->count};
     for (size_t i = 0; i < lookup->capacity; i++)
         if (lookup->slots[i].next_index != 0)
-            put(&larger, lookup->slots[i]);
+            put_slot(&larger, lookup->slots[i]);
     free(lookup->slots);
     *lookup = larger;
     return QK_OK;
@@ -126,7 +126,7 @@ qk_status qk__lookup_add(qk__lookup *lookup, uint64_t hash, size_t index, qk_err
 {
     if (lookup->count >= lookup->capacity / 2)
         QK_TRY(enlarge(lookup, err));
-    put(lookup, (struct qk__lookup_slot){hash, index + 1});
+    put_slot(lookup, (struct qk__lookup_slot){hash, index + 1});
     lookup->count++;
     return QK_OK;
 }

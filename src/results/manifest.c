@@ -15,23 +15,11 @@
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length > tail && strcmp(name + length - tail, end) == 0;
-}
-
 /* models.csv and scores.csv are no analysis's. */
 static bool is_table(const char *name)
 {
     return strcmp(name, "summary.json") == 0 ||
-           (ends_with(name, ".csv") && strcmp(name, "models.csv") != 0 &&
+           (qk__ends_with(name, ".csv") && strcmp(name, "models.csv") != 0 &&
             strcmp(name, "scores.csv") != 0);
 }
 
@@ -65,10 +53,10 @@ static qk_status wrap(qk__manifest *manifest, const char *folder, qk_error *err)
 static qk_status understand(qk__manifest *manifest, const char *folder, qk_error *err)
 {
     const json_t *root = manifest->root;
-    manifest->is_study = strcmp(text_of(root, "kind"), "study") == 0;
-    manifest->is_comparison = strcmp(text_of(root, "kind"), "comparison") == 0;
+    manifest->is_study = strcmp(qk__json_string(root, "kind"), "study") == 0;
+    manifest->is_comparison = strcmp(qk__json_string(root, "kind"), "comparison") == 0;
     manifest->complete = !json_is_false(json_object_get(root, "complete"));
-    if (manifest->is_study || strcmp(text_of(root, "kind"), "published") == 0)
+    if (manifest->is_study || strcmp(qk__json_string(root, "kind"), "published") == 0)
         return QK_OK;
     if (!json_is_array(json_object_get(root, "runs")) &&
         json_is_array(json_object_get(root, "inputs")))
@@ -81,12 +69,10 @@ static qk_status understand(qk__manifest *manifest, const char *folder, qk_error
 qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error *err)
 {
     *manifest = (qk__manifest){.complete = true};
-    char *path = qk__path_join(folder, QK__MANIFEST_NAME);
-    if (!path)
-        return qk__nomem(err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, QK__MANIFEST_NAME, err));
     qk_status status =
-        qk__json_read_file(&manifest->root, path, QK__JSON_MANIFEST, &manifest->why);
-    free(path);
+        qk__json_read_file(&manifest->root, path.text, QK__JSON_MANIFEST, &manifest->why);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
     manifest->broken = status == QK_ERR_MALFORMED;
@@ -127,13 +113,13 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
     *file = NULL;
     json_array_foreach(json_object_get(other, "inputs"), i, entry)
     {
-        const char *name = text_of(entry, "file");
+        const char *name = qk__json_string(entry, "file");
         if (json_object_set(files, name, json_object_get(entry, "xxh3_128")) != 0)
             *file = name; /* no memory to tell: then it is another one */
     }
     json_array_foreach(json_object_get(run, "inputs"), i, entry)
     {
-        const char *name = text_of(entry, "file");
+        const char *name = qk__json_string(entry, "file");
         const char *was = json_string_value(json_object_get(files, name));
         const char *is = json_string_value(json_object_get(entry, "xxh3_128"));
         if (was && is && strcmp(was, is) != 0) {
@@ -156,8 +142,8 @@ static qk_status check_captures(const qk__manifest *manifest, const char *folder
                 return qk__fail(err, QK_ERR_INCONSISTENT,
                                 "%s: holds tables of two captures: %s differs between '%.200s' "
                                 "and '%.200s'; analyse each into a folder of its own",
-                                folder, file, text_of(a, "command_line"),
-                                text_of(b, "command_line"));
+                                folder, file, qk__json_string(a, "command_line"),
+                                qk__json_string(b, "command_line"));
         }
     return QK_OK;
 }
@@ -172,12 +158,10 @@ static qk_status compare_table(const char *folder, const char *name, const json_
     char hash[QK__FINGERPRINT_SIZE];
     qk_error reason = {0};
     json_t *change = NULL;
-    char *path = qk__path_join(folder, name);
-    if (!path)
-        return qk__nomem(err);
-    bool there = qk__is_there(path);
-    qk_status status = qk__fingerprint_file(path, &bytes, hash, &reason);
-    free(path);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, name, err));
+    bool there = qk__is_there(path.text);
+    qk_status status = qk__fingerprint_file(path.text, &bytes, hash, &reason);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
     bool changed = true;
@@ -186,7 +170,7 @@ static qk_status compare_table(const char *folder, const char *name, const json_
     else if (status != QK_OK)
         change = json_sprintf("%s is missing", name);
     else if (bytes != json_integer_value(json_object_get(was, "bytes")) ||
-             strcmp(hash, text_of(was, "xxh3_128")) != 0)
+             strcmp(hash, qk__json_string(was, "xxh3_128")) != 0)
         change = json_sprintf("%s is not as it was written", name);
     else
         changed = false;
@@ -236,7 +220,7 @@ qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, q
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: the results are not complete: a run was stopped before its end; "
                         "run it again: %.300s",
-                        folder, text_of(manifest->root, "command_line"));
+                        folder, qk__json_string(manifest->root, "command_line"));
     return check_captures(manifest, folder, err);
 }
 
@@ -248,7 +232,7 @@ static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_
                         "%s/%s: cannot be read; give a folder with results", folder,
                         QK__MANIFEST_NAME);
     if (!manifest->is_study && !manifest->runs &&
-        strcmp(text_of(manifest->root, "kind"), "published") != 0)
+        strcmp(qk__json_string(manifest->root, "kind"), "published") != 0)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "%s/%s: is no manifest of results; run the analysis again into another "
                         "folder",
@@ -282,7 +266,7 @@ int qk__manifest_layers(const qk__manifest *manifest, const char *model)
     json_array_foreach(manifest->runs, i, run)
     {
         json_int_t own = json_integer_value(json_object_get(run, "num_layers"));
-        if (strcmp(text_of(run, "model"), model) == 0 && own > layers)
+        if (strcmp(qk__json_string(run, "model"), model) == 0 && own > layers)
             layers = own;
     }
     return layers > 0 && layers < (1 << 20) ? (int)layers : 0;

@@ -26,6 +26,12 @@ double qk__mean_plain(const qk__mean *mean)
     return mean->count > 0 ? mean->total / (double)mean->count : NAN;
 }
 
+void qk__range_add(qk__range *range, double value)
+{
+    range->low = fmin(range->low, value);
+    range->high = fmax(range->high, value);
+}
+
 /* The last layer itself belongs to the last tenth. */
 void qk__depth_add(qk__depth_means *means, double depth, double value)
 {
@@ -39,7 +45,7 @@ void qk__depth_values(const qk__depth_means *means, double values[QK__DEPTH_BINS
         values[i] = qk__mean_of(&means->bins[i]);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -48,7 +54,7 @@ static int compare(const void *a, const void *b)
 void qk__sort(double *values, size_t count)
 {
     if (count > 0)
-        qsort(values, count, sizeof *values, compare);
+        qsort(values, count, sizeof *values, compare_numbers);
 }
 
 double qk__median(double *values, size_t count)

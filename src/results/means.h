@@ -3,6 +3,7 @@
 #ifndef QK_RESULTS_MEANS_H
 #define QK_RESULTS_MEANS_H
 
+#include <math.h>
 #include <stddef.h>
 
 enum { QK__DEPTH_BINS = 10 };
@@ -24,6 +25,13 @@ typedef struct qk__depth_means {
 } qk__depth_means;
 void qk__depth_add(qk__depth_means *means, double depth, double value);
 void qk__depth_values(const qk__depth_means *means, double values[QK__DEPTH_BINS]);
+
+/* From the least to the largest value, begun as QK__NO_RANGE; NaN is left out. */
+typedef struct qk__range {
+    double low, high;
+} qk__range;
+#define QK__NO_RANGE ((qk__range){INFINITY, -INFINITY})
+void qk__range_add(qk__range *range, double value);
 
 /* Of finite values, which it sorts; NaN of none. */
 double qk__median(double *values, size_t count);

@@ -31,7 +31,7 @@ static qk_status read_tables(qk__builder *builder, qk_error *err)
     return qk__read_distances(builder, err);
 }
 
-static qk_status finish(qk__builder *builder, const char *scores, qk_error *err)
+static qk_status finish_builder(qk__builder *builder, const char *scores, qk_error *err)
 {
     QK_TRY(qk__read_scores(builder, scores, err));
     if (!builder->any_table) {
@@ -78,10 +78,10 @@ qk_status qk__results_add(qk__builder *builder, const qk__listed_model *model,
     return run || tables ? read_tables(builder, err) : QK_OK;
 }
 
-static qk_status end(qk__builder **builder, const char *scores, qk__results **results,
-                     qk_error *err)
+static qk_status end_builder(qk__builder **builder, const char *scores, qk__results **results,
+                             qk_error *err)
 {
-    qk_status status = finish(*builder, scores, err);
+    qk_status status = finish_builder(*builder, scores, err);
     *results = (*builder)->results;
     (*builder)->results = NULL;
     qk__results_discard(builder);
@@ -92,7 +92,7 @@ static qk_status end(qk__builder **builder, const char *scores, qk__results **re
 
 qk_status qk__results_finish(qk__builder **builder, qk__results **results, qk_error *err)
 {
-    return end(builder, NULL, results, err);
+    return end_builder(builder, NULL, results, err);
 }
 
 void qk__results_discard(qk__builder **builder)
@@ -116,7 +116,7 @@ qk_status qk__results_read(qk__results **results, const char *folder, const char
     if (status == QK_OK)
         status = read_tables(builder, err);
     if (status == QK_OK)
-        return end(&builder, scores, results, err);
+        return end_builder(&builder, scores, results, err);
     qk__results_discard(&builder);
     return status;
 }

@@ -91,6 +91,28 @@ typedef struct qk__results {
     qk__score *scores;
 } qk__results;
 
+/* In the order of the study, and by layer and query head:
+ *
+ *     qk__each_model (results, model)
+ *         qk__each_head (model, head)
+ *             qk__mean_add(&mean, head->v.r_q); */
+static inline const qk__result_model *qk__next_model(const qk__results *results,
+                                                     const qk__result_model *before)
+{
+    size_t next = before ? (size_t)(before - results->models) + 1 : 0;
+    return next < results->num_models ? &results->models[next] : NULL;
+}
+static inline const qk__result_head *qk__next_head(const qk__result_model *model,
+                                                   const qk__result_head *before)
+{
+    size_t next = before ? (size_t)(before - model->heads) + 1 : 0;
+    return next < model->num_heads ? &model->heads[next] : NULL;
+}
+#define qk__each_model(results, model)                                                         \
+    for (const qk__result_model *model = NULL; (model = qk__next_model(results, model));)
+#define qk__each_head(model, head)                                                             \
+    for (const qk__result_head *head = NULL; (head = qk__next_head(model, head));)
+
 /* Reads a folder. scores: a file to use instead of the folder's scores.csv; NULL = that one, if
  * there. A folder without any table is QK_ERR_NOT_FOUND; a table without the id columns or with
  * a field that is neither empty nor a number is QK_ERR_MALFORMED and names file, row and

@@ -115,12 +115,9 @@ qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err)
 {
     if (path)
         return read_file(builder, path, err);
-    char *own = qk__path_join(builder->folder, "scores.csv");
-    if (!own)
-        return qk__nomem(err);
-    qk_status status = qk__is_there(own) ? read_file(builder, own, err) : QK_OK;
-    free(own);
-    return status;
+    qk__path own;
+    QK_TRY(qk__path_in(&own, builder->folder, "scores.csv", err));
+    return qk__is_there(own.text) ? read_file(builder, own.text, err) : QK_OK;
 }
 
 /* ---- beside a number of the models ------------------------------------------------------ */

@@ -163,7 +163,7 @@ typedef struct range {
     double least, most;
 } range;
 
-static void widen(range *r, double value)
+static void widen_range(range *r, double value)
 {
     r->least = fmin(r->least, value);
     r->most = fmax(r->most, value);
@@ -179,8 +179,8 @@ qk__line qk__fit_line(const double *x, const double *y, size_t count)
             continue;
         qk__mean_add(&sum_x, x[i]);
         qk__mean_add(&sum_y, y[i]);
-        widen(&range_x, x[i]);
-        widen(&range_y, y[i]);
+        widen_range(&range_x, x[i]);
+        widen_range(&range_y, y[i]);
     }
     line.count = sum_x.count;
     /* Equal values, and not a sum of squares, since the mean may be rounded. */

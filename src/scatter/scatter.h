@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. scatter.c
+/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. run_scatter.c
  * leads: it asks for heads, looks at each, and draws. */
 #ifndef QK_SCATTER_SCATTER_H
 #define QK_SCATTER_SCATTER_H
@@ -8,6 +8,13 @@
 
 #include "analysis/run.h"
 #include "figure/scatter_figure.h"
+
+/* Panels of a collage, across or down. */
+enum { QK__SCATTER_SIDE = 12 };
+
+/* What can be drawn at all: a name, an output, axes and heads that go together (scatter_settings.c). */
+QK_MUST_CHECK qk_status qk__scatter_check_settings(const qk_scatter_settings *settings,
+                                                   qk_error *err);
 
 enum { QK__SCATTER_TEXT = 200, QK__SCATTER_BOX = 3000 };
 
@@ -39,14 +46,13 @@ QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settin
 /* Panels of one figure. */
 size_t qk__scatter_places(const qk_scatter_settings *settings);
 
-/* One figure: which heads it shows, in which grid. */
+/* One figure: which heads it shows. */
 typedef struct qk__scatter_shown {
     const qk_scatter_settings *settings;
     const qk_settings_table *table; /* of these */
     const char *name;
     const qk_scatter_head *heads;
     size_t num_heads;
-    int rows, columns;
 } qk__scatter_shown;
 
 /* Appends the note that stands beside it (scatter_note.c). */

@@ -14,7 +14,7 @@ enum { MAX_HEADS = 4096 };
 
 /* A whole number up to stop at *text, which is moved behind stop (or to the end, where stop is
  * a comma). */
-static bool take_number(const char **text, char stop, int *number)
+static bool take_head_number(const char **text, char stop, int *number)
 {
     const char *p = *text;
     int value = 0;
@@ -51,7 +51,7 @@ qk_status qk_scatter_heads_parse(const char *text, qk_scatter_head **heads, size
     const char *p = text;
     do {
         qk_scatter_head head;
-        if (!take_number(&p, ':', &head.layer) || !take_number(&p, ',', &head.head)) {
+        if (!take_head_number(&p, ':', &head.layer) || !take_head_number(&p, ',', &head.head)) {
             free(list);
             return qk__fail(err, QK_ERR_ARGUMENT,
                             "'%.60s': expected heads as LAYER:HEAD, e.g. 5:13,1:8", text);
@@ -119,7 +119,7 @@ static qk_status take_named(const qk__run *run, const qk_scatter_settings *setti
     return QK_OK;
 }
 
-static int compare_heads(const void *a, const void *b)
+static int compare_scatter_heads(const void *a, const void *b)
 {
     const qk_scatter_head *x = a, *y = b;
     return x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
@@ -139,7 +139,7 @@ static qk_status take_random(const qk_scatter_settings *settings, const qk__targ
         list[i] = (qk_scatter_head){id.layer, id.head};
     }
     if (status == QK_OK)
-        qsort(list, count, sizeof *list, compare_heads);
+        qsort(list, count, sizeof *list, compare_scatter_heads);
     free(drawn);
     return status;
 }
@@ -153,8 +153,9 @@ static qk_status take_any(qk__run *run, const qk_scatter_settings *settings,
                     : complement         ? 1
                                          : qk__scatter_places(settings);
     if (wanted > targets->count) {
-        qk__run_notice(run, settings->random > 0 ? QK_NOTICE_WARNING : QK_NOTICE_INFO,
-                       "%zu heads were asked for, there are %zu", wanted, targets->count);
+        qk__tell_notice(&run->context,
+                        settings->random > 0 ? QK_NOTICE_WARNING : QK_NOTICE_INFO,
+                        "%zu heads were asked for, there are %zu", wanted, targets->count);
         wanted = targets->count;
     }
     qk_scatter_head *list = *heads = qk__calloc(wanted, sizeof *list);

@@ -30,7 +30,8 @@ static const struct {
          "projections of the rows on pairs of axes of the complement"},
 };
 
-static qk_status put_heads(const qk__scatter_shown *shown, qk__buffer *out, qk_error *err)
+static qk_status put_scatter_heads(const qk__scatter_shown *shown, qk__buffer *out,
+                                   qk_error *err)
 {
     for (size_t i = 0; i < shown->num_heads; i++)
         QK_TRY(qk__buffer_printf(out, err, "%s%d:%d", i ? "," : "", shown->heads[i].layer,
@@ -39,7 +40,8 @@ static qk_status put_heads(const qk__scatter_shown *shown, qk__buffer *out, qk_e
 }
 
 /* Run in the folder of the figure. */
-static qk_status put_command(const qk__scatter_shown *shown, qk__buffer *out, qk_error *err)
+static qk_status put_scatter_command(const qk__scatter_shown *shown, qk__buffer *out,
+                                     qk_error *err)
 {
     static const char *const BUT[] = {"output", "name", "layers", "threads", NULL};
     const qk_scatter_settings *s = shown->settings;
@@ -47,7 +49,7 @@ static qk_status put_command(const qk__scatter_shown *shown, qk__buffer *out, qk
     QK_TRY(qk__buffer_printf(out, err, "qkscope scatter "));
     QK_TRY(qk__put_path(out, s->output, s->input.capture, err));
     QK_TRY(qk__buffer_printf(out, err, " -o . --name %s --heads ", shown->name));
-    QK_TRY(put_heads(shown, out, err));
+    QK_TRY(put_scatter_heads(shown, out, err));
     if (s->rows > 0)
         QK_TRY(qk__buffer_printf(out, err, " --collage %dx%d", s->rows, s->columns));
     return qk__put_options(out, &command, err);
@@ -60,7 +62,7 @@ static qk_status put_rows(const qk__scatter_shown *shown, qk__buffer *out, qk_er
                         : s->kinds == QK_KINDS_K ? "keys"
                                                  : "queries and keys";
     QK_TRY(qk__buffer_printf(out, err, "%s of the heads ", kinds));
-    QK_TRY(put_heads(shown, out, err));
+    QK_TRY(put_scatter_heads(shown, out, err));
     return qk__buffer_printf(out, err, " (layer:head)%s%s",
                              s->max_points == 0 ? ", all rows" : ", evenly over the rows",
                              s->example_id >= 0 ? "; one text in colour, the others grey" : "");
@@ -71,7 +73,7 @@ qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_e
     const qk_scatter_settings *s = shown->settings;
     unsigned formats = s->figures.formats;
     qk__buffer command = {0}, rows = {0}, caption = {0};
-    qk_status status = put_command(shown, &command, err);
+    qk_status status = put_scatter_command(shown, &command, err);
     if (status == QK_OK)
         status =
             qk__buffer_printf(&caption, err, "%s%s", BASES[s->basis].caption,

@@ -79,7 +79,7 @@ static bool is_picked(thinner *t, int64_t row)
 /* ---- where they lie --------------------------------------------------------------------- */
 
 /* Not a BLAS call, whose sums depend on the processor: the same rows give the same figure. */
-static double project(const qk_block *block, size_t row, const double *axis)
+static double project_rows(const qk_block *block, size_t row, const double *axis)
 {
     double sum = 0;
     if (block->f32) {
@@ -111,7 +111,7 @@ static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_t
                        .is_background = p->look->settings->example_id >= 0 && !in_text};
     QK_TRY(qk__buffer_append(&p->picked->points, &point, sizeof point, err));
     for (size_t a = 0; a < 2 * view->num_panels; a++) {
-        double value = project(block, row, view->axes + a * view->dim);
+        double value = project_rows(block, row, view->axes + a * view->dim);
         value -= a < 2 ? view->origin[a] : 0;
         QK_TRY(qk__buffer_append(&p->picked->values, &value, sizeof value, err));
     }

@@ -42,8 +42,8 @@ static qk_status own_values(qk_columns *c, size_t k, const void *from, qk_error 
     return QK_OK;
 }
 
-static qk_status check(const qk_column_info *info, size_t k, const void *values, size_t rows,
-                       qk_error *err)
+static qk_status check_values(const qk_column_info *info, size_t k, const void *values,
+                              size_t rows, qk_error *err)
 {
     if (!info->name || !info->about || (unsigned)info->type > QK_COLUMN_REAL)
         return qk__fail(err, QK_ERR_ARGUMENT,
@@ -53,17 +53,15 @@ static qk_status check(const qk_column_info *info, size_t k, const void *values,
     return QK_OK;
 }
 
-static qk_status fill(qk_columns *c, const qk_column_info *infos, size_t count,
-                      const void *const *values, qk_error *err)
+static qk_status fill_made(qk_columns *c, const qk_column_info *infos, size_t count,
+                           const void *const *values, qk_error *err)
 {
-    c->made = qk__calloc(count + 1, sizeof *c->made);
-    c->columns = qk__calloc(count + 1, sizeof *c->columns);
-    c->values = qk__calloc(count + 1, sizeof *c->values);
-    c->empty = qk__calloc(count + 1, sizeof *c->empty);
-    if (!c->made || !c->columns || !c->values || !c->empty)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&c->made, count + 1, sizeof *c->made},
+                             {&c->columns, count + 1, sizeof *c->columns},
+                             {&c->values, count + 1, sizeof *c->values},
+                             {&c->empty, count + 1, sizeof *c->empty}));
     for (size_t k = 0; k < count; k++) {
-        QK_TRY(check(&infos[k], k, values[k], c->num_rows, err));
+        QK_TRY(check_values(&infos[k], k, values[k], c->num_rows, err));
         c->made[k] = (qk__column){.info = infos[k], .storage = QK__INT64};
         c->columns[k] = &c->made[k];
         QK_TRY(own_info(c, &c->made[k].info, err));
@@ -89,7 +87,7 @@ qk_status qk_columns_make(qk_columns **columns, const qk_column_info *infos, siz
         return qk__nomem(err);
     atomic_init(&c->holders, 1);
     c->num_rows = rows;
-    qk_status status = fill(c, infos, count, values, err);
+    qk_status status = fill_made(c, infos, count, values, err);
     if (status == QK_OK)
         *columns = c;
     else

@@ -66,14 +66,12 @@ static qk_status own_texts(qk_columns *c, size_t k, qk_error *err)
     return QK_OK;
 }
 
-static qk_status fill(const qk__table *table, const qk_analysis_results *results, qk_columns *c,
-                      qk_error *err)
+static qk_status fill_columns(const qk__table *table, const qk_analysis_results *results,
+                              qk_columns *c, qk_error *err)
 {
     c->num_rows = visit(table, results, c);
-    c->columns = qk__calloc(table->num_columns, sizeof *c->columns);
-    c->values = qk__calloc(table->num_columns, sizeof *c->values);
-    if (!c->columns || !c->values)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&c->columns, table->num_columns, sizeof *c->columns},
+                             {&c->values, table->num_columns, sizeof *c->values}));
     for (size_t i = 0; i < table->num_columns; i++) {
         if (!qk__has_column(&table->columns[i], results->contents))
             continue;
@@ -105,7 +103,7 @@ qk_status qk_results_table(const qk_analysis_results *results, const char *table
     if (!*columns)
         return qk__nomem(err);
     atomic_init(&(*columns)->holders, 1);
-    qk_status status = fill(found, results, *columns, err);
+    qk_status status = fill_columns(found, results, *columns, err);
     if (status != QK_OK)
         qk_columns_free(columns);
     return status;
@@ -149,7 +147,7 @@ const qk_column_info *qk_columns_info(const qk_columns *columns, size_t i)
     return i < columns->count ? &columns->columns[i]->info : NULL;
 }
 
-static const void *find(const qk_columns *columns, const char *name, qk_column_type type)
+static const void *find_values(const qk_columns *columns, const char *name, qk_column_type type)
 {
     assert(columns && name);
     for (size_t i = 0; i < columns->count; i++)
@@ -161,15 +159,15 @@ static const void *find(const qk_columns *columns, const char *name, qk_column_t
 
 const double *qk_columns_reals(const qk_columns *columns, const char *name)
 {
-    return find(columns, name, QK_COLUMN_REAL);
+    return find_values(columns, name, QK_COLUMN_REAL);
 }
 
 const int64_t *qk_columns_integers(const qk_columns *columns, const char *name)
 {
-    return find(columns, name, QK_COLUMN_INTEGER);
+    return find_values(columns, name, QK_COLUMN_INTEGER);
 }
 
 const char *const *qk_columns_texts(const qk_columns *columns, const char *name)
 {
-    return find(columns, name, QK_COLUMN_TEXT);
+    return find_values(columns, name, QK_COLUMN_TEXT);
 }

@@ -193,19 +193,20 @@ const char *qk_schema_suggest(const char *name)
 /* ---- as JSON ---------------------------------------------------------------------------- */
 
 /* Members without a value are left out. */
-static int put(json_t *object, const char *key, const char *text)
+static int put_text(json_t *object, const char *key, const char *text)
 {
     return text ? json_object_set_new(object, key, json_string(text)) : 0;
 }
 
-static json_t *describe(const qk_column_info *c)
+static json_t *column_json(const qk_column_info *c)
 {
     json_t *object = json_object();
-    if (put(object, "name", c->name) || put(object, "type", qk_column_type_name(c->type)) ||
-        put(object, "unit", c->unit) || put(object, "range", c->range) ||
-        put(object, "symbol", c->symbol) || put(object, "label", c->label) ||
-        put(object, "about", c->about) || put(object, "read", c->read) ||
-        put(object, "method", c->method) || put(object, "option", c->option)) {
+    if (put_text(object, "name", c->name) ||
+        put_text(object, "type", qk_column_type_name(c->type)) ||
+        put_text(object, "unit", c->unit) || put_text(object, "range", c->range) ||
+        put_text(object, "symbol", c->symbol) || put_text(object, "label", c->label) ||
+        put_text(object, "about", c->about) || put_text(object, "read", c->read) ||
+        put_text(object, "method", c->method) || put_text(object, "option", c->option)) {
         json_decref(object);
         return NULL;
     }
@@ -218,7 +219,7 @@ json_t *qk__describe_columns(const qk__table *table, unsigned contents)
     int failed = columns ? 0 : -1;
     for (size_t i = 0; i < table->num_columns && !failed; i++)
         if (qk__has_column(&table->columns[i], contents))
-            failed = json_array_append_new(columns, describe(&table->columns[i].info));
+            failed = json_array_append_new(columns, column_json(&table->columns[i].info));
     if (failed) {
         json_decref(columns);
         return NULL;

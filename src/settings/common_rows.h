@@ -7,24 +7,18 @@
 
 #include "settings/index_list.h"
 
-#define QK__THREADS_ROW(owner, member, of, ...)                                                \
+/* These three are of the owner's context. */
+#define QK__THREADS_ROW(owner, of, ...)                                                        \
     {                                                                                          \
-        "threads", QK_SETTING_INTEGER, QK_SETTING_AT(owner, member),                           \
+        "threads", QK_SETTING_INTEGER, QK_SETTING_AT(owner, context.threads),                  \
             .min = 1, .max = 4096, .value = "N",                                               \
             .help = "number of threads; results do not depend on it",                          \
             .unset = "all processors", .section = "Running", .commands = of, __VA_ARGS__       \
     }
 
-#define QK__REVISION_ROW(owner, of, ...)                                                       \
-    {                                                                                          \
-        "revision", QK_SETTING_TEXT, QK_SETTING_AT(owner, revision),                           \
-            .value = "REV", .help = "branch, tag or commit of a dataset on the Hub",           \
-            .unset = "main", .section = "Input", .commands = of, __VA_ARGS__                   \
-    }
-
 #define QK__OFFLINE_ROW(owner, of, ...)                                                        \
     {                                                                                          \
-        "offline", QK_SETTING_FLAG, QK_SETTING_AT(owner, offline),                             \
+        "offline", QK_SETTING_FLAG, QK_SETTING_AT(owner, context.offline),                     \
             .help = "fetch nothing from the Hub: take what is in the cache, as with "          \
                     "HF_HUB_OFFLINE=1",                                                        \
             .section = "Input", .commands = of, __VA_ARGS__                                    \
@@ -32,10 +26,17 @@
 
 #define QK__JOBS_ROW(owner, of, ...)                                                           \
     {                                                                                          \
-        "jobs", QK_SETTING_INTEGER, QK_SETTING_AT(owner, jobs),                                \
+        "jobs", QK_SETTING_INTEGER, QK_SETTING_AT(owner, context.hub_jobs),                    \
             .letter = 'j', .number = 4, .min = 1, .max = 64, .value = "N", .unit = "files",    \
             .help = "ask the Hub for so many at a time", .section = "Running", .commands = of, \
             __VA_ARGS__                                                                        \
+    }
+
+#define QK__REVISION_ROW(owner, of, ...)                                                       \
+    {                                                                                          \
+        "revision", QK_SETTING_TEXT, QK_SETTING_AT(owner, revision),                           \
+            .value = "REV", .help = "branch, tag or commit of a dataset on the Hub",           \
+            .unset = "main", .section = "Input", .commands = of, __VA_ARGS__                   \
     }
 
 #define QK__SPLIT_ROW(owner, of, ...)                                                          \

@@ -174,7 +174,7 @@ qk_status qk_settings_new(qk_settings **settings, const qk_settings_table *table
     return QK_OK;
 }
 
-static void release(one_setting *slot)
+static void release_text(one_setting *slot)
 {
     for (size_t i = 0; i < slot->count; i++)
         free(((char **)slot->owned)[i]);
@@ -188,7 +188,7 @@ void qk_settings_free(qk_settings **settings)
     if (!s)
         return;
     for (size_t i = 0; i < s->count; i++)
-        release(&s->slots[i]);
+        release_text(&s->slots[i]);
     free(s->slots);
     free(s->values);
     free(s);
@@ -221,7 +221,7 @@ const qk_setting *qk_settings_row(const qk_settings *settings, size_t i)
 
 /* ---- by name ---------------------------------------------------------------------------- */
 
-static one_setting *find(const qk_settings *s, const char *name)
+static one_setting *find_setting(const qk_settings *s, const char *name)
 {
     for (size_t i = 0; i < s->count; i++)
         if (strcmp(s->slots[i].row->name, name) == 0)
@@ -255,7 +255,7 @@ qk_status qk_settings_set(qk_settings *settings, const char *name, const char *t
                           qk_error *err)
 {
     QK_NEED(err, settings, name, text);
-    one_setting *slot = find(settings, name);
+    one_setting *slot = find_setting(settings, name);
     if (!slot)
         return qk__fail(err, QK_ERR_NOT_FOUND, "there is no setting '%.60s'", name);
     if (slot->row->type == QK_SETTING_PATHS)
@@ -269,14 +269,14 @@ qk_status qk_settings_set(qk_settings *settings, const char *name, const char *t
 bool qk_settings_given(const qk_settings *settings, const char *name)
 {
     assert(settings && name);
-    const one_setting *slot = find(settings, name);
+    const one_setting *slot = find_setting(settings, name);
     return slot && slot->given;
 }
 
 size_t qk_settings_get(const qk_settings *settings, const char *name, char *text, size_t size)
 {
     assert(settings && name && (text || size == 0));
-    const one_setting *slot = find(settings, name);
+    const one_setting *slot = find_setting(settings, name);
     if (size > 0)
         *text = 0;
     return slot ? qk__setting_format(slot->row, slot->member, text, size) : 0;

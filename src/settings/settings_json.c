@@ -32,7 +32,7 @@ static json_t *list_numbers(const qk_index_list *list)
     return array;
 }
 
-static json_t *describe(const qk_setting *row, const void *member)
+static json_t *setting_json(const qk_setting *row, const void *member)
 {
     bool null = row->type == QK_SETTING_PERCENT || (row->traits & QK_SETTING_ZERO_IS_NULL);
     const char *word;
@@ -65,15 +65,15 @@ static json_t *describe(const qk_setting *row, const void *member)
     }
 }
 
-static void add(void *user, const qk_setting *row, const void *member)
+static void add_setting(void *user, const qk_setting *row, const void *member)
 {
     json_t **root = user;
     if (row->manifest)
-        *root = qk__json_at(*root, row->manifest, describe(row, member));
+        *root = qk__json_at(*root, row->manifest, setting_json(row, member));
 }
 
 json_t *qk__json_settings(json_t *root, const qk_settings_table *table, const void *values)
 {
-    qk__settings_each(table, values, add, &root);
+    qk__settings_each(table, values, add_setting, &root);
     return root;
 }

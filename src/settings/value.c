@@ -238,7 +238,7 @@ const char *qk__setting_word(const qk_setting *row, const void *member)
 }
 
 /* Appends, as far as there is room, and counts on. */
-static void put(char *text, size_t size, size_t *length, const char *word)
+static void put_word(char *text, size_t size, size_t *length, const char *word)
 {
     for (; *word; word++, (*length)++)
         if (*length + 1 < size) {
@@ -260,8 +260,8 @@ static void put_items(const qk_setting *row, const void *member, char *text, siz
     for (size_t i = 0; i < count; i++) {
         if (is_list)
             snprintf(number, sizeof number, "%d", list->items[i]);
-        put(text, size, length, i ? "," : "");
-        put(text, size, length, is_list ? number : paths[i]);
+        put_word(text, size, length, i ? "," : "");
+        put_word(text, size, length, is_list ? number : paths[i]);
     }
 }
 
@@ -270,8 +270,8 @@ static void put_set(const qk_setting *row, unsigned value, char *text, size_t si
 {
     for (const qk_word *w = row->words; w->text; w++)
         if (value & (unsigned)w->value) {
-            put(text, size, length, *length ? "," : "");
-            put(text, size, length, w->text);
+            put_word(text, size, length, *length ? "," : "");
+            put_word(text, size, length, w->text);
         }
 }
 
@@ -283,7 +283,7 @@ static void put_real(double value, char *text, size_t size, size_t *length)
         if (strtod(number, NULL) == value)
             break;
     }
-    put(text, size, length, number);
+    put_word(text, size, length, number);
 }
 
 size_t qk__setting_format(const qk_setting *row, const void *member, char *text, size_t size)
@@ -324,7 +324,7 @@ size_t qk__setting_format(const qk_setting *row, const void *member, char *text,
     case QK_SETTING_NESTED:
         break;
     }
-    put(text, size, &length, word ? word : "");
+    put_word(text, size, &length, word ? word : "");
     return length;
 }
 
@@ -363,12 +363,9 @@ static bool names_a_file(const char *path)
     static const char *const ENDS[] = {".html", ".htm",     ".csv", ".json", ".jsonl",
                                        ".png",  ".svg",     ".pdf", ".txt",  ".md",
                                        ".yaml", ".parquet", ".yml", ".zip"};
-    size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
-        size_t tail = strlen(ENDS[i]);
-        if (length > tail && strcasecmp(path + length - tail, ENDS[i]) == 0)
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
+        if (qk__ends_with_any_case(path, ENDS[i]))
             return !qk__is_dir(path);
-    }
     return false;
 }
 
@@ -386,7 +383,7 @@ static qk_status check_folder(const qk_setting *row, const void *member, qk_erro
         row->name, path);
 }
 
-static qk_status check(const qk_setting *row, const void *member, qk_error *err)
+static qk_status check_range(const qk_setting *row, const void *member, qk_error *err)
 {
     char value[QK__WORDS_SIZE];
     qk_error why = {0};
@@ -424,7 +421,7 @@ qk_status qk__settings_check(const qk_settings_table *table, const void *values,
         const qk_setting *row = &table->rows[i];
         const void *member = (const char *)values + row->offset;
         QK_TRY(row->type == QK_SETTING_NESTED ? qk__settings_check(row->table, member, err)
-               : row->name                    ? check(row, member, err)
+               : row->name                    ? check_range(row, member, err)
                                               : QK_OK);
         QK_TRY(check_order(table, row, values, err));
     }

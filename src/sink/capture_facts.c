@@ -89,18 +89,12 @@ static int64_t number_in(const json_t *example, const char *key)
     return (int64_t)json_integer_value(json_object_get(example, key));
 }
 
-static const char *text_in(const json_t *example, const char *key)
-{
-    const char *text = json_string_value(json_object_get(example, key));
-    return text ? text : "";
-}
-
 static qk_status make_row(json_t *example, qk__buffer *row, qk_error *err)
 {
     bool truncated = json_is_true(json_object_get(example, "truncated"));
     QK_TRY(qk__csv_integer(row, number_in(example, "example_id"), ',', err));
-    QK_TRY(qk__csv_text(row, text_in(example, "source"), ',', err));
-    QK_TRY(qk__csv_text(row, text_in(example, "source_id"), ',', err));
+    QK_TRY(qk__csv_text(row, qk__json_string(example, "source"), ',', err));
+    QK_TRY(qk__csv_text(row, qk__json_string(example, "source_id"), ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "tokens"), ',', err));
     QK_TRY(qk__csv_integer(row, truncated, ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "window"), ',', err));
@@ -121,9 +115,8 @@ qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err
 {
     static const char HEADER[] =
         "example_id,source,source_id,tokens,truncated,window,first_token\n";
-    qk__outfile *file = NULL;
-    char *path = qk__path_join(dir, "examples.csv");
-    qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
+    qk__outfile *file;
+    qk_status status = qk__outfile_open_in(&file, dir, "examples.csv", err);
     if (status == QK_OK)
         status = qk__outfile_write(file, HEADER, sizeof HEADER - 1, err);
     if (status == QK_OK)
@@ -131,7 +124,6 @@ qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err
     if (status == QK_OK)
         status = qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);
-    free(path);
     return status;
 }
 

@@ -13,7 +13,12 @@
 #include "base/folder.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
-#include "sink/sink.h"
+#include "units/units.h"
+
+const char *qk__stage_name(int stage)
+{
+    return stage == QK__POST ? "post" : "pre";
+}
 
 const char *qk__place_name(int place)
 {
@@ -224,9 +229,9 @@ qk_status qk__capture_mark(const char *output, int place, qk_error *err)
         "{\"format\": \"" QK_MANIFEST_FORMAT "\", \"format_version\": 1, \"complete\": false, "
         "\"changing\": true}\n";
     char *folder = qk__place_folder(output, place);
-    char *path = folder ? qk__path_join(folder, QK_MANIFEST_NAME) : NULL;
-    qk_status status = path ? qk__write_file(path, TEXT, sizeof TEXT - 1, err) : qk__nomem(err);
-    free(path);
+    qk_status status =
+        folder ? qk__write_file_in(folder, QK_MANIFEST_NAME, TEXT, sizeof TEXT - 1, err)
+               : qk__nomem(err);
     free(folder);
     return status;
 }

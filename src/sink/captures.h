@@ -8,6 +8,12 @@
 
 #include <qkscope/common.h>
 
+/* After and before RoPE. */
+enum { QK__POST, QK__PRE, QK__STAGES };
+
+/* "post", "pre" */
+const char *qk__stage_name(int stage);
+
 /* An output folder holds captures in itself (0), in post/ (1), in pre/ (2). */
 enum { QK__PLACES = 3 };
 
@@ -63,6 +69,9 @@ void qk__output_sweep(const char *top, const char *name);
 
 /* Removes everything in .partial, beginning with the journal, without which the rest is nothing. */
 void qk__partial_empty(const char *output);
+
+/* The file in .partial that says: all files of the captures are in .partial/new. */
+#define QK__BUILT "built"
 
 /* Removes captures in it that are not in their place yet. */
 void qk__partial_unbuild(const char *output);

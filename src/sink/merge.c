@@ -2,11 +2,11 @@
 /* Unfinished captures of one run, each with some of its blocks, in one folder. Blocks do not depend on
  * who made them, so it does not matter in which order or by how many steps they come together. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/context.h"
 #include "base/error.h"
 #include "sink/run_file.h"
 
@@ -29,7 +29,7 @@ typedef struct merging {
     const char *output;
 } merging;
 
-static void release(merging *m)
+static void release_merging(merging *m)
 {
     for (size_t i = 0; m->inputs && i < m->count; i++) {
         free(m->inputs[i].partial);
@@ -183,24 +183,23 @@ static qk_status give_all(const char *from, const char *to, give_fn *give, qk_er
     return status;
 }
 
+static qk_status give_files(void *from, const char *folder, qk_error *err)
+{
+    return give_all(from, folder, give_file, err);
+}
+
 /* With its seal: what is wrong with it is said here, where its folder is known. */
 static qk_status give_unit(const input *in, const char *name, const qk__unit_folder *to,
                            qk_error *err)
 {
-    char *folder, *from = qk__units_path(&in->units, name, NULL);
+    char *from = qk__units_path(&in->units, name, NULL);
     if (!from)
         return qk__nomem(err);
     qk_status status = qk__unit_check(&in->units, name, NULL, err);
     if (status != QK_OK)
         qk__context(err, status, "%s: remove it and run the shard that made it again", from);
     else
-        status = qk__unit_begin(to, name, &folder, err);
-    if (status == QK_OK) {
-        status = give_all(from, folder, give_file, err);
-        if (status == QK_OK)
-            status = qk__unit_publish(to, name, &folder, err);
-        qk__unit_discard(&folder);
-    }
+        status = qk__unit_put(to, name, give_files, from, err);
     free(from);
     return status;
 }
@@ -257,13 +256,10 @@ static qk_status take_whole(const input *in, const qk_sink *sink, qk_error *err)
     for (int stage = 0; stage < QK__STAGES; stage++)
         if (sink->stages[stage])
             QK_TRY(copy_stage(in, sink, stage, err));
-    char *built = qk__path_join(sink->partial, QK__BUILT);
-    qk_status status = built ? qk__write_file(built, "", 0, err) : qk__nomem(err);
-    free(built);
-    return status;
+    return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
 }
 
-static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)
+static qk_status gather_blocks(const merging *m, qk_sink *sink, qk_error *err)
 {
     size_t all = 0, done = 0;
     for (size_t i = 0; i < m->count; i++)
@@ -283,12 +279,12 @@ static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)
 static void tell_missing(const qk_sink *sink, const qk_sink_outcome *outcome)
 {
     if (outcome->blocks_there == outcome->blocks)
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "%s: all blocks of texts are there, and another process puts them "
                         "together",
                         sink->settings.output);
     else
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "%s: %lld of %lld blocks of texts are there: run the shards that are "
                         "missing, or merge their folders, too",
                         sink->settings.output, (long long)outcome->blocks_there,
@@ -301,10 +297,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     qk_sink_settings settings = m->first->run.settings;
     settings.output = m->settings->output ? m->settings->output : m->inputs[0].folder;
     settings.force = m->settings->force;
-    settings.threads = m->settings->threads;
-    settings.notice = m->settings->notice;
-    settings.progress = m->settings->progress;
-    settings.user = m->settings->user;
+    settings.context = m->settings->context;
     if (settings.token_strings && !m->whole)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: the strings of tokens have to come from the tokenizer: run the "
@@ -314,7 +307,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     QK_TRY(qk__sink_open(&sink, &settings, true, err));
     qk_status status = sink->complete ? QK_OK
                        : m->whole     ? take_whole(m->whole, sink, err)
-                                      : gather(m, sink, err);
+                                      : gather_blocks(m, sink, err);
     if (status == QK_OK)
         status = qk__sink_end(sink, true, outcome, err);
     if (status == QK_OK && !outcome->complete)
@@ -334,6 +327,6 @@ qk_status qk_sink_merge(const qk_merge_settings *settings, qk_sink_outcome *outc
                                                   : "where to? no output folder given");
     merging m = {.settings = settings};
     qk_status status = merge(&m, outcome, err);
-    release(&m);
+    release_merging(&m);
     return status;
 }

@@ -24,7 +24,7 @@ typedef struct node {
 /* ---- which ------------------------------------------------------------------------------ */
 
 /* A node whose right half has no blocks is its left half. */
-static node settle(const qk_sink *sink, node n)
+static node settle_node(const qk_sink *sink, node n)
 {
     while (n.level > 0 && (2 * n.index + 1) << (n.level - 1) >= sink->num_blocks) {
         n.level--;
@@ -38,7 +38,7 @@ static node root_of(const qk_sink *sink, int stage)
     node n = {.stage = stage};
     while (INT64_C(1) << n.level < sink->num_blocks)
         n.level++;
-    return settle(sink, n);
+    return settle_node(sink, n);
 }
 
 static void name_node(node n, char name[QK__UNIT_NAME_SIZE])
@@ -115,10 +115,7 @@ typedef struct making {
     const qk__text_block *block; /* a leaf is made of, or: */
     node left, right;            /* that are joined */
     node made;
-    char *folder;
-    pthread_mutex_t lock; /* of what follows */
-    qk_status status;
-    qk_error error;
+    const char *folder;
 } making;
 
 static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
@@ -162,39 +159,33 @@ static qk_status tell_remedy(const qk_sink *sink, qk_status status, qk_error *er
                     sink->partial);
 }
 
-static void make_layer(void *context, size_t i, int worker)
+static qk_status make_layer(void *context, size_t i, int worker, qk_error *err)
 {
-    making *m = context;
-    qk_error err = {0};
+    const making *m = context;
     (void)worker;
     if (!has_layer(m->sink, (int)i))
-        return;
+        return QK_OK;
     char *path = layer_path(m->folder, (int)i);
-    qk_status status = !path      ? qk__nomem(&err)
-                       : m->block ? write_leaf(m, (int)i, path, &err)
-                                  : join_layer(m, (int)i, path, &err);
+    qk_status status = !path      ? qk__nomem(err)
+                       : m->block ? write_leaf(m, (int)i, path, err)
+                                  : join_layer(m, (int)i, path, err);
     free(path);
-    status = tell_remedy(m->sink, status, &err);
-    pthread_mutex_lock(&m->lock);
-    if (status != QK_OK && m->status == QK_OK) {
-        m->status = status;
-        m->error = err;
-    }
-    pthread_mutex_unlock(&m->lock);
+    return tell_remedy(m->sink, status, err);
 }
 
-static qk_status make(making *m, qk_error *err)
+static qk_status make_layers(void *context, const char *folder, qk_error *err)
+{
+    making *m = context;
+    m->folder = folder;
+    return qk__parallel_try((size_t)m->sink->settings.num_layers, m->sink->threads, make_layer,
+                            m, err);
+}
+
+static qk_status make_node(making *m, qk_error *err)
 {
     char name[QK__UNIT_NAME_SIZE];
     name_node(m->made, name);
-    QK_TRY(qk__unit_begin(&m->sink->units, name, &m->folder, err));
-    pthread_mutex_init(&m->lock, NULL);
-    qk__parallel_for((size_t)m->sink->settings.num_layers, m->sink->threads, make_layer, m);
-    pthread_mutex_destroy(&m->lock);
-    if (m->status == QK_OK)
-        return qk__unit_publish(&m->sink->units, name, &m->folder, err);
-    qk__unit_discard(&m->folder);
-    return qk__fail(err, m->status, "%s", m->error.message);
+    return qk__unit_put(&m->sink->units, name, make_layers, m, err);
 }
 
 /* ---- joining ---------------------------------------------------------------------------- */
@@ -205,19 +196,20 @@ static bool is_within(const qk_sink *sink, node n)
     int top = root_of(sink, n.stage).level;
     bool yes = false;
     for (; !yes && n.level <= top; n = (node){n.stage, n.level + 1, n.index / 2})
-        yes = is_there(sink, settle(sink, n));
+        yes = is_there(sink, settle_node(sink, n));
     return yes;
 }
 
 /* Makes a node of its halves if both are there. */
 static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_error *err)
 {
-    node left = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index});
-    node right = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index + 1});
+    node left = settle_node(sink, (node){parent.stage, parent.level - 1, 2 * parent.index});
+    node right =
+        settle_node(sink, (node){parent.stage, parent.level - 1, 2 * parent.index + 1});
     making m = {.sink = sink, .made = parent, .left = left, .right = right};
     *there = is_there(sink, parent);
     if (!*there && is_there(sink, left) && is_there(sink, right)) {
-        qk_status status = make(&m, err);
+        qk_status status = make_node(&m, err);
         if (status != QK_OK && !is_within(sink, parent)) /* else another one was faster */
             return status;
         *there = true;
@@ -235,7 +227,7 @@ static qk_status climb(const qk_sink *sink, node n, qk_error *err)
     bool there = true;
     while (there && n.level < root.level) {
         n = (node){n.stage, n.level + 1, n.index / 2};
-        node settled = settle(sink, n);
+        node settled = settle_node(sink, n);
         if (settled.level == n.level)
             QK_TRY(try_join(sink, n, &there, err));
     }
@@ -248,7 +240,7 @@ qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err
         making m = {.sink = sink, .block = block, .made = {stage, 0, block->number}};
         if (!sink->stages[stage])
             continue;
-        QK_TRY(make(&m, err));
+        QK_TRY(make_node(&m, err));
         QK_TRY(climb(sink, m.made, err));
     }
     return QK_OK;
@@ -326,7 +318,7 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
         for (int64_t i = 0; i << level < sink->num_blocks; i++) {
             node n = {stage, level, i};
             bool there;
-            if (settle(sink, n).level != level)
+            if (settle_node(sink, n).level != level)
                 continue;
             QK_TRY(qk__sink_ask(sink, "levels", (size_t)level, (size_t)root.level, err));
             QK_TRY(try_join(sink, n, &there, err));

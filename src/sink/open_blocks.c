@@ -44,7 +44,7 @@ static qk_status open_rows(qk__text_block *block, int stage, qk_error *err)
     return status;
 }
 
-static qk_status begin(qk_sink *sink, qk__text_block *block, qk_error *err)
+static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     block->texts = qk__calloc((size_t)block->count, sizeof *block->texts);
@@ -76,7 +76,7 @@ qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk
                               .first = number * sink->block_texts,
                               .count = qk__block_size(sink, number),
                               .files = {-1, -1}};
-    qk_status status = begin(sink, block, err);
+    qk_status status = begin_block(sink, block, err);
     if (status != QK_OK) {
         qk__text_block_free(sink, block);
         return status;
@@ -118,10 +118,8 @@ static qk_status write_regions(const qk_sink *sink, const qk__text_block *block,
     if (status == QK_OK)
         status = qk__buffer_append(&index, list.data, list.size, err);
     snprintf(name, sizeof name, "index.%s", qk__stage_name(stage));
-    char *path = qk__path_join(block->folder, name);
     if (status == QK_OK)
-        status = path ? qk__write_file(path, index.data, index.size, err) : qk__nomem(err);
-    free(path);
+        status = qk__write_file_in(block->folder, name, index.data, index.size, err);
     qk__buffer_free(&index);
     return status;
 }
@@ -132,10 +130,8 @@ static qk_status write_lines(const qk__text_block *block, qk_error *err)
     qk_status status = QK_OK;
     for (int64_t i = 0; status == QK_OK && i < block->count; i++)
         status = qk__buffer_printf(&lines, err, "%s\n", block->texts[i].line);
-    char *path = qk__path_join(block->folder, "examples");
     if (status == QK_OK)
-        status = path ? qk__write_file(path, lines.data, lines.size, err) : qk__nomem(err);
-    free(path);
+        status = qk__write_file_in(block->folder, "examples", lines.data, lines.size, err);
     qk__buffer_free(&lines);
     return status;
 }

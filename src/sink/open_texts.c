@@ -35,7 +35,7 @@ static char *make_line(const qk_sink_text *t)
     return dump;
 }
 
-static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
+static qk_status begin_text(qk_sink *sink, const qk_sink_text *t, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     qk__text_block *block;
@@ -65,7 +65,7 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
 {
     QK_NEED(err, sink, text);
     pthread_mutex_lock(&sink->mutex);
-    qk_status status = begin(sink, text, err);
+    qk_status status = begin_text(sink, text, err);
     pthread_mutex_unlock(&sink->mutex);
     if (status != QK_OK)
         qk__sink_fail(sink, status, err);
@@ -233,7 +233,7 @@ static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *
     return QK_OK;
 }
 
-static qk_status end(qk_sink *sink, int64_t number, qk__text_block **block, qk_error *err)
+static qk_status end_text(qk_sink *sink, int64_t number, qk__text_block **block, qk_error *err)
 {
     qk__text *text;
     QK_TRY(qk__find_text(sink, number, block, &text, err));
@@ -265,7 +265,7 @@ qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
     qk__text_block *block = NULL;
     bool last = false;
     pthread_mutex_lock(&sink->mutex);
-    qk_status status = end(sink, number, &block, err);
+    qk_status status = end_text(sink, number, &block, err);
     pthread_mutex_unlock(&sink->mutex);
     if (status == QK_OK && sink->settings.keep.moments)
         status = qk__sums_follow(sink, block, err);

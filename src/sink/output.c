@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -124,17 +125,7 @@ static qk_status enter(qk_sink *sink, qk_error *err)
     return s->force ? qk__output_ask(s->output, err) : QK_OK;
 }
 
-/* Two processes with one number would do the same work. */
-static qk_status join(qk_sink *sink, qk_error *err)
-{
-    QK_TRY(qk__units_make(&sink->units, err));
-    QK_TRY(qk__units_sweep(&sink->units, err));
-    return sink->settings.shard.count == 1
-               ? QK_OK
-               : qk__rank_join(&sink->rank, &sink->units, &sink->settings.shard, err);
-}
-
-static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
+static qk_status begin_output(qk_sink *sink, bool replaces, qk_error *err)
 {
     /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
     if (sink->settings.shard.count > 1)
@@ -144,21 +135,23 @@ static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
     qk__publish_sweep(sink->settings.output);
     sink->replaces = replaces;
     sink->began = true;
-    QK_TRY(join(sink, err));
+    QK_TRY(qk__units_enter(&sink->rank, &sink->units, &sink->settings.shard, err));
     return qk__run_write(sink, err);
 }
 
 static qk_status resume(qk_sink *sink, qk_error *err)
 {
-    QK_TRY(join(sink, err));
+    QK_TRY(qk__units_enter(&sink->rank, &sink->units, &sink->settings.shard, err));
     QK_TRY(qk__blocks_look(sink, err));
     if (qk__is_built(sink))
-        qk__sink_notice(sink, QK_NOTICE_INFO, "all is written: moving it to its place");
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
+                        "all is written: moving it to its place");
     else if (sink->settings.num_texts > 0 && sink->texts_before == sink->settings.num_texts)
-        qk__sink_notice(sink, QK_NOTICE_INFO, "resuming: writing the files");
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO, "resuming: writing the files");
     else if (sink->settings.shard.count == 1 && !sink->merging)
-        qk__sink_notice(sink, QK_NOTICE_INFO, "resuming after %lld of %lld texts",
-                        (long long)sink->texts_before, (long long)sink->settings.num_texts);
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
+                        "resuming after %lld of %lld texts", (long long)sink->texts_before,
+                        (long long)sink->settings.num_texts);
     return QK_OK;
 }
 
@@ -178,7 +171,7 @@ static qk_status go_on(qk_sink *sink, qk_error *err)
     bool ready = true;
     if (qk__is_built(sink))
         QK_TRY(qk__publish_ready(sink, &ready, err));
-    return ready ? resume(sink, err) : begin(sink, sink->replaces, err);
+    return ready ? resume(sink, err) : begin_output(sink, sink->replaces, err);
 }
 
 /* Goes on with what is there, or begins. A shard with `force` begins where it is the first, and joins
@@ -189,7 +182,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     bool found, force = sink->settings.force;
     qk__run_file run;
     if (force && sink->settings.shard.count == 1 && !sink->merging)
-        return begin(sink, true, err);
+        return begin_output(sink, true, err);
     sink->complete = !force && qk__is_complete(sink);
     if (sink->complete)
         return QK_OK;
@@ -203,7 +196,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     else if (!unread && !found && others > 0 && !force)
         status = fail_not_empty(output, err);
     else if (unread || !found || (difference && force))
-        status = begin(sink, force, err);
+        status = begin_output(sink, force, err);
     else if (difference)
         status = fail_other_run(sink, difference, err);
     else
@@ -247,7 +240,7 @@ static void tidy(qk_sink *sink)
 }
 
 /* A finished capture is not to be written into, not even for a moment. */
-static qk_status look(qk_sink *sink, size_t *others, qk_error *err)
+static qk_status look_at_output(qk_sink *sink, size_t *others, qk_error *err)
 {
     const char *output = sink->settings.output;
     bool partial, force = sink->settings.force;
@@ -264,12 +257,12 @@ static qk_status look(qk_sink *sink, size_t *others, qk_error *err)
 qk_status qk__output_open(qk_sink *sink, qk_error *err)
 {
     size_t others;
-    QK_TRY(look(sink, &others, err));
+    QK_TRY(look_at_output(sink, &others, err));
     if (sink->complete)
         return QK_OK;
     QK_TRY(enter(sink, err));
     /* another run may have ended there while this one waited */
-    QK_TRY(look(sink, &others, err));
+    QK_TRY(look_at_output(sink, &others, err));
     if (sink->complete)
         return QK_OK;
     QK_TRY(qk__make_below(sink->settings.output, "." QK__PARTIAL, err));

@@ -303,7 +303,7 @@ static qk_status enter(delivery *d, qk_error *err)
     return QK_OK;
 }
 
-static qk_status begin(delivery *d, qk_error *err)
+static qk_status begin_delivery(delivery *d, qk_error *err)
 {
     set_strides(d);
     d->num_captured = qk__heads_of(d->sink, d->rows->layer, d->rows->kind, &d->captured);
@@ -403,7 +403,7 @@ qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
     if (status == QK_OK && !sink->stages[d.stage])
         return QK_OK;
     if (status == QK_OK)
-        status = begin(&d, err);
+        status = begin_delivery(&d, err);
     if (status == QK_OK)
         status = deliver(&d, err);
     leave(&d);

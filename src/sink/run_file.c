@@ -57,7 +57,7 @@ static json_t *text(const char *value)
 }
 
 /* What the files at the end are made of, besides what decides their rows. */
-static json_t *describe(const qk_sink *sink)
+static json_t *describe_sources(const qk_sink *sink)
 {
     const qk_sink_settings *s = &sink->settings;
     json_t *root = json_pack(
@@ -73,7 +73,7 @@ qk_status qk__run_write(const qk_sink *sink, qk_error *err)
 {
     json_t *root =
         json_pack("{s:s, s:b, s:O, s:o}", "fingerprint", sink->fingerprint, "replaces",
-                  sink->replaces, "run", sink->identity, "capture", describe(sink));
+                  sink->replaces, "run", sink->identity, "capture", describe_sources(sink));
     qk__outfile *file;
     QK_TRY(qk__json_write(root, sink->partial, RUN_NAME, &file, err));
     return qk__outfile_commit(&file, err);
@@ -146,12 +146,6 @@ static qk_status read_frequencies(qk__run_file *file, const json_t *list, qk_err
     return QK_OK;
 }
 
-static const char *text_in(const json_t *object, const char *key)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "";
-}
-
 static int number_in(const json_t *object, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(object, key));
@@ -175,13 +169,13 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
                         .reservoir = number_in(keep, "reservoir"),
                         .groups = number_in(keep, "groups")};
     s->reservoir_seed = (uint64_t)json_integer_value(json_object_get(keep, "reservoir_seed"));
-    s->layout =
-        strcmp(text_in(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED : QK_LAYOUT_HEADS;
+    s->layout = strcmp(qk__json_string(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED
+                                                                       : QK_LAYOUT_HEADS;
     s->sampler.base_rate = json_number_value(json_object_get(sampler, "base_rate"));
     s->sampler.min_bucket_size =
         (int64_t)json_integer_value(json_object_get(sampler, "bucket_size"));
     s->sampler.max_rows = (int64_t)json_integer_value(json_object_get(sampler, "max_rows"));
-    return qk_sampler_type_parse(text_in(sampler, "type"), &s->sampler.type) &&
+    return qk_sampler_type_parse(qk__json_string(sampler, "type"), &s->sampler.type) &&
            s->num_layers > 0 && s->num_layers <= QK_MAX_HEAD_NUMBER + 1 && s->num_q_heads > 0 &&
            s->num_q_heads <= QK__MAX_PART_HEADS && s->num_k_heads > 0 &&
            s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0;
@@ -198,7 +192,7 @@ static char *take_run(const json_t *identity)
     return run;
 }
 
-static qk_status take(qk__run_file *file, qk_error *err)
+static qk_status take_run_file(qk__run_file *file, qk_error *err)
 {
     qk_sink_settings *s = &file->settings;
     json_t *of = json_object_get(file->root, "capture");
@@ -211,10 +205,10 @@ static qk_status take(qk__run_file *file, qk_error *err)
     if (!file->run)
         return qk__nomem(err);
     s->run = file->run;
-    s->model_name = text_in(of, "model");
-    s->source = text_in(of, "source");
-    s->card = text_in(of, "card");
-    s->extra_json = text_in(of, "extra");
+    s->model_name = qk__json_string(of, "model");
+    s->source = qk__json_string(of, "source");
+    s->card = qk__json_string(of, "card");
+    s->extra_json = qk__json_string(of, "extra");
     s->rope_interleaved = json_is_true(json_object_get(of, "rope_interleaved"));
     s->token_strings = json_is_true(json_object_get(of, "token_strings"));
     QK_TRY(read_heads(json_object_get(of, "q_heads"), s->num_layers, s->num_q_heads,
@@ -231,7 +225,7 @@ static qk_status read_path(qk__run_file *file, const char *path, qk_error *err)
 {
     qk_status status = qk__json_read_file(&file->root, path, QK__JSON_RUN, err);
     if (status == QK_OK)
-        status = take(file, err);
+        status = take_run_file(file, err);
     return status == QK_ERR_MALFORMED
                ? qk__fail(err, status,
                           "%s: damaged, or of another version: remove its folder to start over",

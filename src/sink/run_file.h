@@ -9,9 +9,8 @@ typedef struct qk__run_file {
     json_t *root;
     json_t *identity; /* within root */
     bool replaces;    /* begun with `force` */
-    qk_sink_settings
-        settings; /* as the sink was opened, but for output, shard, threads, notices and
-                                  strings of tokens */
+    /* As the sink was opened, but for output, shard, context and strings of tokens. */
+    qk_sink_settings settings;
     bool *q_heads, *k_heads;
     int64_t *windows;
     qk_frequencies *frequencies;

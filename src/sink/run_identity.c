@@ -62,7 +62,7 @@ static json_t *describe_keep(const qk_sink *sink)
 }
 
 /* What the sink itself was told. */
-static json_t *describe(const qk_sink *sink, const char *heads, const char *by_layer)
+static json_t *describe_sink(const qk_sink *sink, const char *heads, const char *by_layer)
 {
     const qk_sink_settings *s = &sink->settings;
     return json_pack(
@@ -79,7 +79,7 @@ static json_t *describe(const qk_sink *sink, const char *heads, const char *by_l
         (int)s->stage);
 }
 
-static qk_status make(qk_sink *sink, qk_error *err)
+static qk_status make_identity(qk_sink *sink, qk_error *err)
 {
     const char *run = sink->settings.run ? sink->settings.run : "{}";
     char heads[QK__FINGERPRINT_SIZE], layers[QK__FINGERPRINT_SIZE];
@@ -89,7 +89,7 @@ static qk_status make(qk_sink *sink, qk_error *err)
         err, qk__json_parse(&sink->identity, run, strlen(run), QK__JSON_GIVEN, err), "run"));
     if (!json_is_object(sink->identity))
         return qk__fail(err, QK_ERR_ARGUMENT, "run: no JSON object");
-    sink->identity = qk__json_set(sink->identity, "sink", describe(sink, heads, layers));
+    sink->identity = qk__json_set(sink->identity, "sink", describe_sink(sink, heads, layers));
     return sink->identity ? QK_OK : qk__nomem(err);
 }
 
@@ -106,7 +106,7 @@ qk_status qk__identity_fingerprint(const json_t *identity, char hash[QK__FINGERP
 
 qk_status qk__sink_identify(qk_sink *sink, qk_error *err)
 {
-    QK_TRY(make(sink, err));
+    QK_TRY(make_identity(sink, err));
     return qk__identity_fingerprint(sink->identity, sink->fingerprint, err);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sink, as its parts see it.
  *
- *     sink.c             the order of events: opening, finishing
+ *     open_sink.c        opening and closing one
+ *     finish_sink.c      the end
  *     sink_common.c      what all the others use: names, whose a block is, notices, failures
  *     keep.c             what is kept: words for it
  *     run_identity.c     what decides the bytes, and its fingerprint
@@ -56,9 +57,6 @@
 #include "sink/captures.h"
 #include "state/layer_moments.h"
 #include "units/units.h"
-
-/* After and before RoPE. */
-enum { QK__POST, QK__PRE, QK__STAGES };
 
 /* A position that is kept. */
 typedef struct qk__kept {
@@ -184,9 +182,6 @@ struct qk_sink {
 
 /* ---- sink_common.c ---------------------------------------------------------------------- */
 
-/* "post", "pre" */
-const char *qk__stage_name(int stage);
-
 /* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
 char *qk__stage_folder(const qk_sink *sink, const char *root, int stage);
 
@@ -214,14 +209,10 @@ static inline bool qk__stores_rows(const qk_sink *sink)
 QK_MUST_CHECK qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
                                      qk_error *err);
 
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);
 
 /* All files of the captures are in .partial/new. */
-#define QK__BUILT "built"
 bool qk__is_built(const qk_sink *sink);
 
 /* How many texts make a block. */
@@ -237,7 +228,7 @@ int64_t qk__block_size(const qk_sink *sink, int64_t number);
 enum { QK__UNIT_NAME_SIZE = 40 };
 void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
 
-/* ---- sink.c ----------------------------------------------------------------------------- */
+/* ---- open_sink.c, finish_sink.c --------------------------------------------------------- */
 
 /* qk_sink_open; merging: nothing is put in, and shards may be at work beside. */
 QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts of a sink use: names of stages and blocks, whose a block is, notices, failures. */
+/* What all parts of a sink use: names of stages and blocks, whose a block is, failures. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "sink/sink.h"
 
+#include "base/context.h"
 #include "base/error.h"
 
 void qk_sink_settings_default(qk_sink_settings *settings)
@@ -15,11 +14,6 @@ void qk_sink_settings_default(qk_sink_settings *settings)
     *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16}, .shard = {.count = 1}};
     qk_sampler_default(&settings->sampler);
     settings->sampler.type = QK_SAMPLER_ALL;
-}
-
-const char *qk__stage_name(int stage)
-{
-    return stage == QK__POST ? "post" : "pre";
 }
 
 char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
@@ -41,27 +35,14 @@ size_t qk__head_place(const int *captured, size_t count, int head)
     return low < count && captured[low] == head ? low : count;
 }
 
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    if (!sink->settings.notice)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    sink->settings.notice(sink->settings.user, level, text);
-}
-
 qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
                        qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
-    if (s->progress && !atomic_load(&sink->stopped)) {
+    const qk_progress now = {.what = what, .done = (int64_t)done, .total = (int64_t)total};
+    if (!atomic_load(&sink->stopped)) {
         pthread_mutex_lock(&sink->asking);
-        if (!s->progress(
-                s->user,
-                &(qk_progress){.what = what, .done = (int64_t)done, .total = (int64_t)total}))
+        if (!qk__tell_progress(&s->context, &now))
             atomic_store(&sink->stopped, true);
         pthread_mutex_unlock(&sink->asking);
     }
@@ -105,14 +86,10 @@ int64_t qk__choose_block(int64_t texts, int64_t tokens)
     return size;
 }
 
+/* Neighbours stay together: their sums merge at once. */
 void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end)
 {
-    const qk_shard *shard = &sink->settings.shard;
-    /* Neighbours stay together: their sums merge at once. */
-    double share = (double)sink->num_blocks / (double)shard->count;
-    *first = shard->index == 0 ? 0 : (int64_t)(share * (double)shard->index);
-    *end = shard->index + 1 == shard->count ? sink->num_blocks
-                                            : (int64_t)(share * (double)(shard->index + 1));
+    qk__share_alike(sink->num_blocks, &sink->settings.shard, first, end);
 }
 
 int64_t qk__block_size(const qk_sink *sink, int64_t number)

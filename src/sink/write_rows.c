@@ -25,8 +25,6 @@ typedef struct file_job {
     qk_kind kind;
     const int *heads;
     size_t num_heads;
-    qk_status status;
-    qk_error err;
 } file_job;
 
 typedef struct finish {
@@ -37,7 +35,6 @@ typedef struct finish {
     file_job *jobs;
     size_t count;
     atomic_size_t done;
-    atomic_bool failed; /* no use in beginning further files */
 } finish;
 
 /* ---- a head ----------------------------------------------------------------------------- */
@@ -216,22 +213,17 @@ static qk_status write_file(const finish *f, const file_job *job, const char *fo
     return there ? QK_OK : qk_capture_writer_end_layer(f->writer, job->layer, job->kind, err);
 }
 
-static void run_job(void *context, size_t i, int worker)
+static qk_status run_job(void *context, size_t i, int worker, qk_error *err)
 {
     finish *f = context;
-    file_job *job = &f->jobs[i];
     (void)worker;
-    if (atomic_load(&f->failed))
-        return;
-    char *folder = name_folder(f, job);
-    job->status = folder ? tell(f, &job->err) : qk__nomem(&job->err);
-    if (job->status == QK_OK)
-        job->status = write_file(f, job, folder, &job->err);
-    if (job->status == QK_OK)
-        atomic_fetch_add(&f->done, 1);
-    else
-        atomic_store(&f->failed, true);
+    char *folder = name_folder(f, &f->jobs[i]);
+    qk_status status = folder ? tell(f, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = write_file(f, &f->jobs[i], folder, err);
     free(folder);
+    atomic_fetch_add(&f->done, 1);
+    return status;
 }
 
 /* ---- one capture ------------------------------------------------------------------------ */
@@ -282,16 +274,6 @@ static qk_status open_writer(finish *f, const char *folder, qk_error *err)
     return status;
 }
 
-static qk_status write_files(finish *f, qk_error *err)
-{
-    atomic_store(&f->done, 0);
-    qk__parallel_for(f->count, f->sink->threads, run_job, f);
-    for (size_t i = 0; i < f->count; i++)
-        if (f->jobs[i].status != QK_OK)
-            return qk__fail(err, f->jobs[i].status, "%s", f->jobs[i].err.message);
-    return QK_OK;
-}
-
 static qk_status note_sums(const finish *f, qk_error *err)
 {
     const qk_sink *sink = f->sink;
@@ -313,8 +295,9 @@ static qk_status write_parts(finish *f, const char *folder, qk_error *err)
     qk__output_sweep(folder, "");
     QK_TRY(open_writer(f, folder, err));
     qk_status status = list_jobs(f, err);
+    atomic_store(&f->done, 0);
     if (status == QK_OK)
-        status = write_files(f, err);
+        status = qk__parallel_try(f->count, f->sink->threads, run_job, f, err);
     free(f->jobs);
     QK_TRY(status);
     if (f->sink->settings.keep.moments) {
@@ -355,15 +338,11 @@ static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *er
 qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     finish f = {.sink = sink};
-    atomic_init(&f.failed, false);
     atomic_init(&f.done, 0);
     for (int stage = 0; stage < QK__STAGES; stage++) {
         f.stage = stage;
         if (sink->stages[stage])
             QK_TRY(write_capture(&f, outcome, err));
     }
-    char *built = qk__path_join(sink->partial, QK__BUILT);
-    qk_status status = built ? qk__write_file(built, "", 0, err) : qk__nomem(err);
-    free(built);
-    return status;
+    return qk__write_file_in(sink->partial, QK__BUILT, "", 0, err);
 }

@@ -95,16 +95,12 @@ qk_status qk__chunk_place_sets(qk__chunk_moments *chunk, qk_error *err)
 static qk_status place_work(qk__chunk_moments *chunk, qk_error *err)
 {
     size_t panels = (chunk->shape.dim + PANEL - 1) / PANEL, columns = panels * PANEL;
-    size_t gram = qk__gram_size(panels), tile = columns * TILE_ROWS;
+    size_t tile = qk__tile_size(chunk->shape.dim), gram = qk__gram_size(panels);
     QK_TRY(make_room(&chunk->work, &chunk->work_size,
-                     tile + gram + (3 + RUN_SUMS * chunk->num_runs) * columns, err));
-    chunk->panels = panels;
-    chunk->tile = chunk->work;
-    chunk->gram = chunk->tile + tile;
-    chunk->pilot = chunk->gram + gram;
-    chunk->sum = chunk->pilot + columns;
-    chunk->sum_xt = chunk->sum + columns;
-    chunk->runs = chunk->sum_xt + columns;
+                     tile + gram + RUN_SUMS * chunk->num_runs * columns, err));
+    qk__tile_place(&chunk->tile, chunk->kernel, chunk->shape.dim, chunk->work);
+    chunk->gram = chunk->work + tile;
+    chunk->runs = chunk->gram + gram;
     return QK_OK;
 }
 
@@ -159,19 +155,6 @@ static qk_status fail_values(const qk__part_shape *shape, const qk__chunk_rows *
     return QK_OK;
 }
 
-/* The means of the first rows. */
-static void set_pilot(qk__chunk_moments *chunk, const float *x, const uint32_t *index,
-                      size_t rows)
-{
-    size_t first = rows < TILE_ROWS ? rows : TILE_ROWS, columns = chunk->panels * PANEL;
-    memset(chunk->pilot, 0, columns * sizeof(double));
-    memset(chunk->sum, 0, 2 * columns * sizeof(double)); /* and sum_xt */
-    chunk->kernel->pack_f32(x, index, chunk->shape.dim, chunk->pilot, chunk->t, first,
-                            chunk->tile, chunk->sum, chunk->sum_xt);
-    for (size_t c = 0; c < columns; c++)
-        chunk->pilot[c] = chunk->sum[c] / (double)first;
-}
-
 /* Squares of rows in the tile, by column. */
 static void add_squares(const double *tile, size_t rows, size_t panels, double *sum)
 {
@@ -190,24 +173,25 @@ static void add_squares(const double *tile, size_t rows, size_t panels, double *
 static void sum_rows(qk__chunk_moments *chunk, const float *x, const uint32_t *index,
                      size_t rows)
 {
-    const size_t columns = chunk->panels * PANEL, each = RUN_SUMS * columns;
+    const size_t columns = chunk->tile.panels * PANEL, each = RUN_SUMS * columns;
     memset(chunk->runs, 0, chunk->num_runs * each * sizeof(double));
     for (size_t at = 0, run = 0, left = chunk->run[0].rows; at < rows;) {
         size_t start = at, full = rows - at < TILE_ROWS ? rows : at + TILE_ROWS;
         while (at < full) {
             size_t take = left < full - at ? left : full - at;
             double *sums = chunk->runs + run * each;
-            double *tile = chunk->tile + (at - start) * PANEL;
-            chunk->kernel->pack_f32(x, index + at, chunk->shape.dim, chunk->pilot,
+            double *tile = chunk->tile.rows + (at - start) * PANEL;
+            chunk->kernel->pack_f32(x, index + at, chunk->shape.dim, chunk->tile.pilot,
                                     chunk->t + at, take, tile, sums, sums + columns);
             if (chunk->by_bucket)
-                add_squares(tile, take, chunk->panels, sums + 2 * columns);
+                add_squares(tile, take, chunk->tile.panels, sums + 2 * columns);
             at += take;
             left -= take;
             if (left == 0 && ++run < chunk->num_runs)
                 left = chunk->run[run].rows;
         }
-        chunk->kernel->gram(chunk->tile, at - start, chunk->panels, start == 0, chunk->gram);
+        chunk->kernel->gram(chunk->tile.rows, at - start, chunk->tile.panels, start == 0,
+                            chunk->gram);
     }
 }
 
@@ -216,14 +200,14 @@ static void put_means(const qk__chunk_moments *chunk, const double *sum, const d
                       double sum_t, double n, double *mean, double *out)
 {
     for (size_t c = 0; c < chunk->shape.dim; c++) {
-        mean[c] = chunk->pilot[c] + sum[c] / n;
+        mean[c] = chunk->tile.pilot[c] + sum[c] / n;
         out[c] = sum_xt[c] - sum[c] / n * sum_t;
     }
 }
 
 static void put_run(const qk__chunk_moments *chunk, size_t run, double sum_t, size_t head)
 {
-    const size_t columns = chunk->panels * PANEL, d = chunk->shape.dim;
+    const size_t columns = chunk->tile.panels * PANEL, d = chunk->shape.dim;
     const double *sum = chunk->runs + run * RUN_SUMS * columns, *squares = sum + 2 * columns;
     const double n = (double)chunk->run[run].rows;
     const qk__moment_set *to = &chunk->of_run[run];
@@ -236,17 +220,18 @@ static void put_run(const qk__chunk_moments *chunk, size_t run, double sum_t, si
 
 static void put_whole(qk__chunk_moments *chunk, double sum_t, double n, size_t head)
 {
-    const size_t columns = chunk->panels * PANEL, d = chunk->shape.dim;
+    const size_t columns = chunk->tile.panels * PANEL, d = chunk->shape.dim;
     const qk__moment_set *to = &chunk->whole;
     double *out = to->sum_xx + head * qk__set_squares(&chunk->shape);
-    memcpy(chunk->sum, chunk->runs, 2 * columns * sizeof(double)); /* and sum_xt */
+    memcpy(chunk->tile.sum, chunk->runs, 2 * columns * sizeof(double)); /* and sum_xt */
     for (size_t run = 1; run < chunk->num_runs; run++)
-        chunk->kernel->add(chunk->sum, chunk->runs + run * RUN_SUMS * columns, 2 * columns);
-    put_means(chunk, chunk->sum, chunk->sum_xt, sum_t, n, to->mean + head * d,
+        chunk->kernel->add(chunk->tile.sum, chunk->runs + run * RUN_SUMS * columns,
+                           2 * columns);
+    put_means(chunk, chunk->tile.sum, chunk->tile.sum_xt, sum_t, n, to->mean + head * d,
               to->sum_xt + head * d);
     for (size_t i = 0; i < d; i++) {
-        const double *gram = chunk->gram + qk__gram_row(chunk->panels, i) + i;
-        const double *sum = chunk->sum + i;
+        const double *gram = chunk->gram + qk__gram_row(chunk->tile.panels, i) + i;
+        const double *sum = chunk->tile.sum + i;
         double mean = *sum / n;
         for (size_t j = 0; j < d - i; j++)
             out[j] = gram[j] - mean * sum[j];
@@ -256,30 +241,23 @@ static void put_whole(qk__chunk_moments *chunk, double sum_t, double n, size_t h
     }
 }
 
-static bool is_finite(const double *sums, size_t count)
-{
-    bool finite = true;
-    for (size_t i = 0; i < count; i++)
-        finite = finite && isfinite(sums[i]);
-    return finite;
-}
-
 static qk_status sum_heads(qk__chunk_moments *chunk, const qk__part_shape *shape,
                            const qk__chunk_rows *rows, qk_error *err)
 {
     const uint32_t *index = rows->index ? rows->index : chunk->index;
     const size_t runs = chunk->by_bucket ? chunk->num_runs : 0;
+    const size_t first = rows->rows < TILE_ROWS ? rows->rows : TILE_ROWS;
     double sum_t[QK__CHUNK_ROWS], total_t = put_positions(chunk, 0, rows->rows, &chunk->whole);
     for (size_t run = 0, at = 0; run < runs; at += chunk->run[run].rows, run++)
         sum_t[run] = put_positions(chunk, at, chunk->run[run].rows, &chunk->of_run[run]);
     for (size_t h = 0; h < shape->num_heads; h++) {
         const float *x = rows->x + h * rows->head_stride;
-        set_pilot(chunk, x, index, rows->rows);
+        qk__tile_set_pilot(&chunk->tile, &(qk__tile_rows){x, false, index, chunk->t, first});
         sum_rows(chunk, x, index, rows->rows);
         put_whole(chunk, total_t, (double)rows->rows, h);
         for (size_t run = 0; run < runs; run++)
             put_run(chunk, run, sum_t[run], h);
-        if (!is_finite(chunk->sum, chunk->panels * PANEL))
+        if (!qk__all_finite(chunk->tile.sum, chunk->tile.panels * PANEL))
             return fail_values(shape, rows, index, h, err);
     }
     return QK_OK;

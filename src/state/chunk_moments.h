@@ -5,7 +5,7 @@
 
 #include "state/layer_moments.h"
 #include "state/moment_set.h"
-#include "stats/gram.h"
+#include "stats/pilot_sums.h"
 
 /* Neighbouring rows in one bucket; without buckets all rows. */
 typedef struct qk__chunk_run {
@@ -27,11 +27,10 @@ struct qk__chunk_moments {
     size_t sets_size;
 
     /* while one head is summed; columns are filled up to whole panels */
-    size_t panels;
-    double *tile, *gram;
-    double *pilot, *sum, *sum_xt; /* [columns] */
-    double *runs;                 /* [num_runs][3][columns]: sums of x, x t and x^2 */
-    double *work;                 /* memory of these */
+    qk__tile tile;
+    double *gram;
+    double *runs; /* [num_runs][3][columns]: sums of x, x t and x^2 */
+    double *work; /* memory of these */
     size_t work_size;
     double t[QK__CHUNK_ROWS], base_t; /* positions about base_t */
     uint32_t index[QK__CHUNK_ROWS];   /* 0, 1, 2 ... */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments of rows that somebody else has summed. Of a text they are one chunk, however many rows it has;
- * only what it can hold of runs is limited, so where there are more others follow, which have nothing
- * but their runs. */
+/* Moments of rows that somebody else has summed. All rows of a text are one chunk. It has room for
+ * QK__CHUNK_ROWS runs of a bucket: a text with more runs has further chunks, of those runs alone. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -87,7 +86,8 @@ qk_status qk__chunk_moments_expect(qk__chunk_moments *chunk, const qk__part_shap
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
-/* One sum of squares about the mean, and what it was about the origin. false: no rows have it. */
+/* A sum of squares about the mean, given what it was about the origin. Returns false where no rows can have
+ * such a sum: it is negative by more than rounding. */
 static bool put_square(double about_mean, double about_origin, double *to)
 {
     *to = about_mean > 0 ? about_mean : 0;
@@ -141,8 +141,8 @@ static bool put_run(const qk__chunk_moments *chunk, size_t run, size_t head,
     return sound;
 }
 
-/* Whether sums by bucket are those of the whole: so arrays whose dimensions are in another order are
- * found. */
+/* Whether sums by bucket add up to those of the whole. They do not where an array has its dimensions in
+ * another order. */
 static bool add_up(const qk__chunk_moments *chunk, size_t head, const qk__head_sums *sums)
 {
     const size_t d = chunk->shape.dim;

@@ -93,14 +93,15 @@ typedef struct qk__head_sums {
 /* How many chunks such a text makes: one, unless it has very many buckets. */
 size_t qk__summed_chunks(const qk__part_shape *shape, const qk__summed_rows *rows);
 
-/* Replaces what the chunk held: it is that chunk of the text, and expects the sums of each head. */
+/* Makes it chunk `number` of the text, whatever it held; the sums of each head are given to
+ * qk__chunk_moments_take. */
 QK_MUST_CHECK qk_status qk__chunk_moments_expect(qk__chunk_moments *chunk,
                                                  const qk__part_shape *shape,
                                                  const qk__summed_rows *rows, size_t number,
                                                  qk_error *err);
 
-/* Takes those of the head at a place of the part's list. Returns what is wrong with them, or NULL.
- * Heads may be taken by different threads at once. */
+/* Takes the sums of the head at place `head` of the part's list. Returns what is wrong with them, or
+ * NULL. Threads may take different heads at once. */
 const char *qk__chunk_moments_take(qk__chunk_moments *chunk, size_t head,
                                    const qk__head_sums *sums);
 
@@ -109,8 +110,7 @@ const char *qk__chunk_moments_take(qk__chunk_moments *chunk, size_t head,
 /* Sums over any rows of a kind in a layer. */
 typedef struct qk__part_moments qk__part_moments;
 
-/* Starts without rows and, whatever the shape allows, without groups and buckets: they come as
- * rows do. A shape outside its ranges is QK_ERR_ARGUMENT. */
+/* Starts without rows, groups and buckets: rows bring them. A shape outside its ranges is QK_ERR_ARGUMENT. */
 QK_MUST_CHECK qk_status qk__part_moments_create(qk__part_moments **part,
                                                 const qk__part_shape *shape, qk_error *err);
 void qk__part_moments_free(qk__part_moments **part);
@@ -122,16 +122,16 @@ size_t qk__part_moments_groups(const qk__part_moments *part); /* so far */
 size_t qk__part_moments_buckets(const qk__part_moments *part);
 
 /* Adds a chunk that was computed for the part's shape (another one is QK_ERR_ARGUMENT).
- * first_of_text: no chunk of this text was folded before, here or into a part that is merged with
- * this one; it counts texts. Who calls keeps the order, and two from folding at once. After a
- * failure, of memory, the part is as it was. */
+ * first_of_text: no other chunk of this text was folded before, into this part or one that will be
+ * merged with it; so texts are counted. The caller keeps the order of chunks, which decides the
+ * roundings, and lets one thread fold at a time. Where memory runs out the part is as it was. */
 QK_MUST_CHECK qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id,
                                               bool first_of_text,
                                               const qk__chunk_moments *chunk, qk_error *err);
 
-/* part = part and then later. Both are of one shape, else QK_ERR_INCONSISTENT. later is left
- * without rows (what it held moves, where it can, instead of being copied); freeing it is still
- * the caller's. After a failure both are as they were. */
+/* Adds the rows of `later` behind those of `part`. Both must be of one shape, else QK_ERR_INCONSISTENT.
+ * `later` is left without rows, since its sets move where they can instead of being copied; the caller
+ * still frees it. After a failure both are as they were. */
 QK_MUST_CHECK qk_status qk__part_moments_merge(qk__part_moments *part, qk__part_moments *later,
                                                qk_error *err);
 

@@ -118,10 +118,8 @@ static qk_status take_groups(const qk__layer_view *view, size_t head, qk__head_s
     const size_t groups = (size_t)view->sizes.groups, d = view->shape.dim;
     const qk__set_shape shape = {.num_heads = view->shape.num_heads, .dim = d};
     state->mask = view->mask;
-    state->labels = qk__calloc(groups + 1, sizeof *state->labels);
-    state->parts = qk__calloc(groups + 1, sizeof *state->parts);
-    if (!state->labels || !state->parts)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&state->labels, groups + 1, sizeof *state->labels},
+                             {&state->parts, groups + 1, sizeof *state->parts}));
     for (; state->num_groups < groups; state->num_groups++) {
         const size_t g = state->num_groups;
         const qk__moment_set set = qk__layer_view_group(view, g);

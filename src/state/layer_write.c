@@ -36,10 +36,9 @@ static qk_status prepare(kind_out *out, const qk__part_moments *part, qk_error *
 {
     const size_t heads = part->shape.num_heads, groups = part->groups.count;
     const size_t buckets = part->buckets.count;
-    out->heads = qk__calloc(heads + groups + buckets, sizeof *out->heads);
-    out->pieces = qk__calloc(QK__SET_ARRAYS * (groups + buckets) + 1, sizeof *out->pieces);
-    if (!out->heads || !out->pieces)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&out->heads, heads + groups + buckets, sizeof *out->heads},
+        {&out->pieces, QK__SET_ARRAYS * (groups + buckets) + 1, sizeof *out->pieces}));
     out->labels = out->heads + heads;
     out->buckets = out->labels + groups;
     out->mask = (int64_t)part->mask;
@@ -119,8 +118,8 @@ static json_t *make_metadata(int layer, uint32_t max_groups, const char *hash,
     return own;
 }
 
-static qk_status check(const qk__part_moments *q, const qk__part_moments *k, int layer,
-                       qk_error *err)
+static qk_status check_parts(const qk__part_moments *q, const qk__part_moments *k, int layer,
+                             qk_error *err)
 {
     if (!q && !k)
         return qk__fail(err, QK_ERR_ARGUMENT, "layer %d: neither queries nor keys", layer);
@@ -139,7 +138,7 @@ qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
                                   const qk__part_moments *k, int layer, const json_t *metadata,
                                   qk_error *err)
 {
-    QK_TRY(check(q, k, layer, err));
+    QK_TRY(check_parts(q, k, layer, err));
     const qk__part_moments *const parts[] = {q, k};
     kind_out out[2] = {{.heads = NULL}, {.heads = NULL}};
     qk__tensor_out tensors[2 * QK__NUM_ARRAYS];

@@ -44,7 +44,7 @@ qk_status qk_moments_save(const qk_moments *moments, const char *path, qk_error 
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static const qk__tensor_entry *find(const qk__tensor_list *list, const char *name)
+static const qk__tensor_entry *find_array(const qk__tensor_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i].name, name) == 0)
@@ -55,7 +55,7 @@ static const qk__tensor_entry *find(const qk__tensor_list *list, const char *nam
 static qk_status copy_array(const qk__tensor_list *list, const qk__tensor_out *wanted,
                             qk_error *err)
 {
-    const qk__tensor_entry *found = find(list, wanted->name);
+    const qk__tensor_entry *found = find_array(list, wanted->name);
     if (!found)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "there is no array \"%s\": this is no file of moments", wanted->name);
@@ -70,7 +70,7 @@ static qk_status copy_array(const qk__tensor_list *list, const qk__tensor_out *w
 }
 
 /* Numbers that sums of squares can have. */
-static qk_status check(const qk_moments *m, qk_error *err)
+static qk_status check_sums(const qk_moments *m, qk_error *err)
 {
     size_t d = m->dim;
     bool sound = m->count >= 0 && isfinite(m->mean_t) && m->sum_tt >= 0 && isfinite(m->sum_tt);
@@ -84,9 +84,9 @@ static qk_status check(const qk_moments *m, qk_error *err)
                  : qk__fail(err, QK_ERR_MALFORMED, "its numbers are not moments of any rows");
 }
 
-static qk_status take(const qk__tensor_list *list, qk_moments **moments, qk_error *err)
+static qk_status take_moments(const qk__tensor_list *list, qk_moments **moments, qk_error *err)
 {
-    const qk__tensor_entry *mean = find(list, "mean");
+    const qk__tensor_entry *mean = find_array(list, "mean");
     if (!mean || mean->rank != 1 || mean->shape[0] < 1 || mean->shape[0] > QK_MAX_DIM)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "there is no array \"mean\" of 1 to %d numbers: this is no file of "
@@ -99,7 +99,7 @@ static qk_status take(const qk__tensor_list *list, qk_moments **moments, qk_erro
     list_arrays(*moments, arrays);
     for (size_t i = 0; i < NUM_ARRAYS; i++)
         QK_TRY(copy_array(list, &arrays[i], err));
-    return check(*moments, err);
+    return check_sums(*moments, err);
 }
 
 qk_status qk_moments_load(const char *path, qk_moments **moments, qk_error *err)
@@ -112,7 +112,7 @@ qk_status qk_moments_load(const char *path, qk_moments **moments, qk_error *err)
     QK_TRY(qk__read_file(path, MAX_BYTES, &bytes, err));
     qk_status status = qk__tensor_list_parse(&list, bytes.data, bytes.size, err);
     if (status == QK_OK)
-        status = take(&list, moments, err);
+        status = take_moments(&list, moments, err);
     if (status != QK_OK) {
         qk__context(err, status, "%s", path);
         qk_moments_free(moments);

@@ -61,7 +61,7 @@ static qk_status check_shape(const qk__part_shape *shape, qk_error *err)
 
 /* ---- a part ----------------------------------------------------------------------------- */
 
-/* As one without rows. */
+/* Sets what a part says of its rows to what one without rows says. */
 static void forget(qk__part_moments *part)
 {
     part->mask = part->shape.max_groups > 0 ? UINT64_MAX : 0;
@@ -80,15 +80,17 @@ qk_status qk__part_moments_create(qk__part_moments **part, const qk__part_shape 
     qk__part_moments *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
-    int *heads = qk__calloc(shape->num_heads, sizeof *heads);
+    int *heads;
+    qk_status status =
+        QK__CREATE_ARRAYS(err, {&heads, shape->num_heads, sizeof *heads},
+                          {&p->texts, shape->num_heads, sizeof *p->texts},
+                          {&p->position, 2 * shape->num_heads, sizeof *p->position});
+    if (status != QK_OK) {
+        free(p);
+        return status;
+    }
     p->shape = *shape;
     p->shape.heads = heads;
-    p->texts = qk__calloc(shape->num_heads, sizeof *p->texts);
-    p->position = qk__calloc(2 * shape->num_heads, sizeof *p->position);
-    if (!heads || !p->texts || !p->position) {
-        qk__part_moments_free(&p);
-        return qk__nomem(err);
-    }
     memcpy(heads, shape->heads, shape->num_heads * sizeof *heads);
     p->group_shape = set_shape(shape, false);
     p->bucket_shape = set_shape(shape, true);
@@ -200,7 +202,7 @@ static qk__moment_set *find_group(qk__part_moments *part, uint64_t id, qk__momen
 
 /* ---- folding ---------------------------------------------------------------------------- */
 
-/* Sees to it that every bucket of the chunk has a place. */
+/* Adds an empty set for each bucket of the chunk that has none yet. */
 static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *chunk,
                               qk_error *err)
 {
@@ -220,8 +222,8 @@ static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *c
     return QK_OK;
 }
 
-/* The positions of one head, when rows at these come in. */
-static void widen(int64_t position[2], int64_t first, int64_t last)
+/* Widens the range of a head's positions to rows from `first` to `last`. */
+static void widen_positions(int64_t position[2], int64_t first, int64_t last)
 {
     bool empty = position[0] > position[1];
     position[0] = empty || first < position[0] ? first : position[0];
@@ -254,7 +256,7 @@ qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id, bool
                     &chunk->of_run[run]);
     for (size_t h = 0; h < part->shape.num_heads; h++) {
         part->texts[h] += first_of_text;
-        widen(part->position + 2 * h, chunk->first_position, chunk->last_position);
+        widen_positions(part->position + 2 * h, chunk->first_position, chunk->last_position);
     }
     return QK_OK;
 }
@@ -299,7 +301,7 @@ qk_status qk__part_moments_merge(qk__part_moments *part, qk__part_moments *later
         const int64_t *more = later->position + 2 * h;
         part->texts[h] += later->texts[h];
         if (more[0] <= more[1])
-            widen(part->position + 2 * h, more[0], more[1]);
+            widen_positions(part->position + 2 * h, more[0], more[1]);
     }
     forget(later);
     return QK_OK;

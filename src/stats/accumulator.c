@@ -19,22 +19,16 @@
 /* With texts a batch has so many rows, or fewer where they are longer. */
 enum { BATCH_ROWS = 4096, BATCH_VALUES = BATCH_ROWS * 128 };
 
-/* Texts whose groups need no search: rows of few texts may come in any order. */
+/* Texts whose groups are remembered: with so few, rows may come in any order without a search for each. */
 enum { RECENT_TEXTS = 128 };
 
-/* Numbers in the Gram matrices of all groups, at most. */
-static const size_t MAX_GRAMS = (size_t)5 << 20;
-
 struct qk_accumulator {
-    const qk__gram_kernel *kernel;
-    size_t dim, panels;
+    size_t dim;
     int64_t count; /* rows in the sums; `filled` more wait */
     bool started, has_texts, wide, has_pilot;
-    double pilot_t;
-    double *pilot;                  /* the arrays below have panels * PANEL columns */
-    double *tile_sum, *tile_sum_xt; /* of the rows in the tile */
-    double *tile;
-    double tile_t[TILE_ROWS]; /* positions in the tile, about pilot_t */
+    qk__tile tile;
+    double pilot_t, tile_t[TILE_ROWS]; /* positions in the tile are about pilot_t */
+    double *tile_memory;
 
     /* rows that wait */
     size_t batch, filled;
@@ -49,38 +43,6 @@ struct qk_accumulator {
     double *memory;
 };
 
-/* ---- sums ------------------------------------------------------------------------------- */
-
-size_t qk__sums_size(size_t panels)
-{
-    return qk__gram_size(panels) + 2 * panels * PANEL;
-}
-
-qk__sums qk__sums_at(double *memory, size_t panels)
-{
-    double *sum = memory + qk__gram_size(panels);
-    return (qk__sums){.gram = memory, .sum = sum, .sum_xt = sum + panels * PANEL};
-}
-
-/* Memory for the sums of `count` groups, in one piece. */
-static double *sums_memory(size_t count, size_t panels)
-{
-    return qk__alloc_aligned(count * qk__sums_size(panels), sizeof(double));
-}
-
-static void sums_add(const qk__gram_kernel *kernel, qk__sums *to, const qk__sums *more,
-                     size_t panels)
-{
-    size_t size = qk__sums_size(panels);
-    if (to->count == 0)
-        memcpy(to->gram, more->gram, size * sizeof(double));
-    else
-        kernel->add(to->gram, more->gram, size);
-    to->count += more->count;
-    to->sum_t += more->sum_t;
-    to->sum_tt += more->sum_tt;
-}
-
 /* ---- creating --------------------------------------------------------------------------- */
 
 qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
@@ -93,19 +55,13 @@ qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
     qk_accumulator *a = calloc(1, sizeof *a);
     if (!a)
         return qk__nomem(err);
-    a->kernel = qk__best_gram_kernel();
     a->dim = dim;
-    a->panels = (dim + PANEL - 1) / PANEL;
-    size_t columns = a->panels * PANEL;
-    a->pilot = qk__calloc(columns, sizeof(double));
-    a->tile_sum = qk__calloc(columns, sizeof(double));
-    a->tile_sum_xt = qk__calloc(columns, sizeof(double));
-    a->tile = qk__alloc_aligned(columns * TILE_ROWS, sizeof(double));
-    if (!a->pilot || !a->tile_sum || !a->tile_sum_xt || !a->tile) {
+    a->tile_memory = qk__alloc_aligned(qk__tile_size(dim), sizeof(double));
+    if (!a->tile_memory) {
         qk_accumulator_free(&a);
         return qk__nomem(err);
     }
-    memset(a->tile, 0, columns * TILE_ROWS * sizeof(double)); /* the padding stays zero */
+    qk__tile_place(&a->tile, qk__best_gram_kernel(), dim, a->tile_memory);
     *acc = a;
     return QK_OK;
 }
@@ -116,10 +72,7 @@ void qk_accumulator_free(qk_accumulator **acc)
     qk_accumulator *a = *acc;
     if (!a)
         return;
-    free(a->pilot);
-    free(a->tile_sum);
-    free(a->tile_sum_xt);
-    free(a->tile);
+    free(a->tile_memory);
     free(a->x);
     free(a->t);
     free(a->group);
@@ -130,40 +83,30 @@ void qk_accumulator_free(qk_accumulator **acc)
     *acc = NULL;
 }
 
-uint32_t qk__most_text_groups(size_t panels)
-{
-    size_t fit = MAX_GRAMS / qk__gram_size(panels);
-    uint32_t groups = QK_TEXT_GROUPS;
-    while (groups > fit && groups > 1)
-        groups /= 2;
-    return groups;
-}
-
 void qk__accumulator_reuse(qk_accumulator *acc, qk__spare_sums spare)
 {
-    if (!acc->started && !acc->memory && spare.panels == acc->panels)
+    if (!acc->started && !acc->memory && spare.panels == acc->tile.panels)
         acc->memory = spare.memory;
     else
         free(spare.memory);
 }
 
 /* Once the first rows show what they are. */
-static qk_status start(qk_accumulator *acc, bool wide, bool has_texts, qk_error *err)
+static qk_status start_sums(qk_accumulator *acc, bool wide, bool has_texts, qk_error *err)
 {
     acc->has_texts = has_texts;
     acc->wide = wide;
     acc->batch = has_texts ? qk__accumulator_batch(acc->dim) : TILE_ROWS;
     acc->group = qk__calloc(acc->batch, sizeof *acc->group);
     acc->order = qk__calloc(acc->batch, sizeof *acc->order);
-    uint32_t limit = has_texts ? qk__most_text_groups(acc->panels) : 1;
+    uint32_t limit = has_texts ? qk__most_text_groups(acc->tile.panels) : 1;
     if (!acc->memory || !has_texts) {
         free(acc->memory);
-        acc->memory = sums_memory(limit, acc->panels);
+        acc->memory = qk__sums_memory(limit, acc->tile.panels);
     }
-    for (size_t g = 0; acc->memory && g < limit; g++)
-        acc->sums[g] = qk__sums_at(acc->memory + g * qk__sums_size(acc->panels), acc->panels);
     if (!acc->group || !acc->order || !acc->memory)
         return qk__nomem(err);
+    qk__sums_place(acc->sums, limit, acc->memory, acc->tile.panels);
     for (size_t i = 0; i < acc->batch; i++)
         acc->order[i] = (uint32_t)i;
     qk__text_groups_start(&acc->groups, limit);
@@ -183,7 +126,7 @@ static qk_status make_room(qk_accumulator *acc, qk_error *err)
 }
 
 /* The first rows were float and now there are double ones. */
-static qk_status widen(qk_accumulator *acc, qk_error *err)
+static qk_status widen_sums(qk_accumulator *acc, qk_error *err)
 {
     acc->wide = true;
     if (!acc->x)
@@ -206,7 +149,7 @@ static double value_at(const qk_accumulator *acc, const void *x, size_t i)
     return acc->wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* A NaN or infinity in a column shows in its sum: find the row it came from. */
+/* A sum is not finite: finds the row that it came from. */
 static qk_status fail_values(const qk_accumulator *acc, const void *x, size_t rows,
                              qk_error *err)
 {
@@ -220,28 +163,13 @@ static qk_status fail_values(const qk_accumulator *acc, const void *x, size_t ro
                     (long long)acc->count + (long long)rows - 1);
 }
 
-static bool is_finite(const qk_accumulator *acc)
-{
-    bool finite = true;
-    for (size_t c = 0; c < acc->dim; c++)
-        finite = finite && isfinite(acc->tile_sum[c]);
-    return finite;
-}
-
-/* Puts rows index[0 .. rows) of x into the tile. */
-static void pack(qk_accumulator *acc, const void *x, const int64_t *t, const uint32_t *index,
-                 size_t rows)
+/* Rows index[0 .. rows) of x, their positions about the pilot. */
+static qk__tile_rows tile_rows(qk_accumulator *acc, const void *x, const int64_t *t,
+                               const uint32_t *index, size_t rows)
 {
     for (size_t r = 0; r < rows; r++)
         acc->tile_t[r] = (double)t[index[r]] - acc->pilot_t;
-    memset(acc->tile_sum, 0, acc->dim * sizeof(double));
-    memset(acc->tile_sum_xt, 0, acc->dim * sizeof(double));
-    if (acc->wide)
-        acc->kernel->pack_f64(x, index, acc->dim, acc->pilot, acc->tile_t, rows, acc->tile,
-                              acc->tile_sum, acc->tile_sum_xt);
-    else
-        acc->kernel->pack_f32(x, index, acc->dim, acc->pilot, acc->tile_t, rows, acc->tile,
-                              acc->tile_sum, acc->tile_sum_xt);
+    return (qk__tile_rows){x, acc->wide, index, acc->tile_t, rows};
 }
 
 /* The means of the first rows of all. */
@@ -249,42 +177,17 @@ static qk_status set_pilot(qk_accumulator *acc, const void *x, const int64_t *t,
                            qk_error *err)
 {
     size_t first = rows < TILE_ROWS ? rows : TILE_ROWS;
-    double n = (double)first, total = 0;
+    double total = 0;
     for (size_t r = 0; r < first; r++) {
         acc->order[r] = (uint32_t)r;
         total += (double)t[r];
     }
-    pack(acc, x, t, acc->order, first);
-    if (!is_finite(acc))
+    const qk__tile_rows taken = tile_rows(acc, x, t, acc->order, first);
+    qk__tile_set_pilot(&acc->tile, &taken);
+    if (!qk__all_finite(acc->tile.sum, acc->dim))
         return fail_values(acc, x, rows, err);
-    for (size_t c = 0; c < acc->dim; c++)
-        acc->pilot[c] = acc->tile_sum[c] / n;
-    acc->pilot_t = floor(total / n); /* an integer keeps t - pilot_t exact */
+    acc->pilot_t = floor(total / (double)first); /* an integer keeps t - pilot_t exact */
     acc->has_pilot = true;
-    return QK_OK;
-}
-
-static qk_status add_tile(qk_accumulator *acc, const void *x, const int64_t *t,
-                          const uint32_t *index, size_t rows, qk__sums *to)
-{
-    pack(acc, x, t, index, rows);
-    if (!is_finite(acc))
-        return QK_ERR_INCONSISTENT;
-    if (to->count == 0)
-        memset(to->sum, 0, 2 * acc->panels * PANEL * sizeof(double));
-    double sum_t = 0, sum_tt = 0;
-    for (size_t r = 0; r < rows; r++) {
-        sum_t += acc->tile_t[r];
-        sum_tt += acc->tile_t[r] * acc->tile_t[r];
-    }
-    to->sum_t += sum_t;
-    to->sum_tt += sum_tt;
-    for (size_t c = 0; c < acc->dim; c++) {
-        to->sum[c] += acc->tile_sum[c];
-        to->sum_xt[c] += acc->tile_sum_xt[c];
-    }
-    acc->kernel->gram(acc->tile, rows, acc->panels, to->count == 0, to->gram);
-    to->count += (int64_t)rows;
     return QK_OK;
 }
 
@@ -302,8 +205,8 @@ static void sort_rows(qk_accumulator *acc, size_t rows, size_t ends[QK_TEXT_GROU
         acc->order[ends[acc->group[r]]++] = (uint32_t)r;
 }
 
-static qk_status gather(qk_accumulator *acc, const void *x, const int64_t *t, size_t rows,
-                        qk_error *err)
+static qk_status gather_rows(qk_accumulator *acc, const void *x, const int64_t *t, size_t rows,
+                             qk_error *err)
 {
     size_t ends[QK_TEXT_GROUPS] = {rows}, at = 0;
     if (rows == 0)
@@ -315,8 +218,11 @@ static qk_status gather(qk_accumulator *acc, const void *x, const int64_t *t, si
     for (size_t g = 0; g < QK_TEXT_GROUPS && at < rows; g++) {
         while (at < ends[g]) {
             size_t take = ends[g] - at < TILE_ROWS ? ends[g] - at : TILE_ROWS;
-            if (add_tile(acc, x, t, acc->order + at, take, &acc->sums[g]) != QK_OK)
+            const qk__tile_rows taken = tile_rows(acc, x, t, acc->order + at, take);
+            qk__tile_pack(&acc->tile, &taken);
+            if (!qk__all_finite(acc->tile.sum, acc->dim))
                 return fail_values(acc, x, rows, err);
+            qk__sums_add_tile(&acc->sums[g], &acc->tile, &taken);
             at += take;
         }
     }
@@ -335,8 +241,8 @@ static void follow(qk_accumulator *acc, const uint32_t move[QK_MOST_GROUPS], siz
         qk__sums *from = &acc->sums[g], *to = &acc->sums[move[g]];
         if (from == to || from->count == 0)
             continue;
-        sums_add(acc->kernel, to, from, acc->panels);
-        *from = qk__sums_at(from->gram, acc->panels);
+        qk__sums_add(acc->tile.kernel, to, from, acc->tile.panels);
+        *from = qk__sums_at(from->gram, acc->tile.panels);
     }
     memset(acc->recent, 0, sizeof acc->recent);
 }
@@ -390,11 +296,11 @@ qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *block, 
     if (block->rows == 0)
         return QK_OK;
     if (!acc->started)
-        QK_TRY(start(acc, wide, has_texts, err));
+        QK_TRY(start_sums(acc, wide, has_texts, err));
     if (acc->has_texts != has_texts)
         return qk__fail(err, QK_ERR_ARGUMENT, "some rows come with texts and some without");
     if (wide && !acc->wide)
-        QK_TRY(widen(acc, err));
+        QK_TRY(widen_sums(acc, err));
     for (size_t row = 0, take; row < block->rows; row += take) {
         size_t room = acc->batch - acc->filled, left = block->rows - row;
         const void *x = qk__row_at(block, row);
@@ -404,12 +310,12 @@ qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *block, 
             QK_TRY(note_texts(acc, block->example + row, take, err));
         bool whole = take == acc->batch || (last && take == left && acc->filled == 0);
         if (whole && wide == acc->wide) {
-            QK_TRY(gather(acc, x, t, take, err)); /* where they lie */
+            QK_TRY(gather_rows(acc, x, t, take, err)); /* where they lie */
         } else {
             QK_TRY(put_aside(acc, x, wide, t, take, err));
         }
         if (acc->filled == acc->batch) {
-            QK_TRY(gather(acc, acc->x, acc->t, acc->filled, err));
+            QK_TRY(gather_rows(acc, acc->x, acc->t, acc->filled, err));
             acc->filled = 0;
         }
     }
@@ -442,44 +348,21 @@ size_t qk__accumulator_batch(size_t dim)
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-/* Moves sums from the pilot to the means. */
-static void centre(const qk_accumulator *acc, const qk__sums *sums, qk_moments *m)
-{
-    double n = (double)sums->count;
-    m->count = sums->count;
-    m->mean_t = acc->pilot_t + sums->sum_t / n;
-    m->sum_tt = sums->sum_tt - sums->sum_t * sums->sum_t / n;
-    if (m->sum_tt < 0)
-        m->sum_tt = 0;
-    for (size_t i = 0; i < acc->dim; i++) {
-        const double *gram = sums->gram + qk__gram_row(acc->panels, i);
-        m->mean[i] = acc->pilot[i] + sums->sum[i] / n;
-        m->sum_xt[i] = sums->sum_xt[i] - sums->sum[i] * sums->sum_t / n;
-        for (size_t j = i; j < acc->dim; j++) {
-            double s = gram[j] - sums->sum[i] * sums->sum[j] / n;
-            m->sum_xx[i * acc->dim + j] = s;
-            m->sum_xx[j * acc->dim + i] = s;
-        }
-        if (m->sum_xx[i * acc->dim + i] < 0)
-            m->sum_xx[i * acc->dim + i] = 0;
-    }
-}
-
 /* Moments of all groups together. */
 static qk_status conclude(const qk_accumulator *acc, qk_moments *m, qk_error *err)
 {
     if (acc->count == 0)
         return QK_OK;
     if (acc->groups.count < 2) {
-        centre(acc, &acc->sums[0], m);
+        qk__sums_centre(&acc->sums[0], &acc->tile, acc->pilot_t, m);
     } else {
-        double *memory = sums_memory(1, acc->panels);
+        double *memory = qk__sums_memory(1, acc->tile.panels);
         if (!memory)
             return qk__nomem(err);
-        qk__sums total = qk__sums_at(memory, acc->panels);
+        qk__sums total = qk__sums_at(memory, acc->tile.panels);
         for (uint32_t g = acc->groups.count; g-- > 0;) /* the last is still in the cache */
-            sums_add(acc->kernel, &total, &acc->sums[g], acc->panels);
-        centre(acc, &total, m);
+            qk__sums_add(acc->tile.kernel, &total, &acc->sums[g], acc->tile.panels);
+        qk__sums_centre(&total, &acc->tile, acc->pilot_t, m);
         free(memory);
     }
     return qk__moments_check(m, err);
@@ -489,31 +372,23 @@ static qk_status conclude(const qk_accumulator *acc, qk_moments *m, qk_error *er
 static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_moments **texts,
                              qk_error *err)
 {
-    qk_text_moments *kept = calloc(1, sizeof *kept);
-    if (!kept)
-        return qk__nomem(err);
-    kept->kernel = acc->kernel;
-    kept->dim = acc->dim;
-    kept->panels = acc->panels;
-    kept->pilot = acc->pilot;
-    kept->pilot_t = acc->pilot_t;
-    for (size_t i = 0; i < m->dim; i++)
-        kept->trace += m->sum_xx[i * m->dim + i];
+    qk_text_moments *kept;
+    QK_TRY(qk__text_moments_create(&kept, m, acc->tile.pilot, acc->pilot_t, err));
     kept->groups = acc->groups;
     memcpy(kept->sums, acc->sums, sizeof kept->sums);
     kept->memory = acc->memory;
-    acc->pilot = acc->memory = NULL;
+    acc->memory = NULL;
     acc->groups = (qk__text_groups){0};
     *texts = kept;
     return QK_OK;
 }
 
-static qk_status finish(qk_accumulator **acc, qk_moments **moments, qk_text_moments **texts,
-                        qk_error *err)
+static qk_status finish_sums(qk_accumulator **acc, qk_moments **moments,
+                             qk_text_moments **texts, qk_error *err)
 {
     qk_accumulator *a = *acc;
     qk_moments *m = NULL;
-    qk_status status = gather(a, a->x, a->t, a->filled, err);
+    qk_status status = gather_rows(a, a->x, a->t, a->filled, err);
     if (status == QK_OK && !(m = qk__moments_create(a->dim)))
         status = qk__nomem(err);
     if (status == QK_OK)
@@ -538,7 +413,7 @@ qk_status qk_accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments
     *moments = NULL;
     if (texts)
         *texts = NULL;
-    return finish(acc, moments, texts, err);
+    return finish_sums(acc, moments, texts, err);
 }
 
 qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_error *err)
@@ -549,10 +424,5 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
         qk_accumulator_free(acc);
     QK_NEED(err, moments);
     *moments = NULL;
-    return finish(acc, moments, NULL, err);
-}
-
-const char *qk_moments_kernel(void)
-{
-    return qk__best_gram_kernel()->name;
+    return finish_sums(acc, moments, NULL, err);
 }

@@ -18,7 +18,7 @@ static const double ALONE = 0.5;
 
 /* ---- along an axis ---------------------------------------------------------------------- */
 
-static void add(qk__line_sums *to, const qk__line_sums *more)
+static void add_sums(qk__line_sums *to, const qk__line_sums *more)
 {
     to->n += more->n;
     to->t += more->t;
@@ -36,7 +36,7 @@ static void project(const qk_text_moments *texts, const qk__text_labels *l, cons
     qk__text_moments_along(texts, axis, own);
     memset(lines, 0, QK_TEXT_GROUPS * sizeof *lines);
     for (uint32_t g = 0; g < texts->groups.count; g++)
-        add(&lines[qk__text_labels_find(l, texts->groups.label[g])], &own[g]);
+        add_sums(&lines[qk__text_labels_find(l, texts->groups.label[g])], &own[g]);
 }
 
 /* Correlation of the rows that are not in group `out`; NaN where there are none. */
@@ -46,7 +46,7 @@ static double r_without(const qk__line_sums *lines, uint32_t count, uint32_t out
     qk__line_sums rest = {0};
     for (uint32_t g = 0; g < count; g++)
         if (g != out)
-            add(&rest, &lines[g]);
+            add_sums(&rest, &lines[g]);
     if (rest.n == 0)
         return NAN;
     double tt = rest.tt - rest.t * rest.t / rest.n;

@@ -13,7 +13,7 @@ typedef struct ranked {
     size_t index;
 } ranked;
 
-static int compare(const void *a, const void *b)
+static int compare_p_values(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
     if (x->p != y->p)
@@ -32,7 +32,7 @@ qk_status qk__correct_p_values(const double *p, size_t count, double *corrected,
         if (!isnan(p[i]))
             tests[num_tests++] = (ranked){p[i], i};
     }
-    qsort(tests, num_tests, sizeof *tests, compare);
+    qsort(tests, num_tests, sizeof *tests, compare_p_values);
     double least = 1;
     for (size_t rank = num_tests; rank-- > 0;) {
         least = fmin(least, tests[rank].p * (double)num_tests / (double)(rank + 1));

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include <qkscope/stats.h>
+
 static void gram_portable(const double *tile, size_t rows, size_t panels, bool fresh,
                           double *gram)
 {
@@ -24,18 +26,21 @@ static void gram_portable(const double *tile, size_t rows, size_t panels, bool f
 }
 
 const qk__gram_kernel qk__gram_portable = {
-    "portable", gram_portable, pack_f32, pack_f64, add, form,
+    gram_portable, pack_f32, pack_f64, add, form,
 };
 
 const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__gram_portable,
-#ifdef QK_HAVE_X86_KERNELS
-    [QK_AVX2] = &qk__gram_avx2,
-    [QK_AVX512] = &qk__gram_avx512,
-#endif
+    [QK_AVX2] = QK__ON_X86(qk__gram_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__gram_avx512),
 };
 
 const qk__gram_kernel *qk__best_gram_kernel(void)
 {
-    return qk__gram_kernels[qk__simd_count() - 1];
+    return qk__gram_kernels[qk__best_simd(QK__VERSIONS(qk__gram_kernels))];
+}
+
+const char *qk_moments_kernel(void)
+{
+    return qk__simd_names[qk__best_simd(QK__VERSIONS(qk__gram_kernels))];
 }

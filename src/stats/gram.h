@@ -45,8 +45,6 @@ static inline size_t qk__gram_row(size_t panels, size_t i)
 }
 
 typedef struct qk__gram_kernel {
-    const char *name;
-
     /* gram += tile^T tile or, where fresh, gram = tile^T tile. The tile lies at a multiple of
      * 64 bytes. */
     void (*gram)(const double *tile, size_t rows, size_t panels, bool fresh, double *gram);
@@ -69,7 +67,7 @@ typedef struct qk__gram_kernel {
 /* Fastest kernel for this processor. */
 const qk__gram_kernel *qk__best_gram_kernel(void);
 
-/* By instruction set, of which qk__simd_count() are there. */
+/* By instruction set. */
 extern const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD];
 extern const qk__gram_kernel qk__gram_portable;
 extern const qk__gram_kernel qk__gram_avx2;

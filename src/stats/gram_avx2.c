@@ -67,5 +67,5 @@ static void gram_avx2(const double *tile, size_t rows, size_t panels, bool fresh
 }
 
 const qk__gram_kernel qk__gram_avx2 = {
-    "avx2", gram_avx2, pack_f32, pack_f64, add, form,
+    gram_avx2, pack_f32, pack_f64, add, form,
 };

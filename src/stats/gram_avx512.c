@@ -53,5 +53,5 @@ static void gram_avx512(const double *tile, size_t rows, size_t panels, bool fre
 }
 
 const qk__gram_kernel qk__gram_avx512 = {
-    "avx512", gram_avx512, pack_f32, pack_f64, add, form,
+    gram_avx512, pack_f32, pack_f64, add, form,
 };

@@ -9,23 +9,22 @@
 #include "stats/key_weights.h"
 #include "stats/row_order.h"
 
-static qk_status allocate(qk__key_index **index, size_t rows, size_t examples, qk_error *err)
+static qk_status allocate_index(qk__key_index **index, size_t rows, size_t examples,
+                                qk_error *err)
 {
     *index = NULL;
     qk__key_index *x = calloc(1, sizeof *x);
     if (!x)
         return qk__nomem(err);
     /* One more than needed, so that no rows are no failure. */
-    x->row = qk__calloc(rows + 1, sizeof *x->row);
-    x->bucket = qk__calloc(rows + 1, sizeof *x->bucket);
-    x->position = qk__calloc(rows + 1, sizeof *x->position);
-    x->start = qk__calloc(examples + 1, sizeof *x->start);
-    if (!x->row || !x->bucket || !x->position || !x->start) {
+    qk_status status = QK__CREATE_ARRAYS(err, {&x->row, rows + 1, sizeof *x->row},
+                                         {&x->bucket, rows + 1, sizeof *x->bucket},
+                                         {&x->position, rows + 1, sizeof *x->position},
+                                         {&x->start, examples + 1, sizeof *x->start});
+    if (status != QK_OK)
         qk__key_index_free(&x);
-        return qk__nomem(err);
-    }
     *index = x;
-    return QK_OK;
+    return status;
 }
 
 void qk__key_index_free(qk__key_index **index)
@@ -47,7 +46,7 @@ qk_status qk__key_index_create(qk__key_index **index, const qk_block *keys, qk_e
     if (keys->rows >= UINT32_MAX)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu keys in one head", keys->rows);
     qk__key_index *x;
-    QK_TRY(allocate(&x, keys->rows, keys->rows, err));
+    QK_TRY(allocate_index(&x, keys->rows, keys->rows, err));
     x->rows = keys->rows;
     for (size_t i = 0; i < x->rows; i++)
         x->row[i] = (uint32_t)i;
@@ -92,7 +91,7 @@ qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *in
                                const qk_block *keys, qk_error *err)
 {
     qk__key_index *x;
-    QK_TRY(allocate(&x, index->rows, index->num_examples, err));
+    QK_TRY(allocate_index(&x, index->rows, index->num_examples, err));
     if (index->chosen_of && !qk__reservoir_room(x, index->rows)) {
         qk__key_index_free(&x);
         return qk__nomem(err);

@@ -71,7 +71,7 @@ typedef struct durbin {
 } durbin;
 
 /* The matrix of Marsaglia, Tsang and Wang (2003) for n d = k - h, order 2k - 1. */
-static void fill(durbin *w, double h)
+static void fill_matrix(durbin *w, double h)
 {
     int m = w->order;
     double inverse[MAX_ORDER + 1], edge[MAX_ORDER + 1]; /* 1 / i!, (1 - h^i) / i! */
@@ -140,7 +140,7 @@ static double durbin_cdf(int64_t n, double d)
     durbin w = {.order = 2 * (int)k - 1};
     int m = w.order;
     double row[MAX_ORDER] = {0}, sum = 0;
-    fill(&w, k - nd);
+    fill_matrix(&w, k - nd);
     row[m / 2] = 1;
     int64_t left = n / 2;
     for (; left > m; left /= 2) {
@@ -153,7 +153,7 @@ static double durbin_cdf(int64_t n, double d)
     double other[MAX_ORDER];
     memcpy(other, row, sizeof row);
     if (n % 2 == 1) {
-        fill(&w, k - nd);
+        fill_matrix(&w, k - nd);
         times_matrix(&w, other);
     }
     for (int i = 0; i < m; i++)

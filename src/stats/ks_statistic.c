@@ -266,7 +266,7 @@ static double measure_edges(qk__ks *ks, double inverse)
 }
 
 /* Chooses the bins to look at and gathers their values. */
-static void gather(qk__ks *ks, const double *x, double least)
+static void gather_bins(qk__ks *ks, const double *x, double least)
 {
     for (size_t b = 0; b < ks->bins; b++) {
         double over = ks->difference[b + 1] + ks->mass[b];
@@ -297,7 +297,7 @@ double qk__ks_normal(qk__ks *ks, const double *x, double centre, double scale)
     s.inverse = 1 / s.rows;
     count_values(ks, x, centre, scale);
     s.least = measure_edges(ks, s.inverse) - SLACK;
-    gather(ks, x, s.least);
+    gather_bins(ks, x, s.least);
     double *values = ks->grouped;
     for (size_t b = 0; b < ks->bins; b++) {
         if (!ks->wanted[b])

@@ -4,17 +4,15 @@
 
 #include "stats/matrix_kernel_body.h"
 
-const qk__matrix_kernel qk__matrix_portable = MATRIX_KERNEL("portable");
+const qk__matrix_kernel qk__matrix_portable = MATRIX_KERNEL;
 
 const qk__matrix_kernel *const qk__matrix_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__matrix_portable,
-#ifdef QK_HAVE_X86_KERNELS
-    [QK_AVX2] = &qk__matrix_avx2,
-    [QK_AVX512] = &qk__matrix_avx512,
-#endif
+    [QK_AVX2] = QK__ON_X86(qk__matrix_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__matrix_avx512),
 };
 
 const qk__matrix_kernel *qk__best_matrix_kernel(void)
 {
-    return qk__matrix_kernels[qk__simd_count() - 1];
+    return qk__matrix_kernels[qk__best_simd(QK__VERSIONS(qk__matrix_kernels))];
 }

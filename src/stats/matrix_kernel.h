@@ -14,8 +14,6 @@
 enum { MATRIX_LANES = 8, STURM_POINTS = 16 };
 
 typedef struct qk__matrix_kernel {
-    const char *name;
-
     /* Sum of a[i] b[i]. */
     double (*dot)(const double *a, const double *b, size_t n);
 
@@ -39,7 +37,7 @@ typedef struct qk__matrix_kernel {
 /* Fastest kernel for this processor. */
 const qk__matrix_kernel *qk__best_matrix_kernel(void);
 
-/* By instruction set, of which qk__simd_count() are there. */
+/* By instruction set. */
 extern const qk__matrix_kernel *const qk__matrix_kernels[QK_NUM_SIMD];
 extern const qk__matrix_kernel qk__matrix_portable;
 extern const qk__matrix_kernel qk__matrix_avx2;

@@ -4,4 +4,4 @@
 
 #include "stats/matrix_kernel_body.h"
 
-const qk__matrix_kernel qk__matrix_avx2 = MATRIX_KERNEL("avx2");
+const qk__matrix_kernel qk__matrix_avx2 = MATRIX_KERNEL;

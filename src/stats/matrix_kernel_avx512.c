@@ -4,4 +4,4 @@
 
 #include "stats/matrix_kernel_body.h"
 
-const qk__matrix_kernel qk__matrix_avx512 = MATRIX_KERNEL("avx512");
+const qk__matrix_kernel qk__matrix_avx512 = MATRIX_KERNEL;

@@ -41,7 +41,7 @@ static double dot(const double *a, const double *b, size_t n)
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-static void add(double factor, const double *x, double *y, size_t n)
+static void add_scaled(double factor, const double *x, double *y, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += factor * x[i];
@@ -100,9 +100,9 @@ static void sturm(const double *diagonal, const double *off_squared, size_t n,
             below[h * MATRIX_LANES + i] = (double)-count[h][i];
 }
 
-#define MATRIX_KERNEL(name)                                                                    \
+#define MATRIX_KERNEL                                                                          \
     {                                                                                          \
-        name, dot, add, sweep, sturm                                                           \
+        dot, add_scaled, sweep, sturm                                                          \
     }
 
 #endif

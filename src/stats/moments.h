@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums about a pilot, and moments about the means. accumulator.c leads: it takes in rows.
- * text_moments.c keeps their sums apart by groups of texts; moments.c is what they end in. */
+/* Moments about the means. accumulator.c leads: it takes in rows. pilot_sums.c adds them up;
+ * text_moments.c keeps sums apart by groups of texts; moments.c is what they end in. */
 #ifndef QK_STATS_MOMENTS_H
 #define QK_STATS_MOMENTS_H
 
 #include <qkscope/stats.h>
 
-#include "stats/gram.h"
+#include "stats/pilot_sums.h"
 #include "stats/text_groups.h"
-
-/* Sums over some rows x_i at positions t_i, both about a pilot, so that those of two sets about
- * the same pilot add up. The arrays have whole panels. */
-typedef struct qk__sums {
-    int64_t count;
-    double sum_t, sum_tt;
-    double *gram; /* set while count > 0; as in gram.h; the others lie behind it */
-    double *sum, *sum_xt;
-} qk__sums;
 
 /* Groups of texts: see text_groups.h. */
 struct qk_text_moments {
@@ -34,9 +25,14 @@ typedef struct qk__line_sums {
     double n, t, tt, x, xt, xx;
 } qk__line_sums;
 
-/* Texts in groups, of moments that were kept for each: parts[i], of the texts whose ids have label
- * labels[i] in the bits of mask. all: those of all rows. Groups join as in an accumulator, until
- * there are no more than it would keep. num_texts: that all of them are of. */
+/* Without groups and sums: of texts whose rows have the moments `all`. */
+QK_MUST_CHECK qk_status qk__text_moments_create(qk_text_moments **texts, const qk_moments *all,
+                                                const double *pilot, double pilot_t,
+                                                qk_error *err);
+
+/* Texts in groups, made of moments that were kept for each group: parts[i] is of the texts whose ids have
+ * label labels[i] in the bits of mask, `all` of all rows, which come from num_texts texts. Groups join
+ * until there are no more than an accumulator would keep. */
 QK_MUST_CHECK qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
                                               const qk_moments *const *parts,
                                               const uint64_t *labels, size_t count,
@@ -77,11 +73,6 @@ QK_MUST_CHECK qk_status qk__moments_check(const qk_moments *moments, qk_error *e
 
 /* Groups of texts that are kept of vectors of so many panels, at most. */
 uint32_t qk__most_text_groups(size_t panels);
-
-/* Numbers of the sums of one group; and empty ones in such memory: the matrix is set by the first
- * rows. */
-size_t qk__sums_size(size_t panels);
-qk__sums qk__sums_at(double *memory, size_t panels);
 
 /* All zeros. One allocation; NULL without memory. */
 qk_moments *qk__moments_create(size_t dim);

@@ -42,8 +42,8 @@ typedef struct shape {
     double skew, kurt, d; /* d: Kolmogorov-Smirnov statistic */
 } shape;
 
-static qk_status start(workspace *w, const qk__query_model *model, const qk_block *queries,
-                       qk_error *err)
+static qk_status start_workspace(workspace *w, const qk__query_model *model,
+                                 const qk_block *queries, qk_error *err)
 {
     size_t dim = model->dim, rows = queries->rows;
     *w = (workspace){.model = model, .queries = queries, .dim = dim, .rows = rows};
@@ -68,7 +68,7 @@ static qk_status start(workspace *w, const qk__query_model *model, const qk_bloc
     return status;
 }
 
-static void finish(workspace *w)
+static void finish_workspace(workspace *w)
 {
     qk__ks_free(&w->ks);
     free(w->chosen);
@@ -89,7 +89,8 @@ static qk_status choose(workspace *w, const qk_plasticity_settings *settings, qk
 }
 
 /* `count` values from column c of a row. */
-static inline void load(const qk_block *s, size_t row, size_t c, size_t count, double *out)
+static inline void load_columns(const qk_block *s, size_t row, size_t c, size_t count,
+                                double *out)
 {
     if (s->f32) {
         const float *x = s->f32 + row * s->dim + c;
@@ -109,11 +110,11 @@ static void measure_along(workspace *w)
             size_t count = w->dim - c < PANEL ? w->dim - c : PANEL;
             double x[PANEL];
             if (count == PANEL) {
-                load(w->queries, r, c, PANEL, x);
+                load_columns(w->queries, r, c, PANEL, x);
                 for (size_t j = 0; j < PANEL; j++)
                     sum[j] += mirror[c + j] * (x[j] - mean[c + j]);
             } else {
-                load(w->queries, r, c, count, x);
+                load_columns(w->queries, r, c, count, x);
                 for (size_t j = 0; j < count; j++)
                     sum[j] += mirror[c + j] * (x[j] - mean[c + j]);
             }
@@ -132,7 +133,7 @@ static inline void turn(workspace *w, size_t first, size_t count, size_t begin, 
     double tile[BLOCK][PANEL];
     for (size_t r = 0; r < size; r++) {
         double along = w->along[begin + r];
-        load(w->queries, begin + r, first, count, tile[r]);
+        load_columns(w->queries, begin + r, first, count, tile[r]);
         for (size_t j = 0; j < count; j++)
             tile[r][j] = (tile[r][j] - mean[j] - along * mirror[j]) * scale[j];
     }
@@ -179,7 +180,7 @@ static void power_sums(const double *x, size_t n, double sum[4])
 }
 
 /* Bias-corrected skewness and excess kurtosis. The column is centred but for rounding. */
-static shape describe(qk__ks *ks, const double *x, size_t rows)
+static shape shape_of_column(qk__ks *ks, const double *x, size_t rows)
 {
     shape s = {NAN, NAN, NAN};
     double n = (double)rows, sum[4];
@@ -263,7 +264,7 @@ static void describe_residual(workspace *w, double *x, qk_plasticity *out)
     if (w->model->variance[0] > 0) {
         for (size_t r = 0; r < w->rows; r++)
             x[r] -= slope * ((double)t[r] - w->model->mean_t);
-        s = describe(w->ks, x, w->rows);
+        s = shape_of_column(w->ks, x, w->rows);
     }
     out->resid0_skew = w->model->sign * s.skew;
     out->resid0_kurt = s.kurt;
@@ -323,10 +324,10 @@ qk_status qk__describe_queries(const qk__query_model *model, const qk_block *que
                                qk_error *err)
 {
     workspace w;
-    QK_TRY(start(&w, model, queries, err));
+    QK_TRY(start_workspace(&w, model, queries, err));
     qk_status status = choose(&w, settings, err);
     if (status != QK_OK) {
-        finish(&w);
+        finish_workspace(&w);
         return status;
     }
     measure_along(&w);
@@ -339,7 +340,7 @@ qk_status qk__describe_queries(const qk__query_model *model, const qk_block *que
                 predict_position(&w, x, out);
                 describe_residual(&w, x, out);
             } else if (model->variance[first + j] > 0) {
-                shape s = describe(w.ks, x, w.rows);
+                shape s = shape_of_column(w.ks, x, w.rows);
                 w.skew[w.noise] = fabs(s.skew);
                 w.kurt[w.noise] = fabs(s.kurt);
                 if (isnan(s.d))
@@ -351,6 +352,6 @@ qk_status qk__describe_queries(const qk__query_model *model, const qk_block *que
         }
     }
     summarise(&w, settings->ks_alpha, out);
-    finish(&w);
+    finish_workspace(&w);
     return QK_OK;
 }

@@ -19,17 +19,17 @@ void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_
                     size_t centre)
 {
     qk__pair_block *b = &w->block;
-    const qk__whitening *p = w->model->whitening;
+    const qk__whitening *p = w->sums->whitening;
     double *out = (p->factor ? b->mirrored : b->coordinates) + at * p->ld;
     for (size_t i = 0; i < count; i++) {
         double dots[2];
-        if (keys[i].place + AHEAD < w->space->index->rows)
-            qk__prefetch_key(w->space, keys[i].place + AHEAD);
-        qk__whiten_key(w->space, p, keys[i].place, centre, out + i * p->ld, dots);
+        if (keys[i].place + AHEAD < w->sums->space->index->rows)
+            qk__prefetch_key(w->sums->space, keys[i].place + AHEAD);
+        qk__whiten_key(w->sums->space, p, keys[i].place, centre, out + i * p->ld, dots);
         b->key[at + i] = &keys[i];
         b->scores.mean[at + i] = dots[0];
         b->scores.slope[at + i] = dots[1];
-        b->scores.position[at + i] = w->space->index->position[keys[i].place];
+        b->scores.position[at + i] = w->sums->space->index->position[keys[i].place];
     }
     b->num_keys = at + count;
     b->num_done = at < b->num_done ? at : b->num_done;
@@ -39,7 +39,7 @@ void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_
 static void finish_keys(qk__pair_walk *w)
 {
     qk__pair_block *b = &w->block;
-    const qk__whitening *p = w->model->whitening;
+    const qk__whitening *p = w->sums->whitening;
     size_t at = b->num_done * p->ld;
     if (p->factor)
         w->kernel->multiply(p->factor, p->ld, b->mirrored + at, b->num_keys - b->num_done,
@@ -98,7 +98,7 @@ static void set_runs(qk__pair_block *b)
 
 static uint32_t rank_of(const qk__pair_walk *w, size_t key)
 {
-    return w->tally->cells->rank[w->block.key[key]->place];
+    return w->sums->tally->cells->rank[w->block.key[key]->place];
 }
 
 /* Pairs of a row within one key bucket are its last ones. */
@@ -141,7 +141,7 @@ static void find_segments(qk__pair_walk *w)
 static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
 {
     qk__pair_list all = *list;
-    if (!w->tally->bins)
+    if (!w->sums->tally->bins)
         all.mid = NULL;
     return all;
 }
@@ -153,7 +153,7 @@ static void weigh_row(const qk__pair_walk *w, const qk__block_row *r)
     double *weight = b->all.list.weight + r->at;
     for (uint32_t k = r->from; k < r->end; k++)
         weight[k - r->from] =
-            qk__pair_weight(w->space->index, b->key[r->left]->place, b->key[k]->place);
+            qk__pair_weight(w->sums->space->index, b->key[r->left]->place, b->key[k]->place);
 }
 
 /* u, w and the rest of all rows. Distances go through the keys a few at a time; the other
@@ -161,9 +161,9 @@ static void weigh_row(const qk__pair_walk *w, const qk__block_row *r)
 static void form_pairs(qk__pair_walk *w)
 {
     qk__pair_block *b = &w->block;
-    size_t ld = w->model->whitening->ld;
+    size_t ld = w->sums->whitening->ld;
     uint32_t step = (uint32_t)(ld * LANES < NEAR_VALUES ? NEAR_VALUES / ld : LANES);
-    const qk__bin_table *bins = w->tally->bins;
+    const qk__bin_table *bins = w->sums->tally->bins;
     const qk__pair_list list = wanted(w, &b->all.list);
     for (uint32_t near = 0; near < b->num_keys; near += step)
         for (size_t i = 0; i < b->num_rows; i++) {
@@ -224,7 +224,7 @@ static size_t copy_seen(qk__pair_walk *w, size_t active)
         const qk__block_row *r = b->sorted[i];
         if (next[r->left] != r->left)
             continue;
-        uint32_t tail = w->tally->cells ? (uint32_t)count_tail(w, r) : 0, copied = 0;
+        uint32_t tail = w->sums->tally->cells ? (uint32_t)count_tail(w, r) : 0, copied = 0;
         for (uint32_t k = next[r->from]; k < r->end; k = next[end[k]]) {
             uint32_t stop = end[k] < r->end ? end[k] : r->end;
             copy_pairs(&b->some.list, n, &b->all.list, r->at + (k - r->from), stop - k);
@@ -285,7 +285,7 @@ static void tally_drawn(qk__pair_walk *w, size_t active)
     w->kernel->pick(&b->all.list, w->members, n, &list);
     for (size_t i = 0; i < n && list.weight; i++)
         list.weight[i] = b->all.list.weight[w->members[i]];
-    qk__tally_pairs(w->space, w->model, w->active[active], &list, n, false, &b->all, w->tally);
+    qk__tally_pairs(w->sums, w->active[active], &list, n, false, &b->all);
 }
 
 /* Pairs of one key bucket, whose values lie where they lie in the list of these weights. */
@@ -294,11 +294,11 @@ static void add_to_cell(qk__pair_walk *w, const qk__block_segment *s, const doub
 {
     const double *pp = w->block.all.pp + s->at;
     if (!weight) {
-        w->tally->cells->cell[cell].ap += w->kernel->sum(pp, s->count);
+        w->sums->tally->cells->cell[cell].ap += w->kernel->sum(pp, s->count);
         return;
     }
-    w->tally->cells->cell[cell].ap += w->kernel->dot(weight + s->at, pp, s->count);
-    w->tally->cells->weight[cell] += w->kernel->sum(weight + s->at, s->count);
+    w->sums->tally->cells->cell[cell].ap += w->kernel->dot(weight + s->at, pp, s->count);
+    w->sums->tally->cells->weight[cell] += w->kernel->sum(weight + s->at, s->count);
 }
 
 static void tally_block(qk__pair_walk *w, size_t active)
@@ -312,17 +312,17 @@ static void tally_block(qk__pair_walk *w, size_t active)
         tally_drawn(w, active);
         return;
     }
-    if (w->space->grid->window) {
+    if (w->sums->space->grid->window) {
         n = copy_seen(w, active);
         list = &b->some.list;
     } else {
         const qk__block_row *last = b->sorted[w->reach[active] - 1];
         n = last->at + (last->end - last->from);
     }
-    qk__tally_pairs(w->space, w->model, j, list, n, w->only_cells, &b->all, w->tally);
-    if (!w->tally->cells)
+    qk__tally_pairs(w->sums, j, list, n, w->only_cells, &b->all);
+    if (!w->sums->tally->cells)
         return;
-    size_t first = w->tally->cells->at[j];
+    size_t first = w->sums->tally->cells->at[j];
     for (size_t s = 0; s < b->num_segments && b->segment[s].at < n; s++)
         add_to_cell(w, &b->segment[s], list->weight, first + b->segment[s].rank);
 }
@@ -336,7 +336,7 @@ void qk__block_finish(qk__pair_walk *w)
         form_pairs(w);
         if (w->sets)
             set_runs(b);
-        if (w->tally->cells && !w->space->grid->window)
+        if (w->sums->tally->cells && !w->sums->space->grid->window)
             find_segments(w);
         for (size_t r = b->sorted[0]->first; r <= b->last; r++)
             tally_block(w, r);

@@ -51,13 +51,11 @@ typedef struct qk__pair_block {
 
 typedef struct qk__pair_walk {
     const qk__pair_kernel *kernel;
-    const qk__pair_space *space;
-    const qk__pair_model *model;
+    const qk__pair_sums *sums;
     const size_t *active;
     const uint64_t *const *sets; /* or NULL */
     size_t num_active;
     bool only_cells;
-    qk__tally *tally;
     uint64_t *base;    /* [num_active] pairs that a bucket sees in earlier examples */
     uint32_t *members; /* [MAX_PAIRS + 15] of the block that a bucket has drawn */
     qk__seen_key *keys;
@@ -69,14 +67,14 @@ typedef struct qk__pair_walk {
 /* Whether an active bucket sees a key (and, for cells, wants it). */
 static inline bool qk__walk_sees(const qk__pair_walk *w, size_t place, size_t active)
 {
-    const qk__key_index *index = w->space->index;
+    const qk__key_index *index = w->sums->space->index;
     size_t j = w->active[active];
-    if (!qk__sees(w->space->grid, &w->space->grid->bucket[j], index->bucket[place],
+    if (!qk__sees(w->sums->space->grid, &w->sums->space->grid->bucket[j], index->bucket[place],
                   index->position[place]))
         return false;
-    const qk__cell_table *cells = w->tally->cells;
+    const qk__cell_table *cells = w->sums->tally->cells;
     return !w->only_cells || !cells ||
-           cells->cell[cells->at[j] + cells->rank[place]].pairs <= w->tally->limit;
+           cells->cell[cells->at[j] + cells->rank[place]].pairs <= w->sums->tally->limit;
 }
 
 /* Puts keys of one example at `at` of the block, about its first key: differences of near keys

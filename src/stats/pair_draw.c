@@ -18,10 +18,8 @@ enum {
 };
 
 typedef struct draw {
-    const qk__pair_space *space;
-    const qk__pair_model *model;
+    const qk__pair_sums *sums;
     size_t j, cell;
-    qk__tally *tally;
     uint64_t *numbers;
     size_t *seen;        /* places of one example's eligible keys */
     double *coordinates; /* [BATCH][ld] of differences */
@@ -40,12 +38,12 @@ typedef struct draw {
 /* Coordinates of the n seen keys about the first of them. */
 static void prepare_keys(draw *d, size_t n)
 {
-    const qk__whitening *p = d->model->whitening;
+    const qk__whitening *p = d->sums->whitening;
     for (size_t from = 0; from < n; from += BATCH) {
         size_t count = n - from < BATCH ? n - from : BATCH;
         double *done = d->keys + from * p->ld, *out = p->factor ? d->mirrored : done;
         for (size_t i = 0; i < count; i++)
-            qk__whiten_key(d->space, p, d->seen[from + i], d->seen[0], out + i * p->ld,
+            qk__whiten_key(d->sums->space, p, d->seen[from + i], d->seen[0], out + i * p->ld,
                            d->scores[from + i]);
         if (p->factor)
             qk__best_pair_kernel()->multiply(p->factor, p->ld, out, count, done);
@@ -56,7 +54,7 @@ static void prepare_keys(draw *d, size_t n)
 static void measure_prepared(draw *d)
 {
     const qk__pair_kernel *kernel = qk__best_pair_kernel();
-    size_t ld = d->model->whitening->ld;
+    size_t ld = d->sums->whitening->ld;
     qk__pair_room *room = &d->room;
     for (size_t i = 0; i < d->filled; i++) {
         size_t late = d->late_key[i], early = d->early_key[i];
@@ -69,10 +67,10 @@ static void measure_prepared(draw *d)
 static void measure_pairs(draw *d)
 {
     const qk__pair_kernel *kernel = qk__best_pair_kernel();
-    const qk__whitening *p = d->model->whitening;
+    const qk__whitening *p = d->sums->whitening;
     for (size_t i = 0; i < d->filled; i++) {
         double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
-        qk__whiten_key(d->space, p, d->late[i], d->early[i], out, scores);
+        qk__whiten_key(d->sums->space, p, d->late[i], d->early[i], out, scores);
         d->room.list.u[i] = scores[0];
         d->room.list.w[i] = scores[1];
     }
@@ -83,10 +81,11 @@ static void measure_pairs(draw *d)
 
 static void place_pairs(draw *d)
 {
-    const qk__bin_table *bins = d->tally->bins;
-    const double *position = d->space->index->position;
+    const qk__bin_table *bins = d->sums->tally->bins;
+    const double *position = d->sums->space->index->position;
     for (size_t i = 0; i < d->filled && d->room.list.weight; i++)
-        d->room.list.weight[i] = qk__pair_weight(d->space->index, d->late[i], d->early[i]);
+        d->room.list.weight[i] =
+            qk__pair_weight(d->sums->space->index, d->late[i], d->early[i]);
     for (size_t i = 0; i < d->filled && bins; i++) {
         double s1 = position[d->late[i]], s2 = position[d->early[i]];
         d->room.list.mid[i] = (s1 + s2) * 0.5;
@@ -106,21 +105,22 @@ static void finish_batch(draw *d)
         measure_pairs(d);
     place_pairs(d);
     kernel->normalise(room->v, room->list.u, room->list.w, d->filled);
-    qk__tally_pairs(d->space, d->model, d->j, &room->list, d->filled, !whole, room, d->tally);
+    qk__tally_pairs(d->sums, d->j, &room->list, d->filled, !whole, room);
     const double *weight = room->list.weight;
     if (!whole)
-        d->tally->cells->cell[d->cell].ap += weight ? kernel->dot(weight, room->pp, d->filled)
-                                                    : kernel->sum(room->pp, d->filled);
+        d->sums->tally->cells->cell[d->cell].ap +=
+            weight ? kernel->dot(weight, room->pp, d->filled)
+                   : kernel->sum(room->pp, d->filled);
     if (!whole && weight)
-        d->tally->cells->weight[d->cell] += kernel->sum(weight, d->filled);
+        d->sums->tally->cells->weight[d->cell] += kernel->sum(weight, d->filled);
     d->filled = 0;
 }
 
 static void add_pair(draw *d, size_t late, size_t early)
 {
     if (!d->prepared) {
-        qk__prefetch_key(d->space, d->seen[late]);
-        qk__prefetch_key(d->space, d->seen[early]);
+        qk__prefetch_key(d->sums->space, d->seen[late]);
+        qk__prefetch_key(d->sums->space, d->seen[early]);
     }
     d->late[d->filled] = d->seen[late];
     d->early[d->filled] = d->seen[early];
@@ -163,9 +163,9 @@ static void add_pairs(draw *d, const uint64_t *numbers, size_t count, uint64_t b
 
 static size_t list_seen(draw *d, size_t example)
 {
-    const qk__key_index *index = d->space->index;
-    const qk__query_grid *grid = d->space->grid;
-    const qk__cell_table *cells = d->tally->cells;
+    const qk__key_index *index = d->sums->space->index;
+    const qk__query_grid *grid = d->sums->space->grid;
+    const qk__cell_table *cells = d->sums->tally->cells;
     size_t n = 0;
     for (size_t i = index->start[example]; i < index->start[example + 1]; i++)
         if ((d->cell == SIZE_MAX || cells->at[d->j] + cells->rank[i] == d->cell) &&
@@ -201,12 +201,12 @@ static size_t longest_example(const qk__key_index *index)
     return longest;
 }
 
-static qk_status allocate(draw *d, size_t limit, qk_error *err)
+static qk_status allocate_draw(draw *d, size_t limit, qk_error *err)
 {
-    size_t ld = d->model->whitening->ld, tile = BATCH * ld;
+    size_t ld = d->sums->whitening->ld, tile = BATCH * ld;
     d->numbers = qk__calloc(limit, sizeof *d->numbers);
-    d->seen = qk__calloc(d->space->index->rows + 1, sizeof *d->seen);
-    d->capacity = longest_example(d->space->index);
+    d->seen = qk__calloc(d->sums->space->index->rows + 1, sizeof *d->seen);
+    d->capacity = longest_example(d->sums->space->index);
     d->capacity = d->capacity < KEY_VALUES / ld ? d->capacity : KEY_VALUES / ld;
     d->memory = qk__alloc_aligned(2 * tile + ld + d->capacity * ld, sizeof(double));
     d->scores = qk__calloc(d->capacity + 1, sizeof *d->scores);
@@ -217,20 +217,20 @@ static qk_status allocate(draw *d, size_t limit, qk_error *err)
     d->zero = d->memory + 2 * tile;
     d->keys = d->memory + 2 * tile + ld;
     memset(d->zero, 0, ld * sizeof(double));
-    return qk__pair_room_create(&d->room, BATCH, d->space->index->weight, err);
+    return qk__pair_room_create(&d->room, BATCH, d->sums->space->index->weight, err);
 }
 
-qk_status qk__add_drawn_pairs(const qk__pair_space *space, const qk__pair_model *model,
-                              size_t j, size_t cell, int64_t count, uint64_t seed,
-                              const uint64_t stream[2], qk__tally *tally, qk_error *err)
+qk_status qk__add_drawn_pairs(const qk__pair_sums *sums, size_t j, size_t cell, int64_t count,
+                              uint64_t seed, const uint64_t stream[2], qk_error *err)
 {
+    qk__tally *tally = sums->tally;
     size_t limit = (size_t)tally->limit;
     bool whole = cell == SIZE_MAX;
-    draw d = {.space = space, .model = model, .j = j, .cell = cell, .tally = tally};
+    draw d = {.sums = sums, .j = j, .cell = cell};
     /* A bucket is named by three words, a cell by four: their streams differ. */
-    uint64_t words[4] = {stream[0], stream[1], (uint64_t)space->grid->bucket[j].id,
+    uint64_t words[4] = {stream[0], stream[1], (uint64_t)sums->space->grid->bucket[j].id,
                          whole ? 0 : (uint64_t)tally->cells->cell[cell].k_bucket};
-    qk_status status = allocate(&d, limit, err);
+    qk_status status = allocate_draw(&d, limit, err);
     if (status == QK_OK)
         status = qk__draw(d.numbers, limit, (uint64_t)count, seed, words, whole ? 3 : 4, err);
     if (status == QK_OK)

@@ -40,22 +40,20 @@ static inline double add_pair(vec x)
 
 #include "stats/pair_kernel_body.h"
 
-const qk__pair_kernel qk__pair_portable = PAIR_KERNEL("portable");
+const qk__pair_kernel qk__pair_portable = PAIR_KERNEL;
 
 const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__pair_portable,
-#ifdef QK_HAVE_X86_KERNELS
-    [QK_AVX2] = &qk__pair_avx2,
-    [QK_AVX512] = &qk__pair_avx512,
-#endif
+    [QK_AVX2] = QK__ON_X86(qk__pair_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__pair_avx512),
 };
 
 const qk__pair_kernel *qk__best_pair_kernel(void)
 {
-    return qk__pair_kernels[qk__simd_count() - 1];
+    return qk__pair_kernels[qk__best_simd(QK__VERSIONS(qk__pair_kernels))];
 }
 
 const char *qk_plasticity_kernel(void)
 {
-    return qk__best_pair_kernel()->name;
+    return qk__simd_names[qk__best_simd(QK__VERSIONS(qk__pair_kernels))];
 }

@@ -18,10 +18,13 @@
 
 enum { LANES = 8 };
 
+typedef struct qk__pair_kernel qk__pair_kernel;
+
 /* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
  * zero. y = H x is the mirrored difference; the variance of the score difference is
  * |scale y|^2, or |factor^T y|^2 where there is a (lower triangular) factor. */
 typedef struct qk__whitening {
+    const qk__pair_kernel *kernel; /* asked for once: every key is whitened by itself */
     size_t dim, ld;
     double *mean, *slope; /* [ld] of the queries */
     double *mirror;       /* [ld] */
@@ -48,9 +51,7 @@ typedef struct qk__pair_run {
     uint32_t at, count;
 } qk__pair_run;
 
-typedef struct qk__pair_kernel {
-    const char *name;
-
+struct qk__pair_kernel {
     /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
     void (*whiten_f32)(const qk__whitening *p, const float *row, const float *centre,
                        double *out, double dots[2]);
@@ -98,12 +99,12 @@ typedef struct qk__pair_kernel {
 
     double (*sum)(const double *x, size_t n);
     double (*dot)(const double *x, const double *y, size_t n);
-} qk__pair_kernel;
+};
 
 /* Fastest kernel for this processor. */
 const qk__pair_kernel *qk__best_pair_kernel(void);
 
-/* By instruction set, of which qk__simd_count() are there. */
+/* By instruction set. */
 extern const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD];
 extern const qk__pair_kernel qk__pair_portable;
 extern const qk__pair_kernel qk__pair_avx2;

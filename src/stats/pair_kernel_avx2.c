@@ -56,4 +56,4 @@ static inline __attribute__((always_inline)) void add_lanes_each(__m256d (*sum)[
 
 #include "stats/pair_kernel_body.h"
 
-const qk__pair_kernel qk__pair_avx2 = PAIR_KERNEL("avx2");
+const qk__pair_kernel qk__pair_avx2 = PAIR_KERNEL;

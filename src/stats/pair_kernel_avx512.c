@@ -70,4 +70,4 @@ static inline __attribute__((always_inline)) size_t list_bits(uint64_t in, uint3
 
 #include "stats/pair_kernel_body.h"
 
-const qk__pair_kernel qk__pair_avx512 = PAIR_KERNEL("avx512");
+const qk__pair_kernel qk__pair_avx512 = PAIR_KERNEL;

@@ -338,7 +338,8 @@ INLINE bits draw_lanes(uint64_t state[4][LANES], const uint32_t n[LANES], size_t
     return kept;
 }
 
-static bool draw(uint64_t state[4][LANES], const uint32_t n[LANES], size_t steps, uint32_t *out)
+static bool draw_below(uint64_t state[4][LANES], const uint32_t n[LANES], size_t steps,
+                       uint32_t *out)
 {
     bool kept = true, small = true;
     for (size_t l = 0; l < LANES; l++)
@@ -439,10 +440,10 @@ static double dot(const double *x, const double *y, size_t n)
     return ADD_LANES(total);
 }
 
-#define PAIR_KERNEL(name)                                                                      \
+#define PAIR_KERNEL                                                                            \
     {                                                                                          \
-        name, whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided,  \
-            lags, draw, members, pick, sum, dot                                                \
+        whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided, lags,  \
+            draw_below, members, pick, sum, dot                                                \
     }
 
 #endif

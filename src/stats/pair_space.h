@@ -23,9 +23,9 @@ typedef struct qk__pair_space {
 /* Pairs of eligible keys of one example, for every query bucket: pairs[grid->num]. */
 void qk__count_pairs(const qk__pair_space *space, int64_t *pairs);
 
-/* Query bucket by key bucket: cell[at[j] + rank] with rank that of the key bucket among all in
- * ascending order, for those below the query bucket. Their `pairs` are those there are, or
- * -1 without an eligible key; their `ap` are sums. */
+/* A cell for each query bucket j and each key bucket below it: cell[at[j] + rank], where rank counts the
+ * key buckets in ascending order. A cell's `pairs` are those there are, or -1 without a key that j
+ * sees; its `ap` is a sum. */
 typedef struct qk__cell_table {
     uint32_t *rank; /* [keys] of each key's bucket */
     size_t num_cells;

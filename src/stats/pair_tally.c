@@ -36,7 +36,7 @@ void qk__pair_room_free(qk__pair_room *room)
 void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening, size_t place,
                     size_t centre, double *out, double scores[2])
 {
-    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    const qk__pair_kernel *kernel = whitening->kernel;
     const qk_block *keys = space->keys;
     size_t d = whitening->dim, row = space->index->row[place];
     size_t zero = space->index->row[centre];
@@ -75,13 +75,13 @@ static void add_to_bins(qk__bin_table *bins, const int32_t *cell, const double *
     }
 }
 
-void qk__tally_pairs(const qk__pair_space *space, const qk__pair_model *model, size_t j,
-                     const qk__pair_list *list, size_t n, bool only_cells, qk__pair_room *room,
-                     qk__tally *tally)
+void qk__tally_pairs(const qk__pair_sums *sums, size_t j, const qk__pair_list *list, size_t n,
+                     bool only_cells, qk__pair_room *room)
 {
-    const qk__pair_kernel *kernel = qk__best_pair_kernel();
-    double tau = space->grid->bucket[j].tau;
-    kernel->undecided(list->u, list->w, tau - model->mean_t, n, room->pp);
+    const qk__pair_kernel *kernel = sums->whitening->kernel;
+    qk__tally *tally = sums->tally;
+    double tau = sums->space->grid->bucket[j].tau;
+    kernel->undecided(list->u, list->w, tau - sums->mean_t, n, room->pp);
     tally->evaluated += (int64_t)n;
     if (only_cells)
         return;

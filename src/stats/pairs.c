@@ -18,7 +18,7 @@ static bool find_viewers(const qk__pair_walk *w, size_t place, size_t from, qk__
     if (from == w->num_active)
         return false;
     *key = (qk__seen_key){.place = place, .first = from, .last = w->num_active - 1};
-    while (w->space->grid->window && !qk__walk_sees(w, place, key->last))
+    while (w->sums->space->grid->window && !qk__walk_sees(w, place, key->last))
         key->last--;
     return true;
 }
@@ -77,11 +77,11 @@ static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, s
 /* The keys first..end-1 of the index form pairs with one another. */
 static void add_group(qk__pair_walk *w, size_t first, size_t end)
 {
-    const qk__key_index *index = w->space->index;
+    const qk__key_index *index = w->sums->space->index;
     size_t count = 0, from = 0;
     for (size_t i = first; i < end; i++) {
         while (from < w->num_active &&
-               w->space->grid->bucket[w->active[from]].id <= index->bucket[i])
+               w->sums->space->grid->bucket[w->active[from]].id <= index->bucket[i])
             from++;
         count += find_viewers(w, i, from, &w->keys[count]);
     }
@@ -98,7 +98,7 @@ static void add_group(qk__pair_walk *w, size_t first, size_t end)
 
 static void walk_groups(qk__pair_walk *w)
 {
-    const qk__key_index *index = w->space->index;
+    const qk__key_index *index = w->sums->space->index;
     for (size_t e = 0; e < index->num_examples; e++)
         for (size_t i = index->start[e], end; i < index->start[e + 1]; i = end) {
             end = index->start[e + 1];
@@ -112,13 +112,13 @@ static void walk_groups(qk__pair_walk *w)
     qk__block_finish(w);
 }
 
-static qk_status allocate(qk__pair_walk *w, qk_error *err)
+static qk_status allocate_walk(qk__pair_walk *w, qk_error *err)
 {
-    size_t ld = w->model->whitening->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
-    size_t tiles = w->model->whitening->factor ? 2 : 1;
+    size_t ld = w->sums->whitening->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
+    size_t tiles = w->sums->whitening->factor ? 2 : 1;
     qk__pair_block *b = &w->block;
     w->memory = qk__alloc_aligned(tiles * tile + 3 * line, sizeof(double));
-    w->keys = qk__calloc(w->space->index->rows + 1, sizeof *w->keys);
+    w->keys = qk__calloc(w->sums->space->index->rows + 1, sizeof *w->keys);
     w->reach = qk__calloc(w->num_active + 1, sizeof *w->reach);
     if (!w->memory || !w->keys || !w->reach)
         return qk__nomem(err);
@@ -134,15 +134,16 @@ static qk_status allocate(qk__pair_walk *w, qk_error *err)
         if (!w->base || !w->members)
             return qk__nomem(err);
     }
-    QK_TRY(qk__pair_room_create(&b->all, MAX_PAIRS, w->space->index->weight, err));
-    bool copies = w->sets || w->space->grid->window;
-    return copies ? qk__pair_room_create(&b->some, MAX_PAIRS, w->space->index->weight, err)
-                  : QK_OK;
+    QK_TRY(qk__pair_room_create(&b->all, MAX_PAIRS, w->sums->space->index->weight, err));
+    bool copies = w->sets || w->sums->space->grid->window;
+    return copies
+               ? qk__pair_room_create(&b->some, MAX_PAIRS, w->sums->space->index->weight, err)
+               : QK_OK;
 }
 
-qk_status qk__add_all_pairs(const qk__pair_space *space, const qk__pair_model *model,
-                            const size_t *active, const uint64_t *const *sets,
-                            size_t num_active, bool only_cells, qk__tally *tally, qk_error *err)
+qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
+                            const uint64_t *const *sets, size_t num_active, bool only_cells,
+                            qk_error *err)
 {
     if (num_active == 0)
         return QK_OK;
@@ -150,14 +151,12 @@ qk_status qk__add_all_pairs(const qk__pair_space *space, const qk__pair_model *m
     if (!w)
         return qk__nomem(err);
     *w = (qk__pair_walk){.kernel = qk__best_pair_kernel(),
-                         .space = space,
-                         .model = model,
+                         .sums = sums,
                          .active = active,
                          .sets = sets,
                          .num_active = num_active,
-                         .only_cells = only_cells,
-                         .tally = tally};
-    qk_status status = allocate(w, err);
+                         .only_cells = only_cells};
+    qk_status status = allocate_walk(w, err);
     qk__seen_key *keys = w->keys;
     if (status == QK_OK)
         walk_groups(w);

@@ -6,11 +6,14 @@
 
 #include "stats/pair_space.h"
 
-/* The value of a pair for query bucket j is formed of z = u + w (tau_j - mean_t). */
-typedef struct qk__pair_model {
+/* Which pairs are summed, by which model of the queries, and where. The value of a pair for query
+ * bucket j is formed of z = u + w (tau_j - mean_t). */
+typedef struct qk__pair_sums {
+    const qk__pair_space *space;
     const qk__whitening *whitening;
     double mean_t;
-} qk__pair_model;
+    qk__tally *tally;
+} qk__pair_sums;
 
 /* Adds all pairs to the sums of the query buckets active[0] < active[1] < ...; with
  * `only_cells` just pairs of one key bucket to their cells. Cells with more than tally->limit
@@ -20,18 +23,15 @@ typedef struct qk__pair_model {
  * it, one bit each; such a bucket adds nothing to its cells. Pairs are numbered example by
  * example, (1, 0), (2, 0), (2, 1), (3, 0), ... of the keys that the bucket sees. There must be
  * no window. */
-QK_MUST_CHECK qk_status qk__add_all_pairs(const qk__pair_space *space,
-                                          const qk__pair_model *model, const size_t *active,
+QK_MUST_CHECK qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
                                           const uint64_t *const *sets, size_t num_active,
-                                          bool only_cells, qk__tally *tally, qk_error *err);
+                                          bool only_cells, qk_error *err);
 
 /* Adds tally->limit pairs drawn without replacement from the `count` pairs of query bucket j,
  * or of its cell `cell` (an index into the table; SIZE_MAX: the bucket as a whole). */
-QK_MUST_CHECK qk_status qk__add_drawn_pairs(const qk__pair_space *space,
-                                            const qk__pair_model *model, size_t j, size_t cell,
+QK_MUST_CHECK qk_status qk__add_drawn_pairs(const qk__pair_sums *sums, size_t j, size_t cell,
                                             int64_t count, uint64_t seed,
-                                            const uint64_t stream[2], qk__tally *tally,
-                                            qk_error *err);
+                                            const uint64_t stream[2], qk_error *err);
 
 /* What follows is shared by the two ways.
  *
@@ -58,8 +58,7 @@ void qk__prefetch_key(const qk__pair_space *space, size_t place);
 
 /* pp of the first n pairs of the list for query bucket j, added to the sums of the bucket and
  * the bins unless only cells are wanted; it stays in room->pp. */
-void qk__tally_pairs(const qk__pair_space *space, const qk__pair_model *model, size_t j,
-                     const qk__pair_list *list, size_t n, bool only_cells, qk__pair_room *room,
-                     qk__tally *tally);
+void qk__tally_pairs(const qk__pair_sums *sums, size_t j, const qk__pair_list *list, size_t n,
+                     bool only_cells, qk__pair_room *room);
 
 #endif

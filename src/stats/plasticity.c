@@ -35,10 +35,8 @@ static qk_status set_components(qk_plasticity *out, const qk_moments *q, double 
 {
     size_t d = q->dim;
     double total = qk__trace(q), sum = 0;
-    out->component_r2 = qk__calloc(d, sizeof(double));
-    out->component_weight = qk__calloc(d, sizeof(double));
-    if (!out->component_r2 || !out->component_weight)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&out->component_r2, d, sizeof(double)},
+                             {&out->component_weight, d, sizeof(double)}));
     for (size_t i = 0; i < d; i++) {
         double variance = q->sum_xx[i * d + i], drift = q->sum_xt[i];
         if (beta_norm > 0 && variance > (double)d * DBL_EPSILON * total)
@@ -121,8 +119,8 @@ static qk_status set_distances(qk_plasticity *out, const qk__bin_table *table, q
     return QK_OK;
 }
 
-static qk_status check(const qk_moments *q, const qk_block *queries, const qk_block *keys,
-                       qk_error *err)
+static qk_status check_inputs(const qk_moments *q, const qk_block *queries,
+                              const qk_block *keys, qk_error *err)
 {
     if (q->dim != queries->dim || q->dim != keys->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
@@ -135,27 +133,27 @@ static qk_status check(const qk_moments *q, const qk_block *queries, const qk_bl
 
 /* Everything once the index of present keys and the query buckets are there. */
 static qk_status fit(qk_plasticity *out, const qk__query_model *model,
-                     const qk__pair_space *space, const qk_block *queries,
-                     const qk__totals *totals, const qk_plasticity_settings *settings,
-                     const uint64_t stream[2], qk_error *err)
+                     const qk__pair_space *space, const qk__plasticity_input *in, qk_error *err)
 {
     const qk__query_grid *grid = space->grid;
-    double width = settings->bucket_width > 0 ? settings->bucket_width
-                                              : qk__bucket_width(queries, space->keys);
+    const qk__totals *totals = in->totals;
+    double width = in->settings->bucket_width;
+    if (!(width > 0))
+        width = qk__bucket_width(in->queries, in->keys);
     if (grid->rows == 0 || space->index->rows == 0)
         return qk__fail(err, QK_ERR_DEGENERATE, "no %s", grid->rows == 0 ? "queries" : "keys");
     out->n_q = totals ? totals->queries : (int64_t)grid->rows;
     out->n_k = totals ? totals->keys : (int64_t)space->index->rows;
     out->window = grid->window;
-    qk__tally tally = {.ap = qk__calloc(grid->num + 1, sizeof(double)),
-                       .pairs = qk__calloc(grid->num + 1, sizeof(int64_t))};
-    qk_status status = tally.ap && tally.pairs ? QK_OK : qk__nomem(err);
+    qk__tally tally = {0};
+    qk_status status = QK__CREATE_ARRAYS(err, {&tally.ap, grid->num + 1, sizeof *tally.ap},
+                                         {&tally.pairs, grid->num + 1, sizeof *tally.pairs});
     if (status == QK_OK)
         status = qk__cell_table_create(&tally.cells, space, err);
     if (status == QK_OK)
         status = qk__bin_table_create(&tally.bins, space, width, err);
     if (status == QK_OK)
-        status = qk__sum_pairs(space, model, queries, settings, stream, &tally, err);
+        status = qk__sum_pairs(space, model, in, &tally, err);
     if (status == QK_OK)
         status = set_profile(out, grid, &tally, err);
     if (status == QK_OK)
@@ -169,33 +167,29 @@ static qk_status fit(qk_plasticity *out, const qk__query_model *model,
     return status;
 }
 
-qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries, const qk_block *keys,
-                             const qk__key_index *index, const qk__totals *totals, int sign,
-                             const qk_plasticity_settings *settings, const uint64_t stream[2],
+qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasticity_input *in, int sign,
                              qk_plasticity **plasticity, qk_error *err)
 {
     *plasticity = NULL;
-    QK_TRY(check(q, queries, keys, err));
+    QK_TRY(check_inputs(q, in->queries, in->keys, err));
     qk__query_model *model = NULL;
     qk__pair_source source = {0};
     qk_plasticity *out = calloc(1, sizeof *out);
     qk_status status =
         out ? qk__query_model_create(&model, q, NULL, sign, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = qk__pair_source_open(&source, queries, keys, index, totals,
-                                      settings->convention, err);
+        status = qk__pair_source_open(&source, in, err);
     if (status == QK_OK) {
         out->dim = q->dim;
         clear_description(out);
-        status = fit(out, model, &source.space, queries, totals, settings, stream, err);
+        status = fit(out, model, &source.space, in, err);
     }
-    if (status == QK_OK && totals)
-        status = qk__plasticity_sampling_error(model, queries, keys, index, totals, settings,
-                                               stream, &out->ap_overall_se, err);
+    if (status == QK_OK && in->totals)
+        status = qk__plasticity_sampling_error(model, in, &out->ap_overall_se, err);
     if (status == QK_OK)
         status = set_components(out, q, model->beta_norm, err);
-    if (status == QK_OK && !queries->group)
-        status = qk__describe_queries(model, queries, settings, out, err);
+    if (status == QK_OK && !in->queries->group)
+        status = qk__describe_queries(model, in->queries, in->settings, out, err);
     qk__pair_source_close(&source);
     qk__query_model_free(&model);
     if (status != QK_OK)
@@ -214,6 +208,7 @@ qk_status qk_plasticity_fit(const qk_moments *q, const qk_block *queries, const 
     int sign = 1;
     if (settings->convention == QK_CONVENTION_PUBLISHED)
         QK_TRY(qk__key_sign(keys, &sign, err));
-    return qk__plasticity_fit(q, queries, keys, NULL, NULL, sign, settings, stream, plasticity,
-                              err);
+    const qk__plasticity_input in = {
+        .queries = queries, .keys = keys, .settings = settings, .stream = stream};
+    return qk__plasticity_fit(q, &in, sign, plasticity, err);
 }

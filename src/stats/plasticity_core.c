@@ -11,23 +11,22 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
-qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
-                               const qk_block *keys, const qk__key_index *index,
-                               const qk__totals *totals, qk_plasticity_convention convention,
+qk_status qk__pair_source_open(qk__pair_source *source, const qk__plasticity_input *in,
                                qk_error *err)
 {
+    const qk__key_index *index = in->index;
     *source = (qk__pair_source){0};
     if (!index) {
-        QK_TRY(qk__key_index_create(&source->own_index, keys, err));
+        QK_TRY(qk__key_index_create(&source->own_index, in->keys, err));
         index = source->own_index;
     }
-    if (keys->group) {
-        QK_TRY(qk__key_index_select(&source->present, index, keys, err));
+    if (in->keys->group) {
+        QK_TRY(qk__key_index_select(&source->present, index, in->keys, err));
         index = source->present;
     }
-    QK_TRY(qk__query_grid_create(&source->grid, queries, convention == QK_CONVENTION_PUBLISHED,
-                                 totals, err));
-    source->space = (qk__pair_space){keys, index, source->grid};
+    bool published = in->settings->convention == QK_CONVENTION_PUBLISHED;
+    QK_TRY(qk__query_grid_create(&source->grid, in->queries, published, in->totals, err));
+    source->space = (qk__pair_space){in->keys, index, source->grid};
     return QK_OK;
 }
 
@@ -41,8 +40,7 @@ void qk__pair_source_close(qk__pair_source *source)
 typedef struct run {
     const qk__pair_space *space;
     const qk__query_model *model;
-    const qk_plasticity_settings *settings;
-    const uint64_t *stream;
+    const qk__plasticity_input *in;
     qk__tally *tally;
     qk__whitening *whitening;
 } run;
@@ -52,13 +50,13 @@ enum {
     LOOK_UP_COST = 8,    /* of a pair, beside one that is met in order */
 };
 
-static qk_status draw_cells(const run *r, const qk__pair_model *model, size_t j, qk_error *err)
+static qk_status draw_cells(const run *r, const qk__pair_sums *sums, size_t j, qk_error *err)
 {
     const qk__cell_table *cells = r->tally->cells;
     for (size_t c = cells->at[j]; c < cells->at[j + 1]; c++)
         if (cells->cell[c].pairs > r->tally->limit)
-            QK_TRY(qk__add_drawn_pairs(r->space, model, j, c, cells->cell[c].pairs,
-                                       r->settings->seed, r->stream, r->tally, err));
+            QK_TRY(qk__add_drawn_pairs(sums, j, c, cells->cell[c].pairs, r->in->settings->seed,
+                                       r->in->stream, err));
     return QK_OK;
 }
 
@@ -70,7 +68,7 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
 {
     const int64_t *pairs = r->tally->pairs, limit = r->tally->limit;
     size_t n = 0, words = 0;
-    if (r->space->grid->window || r->settings->variance != QK_VARIANCE_DIAG)
+    if (r->space->grid->window || r->in->settings->variance != QK_VARIANCE_DIAG)
         return 0;
     while (n < count && qk__set_fits(pairs[buckets[n]], limit)) {
         words += qk__set_words(pairs[buckets[n]]);
@@ -82,7 +80,7 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
 }
 
 /* Meets all pairs once for buckets that draw; of[count] are their sets. */
-static qk_status add_together(const run *r, const qk__pair_model *model, const size_t *buckets,
+static qk_status add_together(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                               size_t count, qk__pair_set *sets, const uint64_t **of,
                               qk_error *err)
 {
@@ -96,51 +94,50 @@ static qk_status add_together(const run *r, const qk__pair_model *model, const s
     for (size_t i = 0; i < count; i++) {
         size_t j = buckets[i];
         uint64_t id = (uint64_t)r->space->grid->bucket[j].id;
-        sets[i] = (qk__pair_set){tally->pairs[j], {r->stream[0], r->stream[1], id}, next};
+        sets[i] =
+            (qk__pair_set){tally->pairs[j], {r->in->stream[0], r->in->stream[1], id}, next};
         of[i] = next;
         next += qk__set_words(tally->pairs[j]);
     }
-    qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->settings->seed);
+    qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->in->settings->seed);
     tally->sampled += (int64_t)count;
-    qk_status status =
-        qk__add_all_pairs(r->space, model, buckets, of, count, false, tally, err);
+    qk_status status = qk__add_all_pairs(sums, buckets, of, count, false, err);
     free(memory);
     return status;
 }
 
-static qk_status add_some(const run *r, const qk__pair_model *model, const size_t *buckets,
+static qk_status add_some(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                           size_t count, qk_error *err)
 {
-    qk__pair_set *sets = qk__calloc(count, sizeof *sets);
-    const uint64_t **of = qk__calloc(count, sizeof *of);
-    qk_status status =
-        sets && of ? add_together(r, model, buckets, count, sets, of, err) : qk__nomem(err);
+    qk__pair_set *sets;
+    const uint64_t **of;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&sets, count, sizeof *sets}, {&of, count, sizeof *of}));
+    qk_status status = add_together(r, sums, buckets, count, sets, of, err);
     free(sets);
     free(of);
     return status;
 }
 
 /* The buckets that draw. Their cells are met by themselves. */
-static qk_status add_drawn(const run *r, const qk__pair_model *model, const size_t *buckets,
+static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                            size_t count, qk_error *err)
 {
     qk__tally *tally = r->tally;
     for (size_t i = 0, n; i < count; i += n) {
         n = count_together(r, buckets + i, count - i);
         if (n > 0) {
-            QK_TRY(add_some(r, model, buckets + i, n, err));
+            QK_TRY(add_some(r, sums, buckets + i, n, err));
         } else {
             n = 1;
-            QK_TRY(qk__add_drawn_pairs(r->space, model, buckets[i], SIZE_MAX,
-                                       tally->pairs[buckets[i]], r->settings->seed, r->stream,
-                                       tally, err));
+            QK_TRY(qk__add_drawn_pairs(sums, buckets[i], SIZE_MAX, tally->pairs[buckets[i]],
+                                       r->in->settings->seed, r->in->stream, err));
         }
     }
     if (!tally->cells)
         return QK_OK;
-    QK_TRY(qk__add_all_pairs(r->space, model, buckets, NULL, count, true, tally, err));
+    QK_TRY(qk__add_all_pairs(sums, buckets, NULL, count, true, err));
     for (size_t i = 0; i < count; i++)
-        QK_TRY(draw_cells(r, model, buckets[i], err));
+        QK_TRY(draw_cells(r, sums, buckets[i], err));
     return QK_OK;
 }
 
@@ -150,7 +147,7 @@ static qk_status add_drawn(const run *r, const qk__pair_model *model, const size
 static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, size_t *scratch,
                              qk_error *err)
 {
-    const qk__pair_model model = {r->whitening, r->model->mean_t};
+    const qk__pair_sums sums = {r->space, r->whitening, r->model->mean_t, r->tally};
     const qk__tally *tally = r->tally;
     size_t whole = 0, n = 0;
     for (int drawn = 0; drawn < 2; drawn++) {
@@ -161,8 +158,8 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
         if (!drawn)
             whole = n;
     }
-    QK_TRY(qk__add_all_pairs(r->space, &model, scratch, NULL, whole, false, r->tally, err));
-    return n > whole ? add_drawn(r, &model, scratch + whole, n - whole, err) : QK_OK;
+    QK_TRY(qk__add_all_pairs(&sums, scratch, NULL, whole, false, err));
+    return n > whole ? add_drawn(r, &sums, scratch + whole, n - whole, err) : QK_OK;
 }
 
 /* A bucket of one query has no covariance: no pair of it has a value. */
@@ -175,22 +172,21 @@ static void drop_bucket(qk__tally *tally, size_t j)
     }
 }
 
-static qk_status add_all_buckets(const run *r, const qk_block *queries, size_t *scratch,
-                                 qk_error *err)
+static qk_status add_all_buckets(const run *r, size_t *scratch, qk_error *err)
 {
     const qk__query_grid *grid = r->space->grid;
     size_t *all = scratch + grid->num;
     for (size_t j = 0; j < grid->num; j++)
         all[j] = j;
-    if (r->settings->variance == QK_VARIANCE_DIAG)
+    if (r->in->settings->variance == QK_VARIANCE_DIAG)
         return add_buckets(r, all, grid->num, scratch, err);
     for (size_t j = 0; j < grid->num; j++) {
         if (grid->bucket[j].queries < 2)
             drop_bucket(r->tally, j);
         if (r->tally->pairs[j] == 0)
             continue;
-        QK_TRY(qk__whitening_set_bucket(r->whitening, r->model, queries, grid, &grid->bucket[j],
-                                        err));
+        QK_TRY(qk__whitening_set_bucket(r->whitening, r->model, r->in->queries, grid,
+                                        &grid->bucket[j], err));
         QK_TRY(add_buckets(r, &all[j], 1, scratch, err));
     }
     return QK_OK;
@@ -205,10 +201,10 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *wei
 }
 
 qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
-                        const qk_block *queries, const qk_plasticity_settings *settings,
-                        const uint64_t stream[2], qk__tally *tally, qk_error *err)
+                        const qk__plasticity_input *in, qk__tally *tally, qk_error *err)
 {
-    run r = {space, model, settings, stream, tally, NULL};
+    const qk_plasticity_settings *settings = in->settings;
+    run r = {space, model, in, tally, NULL};
     tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
     qk__count_pairs(space, tally->pairs);
     const bool weighted = space->index->weight != NULL;
@@ -220,7 +216,7 @@ qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *mode
                                                   settings->variance == QK_VARIANCE_FULL, err)
                            : qk__nomem(err);
     if (status == QK_OK)
-        status = add_all_buckets(&r, queries, scratch, err);
+        status = add_all_buckets(&r, scratch, err);
     qk__whitening_free(&r.whitening);
     free(scratch);
     const qk__cell_table *cells = tally->cells;
@@ -262,24 +258,19 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
         fifths[i] = sum[1 + QK_TENTHS + i];
 }
 
-qk_status qk__plasticity_profile(const qk__query_model *model, const qk_block *queries,
-                                 const qk_block *keys, const qk__key_index *index,
-                                 const qk__totals *totals,
-                                 const qk_plasticity_settings *settings,
-                                 const uint64_t stream[2], double *ap_overall,
-                                 double fifths[QK_FIFTHS], qk_error *err)
+qk_status qk__plasticity_profile(const qk__query_model *model, const qk__plasticity_input *in,
+                                 double *ap_overall, double fifths[QK_FIFTHS], qk_error *err)
 {
     qk__pair_source source;
     qk__tally tally = {0};
-    qk_status status =
-        qk__pair_source_open(&source, queries, keys, index, totals, settings->convention, err);
+    qk_status status = qk__pair_source_open(&source, in, err);
     if (status == QK_OK) {
-        tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
-        tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);
-        status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, queries,
-                                                         settings, stream, &tally, err)
-                                         : qk__nomem(err);
+        const size_t buckets = source.grid->num + 1;
+        status = QK__CREATE_ARRAYS(err, {&tally.ap, buckets, sizeof *tally.ap},
+                                   {&tally.pairs, buckets, sizeof *tally.pairs});
     }
+    if (status == QK_OK)
+        status = qk__sum_pairs(&source.space, model, in, &tally, err);
     if (status == QK_OK)
         qk__summarise_profile(source.grid, tally.ap, ap_overall, fifths, NULL);
     free(tally.ap);

@@ -10,6 +10,17 @@
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
+/* What the plasticity of a head is computed of. */
+typedef struct qk__plasticity_input {
+    const qk_block *queries, *keys;
+    const qk__key_index
+        *index; /* of all keys, which query heads may share; NULL: one is made */
+    const qk__totals
+        *totals; /* where rows are some of those that the moments are of; or NULL */
+    const qk_plasticity_settings *settings;
+    const uint64_t *stream; /* [2] */
+} qk__plasticity_input;
+
 /* The keys that are not left out, the query buckets that see them, and what to free of this. */
 typedef struct qk__pair_source {
     qk__pair_space space;
@@ -17,21 +28,15 @@ typedef struct qk__pair_source {
     qk__query_grid *grid;
 } qk__pair_source;
 
-/* `index` is that of all keys (qk__key_index_create), or NULL to make one; totals: NULL where
- * the rows are all there are. Close the source after a failure, too. */
-QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
-                                             const qk_block *keys, const qk__key_index *index,
-                                             const qk__totals *totals,
-                                             qk_plasticity_convention convention,
-                                             qk_error *err);
+/* Close it after a failure, too. */
+QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source,
+                                             const qk__plasticity_input *in, qk_error *err);
 void qk__pair_source_close(qk__pair_source *source);
 
 /* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
  * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
 QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
-                                      const qk_block *queries,
-                                      const qk_plasticity_settings *settings,
-                                      const uint64_t stream[2], qk__tally *tally,
+                                      const qk__plasticity_input *in, qk__tally *tally,
                                       qk_error *err);
 
 /* Means over queries of the AP of their buckets: all, and each fifth and tenth of the
@@ -40,34 +45,22 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
                            double fifths[QK_FIFTHS], double *tenths);
 
 /* The profile alone, without the rows that the samples leave out: what qk_plasticity_fit finds
- * in ap_overall and fifths. `index` of the keys (qk__key_index_create) or NULL. NaN where
- * nothing is left. */
+ * in ap_overall and fifths. NaN where nothing is left. */
 QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
-                                               const qk_block *queries, const qk_block *keys,
-                                               const qk__key_index *index,
-                                               const qk__totals *totals,
-                                               const qk_plasticity_settings *settings,
-                                               const uint64_t stream[2], double *ap_overall,
-                                               double fifths[QK_FIFTHS], qk_error *err);
+                                               const qk__plasticity_input *in,
+                                               double *ap_overall, double fifths[QK_FIFTHS],
+                                               qk_error *err);
 
-/* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, totals (or
- * NULL) where rows are some of those that the moments are of, and the sign of the mirror
- * (qk__query_model_create). */
-QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries,
-                                           const qk_block *keys, const qk__key_index *index,
-                                           const qk__totals *totals, int sign,
-                                           const qk_plasticity_settings *settings,
-                                           const uint64_t stream[2], qk_plasticity **plasticity,
-                                           qk_error *err);
+/* qk_plasticity_fit, with the sign of the mirror (qk__query_model_create). */
+QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasticity_input *in,
+                                           int sign, qk_plasticity **plasticity, qk_error *err);
 
 /* How far ap_overall of these keys, a random choice of totals->keys within texts and buckets, may be
  * from that of all: the standard error of a jackknife that leaves out some of the keys of every
- * text (sampling_error.c). index is that of these keys, weighed where their buckets are those
+ * text (sampling_error.c). There is an index of these keys, weighed where their buckets are those
  * that they were chosen by. 0 where they are all. */
-QK_MUST_CHECK qk_status
-qk__plasticity_sampling_error(const qk__query_model *model, const qk_block *queries,
-                              const qk_block *keys, const qk__key_index *index,
-                              const qk__totals *totals, const qk_plasticity_settings *settings,
-                              const uint64_t stream[2], double *se, qk_error *err);
+QK_MUST_CHECK qk_status qk__plasticity_sampling_error(const qk__query_model *model,
+                                                      const qk__plasticity_input *in,
+                                                      double *se, qk_error *err);
 
 #endif

@@ -47,11 +47,9 @@ static qk_status find_places(qk__positions *p, const int64_t *t, qk_error *err)
     p->count = 1;
     for (size_t i = 1; i < rows; i++)
         p->count += t[p->order[i]] != t[p->order[i - 1]];
-    p->first = qk__calloc(p->count + 1, sizeof *p->first);
-    p->place = qk__calloc(p->count, sizeof *p->place);
-    p->tau = qk__calloc(p->count, sizeof *p->tau);
-    if (!p->first || !p->place || !p->tau)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&p->first, p->count + 1, sizeof *p->first},
+                             {&p->place, p->count, sizeof *p->place},
+                             {&p->tau, p->count, sizeof *p->tau}));
     int64_t smallest = t[p->order[0]];
     uint64_t step = 0;
     for (size_t i = 0, next = 0; i < rows; i++) {
@@ -89,9 +87,8 @@ static qk_status create_tables(qk__positions *p, qk_error *err)
         return QK_OK;
     p->fine_bits = bits;
     p->num_coarse = (size_t)coarse;
-    p->coarse = qk__calloc(p->num_coarse, 2 * sizeof(double));
-    p->fine = qk__calloc((size_t)fine, 2 * sizeof(double));
-    return p->coarse && p->fine ? QK_OK : qk__nomem(err);
+    return QK__CREATE_ARRAYS(err, {&p->coarse, p->num_coarse, 2 * sizeof(double)},
+                             {&p->fine, (size_t)fine, 2 * sizeof(double)});
 }
 
 qk_status qk__positions_create(qk__positions **positions, const int64_t *t, size_t rows,

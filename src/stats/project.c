@@ -24,9 +24,10 @@ double qk__trace(const qk_moments *m)
 
 double qk__quadratic_form(const double *v, const double *matrix, size_t d, double *scratch)
 {
+    const qk__matrix_kernel *kernel = qk__best_matrix_kernel();
     for (size_t i = 0; i < d; i++)
-        scratch[i] = qk__dot(matrix + i * d, v, d);
-    return qk__dot(v, scratch, d);
+        scratch[i] = kernel->dot(matrix + i * d, v, d);
+    return kernel->dot(v, scratch, d);
 }
 
 qk__axis_view qk__project(const qk_moments *m, double total, const double *axis,

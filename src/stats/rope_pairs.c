@@ -30,12 +30,9 @@ qk_status qk__phasors_init(qk__phasors *phasors, const qk__pairing *pairing,
     int64_t steps = (last > 0 ? last : 0) / QK__PHASOR_STEP + 1;
     size_t width = 2 * pairing->pairs;
     *phasors = (qk__phasors){.pairing = pairing, .end = steps * QK__PHASOR_STEP};
-    phasors->fine = qk__calloc(QK__PHASOR_STEP, width * sizeof *phasors->fine);
-    phasors->coarse = qk__calloc((size_t)steps, width * sizeof *phasors->coarse);
-    if (!phasors->fine || !phasors->coarse) {
-        qk__phasors_free(phasors);
-        return qk__nomem(err);
-    }
+    QK_TRY(
+        QK__CREATE_ARRAYS(err, {&phasors->fine, QK__PHASOR_STEP, width * sizeof *phasors->fine},
+                          {&phasors->coarse, (size_t)steps, width * sizeof *phasors->coarse}));
     for (int64_t i = 0; i < QK__PHASOR_STEP; i++)
         angles_at(pairing, i, phasors->fine + (size_t)i * width);
     for (int64_t i = 0; i < steps; i++)
@@ -84,13 +81,10 @@ qk_status qk__pair_means_of(const qk_block *rows, const qk__pairing *pairing,
                             qk__pair_means *means, qk_error *err)
 {
     size_t pairs = pairing->pairs;
-    *means = (qk__pair_means){.re = qk__calloc(3 * pairs, sizeof *means->re)};
-    double *row = qk__calloc(rows->dim, sizeof *row);
-    if (!means->re || !row) {
-        free(row);
-        qk__pair_means_free(means);
-        return qk__nomem(err);
-    }
+    double *row;
+    *means = (qk__pair_means){0};
+    QK_TRY(QK__CREATE_ARRAYS(err, {&means->re, 3 * pairs, sizeof *means->re},
+                             {&row, rows->dim, sizeof *row}));
     means->im = means->re + pairs;
     means->energy = means->re + 2 * pairs;
     for (size_t r = 0; r < rows->rows; r++) {

@@ -10,7 +10,6 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/block_rows.h"
-#include "stats/angle_line.h"
 #include "stats/positions.h"
 #include "stats/project.h"
 #include "stats/sinusoid.h"
@@ -74,25 +73,21 @@ void qk_rotation_scan_free(qk_rotation_scan **scan)
 
 /* ---- setting up ------------------------------------------------------------------------- */
 
-static qk_status allocate(qk_rotation_scan *s, qk_error *err)
+static qk_status allocate_scan(qk_rotation_scan *s, qk_error *err)
 {
     size_t rows = all_rows(s);
-    s->a = qk__calloc(s->padded, sizeof(double));
-    s->mean[0] = qk__calloc(s->padded, sizeof(double));
-    s->mean[1] = qk__calloc(s->padded, sizeof(double));
-    s->x = qk__calloc(s->padded, ROW_UNIT * sizeof(double));
-    s->t = qk__calloc(rows, sizeof *s->t);
-    s->y = qk__calloc(rows, sizeof *s->y);
-    if (!s->a || !s->mean[0] || !s->mean[1] || !s->x || !s->t || !s->y)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&s->a, s->padded, sizeof(double)}, {&s->mean[0], s->padded, sizeof(double)},
+        {&s->mean[1], s->padded, sizeof(double)}, {&s->x, s->padded, ROW_UNIT * sizeof(double)},
+        {&s->t, rows, sizeof *s->t}, {&s->y, rows, sizeof *s->y}));
     if (s->planes == 0)
         return QK_OK;
-    s->axes = qk__calloc(s->dim * s->half, 2 * sizeof(double));
-    s->projected = qk__calloc(2 * s->half, TURN_ROWS * sizeof(double));
-    s->turned = qk__calloc(s->half, ROW_UNIT * sizeof(double));
-    if (rows <= SIZE_MAX / sizeof(double))
-        s->angle = qk__calloc(s->planes, rows * sizeof(double));
-    return s->axes && s->projected && s->turned && s->angle ? QK_OK : qk__nomem(err);
+    if (rows > SIZE_MAX / sizeof(double))
+        return qk__nomem(err);
+    return QK__CREATE_ARRAYS(err, {&s->axes, s->dim * s->half, 2 * sizeof(double)},
+                             {&s->projected, 2 * s->half, TURN_ROWS * sizeof(double)},
+                             {&s->turned, s->half, ROW_UNIT * sizeof(double)},
+                             {&s->angle, s->planes, rows * sizeof(double)});
 }
 
 static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
@@ -136,7 +131,7 @@ qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *ro
     s->expected[false] = (size_t)rotation->n_k;
     qk_status status = QK_OK;
     if (!s->degenerate) {
-        status = allocate(s, err);
+        status = allocate_scan(s, err);
         if (status == QK_OK)
             copy_model(s, rotation);
     }
@@ -227,6 +222,80 @@ qk_status qk_rotation_scan_add(qk_rotation_scan *scan, bool queries, const qk_bl
     return QK_OK;
 }
 
+/* ---- how straight angles grow with position --------------------------------------------- */
+
+typedef struct angle_line {
+    const qk__positions *positions;
+    size_t n_q;     /* rows of queries; keys follow */
+    double tt;      /* sum of squares of t */
+    double *t;      /* [rows] positions less their mean, in their order */
+    double *y;      /* [rows] angles in the same order */
+    double *change; /* [rows] from the row before, unwrapped */
+} angle_line;
+
+/* Of numbers with this sum; returns the sum of squares of what is left. */
+static double subtract_mean(double *v, size_t n, double sum)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] -= sum / (double)n;
+    return qk__dot(v, v, n);
+}
+
+/* Its memory is line->t, to be freed by the caller. */
+static qk_status set_line(angle_line *line, const qk__positions *positions, size_t n_q,
+                          qk_error *err)
+{
+    size_t rows = positions->rows;
+    double sum = 0;
+    *line = (angle_line){.positions = positions, .n_q = n_q};
+    line->t = qk__calloc(rows, 3 * sizeof *line->t);
+    if (!line->t)
+        return qk__nomem(err);
+    line->y = line->t + rows;
+    line->change = line->y + rows;
+    for (size_t k = 0; k < positions->count; k++)
+        for (size_t i = positions->first[k]; i < positions->first[k + 1]; i++)
+            sum += line->t[i] = positions->tau[k];
+    line->tt = subtract_mean(line->t, rows, sum);
+    return QK_OK;
+}
+
+/* Angles and phases lie within half a turn of zero, so that a change is at most two turns.
+ * Half a turn forwards stays, half a turn backwards becomes it. */
+static void set_changes(angle_line *line)
+{
+    const double *restrict y = line->y;
+    double *restrict change = line->change;
+    for (size_t i = 1; i < line->positions->rows; i++) {
+        double step = y[i] - y[i - 1], turns = step / TURN;
+        double forwards = (turns > 0.5 ? 1.0 : 0.0) + (turns > 1.5 ? 1.0 : 0.0);
+        double backwards = (turns <= -0.5 ? 1.0 : 0.0) + (turns <= -1.5 ? 1.0 : 0.0);
+        change[i] = step - TURN * (forwards - backwards);
+    }
+}
+
+/* Pearson r of position and the angles less their kind's phase, unwrapped from row to row in
+ * the order of positions; 0 where the angles do not vary. Angles are in the order of the rows,
+ * and taken with the given sign. */
+static double angle_line_r(angle_line *line, const double *angle, double sign,
+                           const qk__turning *turning)
+{
+    const uint32_t *order = line->positions->order;
+    const double phase[2] = {turning->phase_q, turning->phase_k};
+    size_t rows = line->positions->rows;
+    double *y = line->y, unwrapped = 0, sum = 0;
+    for (size_t i = 0; i < rows; i++)
+        y[i] = sign * angle[order[i]] - phase[order[i] >= line->n_q];
+    set_changes(line);
+    for (size_t i = 0; i < rows; i++) {
+        unwrapped += line->change[i];
+        y[i] = unwrapped;
+        sum += unwrapped;
+    }
+    double yy = subtract_mean(y, rows, sum), yt = qk__dot(y, line->t, rows);
+    return yy > 0 && line->tt > 0 ? fmax(-1, fmin(1, yt / sqrt(yy) / sqrt(line->tt))) : 0;
+}
+
 /* ---- results ---------------------------------------------------------------------------- */
 
 /* An eigenvector's sign is arbitrary: v2 gets the one that makes omega positive. Returns
@@ -246,9 +315,9 @@ static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_r
                              qk_error *err)
 {
     qk__turn_finder *finder;
-    qk__angle_line *line = NULL;
+    angle_line line = {0};
     QK_TRY(qk__turn_finder_create(&finder, positions, s->expected[true], err));
-    qk_status status = qk__angle_line_create(&line, positions, s->expected[true], err);
+    qk_status status = set_line(&line, positions, s->expected[true], err);
     for (size_t i = 0; status == QK_OK && i < s->planes; i++) {
         qk_plane *plane = &r->planes[s->first_plane + i];
         const double *angle = s->angle + i * all_rows(s);
@@ -259,14 +328,14 @@ static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_r
         plane->omega = turning.omega;
         plane->resultant = turning.resultant;
         plane->angle_r =
-            isnan(turning.omega) ? NAN : qk__angle_line_r(line, angle, sign, &turning);
+            isnan(turning.omega) ? NAN : angle_line_r(&line, angle, sign, &turning);
     }
-    qk__angle_line_free(&line);
+    free(line.t);
     qk__turn_finder_free(&finder);
     return status;
 }
 
-static qk_status finish(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
+static qk_status finish_scan(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
 {
     if (s->degenerate)
         return QK_OK;
@@ -292,7 +361,7 @@ qk_status qk_rotation_scan_finish(qk_rotation_scan **scan, qk_rotation *rotation
     if (!rotation)
         qk_rotation_scan_free(scan);
     QK_NEED(err, rotation);
-    qk_status status = finish(*scan, rotation, err);
+    qk_status status = finish_scan(*scan, rotation, err);
     qk_rotation_scan_free(scan);
     return status;
 }

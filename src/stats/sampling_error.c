@@ -15,8 +15,8 @@
 
 enum { GROUPS = 16 };
 
-/* Another one than that by which rows are chosen, of whose values those that are here are the
- * smallest. */
+/* By a hash of its own. The rows that are here have the smallest values of the hash that they were chosen
+ * by, so those are not evenly spread any more. */
 static uint32_t group_of(int64_t example, int64_t position)
 {
     uint64_t z = (uint64_t)example * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)position;
@@ -25,7 +25,7 @@ static uint32_t group_of(int64_t example, int64_t position)
     return (uint32_t)(z ^ (z >> 32)) % GROUPS;
 }
 
-/* Of the repetitions that have a number. */
+/* The standard error, from the repetitions that have a value. */
 static double error_of(const double values[GROUPS], double share_held)
 {
     double mean = 0, sum = 0;
@@ -42,8 +42,8 @@ static double error_of(const double values[GROUPS], double share_held)
     return used > 1 ? sqrt(sum * (used - 1) / used * (1 - share_held)) : NAN;
 }
 
-/* The group of each key; GROUPS, which is never left out, for those of a text and bucket that are
- * here as a whole. What share of the others' keys they are. */
+/* Sets the group of each key: GROUPS, which is never left out, where all keys of its text and bucket are
+ * here. Returns what share the chosen keys are of those that they were chosen from. */
 static double deal(const qk_block *keys, const qk__key_index *index, const qk__totals *totals,
                    uint32_t *group)
 {
@@ -60,27 +60,26 @@ static double deal(const qk_block *keys, const qk__key_index *index, const qk__t
     return here > 0 ? here / all : (double)keys->rows / (double)totals->keys;
 }
 
-qk_status qk__plasticity_sampling_error(const qk__query_model *model, const qk_block *queries,
-                                        const qk_block *keys, const qk__key_index *index,
-                                        const qk__totals *totals,
-                                        const qk_plasticity_settings *settings,
-                                        const uint64_t stream[2], double *se, qk_error *err)
+qk_status qk__plasticity_sampling_error(const qk__query_model *model,
+                                        const qk__plasticity_input *in, double *se,
+                                        qk_error *err)
 {
     double values[GROUPS], fifths[QK_FIFTHS];
     *se = 0;
-    if ((int64_t)keys->rows >= totals->keys)
+    if ((int64_t)in->keys->rows >= in->totals->keys)
         return QK_OK;
-    uint32_t *group = qk__calloc(keys->rows, sizeof *group);
+    uint32_t *group = qk__calloc(in->keys->rows, sizeof *group);
     if (!group)
         return qk__nomem(err);
-    double held = deal(keys, index, totals, group);
-    qk_block some = *keys;
+    double held = deal(in->keys, in->index, in->totals, group);
+    qk_block some = *in->keys;
+    qk__plasticity_input without = *in;
     some.group = group;
+    without.keys = &some;
     qk_status status = QK_OK;
     for (uint32_t g = 0; g < GROUPS && status == QK_OK; g++) {
         some.left_out = g;
-        status = qk__plasticity_profile(model, queries, &some, index, totals, settings, stream,
-                                        &values[g], fifths, err);
+        status = qk__plasticity_profile(model, &without, &values[g], fifths, err);
     }
     free(group);
     if (status == QK_OK)

@@ -65,14 +65,12 @@ qk_status qk__key_sums_init(qk__key_sums *sums, const qk_block *keys,
     *sums = (qk__key_sums){.rows = n, .dim = keys->dim, .pairs = phasors->pairing->pairs};
     uint32_t *order;
     qk_status status = order_rows(keys, &order, err);
-    sums->text = qk__calloc(n, sizeof *sums->text);
-    sums->position = qk__calloc(n, sizeof *sums->position);
-    sums->positions = qk__calloc(n, sizeof *sums->positions);
-    sums->vectors = qk__calloc(n, sums->dim * sizeof *sums->vectors);
-    sums->angles = qk__calloc(n, 2 * sums->pairs * sizeof *sums->angles);
-    if (status == QK_OK &&
-        (!sums->text || !sums->position || !sums->positions || !sums->vectors || !sums->angles))
-        status = qk__nomem(err);
+    if (status == QK_OK)
+        status = QK__CREATE_ARRAYS(err, {&sums->text, n, sizeof *sums->text},
+                                   {&sums->position, n, sizeof *sums->position},
+                                   {&sums->positions, n, sizeof *sums->positions},
+                                   {&sums->vectors, n, sums->dim * sizeof *sums->vectors},
+                                   {&sums->angles, n, 2 * sums->pairs * sizeof *sums->angles});
     int64_t first_position = 0;
     for (size_t i = 0; status == QK_OK && i < n; i++) {
         if (i == 0 || keys->example[order[i]] != keys->example[order[i - 1]])
@@ -251,12 +249,8 @@ static qk_status make_curve(const measuring *m, qk__score_curve *curve, qk_error
 {
     size_t width = 2 * m->keys->pairs;
     *curve = (qk__score_curve){0};
-    curve->bins = qk__calloc(m->num_bins, sizeof *curve->bins);
-    curve->turns = qk__calloc(m->num_bins, width * sizeof *curve->turns);
-    if (!curve->bins || !curve->turns) {
-        qk__score_curve_free(curve);
-        return qk__nomem(err);
-    }
+    QK_TRY(QK__CREATE_ARRAYS(err, {&curve->bins, m->num_bins, sizeof *curve->bins},
+                             {&curve->turns, m->num_bins, width * sizeof *curve->turns}));
     for (size_t t = 0; t < m->num_texts; t++) {
         bool any = false;
         for (size_t b = 0; b < m->num_bins; b++)
@@ -308,17 +302,15 @@ qk_status qk__score_curve_measure(const qk_block *queries, const qk__key_sums *k
     uint32_t *order;
     *curve = (qk__score_curve){0};
     QK_TRY(order_rows(queries, &order, err));
-    qk_status status;
-    m.turns = qk__calloc(m.num_bins, width * sizeof *m.turns);
-    m.texts = qk__calloc(count_texts(queries, order), m.num_bins * sizeof *m.texts);
-    m.query = qk__calloc(keys->dim + 2 * width, sizeof *m.query);
-    if (m.turns && m.texts && m.query) {
+    qk_status status =
+        QK__CREATE_ARRAYS(err, {&m.turns, m.num_bins, width * sizeof *m.turns},
+                          {&m.texts, count_texts(queries, order), m.num_bins * sizeof *m.texts},
+                          {&m.query, keys->dim + 2 * width, sizeof *m.query});
+    if (status == QK_OK) {
         m.angles = m.query + keys->dim;
         m.between = m.angles + width;
         add_queries(&m, queries, order);
         status = make_curve(&m, curve, err);
-    } else {
-        status = qk__nomem(err);
     }
     free(order);
     free(m.turns);

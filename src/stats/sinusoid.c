@@ -338,7 +338,7 @@ static void set_end(search *at)
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
-static void gather(points *p, const double *y)
+static void gather_sums(points *p, const double *y)
 {
     const qk__positions *at = p->positions;
     double mean = 0;
@@ -378,7 +378,7 @@ qk_status qk__sinusoid_fit(qk__positions *positions, const double *y, double *om
                                       &c.c,      &c.s,   &c.turn_c, &c.turn_s};
     for (size_t i = 0; i < CELL_ARRAYS; i++)
         *of_cells[i] = block + POINT_ARRAYS * padded + i * CELLS;
-    gather(&p, y);
+    gather_sums(&p, y);
     fill_cells(&p, &c);
     search at = {.p = p, .cell = c, .omega = NAN};
     set_end(&at);

@@ -92,7 +92,7 @@ uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t lim
 }
 
 /* Joins groups until the last one, over the limit, has found a place. */
-static void join(qk__text_groups *groups, uint32_t move[QK_MOST_GROUPS + 1])
+static void join_groups(qk__text_groups *groups, uint32_t move[QK_MOST_GROUPS + 1])
 {
     uint32_t before = groups->count, kept = 0;
     groups->mask = qk__text_groups_mask(groups->label, before, groups->limit, groups->mask);
@@ -124,7 +124,7 @@ static uint32_t group_of_label(qk__text_groups *groups, uint64_t id, bool *joine
     if (own < groups->limit)
         return own;
     uint32_t all[QK_MOST_GROUPS + 1];
-    join(groups, all);
+    join_groups(groups, all);
     for (uint32_t g = 0; g < own; g++)
         move[g] = all[g];
     *joined = true;

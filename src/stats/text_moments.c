@@ -9,6 +9,36 @@
 #include "stats/moments.h"
 #include "stats/project.h"
 
+/* Numbers in the Gram matrices of all groups, at most. */
+static const size_t MAX_GRAMS = (size_t)5 << 20;
+
+uint32_t qk__most_text_groups(size_t panels)
+{
+    size_t fit = MAX_GRAMS / qk__gram_size(panels);
+    uint32_t groups = QK_TEXT_GROUPS;
+    while (groups > fit && groups > 1)
+        groups /= 2;
+    return groups;
+}
+
+qk_status qk__text_moments_create(qk_text_moments **texts, const qk_moments *all,
+                                  const double *pilot, double pilot_t, qk_error *err)
+{
+    const size_t panels = (all->dim + PANEL - 1) / PANEL;
+    qk_text_moments *t = *texts = calloc(1, sizeof *t);
+    if (!t || !(t->pilot = qk__calloc(panels * PANEL, sizeof(double)))) {
+        qk_text_moments_free(texts);
+        return qk__nomem(err);
+    }
+    memcpy(t->pilot, pilot, all->dim * sizeof(double));
+    t->kernel = qk__best_gram_kernel();
+    t->dim = all->dim;
+    t->panels = panels;
+    t->pilot_t = pilot_t;
+    t->trace = qk__trace(all);
+    return QK_OK;
+}
+
 void qk_text_moments_free(qk_text_moments **texts)
 {
     assert(texts);
@@ -92,29 +122,18 @@ qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
                                 const qk_moments *const *parts, const uint64_t *labels,
                                 size_t count, uint64_t mask, size_t num_texts, qk_error *err)
 {
-    qk_text_moments *t = *texts = calloc(1, sizeof *t);
-    if (!t)
-        return qk__nomem(err);
-    t->kernel = qk__best_gram_kernel();
-    t->dim = all->dim;
-    t->panels = (all->dim + PANEL - 1) / PANEL;
-    t->pilot_t = all->mean_t;
-    t->pilot = qk__calloc(t->panels * PANEL, sizeof(double));
+    QK_TRY(qk__text_moments_create(texts, all, all->mean, all->mean_t, err));
+    qk_text_moments *t = *texts;
     uint32_t limit = qk__most_text_groups(t->panels);
-    size_t size = qk__sums_size(t->panels);
-    t->memory = qk__alloc_aligned(limit * size, sizeof(double));
-    if (!t->pilot || !t->memory) {
+    t->memory = qk__sums_memory(limit, t->panels);
+    if (!t->memory) {
         qk_text_moments_free(texts);
         return qk__nomem(err);
     }
-    memcpy(t->pilot, all->mean, all->dim * sizeof(double));
-    for (size_t i = 0; i < all->dim; i++)
-        t->trace += all->sum_xx[i * all->dim + i];
+    qk__sums_place(t->sums, limit, t->memory, t->panels);
     qk__text_groups_start(&t->groups, limit);
     t->groups.mask = qk__text_groups_mask(labels, count, limit, mask);
     t->groups.num_texts = num_texts < QK_COUNTED_TEXTS ? num_texts : QK_COUNTED_TEXTS;
-    for (uint32_t g = 0; g < limit; g++)
-        t->sums[g] = qk__sums_at(t->memory + g * size, t->panels);
     for (size_t i = 0; i < count; i++)
         if (parts[i]->count > 0)
             add_part(t, parts[i], &t->sums[group_of(&t->groups, labels[i] & t->groups.mask)]);

@@ -75,8 +75,8 @@ static void set_tables(qk__turn_bins *b, const qk__positions *at, const qk__turn
     }
 }
 
-static qk_status allocate(qk__turn_bins *b, const qk__positions *at,
-                          const qk__turn_cells *cells, qk_error *err)
+static qk_status allocate_bins(qk__turn_bins *b, const qk__positions *at,
+                               const qk__turn_cells *cells, qk_error *err)
 {
     size_t wanted = OVERSAMPLING * ((size_t)at->last_place + 1), points = 1;
     while (points < MAX_POINTS && points * TURN_BINS < wanted)
@@ -84,20 +84,15 @@ static qk_status allocate(qk__turn_bins *b, const qk__positions *at,
     size_t passes = (wanted + points * TURN_BINS - 1) / (points * TURN_BINS);
     b->strides = passes * TURN_BINS;
     b->bins = b->strides * points;
-    b->length = qk__calloc(b->bins, sizeof *b->length);
     b->section = TURN_BINS * (points < SECTION_POINTS ? points : SECTION_POINTS);
-    b->high = qk__calloc(b->bins, sizeof *b->high);
-    b->top = qk__calloc(b->bins / b->section, sizeof *b->top);
-    b->spectrum = qk__calloc(points, sizeof *b->spectrum);
-    b->by_point = qk__calloc(points, sizeof *b->by_point);
-    b->by_part = qk__calloc((size_t)at->last_place / points + 1, sizeof *b->by_part);
-    b->point = qk__calloc(cells->slots, 2 * sizeof *b->point);
-    b->order = qk__calloc(points, sizeof *b->order);
-    b->root = qk__calloc(points, 2 * sizeof *b->root);
-    b->x = qk__calloc(cells->slots, 4 * sizeof *b->x);
-    if (!b->length || !b->high || !b->top || !b->spectrum || !b->by_point || !b->by_part ||
-        !b->point || !b->order || !b->root || !b->x)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&b->length, b->bins, sizeof *b->length}, {&b->high, b->bins, sizeof *b->high},
+        {&b->top, b->bins / b->section, sizeof *b->top},
+        {&b->spectrum, points, sizeof *b->spectrum},
+        {&b->by_point, points, sizeof *b->by_point},
+        {&b->by_part, (size_t)at->last_place / points + 1, sizeof *b->by_part},
+        {&b->point, cells->slots, 2 * sizeof *b->point}, {&b->order, points, sizeof *b->order},
+        {&b->root, points, 2 * sizeof *b->root}, {&b->x, cells->slots, 4 * sizeof *b->x}));
     b->y = b->x + cells->slots;
     b->turn = b->y + cells->slots;
     b->turn_s = b->turn + cells->slots;
@@ -114,7 +109,7 @@ qk_status qk__turn_bins_create(qk__turn_bins **bins, const qk__positions *positi
     *bins = NULL;
     if (!b)
         return qk__nomem(err);
-    qk_status status = allocate(b, positions, cells, err);
+    qk_status status = allocate_bins(b, positions, cells, err);
     if (status == QK_OK)
         set_tables(b, positions, cells);
     else

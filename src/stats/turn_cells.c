@@ -58,14 +58,12 @@ static void measure(qk__turn_cells *cells, const qk__positions *at, uint64_t wid
     }
 }
 
-static qk_status allocate(qk__turn_cells *cells, const qk__positions *at, qk_error *err)
+static qk_status allocate_cells(qk__turn_cells *cells, const qk__positions *at, qk_error *err)
 {
     enum { ARRAYS = 8 };
     uint64_t width = at->last_place / QK_TURN_CELLS + 1;
-    cells->slot = qk__calloc(at->count, sizeof *cells->slot);
-    cells->slot_of_row = qk__calloc(at->rows, sizeof *cells->slot_of_row);
-    if (!cells->slot || !cells->slot_of_row)
-        return qk__nomem(err);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&cells->slot, at->count, sizeof *cells->slot},
+                             {&cells->slot_of_row, at->rows, sizeof *cells->slot_of_row}));
     place_positions(cells, at, width);
     double **arrays[ARRAYS] = {&cells->x[0], &cells->y[0],  &cells->x[1], &cells->y[1],
                                &cells->at,   &cells->share, &cells->c,    &cells->s};
@@ -86,7 +84,7 @@ qk_status qk__turn_cells_create(qk__turn_cells **cells, const qk__positions *pos
     *cells = calloc(1, sizeof **cells);
     if (!*cells)
         return qk__nomem(err);
-    qk_status status = allocate(*cells, positions, err);
+    qk_status status = allocate_cells(*cells, positions, err);
     if (status != QK_OK)
         qk__turn_cells_free(cells);
     return status;

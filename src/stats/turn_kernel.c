@@ -5,17 +5,15 @@
 #define VECTOR_BYTES 16
 #include "stats/turn_kernel_body.h"
 
-const qk__turn_kernel qk__turn_portable = TURN_KERNEL("portable");
+const qk__turn_kernel qk__turn_portable = TURN_KERNEL;
 
 const qk__turn_kernel *const qk__turn_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__turn_portable,
-#ifdef QK_HAVE_X86_KERNELS
-    [QK_AVX2] = &qk__turn_avx2,
-    [QK_AVX512] = &qk__turn_avx512,
-#endif
+    [QK_AVX2] = QK__ON_X86(qk__turn_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__turn_avx512),
 };
 
 const qk__turn_kernel *qk__best_turn_kernel(void)
 {
-    return qk__turn_kernels[qk__simd_count() - 1];
+    return qk__turn_kernels[qk__best_simd(QK__VERSIONS(qk__turn_kernels))];
 }

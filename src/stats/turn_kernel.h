@@ -33,8 +33,6 @@ typedef struct qk__turn_signal {
 } qk__turn_signal;
 
 typedef struct qk__turn_kernel {
-    const char *name;
-
     /* out [TURN_ROWS][columns] = x [TURN_ROWS][ld] axes [dim][columns]; columns are in whole
      * lanes. Every sum runs in the order of the dimensions. */
     void (*project)(const double *x, size_t ld, const double *axes, size_t dim, size_t columns,
@@ -66,7 +64,7 @@ typedef struct qk__turn_kernel {
 /* Fastest kernel for this processor. */
 const qk__turn_kernel *qk__best_turn_kernel(void);
 
-/* By instruction set, of which qk__simd_count() are there. */
+/* By instruction set. */
 extern const qk__turn_kernel *const qk__turn_kernels[QK_NUM_SIMD];
 extern const qk__turn_kernel qk__turn_portable;
 extern const qk__turn_kernel qk__turn_avx2;

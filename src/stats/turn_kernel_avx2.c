@@ -5,4 +5,4 @@
 #define VECTOR_BYTES 32
 #include "stats/turn_kernel_body.h"
 
-const qk__turn_kernel qk__turn_avx2 = TURN_KERNEL("avx2");
+const qk__turn_kernel qk__turn_avx2 = TURN_KERNEL;

@@ -5,4 +5,4 @@
 #define VECTOR_BYTES 64
 #include "stats/turn_kernel_body.h"
 
-const qk__turn_kernel qk__turn_avx512 = TURN_KERNEL("avx512");
+const qk__turn_kernel qk__turn_avx512 = TURN_KERNEL;

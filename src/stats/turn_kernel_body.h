@@ -294,9 +294,9 @@ static float highest(const float *length, size_t n)
     return all;
 }
 
-#define TURN_KERNEL(name)                                                                      \
+#define TURN_KERNEL                                                                            \
     {                                                                                          \
-        name, project, angles, wave, moments, transform, lengths, highest                      \
+        project, angles, wave, moments, transform, lengths, highest                            \
     }
 
 #endif

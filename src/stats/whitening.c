@@ -9,7 +9,6 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/cholesky.h"
 #include "stats/moments.h"
 
 void qk__whitening_free(qk__whitening **whitening)
@@ -45,7 +44,10 @@ qk_status qk__whitening_create(qk__whitening **whitening, const qk__query_model 
     qk__whitening *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
-    *p = (qk__whitening){.dim = d, .ld = ld, .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
+    *p = (qk__whitening){.kernel = qk__best_pair_kernel(),
+                         .dim = d,
+                         .ld = ld,
+                         .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
     if (with_factor)
         p->factor = qk__alloc_aligned(ld * ld, sizeof(double));
     if (!p->mean || (with_factor && !p->factor)) {
@@ -69,8 +71,9 @@ qk_status qk__whitening_create(qk__whitening **whitening, const qk__query_model 
     return QK_OK;
 }
 
-static qk_status gather(qk_moments **m, const qk_block *queries, const qk__query_grid *grid,
-                        const qk__query_bucket *bucket, qk_error *err)
+static qk_status gather_bucket(qk_moments **m, const qk_block *queries,
+                               const qk__query_grid *grid, const qk__query_bucket *bucket,
+                               qk_error *err)
 {
     qk_accumulator *acc;
     QK_TRY(qk_accumulator_create(&acc, queries->dim, err));
@@ -88,7 +91,7 @@ static qk_status gather(qk_moments **m, const qk_block *queries, const qk__query
 static void set_covariance(qk__whitening *p, const qk__query_model *model, const qk_moments *m,
                            double *cm)
 {
-    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    const qk__pair_kernel *kernel = p->kernel;
     size_t d = p->dim;
     const double *mirror = p->mirror;
     for (size_t i = 0; i < d; i++)
@@ -123,12 +126,29 @@ static void set_mean(qk__whitening *p, const qk__query_model *model, const qk_mo
     memset(p->slope, 0, d * sizeof(double));
 }
 
+void qk__cholesky(double *matrix, size_t n, size_t ld, double least)
+{
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    for (size_t i = 0; i < n; i++) {
+        double *row = matrix + i * ld;
+        for (size_t j = 0; j < i; j++) {
+            const double *above = matrix + j * ld;
+            double rest = row[j] - kernel->dot(row, above, j);
+            row[j] = above[j] > 0 ? rest / above[j] : 0;
+        }
+        double rest = row[i] - kernel->dot(row, row, i);
+        row[i] = rest > least ? sqrt(rest) : 0;
+        for (size_t j = i + 1; j < n; j++)
+            row[j] = 0;
+    }
+}
+
 qk_status qk__whitening_set_bucket(qk__whitening *p, const qk__query_model *model,
                                    const qk_block *queries, const qk__query_grid *grid,
                                    const qk__query_bucket *bucket, qk_error *err)
 {
     qk_moments *m;
-    QK_TRY(gather(&m, queries, grid, bucket, err));
+    QK_TRY(gather_bucket(&m, queries, grid, bucket, err));
     set_mean(p, model, m, bucket->tau);
     set_covariance(p, model, m, p->scale); /* overwritten below */
     double total = 0;

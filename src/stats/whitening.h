@@ -22,4 +22,10 @@ QK_MUST_CHECK qk_status qk__whitening_set_bucket(qk__whitening *whitening,
                                                  const qk__query_grid *grid,
                                                  const qk__query_bucket *bucket, qk_error *err);
 
+/* The square root of a covariance matrix, which may be singular: overwrites a symmetric positive
+ * semidefinite n x n matrix (leading dimension ld), of which only the lower triangle is read, by the
+ * lower triangular L with L L^T = matrix; the upper triangle becomes zero. Where no more than `least` of
+ * a diagonal entry is left, the column is zero. */
+void qk__cholesky(double *matrix, size_t n, size_t ld, double least);
+
 #endif

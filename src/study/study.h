@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a study of many models share. study.c leads: it runs one, by the other parts
+/* What the parts of a study of many models share. run_study.c leads: it runs one, by the other parts
  * named below. */
 #ifndef QK_STUDY_STUDY_H
 #define QK_STUDY_STUDY_H
@@ -12,6 +12,7 @@
 
 #include "analysis/config.h"
 #include "analysis/run.h"
+#include "base/context.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "place/place.h"
@@ -76,17 +77,18 @@ typedef struct qk__study_ahead qk__study_ahead;
 typedef struct qk__study_work {
     const qk_study *plan;
     const qk_study_settings *run;
+    /* To the context of run, with the lock and the name of the model at work. */
+    qk__relay relay;
+    qk_context context; /* by it; threads are counted, and a dry run is offline */
     qk_study_outcome *outcome;
     unsigned formats;
     qk_figure_theme theme;
-    int width; /* of figures, in millimetres; 0 = each its own */
-    int threads;
+    int width;                   /* of figures, in millimetres; 0 = each its own */
     char **slugs;                /* [num_models] */
     qk__study_place *places;     /* [num_models] */
     char *figures;               /* output/figures */
     qk__buffer scores;           /* contents of the score file */
     qk__hold folder;             /* the output, held */
-    size_t model;                /* at work */
     size_t num_done;             /* models before the first that is not done */
     pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
     qk__study_ahead *ahead;      /* that; NULL = nothing is */
@@ -94,8 +96,7 @@ typedef struct qk__study_work {
     qk_report_outcome *collages; /* what became of those that are drawn already */
     qk__builder *builder; /* of the results of the models done so far; not of a dry run */
     qk__results *results; /* of all models */
-    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
-    size_t num_outputs;
+    qk__file_set outputs; /* combined tables, not yet in their places */
 } qk__study_work;
 
 /* What can be wrong with a run is found before the first model is computed. Whatever it
@@ -113,16 +114,6 @@ qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i);
 
 /* Model i as models.csv has it, but for its folder. */
 qk__listed_model qk__study_listed(const qk__study_work *work, size_t i);
-
-/* One line to the user about the model at work ("NAME: message"); printf style. */
-void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* The same about another one. */
-void qk__study_tell(const qk__study_work *work, size_t model, qk_notice_level level,
-                    const char *message);
-/* What work->run->progress says of it. */
-bool qk__study_progress(const qk__study_work *work, const qk_progress *progress);
 
 /* Whether a model's results are those of its settings and inputs, read now. reason says why
  * not. A capture that cannot be found or listed is an error. */

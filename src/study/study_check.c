@@ -10,6 +10,7 @@
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
+#include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
@@ -22,10 +23,9 @@
 typedef struct checker {
     const qk__study_work *work;
     qk__study_check *check;
-    qk__run run;              /* opened, nothing read */
-    const json_t *manifest;   /* entry of the run; NULL: none that is complete and alone */
-    size_t num_inputs;        /* run.inputs has the files to read, as the manifest knows them */
-    const qk__input *changed; /* the first that is found to differ; run.lock guards it */
+    qk__run run;            /* opened, nothing read */
+    const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
+    size_t num_inputs;      /* run.inputs has the files to read, as the manifest knows them */
 } checker;
 
 /* Puts down why the results do not stand; the first reason stays. */
@@ -170,40 +170,38 @@ static void list_inputs(checker *c, const bool *wanted)
         reject(c->check, "%zu files to read, %zu were read then", c->num_inputs, were);
 }
 
-static void compare_file(void *context, size_t i, int worker)
+static qk_status compare_file(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
-    checker *c = context;
-    qk__run *run = &c->run;
+    qk__run *run = context;
     const qk__input *in = &run->inputs[i];
     qk_file_print now;
-    pthread_mutex_lock(&run->lock);
-    bool stop = atomic_load(&run->cancelled) || c->changed;
-    pthread_mutex_unlock(&run->lock);
-    if (stop)
-        return;
+    if (atomic_load(&run->cancelled))
+        return QK_OK;
     bool equal = qk__input_print(in, true, &now) == QK_OK && now.bytes == in->print.bytes &&
                  strcmp(now.hash, in->print.hash) == 0;
-    pthread_mutex_lock(&run->lock);
-    if (!equal && !c->changed)
-        c->changed = in;
-    pthread_mutex_unlock(&run->lock);
     qk__run_progress(run, 1, now.bytes, 0);
+    if (equal)
+        return QK_OK;
+    char *name = qk__input_name(run, in);
+    qk_status status =
+        qk__fail(err, QK_ERR_INCONSISTENT, "%.200s has changed", name ? name : "a file");
+    free(name);
+    return status;
 }
 
 /* Reads every file, and so comes last. */
 static qk_status compare_files(checker *c, qk_error *err)
 {
+    qk_error why;
     c->run.jobs = "files";
     c->run.total_jobs = c->num_inputs;
-    qk__parallel_for(c->num_inputs, c->work->threads, compare_file, c);
+    qk_status status =
+        qk__parallel_try(c->num_inputs, c->work->context.threads, compare_file, &c->run, &why);
     if (atomic_load(&c->run.cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
-    if (c->changed) {
-        char *name = qk__input_name(&c->run, c->changed);
-        reject(c->check, "%.200s has changed", name ? name : "a file");
-        free(name);
-    }
+    if (status != QK_OK)
+        reject(c->check, "%s", why.message);
     return QK_OK;
 }
 
@@ -220,18 +218,6 @@ static qk_status check_inputs(checker *c, qk_error *err)
 }
 
 /* ---- all together ----------------------------------------------------------------------- */
-
-static bool on_progress(void *user, const qk_progress *progress)
-{
-    return qk__study_progress(((const checker *)user)->work, progress);
-}
-
-/* Warnings of opening a capture are those of the run that follows. */
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    if (level == QK_NOTICE_REMARK)
-        qk__study_notice(((const checker *)user)->work, level, "%s", message);
-}
 
 /* All but what the capture says. */
 static qk_status check_results(qk__study_check *check, const qk__manifest *before,
@@ -339,11 +325,12 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
                                 qk_error *err)
 {
     checker c = {.work = work, .check = check};
+    /* Warnings of opening a capture are those of the run that follows. */
+    qk__relay relay = {.to = &work->context,
+                       .held_back = QK__ALL_NOTICES & ~(1U << QK_NOTICE_REMARK)};
     qk_analysis_settings settings = qk__study_settings(work, i);
     *check = (qk__study_check){0};
-    settings.notice = on_notice;
-    settings.progress = on_progress;
-    settings.user = &c;
+    settings.context = qk__relay_context(&relay);
     if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no such folder (a dataset would be written {dataset: org/name})",

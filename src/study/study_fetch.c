@@ -11,6 +11,7 @@
 #include "study/study.h"
 
 struct qk__study_ahead {
+    qk__relay relay; /* first: on_progress takes it for the whole */
     const qk__study_work *work;
     size_t model;
     pthread_t thread;
@@ -27,12 +28,6 @@ struct qk__study_ahead {
 
 /* ---- in the thread ----------------------------------------------------------------------- */
 
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    const qk__study_ahead *ahead = user;
-    qk__study_tell(ahead->work, ahead->model, level, message);
-}
-
 /* The bar on the screen is that of the model at work, as long as there is one. */
 static bool on_progress(void *user, const qk_progress *progress)
 {
@@ -40,7 +35,7 @@ static bool on_progress(void *user, const qk_progress *progress)
     pthread_mutex_lock(&ahead->lock);
     bool stop = ahead->stop, shown = ahead->waited_for;
     pthread_mutex_unlock(&ahead->lock);
-    return !stop && (!shown || qk__study_progress(ahead->work, progress));
+    return !stop && (!shown || qk__tell_progress(&ahead->work->context, progress));
 }
 
 static bool is_remote(const qk__study_work *work, size_t i)
@@ -58,8 +53,7 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
     if (!is_remote(work, ahead->model))
         return QK_OK;
     qk_hub_settings what = qk__run_hub(&settings), here = what;
-    here.offline = true;
-    here.notice = NULL; /* the analysis says it */
+    here.context.offline = true;
     qk_status status = qk__fetch_need(&here, settings.local_root, &needed, &why);
     free(needed.path);
     if (status != QK_ERR_NOT_FOUND && status != QK_ERR_MALFORMED) /* a ref that holds none */
@@ -69,9 +63,9 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
     if (ahead->stands)
         return QK_OK;
     what.record = work->record;
-    what.notice = on_notice;
-    what.progress = on_progress;
-    what.user = ahead;
+    what.context = qk__relay_context(&ahead->relay);
+    what.context.progress = on_progress;
+    what.context.offline = work->context.offline;
     status = qk__fetch_need(&what, settings.local_root, &needed, err);
     free(needed.path);
     return status;
@@ -91,7 +85,7 @@ static void *run_thread(void *argument)
 
 /* ---- from outside ------------------------------------------------------------------------ */
 
-static void release(qk__study_ahead *ahead)
+static void release_ahead(qk__study_ahead *ahead)
 {
     if (ahead->threaded)
         pthread_join(ahead->thread, NULL);
@@ -109,6 +103,8 @@ qk_status qk__study_fetch_begin(qk__study_work *work, size_t i, qk_error *err)
         return qk__nomem(err);
     ahead->work = work;
     ahead->model = i;
+    ahead->relay = (qk__relay){
+        .to = &work->run->context, .name = work->plan->models[i].name, .lock = work->lock};
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);
     ahead->threaded =
@@ -138,7 +134,7 @@ qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check, bool
         *check = ahead->check;
         ahead->check = (qk__study_check){0};
     }
-    release(ahead);
+    release_ahead(ahead);
     return status;
 }
 
@@ -151,15 +147,14 @@ void qk__study_fetch_stop(qk__study_work *work)
     pthread_mutex_lock(&ahead->lock);
     ahead->stop = true;
     pthread_mutex_unlock(&ahead->lock);
-    release(ahead);
+    release_ahead(ahead);
 }
 
 bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status)
 {
-    const bool offline = work->run->offline || work->plan->models[i].settings.offline;
     return work->run->dry_run && is_remote(work, i) &&
            (status == QK_ERR_NOT_FOUND || status == QK_ERR_MALFORMED) &&
-           !qk__fetch_is_offline(&(qk_hub_settings){.offline = offline});
+           !qk__fetch_is_offline(&work->run->context);
 }
 
 /* ---- dropping ---------------------------------------------------------------------------- */
@@ -213,12 +208,12 @@ qk_status qk__study_drop(qk__study_work *work, size_t i, qk_error *err)
         if (status == QK_ERR_NOMEM)
             return qk__nomem(err);
         if (status != QK_OK)
-            qk__study_tell(work, i, QK_NOTICE_WARNING, why.message);
+            qk__tell_notice(&work->context, QK_NOTICE_WARNING, "%s", why.message);
     }
     if (all > 0)
-        qk__study_notice(work, QK_NOTICE_REMARK,
-                         "dropped from the cache what was fetched for it: %.1f MB freed",
-                         (double)all / 1e6);
+        qk__tell_notice(&work->context, QK_NOTICE_REMARK,
+                        "dropped from the cache what was fetched for it: %.1f MB freed",
+                        (double)all / 1e6);
     work->outcome->freed_bytes += all;
     return QK_OK;
 }

@@ -6,7 +6,6 @@
  * Once a model's collages are drawn, its folder holds figures.json, which says how and by which
  * version. It is removed when the model is computed again. So the collages are drawn anew where
  * it is missing or says something else than what is asked for. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +50,7 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 
 /* ---- whether they stand ----------------------------------------------------------------- */
 
-static json_t *describe(const qk__study_work *work, size_t i)
+static json_t *describe_figures(const qk__study_work *work, size_t i)
 {
     const qk__study_collage *c = &work->plan->collage;
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
@@ -81,7 +80,7 @@ static bool stand(const qk__study_work *work, size_t i)
 {
     char *path = qk__path_join(work->places[i].folder, QK__FIGURES_JSON);
     json_t *were = path ? qk__json_read(path, QK__JSON_RUN) : NULL;
-    json_t *are = describe(work, i);
+    json_t *are = describe_figures(work, i);
     bool equal = were && are && json_equal(were, are) && has_files(work, i);
     json_decref(were);
     json_decref(are);
@@ -112,8 +111,10 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
 typedef struct task {
     struct drawing *drawing;
     size_t model;
+    qk__relay relay; /* with its name */
     const collage *collage;
     char name[120];
+    size_t figures; /* that were drawn */
     qk_status status;
     qk_error why;
 } task;
@@ -121,19 +122,9 @@ typedef struct task {
 typedef struct drawing {
     qk__study_work *work;
     task *tasks; /* by model */
-    size_t count, done, num_figures;
-    pthread_mutex_t lock; /* guards done, num_figures, cancelled and what the user is told */
-    bool cancelled;
+    size_t count;
+    qk__meter meter;
 } drawing;
-
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    const task *t = user;
-    pthread_mutex_lock(&t->drawing->lock);
-    t->drawing->work->model = t->model;
-    qk__study_notice(t->drawing->work, level, "%s", message);
-    pthread_mutex_unlock(&t->drawing->lock);
-}
 
 static qk_scatter_settings settings_of(task *t)
 {
@@ -143,15 +134,17 @@ static qk_scatter_settings settings_of(task *t)
     qk_scatter_settings_default(&s);
     s.input = qk__study_settings(work, t->model);
     s.input.seed = c->seed;
-    s.input.threads = 1; /* collages are what runs in parallel */
-    s.input.notice = on_notice;
-    s.input.user = t;
+    t->relay = (qk__relay){.to = &work->run->context,
+                           .name = work->plan->models[t->model].name,
+                           .lock = work->lock};
+    s.input.context = qk__relay_context(&t->relay);
+    s.input.context.progress = NULL; /* collages are counted, not heads */
+    s.input.context.threads = 1;     /* and run in parallel */
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
     s.figures.formats = collage_formats(work);
     s.figures.theme = work->theme;
     s.figures.width = work->width;
-    s.figures.threads = 1;
     s.output = work->figures;
     s.name = t->name;
     s.title = work->plan->models[t->model].label;
@@ -192,7 +185,7 @@ static qk_status take_extremes(const task *t, qk_scatter_head heads[QK__NUM_EXTR
     return QK_OK;
 }
 
-static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
+static qk_status draw_collage(task *t, qk_error *err)
 {
     const char *list = t->collage->extremes ? NULL : t->drawing->work->plan->collage.heads;
     qk_scatter_settings s = settings_of(t);
@@ -207,33 +200,24 @@ static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
     if (heads && s.basis == QK_BASIS_COMPLEMENT)
         s.num_heads = 1;
     qk_status status = qk_scatter_run(&s, &outcome, err);
-    *figures = status == QK_OK ? outcome->num_figures : 0;
+    t->figures = status == QK_OK ? outcome->num_figures : 0;
     qk_scatter_outcome_free(&outcome);
     free(heads);
     return status;
 }
 
+/* One that cannot be drawn does not stop the others. */
 static void draw_task(void *context, size_t i, int worker)
 {
     (void)worker;
     drawing *d = context;
     task *t = &d->tasks[i];
-    size_t figures = 0;
     t->status = QK_ERR_CANCELLED;
-    pthread_mutex_lock(&d->lock);
-    bool stop = d->cancelled;
-    pthread_mutex_unlock(&d->lock);
-    if (stop)
+    if (qk__meter_is_stopped(&d->meter))
         return;
-    t->status = draw_collage(t, &figures, &t->why);
-    pthread_mutex_lock(&d->lock);
-    d->num_figures += figures;
-    d->done++;
-    if (!qk__study_progress(d->work, &(qk_progress){.what = "figures",
-                                                    .done = (int64_t)d->done,
-                                                    .total = (int64_t)d->count}))
-        d->cancelled = true;
-    pthread_mutex_unlock(&d->lock);
+    t->status = draw_collage(t, &t->why);
+    if (!qk__meter_add(&d->meter, 1, 0)) { /* the next one sees it */
+    }
 }
 
 /* ---- all collages ----------------------------------------------------------------------- */
@@ -265,8 +249,8 @@ static void list_tasks(drawing *d, size_t first, size_t end)
 static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 {
     qk__outfile *file;
-    QK_TRY(qk__json_write(describe(work, i), work->places[i].folder, QK__FIGURES_JSON, &file,
-                          err));
+    QK_TRY(qk__json_write(describe_figures(work, i), work->places[i].folder, QK__FIGURES_JSON,
+                          &file, err));
     return qk__outfile_commit(&file, err);
 }
 
@@ -274,8 +258,9 @@ static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 static qk_status conclude(const drawing *d, qk_error *err)
 {
     qk_report_outcome *report = d->work->collages;
-    report->num_figures += d->num_figures;
-    if (d->cancelled)
+    for (size_t i = 0; i < d->count; i++)
+        report->num_figures += d->tasks[i].figures;
+    if (d->meter.stopped)
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
     for (size_t i = 0; i < d->count;) {
         size_t model = d->tasks[i].model;
@@ -310,9 +295,10 @@ static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, q
             return made;
         }
     }
-    pthread_mutex_init(&d.lock, NULL);
-    qk__parallel_for(d.count, work->threads, draw_task, &d);
-    pthread_mutex_destroy(&d.lock);
+    qk__meter_open(&d.meter, (qk_progress){.what = "figures", .total = (int64_t)d.count},
+                   &work->context);
+    qk__parallel_for(d.count, work->context.threads, draw_task, &d);
+    qk__meter_close(&d.meter);
     qk_status status = conclude(&d, err);
     free(d.tasks);
     return status;
@@ -337,15 +323,13 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.figures.formats = work->formats;
     s.figures.theme = work->theme;
     s.figures.width = work->width;
-    s.figures.threads = work->threads;
     s.html = run.html;
-    s.progress = run.progress;
-    s.user = run.user;
+    s.context = work->context;
     return qk__report_make(&s, work->results, report, err);
 }
 
 /* Moves the failures of `from` behind those of `to`, adds up the rest. */
-static qk_status join(qk_report_outcome *to, qk_report_outcome *from, qk_error *err)
+static qk_status join_outcomes(qk_report_outcome *to, qk_report_outcome *from, qk_error *err)
 {
     for (size_t i = 0; i < to->num_failed; i++)
         QK_TRY(add_failure(from, NULL, to->failures[i], err));
@@ -371,7 +355,7 @@ qk_status qk__study_draw(qk__study_work *work, qk_error *err)
     if (!report) /* the tables are there all the same */
         return add_failure(collages, NULL, why.message, err);
     work->outcome->report = report;
-    status = join(collages, report, err);
+    status = join_outcomes(collages, report, err);
     qk_report_outcome_free(&collages);
     return status;
 }

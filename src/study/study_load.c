@@ -126,7 +126,7 @@ static qk_status share_settings(qk_study *plan, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "figures.collage: give random or heads, not both");
     if (!config->parallel)
-        config->settings.threads = 1;
+        config->settings.context.threads = 1;
     for (size_t i = 0; i < plan->num_models; i++) {
         qk_study_model *model = &plan->models[i];
         qk_analysis_settings own = model->settings;
@@ -140,7 +140,7 @@ static qk_status share_settings(qk_study *plan, qk_error *err)
     return QK_OK;
 }
 
-static qk_status load(qk_study *plan, qk_error *err)
+static qk_status load_study_file(qk_study *plan, qk_error *err)
 {
     qk_config *config = &plan->config;
     QK_TRY(qk__read_settings(plan->path, &config->tree, err));
@@ -168,7 +168,7 @@ qk_status qk_study_load(qk_study **plan, const char *path, qk_error *err)
         return qk__nomem(err);
     set_defaults(loaded);
     loaded->path = qk__strdup(path);
-    qk_status status = loaded->path ? load(loaded, err) : qk__nomem(err);
+    qk_status status = loaded->path ? load_study_file(loaded, err) : qk__nomem(err);
     if (status != QK_OK) {
         qk_study_free(&loaded);
         qk__path_explain(path, QK__PATH_STUDY_FILE, status, err);

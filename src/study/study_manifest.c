@@ -128,7 +128,7 @@ qk_status qk__study_write_manifest(const qk__study_work *work, qk__study_stage s
         "title", qk__json_text(work->plan->title), "command_line",
         qk__json_text_or_null(run->command_line), "complete", stage == QK__STUDY_DONE,
         "study_file", describe_file(work->plan), "settings",
-        qk__describe_settings(&work->plan->config.settings), "threads", work->threads);
+        qk__describe_settings(&work->plan->config.settings), "threads", work->context.threads);
     if (stage != QK__STUDY_BEGUN) {
         root = qk__json_set(root, "models", list_models(work));
         json_t *contents, *tables = list_tables(work);

@@ -105,30 +105,12 @@ static qk_status add_models(const qk__study_work *work, combined *c, qk_error *e
     return qk__outfile_finish(c->file, err);
 }
 
-static qk_status open_output(const qk__study_work *work, const char *name, qk__outfile **file,
-                             qk_error *err)
-{
-    char *path = qk__path_join(work->run->output, name);
-    qk_status status = path ? qk__outfile_open(file, path, err) : qk__nomem(err);
-    free(path);
-    return status;
-}
-
-/* Takes the file among the outputs, or drops it. */
-static qk_status keep_output(qk__study_work *work, qk__outfile *file, qk_status status)
-{
-    if (status == QK_OK)
-        work->outputs[work->num_outputs++] = file;
-    else
-        qk__outfile_discard(&file);
-    return status;
-}
-
 static qk_status combine(qk__study_work *work, const qk__table *table, qk_error *err)
 {
     combined c = {.table = table};
-    QK_TRY(open_output(work, table->info.name, &c.file, err));
-    qk_status status = keep_output(work, c.file, add_models(work, &c, err));
+    QK_TRY(qk__outfile_open_in(&c.file, work->run->output, table->info.name, err));
+    qk_status status =
+        qk__file_set_add(&work->outputs, table->info.name, c.file, add_models(work, &c, err));
     qk__buffer_free(&c.header);
     return status;
 }
@@ -164,23 +146,13 @@ static qk_status write_schema(qk__study_work *work, qk_error *err)
             tables = qk__json_set(tables, qk__tables[i].info.name,
                                   qk__describe_columns(&qk__tables[i], contents));
     QK_TRY(qk__json_write(tables, work->run->output, QK__SCHEMA_NAME, &file, err));
-    return keep_output(work, file, QK_OK);
-}
-
-static qk_status write_output(qk__study_work *work, const char *name, const qk__buffer *text,
-                              qk_error *err)
-{
-    qk__outfile *file;
-    QK_TRY(open_output(work, name, &file, err));
-    qk_status status = qk__outfile_write(file, text->data, text->size, err);
-    if (status == QK_OK)
-        status = qk__outfile_finish(file, err);
-    return keep_output(work, file, status);
+    return qk__file_set_add(&work->outputs, QK__SCHEMA_NAME, file, QK_OK);
 }
 
 /* What an earlier run wrote and this one does not must not be taken for its results. */
-static qk_status remove_others(const qk__study_work *work, qk_error *err)
+static qk_status remove_others(const void *context, qk_error *err)
 {
+    const qk__study_work *work = context;
     unsigned contents = qk__study_contents(work);
     for (size_t i = 0; i < qk__num_tables; i++)
         if (qk__is_result(&qk__tables[i]) && !qk__has_table(&qk__tables[i], contents))
@@ -197,14 +169,13 @@ qk_status qk__study_write_tables(qk__study_work *work, qk_error *err)
             QK_TRY(combine(work, &qk__tables[i], err));
     qk_status status = list_models(work, &models, err);
     if (status == QK_OK)
-        status = write_output(work, "models.csv", &models, err);
+        status = qk__file_set_write(&work->outputs, work->run->output, "models.csv",
+                                    models.data, models.size, err);
     qk__buffer_free(&models);
     QK_TRY(status);
     if (work->plan->scores)
-        QK_TRY(write_output(work, "scores.csv", &work->scores, err));
+        QK_TRY(qk__file_set_write(&work->outputs, work->run->output, "scores.csv",
+                                  work->scores.data, work->scores.size, err));
     QK_TRY(write_schema(work, err));
-    QK_TRY(remove_others(work, err));
-    for (size_t i = 0; i < work->num_outputs; i++)
-        QK_TRY(qk__outfile_commit(&work->outputs[i], err));
-    return QK_OK;
+    return qk__file_set_install(&work->outputs, NULL, remove_others, work, err);
 }

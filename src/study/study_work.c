@@ -14,27 +14,6 @@
 
 enum { MAX_SCORE_BYTES = 16 << 20 };
 
-/* ---- telling the user ------------------------------------------------------------------- */
-
-void qk__study_tell(const qk__study_work *work, size_t model, qk_notice_level level,
-                    const char *message)
-{
-    char text[2200];
-    snprintf(text, sizeof text, "%s: %s", work->plan->models[model].name, message);
-    pthread_mutex_lock(work->lock);
-    if (work->run->notice)
-        work->run->notice(work->run->user, level, text);
-    pthread_mutex_unlock(work->lock);
-}
-
-bool qk__study_progress(const qk__study_work *work, const qk_progress *progress)
-{
-    pthread_mutex_lock(work->lock);
-    bool on = !work->run->progress || work->run->progress(work->run->user, progress);
-    pthread_mutex_unlock(work->lock);
-    return on;
-}
-
 void qk__study_begins(const qk__study_work *work, size_t i, bool computed)
 {
     const qk_study *plan = work->plan;
@@ -45,16 +24,6 @@ void qk__study_begins(const qk__study_work *work, size_t i, bool computed)
     pthread_mutex_unlock(work->lock);
 }
 
-void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
-{
-    char message[2048];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
-    va_end(args);
-    qk__study_tell(work, work->model, level, message);
-}
-
 /* ---- settings of a model ----------------------------------------------------------------- */
 
 qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
@@ -62,10 +31,10 @@ qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
     const qk_study_settings *run = work->run;
     qk_analysis_settings settings = work->plan->models[i].settings;
     settings.output = work->places[i].folder;
-    settings.threads = work->threads;
     settings.command_line = run->command_line;
-    settings.offline |= run->offline || run->dry_run;
-    settings.jobs = run->jobs;
+    settings.context = work->context;
+    settings.context.notice = NULL;
+    settings.context.progress = NULL;
     if (!work->plan->folders[i] && run->local_root)
         settings.local_root = run->local_root;
     if (work->places[i].local) {
@@ -152,31 +121,40 @@ static qk_status make_outcome(qk__study_work *work, qk_error *err)
     return QK_OK;
 }
 
+static void set_context(qk__study_work *work)
+{
+    work->relay = (qk__relay){.to = &work->run->context, .lock = work->lock};
+    work->context = qk__relay_context(&work->relay);
+    work->context.offline |= work->run->dry_run;
+    if (work->context.threads <= 0)
+        work->context.threads = work->plan->config.settings.context.threads;
+    work->context.threads = qk__count_threads(&work->context);
+}
+
 qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
 {
     const qk_study *plan = work->plan;
     const qk_study_settings *run = work->run;
+    set_context(work);
     if (run->formats)
         QK_TRY(qk_figure_formats_parse(run->formats, &work->formats, err));
     if (run->theme)
         QK_TRY(qk_figure_theme_parse(run->theme, &work->theme, err));
     if (plan->scores)
         QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
-    int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
-    work->threads = threads > 0 ? threads : qk__available_threads();
     QK_TRY(make_outcome(work, err));
     if (run->drop_downloads && !run->dry_run &&
         !(work->record = qk__path_join(run->output, "downloads.txt")))
         return qk__nomem(err);
-    for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)
-        run->notice(run->user, QK_NOTICE_WARNING, qk__tree_get_note(plan->config.tree, i));
+    for (size_t i = 0; i < qk__tree_num_notes(plan->config.tree); i++)
+        qk__tell_notice(&run->context, QK_NOTICE_WARNING, "%s",
+                        qk__tree_get_note(plan->config.tree, i));
     return name_folders(work, err);
 }
 
 void qk__study_release(qk__study_work *work)
 {
-    for (size_t i = 0; i < work->num_outputs; i++)
-        qk__outfile_discard(&work->outputs[i]);
+    qk__file_set_discard(&work->outputs);
     for (size_t i = 0; work->places && i < work->plan->num_models; i++) {
         free(work->places[i].folder);
         free(work->places[i].local);
@@ -235,9 +213,10 @@ qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err)
     QK_TRY(qk__place_claim(&work->folder, run->output, err));
     QK_TRY(qk__manifest_read(&before, run->output, err));
     qk_status status = check_owner(work, before.is_study, err);
-    if (status == QK_OK && before.is_study && !before.complete && run->notice)
-        run->notice(run->user, QK_NOTICE_WARNING,
-                    "the last run of this study was stopped before its end; going on with it");
+    if (status == QK_OK && before.is_study && !before.complete)
+        qk__tell_notice(
+            &run->context, QK_NOTICE_WARNING,
+            "the last run of this study was stopped before its end; going on with it");
     qk__manifest_free(&before);
     return status == QK_OK ? clean(work, err) : status;
 }

@@ -174,8 +174,8 @@ static void set_slope(const qk_synth_settings *s, qk__synth_head *head, double r
     head->r = drift > 0 ? copysign(sqrt(drift / (drift + content)), head->alpha) : 0;
 }
 
-static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk__synth_head **head,
-                          qk_error *err)
+static qk_status allocate_head(const qk_synth_settings *s, qk_head_id id, qk__synth_head **head,
+                               qk_error *err)
 {
     qk__synth_head *h = calloc(1, sizeof *h);
     if (!h)
@@ -203,7 +203,7 @@ static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk__synth_h
 static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk__rng *rng,
                             qk__synth_head **head, draws *numbers, qk_error *err)
 {
-    QK_TRY(allocate(s, id, head, err));
+    QK_TRY(allocate_head(s, id, head, err));
     qk__synth_head *h = *head;
     qk__synth_stream(rng, s, id, SYNTH_BASIS);
     draw_basis(rng, h->basis, h->dim);

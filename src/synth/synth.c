@@ -38,7 +38,7 @@ static qk_status check_range(const char *name, double value, double low, double 
                     high);
 }
 
-static qk_status check(const qk_synth_settings *s, qk_error *err)
+static qk_status check_synth_settings(const qk_synth_settings *s, qk_error *err)
 {
     QK_TRY(qk__settings_check(&qk_synth_settings_table, s, err));
     if (s->query_heads % s->group != 0)
@@ -157,10 +157,8 @@ static qk_status write_truth(synth_run *run, const char *dir, qk_error *err)
 {
     json_t *truth = build_truth(run);
     char *text = qk__json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    char *path = qk__path_join(dir, "truth.json");
     qk_status status =
-        text && path ? qk__write_file(path, text, strlen(text), err) : qk__nomem(err);
-    free(path);
+        text ? qk__write_file_in(dir, "truth.json", text, strlen(text), err) : qk__nomem(err);
     free(text);
     json_decref(truth);
     return status;
@@ -213,8 +211,8 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
     free(extra);
     QK_TRY(status);
     status = qk__parallel_try(packed ? 2 * (size_t)s->layers : run->num_heads,
-                              s->threads ? s->threads : qk__available_threads(),
-                              packed ? file_job : head_job, run, err);
+                              qk__count_threads(&s->context), packed ? file_job : head_job, run,
+                              err);
     if (status == QK_OK)
         status = write_truth(run, dir, err);
     if (status == QK_OK)
@@ -229,7 +227,7 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_error *err)
 {
     QK_NEED(err, settings, dir);
-    QK_TRY(check(settings, err));
+    QK_TRY(check_synth_settings(settings, err));
     QK_TRY(qk__writer_check_settings(&settings->writer, err));
     size_t most = 2 * (size_t)settings->layers * (size_t)settings->query_heads;
     synth_run run = {.settings = settings};
@@ -240,7 +238,7 @@ qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_
         run.num_heads = list_heads(settings, run.ids);
         qk__meter_open(&run.heads,
                        (qk_progress){.what = "heads", .total = (int64_t)run.num_heads},
-                       settings->progress, settings->user);
+                       &settings->context);
         status = write_capture(&run, dir, err);
         qk__meter_close(&run.heads);
     }

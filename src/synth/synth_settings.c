@@ -76,7 +76,7 @@ static const qk_setting ROWS[] = {
      .value = "N", .help = "files per head, or of packed ones per layer and kind",
      .section = "Files"},
     QK_SETTING_PART(qk_synth_settings, writer, qk__parquet_writer_settings_table),
-    QK__THREADS_ROW(qk_synth_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_synth_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_synth_settings_table = {QK_SETTINGS_ROWS(qk_synth_settings, ROWS)};

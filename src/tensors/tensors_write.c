@@ -21,7 +21,7 @@ static size_t bytes_of(const qk__tensor_out *tensor)
     return bytes;
 }
 
-static json_t *describe(const qk__tensor_out *tensor, size_t begin)
+static json_t *tensor_json(const qk__tensor_out *tensor, size_t begin)
 {
     size_t end = begin + bytes_of(tensor);
     json_t *shape = json_array();
@@ -38,7 +38,7 @@ static char *make_header(const qk__tensor_out *tensors, size_t count, const json
     size_t begin = 0;
     header = qk__json_set(header, "__metadata__", json_deep_copy(metadata));
     for (size_t i = 0; i < count; i++) {
-        header = qk__json_set(header, tensors[i].name, describe(&tensors[i], begin));
+        header = qk__json_set(header, tensors[i].name, tensor_json(&tensors[i], begin));
         begin += bytes_of(&tensors[i]);
     }
     char *text = qk__json_dumps(header, JSON_COMPACT);

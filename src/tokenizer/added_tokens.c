@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tokenizer/characters.h"
 
-static int compare(const void *a, const void *b)
+static int compare_tokens(const void *a, const void *b)
 {
     const qk__added_pattern *x = a, *y = b;
     size_t shorter = x->length < y->length ? x->length : y->length;
@@ -21,9 +21,9 @@ qk_status qk__added_set_init(qk__added_set *set, qk__added_pattern *patterns, si
 {
     *set = (qk__added_set){.patterns = patterns, .count = count};
     if (count > 1)
-        qsort(patterns, count, sizeof *patterns, compare);
+        qsort(patterns, count, sizeof *patterns, compare_tokens);
     for (size_t i = 1; i < count; i++)
-        if (compare(&patterns[i - 1], &patterns[i]) == 0)
+        if (compare_tokens(&patterns[i - 1], &patterns[i]) == 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "added_tokens: ids %d and %d are looked for by the same text",
                             patterns[i - 1].token->id, patterns[i].token->id);

@@ -2,10 +2,10 @@
 /* Byte pair encoding: the characters of a word are merged, pair by pair, in the order of the
  * list of merges; of the pairs with the same place in the list, the leftmost first.
  *
- *     bpe.c         words to ids; it calls bpe_merge.c
- *     bpe_merge.c   merges the symbols of a word
  *     bpe_load.c    reads vocabulary and merges; it calls bpe_seams.c
- *     bpe_seams.c   finds where a word can be cut before it is merged */
+ *     bpe_seams.c   finds where a word can be cut before it is merged
+ *     bpe_merge.c   merges the symbols of a word
+ *     bpe_words.c   words to ids; it calls bpe_merge.c */
 #ifndef QK_TOKENIZER_BPE_H
 #define QK_TOKENIZER_BPE_H
 
@@ -83,47 +83,5 @@ static inline bool qk__bpe_may_join(const qk__bpe *bpe, int32_t left, int32_t ri
     size_t bit = qk__merge_hash(left, right) & bpe->seam_mask;
     return bpe->seams[bit / 64] >> bit % 64 & 1;
 }
-
-/* ---- merging the symbols of a word (bpe_merge.c) ---------------------------------------- */
-
-typedef struct qk__symbol {
-    int32_t id;        /* -1: merged into the one before */
-    uint32_t previous; /* QK__NO_SYMBOL: none */
-    uint32_t next;
-} qk__symbol;
-#define QK__NO_SYMBOL UINT32_MAX
-
-/* A pair that can merge: by rank, then by place. */
-typedef struct qk__candidate {
-    uint64_t order; /* rank << 32 | place of the left symbol */
-    int32_t id;     /* what it becomes */
-} qk__candidate;
-
-typedef struct qk__merger {
-    qk__symbol *symbols; /* fewer than 2^31: no text has more bytes when it comes here */
-    size_t count, capacity;
-    qk__candidate *heap;
-    size_t heap_count, heap_capacity;
-} qk__merger;
-
-/* Merges what can be merged; symbols with id -1 are gone then. */
-QK_MUST_CHECK qk_status qk__bpe_merge_all(const qk__bpe *bpe, qk__merger *merger,
-                                          qk_error *err);
-
-/* ---- words to ids (bpe.c) --------------------------------------------------------------- */
-
-/* Scratch and output of one text. */
-typedef struct qk__bpe_run qk__bpe_run;
-/* On failure, too, released by qk__bpe_run_free, which takes NULL. */
-QK_MUST_CHECK qk_status qk__bpe_run_new(qk__bpe_run **run, const qk__bpe *bpe, qk_error *err);
-void qk__bpe_run_free(qk__bpe_run *run);
-
-/* Appends the ids of a word (valid UTF-8) to the run's. Words seen before are looked up. */
-QK_MUST_CHECK qk_status qk__bpe_word(qk__bpe_run *run, const uint8_t *word, size_t size,
-                                     qk_error *err);
-QK_MUST_CHECK qk_status qk__bpe_id(qk__bpe_run *run, int32_t id, qk_error *err);
-
-/* The ids so far; owned by the run. */
-const int32_t *qk__bpe_ids(const qk__bpe_run *run, size_t *count);
 
 #endif

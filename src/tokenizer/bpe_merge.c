@@ -2,9 +2,10 @@
 /* Merging the symbols of a word, in n log n steps: a heap of the pairs that can merge, over a
  * linked list of symbols. Short words are searched for their best pair instead, which is
  * faster. */
+#include "tokenizer/bpe_merge.h"
+
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe.h"
 
 enum { SHORT_WORD = 16 };
 

@@ -25,7 +25,7 @@ typedef struct pairs {
     size_t count, capacity;
 } pairs;
 
-static qk_status add(pairs *p, pair item, qk_error *err)
+static qk_status add_pair(pairs *p, pair item, qk_error *err)
 {
     if (p->count == p->capacity) {
         pair *items = qk__grow(p->items, &p->capacity, sizeof *items);
@@ -37,7 +37,7 @@ static qk_status add(pairs *p, pair item, qk_error *err)
     return QK_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_pairs(const void *a, const void *b)
 {
     const pair *x = a, *y = b;
     if (x->score != y->score)
@@ -68,7 +68,7 @@ static qk_status split_piece(pairs *p, const char *text, size_t size, pair item,
         item.right = (uint16_t)(characters - item.left);
         if (json_object_getn(vocabulary, text, at) &&
             json_object_getn(vocabulary, text + at, size - at))
-            QK_TRY(add(p, item, err));
+            QK_TRY(add_pair(p, item, err));
     }
     return QK_OK;
 }
@@ -110,7 +110,7 @@ qk_status qk__gguf_merges(const json_t *tokens, const json_t *scores, json_t *vo
     pairs p = {0};
     qk_status status = collect(&p, tokens, scores, vocabulary, err);
     if (p.count > 1)
-        qsort(p.items, p.count, sizeof *p.items, compare);
+        qsort(p.items, p.count, sizeof *p.items, compare_pairs);
     *merges = status == QK_OK ? list(&p, tokens) : NULL;
     free(p.items);
     return *merges ? QK_OK : qk__nomem(err);

@@ -305,7 +305,7 @@ static qk_status make_llama(making *m, json_t **root, qk_error *err)
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static qk_status make(making *m, json_t **root, qk_error *err)
+static qk_status make_tokenizer(making *m, json_t **root, qk_error *err)
 {
     const char *model = NULL;
     QK_TRY(qk__read_text(&m->metadata, PREFIX "model", &model, err));
@@ -330,7 +330,7 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
                 .special = json_object()};
     json_t *root = NULL;
     bool all = m.spelled && m.vocabulary && m.added && m.single && m.special;
-    qk_status status = all ? make(&m, &root, err) : qk__nomem(err);
+    qk_status status = all ? make_tokenizer(&m, &root, err) : qk__nomem(err);
     *text = NULL;
     if (status == QK_OK) {
         *text = qk__json_dumps(root, JSON_COMPACT);

@@ -50,7 +50,8 @@ static qk_status load_one(qk__normalizer *n, const char *type, const qk__node *p
                        type);
 }
 
-static qk_status add(void *target, const char *type, const qk__node *part, qk_error *err)
+static qk_status add_normalizer(void *target, const char *type, const qk__node *part,
+                                qk_error *err)
 {
     qk__normalizers *normalizers = target;
     enum { MOST = sizeof normalizers->items / sizeof *normalizers->items };
@@ -62,7 +63,7 @@ static qk_status add(void *target, const char *type, const qk__node *part, qk_er
 qk_status qk__normalizers_load(qk__normalizers *normalizers, const qk__node *part,
                                qk_error *err)
 {
-    return qk__part_each(part, "normalizers", add, normalizers, err);
+    return qk__part_each(part, "normalizers", add_normalizer, normalizers, err);
 }
 
 void qk__normalizers_free(qk__normalizers *normalizers)

@@ -47,7 +47,7 @@ static bool at(const translator *t, const char *text)
 }
 
 /* Takes the character if it is the next. */
-static bool take(translator *t, char c)
+static bool take_character(translator *t, char c)
 {
     bool next = t->p < t->end && *t->p == c;
     t->p += next;
@@ -81,13 +81,13 @@ static int hex_value(uint8_t c)
 /* \xHH, \x{H...}, \uHHHH, t->p behind the letter. */
 static qk_status code_point(translator *t, char letter, qk_error *err)
 {
-    bool braces = letter == 'x' && take(t, '{');
+    bool braces = letter == 'x' && take_character(t, '{');
     size_t digits = 0, most = braces ? 6 : letter == 'x' ? 2 : 4;
     uint32_t value = 0;
     char text[16];
     for (; digits < most && t->p < t->end && hex_value(*t->p) >= 0; digits++)
         value = value << 4 | (uint32_t)hex_value(*t->p++);
-    if (digits == 0 || (letter == 'u' && digits != 4) || (braces && !take(t, '}')))
+    if (digits == 0 || (letter == 'u' && digits != 4) || (braces && !take_character(t, '}')))
         return refuse(t, err, "a malformed code point");
     /* Without braces they are bytes, parts of a character's UTF-8. */
     if (letter == 'x' && !braces && value >= 0x80)
@@ -101,9 +101,9 @@ static qk_status property(translator *t, bool negated, qk_error *err)
 {
     char name[64], text[96];
     size_t length = 0;
-    if (!take(t, '{'))
+    if (!take_character(t, '{'))
         return refuse(t, err, "a property without braces");
-    negated ^= take(t, '^');
+    negated ^= take_character(t, '^');
     while (t->p < t->end && *t->p != '}' && length < sizeof name - 1)
         name[length++] = (char)*t->p++;
     name[length] = 0;

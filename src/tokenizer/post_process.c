@@ -131,7 +131,8 @@ static qk_status load_one(const qk_tokenizer *t, surround *s, const char *type,
     return add_pair(t, s, part, "sep", err);
 }
 
-static qk_status add(void *target, const char *type, const qk__node *part, qk_error *err)
+static qk_status add_processor(void *target, const char *type, const qk__node *part,
+                               qk_error *err)
 {
     qk_tokenizer *t = target;
     surround s = {0};
@@ -141,5 +142,5 @@ static qk_status add(void *target, const char *type, const qk__node *part, qk_er
 
 qk_status qk__post_load(qk_tokenizer *t, const qk__node *part, qk_error *err)
 {
-    return qk__part_each(part, "processors", add, t, err);
+    return qk__part_each(part, "processors", add_processor, t, err);
 }

@@ -124,7 +124,8 @@ static qk_status load_class(qk__cutters *cutters, const char *type, const qk__no
                : QK_OK;
 }
 
-static qk_status add(void *target, const char *type, const qk__node *part, qk_error *err)
+static qk_status add_pretokenizer(void *target, const char *type, const qk__node *part,
+                                  qk_error *err)
 {
     qk__cutter *cutter;
     if (strcmp(type, "Split") == 0)
@@ -144,7 +145,7 @@ static qk_status add(void *target, const char *type, const qk__node *part, qk_er
 
 qk_status qk__cutters_load(qk__cutters *cutters, const qk__node *part, qk_error *err)
 {
-    return qk__part_each(part, "pretokenizers", add, cutters, err);
+    return qk__part_each(part, "pretokenizers", add_pretokenizer, cutters, err);
 }
 
 void qk__cutters_free(qk__cutters *cutters)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
+#include "tokenizer/bpe_words.h"
 #include "tokenizer/tokenizer.h"
 
 /* One call's state: nothing of it is shared between threads. */

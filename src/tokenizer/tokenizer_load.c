@@ -138,18 +138,16 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
 {
     json_t *json = NULL;
     qk_status status = QK_OK;
-    char *path = qk__path_join(folder, "tokenizer_config.json");
-    if (!path)
-        return qk__nomem(err);
-    if (qk__is_there(path))
-        status = qk__json_read_file(&json, path, QK__JSON_TOKENIZER, err);
+    qk__path path;
+    QK_TRY(qk__path_in(&path, folder, "tokenizer_config.json", err));
+    if (qk__is_there(path.text))
+        status = qk__json_read_file(&json, path.text, QK__JSON_TOKENIZER, err);
     if (json) {
         qk__node root = qk__tree_of_json(json);
         status = qk__context(err, load_direction(&root, "truncation_side", &t->cut_left, err),
-                             "%s", path);
+                             "%s", path.text);
     }
     json_decref(json);
-    free(path);
     return status;
 }
 
@@ -188,15 +186,11 @@ qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error
     QK_NEED(err, path);
     if (!qk__is_dir(path))
         return (qk__is_gguf(path) ? open_gguf : open_file)(tokenizer, path, err);
-    char *file = qk__path_join(path, "tokenizer.json");
-    if (!file)
-        return qk__nomem(err);
-    if (qk__folder_lacks(path, file)) {
-        free(file);
+    qk__path file;
+    QK_TRY(qk__path_in(&file, path, "tokenizer.json", err));
+    if (qk__folder_lacks(path, file.text))
         return qk__refuse_folder(path, "tokenizer.json", err);
-    }
-    qk_status status = open_file(tokenizer, file, err);
-    free(file);
+    qk_status status = open_file(tokenizer, file.text, err);
     if (status == QK_OK)
         status = read_config(*tokenizer, path, err);
     if (status != QK_OK)

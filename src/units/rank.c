@@ -81,8 +81,8 @@ static qk_status fail_gone(const char *path, qk_error *err)
 
 /* Puts the file at `temporary` to its place, over that of a process that is gone, or is about to:
  * who was stopped a moment ago may still be there. */
-static qk_status take(const qk__rank *rank, const char *temporary, const qk_shard *shard,
-                      const char *own_job, qk_error *err)
+static qk_status take_rank(const qk__rank *rank, const char *temporary, const qk_shard *shard,
+                           const char *own_job, qk_error *err)
 {
     const struct timespec moment = {.tv_nsec = 20 * 1000 * 1000};
     char owner[LIMIT] = "";
@@ -131,7 +131,7 @@ qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_s
     if (status == QK_ERR_NOT_FOUND)
         status = fail_gone(rank->path, err);
     if (status == QK_OK) {
-        status = take(rank, temporary, shard, job, err);
+        status = take_rank(rank, temporary, shard, job, err);
         if (status != QK_OK)
             unlink(temporary);
     }
@@ -143,6 +143,14 @@ qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_s
     free(temporary);
     free(folder);
     return status;
+}
+
+qk_status qk__units_enter(qk__rank *rank, const qk__unit_folder *units, const qk_shard *shard,
+                          qk_error *err)
+{
+    QK_TRY(qk__units_make(units, err));
+    QK_TRY(qk__units_sweep(units, err));
+    return shard->count > 1 ? qk__rank_join(rank, units, shard, err) : QK_OK;
 }
 
 /* Whether no process that may be alive has a number of this run. */

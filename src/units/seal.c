@@ -40,8 +40,8 @@ static qk_status add_file(qk__buffer *text, const char *folder, const char *name
     return status;
 }
 
-static qk_status describe(qk__buffer *text, const qk__unit_folder *units, const char *unit,
-                          const char *folder, qk_error *err)
+static qk_status put_unit_text(qk__buffer *text, const qk__unit_folder *units, const char *unit,
+                               const char *folder, qk_error *err)
 {
     char hash[QK__FINGERPRINT_SIZE];
     qk__names names;
@@ -62,12 +62,10 @@ qk_status qk__unit_seal(const qk__unit_folder *units, const char *unit, const ch
     qk__buffer text = {0};
     if (qk__is_file_in(folder, SEAL)) /* a copy, which is what its seal says or nothing */
         return QK_OK;
-    char *path = qk__path_join(folder, SEAL);
-    qk_status status = path ? describe(&text, units, unit, folder, err) : qk__nomem(err);
+    qk_status status = put_unit_text(&text, units, unit, folder, err);
     if (status == QK_OK)
-        status = qk__write_file(path, text.data, text.size, err);
+        status = qk__write_file_in(folder, SEAL, text.data, text.size, err);
     qk__buffer_free(&text);
-    free(path);
     return status;
 }
 

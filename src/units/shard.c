@@ -141,7 +141,7 @@ static qk_status choose(claim *claims, const claim **chosen, qk_error *err)
     return QK_OK;
 }
 
-static qk_status take(const claim *c, qk_shard *shard, qk_error *err)
+static qk_status take_shard(const claim *c, qk_shard *shard, qk_error *err)
 {
     if (c->count == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s, and nothing says of how many; give " REMEDY,
@@ -157,7 +157,7 @@ static qk_status find_in_environment(qk_shard *shard, qk_error *err)
     for (int i = 0; i < LAUNCHERS; i++)
         QK_TRY(read_claim(i, &claims[i], err));
     QK_TRY(choose(claims, &chosen, err));
-    return chosen ? take(chosen, shard, err) : QK_OK;
+    return chosen ? take_shard(chosen, shard, err) : QK_OK;
 }
 
 /* --shard OMPI_COMM_WORLD_RANK: that launcher's, whatever the others say. */
@@ -168,7 +168,7 @@ static qk_status find_named(int launcher, qk_shard *shard, qk_error *err)
     if (!c.text[0])
         return qk__fail(err, QK_ERR_ARGUMENT, "--shard %s: it is not set here; give " REMEDY,
                         VARIABLES[launcher].rank);
-    return c.variable ? take(&c, shard, err) : QK_OK;
+    return c.variable ? take_shard(&c, shard, err) : QK_OK;
 }
 
 static qk_status parse(const char *text, qk_shard *shard, qk_error *err)

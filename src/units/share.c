@@ -56,3 +56,11 @@ qk_status qk__share_units(const qk__unit_size *units, size_t count, int64_t shar
     free(load);
     return status;
 }
+
+void qk__share_alike(int64_t count, const qk_shard *shard, int64_t *first, int64_t *end)
+{
+    double share = (double)count / (double)shard->count;
+    *first = shard->index == 0 ? 0 : (int64_t)(share * (double)shard->index);
+    *end = shard->index + 1 == shard->count ? count
+                                            : (int64_t)(share * (double)(shard->index + 1));
+}

@@ -10,9 +10,9 @@
  *         l00k01.tmp-HOST-...-0/ one that is being made, or was when its process died
  *         ranks/0-of-3           who has which number
  *
- * shard.c finds a process's number, share.c says who computes what, units.c keeps the units, seal.c
- * tells whether one is what was made for its place, rank.c notices two processes with one number,
- * owner.c tells processes apart. */
+ * shard.c finds a process's number, share.c says who computes what, unit_folder.c keeps the units, seal.c
+ * tells whether one is what was made for its place, rank.c notices two processes with one number, end.c
+ * says who puts all together, owner.c tells processes apart. */
 #ifndef QK_UNITS_UNITS_H
 #define QK_UNITS_UNITS_H
 
@@ -26,7 +26,7 @@
 
 #define QK__UNITS_NAME ".units"
 
-/* ---- the folder of a run (units.c) ------------------------------------------------------ */
+/* ---- the folder of a run (unit_folder.c) ------------------------------------------------------ */
 
 typedef struct qk__unit_folder {
     char *folder; /* DIR */
@@ -66,7 +66,12 @@ QK_MUST_CHECK qk_status qk__unit_publish(const qk__unit_folder *units, const cha
                                          char **path, qk_error *err);
 void qk__unit_discard(char **path);
 
-/* Removes a unit that is there. */
+/* All of it: fill writes the files of the unit into its folder. What fails is discarded. */
+typedef qk_status qk__fill_unit_fn(void *context, const char *folder, qk_error *err);
+QK_MUST_CHECK qk_status qk__unit_put(const qk__unit_folder *units, const char *unit,
+                                     qk__fill_unit_fn *fill, void *context, qk_error *err);
+
+/* Removes a unit that is there; NULL: all of them, with what else the run has there. */
 QK_MUST_CHECK qk_status qk__unit_remove(const qk__unit_folder *units, const char *unit,
                                         qk_error *err);
 
@@ -100,6 +105,17 @@ typedef struct qk__unit_size {
 QK_MUST_CHECK qk_status qk__share_units(const qk__unit_size *units, size_t count,
                                         int64_t shards, int64_t *owner, qk_error *err);
 
+/* The same where units are alike and neighbours are to stay together: those of a shard are *first to
+ * before *end. */
+void qk__share_alike(int64_t count, const qk_shard *shard, int64_t *first, int64_t *end);
+
+/* ---- who puts all together (end.c) ------------------------------------------------------ */
+
+/* Of processes that see all units one puts them together: *mine says that it is this one. forced: whoever
+ * said so before and is not known to be alive has died, the user says. */
+QK_MUST_CHECK qk_status qk__end_claim(const qk__unit_folder *units, bool forced, bool *mine,
+                                      qk_error *err);
+
 /* ---- numbers of processes (shard.c, rank.c) --------------------------------------------- */
 
 /* What a launcher calls the job that this process is part of; "" where there is none. */
@@ -116,6 +132,11 @@ typedef struct qk__rank {
  * all processes of a machine are one job. */
 QK_MUST_CHECK qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units,
                                       const qk_shard *shard, qk_error *err);
+
+/* Takes part in a run: makes its folder, removes what processes that are gone were making, and joins with
+ * its number where there are several. */
+QK_MUST_CHECK qk_status qk__units_enter(qk__rank *rank, const qk__unit_folder *units,
+                                        const qk_shard *shard, qk_error *err);
 void qk__rank_leave(qk__rank *rank);
 
 /* QK_ERR_EXISTS where a process has a number in a run whose units lie in the folder, and is not known

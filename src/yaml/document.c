@@ -71,8 +71,8 @@ static qk_status place(loader *l, qk__yaml *value)
     return QK_OK;
 }
 
-static qk_status add(loader *l, qk__node_kind kind, const char *text, size_t length,
-                     const char *anchor)
+static qk_status add_node(loader *l, qk__node_kind kind, const char *text, size_t length,
+                          const char *anchor)
 {
     qk__yaml *value = calloc(1, sizeof *value + length + 1);
     if (!value)
@@ -104,14 +104,14 @@ static qk_status take_event(loader *l, const yaml_event_t *event)
                                    : qk__fail(l->err, QK_ERR_ARGUMENT,
                                               "line %zu: a second YAML document", l->line);
     case YAML_SCALAR_EVENT:
-        QK_TRY(add(l, QK__SCALAR, (const char *)event->data.scalar.value,
-                   event->data.scalar.length, (const char *)event->data.scalar.anchor));
+        QK_TRY(add_node(l, QK__SCALAR, (const char *)event->data.scalar.value,
+                        event->data.scalar.length, (const char *)event->data.scalar.anchor));
         l->tree->values->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
         return QK_OK;
     case YAML_SEQUENCE_START_EVENT:
-        return add(l, QK__LIST, "", 0, (const char *)event->data.sequence_start.anchor);
+        return add_node(l, QK__LIST, "", 0, (const char *)event->data.sequence_start.anchor);
     case YAML_MAPPING_START_EVENT:
-        return add(l, QK__OBJECT, "", 0, (const char *)event->data.mapping_start.anchor);
+        return add_node(l, QK__OBJECT, "", 0, (const char *)event->data.mapping_start.anchor);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         l->depth--;
@@ -128,7 +128,7 @@ static qk_status take_event(loader *l, const yaml_event_t *event)
     }
 }
 
-static qk_status load(loader *l, yaml_parser_t *parser)
+static qk_status load_events(loader *l, yaml_parser_t *parser)
 {
     for (bool more = true; more;) {
         yaml_event_t event;
@@ -152,7 +152,7 @@ qk_status qk__tree_parse(qk__tree **tree, const void *text, size_t size, qk_erro
     }
     loader l = {.tree = *tree, .err = err};
     yaml_parser_set_input_string(&parser, size > 0 ? text : "", size);
-    qk_status status = load(&l, &parser);
+    qk_status status = load_events(&l, &parser);
     yaml_parser_delete(&parser);
     if (status != QK_OK)
         qk__tree_free(tree);

@@ -40,7 +40,7 @@ static void settings_out_of_range(void **state)
     REFUSES(analyses, 64, "analysis");
     REFUSES(max_samples, -1, "max-samples");
     REFUSES(sample_heads, -1, "sample-heads");
-    REFUSES(threads, -1, "threads");
+    REFUSES(context.threads, -1, "threads");
     REFUSES(kinds, (qk_kinds)0, "kinds");
     REFUSES(kinds, (qk_kinds)4, "kinds");
     REFUSES(ci, -1, "ci -1: expected a percentage");

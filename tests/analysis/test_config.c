@@ -63,7 +63,7 @@ static void test_minimal(void **state)
     assert_string_equal(s->output, "results");
     assert_false(s->combined);
     assert_int_equal(s->kinds, QK_KINDS_BOTH);
-    assert_int_equal(s->threads, 0);
+    assert_int_equal(s->context.threads, 0);
     assert_int_equal(s->pca.components, defaults.pca.components);
     assert_null(s->prefix);
     assert_null(s->revision);
@@ -119,7 +119,7 @@ static void test_everything(void **state)
     assert_int_equal(s->q_per_kv_group, 4);
     assert_int_equal(s->pca.components, 5);
     assert_true(s->correlation_threshold == 0.25);
-    assert_int_equal(s->threads, 6);
+    assert_int_equal(s->context.threads, 6);
     assert_string_equal(s->output, "out");
     assert_string_equal(s->model_name, "Model 1B");
     assert_int_equal(qk_config_num_notes(config), 3);
@@ -143,7 +143,7 @@ static void test_nulls(void **state)
     const qk_analysis_settings *s = qk_config_settings(config);
     assert_null(s->prefix);
     assert_int_equal(s->layers.count, 0);
-    assert_int_equal(s->threads, 0);
+    assert_int_equal(s->context.threads, 0);
     assert_true(s->correlation_threshold == 0.3);
     assert_string_equal(s->output, "results");
     assert_int_equal(qk_config_num_notes(config), 0);
@@ -162,14 +162,14 @@ static void test_combined_and_parallel(void **state)
                              "enabled: off}}\n");
     const qk_analysis_settings *s = qk_config_settings(config);
     assert_true(s->combined);
-    assert_int_equal(s->threads, 1);
+    assert_int_equal(s->context.threads, 1);
     assert_true(has_note(config, "data.kinds has no effect"));
     qk_config_free(&config);
     config = load("data: {dataset_name: x, kinds: [q, k]}\nanalysis: {parallel: {enabled: "
                   "true}}\n");
     s = qk_config_settings(config);
     assert_int_equal(s->kinds, QK_KINDS_BOTH);
-    assert_int_equal(s->threads, 0);
+    assert_int_equal(s->context.threads, 0);
     qk_config_free(&config);
 }
 

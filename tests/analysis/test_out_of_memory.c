@@ -73,7 +73,7 @@ static qk_status make_capture(const char *folder, qk_error *err)
     s.buckets = 2;
     s.rope_planes = 1;
     s.rope_frequencies = SLOW;
-    s.threads = 1;
+    s.context.threads = 1;
     s.truth_matrices = true;
     s.layout = layout;
     s.model = "mod\xc3\xa8le";
@@ -90,7 +90,7 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
     snprintf(to, sizeof to, "%s", tree_path(output));
     s.before = s.after = from;
     s.input.output = to;
-    s.input.threads = 1;
+    s.input.context.threads = 1;
     qk_status status = qk_stages_run(&s, &report, err);
     qk_stages_results_free(&report);
     return status;
@@ -121,7 +121,7 @@ static qk_status analyse(const char *capture, const char *output, analysis what,
         s.analyses |= QK_ANALYSE_PLASTICITY;
         s.ci = 95;
     }
-    s.threads = 1;
+    s.context.threads = 1;
     s.shard = shard;
     s.command_line = "\xc3\xa9t\xc3\xa9";
     qk_status status = qk_analysis_run(&s, &report, err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a room use each other in one direction, as rooms do: whoever reads one from the top need
-not know what calls it. The edges are those that the linker sees."""
+not know what calls it. The edges are those that the linker sees, and, of a file with its header taken as one,
+those of the preprocessor."""
 import collections
 import re
 import subprocess
@@ -59,6 +60,51 @@ def test_files_of_a_room_form_no_circle(room):
     told = [f"{a} uses {', '.join(edges[a][b])} of {b}" for circle in found
             for a in sorted(circle) for b in sorted(edges[a].keys() & circle)]
     assert not found, "\n" + "\n".join(told)
+
+
+# Files that still include each other.
+KNOWN = [{"base/tree", "base/tree_yaml"}, {"model/architectures", "model/model_config"},
+         {"model/checkpoint", "model/shards"}, {"parquet/pages", "parquet/reader", "parquet/source"},
+         {"report/claim_units", "report/evidence", "report/findings"},
+         {"results/builder", "results/distances", "results/results"}, {"state/layer_file", "state/layer_view"},
+         {"stats/key_index", "stats/key_weights"}, {"stats/pair_block", "stats/pairs"}]
+
+
+def includes():
+    """{a file with its header, as "room/name": {those that it includes}}; the code of a kernel is none."""
+    edges = collections.defaultdict(set)
+    for path in sorted((ROOT / "src").glob("*/*.[ch]")):
+        if not path.stem.endswith(("_body", "_pack")):
+            name = f"{path.parent.name}/{path.stem}"
+            edges[name] |= set(re.findall(r'#include "(\w+/\w+)\.h"', path.read_text())) - {name}
+    return edges
+
+
+def test_no_file_includes_what_includes_it():
+    edges = includes()
+    edges = {name: {other for other in others if other in edges} for name, others in edges.items()}
+    assert len(edges) > 300
+    assert not [sorted(circle) for circle in circles(edges) if not any(circle <= group for group in KNOWN)]
+
+
+@pytest.mark.parametrize("room", ["analysis", "capture", "place", "recorder", "scatter", "sink", "study", "synth", "units"])
+def test_a_header_of_many_files_stands_below_them_all(room):
+    """Where a header is that of several files, the one that leads has another name: with both kinds of edges at once."""
+    edges = collections.defaultdict(set)
+    for name, used in uses(object_files(room)).items():
+        edges[name.removesuffix(".c")] |= {other.removesuffix(".c") for other in used}
+    for name, others in includes().items():
+        if name.startswith(room + "/"):
+            edges[name.split("/")[1]] |= {other.split("/")[1] for other in others if other.startswith(room + "/")}
+    assert not [sorted(circle) for circle in circles(edges)]
+
+
+def test_no_file_is_longer_than_a_reader_stays_with():
+    long = {path.relative_to(ROOT).as_posix(): lines for folder in ("src", "include", "tests")
+            for path in (ROOT / folder).rglob("*.[ch]") if (lines := path.read_text().count("\n")) > 500}
+    # being taken apart
+    long.pop("src/stats/accumulator.c", None), long.pop("tests/figure/test_builder.c", None)
+    assert not long
 
 
 @pytest.mark.parametrize("room", sorted(rooms()))

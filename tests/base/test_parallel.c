@@ -103,7 +103,8 @@ static void test_progress(void **state)
     (void)state;
     qk__meter meter;
     listener l = {.stop_at = JOBS + 1};
-    qk__meter_open(&meter, (qk_progress){.what = "things", .total = JOBS}, listen, &l);
+    const qk_context context = {.progress = listen, .user = &l};
+    qk__meter_open(&meter, (qk_progress){.what = "things", .total = JOBS}, &context);
     assert_int_equal(qk__parallel_try(JOBS, 4, count, &meter, NULL), QK_OK);
     assert_int_equal(l.calls, JOBS);
     assert_false(qk__meter_is_stopped(&meter));
@@ -111,7 +112,7 @@ static void test_progress(void **state)
 
     /* who wants to stop is not asked again */
     l = (listener){.stop_at = 5};
-    qk__meter_open(&meter, (qk_progress){.what = "things", .total = JOBS}, listen, &l);
+    qk__meter_open(&meter, (qk_progress){.what = "things", .total = JOBS}, &context);
     assert_int_equal(qk__parallel_try(JOBS, 4, count, &meter, NULL), QK_ERR_CANCELLED);
     assert_int_equal(l.calls, 5);
     assert_true(qk__meter_is_stopped(&meter));

@@ -4,10 +4,11 @@
 #include "tests/unit.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "tell.h"
 
 static char *printed;
 
@@ -98,6 +99,46 @@ static void test_columns_are_counted(void **state)
                      3); /* an accent, a face */
 }
 
+/* What a form makes of rows; cli_say writes on stdout. */
+static void check_form(const char *form, const cli_row *rows, const char *expected)
+{
+    FILE *terminal = stdout;
+    size_t size;
+    free(printed);
+    stdout = open_memstream(&printed, &size);
+    assert_non_null(stdout);
+    cli_say(form, rows);
+    fclose(stdout);
+    stdout = terminal;
+    assert_string_equal(printed, expected);
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    double list[] = {0.25, NAN};
+    json_t *object =
+        cli_object(CLI_ROWS(CLI_ROW("size", 4), CLI_ROW("list", cli_json_numbers(list, 2)),
+                            CLI_ROW_OR_NULL(false, "none", 1), CLI_ROW_IF(false, "absent", 1),
+                            CLI_SAY("unlisted", 1)));
+    assert_int_equal(json_object_size(object), 3);
+    const cli_row *rows =
+        CLI_ROWS(CLI_ROW("one", 1), CLI_ROW("two", 2), CLI_ROW("zero", 0), CLI_ROW("r", 0.125),
+                 CLI_ROW("nan", NAN), CLI_ROW("text", "a\nb"), CLI_ROW("yes", true),
+                 CLI_ROW("bytes", 1234567), CLI_ROW("of", object));
+    check_form("{one} row{s}, {two} row{s} {was|were}\n", rows, "1 row, 2 rows were\n");
+    check_form("[{zero} a][{two} b[ {zero}][ {yes?}c]][ d{zero!}]", rows, "2 b c d");
+    check_form("[{two} and {zero}][{zero} and {two}][{nan}]", rows, "2 and 0");
+    check_form("{r:.2f}|{r:6.1%}|{nan:6.1%}|{nan:.1%}|{nan:4.1f}|{two:3d}", rows,
+               "0.12|  12.5 %|       -|-|   -|  2");
+    check_form("{text}|{text:.1s}|{text:-6s}|", rows, "a\\nb|a|a\\nb  |");
+    check_form("{bytes:MB}, {bytes:.0kB}, {bytes:B}", rows, "1.2 MB, 1235 kB, 1.23 MB");
+    check_form("{of.size} {of.list.0:.2f} {of.list.1:.2f}[ {of.none}][ {of.absent}]", rows,
+               "4 0.25 -");
+    check_form("{missing}", rows, "{missing?}");
+    json_decref(object);
+}
+
 static int forget(void **state)
 {
     (void)state;
@@ -111,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_same_as_printf),
         cmocka_unit_test(test_text_is_not_obeyed),
         cmocka_unit_test(test_columns_are_counted),
+        cmocka_unit_test(test_forms),
     };
     return cmocka_run_group_tests(tests, NULL, forget);
 }

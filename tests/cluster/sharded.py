@@ -51,8 +51,8 @@ def results(folder):
 
 def units(folder):
     """{name: inode of its results} of the units that are there."""
-    found = {path.parent.name: path.stat().st_ino for path in folder.glob(".units/*/*/results")}
-    return {name.split("-")[0]: inode for name, inode in found.items() if ".tmp-" not in name}
+    places = [path for path in folder.glob(".units/*/*/results") if ".tmp-" not in path.parent.name]  # those take other names
+    return {path.parent.name.split("-")[0]: path.stat().st_ino for path in places}
 
 
 def left_over(folder):

@@ -269,7 +269,7 @@ def spoil_foreign(data):
 
 
 def spoil_newer(data):
-    return data[:16] + struct.pack("<I", 3) + data[20:]
+    return data[:16] + struct.pack("<I", 99) + data[20:]
 
 
 def spoil_empty(data):

@@ -39,7 +39,7 @@ static void make_capture(const char *folder, uint64_t seed)
     s.rows_per_example = 8;
     s.buckets = 2;
     s.rope_planes = 0;
-    s.threads = 1;
+    s.context.threads = 1;
     s.seed = seed;
     assert_int_equal(qk_synth_write(&s, tree_path(folder), &err), QK_OK);
 }
@@ -61,7 +61,7 @@ static qk_status compare(const char *a, const char *b, bool force, qk_error *err
         s.subspace = 2;
     }
     s.input.output = to;
-    s.input.threads = 1;
+    s.input.context.threads = 1;
     s.input.force = force;
     qk_status status = qk_compare_run(&s, &outcome, err);
     assert_true((outcome != NULL) == (status == QK_OK || status == QK_ERR_PARTIAL));
@@ -129,7 +129,7 @@ static void results(void **state)
         s.capture = from;
         s.output = to;
         s.ci = 95;
-        s.threads = 1;
+        s.context.threads = 1;
         assert_int_equal(qk_analysis_run(&s, &run, &err), QK_OK);
         qk_analysis_results_free(&run);
     }

@@ -21,7 +21,7 @@ static qk_status draw(int argc, char **argv, qk_error *err)
     if (status == QK_OK) {
         qk__drawn_list list;
         qk__subject subject = {.results = results};
-        status = qk__draw_figures(&subject, argv[2], &settings, NULL, NULL, &list, err);
+        status = qk__draw_figures(&subject, argv[2], &settings, &(qk_context){0}, &list, err);
         for (size_t i = 0; i < list.count; i++)
             printf("%s %d %s\n", list.items[i].name, (int)list.items[i].status,
                    list.items[i].kind->caption);

@@ -21,6 +21,7 @@ typedef struct sample {
     qk__buffer bytes;
     const char *texts[MAX_TEXTS];
     size_t count, times;
+    int threads;
     qk_figure_settings settings;
     qk_error *errors; /* [times] */
 } sample;
@@ -151,7 +152,7 @@ static qk_status set_option(sample *of, const char *option, qk_error *err)
     else if (strcmp(name, "gnuplot") == 0)
         of->settings.gnuplot = value;
     else if (strcmp(name, "threads") == 0)
-        of->settings.threads = atoi(value);
+        of->threads = atoi(value);
     else if (strcmp(name, "times") == 0)
         of->times = strtoul(value, NULL, 10);
     else
@@ -180,7 +181,7 @@ static int draw(sample *of)
     of->errors = calloc(of->times, sizeof *of->errors);
     if (!of->errors)
         return (int)QK_ERR_NOMEM;
-    qk__parallel_for(of->times, of->settings.threads, draw_one, of);
+    qk__parallel_for(of->times, of->threads, draw_one, of);
     int status = 0;
     for (size_t i = 0; i < of->times && status == 0; i++)
         if (of->errors[i].status != QK_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting a figure together: text from outside, numbers, failures that are kept, ranges. What
+/* Putting a figure together: text from outside, numbers, failures that are kept; settings. What
  * gnuplot makes of it is tested in test_hostile_text.py and test_drawing.py. */
 #include "tests/unit.h"
 
@@ -13,9 +13,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/figure.h"
-#include "figure/heading.h"
-#include "figure/figure_text.h"
-#include "figure/scale.h"
 #include "tests/base/tree.h"
 
 static qk__figure figure;
@@ -347,154 +344,6 @@ static void test_names(void **state)
     }
 }
 
-/* ---- scales ----------------------------------------------------------------------------- */
-
-static int channel(unsigned color, int which)
-{
-    return (int)(color >> (16 - 8 * which) & 0xff);
-}
-
-/* The largest difference of a channel. */
-static int apart(unsigned a, unsigned b)
-{
-    int most = 0;
-    for (int c = 0; c < 3; c++)
-        most = abs(channel(a, c) - channel(b, c)) > most ? abs(channel(a, c) - channel(b, c))
-                                                         : most;
-    return most;
-}
-
-/* Colours change little by little from one end to the other, through 0 as well, and end far apart. */
-static void test_colours_do_not_jump(void **state)
-{
-    (void)state;
-    const qk__hue hues[] = {QK__HUE_NONE, QK__HUE_QUERIES, QK__HUE_KEYS, QK__HUE_BIAS,
-                            QK__HUE_PLASTICITY};
-    for (size_t i = 0; i < sizeof hues / sizeof *hues; i++) {
-        qk__scale scale = qk__scale_between(hues[i], -0.4, 1);
-        bool dark;
-        unsigned before = qk__scale_color(&scale, -0.4, &dark), first = before;
-        for (int at = -399; at <= 1000; at++) {
-            unsigned color = qk__scale_color(&scale, at / 1000.0, &dark);
-            assert_true(apart(color, before) <= 4);
-            before = color;
-        }
-        assert_true(apart(before, first) > 100);
-    }
-}
-
-/* A value and its opposite are as deep; at 0 both sides are pale, and their hues differ beyond. */
-static void test_two_sides_of_a_scale(void **state)
-{
-    (void)state;
-    bool dark;
-    qk__scale r_q = qk__scale_between(QK__HUE_QUERIES, -1, 1), shorter = r_q;
-    shorter.low = -0.1; /* of the bar: colours stay */
-    assert_true(channel(qk__scale_color(&r_q, 0, &dark), 0) > 230 && !dark);
-    assert_true(channel(qk__scale_color(&r_q, 0.8, &dark), 2) >
-                channel(qk__scale_color(&r_q, 0.8, &dark), 0) + 80);
-    assert_true(channel(qk__scale_color(&r_q, -0.8, &dark), 0) >
-                channel(qk__scale_color(&r_q, -0.8, &dark), 2) + 80);
-    assert_true(apart(qk__scale_color(&r_q, -0.01, &dark), qk__scale_color(&r_q, 0.01, &dark)) <
-                8);
-    assert_int_equal(qk__scale_color(&r_q, 0.4, &dark), qk__scale_color(&shorter, 0.4, &dark));
-    assert_int_equal(qk__scale_color(&r_q, 7, &dark), qk__scale_color(&r_q, 1, &dark));
-    assert_true(dark);
-}
-
-static void expect_scale(qk__scale scale, double low, double high)
-{
-    assert_true(fabs(scale.low - low) <= 1e-9 * fabs(low));
-    assert_true(fabs(scale.high - high) <= 1e-9 * fabs(high));
-}
-
-static void test_ranges_of_scales(void **state)
-{
-    (void)state;
-    expect_scale(qk__scale_between(QK__HUE_BIAS, 2, 5), 0, 5);
-    expect_scale(qk__scale_between(QK__HUE_BIAS, -5, -2), -5, 0);
-    expect_scale(qk__scale_between(QK__HUE_PLASTICITY, 0.3, 0.6), 0.3, 0.6);
-    expect_scale(qk__scale_between(QK__HUE_PLASTICITY, 0.5, 0.5), 0.45, 0.55);
-    expect_scale(qk__scale_between(QK__HUE_NONE, 0, 0), 0, 1);
-    expect_scale(qk__scale_between(QK__HUE_NONE, 1e20, 1e20), 0.9e20, 1.1e20);
-    expect_scale(qk__scale_of_change(0), -1, 1);
-    expect_scale(qk__scale_of_amount(0), 0, 1);
-}
-
-static void test_a_number_that_rounds_to_zero_has_no_sign(void **state)
-{
-    (void)state;
-    char text[QK__NUMBER_TEXT];
-    assert_string_equal(qk__number_text(text, "%.2f", -0.004), "0.00");
-    assert_string_equal(qk__number_text(text, "%.2f", -0.006), "\xe2\x88\x92"
-                                                               "0.01");
-}
-
-static void test_number_texts(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *format, *text;
-        double value;
-    } CASES[] = {{"%.2f", "0.00", -0.004},  {"%.2f", "−0.01", -0.006}, {"%.0f", "0", -0.0},
-                 {"%.1f%%", "0.0%", -0.04}, {"%g", "−1e−05", -1e-5},   {"%.3f", "2.500", 2.5}};
-    char text[QK__NUMBER_TEXT];
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        assert_string_equal(qk__number_text(text, CASES[i].format, CASES[i].value),
-                            CASES[i].text);
-}
-
-/* ---- headings --------------------------------------------------------------------------- */
-
-/* Each line has room for its text, and together they say all of it. */
-static void test_lines_of_a_text(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *lines; /* with '|' between them */
-        size_t room;
-        bool markup;
-    } CASES[] = {
-        {"one two three", "one two|three", 8, false},
-        {"one", "one", 3, false},
-        {"", "", 3, false},
-        {"step-000400-of-the-run", "step-|000400-|of-the-|run", 8, false},
-        {"abcdefghij", "abcd|efgh|ij", 4, false},
-        {"日本語のモデル", "日本|語の|モデ|ル", 4, false},
-        {"a b c d e f g h i j", "a b|c d|e f|g h|i j", 3, false},
-        {"{/:Italic r}_q against {/:Italic r}_k", "{/:Italic r}_q against|{/:Italic r}_k", 10,
-         true},
-        {"one two three four five six seven", "one|two|three|four|five|six …", 5, false},
-    };
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        qk__lines lines;
-        char all[200] = "";
-        qk__break_lines(CASES[i].text, CASES[i].markup, CASES[i].room, QK__MAX_LINES, &lines);
-        for (size_t l = 0; l < lines.count; l++) {
-            strcat(all, l > 0 ? "|" : "");
-            strcat(all, lines.text[l]);
-        }
-        assert_string_equal(all, CASES[i].lines);
-    }
-}
-
-static void test_a_heading_takes_the_height_of_its_lines(void **state)
-{
-    (void)state;
-    qk__result_model model = {.label = "model"};
-    qk__results results = {.title = "", .num_models = 2};
-    qk__figure sample;
-    qk__figure_init(&sample, "heading", qk__theme_of(QK_THEME_PAPER), 400, 100);
-    qk__set_heading(&sample, &results, NULL, "Short");
-    double one = qk__heading_height(&sample);
-    qk__set_heading(&sample, &results, &model, "Short");
-    double named = qk__heading_height(&sample);
-    qk__set_heading(&sample, &results, &model,
-                    "A title of so many words that there is no room for it in one line");
-    assert_true(one < named && named < qk__heading_height(&sample));
-    qk__figure_free(&sample);
-}
-
 /* ---- settings --------------------------------------------------------------------------- */
 
 static void test_formats(void **state)
@@ -530,22 +379,6 @@ static void test_themes(void **state)
     assert_non_null(strstr(err.message, "light"));
 }
 
-static void test_ends_of_ramps(void **state)
-{
-    (void)state;
-    static const double beyond[][2] = {
-        {-1, 0}, {-INFINITY, 0}, {NAN, 0}, {2, 1}, {INFINITY, 1}};
-    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
-        unsigned char got[3], expected[3];
-        qk__colormap_at(&qk__magma, beyond[i][0], got);
-        qk__colormap_at(&qk__magma, beyond[i][1], expected);
-        assert_memory_equal(got, expected, 3);
-    }
-    assert_true(qk__is_dark((const unsigned char[]){0, 0, 0}));
-    assert_true(qk__is_dark((const unsigned char[]){203, 24, 29}));
-    assert_false(qk__is_dark((const unsigned char[]){255, 255, 255}));
-}
-
 #define with_figure(test) cmocka_unit_test_setup_teardown(test, make_figure, free_figure)
 #define with_folder(test)                                                                      \
     cmocka_unit_test_setup_teardown(test, make_figure_and_folder, free_figure_and_folder)
@@ -567,16 +400,8 @@ int main(void)
         with_figure(test_locale),
         with_folder(test_failures_are_kept),
         with_folder(test_names),
-        cmocka_unit_test(test_colours_do_not_jump),
-        cmocka_unit_test(test_two_sides_of_a_scale),
-        cmocka_unit_test(test_ranges_of_scales),
-        cmocka_unit_test(test_a_number_that_rounds_to_zero_has_no_sign),
-        cmocka_unit_test(test_number_texts),
-        cmocka_unit_test(test_lines_of_a_text),
-        cmocka_unit_test(test_a_heading_takes_the_height_of_its_lines),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_themes),
-        cmocka_unit_test(test_ends_of_ramps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

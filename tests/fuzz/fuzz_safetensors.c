@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t count = (size_t)list.items[i].size / 2;
         for (size_t from = 0; from < count; from += 1 << 12) {
             size_t part = count - from < (1 << 12) ? count - from : 1 << 12;
-            qk__best_convert_kernels()->from_f16(list.items[i].data + 2 * from, out, part);
+            qk__best_convert_kernel()->from_f16(list.items[i].data + 2 * from, out, part);
         }
     }
     qk__tensor_list_free(&list);

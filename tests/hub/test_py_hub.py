@@ -75,3 +75,17 @@ a = qkscope.pca("{NAME}", layers=0)
 b = qkscope.pca({str(EXAMPLE)!r}, layers=0)
 assert [str(x) for x in a.heads["category"]] == [str(x) for x in b.heads["category"]]
 """)
+
+
+def test_progress_of_both_captures(hub, tmp_path):
+    """What the second one tells reaches the same user."""
+    for name in ("org/pre", "org/post"):
+        hub.add("datasets", name, files_of(EXAMPLE))
+    (seen, said), _ = python(hub, tmp_path, """
+seen = []
+try:
+    qkscope.compare_stages("org/pre", "org/post", progress=lambda what, done, total: seen.append(what))
+except qkscope.DataError as error:
+    print(json.dumps([seen, str(error)]))
+""")
+    assert "MB" in seen and "as it should be after RoPE" in said

@@ -19,13 +19,13 @@ static void test_every_half(void **state)
     static float out[ALL];
     for (int i = 0; i < ALL; i++)
         source[i] = (uint16_t)i;
-    qk__convert_kernels_portable()->from_f16(source, out, ALL);
+    qk__convert_portable.from_f16(source, out, ALL);
     for (unsigned i = 0; i < ALL; i++) {
         double wanted = half_value(i);
         assert_true(isnan(wanted) ? isnan(out[i]) : (double)out[i] == wanted);
         assert_int_equal(signbit(out[i]) != 0, i >> 15);
     }
-    qk__convert_kernels_portable()->from_bf16(source, out, ALL);
+    qk__convert_portable.from_bf16(source, out, ALL);
     for (uint32_t i = 0; i < ALL; i++) {
         uint32_t bits;
         memcpy(&bits, &out[i], sizeof bits);
@@ -36,9 +36,9 @@ static void test_every_half(void **state)
 static void test_versions_agree(void **state)
 {
     (void)state;
-    const qk__convert_kernels *plain = qk__convert_kernels_portable();
-    const qk__convert_kernels *avx2 = qk__convert_kernels_avx2();
-    if (!avx2)
+    const qk__convert_kernel *plain = &qk__convert_portable;
+    const qk__convert_kernel *avx2 = qk__convert_kernels[QK_AVX2];
+    if (!qk__simd_has(QK_AVX2))
         skip();
     static uint8_t source[2 * ALL + 1];
     static float a[ALL], b[ALL];

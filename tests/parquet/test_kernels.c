@@ -24,11 +24,10 @@ static uint64_t next_random(void)
     return state;
 }
 
-static const qk__parquet_kernels *version(size_t i)
+/* NULL where there is none for the instruction set. */
+static const qk__parquet_kernel *version(size_t set)
 {
-    if (i == 0)
-        return qk__parquet_kernels_portable();
-    return i == 1 ? qk__parquet_kernels_avx2() : qk__parquet_kernels_avx512();
+    return qk__simd_has(set) ? qk__parquet_kernels[set] : NULL;
 }
 
 /* Bit by bit. */
@@ -50,7 +49,7 @@ static uint8_t *random_bytes(size_t size, int kind)
     return bytes;
 }
 
-static void check_unpack(const qk__parquet_kernels *k, unsigned width, size_t count, int kind)
+static void check_unpack(const qk__parquet_kernel *k, unsigned width, size_t count, int kind)
 {
     uint8_t *src = random_bytes((count * width + 7) / 8, kind);
     uint32_t *out = malloc((count + 1) * sizeof *out);
@@ -70,17 +69,17 @@ static void check_unpack(const qk__parquet_kernels *k, unsigned width, size_t co
 static void test_unpack(void **unused)
 {
     (void)unused;
-    for (size_t v = 0; v < 3; v++)
+    for (size_t v = 0; v < QK_NUM_SIMD; v++)
         for (unsigned width = 0; version(v) && width <= 32; width++)
             for (size_t count = 0; count < 80; count++)
                 for (int kind = 0; kind < 3; kind++)
                     check_unpack(version(v), width, count, kind);
-    for (size_t v = 0; v < 3; v++)
+    for (size_t v = 0; v < QK_NUM_SIMD; v++)
         for (unsigned width = 0; version(v) && width <= 32; width++)
             check_unpack(version(v), width, MOST - width, 2);
 }
 
-static void check_join(const qk__parquet_kernels *k, size_t count, size_t stride)
+static void check_join(const qk__parquet_kernel *k, size_t count, size_t stride)
 {
     uint8_t *src = random_bytes(8 * stride, 2);
     uint32_t *out4 = malloc((count + 1) * sizeof *out4);
@@ -106,7 +105,7 @@ static void check_join(const qk__parquet_kernels *k, size_t count, size_t stride
 static void test_join(void **unused)
 {
     (void)unused;
-    for (size_t v = 0; v < 3; v++)
+    for (size_t v = 0; v < QK_NUM_SIMD; v++)
         for (size_t count = 0; version(v) && count < 200; count++)
             for (size_t skip = 0; skip < 3; skip++)
                 check_join(version(v), count, count + skip);

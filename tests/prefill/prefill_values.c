@@ -8,7 +8,7 @@
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
  * the heads as int32, the rows as float32. bf16-products is the processor's
- * fastest kernel, bf16-kernel=I the I-th that it has. heads draws a third of the heads. stop fails in the
+ * fastest kernel, bf16-kernel=I its fastest of instruction sets 0 .. I (base/simd.h). heads draws a third of the heads. stop fails in the
  * N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
 #include <errno.h>
 #include <inttypes.h>
@@ -114,18 +114,19 @@ int main(int argc, char **argv)
         qk_prefill_settings_default(&settings);
         settings.before_rope = true;
         settings.sink = write_block;
-        settings.progress = go_on;
-        settings.user = &out;
+        settings.context.progress = go_on;
+        settings.context.user = settings.user = &out;
         for (int i = 4; i < argc; i++) {
             if (strncmp(argv[i], "threads=", 8) == 0)
-                settings.threads = atoi(argv[i] + 8);
+                settings.context.threads = atoi(argv[i] + 8);
             else if (strcmp(argv[i], "f16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_F16_SIM;
             else if (strcmp(argv[i], "bf16-products") == 0)
                 settings.arithmetic = QK_ARITHMETIC_BF16;
             else if (strncmp(argv[i], "bf16-kernel=", 12) == 0) {
                 settings.arithmetic = QK_ARITHMETIC_BF16;
-                bf16 = qk__bf16_kernel_at((size_t)atoi(argv[i] + 12) % qk__bf16_count());
+                unsigned sets = (2u << atoi(argv[i] + 12)) - 1;
+                bf16 = qk__bf16_kernels[qk__best_simd(QK__VERSIONS(qk__bf16_kernels) & sets)];
             } else if (strcmp(argv[i], "bf16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
             else if (strcmp(argv[i], "before") == 0)

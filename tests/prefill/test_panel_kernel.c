@@ -50,7 +50,7 @@ static void products_agree(void **state)
     (void)state;
     static float a[QK_TILE * STEP * PARTS], b[LENGTH * PARTS * QK_LANES];
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk__panel_kernel *kernel = qk__panel_kernel_at(k);
+        const qk__panel_kernel *kernel = qk__panel_kernels[k];
         uint64_t seed = 1;
         for (size_t round = 0; round < 40; round++) {
             float expected[PANEL], y[PANEL];
@@ -124,7 +124,7 @@ static void softmax_agrees(void **state)
             y = x;
             size_t keys = 4 + round % 8 * 4;
             qk__panel_portable.softmax(x.scores, keys, x.top, x.total, x.sums, 10);
-            qk__panel_kernel_at(k)->softmax(y.scores, keys, y.top, y.total, y.sums, 10);
+            qk__panel_kernels[k]->softmax(y.scores, keys, y.top, y.total, y.sums, 10);
             assert_same((float *)&x, (float *)&y, sizeof x / sizeof(float));
         }
     }
@@ -205,7 +205,7 @@ static void activations_are_right(void **state)
             double worst = 0;
             for (size_t i = 0; i < N; i++)
                 x[i] = y[i] = ((float)i - N / 2) / 400;
-            qk__panel_kernel_at(k)->activate((qk__activation)activation, y, N);
+            qk__panel_kernels[k]->activate((qk__activation)activation, y, N);
             for (size_t i = 0; i < N; i++) {
                 double error = fabs(y[i] - activation_of((qk__activation)activation, x[i]));
                 worst = fmax(worst, error / fmax(0.1, fabs(x[i])));
@@ -228,7 +228,7 @@ static void activations_agree(void **state)
                 memcpy(x, start, sizeof x);
                 memcpy(y, start, sizeof y);
                 qk__panel_portable.activate((qk__activation)a, x, QK_LANES * 8);
-                qk__panel_kernel_at(k)->activate((qk__activation)a, y, QK_LANES * 8);
+                qk__panel_kernels[k]->activate((qk__activation)a, y, QK_LANES * 8);
                 assert_same(x, y, QK_LANES * 8);
             }
         }
@@ -248,9 +248,9 @@ static void norms_agree(void **state)
             fill(x, WIDTH * QK_LANES, &seed, round % 5 == 4);
             fill(weight, WIDTH, &seed, false);
             qk__panel_portable.norm(&norm, x, expected);
-            qk__panel_kernel_at(k)->norm(&norm, x, y);
+            qk__panel_kernels[k]->norm(&norm, x, y);
             assert_same(y, expected, norm.width * QK_LANES);
-            qk__panel_kernel_at(k)->norm(&norm, x, x);
+            qk__panel_kernels[k]->norm(&norm, x, x);
             assert_same(x, expected, norm.width * QK_LANES);
         }
 }
@@ -270,7 +270,7 @@ static void turns_agree(void **state)
             memcpy(b[1], b[0], sizeof c);
             qk__rounding rounding = (qk__rounding)(round % 3);
             qk__panel_portable.turn(rounding, a[0], b[0], c, s);
-            qk__panel_kernel_at(k)->turn(rounding, a[1], b[1], c, s);
+            qk__panel_kernels[k]->turn(rounding, a[1], b[1], c, s);
             assert_same(a[1], a[0], QK_LANES);
             assert_same(b[1], b[0], QK_LANES);
             if (rounding == QK__BF16 && !isnan(a[0][5]))

@@ -116,7 +116,7 @@ def test_bf16_products_of_every_processor(tmp_path):
     for folder in (GOLDEN / "qwen3", GOLDEN / "gemma3", model):
         fastest, simulated, exact = (prefill(folder, [text(150), text(33)], tmp_path, *options)
                                      for options in (["bf16-products"], ["bf16"], []))
-        for kernel in range(4):
+        for kernel in range(5):
             found = prefill(folder, [text(150), text(33)], tmp_path, f"bf16-kernel={kernel}")
             assert found.keys() == fastest.keys()
             for key, (_, rows) in found.items():

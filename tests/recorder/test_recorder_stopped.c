@@ -44,9 +44,9 @@ static qk_status capture(const char *output, const char *keep, stop *s, bool *co
     settings.num_texts = 3;
     settings.output = output;
     settings.keep = keep;
-    settings.threads = 1;
-    settings.progress = go_on;
-    settings.user = s;
+    settings.context.threads = 1;
+    settings.context.progress = go_on;
+    settings.context.user = s;
     qk_status status = qk_recorder_run(&settings, &outcome, &err);
     *complete = status == QK_OK && outcome.complete;
     return status;

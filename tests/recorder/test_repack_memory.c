@@ -25,7 +25,7 @@ static void make_capture(const char *folder, qk_layout layout)
     s.buckets = 2;
     s.rope_planes = 1;
     s.strings = true;
-    s.threads = 1;
+    s.context.threads = 1;
     s.layout = layout;
     assert_int_equal(qk_synth_write(&s, tree_path(folder), &err), QK_OK);
 }
@@ -41,7 +41,7 @@ static qk_status repack(const char *source, const char *output, qk_layout layout
     s.capture = from;
     s.output = to;
     s.layout = layout;
-    s.threads = 1;
+    s.context.threads = 1;
     return qk_capture_repack(&s, &outcome, err);
 }
 

@@ -35,7 +35,7 @@ static int make(void **state)
         return 1;
     qk_analysis_settings_default(&s);
     s.capture = tree_path("capture");
-    s.threads = 1;
+    s.context.threads = 1;
     s.ci = 95;
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_PLASTICITY;
     return qk_analysis_run(&s, &results, NULL) == QK_OK ? 0 : 1;

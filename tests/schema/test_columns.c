@@ -19,7 +19,7 @@ static qk_analysis_settings settings_of(const char *output)
     snprintf(capture, sizeof capture, "%s", tree_path("capture"));
     qk_analysis_settings_default(&s);
     s.capture = capture;
-    s.threads = 2;
+    s.context.threads = 2;
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
     s.rotation.planes = 2;
     if (output) {

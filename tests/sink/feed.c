@@ -364,7 +364,7 @@ static void take(qk_sink_settings *s, options *o, char *word)
     else if (strcmp(word, "order") == 0)
         o->order = strtoull(value, NULL, 10);
     else if (strcmp(word, "threads") == 0)
-        s->threads = o->threads = atoi(value);
+        s->context.threads = o->threads = atoi(value);
     else if (strcmp(word, "kept") == 0)
         o->kept = true;
     else if (strcmp(word, "type") == 0)
@@ -386,7 +386,7 @@ int main(int argc, char **argv)
     made_settings(&s, argv[1], 8);
     f.o = (options){.texts = 8, .stop = INT64_MAX, .threads = 1};
     s.token_string = letter;
-    s.notice = note;
+    s.context.notice = note;
     for (int i = 2; i < argc; i++)
         take(&s, &f.o, argv[i]);
     f.stage = s.stage;

@@ -66,7 +66,7 @@ static inline void made_settings(qk_sink_settings *s, const char *output, int64_
     s->num_texts = texts;
     s->keep.groups = 4;
     s->sampler.min_bucket_size = 64;
-    s->threads = 1;
+    s->context.threads = 1;
 }
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments of a layer in memory: every kernel and every layout of rows gives the same bits,
- * allocations that fail leave a part as it was, and files with wrong bytes are survived.
+/* Moments of a layer in memory: allocations that fail leave a part as it was, and files with wrong bytes
+ * are survived.
  * test_layer_moments.py compares the numbers with NumPy's. */
-#include "unit.h"
+#include "layer_rows.h"
 
 #include <fcntl.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,9 +14,7 @@
 #include "failing_memory.h"
 #include "base/buffer.h"
 #include "base/file.h"
-#include "state/chunk_moments.h"
 #include "state/layer_file.h"
-#include "state/part_moments.h"
 
 /* The linker puts this in the place of the C library's, as those of failing_memory.h. */
 void *__real_aligned_alloc(size_t alignment, size_t size);
@@ -28,48 +24,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-enum { DIM = 11, HEADS = 3, ROWS = 200 };
-
-static const int numbers[HEADS] = {0, 4, 9};
-static const qk__part_shape queries = {
-    .dim = DIM, .num_heads = HEADS, .heads = numbers, .max_groups = 3, .by_bucket = true};
-static const qk__part_shape keys = {
-    .dim = DIM, .num_heads = HEADS, .heads = numbers, .max_groups = 3};
-
 static char path[] = "/tmp/qkscope-layer-XXXXXX";
-static float x[HEADS][ROWS][DIM], across[ROWS][HEADS][DIM];
-static int64_t position[ROWS], bucket[ROWS];
-static uint32_t every_third[ROWS];
-
-static qk__chunk_rows some_rows(size_t rows)
-{
-    return (qk__chunk_rows){.rows = rows,
-                            .x = &x[0][0][0],
-                            .head_stride = sizeof x[0] / sizeof(float),
-                            .position = position,
-                            .bucket = bucket};
-}
-
-static qk__chunk_moments *make_chunk(const qk__part_shape *shape, const qk__chunk_rows *rows)
-{
-    qk__chunk_moments *chunk;
-    assert_int_equal(qk__chunk_moments_create(&chunk, NULL), QK_OK);
-    assert_int_equal(qk__chunk_moments_compute(chunk, shape, rows, NULL), QK_OK);
-    return chunk;
-}
-
-static qk__part_moments *make_part(const qk__part_shape *shape, int64_t first, int64_t texts)
-{
-    qk__part_moments *part;
-    assert_int_equal(qk__part_moments_create(&part, shape, NULL), QK_OK);
-    for (int64_t text = first; text < first + texts; text++) {
-        const qk__chunk_rows rows = some_rows(ROWS - (size_t)text);
-        qk__chunk_moments *chunk = make_chunk(shape, &rows);
-        assert_int_equal(qk__part_moments_fold(part, text, true, chunk, NULL), QK_OK);
-        qk__chunk_moments_free(&chunk);
-    }
-    return part;
-}
 
 /* The bytes of a file of one part. */
 static qk__buffer bytes_of(const qk__part_moments *part)
@@ -86,135 +41,6 @@ static void assert_same_bytes(const qk__buffer *a, const qk__part_moments *part)
     assert_int_equal(a->size, b.size);
     assert_memory_equal(a->data, b.data, a->size);
     qk__buffer_free(&b);
-}
-
-static void assert_same_chunk(const qk__chunk_moments *a, const qk__chunk_moments *b)
-{
-    qk__set_shape diagonal = a->shape;
-    diagonal.diagonal = true;
-    size_t numbers_of_sets =
-        qk__set_size(&a->shape) + (a->by_bucket ? a->num_runs * qk__set_size(&diagonal) : 0);
-    assert_int_equal(a->num_runs, b->num_runs);
-    assert_memory_equal(a->sets, b->sets, numbers_of_sets * sizeof(double));
-}
-
-/* ---- chunks ----------------------------------------------------------------------------- */
-
-static void test_every_kernel_gives_the_same_bits(void **state)
-{
-    (void)state;
-    const qk__chunk_rows rows = some_rows(ROWS);
-    qk__chunk_moments *expected = make_chunk(&queries, &rows), *found;
-    assert_int_equal(qk__chunk_moments_create(&found, NULL), QK_OK);
-    for (size_t i = 0; i < qk__simd_count(); i++) {
-        found->kernel = qk__gram_kernels[i];
-        assert_int_equal(qk__chunk_moments_compute(found, &queries, &rows, NULL), QK_OK);
-        assert_same_chunk(expected, found);
-    }
-    qk__chunk_moments_free(&expected);
-    qk__chunk_moments_free(&found);
-}
-
-static void test_rows_may_lie_anywhere(void **state)
-{
-    (void)state;
-    enum { THIRD = ROWS / 3 };
-    float packed[HEADS][THIRD][DIM];
-    int64_t at[THIRD], in[THIRD];
-    for (size_t r = 0; r < THIRD; r++) {
-        every_third[r] = (uint32_t)(3 * r * HEADS); /* in `across` */
-        at[r] = position[3 * r];
-        in[r] = bucket[3 * r];
-        for (size_t h = 0; h < HEADS; h++)
-            memcpy(packed[h][r], x[h][3 * r], sizeof packed[h][r]);
-    }
-    const qk__chunk_rows together = {.rows = THIRD,
-                                     .x = &packed[0][0][0],
-                                     .head_stride = sizeof packed[0] / sizeof(float),
-                                     .position = at,
-                                     .bucket = in};
-    qk__chunk_rows apart = together;
-    apart.x = &across[0][0][0];
-    apart.head_stride = DIM;
-    apart.index = every_third;
-    qk__chunk_moments *a = make_chunk(&queries, &together), *b = make_chunk(&queries, &apart);
-    assert_same_chunk(a, b);
-    qk__chunk_moments_free(&a);
-    qk__chunk_moments_free(&b);
-}
-
-static void test_a_chunk_forgets_what_it_held(void **state)
-{
-    (void)state;
-    const qk__part_shape wide = {.dim = 1, .num_heads = 1, .heads = numbers};
-    const qk__chunk_rows all = some_rows(ROWS), few = some_rows(3);
-    qk__chunk_moments *expected = make_chunk(&queries, &few);
-    qk__chunk_moments *used = make_chunk(&queries, &all);
-    assert_int_equal(qk__chunk_moments_compute(used, &wide, &all, NULL), QK_OK);
-    assert_int_equal(qk__chunk_moments_compute(used, &queries, &few, NULL), QK_OK);
-    assert_same_chunk(expected, used);
-    qk__chunk_moments_free(&expected);
-    qk__chunk_moments_free(&used);
-}
-
-static void test_wrong_rows_are_refused(void **state)
-{
-    (void)state;
-    qk_error err;
-    qk__chunk_moments *chunk;
-    qk__part_moments *part = make_part(&queries, 0, 1);
-    assert_int_equal(qk__chunk_moments_create(&chunk, NULL), QK_OK);
-    const qk__chunk_rows good = some_rows(ROWS);
-    const size_t counts[] = {0, QK__CHUNK_ROWS + 1};
-    for (size_t i = 0; i < 2; i++) {
-        qk__chunk_rows rows = good;
-        rows.rows = counts[i];
-        assert_int_equal(qk__chunk_moments_compute(chunk, &queries, &rows, &err),
-                         QK_ERR_ARGUMENT);
-    }
-    qk__chunk_rows rows = good;
-    rows.bucket = NULL;
-    assert_int_equal(qk__chunk_moments_compute(chunk, &queries, &rows, &err), QK_ERR_ARGUMENT);
-    assert_int_equal(qk__chunk_moments_compute(chunk, &keys, &rows, &err), QK_OK);
-    assert_int_equal(qk__part_moments_fold(part, 0, false, chunk, &err), QK_ERR_ARGUMENT);
-    int64_t descending[ROWS] = {5, 4};
-    rows.position = descending;
-    assert_int_equal(qk__chunk_moments_compute(chunk, &keys, &rows, &err), QK_ERR_ARGUMENT);
-    const float bad[] = {NAN, INFINITY, -INFINITY};
-    const size_t at[] = {0, 100, ROWS - 1}; /* in the first tile, and the second */
-    for (size_t i = 0; i < 3; i++)
-        for (size_t j = 0; j < 3; j++) {
-            char where[80];
-            float *value = &x[1][at[j]][DIM - 1], old = *value;
-            snprintf(where, sizeof where, "head 4, row %zu (position %lld), dimension %d: NaN",
-                     at[j], (long long)position[at[j]], DIM - 1);
-            *value = bad[i];
-            assert_int_equal(qk__chunk_moments_compute(chunk, &queries, &good, &err),
-                             QK_ERR_INCONSISTENT);
-            assert_non_null(strstr(err.message, where));
-            assert_int_equal(qk__part_moments_fold(part, 0, false, chunk, &err),
-                             QK_ERR_ARGUMENT);
-            *value = old;
-        }
-    qk__chunk_moments_free(&chunk);
-    qk__part_moments_free(&part);
-}
-
-static void test_largest_values_and_positions(void **state)
-{
-    (void)state;
-    float huge[2][DIM];
-    const int64_t at[] = {INT64_MIN / 4, INT64_MAX / 4};
-    const qk__chunk_rows rows = {.rows = 2, .x = huge[0], .position = at};
-    const qk__part_shape one = {.dim = DIM, .num_heads = 1, .heads = numbers};
-    for (size_t i = 0; i < DIM; i++) {
-        huge[0][i] = -3e38F;
-        huge[1][i] = 3e38F;
-    }
-    qk__chunk_moments *chunk = make_chunk(&one, &rows);
-    assert_true(isfinite(chunk->whole.sum_xx[0]) && chunk->whole.sum_xx[0] > 1e77);
-    assert_true(isfinite(chunk->whole.sum_tt[0]) && isfinite(chunk->whole.sum_xt[0]));
-    qk__chunk_moments_free(&chunk);
 }
 
 /* ---- parts ------------------------------------------------------------------------------ */
@@ -499,14 +325,7 @@ static void test_wrong_bytes_are_survived(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    uint64_t seed = 7;
-    for (size_t r = 0; r < ROWS; r++) {
-        position[r] = (int64_t)(r * r / 7);
-        bucket[r] = position[r] / 1000 - 2;
-        for (size_t h = 0; h < HEADS; h++)
-            for (size_t i = 0; i < DIM; i++)
-                across[r][h][i] = x[h][r][i] = (float)(random_unit(&seed) + (double)i);
-    }
+    fill_rows();
     int fd = mkstemp(path);
     return fd < 0 ? -1 : close(fd);
 }
@@ -521,11 +340,6 @@ int main(void)
 {
     json_set_alloc_funcs(malloc, free); /* those that fail */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kernel_gives_the_same_bits),
-        cmocka_unit_test(test_rows_may_lie_anywhere),
-        cmocka_unit_test(test_a_chunk_forgets_what_it_held),
-        cmocka_unit_test(test_wrong_rows_are_refused),
-        cmocka_unit_test(test_largest_values_and_positions),
         cmocka_unit_test(test_shapes_out_of_range_are_refused),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_merging_empties_the_later_part),

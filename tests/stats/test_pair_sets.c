@@ -84,17 +84,16 @@ static void look_up(const qk__pair_space *space, const qk__query_model *model,
 {
     qk__whitening *whitening;
     assert_int_equal(qk__whitening_create(&whitening, model, false, NULL), QK_OK);
-    const qk__pair_model pairs = {whitening, model->mean_t};
+    const qk__pair_sums sums = {space, whitening, model->mean_t, tally};
     qk__count_pairs(space, tally->pairs);
     for (size_t j = 0; j < space->grid->num; j++) {
         tally->limit = settings->max_pairs;
         if (tally->pairs[j] > tally->limit)
-            assert_int_equal(qk__add_drawn_pairs(space, &pairs, j, SIZE_MAX, tally->pairs[j],
-                                                 settings->seed, STREAM, tally, NULL),
+            assert_int_equal(qk__add_drawn_pairs(&sums, j, SIZE_MAX, tally->pairs[j],
+                                                 settings->seed, STREAM, NULL),
                              QK_OK);
         else
-            assert_int_equal(qk__add_all_pairs(space, &pairs, &j, NULL, 1, false, tally, NULL),
-                             QK_OK);
+            assert_int_equal(qk__add_all_pairs(&sums, &j, NULL, 1, false, NULL), QK_OK);
     }
     qk__whitening_free(&whitening);
 }
@@ -143,7 +142,8 @@ static void both_ways_meet_the_same_pairs(void **state)
         qk__pair_source source;
         qk__query_model *model;
         qk_moments *m = moments_of(&q);
-        assert_int_equal(qk__pair_source_open(&source, &q, &k, NULL, NULL, 0, NULL), QK_OK);
+        const qk__plasticity_input in = {.queries = &q, .keys = &k, .settings = &settings};
+        assert_int_equal(qk__pair_source_open(&source, &in, NULL), QK_OK);
         assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
         qk__tally tally = {.ap = test_calloc(source.grid->num, sizeof(double)),
                            .pairs = test_calloc(source.grid->num, sizeof(int64_t))};

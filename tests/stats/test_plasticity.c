@@ -351,9 +351,12 @@ static void profile_equals_fit(void **state)
         assert_int_equal(qk__key_index_create(&index, &k, NULL), QK_OK);
         for (int shared = 0; shared < 2; shared++) {
             double overall, fifths[QK_FIFTHS];
-            assert_int_equal(qk__plasticity_profile(model, &q, &k, shared ? index : NULL, NULL,
-                                                    &settings, STREAM, &overall, fifths, NULL),
-                             QK_OK);
+            const qk__plasticity_input in = {.queries = &q,
+                                             .keys = &k,
+                                             .index = shared ? index : NULL,
+                                             .settings = &settings,
+                                             .stream = STREAM};
+            assert_int_equal(qk__plasticity_profile(model, &in, &overall, fifths, NULL), QK_OK);
             assert_memory_equal(&overall, &p->ap_overall, sizeof overall);
             assert_memory_equal(fifths, p->fifths, sizeof fifths);
         }

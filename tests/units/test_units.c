@@ -309,6 +309,51 @@ static void a_job_has_each_number_once(void **state)
     qk__units_close(&units);
 }
 
+static void end_first(const qk__unit_folder *units)
+{
+    bool mine;
+    if (qk__end_claim(units, false, &mine, NULL) != QK_OK || !mine)
+        _exit(1);
+}
+
+static void leave_the_end(const qk__unit_folder *units)
+{
+    bool mine;
+    if (qk__end_claim(units, true, &mine, NULL) != QK_OK || mine)
+        _exit(1);
+}
+
+/* The word of a dead process stays, and the next one has the next number. */
+static void one_process_puts_all_together(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    bool mine;
+    open_units(&units);
+    in_dead_process(end_first, &units);
+    assert_int_equal(qk__end_claim(&units, false, &mine, NULL), QK_OK);
+    assert_true(mine);
+    assert_int_equal(qk__end_claim(&units, false, &mine, NULL), QK_OK);
+    assert_true(mine);
+    in_dead_process(leave_the_end, &units);
+    expect_names(&units, "end-0 end-1 ");
+    qk__units_close(&units);
+}
+
+static void neighbours_stay_together(void **state)
+{
+    (void)state;
+    int64_t next = 0, first, end;
+    for (int64_t i = 0; i < 7; i++) {
+        const qk_shard shard = {i, 7, NULL};
+        qk__share_alike(17, &shard, &first, &end);
+        assert_int_equal(first, next);
+        assert_in_range(end - first, 2, 3);
+        next = end;
+    }
+    assert_int_equal(next, 17);
+}
+
 static void the_largest_come_first(void **state)
 {
     (void)state;
@@ -338,6 +383,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(one_number_is_for_one_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_has_each_number_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_process_puts_all_together, set_up, tear_down),
+        cmocka_unit_test(neighbours_stay_together),
         cmocka_unit_test(the_largest_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,7 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
     dtype = args.dtype or ("float32" if device == "cpu" and args.device_map is None else "auto")
     revision = text(settings.values.revision)
     common: dict[str, Any] = {"revision": revision, "trust_remote_code": args.trust_remote_code}
-    if settings.values.offline:
+    if settings.values.context.offline:
         common["local_files_only"] = True
     options: dict[str, Any] = {**common, "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
     if args.attn:
@@ -275,7 +275,7 @@ def make_sink(settings: Settings, args: argparse.Namespace, tokenizer: Any) -> S
     layout = next(name for name, value in LAYOUTS.items() if getattr(lib, value) == v.layout)
     strings = tokenizer.convert_ids_to_tokens if v.token_strings else None
     return Sink(text(v.output) or "", keep=text(v.keep) or "rows", groups=v.groups, layout=layout,
-                shard=find_shard(args.shard), force=v.force, threads=v.threads,
+                shard=find_shard(args.shard), force=v.force, threads=v.context.threads,
                 stage=("post", "pre", "both")[v.stage], token_strings=strings,
                 on_notice=lambda level, told: notice(args, level, told))
 

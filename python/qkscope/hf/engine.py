@@ -184,7 +184,7 @@ class Engine:
     def lead(self, settings: Any, notices: Notices) -> Any:
         """Runs all of it; returns the qk_recorder_outcome. What a callback raised is raised here."""
         settings.engine = self.struct
-        settings.notice, settings.user = lib.qkpy_notice, notices.handle
+        settings.context.notice, settings.context.user = lib.qkpy_notice, notices.handle
         outcome = ffi.new("qk_recorder_outcome *")
         try:
             call(lib.qk_recorder_run, settings, outcome)

@@ -2,7 +2,6 @@
 /* Sharing a run: which units are this process's, which are there, and the end. */
 #include "analysis/sharing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,19 +52,16 @@ static qk_status name_units(qk__run *run, const int64_t *owner, qk_error *err)
 
 /* ---- whose units ------------------------------------------------------------------------ */
 
-typedef struct sizing {
-    int64_t bytes;
-} sizing;
-
 static qk_status add_size(void *user, const qk_head *head, qk_error *err)
 {
     (void)err;
+    int64_t *bytes = user;
     struct stat st;
     for (size_t f = 0; f < head->num_files; f++)
         if (stat(head->files[f], &st) == 0)
-            ((sizing *)user)->bytes += st.st_size;
+            *bytes += st.st_size;
     if (head->moments && stat(head->moments, &st) == 0)
-        ((sizing *)user)->bytes += st.st_size;
+        *bytes += st.st_size;
     return QK_OK;
 }
 
@@ -74,9 +70,9 @@ static qk_status find_owners(const qk__run *run, int64_t *owner, qk_error *err)
     qk__unit_size *sizes = qk__calloc(run->num_units, sizeof *sizes);
     qk_status status = sizes ? QK_OK : qk__nomem(err);
     for (size_t i = 0; i < run->num_units && status == QK_OK; i++) {
-        sizing s = {0};
-        status = qk__unit_heads(run, &run->units[i], add_size, &s, err);
-        sizes[i] = (qk__unit_size){run->units[i].name, s.bytes};
+        int64_t bytes = 0;
+        status = qk__unit_heads(run, &run->units[i], add_size, &bytes, err);
+        sizes[i] = (qk__unit_size){run->units[i].name, bytes};
     }
     if (status == QK_OK)
         status = qk__share_units(sizes, run->num_units, run->settings->shard.count, owner, err);
@@ -104,10 +100,7 @@ static qk_status want_own(qk__run *run, const int64_t *owner, size_t *wanted, qk
 /* What must be there before the first unit can be. */
 static qk_status prepare_held(qk__run *run, qk_error *err)
 {
-    QK_TRY(qk__units_make(&run->units_at, err));
-    QK_TRY(qk__units_sweep(&run->units_at, err));
-    if (run->settings->shard.count > 1)
-        QK_TRY(qk__rank_join(&run->rank, &run->units_at, &run->settings->shard, err));
+    QK_TRY(qk__units_enter(&run->rank, &run->units_at, &run->settings->shard, err));
     return qk__plan_write(run, err);
 }
 
@@ -146,15 +139,15 @@ static qk_status plan_shared(qk__run *run, qk_error *err)
     if (status == QK_OK && run->settings->shard.count > 1)
         status = qk__plan_tell_others(run, err);
     if (status == QK_OK && run->settings->shard.count <= 1)
-        qk__run_notice(run, QK_NOTICE_INFO, "%zu of %zu units are there already",
-                       run->own - wanted, run->num_units);
+        qk__tell_notice(&run->context, QK_NOTICE_INFO, "%zu of %zu units are there already",
+                        run->own - wanted, run->num_units);
     else if (status == QK_OK)
-        qk__run_notice(run, QK_NOTICE_INFO,
-                       "shard %lld of %lld (%s): %zu of %zu units, %zu of them there already",
-                       (long long)run->settings->shard.index,
-                       (long long)run->settings->shard.count,
-                       run->settings->shard.source ? run->settings->shard.source : "settings",
-                       run->own, run->num_units, run->own - wanted);
+        qk__tell_notice(&run->context, QK_NOTICE_INFO,
+                        "shard %lld of %lld (%s): %zu of %zu units, %zu of them there already",
+                        (long long)run->settings->shard.index,
+                        (long long)run->settings->shard.count,
+                        run->settings->shard.source ? run->settings->shard.source : "settings",
+                        run->own, run->num_units, run->own - wanted);
     return status;
 }
 
@@ -164,7 +157,7 @@ qk_status qk__sharing_plan(qk__run *run, qk__unit *units, size_t count, qk_error
     run->num_units = count;
     for (size_t i = 0; i < count; i++)
         units[i].wanted = true;
-    run->silent = false;
+    run->relay.held_back = 0;
     return run->shared && count > 0 ? plan_shared(run, err) : QK_OK;
 }
 
@@ -193,16 +186,15 @@ static qk_status check_memory(const qk__run *run, const qk__unit *unit, qk_error
     return QK_OK;
 }
 
-static qk_status publish(qk__run *run, const qk__unit *unit, qk_error *err)
+typedef struct writing {
+    qk__run *run;
+    const qk__unit *unit;
+} writing;
+
+static qk_status write_unit(void *context, const char *folder, qk_error *err)
 {
-    char *folder;
-    QK_TRY(check_memory(run, unit, err));
-    QK_TRY(qk__unit_begin(&run->units_at, unit->name, &folder, err));
-    qk_status status = qk__unit_write(run, unit, folder, err);
-    if (status == QK_OK)
-        return qk__unit_publish(&run->units_at, unit->name, &folder, err);
-    qk__unit_discard(&folder);
-    return status;
+    const writing *w = context;
+    return qk__unit_write(w->run, w->unit, folder, err);
 }
 
 void qk__sharing_publish(qk__run *run, qk__unit *unit)
@@ -210,7 +202,10 @@ void qk__sharing_publish(qk__run *run, qk__unit *unit)
     qk_error err = {0};
     if (!run->shared)
         return;
-    qk_status status = publish(run, unit, &err);
+    writing w = {run, unit};
+    qk_status status = check_memory(run, unit, &err);
+    if (status == QK_OK)
+        status = qk__unit_put(&run->units_at, unit->name, write_unit, &w, &err);
     if (status == QK_OK)
         return;
     pthread_mutex_lock(&run->lock);
@@ -256,26 +251,22 @@ static void tell_failures(qk__run *run, const qk__unit *unit)
         if (head->status == QK_OK)
             continue;
         qk_head_name(head->id, name);
-        qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name,
-                       head->message ? head->message : qk_status_text(head->status));
+        qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s", name,
+                        head->message ? head->message : qk_status_text(head->status));
     }
 }
 
-static qk_status take_in(qk__run *run, qk__unit *unit, qk_error *err)
+static qk_status take_in_others(qk__run *run, qk_error *err)
 {
-    QK_TRY(qk__unit_read(run, unit, err));
-    run->done_bytes += unit->counts.bytes;
-    run->done_rows += unit->counts.rows;
-    run->num_constant += (size_t)unit->counts.constant;
-    tell_failures(run, unit);
-    return QK_OK;
-}
-
-static qk_status take_in_all(qk__run *run, qk_error *err)
-{
-    for (size_t i = 0; i < run->num_units; i++)
-        if (!run->units[i].wanted)
-            QK_TRY(take_in(run, &run->units[i], err));
+    for (qk__unit *unit = run->units; unit < run->units + run->num_units; unit++) {
+        if (unit->wanted)
+            continue;
+        QK_TRY(qk__unit_read(run, unit, err));
+        run->done_bytes += unit->counts.bytes;
+        run->done_rows += unit->counts.rows;
+        run->num_constant += (size_t)unit->counts.constant;
+        tell_failures(run, unit);
+    }
     return QK_OK;
 }
 
@@ -314,7 +305,7 @@ qk_status qk__sharing_gather(qk__run *run, bool *whole, qk_error *err)
     QK_TRY(hold(run, &held, err));
     if (!held)
         return QK_OK;
-    qk_status status = take_in_all(run, err);
+    qk_status status = take_in_others(run, err);
     if (status == QK_ERR_NOT_FOUND && !qk__is_dir(run->units_at.path))
         return QK_OK;
     *whole = status == QK_OK;

@@ -116,12 +116,6 @@ static qk_status check_captures(const stages *c, qk_error *err)
     return QK_OK;
 }
 
-/* What the other run has to say goes out with what this one says. */
-static void pass_notice(void *user, qk_notice_level level, const char *message)
-{
-    qk__run_notice(user, level, "%s", message);
-}
-
 static qk_status open_side(qk__run *run, qk_analysis_settings *settings, const char *path,
                            const char *prefix, qk_error *err)
 {
@@ -144,8 +138,7 @@ static qk_status open_captures(stages *c, const qk_stages_settings *settings,
     bool one = !settings->after;
     QK_TRY(open_side(&c->run, &input[0], one ? settings->before : settings->after,
                      one ? "post" : NULL, err));
-    input[1].notice = pass_notice;
-    input[1].user = &c->run;
+    input[1].context = c->run.context; /* what it tells goes out with what this one tells */
     input[1].combined = false; /* the group size is that of the other side, which told of it */
     QK_TRY(open_side(&c->before, &input[1], settings->before, one ? "pre" : NULL, err));
     input[1].combined = true;
@@ -371,10 +364,10 @@ static qk_status check_settings(const qk_stages_settings *s, qk_error *err)
 static void note_unrotated(stages *c)
 {
     if (c->results->num_unrotated > 0)
-        qk__run_notice(&c->run, QK_NOTICE_INFO,
-                       "%zu of %zu heads are in layers for which capture.json has no "
-                       "frequencies (NoPE): there is nothing to compare",
-                       c->results->num_unrotated, c->run.results->num_heads);
+        qk__tell_notice(&c->run.context, QK_NOTICE_INFO,
+                        "%zu of %zu heads are in layers for which capture.json has no "
+                        "frequencies (NoPE): there is nothing to compare",
+                        c->results->num_unrotated, c->run.results->num_heads);
 }
 
 static qk_status run_all(stages *c, qk_error *err)

@@ -39,13 +39,6 @@ struct qk__texts {
 
 /* ---- formats ---------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-    size_t length = strlen(path);
-    size_t tail = strlen(suffix);
-    return length > tail && strcasecmp(path + length - tail, suffix) == 0;
-}
-
 /* More bytes that are no UTF-8 than this share are no text with slips, but something else. */
 static const double MOST_BROKEN = 0.1;
 
@@ -116,9 +109,10 @@ static const qk__text_format WHOLE_FILE = {sizeof(whole_file), open_whole, next_
 
 static const qk__text_format *format_of(const char *path)
 {
-    return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson") ? &qk__text_jsonl
-           : has_suffix(path, ".parquet")                            ? &qk__text_parquet
-                                                                     : &WHOLE_FILE;
+    return qk__ends_with_any_case(path, ".jsonl") || qk__ends_with_any_case(path, ".ndjson")
+               ? &qk__text_jsonl
+           : qk__ends_with_any_case(path, ".parquet") ? &qk__text_parquet
+                                                      : &WHOLE_FILE;
 }
 
 /* ---- which files ------------------------------------------------------------------------ */
@@ -236,10 +230,7 @@ static qk_status add_dataset(file_list *list, const char *name,
                                   .part = QK_HUB_TEXTS,
                                   .text_name = with_split.dataset_name,
                                   .text_split = with_split.dataset_split,
-                                  .offline = settings->offline,
-                                  .notice = settings->notice,
-                                  .progress = settings->progress,
-                                  .user = settings->user};
+                                  .context = settings->context};
     qk__needed needed;
     QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
     qk_status status = add_place(list, needed.path, &with_split, err);

@@ -6,7 +6,7 @@
 #include "recorder/repack.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static const qk_setting ROWS[] = {
     QK__OFFLINE_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK__SPLIT_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK_SETTING_PART(qk_repack_settings, writer, qk__parquet_writer_settings_table),
-    QK__THREADS_ROW(qk_repack_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_repack_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_repack_settings_table = {QK_SETTINGS_ROWS(qk_repack_settings, ROWS)};
@@ -54,7 +54,6 @@ typedef struct file_job {
 
 typedef struct repack {
     const qk_repack_settings *settings;
-    qk_repack_outcome *outcome;
     qk_capture *capture;
     int threads;
     bool replaces;             /* there is something in the place */
@@ -63,11 +62,8 @@ typedef struct repack {
     file_job *jobs;
     size_t num_jobs;
     qk_capture_writer *writer;
-    pthread_mutex_t lock; /* of what follows, and of the outcome */
-    size_t done;
-    bool stop;
-    size_t failed; /* the first head that failed */
-    qk_error failure;
+    qk__meter meter; /* of heads, and bytes of vectors */
+    atomic_llong rows;
 } repack;
 
 static size_t num_heads(const repack *r)
@@ -75,46 +71,13 @@ static size_t num_heads(const repack *r)
     return qk_capture_num_heads(r->capture);
 }
 
-static bool is_stopped(repack *r)
-{
-    pthread_mutex_lock(&r->lock);
-    bool stop = r->stop;
-    pthread_mutex_unlock(&r->lock);
-    return stop;
-}
-
-static void fail_head(repack *r, size_t i, qk_status status, const qk_error *err)
-{
-    pthread_mutex_lock(&r->lock);
-    if (i < r->failed) {
-        r->failed = i;
-        r->failure = *err;
-        r->failure.status = status;
-    }
-    r->stop = true;
-    pthread_mutex_unlock(&r->lock);
-}
-
-/* What stopped the threads, if anything did. */
-static qk_status result(const repack *r, qk_error *err)
-{
-    if (r->failed == SIZE_MAX)
-        return QK_OK;
-    return qk__fail(err, r->failure.status, "%s", r->failure.message);
-}
-
 /* ---- what there is ---------------------------------------------------------------------- */
 
-static void look_job(void *context, size_t i, int worker)
+static qk_status look_job(void *context, size_t i, int worker, qk_error *err)
 {
     repack *r = context;
-    qk_error err;
-    if (is_stopped(r))
-        return;
-    qk_status status = qk__repack_look(qk_capture_head(r->capture, i), &r->readers[worker],
-                                       &r->columns[i], &err);
-    if (status != QK_OK)
-        fail_head(r, i, status, &err);
+    return qk__repack_look(qk_capture_head(r->capture, i), &r->readers[worker], &r->columns[i],
+                           err);
 }
 
 /* The heads of a layer and kind, or each by itself, get a job. */
@@ -174,7 +137,7 @@ static void set_shapes(repack *r, size_t dim)
     }
 }
 
-static qk_status look(repack *r, qk_error *err)
+static qk_status look_at_capture(repack *r, qk_error *err)
 {
     size_t dim;
     if (qk_capture_get_info(r->capture)->kept == QK_ROWS_NONE)
@@ -185,8 +148,7 @@ static qk_status look(repack *r, qk_error *err)
     r->readers = qk__calloc((size_t)r->threads, sizeof *r->readers);
     if (!r->columns || !r->readers)
         return qk__nomem(err);
-    qk__parallel_for(num_heads(r), r->threads, look_job, r);
-    QK_TRY(result(r, err));
+    QK_TRY(qk__parallel_try(num_heads(r), r->threads, look_job, r, err));
     QK_TRY(find_dim(r, &dim, err));
     QK_TRY(list_jobs(r, err));
     set_shapes(r, dim);
@@ -241,47 +203,21 @@ static qk_status write_head(repack *r, const file_job *job, size_t i, int worker
     return qk_head_writer_finish(&out, err);
 }
 
-static void head_done(repack *r, size_t i, int64_t rows, size_t dim)
-{
-    const qk_repack_settings *s = r->settings;
-    pthread_mutex_lock(&r->lock);
-    r->done++;
-    r->outcome->rows += rows;
-    r->outcome->vector_bytes += rows * (int64_t)(dim * sizeof(float));
-    if (!r->stop && s->progress &&
-        !s->progress(s->user, &(qk_progress){.what = "heads",
-                                             .done = (int64_t)r->done,
-                                             .total = (int64_t)num_heads(r),
-                                             .bytes = r->outcome->vector_bytes})) {
-        r->stop = true;
-        r->failed = i;
-        qk__set_error(&r->failure, QK_ERR_CANCELLED,
-                      "stopped after %zu of %zu heads; nothing was written", r->done,
-                      num_heads(r));
-    }
-    pthread_mutex_unlock(&r->lock);
-}
-
-static void copy_job(void *context, size_t j, int worker)
+static qk_status copy_job(void *context, size_t j, int worker, qk_error *err)
 {
     repack *r = context;
     const file_job *job = &r->jobs[j];
     qk_head_id id = qk_capture_head(r->capture, job->heads[0])->id;
-    qk_error err;
     for (size_t h = 0; h < job->count; h++) {
         int64_t rows;
-        if (is_stopped(r))
-            return;
-        qk_status status = write_head(r, job, job->heads[h], worker, &rows, &err);
-        if (status == QK_OK)
-            head_done(r, job->heads[h], rows, job->shape.dim);
-        else
-            fail_head(r, job->heads[h], status, &err);
+        if (qk__meter_is_stopped(&r->meter))
+            return QK_ERR_CANCELLED;
+        QK_TRY(write_head(r, job, job->heads[h], worker, &rows, err));
+        atomic_fetch_add(&r->rows, rows);
+        if (!qk__meter_add(&r->meter, 1, rows * (int64_t)(job->shape.dim * sizeof(float))))
+            return QK_ERR_CANCELLED;
     }
-    qk_status status =
-        is_stopped(r) ? QK_OK : qk_capture_writer_end_layer(r->writer, id.layer, id.kind, &err);
-    if (status != QK_OK)
-        fail_head(r, job->heads[job->count - 1], status, &err);
+    return qk_capture_writer_end_layer(r->writer, id.layer, id.kind, err);
 }
 
 static bool has_wide_ids(const repack *r)
@@ -307,8 +243,13 @@ static qk_status write_capture(repack *r, const char *folder, qk_error *err)
     qk_status status = qk_capture_writer_open(&r->writer, folder, &meta, err);
     qk__repack_facts_free(&facts);
     QK_TRY(status);
-    qk__parallel_for(r->num_jobs, r->threads, copy_job, r);
-    status = result(r, err);
+    qk__meter_open(&r->meter, (qk_progress){.what = "heads", .total = (int64_t)num_heads(r)},
+                   &r->settings->context);
+    status = qk__parallel_try(r->num_jobs, r->threads, copy_job, r, err);
+    qk__meter_close(&r->meter);
+    if (status == QK_ERR_CANCELLED)
+        status = qk__fail(err, status, "stopped after %lld of %zu heads; nothing was written",
+                          (long long)r->meter.now.done, num_heads(r));
     if (status == QK_OK)
         status = qk__repack_copy_files(r->capture, folder, r->writer, err);
     if (status == QK_OK)
@@ -387,7 +328,7 @@ static qk_status make_beside(repack *r, qk__hold *folder, const char *made, qk_e
         qk__output_remove(made);
         close(lock);
     }
-    qk_status status = look(r, err);
+    qk_status status = look_at_capture(r, err);
     if (status == QK_OK)
         status = qk__place_make_private(made, err);
     if (status != QK_OK)
@@ -412,7 +353,7 @@ static qk_status make_in(repack *r, qk__hold *folder, const char *place, qk_erro
     return status;
 }
 
-static qk_status make(repack *r, qk_error *err)
+static qk_status make_capture(repack *r, qk_error *err)
 {
     qk__hold folder;
     QK_TRY(qk__place_claim(&folder, r->settings->output, err));
@@ -425,7 +366,7 @@ static qk_status make(repack *r, qk_error *err)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-static qk_status check(const qk_repack_settings *s, qk_error *err)
+static qk_status check_repack_settings(const qk_repack_settings *s, qk_error *err)
 {
     QK_TRY(qk__settings_check(&qk_repack_settings_table, s, err));
     QK_TRY(qk__writer_check_settings(&s->writer, err));
@@ -441,10 +382,7 @@ static qk_status open_capture(repack *r, qk_error *err)
                                   .revision = s->revision,
                                   .part = QK_HUB_ALL, /* the card and the texts, too */
                                   .prefix = s->prefix,
-                                  .offline = s->offline,
-                                  .notice = s->notice,
-                                  .progress = s->progress,
-                                  .user = s->user};
+                                  .context = s->context};
     qk__needed needed;
     QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
     qk_status status = qk_capture_open(&r->capture, needed.path, s->prefix, err);
@@ -457,7 +395,7 @@ static qk_status open_capture(repack *r, qk_error *err)
     return status;
 }
 
-static void release(repack *r)
+static void release_repack(repack *r)
 {
     for (int i = 0; r->readers && i < r->threads; i++)
         qk_rows_close(&r->readers[i]);
@@ -467,7 +405,6 @@ static void release(repack *r)
     free(r->jobs);
     free(r->columns);
     qk_capture_close(&r->capture);
-    pthread_mutex_destroy(&r->lock);
 }
 
 qk_status qk_capture_repack(const qk_repack_settings *settings, qk_repack_outcome *outcome,
@@ -476,18 +413,19 @@ qk_status qk_capture_repack(const qk_repack_settings *settings, qk_repack_outcom
     QK_NEED(err, outcome);
     *outcome = (qk_repack_outcome){0};
     QK_NEED(err, settings);
-    QK_TRY(check(settings, err));
-    repack r = {.settings = settings, .outcome = outcome, .failed = SIZE_MAX};
-    r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
-    if (pthread_mutex_init(&r.lock, NULL) != 0)
-        return qk__nomem(err);
+    QK_TRY(check_repack_settings(settings, err));
+    repack r = {.settings = settings};
+    r.threads = qk__count_threads(&settings->context);
+    atomic_init(&r.rows, 0);
     qk_status status = open_capture(&r, err);
     if (status == QK_OK)
-        status = make(&r, err);
+        status = make_capture(&r, err);
     if (status == QK_OK) {
         outcome->heads = num_heads(&r);
         outcome->files = r.num_jobs;
+        outcome->rows = atomic_load(&r.rows);
+        outcome->vector_bytes = r.meter.now.bytes;
     }
-    release(&r);
+    release_repack(&r);
     return status;
 }

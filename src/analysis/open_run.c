@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run use: the capture opened, what was read and written, the end. */
 #include "analysis/run.h"
+#include "analysis/run_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,12 @@
 
 /* ---- what was read ---------------------------------------------------------------------- */
 
-void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file)
+qk_status qk__run_add_output(qk__run *run, const char *name, qk__outfile *file,
+                             qk_status status)
 {
-    run->outputs[run->num_outputs++] = file;
-    run->results->outputs[run->results->num_outputs++] = name;
+    if (status == QK_OK)
+        run->results->outputs[run->results->num_outputs++] = name;
+    return qk__file_set_add(&run->outputs, name, file, status);
 }
 
 qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
@@ -79,13 +82,13 @@ static qk_status settle_group(qk__run *run, qk_error *err)
         qk__run_warn(run, "group size %d does not fit the heads of this capture; %s",
                      group->size, hint);
     } else if (group->source == QK_GROUP_INFERRED) {
-        qk__run_notice(run, QK_NOTICE_INFO,
-                       "group size %d (query heads per key head) inferred from the heads "
-                       "present%s",
-                       group->size,
-                       group->num_consistent > 1 ? "; larger sizes fit too: give "
-                                                   "--q-per-kv-group to choose"
-                                                 : "");
+        qk__tell_notice(&run->context, QK_NOTICE_INFO,
+                        "group size %d (query heads per key head) inferred from the heads "
+                        "present%s",
+                        group->size,
+                        group->num_consistent > 1 ? "; larger sizes fit too: give "
+                                                    "--q-per-kv-group to choose"
+                                                  : "");
     }
     return QK_OK;
 }
@@ -111,20 +114,14 @@ qk_hub_settings qk__run_hub(const qk_analysis_settings *s)
                              .heads = s->heads,
                              .q_per_kv_group = s->q_per_kv_group,
                              .prefix = s->prefix,
-                             .cache = s->cache,
-                             .offline = s->offline,
                              .cached = true,
-                             .jobs = s->jobs,
-                             .notice = s->notice,
-                             .progress = s->progress,
-                             .user = s->user};
+                             .context = s->context};
 }
 
 static qk_status find_capture(const qk__run *run, qk__needed *needed, qk_error *err)
 {
     qk_hub_settings what = qk__run_hub(run->settings);
-    if (run->silent)
-        what.notice = NULL;
+    what.context = run->context;
     return qk__fetch_need(&what, run->settings->local_root, needed, err);
 }
 
@@ -142,7 +139,10 @@ static void take_shape(qk__run *run, const qk__needed *needed)
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
-    run->silent = settings->shard.index > 0;
+    run->relay = (qk__relay){.to = &settings->context,
+                             .held_back = settings->shard.index > 0 ? QK__ALL_NOTICES : 0,
+                             .lock = &run->lock};
+    run->context = qk__relay_context(&run->relay);
     run->warnings = json_array();
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
@@ -175,7 +175,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
         qk__run_warn(run, "%s: %zu of the %zu heads that capture.json lists are not there: %s",
                      qk_capture_path(run->capture), missing, qk_capture_num_heads(run->capture),
                      names);
-    run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    run->threads = qk__count_threads(&settings->context);
     run->results->threads = run->threads;
     run->results->contents =
         qk__contents_of(settings) | (run->states.has_rows ? QK__RESERVOIR : 0U);
@@ -203,8 +203,7 @@ size_t qk__run_count_texts(const qk__run *run, size_t examples)
 
 void qk__run_close(qk__run *run)
 {
-    for (size_t i = 0; i < run->num_outputs; i++)
-        qk__outfile_discard(&run->outputs[i]);
+    qk__file_set_discard(&run->outputs);
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);
     free(run->readers);

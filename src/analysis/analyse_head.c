@@ -215,6 +215,8 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
     qk_plasticity_settings settings = qk__run_plasticity(run);
     const uint64_t stream[2] = {(uint64_t)head->id.layer, (uint64_t)head->id.head};
     qk__totals totals;
+    const qk__plasticity_input in = {
+        &q->rows, &k->data.rows, k->index, q->state ? &totals : NULL, &settings, stream};
     size_t buckets = q->state ? q->state->num_buckets : 0;
     double *reals = qk__calloc(buckets + 1, sizeof *reals);
     int64_t *integers = qk__calloc(2 * buckets + 1, sizeof *integers);
@@ -222,9 +224,7 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
     if (status == QK_OK && q->state)
         find_totals(run, q, &k->data, &totals, integers, reals);
     if (status == QK_OK)
-        status = qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index,
-                                    q->state ? &totals : NULL, k->data.sign, &settings, stream,
-                                    &head->plasticity, err);
+        status = qk__plasticity_fit(q->moments, &in, k->data.sign, &head->plasticity, err);
     if (status == QK_OK && q->state)
         head->plasticity->reservoir = qk_capture_get_info(run->capture)->reservoir;
     free(reals);

@@ -9,14 +9,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "figure/figure_settings.h"
 #include "scatter/scatter.h"
-#include "settings/common_rows.h"
-#include "settings/settings.h"
+#include "settings/index_list.h"
 
 enum {
-    MAX_SIDE = 12,
-    MAX_NAME = 80, /* of a figure, without what tells several of one run apart */
     NAME_SIZE = 120,
     NAMED_HEADS = 4, /* heads that a name made from them lists */
 };
@@ -34,56 +30,6 @@ typedef struct scatter {
     picture *figures;
 } scatter;
 
-#define AT(member) QK_SETTING_AT(qk_scatter_settings, member)
-
-static const qk_word BASIS_WORDS[] = {
-    {"pca", QK_BASIS_PCA}, {"ab", QK_BASIS_AB}, {"complement", QK_BASIS_COMPLEMENT}, {0}};
-static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
-
-static const qk_setting ROWS[] = {
-    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "PATH",
-     .help = "folder for the figures, or one picture: FILE.png, .svg or .pdf",
-     .section = "Output"},
-    {"name", QK_SETTING_TEXT, AT(name), .value = "NAME", .help = "name of the files",
-     .unset = "made from basis and heads", .section = "Output"},
-    {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "line above the figure",
-     .section = "Output"},
-    {"format", QK_SETTING_SET, AT(figures.formats), .number = QK_FIGURE_PNG,
-     .words = qk__figure_formats, .value = "LIST", .help = "png, svg, pdf or several of them",
-     .section = "Output"},
-    {"basis", QK_SETTING_CHOICE, AT(basis), .number = QK_BASIS_PCA, .words = BASIS_WORDS,
-     .help = "components of the PCA, axes a and b of the rotation model, or the pairs of "
-             "axes of what is left",
-     .section = "Axes"},
-    {"pc-x", QK_SETTING_INTEGER, AT(pc_x), .min = 0, .max = 4095, .value = "N",
-     .help = "component on the x axis, from 0", .unset = "0", .section = "Axes"},
-    {"pc-y", QK_SETTING_INTEGER, AT(pc_y), .number = 1, .min = 0, .max = 4095, .value = "N",
-     .help = "component on the y axis", .section = "Axes"},
-    {"kind", QK_SETTING_CHOICE, AT(kinds), .number = QK_KINDS_BOTH, .words = KINDS,
-     .value = "q|k", .help = "queries or keys alone, on their own components",
-     .unset = "together", .section = "Axes"},
-    {"centred", QK_SETTING_FLAG, AT(centred),
-     .help = "with pca, draw as pca-visualize does: zero is the mean of all rows, lines run "
-             "through it, and a box shows r of the components",
-     .section = "Axes"},
-    {"example-id", QK_SETTING_INTEGER, AT(example_id), .number = -1, .min = 0, .max = 9e15,
-     .value = "N", .help = "draw this text in colour, all others in grey", .unset = "none",
-     .section = "Points"},
-    {"max-points", QK_SETTING_INTEGER, AT(max_points), .number = QK_SCATTER_FEW_POINTS,
-     .min = 0, .max = 1e15, .value = "N", .help = "points per kind and panel; 0: all",
-     .unset = "8000, complement 2000", .section = "Points"},
-    QK_SETTING_PART(qk_scatter_settings, figures, qk__figure_settings_table),
-    QK_SETTING_PART(qk_scatter_settings, input, qk_analysis_settings_table),
-};
-
-const qk_settings_table qk_scatter_settings_table = {
-    QK_SETTINGS_ROWS(qk_scatter_settings, ROWS)};
-
-void qk_scatter_settings_default(qk_scatter_settings *settings)
-{
-    qk__settings_default(&qk_scatter_settings_table, settings);
-}
-
 void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
 {
     assert(outcome);
@@ -94,40 +40,6 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
     free(o->heads);
     free(o);
     *outcome = NULL;
-}
-
-/* ---- settings --------------------------------------------------------------------------- */
-
-static qk_status check(const qk_scatter_settings *s, qk_error *err)
-{
-    const qk_status status = QK_ERR_ARGUMENT;
-    if (!s->output)
-        return qk__fail(err, status, "no output folder given");
-    if (s->figures.formats == 0)
-        return qk__fail(err, status, "no picture format given");
-    if (s->name &&
-        (*s->name == '-' || strlen(s->name) > MAX_NAME || !qk__is_figure_name(s->name)))
-        return qk__fail(
-            err, status,
-            "'%.80s' is not a name for a figure: at most %d letters, digits, '.', '_' and "
-            "'-', of which only '_' may be the first",
-            s->name, MAX_NAME);
-    if (s->kinds != QK_KINDS_BOTH && s->basis != QK_BASIS_PCA)
-        return qk__fail(err, status,
-                        "one kind alone has a PCA only: the axes a and b are of "
-                        "queries and keys together");
-    if (s->rows < 0 || s->columns < 0 || s->rows > MAX_SIDE || s->columns > MAX_SIDE ||
-        (s->rows == 0) != (s->columns == 0))
-        return qk__fail(err, status, "a collage of %d x %d: expected 1x1 to %dx%d", s->rows,
-                        s->columns, MAX_SIDE, MAX_SIDE);
-    if (s->basis == QK_BASIS_PCA && (s->pc_x < 0 || s->pc_y < 0 || s->pc_x == s->pc_y ||
-                                     s->pc_x >= QK_MAX_DIM || s->pc_y >= QK_MAX_DIM))
-        return qk__fail(err, status,
-                        "components %d and %d: expected two different ones, counted from 0",
-                        s->pc_x, s->pc_y);
-    if (s->random < 0 || (s->random > 0 && s->num_heads > 0))
-        return qk__fail(err, status, "heads are either named or random");
-    return QK_OK;
 }
 
 /* ---- names ------------------------------------------------------------------------------ */
@@ -172,7 +84,7 @@ static void make_name(const scatter *c, size_t first, size_t count, char name[NA
 }
 
 /* A given name is that of the only figure; of several, the head or a number tells them apart. */
-static void set_name(const scatter *c, size_t figure)
+static void set_figure_name(const scatter *c, size_t figure)
 {
     const qk_scatter_settings *s = c->settings;
     size_t first = figure * c->per_figure, left = c->num_views - first;
@@ -202,7 +114,7 @@ static qk_status set_names(scatter *c, qk_error *err)
     if (!c->figures)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_figures; i++) {
-        set_name(c, i);
+        set_figure_name(c, i);
         for (size_t j = 0; j < i; j++)
             if (strcmp(c->figures[i].name, c->figures[j].name) == 0)
                 return qk__fail(err, QK_ERR_ARGUMENT,
@@ -226,7 +138,7 @@ static qk_status look_at_head(void *context, size_t i, int worker, qk_error *err
     return status;
 }
 
-static void widen(qk__position_span *span, qk__position_span by)
+static void widen_span(qk__position_span *span, qk__position_span by)
 {
     if (by.low > by.high)
         return;
@@ -250,7 +162,7 @@ static void add_panels(const qk__head_view *view, qk__scatter_panel *panels)
     }
 }
 
-static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
+static void choose_axis_names(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
 {
     switch (s->basis) {
     case QK_BASIS_PCA:
@@ -270,38 +182,10 @@ static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2
     }
 }
 
-/* The smallest grid of the wanted width that holds the panels there are. */
-static void set_grid(const qk_scatter_settings *s, qk__scatter *out)
+/* All panels of `count` views; in the wanted columns, or fewer where there are fewer panels. */
+static qk__scatter plan_plot(const qk_scatter_settings *s, const qk__head_view *views,
+                             size_t count, qk__scatter_panel *panels)
 {
-    int columns = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
-    int panels = out->num_panels > 0 ? (int)out->num_panels : 1;
-    out->columns = columns < panels ? columns : panels;
-    out->rows = (panels + out->columns - 1) / out->columns;
-}
-
-static qk_status add_note(const scatter *c, size_t i, size_t count, const qk__scatter *plot,
-                          qk__buffer *note, qk_error *err)
-{
-    qk_scatter_head *heads = qk__calloc(count, sizeof *heads);
-    if (!heads)
-        return qk__nomem(err);
-    for (size_t v = 0; v < count; v++)
-        heads[v] = c->views[i * c->per_figure + v].head;
-    const qk__scatter_shown shown = {
-        c->settings,  &qk_scatter_settings_table, c->figures[i].name, heads, count, plot->rows,
-        plot->columns};
-    qk_status status = qk__scatter_note(&shown, note, err);
-    free(heads);
-    return status;
-}
-
-static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_error *err)
-{
-    const qk_scatter_settings *s = c->settings;
-    const qk__head_view *views = c->views + i * c->per_figure;
-    size_t left = c->num_views - i * c->per_figure;
-    size_t count = left < c->per_figure ? left : c->per_figure;
-    char pcs[2][16];
     qk__scatter plot = {.title = s->title && *s->title ? s->title : NULL,
                         .zero_lines = s->centred && s->basis == QK_BASIS_PCA,
                         .subtitle = views[0].subtitle[0] ? views[0].subtitle : NULL,
@@ -312,31 +196,45 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
     for (size_t v = 0; v < count; v++) {
         add_panels(&views[v], panels + plot.num_panels);
         plot.num_panels += views[v].num_panels;
-        widen(&plot.q, views[v].q);
-        widen(plot.one_text ? &plot.q : &plot.k, views[v].k);
+        widen_span(&plot.q, views[v].q);
+        widen_span(plot.one_text ? &plot.q : &plot.k, views[v].k);
     }
-    name_axes(s, &plot, pcs);
-    set_grid(s, &plot);
-    qk__figure figure;
-    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
-    qk__figure_set_width(&figure, s->figures.width);
-    qk__figure_scatter(&figure, &plot);
-    qk_status status = add_note(c, i, count, &plot, &figure.note, err);
-    if (status == QK_OK)
-        status = qk__figure_draw(&figure, s->output, &s->figures, err);
-    qk__figure_free(&figure);
-    return status;
+    int wanted = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
+    plot.columns = wanted < (int)plot.num_panels ? wanted : (int)plot.num_panels;
+    return plot;
 }
 
 static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     scatter *c = context;
+    const qk_scatter_settings *s = c->settings;
+    const qk__head_view *views = c->views + i * c->per_figure;
+    size_t left = c->num_views - i * c->per_figure;
+    size_t count = left < c->per_figure ? left : c->per_figure;
+    qk_status status = QK_OK;
+    qk__figure figure;
     if (atomic_load(&c->run.cancelled))
         return QK_OK;
-    qk__scatter_panel *panels = qk__calloc((size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
-    qk_status status = panels ? draw(c, i, panels, err) : qk__nomem(err);
-    free(panels);
+    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
+    qk__figure_set_width(&figure, s->figures.width);
+    qk__scatter_panel *panels =
+        qk__figure_alloc(&figure, (size_t)QK__SCATTER_SIDE * QK__SCATTER_SIDE, sizeof *panels);
+    qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);
+    if (panels && heads) {
+        char pcs[2][16];
+        qk__scatter plot = plan_plot(s, views, count, panels);
+        const qk__scatter_shown shown = {s, &qk_scatter_settings_table, c->figures[i].name,
+                                         heads, count};
+        for (size_t v = 0; v < count; v++)
+            heads[v] = views[v].head;
+        choose_axis_names(s, &plot, pcs);
+        qk__figure_scatter(&figure, &plot);
+        status = qk__scatter_note(&shown, &figure.note, err);
+    }
+    if (status == QK_OK)
+        status = qk__figure_draw(&figure, s->output, &s->figures, err);
+    qk__figure_free(&figure);
     qk__run_progress(&c->run, 1, 0, 0);
     return status;
 }
@@ -361,19 +259,17 @@ static qk_status look_at_heads(scatter *c, qk_error *err)
 
 static qk_status draw_figures(scatter *c, qk_error *err)
 {
-    int threads = c->settings->figures.threads;
     c->run.jobs = "figures";
     c->run.total_jobs = c->num_figures;
     c->run.done_jobs = 0;
-    qk_status status = qk__parallel_try(c->num_figures, threads > 0 ? threads : c->run.threads,
-                                        draw_figure, c, err);
+    qk_status status = qk__parallel_try(c->num_figures, c->run.threads, draw_figure, c, err);
     QK_TRY(cancelled(c, c->run.done_jobs, err));
     return status;
 }
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-static qk_status choose_heads(scatter *c, qk_error *err)
+static qk_status choose_scatter_heads(scatter *c, qk_error *err)
 {
     qk_scatter_head *heads;
     QK_TRY(qk__scatter_select(&c->run, c->settings, &heads, &c->num_views, err));
@@ -435,9 +331,9 @@ static qk_status draw_in_folder(scatter *c, qk_error *err)
     return status;
 }
 
-static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
+static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
 {
-    QK_TRY(choose_heads(c, err));
+    QK_TRY(choose_scatter_heads(c, err));
     QK_TRY(look_at_heads(c, err));
     QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
@@ -456,12 +352,12 @@ static qk_status list_named(const qk_scatter_settings *s, qk_index_list *layers,
     return QK_OK;
 }
 
-static qk_status run(scatter *c, const qk_analysis_settings *input,
-                     qk_scatter_outcome **outcome, qk_error *err)
+static qk_status draw_scatters(scatter *c, const qk_analysis_settings *input,
+                               qk_scatter_outcome **outcome, qk_error *err)
 {
     qk_status status = qk__run_open(&c->run, input, err);
     if (status == QK_OK)
-        status = run_all(c, outcome, err);
+        status = run_scatter(c, outcome, err);
     for (size_t i = 0; c->views && i < c->num_views; i++)
         qk__head_view_free(&c->views[i]);
     free(c->views);
@@ -480,7 +376,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     err = err ? err : &own;
     *outcome = NULL;
     QK_NEED(err, settings);
-    QK_TRY(check(settings, err));
+    QK_TRY(qk__scatter_check_settings(settings, err));
     /* Only moments are kept of a head, and its rows are read again, whatever the input's
      * settings ask for. */
     qk_analysis_settings input = settings->input;
@@ -496,7 +392,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     if (status == QK_OK) {
         input.layers = layers.count > 0 ? layers : input.layers;
         input.heads = heads.count > 0 ? heads : input.heads;
-        status = run(&c, &input, outcome, err);
+        status = draw_scatters(&c, &input, outcome, err);
     }
     qk_index_list_free(&layers);
     qk_index_list_free(&heads);

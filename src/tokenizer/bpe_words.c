@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words to ids: characters to symbols, merging, and a memory for words that come again. */
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "tokenizer/bpe_merge.h"
 
 enum { MAX_KNOWN_BYTES = 64, FIRST_KNOWN = 1 << 10, MAX_KNOWN = 1 << 18 };
 

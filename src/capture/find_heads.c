@@ -305,23 +305,6 @@ static qk_status compare_with_list(qk__search *s, qk_error *err)
     return sort_heads(capture, err);
 }
 
-/* What qkscope capture leaves when it is stopped. */
-static bool holds_unfinished(const char *folder)
-{
-    char *path = qk__path_join(folder, "." QK__PARTIAL "/run.json");
-    bool yes = path && qk__is_file(path);
-    free(path);
-    return yes;
-}
-
-static bool has_manifest(const char *folder)
-{
-    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
-    bool has = path && qk__is_file(path);
-    free(path);
-    return has;
-}
-
 static qk_status find_under(qk__search *s, const char *root, const char *start, const char *rel,
                             qk_error *err)
 {
@@ -329,7 +312,7 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
     bool found = s->prefixes.count > 0;
     if (!found)
         QK_TRY(try_single_head(s, start, &found, err));
-    if (!found && holds_unfinished(start))
+    if (!found && qk__is_file_in(start, "." QK__PARTIAL "/run.json"))
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: the capture is not finished: run the command that began it "
                         "again, which completes it",
@@ -342,9 +325,10 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
             "%s: no head folders with Parquet files (such as l00h00q/data.parquet, or packed "
             "l00q/data.parquet), and no moments/l00.safetensors%s",
             start,
-            has_manifest(start) ? ", though there is a capture.json: fetch what it lists, "
-                                  "or capture again"
-                                : "");
+            qk__is_file_in(start, QK_MANIFEST_NAME)
+                ? ", though there is a capture.json: fetch what it lists, "
+                  "or capture again"
+                : "");
         return qk__path_tell(start, QK__PATH_CAPTURE, QK_ERR_NOT_FOUND, err);
     }
     if (s->prefixes.count > 1)

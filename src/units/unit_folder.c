@@ -103,8 +103,8 @@ qk_status qk__units_make(const qk__unit_folder *units, qk_error *err)
     return qk__make_below(units->folder, units->name, err);
 }
 
-/* The names in a folder that are neither temporary nor of files. */
-static qk_status list_units(const char *path, const char *other, qk__names *names,
+/* The names in a folder that are neither temporary nor of files: of runs, or of a run's sealed units. */
+static qk_status list_names(const char *path, const qk__unit_folder *run, qk__names *names,
                             qk_error *err)
 {
     size_t kept = 0;
@@ -116,7 +116,7 @@ static qk_status list_units(const char *path, const char *other, qk__names *name
         return status == QK_ERR_NOT_FOUND ? QK_OK : status;
     for (size_t i = 0; i < names->count; i++) {
         char *name = names->items[i];
-        if (is_name(name) && strcmp(name, other) != 0)
+        if (is_name(name) && (!run || qk__unit_is_sealed(run, name)))
             names->items[kept++] = name;
         else
             free(name);
@@ -128,24 +128,14 @@ static qk_status list_units(const char *path, const char *other, qk__names *name
 qk_status qk__units_runs(const char *folder, qk__names *runs, qk_error *err)
 {
     char *top = qk__path_join(folder, QK__UNITS_NAME);
-    qk_status status = top ? list_units(top, "", runs, err) : qk__nomem(err);
+    qk_status status = top ? list_names(top, NULL, runs, err) : qk__nomem(err);
     free(top);
     return status;
 }
 
 qk_status qk__units_list(const qk__unit_folder *units, qk__names *names, qk_error *err)
 {
-    size_t kept = 0;
-    QK_TRY(list_units(units->path, "ranks", names, err));
-    for (size_t i = 0; i < names->count; i++) {
-        char *name = names->items[i];
-        if (qk__unit_is_sealed(units, name))
-            names->items[kept++] = name;
-        else
-            free(name);
-    }
-    names->count = kept;
-    return QK_OK;
+    return list_names(units->path, units, names, err);
 }
 
 static int compare_names(const void *key, const void *item)
@@ -195,7 +185,7 @@ void qk__unit_discard(char **path)
 
 /* What is renamed is gone for all who look, before it is empty. What of it cannot be removed is nothing to
  * fail for: the work is done, and the next sweep tries again. unit: NULL: all of them. */
-static qk_status remove_at_once(const qk__unit_folder *units, const char *unit, qk_error *err)
+qk_status qk__unit_remove(const qk__unit_folder *units, const char *unit, qk_error *err)
 {
     char *temporary = NULL, *path = qk__units_path(units, unit, NULL);
     qk_status status = path ? make_temporary(path, path, &temporary, err) : qk__nomem(err);
@@ -208,11 +198,6 @@ static qk_status remove_at_once(const qk__unit_folder *units, const char *unit, 
     free(temporary);
     free(path);
     return status == QK_ERR_NOT_FOUND ? QK_OK : status; /* another process did it */
-}
-
-qk_status qk__unit_remove(const qk__unit_folder *units, const char *unit, qk_error *err)
-{
-    return remove_at_once(units, unit, err);
 }
 
 /* Gives a unit its name. One that another process published is the same; one without a seal is
@@ -230,7 +215,7 @@ static qk_status give_name(const qk__unit_folder *units, const char *unit, const
         else if (!*given && qk__unit_is_sealed(units, unit))
             break;
         else if (!*given)
-            status = remove_at_once(units, unit, err);
+            status = qk__unit_remove(units, unit, err);
     }
     free(place);
     return status;
@@ -253,9 +238,21 @@ qk_status qk__unit_publish(const qk__unit_folder *units, const char *unit, char 
     return status;
 }
 
+qk_status qk__unit_put(const qk__unit_folder *units, const char *unit, qk__fill_unit_fn *fill,
+                       void *context, qk_error *err)
+{
+    char *folder;
+    QK_TRY(qk__unit_begin(units, unit, &folder, err));
+    qk_status status = fill(context, folder, err);
+    if (status == QK_OK)
+        return qk__unit_publish(units, unit, &folder, err);
+    qk__unit_discard(&folder);
+    return status;
+}
+
 qk_status qk__units_remove(const qk__unit_folder *units, qk_error *err)
 {
-    QK_TRY(remove_at_once(units, NULL, err));
+    QK_TRY(qk__unit_remove(units, NULL, err));
     char *top = qk__path_join(units->folder, QK__UNITS_NAME);
     if (top)
         rmdir(top); /* of other runs there may be units */

@@ -53,7 +53,7 @@ static const qk_setting ROWS[] = {
              "when it is done with it",
      .section = "Input"},
     QK__JOBS_ROW(qk_study_settings, NULL, .yaml = NULL),
-    QK__THREADS_ROW(qk_study_settings, threads, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_study_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_study_settings_table = {QK_SETTINGS_ROWS(qk_study_settings, ROWS)};
@@ -78,16 +78,6 @@ void qk_study_outcome_free(qk_study_outcome **outcome)
 }
 
 /* ---- one model -------------------------------------------------------------------------- */
-
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    qk__study_notice(user, level, "%s", message);
-}
-
-static bool on_progress(void *user, const qk_progress *progress)
-{
-    return qk__study_progress(user, progress);
-}
 
 static qk_status set_message(qk_study_result *result, const char *message, qk_error *err)
 {
@@ -119,7 +109,7 @@ static qk_status fail_model(qk__study_work *work, size_t i, const qk_error *why,
     }
     result->state = QK_STUDY_FAILED;
     result->status = why->status;
-    qk__study_notice(work, QK_NOTICE_ERROR, "%s", why->message);
+    qk__tell_notice(&work->context, QK_NOTICE_ERROR, "%s", why->message);
     QK_TRY(collect(work, i, NULL, err));
     return set_message(result, why->message, err);
 }
@@ -130,9 +120,7 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
     qk_analysis_settings settings = qk__study_settings(work, i);
     qk_analysis_results *results;
     qk_error why = {0};
-    settings.notice = on_notice;
-    settings.progress = on_progress;
-    settings.user = work;
+    settings.context = work->context;
     settings.force = true; /* the folder is the study's */
     QK_TRY(qk__remove_file(work->places[i].folder, QK__FIGURES_JSON, err));
     qk_status status = qk_analysis_run(&settings, &results, &why);
@@ -152,8 +140,9 @@ static void compare_captures(const qk__study_work *work, size_t i)
     for (size_t j = 0; j < i; j++)
         if (work->places[j].capture && work->places[i].capture &&
             strcmp(work->places[i].capture, work->places[j].capture) == 0) {
-            qk__study_notice(work, QK_NOTICE_WARNING, "reads the capture of %s, too: %s",
-                             work->plan->models[j].name, work->places[i].capture);
+            qk__tell_notice(&work->context, QK_NOTICE_WARNING,
+                            "reads the capture of %s, too: %s", work->plan->models[j].name,
+                            work->places[i].capture);
             return;
         }
 }
@@ -164,12 +153,12 @@ static void tell_again(const qk__study_work *work, const json_t *warnings)
     for (size_t w = 0; w < json_array_size(warnings); w++) {
         const char *text = json_string_value(json_array_get(warnings, w));
         if (text)
-            qk__study_notice(work, QK_NOTICE_WARNING, "%s", text);
+            qk__tell_notice(&work->context, QK_NOTICE_WARNING, "%s", text);
     }
 }
 
-static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *check,
-                        qk_error *err)
+static qk_status settle_model(qk__study_work *work, size_t i, const qk__study_check *check,
+                              qk_error *err)
 {
     const qk_study_settings *run = work->run;
     qk_study_result *result = &work->outcome->models[i];
@@ -207,7 +196,7 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
 {
     qk__study_check check;
     qk_error why = {0};
-    work->model = i;
+    work->relay.name = work->plan->models[i].name;
     qk_status status = find_model(work, i, &check, &why);
     double start = qk__now();
     work->places[i].capture = check.capture;
@@ -216,7 +205,7 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     work->places[i].rowless = check.rowless;
     if (status == QK_OK) {
         compare_captures(work, i);
-        status = settle(work, i, &check, err);
+        status = settle_model(work, i, &check, err);
     } else {
         status = fail_model(work, i, &why, err);
     }
@@ -307,9 +296,9 @@ static void tell_of_old_page(const qk__study_work *work)
     bool kept = true;
     for (size_t i = 0; i < work->plan->num_models; i++)
         kept &= work->outcome->models[i].state == QK_STUDY_KEPT;
-    if (!run->figures && run->notice && !kept && qk__is_file_in(run->output, "report.html"))
-        run->notice(run->user, QK_NOTICE_WARNING,
-                    "report.html and figures show the tables from before this run");
+    if (!run->figures && !kept && qk__is_file_in(run->output, "report.html"))
+        qk__tell_notice(&run->context, QK_NOTICE_WARNING,
+                        "report.html and figures show the tables from before this run");
 }
 
 static qk_status execute(qk__study_work *work, double start, qk_error *err)

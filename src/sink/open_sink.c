@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sink: the order of events. */
+/* Opening a sink: what may be asked for, which heads and blocks that makes; and closing it. */
 #include "sink/sink.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -48,7 +44,7 @@ static qk_status check_model(const qk_sink_settings *s, qk_error *err)
     return QK_OK;
 }
 
-static qk_status check(const qk_sink_settings *s, qk_error *err)
+static qk_status check_sink_settings(const qk_sink_settings *s, qk_error *err)
 {
     if (!s->output || !*s->output)
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
@@ -128,12 +124,12 @@ static void tell_share(const qk_sink *sink)
     for (int64_t b = first; b < end; b++)
         there += sink->there[b];
     if (first == end)
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_WARNING,
                         "shard %lld of %lld has nothing to do: the texts make %lld block%s",
                         (long long)shard->index, (long long)shard->count,
                         (long long)sink->num_blocks, sink->num_blocks == 1 ? "" : "s");
     else
-        qk__sink_notice(sink, QK_NOTICE_INFO,
+        qk__tell_notice(&sink->settings.context, QK_NOTICE_INFO,
                         "shard %lld of %lld (%s): %lld of %lld blocks of texts, %lld of them "
                         "are there",
                         (long long)shard->index, (long long)shard->count,
@@ -156,7 +152,7 @@ static qk_status open_output(qk_sink *sink, qk_error *err)
 static qk_status open_sink(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
-    sink->threads = s->threads > 0 ? s->threads : qk__available_threads();
+    sink->threads = qk__count_threads(&s->context);
     sink->stages[QK__POST] = s->stage != QK_ROPE_BEFORE;
     sink->stages[QK__PRE] = s->stage != QK_ROPE_AFTER;
     QK_TRY(check_extra(sink, err));
@@ -189,7 +185,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
                         qk_error *err)
 {
     *sink = NULL;
-    QK_TRY(check(settings, err));
+    QK_TRY(check_sink_settings(settings, err));
     qk_sink *s = calloc(1, sizeof *s);
     if (!s)
         return qk__nomem(err);
@@ -274,204 +270,4 @@ int64_t qk_sink_texts_before(const qk_sink *sink, int64_t *tokens)
     if (tokens)
         *tokens = sink->tokens_before;
     return sink->texts_before;
-}
-
-/* ---- the end ---------------------------------------------------------------------------- */
-
-/* Of this shard all blocks have to be there. */
-static qk_status check_own(const qk_sink *sink, qk_error *err)
-{
-    int64_t first, end;
-    qk__shard_blocks(sink, &first, &end);
-    while (first < end && sink->there[first])
-        first++;
-    if (first == end)
-        return QK_OK;
-    int64_t missing = 0, behind = first;
-    for (int64_t b = first; b < end; b++)
-        missing += !sink->there[b];
-    while (behind < end && !sink->there[behind])
-        behind++;
-    int64_t from = first * sink->block_texts, last = behind * sink->block_texts;
-    last = (last < sink->settings.num_texts ? last : sink->settings.num_texts) - 1;
-    missing -= behind - first;
-    char further[64] = "";
-    if (missing > 0)
-        snprintf(further, sizeof further, ", nor those of %lld further blocks",
-                 (long long)missing);
-    if (from == last)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "text %lld was not put into the sink%s",
-                        (long long)from, further);
-    return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "texts %lld to %lld were not %sput into the sink%s", (long long)from,
-                    (long long)last, sink->block_texts > 1 ? "all " : "", further);
-}
-
-/* Of a file that may be missing, unless it is the one before, which several heads share. */
-static int64_t bytes_of(const char *path, const char *before)
-{
-    struct stat st;
-    bool counted = before && path && strcmp(path, before) == 0;
-    return path && !counted && stat(path, &st) == 0 ? st.st_size : 0;
-}
-
-/* What is in a finished capture. Heads of a layer are neighbours, not those of one kind. */
-static void count_capture(const char *folder, qk_sink_outcome *there)
-{
-    qk_capture *capture;
-    const char *rows[2] = {NULL}, *moments = NULL;
-    if (qk_capture_open(&capture, folder, "", NULL) != QK_OK) /* others may lie deeper */
-        return;
-    there->heads = qk_capture_num_heads(capture);
-    for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
-        const qk_head *head = qk_capture_head(capture, i);
-        const char *file = head->num_files > 0 ? head->files[0] : NULL;
-        there->rows += head->rows;
-        there->summed += head->summed;
-        there->bytes += bytes_of(file, rows[head->id.kind]) + bytes_of(head->moments, moments);
-        rows[head->id.kind] = file;
-        moments = head->moments;
-    }
-    qk_capture_close(&capture);
-}
-
-/* The captures of a run that is complete, by this process or another. */
-static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
-{
-    qk_sink_outcome there = {0};
-    for (int stage = 0; stage < QK__STAGES; stage++) {
-        char *folder = qk__stage_folder(sink, sink->settings.output, stage);
-        if (folder && sink->stages[stage])
-            count_capture(folder, &there);
-        free(folder);
-    }
-    outcome->heads = there.heads;
-    outcome->rows = there.rows;
-    outcome->summed = there.summed;
-    outcome->bytes = there.bytes;
-}
-
-static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
-{
-    qk_status status = qk__is_built(sink) ? QK_OK : qk__write_captures(sink, outcome, err);
-    if (status == QK_ERR_DEGENERATE) { /* the same would come again */
-        for (int64_t b = 0; b < sink->num_blocks; b++)
-            sink->there[b] = false;
-        sink->began = sink->empty = true;
-        sink->failure = status;
-    }
-    QK_TRY(status);
-    QK_TRY(qk__output_publish(sink, err));
-    outcome->complete = true;
-    return QK_OK;
-}
-
-/* Says that this process is the one of a number to put all together, unless another has said so; who it is. */
-static qk_status claim(qk_sink *sink, const char *unit, qk__buffer *owner, qk_error *err)
-{
-    char self[QK__OWNER_SIZE], *folder;
-    qk__owner_self(self);
-    QK_TRY(qk__unit_begin(&sink->units, unit, &folder, err));
-    char *path = qk__path_join(folder, "owner");
-    char *place = qk__units_path(&sink->units, unit, "owner");
-    qk_status status =
-        path && place ? qk__write_file(path, self, strlen(self), err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__unit_publish(&sink->units, unit, &folder, err);
-    if (status == QK_OK)
-        status = qk__read_file(place, QK__OWNER_SIZE, owner, err);
-    qk__unit_discard(&folder);
-    free(place);
-    free(path);
-    return status;
-}
-
-/* Of shards that see all blocks one puts them together: the one that is the first to say so. Where it has
- * died, the first to say so with the next number: nothing is removed, which might be another's new word. */
-static qk_status claim_end(qk_sink *sink, bool forced, bool *mine, qk_error *err)
-{
-    char self[QK__OWNER_SIZE], unit[32];
-    qk__life life = QK__LIFE_GONE;
-    qk__owner_self(self);
-    *mine = sink->alone;
-    for (int n = 0; !*mine && (life == QK__LIFE_GONE || (forced && life != QK__LIFE_ALIVE));
-         n++) {
-        qk__buffer owner = {0};
-        snprintf(unit, sizeof unit, "end-%d", n);
-        QK_TRY(claim(sink, unit, &owner, err));
-        *mine = strcmp((char *)owner.data, self) == 0;
-        life = qk__owner_life((char *)owner.data);
-        qk__buffer_free(&owner);
-    }
-    return QK_OK;
-}
-
-static qk_status count_blocks(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
-{
-    QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
-    outcome->texts_there = sink->texts_before;
-    outcome->blocks_there = 0;
-    for (int64_t b = 0; b < sink->num_blocks; b++)
-        outcome->blocks_there += sink->there[b];
-    return QK_OK;
-}
-
-static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
-{
-    bool mine;
-    outcome->blocks = outcome->blocks_there = sink->num_blocks;
-    outcome->texts_there = sink->settings.num_texts;
-    outcome->complete = sink->complete;
-    if (sink->complete)
-        return QK_OK;
-    if (!qk__is_built(sink))
-        QK_TRY(count_blocks(sink, outcome, err));
-    if (outcome->blocks_there < sink->num_blocks)
-        return QK_OK;
-    QK_TRY(claim_end(sink, forced, &mine, err));
-    if (mine && !sink->alone && !qk__is_built(sink)) /* of whoever was at it before */
-        qk__partial_unbuild(sink->settings.output);
-    if (mine)
-        return put_together(sink, outcome, err);
-    qk__sink_notice(
-        sink, QK_NOTICE_INFO,
-        "another process puts the capture together; if it has died: qkscope merge %s",
-        sink->settings.output);
-    return QK_OK;
-}
-
-qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
-{
-    qk_status status = end(sink, forced, outcome, err);
-    /* What is gone has been taken away by the shard that put all together. */
-    if (status != QK_OK && (sink->alone || !qk__is_complete(sink)))
-        return status;
-    outcome->complete |= status != QK_OK;
-    if (outcome->complete)
-        count_captures(sink, outcome);
-    return QK_OK;
-}
-
-static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
-{
-    if (sink->failure != QK_OK)
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s",
-                        sink->why.message[0] ? sink->why.message
-                                             : "the sink has failed before");
-    if (!sink->complete)
-        QK_TRY(check_own(sink, err));
-    return qk__sink_end(sink, false, outcome, err);
-}
-
-qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome, qk_error *err)
-{
-    QK_NEED(err, sink);
-    QK_NEED(err, *sink);
-    if (!outcome)
-        qk_sink_close(sink); /* it is used up, whatever happens */
-    QK_NEED(err, outcome);
-    *outcome = (qk_sink_outcome){0};
-    qk_status status = finish(*sink, outcome, err);
-    qk_sink_close(sink);
-    return status;
 }

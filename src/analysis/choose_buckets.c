@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a
+ * head's numbers must not depend on which other heads are analysed: so all heads of the capture
+ * are asked. The footers of the files are enough where they say that there are few buckets; else
+ * the columns `position` and `bucket` are read, a hundredth of a file. */
+#include <stdlib.h>
+
+#include "analysis/run.h"
+#include "analysis/run_states.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "capture/capture.h"
+
+enum { FEW = QK_FEW_BUCKETS, SCAN_ROWS = 4096 };
+
+/* ---- what a head holds ------------------------------------------------------------------ */
+
+/* What is known of one head, or of all. */
+typedef struct content {
+    size_t rows, count; /* count: different buckets; FEW + 1 = too many */
+    int64_t id[FEW + 1];
+    int64_t least, most; /* positions */
+    bool has_column;
+    bool has_range; /* the footers say that buckets lie within first..last */
+    int64_t first, last;
+    qk_status status; /* of reading it */
+} content;
+
+static void add_id(content *c, int64_t id)
+{
+    size_t low = 0, high = c->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c->id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < c->count && c->id[low] == id)
+        return;
+    for (size_t i = c->count++; i > low; i--)
+        c->id[i] = c->id[i - 1];
+    c->id[low] = id;
+}
+
+static void add_block(content *c, const qk_block *block)
+{
+    if (c->rows == 0)
+        c->least = c->most = block->position[0];
+    for (size_t i = 0; i < block->rows; i++) {
+        int64_t t = block->position[i];
+        c->least = t < c->least ? t : c->least;
+        c->most = t > c->most ? t : c->most;
+    }
+    for (size_t i = 0; block->bucket && i < block->rows && c->count <= FEW; i++)
+        if (i == 0 || block->bucket[i] != block->bucket[i - 1])
+            add_id(c, block->bucket[i]);
+    c->rows += block->rows;
+}
+
+/* A shard without the column makes it a head without. */
+static qk_status read_footers(qk__run *run, int worker, content *c, const qk_head *head,
+                              qk_error *err)
+{
+    if (head->missing || head->failure)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: cannot be read", head->files[0]);
+    size_t ranges = 0;
+    c->has_column = true;
+    for (size_t i = 0; i < head->num_files && c->has_column; i++) {
+        const qk_parquet *file;
+        QK_TRY(qk__rows_file(&run->readers[worker], head, i, &file, err));
+        int index = qk_parquet_find(file, "bucket");
+        c->has_column = index >= 0;
+        const qk_parquet_column *column =
+            c->has_column ? qk_parquet_column_at(file, index) : NULL;
+        if (column && column->has_range) {
+            c->first = ranges == 0 || column->min < c->first ? column->min : c->first;
+            c->last = ranges == 0 || column->max > c->last ? column->max : c->last;
+            ranges++;
+        }
+    }
+    c->has_range = ranges == head->num_files;
+    return QK_OK;
+}
+
+/* A reservoir need not have the first and the last of all rows. */
+static qk_status widen_content(qk__run *run, content *c, const qk_head *head, qk_error *err)
+{
+    qk__head_state *state;
+    QK_TRY(qk__states_read(run, head, &state, err));
+    c->least = state->first_position < c->least ? state->first_position : c->least;
+    c->most = state->last_position > c->most ? state->last_position : c->most;
+    qk__head_state_free(&state);
+    return QK_OK;
+}
+
+static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *head,
+                           qk_error *err)
+{
+    qk_block block;
+    QK_TRY(qk_rows_reopen(&run->readers[worker], head,
+                          QK_COLUMN_POSITION | (c->has_column ? QK_COLUMN_BUCKET : 0U), 0,
+                          err));
+    for (;;) {
+        QK_TRY(qk_rows_next(run->readers[worker], SCAN_ROWS, &block, err));
+        if (block.rows == 0)
+            return run->states.count > 0 ? widen_content(run, c, head, err) : QK_OK;
+        add_block(c, &block);
+    }
+}
+
+typedef struct scan {
+    qk__run *run;
+    content *heads;
+    bool rows; /* not the footers alone */
+} scan;
+
+static void scan_head(void *context, size_t i, int worker)
+{
+    scan *s = context;
+    const qk_head *head = qk_capture_head(s->run->capture, i);
+    content *c = &s->heads[i];
+    qk_error err;
+    if (!s->rows)
+        c->status = read_footers(s->run, worker, c, head, &err);
+    else if (c->status == QK_OK)
+        c->status = read_rows(s->run, worker, c, head, &err);
+}
+
+/* ---- the rule --------------------------------------------------------------------------- */
+
+/* A head that cannot be read has no say; if it is asked for, its own analysis tells why. */
+static qk_status look_at_head(scan *s, bool rows, content *all, qk_error *err)
+{
+    size_t heads = qk_capture_num_heads(s->run->capture);
+    s->rows = rows;
+    qk__parallel_for(heads, s->run->threads, scan_head, s);
+    *all =
+        (content){.has_column = true, .has_range = true, .first = INT64_MAX, .last = INT64_MIN};
+    for (size_t h = 0; h < heads; h++) {
+        const content *c = &s->heads[h];
+        if (c->status == QK_ERR_NOMEM)
+            return qk__nomem(err);
+        if (c->status != QK_OK)
+            continue;
+        all->has_column = all->has_column && c->has_column;
+        all->has_range = all->has_range && c->has_range;
+        all->first = c->first < all->first ? c->first : all->first;
+        all->last = c->last > all->last ? c->last : all->last;
+        for (size_t i = 0; i < c->count && all->count <= FEW; i++)
+            add_id(all, c->id[i]);
+        if (c->rows == 0)
+            continue;
+        all->least = all->rows == 0 || c->least < all->least ? c->least : all->least;
+        all->most = all->rows == 0 || c->most > all->most ? c->most : all->most;
+        all->rows += c->rows;
+    }
+    return QK_OK;
+}
+
+/* So few that their footers are enough: no column need be read. */
+static bool are_surely_few(const content *all)
+{
+    return all->has_column && all->has_range && all->first <= all->last &&
+           (uint64_t)all->last - (uint64_t)all->first < FEW;
+}
+
+static void tell(qk__run *run, bool has_column)
+{
+    const qk__buckets *b = &run->buckets;
+    if (run->settings->buckets == QK_BUCKETS_AUTO)
+        qk__tell_notice(&run->context, QK_NOTICE_INFO,
+                        "%s: plasticity uses %d of equal width, %.6g positions each; --buckets "
+                        "changes that",
+                        has_column ? "more than 32 buckets" : "no column 'bucket'", b->count,
+                        qk__buckets_width(b));
+}
+
+static qk_status find_count(qk__run *run, scan *s, qk_error *err)
+{
+    content all;
+    int wanted = run->settings->buckets;
+    QK_TRY(look_at_head(s, false, &all, err));
+    if (wanted == QK_BUCKETS_AUTO && are_surely_few(&all))
+        return QK_OK;
+    QK_TRY(look_at_head(s, true, &all, err));
+    if (all.rows == 0 || (wanted == QK_BUCKETS_AUTO && all.has_column && all.count <= FEW))
+        return QK_OK;
+    run->buckets = (qk__buckets){.count = wanted == QK_BUCKETS_AUTO ? FEW : wanted,
+                                 .first = all.least < 0 ? all.least : 0,
+                                 .last = all.most};
+    tell(run, all.has_column);
+    return QK_OK;
+}
+
+qk_status qk__run_set_buckets(qk__run *run, qk_error *err)
+{
+    if (!qk__run_does(run, QK_ANALYSE_PLASTICITY) ||
+        run->settings->buckets == QK_BUCKETS_CAPTURE)
+        return QK_OK;
+    scan s = {.run = run,
+              .heads = qk__calloc(qk_capture_num_heads(run->capture), sizeof *s.heads)};
+    if (!s.heads)
+        return qk__nomem(err);
+    qk_status status = find_count(run, &s, err);
+    free(s.heads);
+    return status;
+}
+
+qk_plasticity_settings qk__run_plasticity(const qk__run *run)
+{
+    qk_plasticity_settings settings = run->settings->plasticity;
+    settings.seed = (uint64_t)run->settings->seed;
+    if (!(settings.bucket_width > 0))
+        settings.bucket_width = qk__buckets_width(&run->buckets);
+    return settings;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run reads of the moments that a capture keeps. */
+#include "analysis/run_states.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/json_build.h"
+#include "schema/schema.h"
+
+/* ---- what moments cannot serve ---------------------------------------------------------- */
+
+static const char *kept_of(const qk__run *run)
+{
+    return run->states.has_rows ? "moments and a reservoir of rows" : "moments and no rows";
+}
+
+static qk_status refuse(const qk__run *run, const char *what, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_ARGUMENT,
+                    "%s: keeps %s: %s needs all rows: capture again with --keep rows",
+                    qk_capture_path(run->capture), kept_of(run), what);
+}
+
+static qk_status check_rows(const qk__run *run, qk_error *err)
+{
+    const qk_analysis_settings *s = run->settings;
+    if (qk__run_does(run, QK__ANALYSE_STAGES))
+        return refuse(run, "a comparison of stages", err);
+    if (s->max_samples > 0)
+        return refuse(run, "a number of rows to read (--max-samples)", err);
+    if (s->random_rows > 0)
+        return refuse(run, "a draw of rows (random_rows, max_tokens_per_head)", err);
+    if (!run->states.has_rows && s->analyses == QK_ANALYSE_PLASTICITY)
+        return qk__fail(
+            err, QK_ERR_NOT_FOUND,
+            "%s: keeps moments and no rows: plasticity needs keys: capture again with "
+            "--keep moments,reservoir=8, or --keep rows",
+            qk_capture_path(run->capture));
+    return QK_OK;
+}
+
+/* The settings that are left, of which the run then is. */
+static void adapt(qk__run *run)
+{
+    qk_analysis_settings *s = &run->adapted;
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    *s = *run->settings;
+    if (!run->states.has_rows && qk__run_does(run, QK_ANALYSE_PLASTICITY)) {
+        s->analyses &= ~(unsigned)QK_ANALYSE_PLASTICITY;
+        qk__run_warn(run,
+                     "%s: keeps moments and no rows: plasticity is left out; capture with "
+                     "--keep moments,reservoir=8 for it",
+                     qk_capture_path(run->capture));
+    }
+    if (s->lda && qk__run_does(run, QK_ANALYSE_PCA)) {
+        s->lda = false;
+        qk__run_warn(run, "%s: keeps %s: lda_accuracy needs all rows and stays empty",
+                     qk_capture_path(run->capture), kept_of(run));
+    }
+    if (run->states.has_rows && info->reservoir == 1 &&
+        qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        qk__run_warn(run,
+                     "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
+                     "plasticity without such pairs is another number; keep 2 or more",
+                     qk_capture_path(run->capture));
+    if (s->ci > 0 && info->groups == 0)
+        qk__run_warn(run,
+                     "%s: its moments are not apart by groups of texts (--groups 0): intervals "
+                     "are empty",
+                     qk_capture_path(run->capture));
+    run->settings = s;
+}
+
+bool qk__states_need_rows(const qk__run *run)
+{
+    return run->states.count == 0 || qk__run_does(run, QK_ANALYSE_PLASTICITY);
+}
+
+/* ---- layers ----------------------------------------------------------------------------- */
+
+static qk_status list_layers(qk__run *run, qk_error *err)
+{
+    qk__states *states = &run->states;
+    size_t heads = qk_capture_num_heads(run->capture);
+    states->layers = qk__calloc(heads, sizeof *states->layers);
+    if (!states->layers)
+        return qk__nomem(err);
+    for (size_t i = 0; i < heads; i++) { /* in order of layers */
+        const qk_head *head = qk_capture_head(run->capture, i);
+        if (states->count > 0 && states->layers[states->count - 1].layer == head->id.layer)
+            continue;
+        states->layers[states->count++] =
+            (qk__state_layer){.layer = head->id.layer, .path = head->moments};
+    }
+    return QK_OK;
+}
+
+qk_status qk__states_open(qk__run *run, qk_error *err)
+{
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    if (!info->has_moments || info->kept == QK_ROWS_ALL)
+        return QK_OK;
+    run->states.has_rows = info->kept == QK_ROWS_RESERVOIR;
+    pthread_mutex_init(&run->states.lock, NULL);
+    QK_TRY(list_layers(run, err));
+    QK_TRY(check_rows(run, err));
+    adapt(run);
+    return QK_OK;
+}
+
+/* ---- a head ----------------------------------------------------------------------------- */
+
+/* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
+static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
+{
+    QK_TRY(qk__states_find(layer->path, err));
+    if (run->inputs && !layer->listed) {
+        size_t i = (size_t)(layer - run->states.layers);
+        qk__input *input = &run->inputs[run->num_inputs - run->states.count + i];
+        layer->listed = true;
+        input->path = layer->path;
+        QK_TRY(qk__fingerprint_file(layer->path, &input->print.bytes, input->print.hash, err));
+    }
+    return layer->file ? QK_OK : qk__layer_file_open(&layer->file, layer->path, err);
+}
+
+static qk_status find_layer(qk__run *run, const qk_head *head, qk__state_layer **found,
+                            qk_error *err)
+{
+    qk__states *states = &run->states;
+    size_t i = 0;
+    while (states->layers[i].layer != head->id.layer)
+        i++;
+    qk__state_layer *layer = *found = &states->layers[i];
+    pthread_mutex_lock(&states->lock);
+    if (!layer->tried || (run->inputs && !layer->listed))
+        layer->status = open_layer(run, layer, &layer->error);
+    layer->tried = true;
+    pthread_mutex_unlock(&states->lock);
+    return layer->status == QK_OK ? QK_OK
+                                  : qk__fail(err, layer->status, "%s", layer->error.message);
+}
+
+qk_status qk__states_read(qk__run *run, const qk_head *head, qk__head_state **state,
+                          qk_error *err)
+{
+    qk__state_layer *layer;
+    *state = NULL;
+    if (head->missing)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: not there, but capture.json lists this head: fetch it again, or "
+                        "capture again",
+                        head->files[0]);
+    QK_TRY(find_layer(run, head, &layer, err));
+    return qk__states_head(layer->file, head, state, err);
+}
+
+/* ---- the manifest ----------------------------------------------------------------------- */
+
+static json_t *list_empty(const qk__run *run)
+{
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    const struct {
+        bool is;
+        const char *columns, *why;
+    } empty[] = {
+        {qk__run_does(run, QK_ANALYSE_PCA), "heads.csv: lda_accuracy", "needs all rows"},
+        {qk__run_does(run, QK_ANALYSE_ROTATION), "rotated.csv: omega, omega_r_squared",
+         "angles of single rows are not kept"},
+        {qk__run_does(run, QK_ANALYSE_ROTATION) && run->settings->rotation.planes > 0,
+         "complement.csv: angle_r, omega, resultant, rope_frequency, rope_relative_error",
+         "angles of single rows are not kept"},
+        {info->groups == 0 && qk__run_does(run, QK_ANALYSE_PCA),
+         "heads.csv: category_probability, r_q_width", "moments are not apart by texts (--groups 0)"},
+        {info->groups == 0 && run->settings->ci > 0, "columns of --ci",
+         "moments are not apart by texts (--groups 0)"},
+    };
+    json_t *array = json_array();
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
+        if (empty[i].is)
+            array = qk__json_append(array, json_pack("{s:s, s:s}", "columns", empty[i].columns,
+                                                     "reason", empty[i].why));
+    return array;
+}
+
+json_t *qk__states_describe(const qk__run *run)
+{
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    return json_pack("{s:s, s:i, s:b, s:i, s:o}", "rows",
+                     run->states.has_rows ? "reservoir" : "none", "reservoir", info->reservoir,
+                     "moments", true, "groups", info->groups, "empty", list_empty(run));
+}

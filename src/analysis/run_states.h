@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run reads of the moments that its capture keeps in place of all rows, and which of its settings
+ * they cannot serve. */
+#ifndef QK_ANALYSIS_RUN_STATES_H
+#define QK_ANALYSIS_RUN_STATES_H
+
+#include "analysis/run.h"
+
+/* Once the capture is open: lists its layers, and takes from the run's settings what the capture
+ * cannot serve; where nothing would be left, or a number would be another one than asked for,
+ * QK_ERR_NOT_FOUND or QK_ERR_ARGUMENT with the remedy. */
+QK_MUST_CHECK qk_status qk__states_open(qk__run *run, qk_error *err);
+
+/* Whether heads' files are read, or moments alone. */
+bool qk__states_need_rows(const qk__run *run);
+
+/* What is known of a head of the run. Errors are of the head, or of its layer's file. Any thread. */
+QK_MUST_CHECK qk_status qk__states_read(qk__run *run, const qk_head *head,
+                                        qk__head_state **state, qk_error *err);
+
+/* What manifest.json says of it: what was kept, and which columns are empty for that. NULL: no
+ * memory. */
+json_t *qk__states_describe(const qk__run *run);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the functions that a user has given, and relays between two calls. */
+#define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
+#include "base/context.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MESSAGE_SIZE = 2200 };
+
+static int count_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+int qk__count_threads(const qk_context *context)
+{
+    return context->threads > 0 ? context->threads : count_processors();
+}
+
+void qk__tell_notice(const qk_context *context, qk_notice_level level, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list args;
+    if (!context->notice)
+        return;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    context->notice(context->user, level, message);
+}
+
+bool qk__tell_progress(const qk_context *context, const qk_progress *progress)
+{
+    return !context->progress || context->progress(context->user, progress);
+}
+
+/* ---- relays ------------------------------------------------------------------------------ */
+
+static void relay_notice(void *user, qk_notice_level level, const char *message)
+{
+    const qk__relay *relay = user;
+    if (relay->held_back & 1U << level)
+        return;
+    if (relay->lock)
+        pthread_mutex_lock(relay->lock);
+    if (relay->name)
+        qk__tell_notice(relay->to, level, "%s: %s", relay->name, message);
+    else
+        qk__tell_notice(relay->to, level, "%s", message);
+    if (relay->lock)
+        pthread_mutex_unlock(relay->lock);
+}
+
+static bool relay_progress(void *user, const qk_progress *progress)
+{
+    const qk__relay *relay = user;
+    if (relay->lock)
+        pthread_mutex_lock(relay->lock);
+    bool on = qk__tell_progress(relay->to, progress);
+    if (relay->lock)
+        pthread_mutex_unlock(relay->lock);
+    return on;
+}
+
+qk_context qk__relay_context(qk__relay *relay)
+{
+    qk_context context = *relay->to;
+    context.notice = relay_notice;
+    context.progress = relay_progress;
+    context.user = relay;
+    return context;
+}
