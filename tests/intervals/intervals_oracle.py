@@ -118,10 +118,10 @@ def pair_distance(q, k, chosen_q, chosen_k):
     return x.var(0).sum() + y.var(0).sum() + ((x.mean(0) - y.mean(0)) ** 2).sum()
 
 
-def crossed(q, k, names, find_axis, level, nested=False):
+def crossed(q, k, names, find_axis, level, nested=None):
     """{name_cv, name_lo, name_hi}: each group of texts along the axis that the others have, on the side of
-    that of all rows. nested: the axis is fitted to position, so half of what groups share is missed by leaving
-    out rows alone, and found twice by leaving them out of the axes, too (docs/intervals.md)."""
+    that of all rows. nested: finds an axis that is fitted to position, so half of what groups share is missed
+    by leaving out rows alone, and found twice by leaving them out of the axes, too (docs/intervals.md)."""
     group_q, group_k, count = groups_of(q, k)
     empty = {f"{name}_{end}": None for name in names for end in ("cv", "lo", "hi")}
     whole = find_axis(q, k)
@@ -157,7 +157,7 @@ def crossed(q, k, names, find_axis, level, nested=False):
         return pair_distance(q, k, group_q != out, group_k != out)
     value = numbers_of(*lines(None), total(-1))
     plain = [numbers_of(*lines(j), total(j)) for j in range(count)]
-    refitted = [numbers_of(*lines(j, [None if g == j else turned(find_axis(*rest(g, j)), whole)
+    refitted = [numbers_of(*lines(j, [None if g == j else turned(nested(*rest(g, j)), whole)
                                       for g in range(count)]), 1)
                 for j in range(count)] if nested and count > 2 else None
     result = {}
@@ -196,6 +196,13 @@ def drift_axis(q, k):
     return c / length if length > 0 else None
 
 
+def plain_drift(q, k):
+    """The same in floating point, for the many axes of repetitions within repetitions."""
+    x, t = (np.concatenate([np.asarray(side[name], float) for side in (q, k)]) for name in ("vector", "position"))
+    c = (t - t.mean()) @ (x - x.mean(0))
+    return c / np.linalg.norm(c)
+
+
 def pairs_axis(q, k):
     """b: the largest eigenvector of the second moments of q - k over all pairs, off a."""
     a = drift_axis(q, k)
@@ -215,7 +222,7 @@ def pca(q, k, level=95):
 
 def rotation(q, k, level=95):
     names = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
-    return (crossed(q, k, names, drift_axis, level, nested=True)
+    return (crossed(q, k, names, drift_axis, level, nested=plain_drift)
             | crossed(q, k, ("separation_strength",), pairs_axis, level))
 
 
