@@ -73,7 +73,9 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
         qk__axis_view on_k = project(r, r->k_rest, own->a);
         set(r, QK__R_Q_A, sign * on_q.r);
         set(r, QK__R_K_A, sign * on_k.r);
+        set(r, QK__ALPHA_Q, sign * on_q.slope);
         set(r, QK__ALPHA_K, sign * on_k.slope);
+        set(r, QK__SEPARATION, own->separation_strength);
         set(r, QK__BIAS, on_q.mu * on_k.slope); /* both change sign with the axis */
         qk__cross_fit_see(&r->crossed, QK__ON_A, r->queries.left_out, own->a, full->a,
                           r->scratch);
@@ -170,6 +172,12 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk__kept_head *
 {
     const qk_rotation *rotation = r->full->rotation;
     const qk_plasticity *plasticity = r->full->plasticity;
+    static const int REPEATED[QK__NUM_CROSSED] = {
+        [QK__CROSSED_R_Q] = QK__R_Q,         [QK__CROSSED_R_K] = QK__R_K,
+        [QK__CROSSED_R_Q_A] = QK__R_Q_A,     [QK__CROSSED_R_K_A] = QK__R_K_A,
+        [QK__CROSSED_ALPHA_Q] = QK__ALPHA_Q, [QK__CROSSED_ALPHA_K] = QK__ALPHA_K,
+        [QK__CROSSED_BIAS] = QK__BIAS,       [QK__CROSSED_SEPARATION] = QK__SEPARATION,
+    };
     qk_interval *const crossed[QK__NUM_CROSSED] = {
         [QK__CROSSED_R_Q] = &out->r_q,
         [QK__CROSSED_R_K] = &out->r_k,
@@ -180,8 +188,11 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk__kept_head *
         [QK__CROSSED_BIAS] = &out->bias_strength,
         [QK__CROSSED_SEPARATION] = &out->separation_strength,
     };
+    const double *refitted[QK__NUM_CROSSED];
+    for (int i = 0; i < QK__NUM_CROSSED; i++)
+        refitted[i] = r->values[REPEATED[i]];
     qk__crossed_number numbers[QK__NUM_CROSSED];
-    QK_TRY(qk__cross_fit_end(&r->crossed, rotation ? rotation->a : NULL,
+    QK_TRY(qk__cross_fit_end(&r->crossed, rotation ? rotation->a : NULL, refitted,
                              r->run->settings->ci / 100, numbers, err));
     for (int i = 0; i < QK__NUM_CROSSED; i++)
         *crossed[i] = (qk_interval){numbers[i].lo, numbers[i].hi, numbers[i].value};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers along fitted axes, cross-fitted over groups of texts.
  *
- * How far other texts move them is no plain jackknife. With c_g the covariance of group g with position, what
- * group g has along the axis of the others is c_g . sum of the c_h, h != g: two groups share the product
- * c_g . c_h. Where there is drift, this hardly matters. Where there is none, it is all there is: leaving out the rows
- * of a group along axes that stay finds half of the variance, leaving the group out of the axes, too, finds
- * twice of it (Efron and Stein, Annals of Statistics 9(3), 1981: a jackknife counts products of two groups
- * twice). A third of the second and two thirds of the first have the right expectation in both cases. */
+ * How far other texts move them: a jackknife that fits the axes anew. Along a it is not enough. With c_g the
+ * covariance of group g with position, what group g has along the axis of the others is c_g . sum of the
+ * c_h, h != g: two groups share the product c_g . c_h. Where there is drift, this hardly matters. Where there is
+ * none, it is all there is: the jackknife of the fitted number finds half of that variance, and leaving a group
+ * out of the cross-fitted one, of its rows and of all axes, finds twice of it (Efron and Stein, Annals of Statistics
+ * 9(3), 1981: a jackknife counts products of two groups twice). A third of the second and two thirds of the
+ * first have the right expectation in both cases. */
 #include "stats/cross_fit.h"
 
 #include <math.h>
@@ -109,20 +110,20 @@ typedef struct ending {
     size_t dim;
     double mean_t, n[QK_INTERVAL_GROUPS], t[QK_INTERVAL_GROUPS];
     double *x, *xt, *all_x, *all_xt, *axis;
-    double total[QK_INTERVAL_GROUPS + 1]; /* without each group, and of all */
+    double total; /* mean squared distance of a query from a key, in all dimensions */
 } ending;
 
-/* All groups but one, each along the axis that it was seen on. */
-static double value_without(const ending *e, qk__crossed which, uint32_t out)
+/* Each group along the axis of the others. */
+static double crossed_value(const ending *e, qk__crossed which)
 {
     qk__line q = {0}, k = {0};
     for (uint32_t g = 0; g < e->c->count; g++) {
-        if (g == out)
-            continue;
+        if (!e->c->fitted[AXIS_OF[which]][g])
+            return NAN;
         merge_line(&q, &e->c->on_q[AXIS_OF[which]][g]);
         merge_line(&k, &e->c->on_k[AXIS_OF[which]][g]);
     }
-    return number_of(which, &q, &k, e->total[out]);
+    return number_of(which, &q, &k, e->total);
 }
 
 /* a of the rows in neither of two groups, on the side of `like`. */
@@ -189,14 +190,14 @@ static void add_group(ending *e, uint32_t g, const qk_moments *m, const double *
 }
 
 /* One kind: rows, sum of squared distances from their mean, which goes to mean[dim]. */
-static void add_kind(const qk_moments *const *parts, const ending *e, uint32_t out, double *n,
-                     double *spread, double *mean)
+static void add_kind(const qk_moments *const *parts, const ending *e, double *n, double *spread,
+                     double *mean)
 {
     *n = *spread = 0;
     for (size_t i = 0; i < e->dim; i++)
         mean[i] = 0;
     for (uint32_t g = 0; g < e->c->count; g++) {
-        if (g == out || !parts[g])
+        if (!parts[g])
             continue;
         double own = (double)parts[g]->count, weight = *n * own / (*n + own), step = 0;
         for (size_t i = 0; i < e->dim; i++) {
@@ -209,22 +210,20 @@ static void add_kind(const qk_moments *const *parts, const ending *e, uint32_t o
     }
 }
 
-/* mean_q, mean_k: those of the rows not left out; out: count for none. */
-static void find_total(ending *e, uint32_t out, double *mean_q, double *mean_k)
+static void find_total(ending *e, double *mean_q, double *mean_k)
 {
     double n_q, n_k, q, k, gap = 0;
-    add_kind(e->c->q, e, out, &n_q, &q, mean_q);
-    add_kind(e->c->k, e, out, &n_k, &k, mean_k);
+    add_kind(e->c->q, e, &n_q, &q, mean_q);
+    add_kind(e->c->k, e, &n_k, &k, mean_k);
     for (size_t i = 0; i < e->dim; i++)
         gap += (mean_q[i] - mean_k[i]) * (mean_q[i] - mean_k[i]);
-    e->total[out] = q / n_q + k / n_k + gap;
+    e->total = q / n_q + k / n_k + gap;
 }
 
 static void sum_groups(ending *e, double *mean_q, double *mean_k)
 {
     qk__line all = {0};
-    for (uint32_t g = 0; g <= e->c->count; g++)
-        find_total(e, g, mean_q, mean_k);
+    find_total(e, mean_q, mean_k);
     for (uint32_t g = 0; g < e->c->count; g++)
         for (int kind = 0; kind < 2; kind++) {
             const qk_moments *m = kind ? e->c->k[g] : e->c->q[g];
@@ -258,17 +257,11 @@ static double spread_of(const double *values, uint32_t count, bool through_atanh
 }
 
 static qk__crossed_number end_number(const ending *e, qk__crossed which, double level,
-                                     const double *nested)
+                                     const double *refitted, const double *nested)
 {
     uint32_t count = e->c->count;
-    double without[QK_INTERVAL_GROUPS], value = value_without(e, which, count);
-    for (uint32_t g = 0; g < count; g++) {
-        if (!e->c->fitted[AXIS_OF[which]][g])
-            return (qk__crossed_number){NAN, NAN, NAN};
-        without[g] = value_without(e, which, g);
-    }
     bool through = is_correlation(which);
-    double variance = spread_of(without, count, through);
+    double value = crossed_value(e, which), variance = spread_of(refitted, count, through);
     if (AXIS_OF[which] == QK__ON_A)
         variance = (2 * variance + spread_of(nested, count, through)) / 3;
     double center = through ? atanh(value) : value;
@@ -281,7 +274,8 @@ static qk__crossed_number end_number(const ending *e, qk__crossed which, double 
     return number;
 }
 
-qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a, double level,
+qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
+                            const double *const refitted[QK__NUM_CROSSED], double level,
                             qk__crossed_number numbers[QK__NUM_CROSSED], qk_error *err)
 {
     double nested[QK__NUM_CROSSED][QK_INTERVAL_GROUPS];
@@ -307,7 +301,7 @@ qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a, double leve
     }
     for (int i = 0; i < QK__NUM_CROSSED; i++)
         if (a || AXIS_OF[i] == QK__ON_PC0)
-            numbers[i] = end_number(&e, (qk__crossed)i, level, nested[i]);
+            numbers[i] = end_number(&e, (qk__crossed)i, level, refitted[i], nested[i]);
     free(memory);
     return QK_OK;
 }

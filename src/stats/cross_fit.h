@@ -46,8 +46,11 @@ typedef struct qk__crossed_number {
     double value, lo, hi; /* NaN where there is none */
 } qk__crossed_number;
 
-/* Of what was seen: every number with its interval at `level` (0..1). a: that of all rows, or NULL. */
-QK_MUST_CHECK qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a, double level,
+/* Of what was seen: every number with its interval at `level` (0..1). a: that of all rows, or NULL.
+ * refitted[i]: number i of all rows but those of each group, along axes fitted to these. */
+QK_MUST_CHECK qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
+                                          const double *const refitted[QK__NUM_CROSSED],
+                                          double level,
                                           qk__crossed_number numbers[QK__NUM_CROSSED],
                                           qk_error *err);
 

@@ -5,9 +5,16 @@
 #include <stdlib.h>
 
 const char *const qk__repeated_names[QK__NUM_REPEATED] = {
-    [QK__R_Q] = "r_q",       [QK__R_K] = "r_k",         [QK__R_Q_A] = "r_q_a",
-    [QK__R_K_A] = "r_k_a",   [QK__ALPHA_K] = "alpha_k", [QK__BIAS] = "bias_strength",
-    [QK__AP] = "ap_overall", [QK__AP_DROP] = "ap_drop",
+    [QK__R_Q] = "r_q",
+    [QK__R_K] = "r_k",
+    [QK__R_Q_A] = "r_q_a",
+    [QK__R_K_A] = "r_k_a",
+    [QK__ALPHA_Q] = "alpha_q",
+    [QK__ALPHA_K] = "alpha_k",
+    [QK__BIAS] = "bias_strength",
+    [QK__SEPARATION] = "separation_strength",
+    [QK__AP] = "ap_overall",
+    [QK__AP_DROP] = "ap_drop",
 };
 
 const char *const qk__space_names[QK__NUM_SPACES] = {"qk", "q", "k"};

@@ -16,8 +16,10 @@ enum qk__repeated {
     QK__R_K,
     QK__R_Q_A,
     QK__R_K_A,
+    QK__ALPHA_Q,
     QK__ALPHA_K,
     QK__BIAS,
+    QK__SEPARATION,
     QK__AP,
     QK__AP_DROP,
     QK__NUM_REPEATED

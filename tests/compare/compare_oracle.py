@@ -13,7 +13,7 @@ import scipy.stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "intervals"))
 
 import intervals_oracle
-from intervals_oracle import CORRELATIONS, along, drift_axis, first_axis, groups_of, kept_bits, replicates, turned
+from intervals_oracle import CORRELATIONS, along, drift_axis, first_axis, groups_of, kept_bits, pair_distance, pairs_axis, replicates, turned
 
 TURNING = ("r_q", "r_k")
 
@@ -26,11 +26,22 @@ def signed_axis(q, k):
     return -axis if away else axis
 
 
+ON_DRIFT = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
+
+
+def separation(q, k):
+    """Share of the mean squared distance of queries from keys that lies along b."""
+    b = pairs_axis(q, k)
+    x, y = (np.asarray(side["vector"], float) for side in (q, k))
+    along_b = (x @ b).var() + (y @ b).var() + (b @ (x.mean(0) - y.mean(0))) ** 2
+    return along_b / pair_distance(q, k, ..., ...)
+
+
 def numbers_of(q, k):
     """Those with intervals that need no plasticity, along axes that are fitted."""
     on_first, on_drift = along(signed_axis(q, k), q, k), along(drift_axis(q, k), q, k)
     return {"r_q": on_first["r_q"], "r_k": on_first["r_k"],
-            **{name: on_drift[name] for name in ("r_q_a", "r_k_a", "alpha_k", "bias_strength")}}
+            **{name: on_drift[name] for name in ON_DRIFT}, "separation_strength": separation(q, k)}
 
 
 def runs_of(q, k):
@@ -41,7 +52,8 @@ def runs_of(q, k):
         on_first = along(turned(first_axis(some_q, some_k), first), some_q, some_k)
         on_drift = along(turned(drift_axis(some_q, some_k), drift), some_q, some_k)
         return {**{name: on_first[name] for name in TURNING},
-                **{name: on_drift[name] for name in ("r_q_a", "r_k_a", "alpha_k", "bias_strength")}}
+                **{name: on_drift[name] for name in ON_DRIFT},
+                "separation_strength": separation(some_q, some_k)}
     return [run for run, _ in replicates(q, k, repeated)]
 
 

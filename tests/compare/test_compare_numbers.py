@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("mpmath")
 oracle = pytest.importorskip("compare_oracle")
 
-NAMES = ("r_q", "r_k", "r_q_a", "r_k_a", "alpha_k", "bias_strength")
+NAMES = ("r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength", "separation_strength")
 
 
 def compare(qkscope, a, b, out, *more):
@@ -105,7 +105,7 @@ def test_independent_differences(qkscope, made, tmp_path):
     for name in "ab":
         qkscope("analyze", made / name, "-o", tmp_path / name, "--ci", 95, expect=0)
     tables = compare(qkscope, tmp_path / "a", tmp_path / "b", tmp_path / "tables")
-    of = [{**{(r["layer"], r["q_head"], name): (r[name], (r[f"{name}_lo"], r[f"{name}_hi"]))
+    of = [{**{(r["layer"], r["q_head"], name): (r[name], r.get(f"{name}_cv", r[name]), (r[f"{name}_lo"], r[f"{name}_hi"]))
               for table in ("qk.csv", "rotated.csv", "head_metrics.csv") for r in read_csv(tmp_path / side / table)
               if r.get("pc", 0) == 0 for name in (*NAMES, "ap_overall", "ap_drop") if name in r}} for side in "ab"]
     turned = {(r["layer"], r["q_head"]): r["turned"] for r in read_csv(tmp_path / "captures" / "compare_heads.csv")}
@@ -115,23 +115,26 @@ def test_independent_differences(qkscope, made, tmp_path):
         if key not in of[0]:
             assert row["p"] is None and row["difference_lo"] is None
             continue
-        (a, ends_a), (b, ends_b) = of[0][key], of[1][key]
-        check(row, oracle.independent(key[2], a, b, ends_a, ends_b, 12), max(abs(a), abs(b)))
+        (was, a, ends_a), (is_, b, ends_b) = of[0][key], of[1][key]
+        want = oracle.independent(key[2], a, b, ends_a, ends_b, 12)
+        # the interval is about the difference of the cross-fitted numbers
+        check(row, (is_ - was, *want[1:]), max(abs(a), abs(b)))
         assert (row["difference_lo"] <= 0 <= row["difference_hi"]) == (row["p"] >= 0.05)
         assert captures[key]["pairing"] == row["pairing"] == "independent"
         assert (captures[key]["a"], captures[key]["b"]) == pytest.approx((row["a"], row["b"]), rel=1e-9)
         if key[2] in ("r_q", "r_k") and turned[key[:2]]:
-            b, ends_b = -b, (-ends_b[1], -ends_b[0])
-        check(captures[key], oracle.independent(key[2], a, b, ends_a, ends_b, 12), max(abs(a), abs(b)))
+            is_, b, ends_b = -is_, -b, (-ends_b[1], -ends_b[0])
+        want = oracle.independent(key[2], a, b, ends_a, ends_b, 12)
+        check(captures[key], (is_ - was, *want[1:]), max(abs(a), abs(b)))
         seen += 1
-    assert seen == 8 * 8
+    assert seen == 8 * 10
 
 
 def test_corrected_together(qkscope, made, tmp_path):
     rows = [r for r in compare(qkscope, made / "a", made / "other", tmp_path / "out").values() if r["p"] is not None]
     want = scipy.stats.false_discovery_control([r["p"] for r in rows])
     assert [r["p_corrected"] for r in rows] == pytest.approx(want.tolist(), rel=1e-12)
-    assert len(rows) == 64 and 0 < sum(want < 0.05) < 64
+    assert len(rows) == 80 and 0 < sum(want < 0.05) < 80
 
 
 def test_means_over_key_heads(qkscope, made, tmp_path):
@@ -248,7 +251,7 @@ def test_nothing_changed(qkscope, tmp_path):
     for row in read_csv(tmp_path / "out" / "compare_angles.csv"):
         assert row["angle_most"] < 1e-6 and row["overlap"] == pytest.approx(1, abs=1e-12)
     summary = read_json(tmp_path / "out" / "compare_summary.json")
-    assert summary["supported"] == 0 and summary["movers"] == [] and summary["tested"] == 160
+    assert summary["supported"] == 0 and summary["movers"] == [] and summary["tested"] == 200
     assert all(space["heads_moved"] == 0 for space in summary["spaces"])
 
 
@@ -325,5 +328,5 @@ def test_chance_is_not_called_a_change(qkscope, tmp_path):
                     corrected.append(row["p_corrected"])
     for pairing, values in p.items():
         values = np.array(values)
-        assert len(values) == 2 * 24 * 6 and 0.005 < (values < 0.05).mean() < 0.09, (pairing, (values < 0.05).mean())
+        assert len(values) == 2 * 24 * 8 and 0.005 < (values < 0.05).mean() < 0.09, (pairing, (values < 0.05).mean())
     assert sum(value < 0.05 for value in corrected) <= 3

@@ -11,7 +11,7 @@ import scipy.stats
 for room in ("pca", "rotation", "plasticity"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / room))
 
-from pca_oracle import Combined
+from pca_oracle import Combined, Rows
 from plasticity_oracle import Plasticity
 from rotation_oracle import exact_drift
 
@@ -120,8 +120,9 @@ def pair_distance(q, k, chosen_q, chosen_k):
 
 def crossed(q, k, names, find_axis, level, nested=None):
     """{name_cv, name_lo, name_hi}: each group of texts along the axis that the others have, on the side of
-    that of all rows. nested: finds an axis that is fitted to position, so half of what groups share is missed
-    by leaving out rows alone, and found twice by leaving them out of the axes, too (docs/intervals.md)."""
+    that of all rows; how far that moves, by a jackknife of the number along the axis that the same rows have.
+    nested: finds an axis that is fitted to position, so that jackknife finds half of what groups share, and one of
+    the number that is told, with groups left out of all axes, too, finds it twice (docs/intervals.md)."""
     group_q, group_k, count = groups_of(q, k)
     empty = {f"{name}_{end}": None for name in names for end in ("cv", "lo", "hi")}
     whole = find_axis(q, k)
@@ -156,7 +157,8 @@ def crossed(q, k, names, find_axis, level, nested=None):
     def total(out):
         return pair_distance(q, k, group_q != out, group_k != out)
     value = numbers_of(*lines(None), total(-1))
-    plain = [numbers_of(*lines(j), total(j)) for j in range(count)]
+    plain = [numbers_of(*([line(side, group != j, axes[j])] for side, group in ((q, group_q), (k, group_k))),
+                        total(j)) for j in range(count)]
     refitted = [numbers_of(*lines(j, [None if g == j else turned(nested(*rest(g, j)), whole)
                                       for g in range(count)]), 1)
                 for j in range(count)] if nested and count > 2 else None
@@ -181,6 +183,15 @@ def crossed(q, k, names, find_axis, level, nested=None):
 
 
 # ---- the three analyses ----------------------------------------------------------------------
+
+def along(axis, q, k):
+    """r, slope and mean of the projections on a given axis."""
+    sides = [Rows(side["vector"], side["position"]).along(axis) for side in (q, k)]
+    (mu_q, alpha_q, _, r_q), (_, alpha_k, _, r_k) = sides
+    bias = None if alpha_k is None else mu_q * alpha_k
+    return {"r_q": r_q, "r_k": r_k, "r_q_a": r_q, "r_k_a": r_k, "alpha_q": alpha_q, "alpha_k": alpha_k,
+            "bias_strength": bias}
+
 
 def turned(axis, reference):
     return axis if axis @ reference >= 0 else -axis
