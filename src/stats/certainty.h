@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sure a category is: the parts of qk_pca_certainty. certainty.c leads. docs/intervals.md */
+/* How sure a category is: the parts of qk_pca_certainty (docs/intervals.md). certainty.c leads;
+ * category_shares.c and category_draws.c are the parts. */
 #ifndef QK_STATS_CERTAINTY_H
 #define QK_STATS_CERTAINTY_H
 
