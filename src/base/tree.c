@@ -13,29 +13,6 @@
 #include "base/parse_number.h"
 #include "base/tree_yaml.h"
 
-/* ---- scalars of YAML -------------------------------------------------------------------- */
-
-const char *qk__yaml_text(const qk__yaml *value)
-{
-    return value->kind == QK__SCALAR && strlen(value->text) == value->length ? value->text
-                                                                             : NULL;
-}
-
-bool qk__yaml_is_one_of(const qk__yaml *value, const char *const *words)
-{
-    const char *text = value->plain ? qk__yaml_text(value) : NULL;
-    for (; text && *words; words++)
-        if (strcmp(text, *words) == 0)
-            return true;
-    return false;
-}
-
-bool qk__yaml_is_null(const qk__yaml *value)
-{
-    static const char *const WORDS[] = {"", "~", "null", "Null", "NULL", NULL};
-    return qk__yaml_is_one_of(value, WORDS);
-}
-
 /* ---- ways ------------------------------------------------------------------------------- */
 
 static const qk__yaml *yaml_of(const qk__node *node)

@@ -17,6 +17,8 @@
 
 #include <qkscope/common.h>
 
+#include "base/node_kind.h"
+
 typedef struct qk__tree qk__tree; /* a YAML document: yaml/document.h */
 
 typedef struct qk__node {
@@ -26,14 +28,6 @@ typedef struct qk__node {
     const char *name; /* of a member; NULL: an item of a list, or the root */
     size_t index;
 } qk__node;
-
-typedef enum qk__node_kind {
-    QK__NOTHING, /* no such member */
-    QK__NULL,    /* in YAML also ~ and nothing at all */
-    QK__SCALAR,
-    QK__LIST,
-    QK__OBJECT,
-} qk__node_kind;
 
 qk__node qk__tree_of_json(const json_t *root);
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML documents in memory: what yaml/document.c makes and tree.c reads. */
+/* YAML documents in memory: what yaml/document.c makes and tree.c reads as nodes. */
 #ifndef QK_BASE_TREE_YAML_H
 #define QK_BASE_TREE_YAML_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/buffer.h"
-#include "base/tree.h"
+#include "base/node_kind.h"
 
 enum { QK__MAX_NOTES = 32 };
 

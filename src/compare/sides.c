@@ -14,6 +14,7 @@
 #include "base/json_build.h"
 #include "compare/compare.h"
 #include "figure/figure_note.h"
+#include "results/read_results.h"
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 

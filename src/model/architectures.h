@@ -9,7 +9,7 @@
 #include <qkscope/common.h>
 
 #include "base/tree.h"
-#include "model/model_config.h"
+#include "model/config_values.h"
 
 typedef enum qk__bias_rule {
     QK_BIAS_NONE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights: files mapped into memory, tensors found by name, rows converted to float32 when they
- * are needed. Everything a header claims is checked when it is opened. checkpoint_folder.c and
- * gguf_open.c open one, both by means of checkpoint.c, which leads. */
+ * are needed. Everything a header claims is checked when it is opened. checkpoint.c leads;
+ * checkpoint_folder.c and gguf_open.c open one, both by means of shards.c. */
 #ifndef QK_MODEL_CHECKPOINT_H
 #define QK_MODEL_CHECKPOINT_H
 

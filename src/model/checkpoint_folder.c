@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_build.h"
+#include "model/checkpoint.h"
 #include "model/quants.h"
 #include "model/shards.h"
 

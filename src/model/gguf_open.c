@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/tree.h"
+#include "model/checkpoint.h"
 #include "model/gguf.h"
 #include "model/shards.h"
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "model/architectures.h"
 #include "model/gguf.h"
+#include "model/model_config.h"
 
 enum { NAME_SIZE = 160 };
 

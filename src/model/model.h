@@ -29,7 +29,7 @@
 #include <qkscope/model.h>
 
 #include "model/checkpoint.h"
-#include "model/model_config.h"
+#include "model/config_values.h"
 #include "model/rope.h"
 
 /* y = weight x + bias; weight is [outputs][inputs], bias [1][outputs] or absent. */

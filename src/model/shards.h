@@ -3,7 +3,11 @@
 #ifndef QK_MODEL_SHARDS_H
 #define QK_MODEL_SHARDS_H
 
-#include "model/checkpoint.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/common.h>
+
 #include "tensors/tensor_list.h"
 
 typedef struct qk__shard {
@@ -23,17 +27,17 @@ struct qk__checkpoint {
 };
 
 /* Sets c->shards: sorts names, each is taken once. */
-QK_MUST_CHECK qk_status qk__shards_name(qk__checkpoint *c, const char **names, size_t count,
-                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__shards_name(struct qk__checkpoint *c, const char **names,
+                                        size_t count, qk_error *err);
 
 /* Fills file->list from file->bytes. Messages do not name the file. */
 typedef qk_status qk__shard_parse(void *context, qk__shard *file, qk_error *err);
 
 /* Maps and parses each file, then makes its tensors known. Messages name the file. */
-QK_MUST_CHECK qk_status qk__shards_open(qk__checkpoint *c, const char *folder,
+QK_MUST_CHECK qk_status qk__shards_open(struct qk__checkpoint *c, const char *folder,
                                         qk__shard_parse *parse, void *context, qk_error *err);
 
 /* NULL: there is none. */
-const qk__tensor_entry *qk__shards_find(const qk__checkpoint *c, const char *name);
+const qk__tensor_entry *qk__shards_find(const struct qk__checkpoint *c, const char *name);
 
 #endif

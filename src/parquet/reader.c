@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a Parquet file: its footer, and what it says about the columns. */
+/* Opening a Parquet file: its footer, what it says about the columns, the file's fingerprint. */
 #include "parquet/reader.h"
 
 #include <assert.h>
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "parquet/codec.h"
 #include "parquet/format.h"
 
@@ -284,6 +285,20 @@ int64_t qk_parquet_file_bytes(const qk_parquet *file)
 {
     assert(file);
     return file->source.size;
+}
+
+qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRINT_SIZE],
+                                 qk_error *err)
+{
+    QK_NEED(err, file, hash);
+    const qk__source *source = &file->source;
+    QK_TRY(qk__context(err, qk__source_load(source, err), "%s", file->path));
+    if (source->contents->bytes) {
+        qk__fingerprint_bytes(source->contents->bytes, (size_t)source->size, hash);
+        return QK_OK;
+    }
+    qk_status status = qk__fingerprint_fd(source->fd, source->size, hash, err);
+    return qk__context(err, status, "%s", file->path);
 }
 
 const char *qk_parquet_created_by(const qk_parquet *file)

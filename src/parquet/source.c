@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the bytes of a Parquet file, and their fingerprint. */
+/* Reading the bytes of a Parquet file. */
 #include "parquet/source.h"
 
 #include <stdlib.h>
@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/fingerprint.h"
-#include "parquet/reader.h"
 
 enum {
     /* Files up to this size are read whole once something beside the footer is asked for: one
@@ -71,18 +69,4 @@ qk_status qk__source_read(const qk__source *source, void *data, size_t size, int
                         (long long)offset);
     memcpy(data, bytes + offset, size);
     return QK_OK;
-}
-
-qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRINT_SIZE],
-                                 qk_error *err)
-{
-    QK_NEED(err, file, hash);
-    const qk__source *source = &file->source;
-    QK_TRY(qk__context(err, qk__source_load(source, err), "%s", file->path));
-    if (source->contents->bytes) {
-        qk__fingerprint_bytes(source->contents->bytes, (size_t)source->size, hash);
-        return QK_OK;
-    }
-    qk_status status = qk__fingerprint_fd(source->fd, source->size, hash, err);
-    return qk__context(err, status, "%s", file->path);
 }

@@ -22,7 +22,7 @@
 #include <stddef.h>
 
 #include "base/simd.h"
-#include "model/model_config.h"
+#include "model/config_values.h"
 #include "prefill/norm.h"
 #include "prefill/rounding.h"
 

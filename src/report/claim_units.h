@@ -9,7 +9,8 @@
 
 #include <qkscope/analysis.h>
 
-#include "report/findings.h"
+#include "report/finding.h"
+#include "results/results.h"
 
 enum {
     QK__ENOUGH_MODELS = 3,  /* for a claim about models */

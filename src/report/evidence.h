@@ -17,7 +17,7 @@
 #include <qkscope/analysis.h>
 
 #include "report/claim_units.h"
-#include "report/findings.h"
+#include "report/finding.h"
 #include "report/significance.h"
 #include "report/words.h"
 

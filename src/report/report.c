@@ -22,6 +22,7 @@
 #include "report/report.h"
 #include "report/sections.h"
 #include "results/manifest.h"
+#include "results/read_results.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a results folder says, in memory: its models in study order, their heads with every
  * number of the per-head tables, and the model-level curves. Figures and the report draw from
- * this and nothing else. results.c, which leads, reads it; summaries.c sums it up.
+ * this and nothing else. read_results.c reads it; summaries.c sums it up.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
@@ -91,6 +91,8 @@ typedef struct qk__results {
     qk__score *scores;
 } qk__results;
 
+typedef struct qk__builder qk__builder; /* results while they are read: builder.h */
+
 /* In the order of the study, and by layer and query head:
  *
  *     qk__each_model (results, model)
@@ -112,29 +114,6 @@ static inline const qk__result_head *qk__next_head(const qk__result_model *model
     for (const qk__result_model *model = NULL; (model = qk__next_model(results, model));)
 #define qk__each_head(model, head)                                                             \
     for (const qk__result_head *head = NULL; (head = qk__next_head(model, head));)
-
-/* Reads a folder. scores: a file to use instead of the folder's scores.csv; NULL = that one, if
- * there. A folder without any table is QK_ERR_NOT_FOUND; a table without the id columns or with
- * a field that is neither empty nor a number is QK_ERR_MALFORMED and names file, row and
- * column. On failure *results is NULL. */
-QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *folder,
-                                         const char *scores, qk_error *err);
-void qk__results_free(qk__results **results);
-
-/* The same of a study, model by model in the order of its list, while they are analysed: only
- * what results have is kept of a run. folder: of the study, whose manifest is there already. */
-typedef struct qk__builder qk__builder;
-QK_MUST_CHECK qk_status qk__results_begin(qk__builder **builder, const char *folder,
-                                          qk_error *err);
-/* Tables of the next model: of a run in memory, else (run = NULL) those that a run with these
- * contents has written into a folder; both NULL: it has none. */
-QK_MUST_CHECK qk_status qk__results_add(qk__builder *builder, const qk__listed_model *model,
-                                        const qk_analysis_results *run, const char *tables,
-                                        unsigned contents, qk_error *err);
-/* With the folder's scores.csv, if there. The builder is gone, on failure, too. */
-QK_MUST_CHECK qk_status qk__results_finish(qk__builder **builder, qk__results **results,
-                                           qk_error *err);
-void qk__results_discard(qk__builder **builder);
 
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 

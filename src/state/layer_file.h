@@ -21,8 +21,8 @@
  *     bucket_count  I64 [B][H]       and so on, without groups; bucket_sum_xx, F64 [B][H][d], is
  *                                    the diagonal alone
  *
- * A kind of which no head was captured has no arrays. layer_write.c writes them, layer_read.c reads
- * them whole, layer_file.c head by head. */
+ * A kind of which no head was captured has no arrays. layer_write.c writes them,
+ * layer_file.c maps and checks them, layer_read.c reads them, whole or head by head. */
 #ifndef QK_STATE_LAYER_FILE_H
 #define QK_STATE_LAYER_FILE_H
 
@@ -51,6 +51,7 @@ QK_MUST_CHECK qk_status qk__layer_moments_read(const char *path, qk__part_moment
 /* A file that stays on disk: a head costs what is its own. Any number of threads may read heads
  * of one file. */
 typedef struct qk__layer_file qk__layer_file;
+struct qk__layer_view;
 
 /* Checks all but the sums of single heads: types, shapes, heads, labels and buckets that ascend,
  * counts. What is no such file is QK_ERR_MALFORMED, a later format QK_ERR_UNSUPPORTED. Messages
@@ -67,6 +68,9 @@ const json_t *qk__layer_file_metadata(const qk__layer_file *file); /* an object 
 const qk__part_shape *qk__layer_file_shape(const qk__layer_file *file, qk_kind kind);
 size_t qk__layer_file_groups(const qk__layer_file *file, qk_kind kind);
 size_t qk__layer_file_buckets(const qk__layer_file *file, qk_kind kind);
+
+/* All that the file holds of a kind, for layer_read.c (layer_view.h). */
+const struct qk__layer_view *qk__layer_file_view(const qk__layer_file *file, qk_kind kind);
 
 /* Place of a head in shape->heads, -1: it is not there. */
 ptrdiff_t qk__layer_file_find(const qk__layer_file *file, qk_kind kind, int head);

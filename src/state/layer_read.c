@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "state/layer_file.h"
 #include "state/layer_view.h"
 #include "state/part_moments.h"
 #include "stats/moments.h"

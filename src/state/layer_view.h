@@ -4,7 +4,7 @@
 #define QK_STATE_LAYER_VIEW_H
 
 #include "state/layer_arrays.h"
-#include "state/layer_file.h"
+#include "state/layer_moments.h"
 #include "state/moment_set.h"
 
 typedef struct qk__layer_view {
@@ -15,8 +15,6 @@ typedef struct qk__layer_view {
     const int64_t *texts, *positions, *labels, *buckets; /* in the file */
     const void *data[QK__NUM_ARRAYS];
 } qk__layer_view;
-
-const qk__layer_view *qk__layer_file_view(const qk__layer_file *file, qk_kind kind);
 
 /* The moments of a group or of a bucket, where they lie: not to be written to. */
 qk__moment_set qk__layer_view_group(const qk__layer_view *view, size_t group);

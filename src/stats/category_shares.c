@@ -53,7 +53,8 @@ static void add_regions(integral *in, int of_q, double center, double scale, dou
 
 /* Of z_q = s->z_q + sqrt(var_q) T with T = sqrt(degrees) tan(angle), the angles from..to, whose density
  * is cos(angle)^(degrees - 1). Given T, z_k has a t distribution with one degree more. */
-static void add_angles(integral *in, const qk__spread *s, int of_q, double from, double to)
+static void add_angles(integral *in, const qk__sampling_spread *s, int of_q, double from,
+                       double to)
 {
     double slope = s->var_q > 0 ? s->cov / sqrt(s->var_q) : 0;
     double rest = fmax(s->var_k - slope * slope, 0);
@@ -68,7 +69,7 @@ static void add_angles(integral *in, const qk__spread *s, int of_q, double from,
 }
 
 /* The angle at which z_q reaches a bound, within what has a density that counts. */
-static double angle_of(const qk__spread *s, double bound, double widest)
+static double angle_of(const qk__sampling_spread *s, double bound, double widest)
 {
     double step = bound - s->z_q;
     double angle =
@@ -76,7 +77,7 @@ static double angle_of(const qk__spread *s, double bound, double widest)
     return fmin(fmax(angle, -widest), widest);
 }
 
-void qk__category_shares(const qk__spread *spread, const qk_pca_settings *settings,
+void qk__category_shares(const qk__sampling_spread *spread, const qk_pca_settings *settings,
                          double probability[QK_NUM_CATEGORIES])
 {
     double low = settings->low, high = settings->high, total = 0;

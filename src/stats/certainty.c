@@ -77,10 +77,11 @@ static void find_interval(double r_q, const qk__line_sums *lines, const double *
 
 /* The sampling distribution of both correlations by the jackknife; false: a repetition has none. */
 static bool find_spread(const qk_component *first, const double *r_q, const double *r_k,
-                        uint32_t count, qk__spread *s)
+                        uint32_t count, qk__sampling_spread *s)
 {
     double mean_q = 0, mean_k = 0, share = (double)(count - 1) / count;
-    *s = (qk__spread){.z_q = atanh(first->r_q), .z_k = atanh(first->r_k), .degrees = count - 1};
+    *s = (qk__sampling_spread){
+        .z_q = atanh(first->r_q), .z_k = atanh(first->r_k), .degrees = count - 1};
     for (uint32_t g = 0; g < count; g++) {
         mean_q += atanh(r_q[g]) / count;
         mean_k += atanh(r_k[g]) / count;
@@ -100,7 +101,7 @@ static qk_status find_probability(const qk_pca *pca, const qk_pca_settings *sett
                                   const double *r_q, const double *r_k, qk_certainty *certainty,
                                   qk_error *err)
 {
-    qk__spread spread;
+    qk__sampling_spread spread;
     qk__tie tie;
     const qk_component *first = &pca->components[0];
     if (!find_spread(first, r_q, r_k, l->count, &spread))

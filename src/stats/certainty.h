@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sure a category is: the parts of qk_pca_certainty. certainty.c leads. docs/intervals.md */
+/* How sure a category is: the parts of qk_pca_certainty (docs/intervals.md). certainty.c leads;
+ * category_shares.c and category_draws.c are the parts. */
 #ifndef QK_STATS_CERTAINTY_H
 #define QK_STATS_CERTAINTY_H
 
@@ -8,14 +9,14 @@
 #include "stats/moments.h"
 
 /* Correlations of a head on PC0, through atanh, and how they spread with other texts. */
-typedef struct qk__spread {
+typedef struct qk__sampling_spread {
     double z_q, z_k;
     double var_q, var_k, cov; /* of the sampling distribution */
     double degrees;           /* of freedom */
-} qk__spread;
+} qk__sampling_spread;
 
 /* The share of a bivariate t distribution that each category has. */
-void qk__category_shares(const qk__spread *spread, const qk_pca_settings *settings,
+void qk__category_shares(const qk__sampling_spread *spread, const qk_pca_settings *settings,
                          double probability[QK_NUM_CATEGORIES]);
 
 /* What PC0 may be in other texts where PC1 has nearly its variance. */

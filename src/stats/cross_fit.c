@@ -20,7 +20,7 @@
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static void merge_line(qk__line *to, const qk__line *more)
+static void merge_line(qk__axis_sums *to, const qk__axis_sums *more)
 {
     if (more->n == 0)
         return;
@@ -34,17 +34,17 @@ static void merge_line(qk__line *to, const qk__line *more)
     to->n = n;
 }
 
-static qk__line line_along(const qk_moments *m, const double *axis, double sign,
-                           double *scratch)
+static qk__axis_sums line_along(const qk_moments *m, const double *axis, double sign,
+                                double *scratch)
 {
     if (!m)
-        return (qk__line){0};
-    return (qk__line){.n = (double)m->count,
-                      .t = m->mean_t,
-                      .x = sign * qk__dot(axis, m->mean, m->dim),
-                      .tt = m->sum_tt,
-                      .xt = sign * qk__dot(axis, m->sum_xt, m->dim),
-                      .xx = qk__quadratic_form(axis, m->sum_xx, m->dim, scratch)};
+        return (qk__axis_sums){0};
+    return (qk__axis_sums){.n = (double)m->count,
+                           .t = m->mean_t,
+                           .x = sign * qk__dot(axis, m->mean, m->dim),
+                           .tt = m->sum_tt,
+                           .xt = sign * qk__dot(axis, m->sum_xt, m->dim),
+                           .xx = qk__quadratic_form(axis, m->sum_xx, m->dim, scratch)};
 }
 
 void qk__cross_fit_see(qk__cross_fit *c, qk__fitted which, uint32_t group, const double *axis,
@@ -61,14 +61,15 @@ void qk__cross_fit_see(qk__cross_fit *c, qk__fitted which, uint32_t group, const
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static double correlation(const qk__line *line)
+static double correlation(const qk__axis_sums *line)
 {
     double r = line->xt / sqrt(line->tt * line->xx);
     return r > 1 ? 1 : r < -1 ? -1 : r;
 }
 
 /* total: the mean squared distance of a query from a key, in all dimensions. */
-static double number_of(qk__crossed which, const qk__line *q, const qk__line *k, double total)
+static double number_of(qk__crossed which, const qk__axis_sums *q, const qk__axis_sums *k,
+                        double total)
 {
     switch (which) {
     case QK__CROSSED_R_Q:
@@ -116,7 +117,7 @@ typedef struct ending {
 /* Each group along the axis of the others. */
 static double crossed_value(const ending *e, qk__crossed which)
 {
-    qk__line q = {0}, k = {0};
+    qk__axis_sums q = {0}, k = {0};
     for (uint32_t g = 0; g < e->c->count; g++) {
         if (!e->c->fitted[AXIS_OF[which]][g])
             return NAN;
@@ -148,10 +149,10 @@ static void find_a(const ending *e, uint32_t g, uint32_t out, const double *like
 }
 
 /* The variance along an axis moves little when one more group does not choose it: it is kept. */
-static void move_line(const qk_moments *m, const double *axis, const qk__line *seen,
-                      qk__line *to)
+static void move_line(const qk_moments *m, const double *axis, const qk__axis_sums *seen,
+                      qk__axis_sums *to)
 {
-    qk__line moved = *seen;
+    qk__axis_sums moved = *seen;
     if (m) {
         moved.x = qk__dot(axis, m->mean, m->dim);
         moved.xt = qk__dot(axis, m->sum_xt, m->dim);
@@ -160,10 +161,10 @@ static void move_line(const qk_moments *m, const double *axis, const qk__line *s
 }
 
 /* Both kinds along a without a group, which has no part in any axis either. */
-static void lines_without(const ending *e, uint32_t out, const double *a, qk__line *q,
-                          qk__line *k)
+static void lines_without(const ending *e, uint32_t out, const double *a, qk__axis_sums *q,
+                          qk__axis_sums *k)
 {
-    *q = *k = (qk__line){0};
+    *q = *k = (qk__axis_sums){0};
     for (uint32_t g = 0; g < e->c->count; g++) {
         if (g == out)
             continue;
@@ -222,13 +223,13 @@ static void find_total(ending *e, double *mean_q, double *mean_k)
 
 static void sum_groups(ending *e, double *mean_q, double *mean_k)
 {
-    qk__line all = {0};
+    qk__axis_sums all = {0};
     find_total(e, mean_q, mean_k);
     for (uint32_t g = 0; g < e->c->count; g++)
         for (int kind = 0; kind < 2; kind++) {
             const qk_moments *m = kind ? e->c->k[g] : e->c->q[g];
             if (m)
-                merge_line(&all, &(qk__line){.n = (double)m->count, .t = m->mean_t});
+                merge_line(&all, &(qk__axis_sums){.n = (double)m->count, .t = m->mean_t});
         }
     e->mean_t = all.t;
     for (uint32_t g = 0; g < e->c->count; g++) {
@@ -294,7 +295,7 @@ qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
     e.axis = e.all_xt + e.dim;
     sum_groups(&e, e.axis + e.dim, e.axis + 2 * e.dim);
     for (uint32_t g = 0; a && g < c->count; g++) {
-        qk__line q, k;
+        qk__axis_sums q, k;
         lines_without(&e, g, a, &q, &k);
         for (int i = 0; i < QK__NUM_CROSSED; i++)
             nested[i][g] = number_of((qk__crossed)i, &q, &k, 1);

@@ -25,16 +25,17 @@ typedef enum qk__crossed {
 } qk__crossed;
 
 /* Rows of one kind along an axis: sums about their own means. */
-typedef struct qk__line {
+typedef struct qk__axis_sums {
     double n, t, x, tt, xt, xx; /* t, x: means */
-} qk__line;
+} qk__axis_sums;
 
 /* A query head and its key head in groups of texts. An object of zeros has none. */
 typedef struct qk__cross_fit {
     uint32_t count;
     const qk_moments *q[QK_INTERVAL_GROUPS], *k[QK_INTERVAL_GROUPS]; /* NULL: no such rows */
     bool fitted[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
-    qk__line on_q[QK__NUM_FITTED][QK_INTERVAL_GROUPS], on_k[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
+    qk__axis_sums on_q[QK__NUM_FITTED][QK_INTERVAL_GROUPS],
+        on_k[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
 } qk__cross_fit;
 
 /* Group `group` along the axis that the others have. like: that of all rows, whose side it takes; scratch: dim

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorting the keys of a head. */
+/* Sorting the keys of a head, and what their pairs count. */
 #include "stats/key_index.h"
 
 #include <stdlib.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/key_weights.h"
 #include "stats/row_order.h"
 
 static qk_status allocate_index(qk__key_index **index, size_t rows, size_t examples,
@@ -87,12 +86,41 @@ qk_status qk__key_sign(const qk_block *keys, int *sign, qk_error *err)
     return QK_OK;
 }
 
+bool qk__key_index_allocate_weights(qk__key_index *index, size_t rows)
+{
+    index->chosen_of = qk__calloc(3 * rows + 1, sizeof *index->chosen_of);
+    index->weight = index->chosen_of ? index->chosen_of + rows : NULL;
+    index->alike = index->chosen_of ? index->weight + rows : NULL;
+    return index->chosen_of != NULL;
+}
+
+size_t qk__key_index_bucket_end(const qk__key_index *index, size_t i, size_t end)
+{
+    size_t next = i + 1;
+    while (next < end && index->bucket[next] == index->bucket[i])
+        next++;
+    return next;
+}
+
+void qk__key_index_set_weights(qk__key_index *index)
+{
+    for (size_t e = 0; e < index->num_examples; e++)
+        for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
+            next = qk__key_index_bucket_end(index, i, index->start[e + 1]);
+            double here = (double)(next - i), all = index->chosen_of[i];
+            for (size_t k = i; k < next; k++) {
+                index->weight[k] = all / here;
+                index->alike[k] = here > 1 ? (all - 1) / all * (here / (here - 1)) : 1;
+            }
+        }
+}
+
 qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *index,
                                const qk_block *keys, qk_error *err)
 {
     qk__key_index *x;
     QK_TRY(allocate_index(&x, index->rows, index->num_examples, err));
-    if (index->chosen_of && !qk__reservoir_room(x, index->rows)) {
+    if (index->chosen_of && !qk__key_index_allocate_weights(x, index->rows)) {
         qk__key_index_free(&x);
         return qk__nomem(err);
     }
@@ -112,7 +140,7 @@ qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *in
     }
     x->start[x->num_examples] = x->rows;
     if (x->chosen_of)
-        qk__reservoir_balance(x);
+        qk__key_index_set_weights(x);
     *selected = x;
     return QK_OK;
 }

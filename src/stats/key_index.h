@@ -3,6 +3,7 @@
 #ifndef QK_STATS_KEY_INDEX_H
 #define QK_STATS_KEY_INDEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,15 @@ static inline double qk__pair_weight(const qk__key_index *index, size_t a, size_
     double weight = index->weight[a] * index->weight[b];
     return index->bucket[a] == index->bucket[b] ? weight * index->alike[a] : weight;
 }
+
+/* The place after the keys of one bucket that begin at i; their text ends at `end`. */
+size_t qk__key_index_bucket_end(const qk__key_index *index, size_t i, size_t end);
+
+/* Room for chosen_of, weight and alike of `rows` keys; false: no memory. */
+bool qk__key_index_allocate_weights(qk__key_index *index, size_t rows);
+
+/* weight and alike of the keys that are in the index, from chosen_of. */
+void qk__key_index_set_weights(qk__key_index *index);
 
 /* Of all rows of `keys`, its left_out ignored. */
 QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_block *keys,

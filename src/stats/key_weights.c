@@ -3,43 +3,9 @@
 #include "stats/key_weights.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/text_groups.h"
-
-bool qk__reservoir_room(qk__key_index *index, size_t rows)
-{
-    index->chosen_of = qk__calloc(3 * rows + 1, sizeof *index->chosen_of);
-    index->weight = index->chosen_of ? index->chosen_of + rows : NULL;
-    index->alike = index->chosen_of ? index->weight + rows : NULL;
-    return index->chosen_of != NULL;
-}
-
-/* Where the keys at i and after it stop being of one text, which ends at `end`, and bucket. */
-static size_t end_of(const qk__key_index *index, size_t i, size_t end)
-{
-    size_t next = i + 1;
-    while (next < end && index->bucket[next] == index->bucket[i])
-        next++;
-    return next;
-}
-
-void qk__reservoir_balance(qk__key_index *index)
-{
-    for (size_t e = 0; e < index->num_examples; e++)
-        for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
-            next = end_of(index, i, index->start[e + 1]);
-            double here = (double)(next - i), all = index->chosen_of[i];
-            for (size_t k = i; k < next; k++) {
-                index->weight[k] = all / here;
-                index->alike[k] = here > 1 ? (all - 1) / all * (here / (here - 1)) : 1;
-            }
-        }
-}
-
-/* ---- how many keys there were ----------------------------------------------------------- */
 
 /* Of one group of texts, without those of their buckets that are here as a whole: how many keys
  * there were, and how many of them are here. */
@@ -69,7 +35,7 @@ static qk_status count_rest(const qk__key_index *index, const qk_block *keys,
         size_t g;
         QK_TRY(find_group(reservoir, keys->example[index->row[index->start[e]]], &g, err));
         for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
-            next = end_of(index, i, index->start[e + 1]);
+            next = qk__key_index_bucket_end(index, i, index->start[e + 1]);
             int64_t here = (int64_t)(next - i);
             if (here < reservoir->most)
                 rests[g].keys -= here;
@@ -104,7 +70,7 @@ static qk_status set_sizes(qk__key_index *index, const qk_block *keys,
                 "are not of one capture: fetch both again, or capture again",
                 (long long)keys->example[index->row[index->start[e]]]);
         for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
-            next = end_of(index, i, index->start[e + 1]);
+            next = qk__key_index_bucket_end(index, i, index->start[e + 1]);
             double all = (double)(next - i);
             if ((int64_t)(next - i) >= reservoir->most)
                 all *= (double)rests[g].keys / (double)rests[g].here;
@@ -121,14 +87,15 @@ qk_status qk__reservoir_weigh(qk__key_index *index, const qk_block *keys,
 {
     bool more = false;
     rest *rests = qk__calloc(reservoir->num_groups + 1, sizeof *rests);
-    qk_status status = rests && qk__reservoir_room(index, index->rows) ? QK_OK : qk__nomem(err);
+    qk_status status =
+        rests && qk__key_index_allocate_weights(index, index->rows) ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
         status = count_rest(index, keys, reservoir, rests, err);
     if (status == QK_OK)
         status = set_sizes(index, keys, reservoir, rests, &more, err);
     free(rests);
     if (status == QK_OK && more) {
-        qk__reservoir_balance(index);
+        qk__key_index_set_weights(index);
         return QK_OK;
     }
     free(index->chosen_of);

@@ -11,7 +11,8 @@
 #ifndef QK_STATS_KEY_WEIGHTS_H
 #define QK_STATS_KEY_WEIGHTS_H
 
-#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <qkscope/stats.h>
 
@@ -30,11 +31,5 @@ typedef struct qk__reservoir {
  * index are those that keys were chosen by. QK_ERR_INCONSISTENT: they are no choice of them. */
 QK_MUST_CHECK qk_status qk__reservoir_weigh(qk__key_index *index, const qk_block *keys,
                                             const qk__reservoir *reservoir, qk_error *err);
-
-/* Room for chosen_of, weight and alike of `rows` keys; false: no memory. */
-bool qk__reservoir_room(qk__key_index *index, size_t rows);
-
-/* weight and alike of the keys that are in the index, from chosen_of. */
-void qk__reservoir_balance(qk__key_index *index);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef QK_STATS_PAIR_BLOCK_H
 #define QK_STATS_PAIR_BLOCK_H
 
-#include "stats/pairs.h"
+#include "stats/pair_tally.h"
 
 enum {
     TILE_KEYS = 128,         /* in one block */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What enumerated and drawn pairs have in common: coordinates of a key, values of pairs. */
-#include "stats/pairs.h"
+/* Coordinates of a key, values of pairs, and where these are added. */
+#include "stats/pair_tally.h"
 
 #include <stdlib.h>
 #include <string.h>

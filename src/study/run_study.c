@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "figure/figure_settings.h"
 #include "results/headline.h"
+#include "results/read_results.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "study/study.h"

@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "figure/figure.h"
 #include "report/report.h"
+#include "results/read_results.h"
 #include "study/extreme_heads.h"
 #include "study/study.h"
 

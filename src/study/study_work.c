@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/slug.h"
+#include "results/read_results.h"
 #include "study/study.h"
 
 enum { MAX_SCORE_BYTES = 16 << 20 };

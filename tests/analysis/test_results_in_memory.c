@@ -8,7 +8,7 @@
 #include <qkscope/analysis.h>
 #include <qkscope/capture.h>
 
-#include "results/results.h"
+#include "results/read_results.h"
 #include "tests/base/tree.h"
 
 /* Equal bits; what is not there is NaN on both sides, whichever NaN. */

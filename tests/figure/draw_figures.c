@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "figure/catalog.h"
+#include "results/read_results.h"
 
 static qk_status draw(int argc, char **argv, qk_error *err)
 {

@@ -13,7 +13,7 @@
 #include "stats/false_discovery.h"
 #include "report/evidence.h"
 #include "report/findings.h"
-#include "results/results.h"
+#include "results/read_results.h"
 
 static json_t *number(double value)
 {

@@ -2,6 +2,7 @@
 /* Deriving findings when memory runs out at any moment: the status says so and nothing is leaked. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "report/findings.h"
+#include "results/read_results.h"
 #include "tests/unit.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "results/results.h"
+#include "results/read_results.h"
 
 /* Texts of tables need not be UTF-8, JSON must be. */
 static json_t *text(const char *bytes)

@@ -2,7 +2,7 @@
 /* Reading results when memory runs out at any moment: the status says so and nothing is leaked.
  */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
-#include "results/results.h"
+#include "results/read_results.h"
 #include "tests/unit.h"
 
 #include "tests/base/tree.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results from the tables of a folder, or of the models of a study one after the other: first
  * all tables, then everything in its place. */
-#include "results/results.h"
+#include "results/read_results.h"
 
 #include <stdlib.h>
 
