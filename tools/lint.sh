@@ -43,7 +43,7 @@ esac
 {
     clang-format --dry-run --Werror $(tracked '*.c' '*.h')
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability -j"$(nproc)" \
-        --inline-suppr --suppress=missingIncludeSystem -D__BYTE_ORDER__=1234 -D__ORDER_LITTLE_ENDIAN__=1234 \
+        --inline-suppr --suppress=missingIncludeSystem -D__BYTE_ORDER__=1234 -D__ORDER_LITTLE_ENDIAN__=1234 -D__CPPCHECK__=1 \
         -Iinclude -Isrc src
     [ -n "$files" ] || exit 0
     run-clang-tidy -quiet -p "$build" $files >"$build/tidy.log" 2>&1 || { cat "$build/tidy.log"; exit 1; }

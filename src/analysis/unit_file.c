@@ -47,7 +47,7 @@ typedef struct layout {
     const array *arrays;
 } layout;
 
-enum { ONE = UINT16_MAX };
+enum { ONE = UINT16_MAX, ADDRESS = sizeof(void *) };
 #define AT(owner, member)             offsetof(owner, member), sizeof *((owner *)NULL)->member
 #define LIST(owner, member, rows)     AT(owner, member), offsetof(owner, rows), ONE, false, NULL
 #define MAYBE(owner, member, rows)    AT(owner, member), offsetof(owner, rows), ONE, true, NULL
@@ -230,7 +230,7 @@ static void walk_struct(walk *w, void *data, const layout *l)
         return;
     char *copy = w->out ? (char *)w->out->data + w->out->size - l->size : data;
     for (size_t i = 0; i < l->num_arrays; i++)
-        memset(copy + l->arrays[i].at, 0, sizeof(void *));
+        memset(copy + l->arrays[i].at, 0, ADDRESS);
     if (l->is_sound && !l->is_sound(data))
         fail(w, "there is no such category, status or truth value");
     for (size_t i = 0; i < l->num_arrays; i++)
