@@ -82,6 +82,21 @@ static const char *number_format(const double *values, size_t rows)
     return most >= 0.1 ? "%.3f" : most >= 0.01 ? "%.4f" : "%.5f";
 }
 
+/* The column that this one is an end of the interval of, or the cross-fitted value of; NULL: of none
+ * of these. */
+static const shown *interval_of(const shown *columns, size_t i)
+{
+    const char *name = columns[i].info->name, *ending = strrchr(name, '_');
+    if (!ending || (strcmp(ending, "_lo") && strcmp(ending, "_hi") && strcmp(ending, "_cv")))
+        return NULL;
+    size_t length = (size_t)(ending - name);
+    for (size_t k = 0; k < i; k++)
+        if (columns[k].reals && strlen(columns[k].info->name) == length &&
+            strncmp(columns[k].info->name, name, length) == 0)
+            return &columns[k];
+    return NULL;
+}
+
 /* NULL: out of memory. */
 static shown *show_columns(const qk_columns *columns, size_t *count)
 {
@@ -93,8 +108,10 @@ static shown *show_columns(const qk_columns *columns, size_t *count)
         list[i] = (shown){info, qk_columns_reals(columns, info->name),
                           qk_columns_integers(columns, info->name),
                           qk_columns_texts(columns, info->name), ""};
+        const shown *of = interval_of(list, i);
         if (list[i].reals)
-            list[i].format = number_format(list[i].reals, qk_columns_num_rows(columns));
+            list[i].format =
+                of ? of->format : number_format(list[i].reals, qk_columns_num_rows(columns));
     }
     return list;
 }
