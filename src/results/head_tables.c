@@ -103,9 +103,14 @@ static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_
 static qk_status read_row(const head_table *t, qk_error *err)
 {
     size_t index;
+    int64_t pc = 0;
+    if (t->which == QK__QK && t->builder->heads_alone) {
+        QK_TRY(qk__feed_integer(&t->feed, t->pc, 0, MAX_INDEX, &pc, err));
+        if (pc > 0)
+            return QK_OK;
+    }
     QK_TRY(qk__builder_head(t->builder, &t->feed, &t->ids, &index, err));
     qk__built_head *head = &t->builder->heads[index];
-    int64_t pc = 0;
     if (t->which == QK__QK)
         QK_TRY(add_component(t, index, &pc, err));
     size_t row = qk__feed_row(&t->feed);

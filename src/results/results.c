@@ -123,6 +123,12 @@ static qk_status read_folder(qk__results **results, const char *folder, const ch
     return status;
 }
 
+static qk_status read_heads_alone(qk__builder *builder, qk_error *err)
+{
+    builder->heads_alone = true;
+    return qk__read_head_tables(builder, err);
+}
+
 qk_status qk__results_read(qk__results **results, const char *folder, const char *scores,
                            qk_error *err)
 {
@@ -131,7 +137,7 @@ qk_status qk__results_read(qk__results **results, const char *folder, const char
 
 qk_status qk__results_read_heads(qk__results **results, const char *folder, qk_error *err)
 {
-    return read_folder(results, folder, NULL, qk__read_head_tables, err);
+    return read_folder(results, folder, NULL, read_heads_alone, err);
 }
 
 void qk__results_free(qk__results **results)
