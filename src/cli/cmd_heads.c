@@ -217,23 +217,46 @@ static int print_json(const printed *p)
     return EXIT_CODE_OK;
 }
 
-/* With a backslash before what is special. */
-static void print_escaped(const char *text, const char *special)
+/* With what stands for the characters that mean something. One character at a time: the precision
+ * of a %s counts columns. */
+static void print_escaped(const char *text, const char *(*escape)(char c))
 {
-    for (; *text; text++) {
-        size_t plain = strcspn(text, special);
-        cli_print("%.*s", (int)plain, text);
-        text += plain;
-        if (!*text)
-            return;
-        cli_print("\\%.1s", text);
+    while (*text) {
+        char one[5] = {*text};
+        size_t size = 1;
+        for (; size < 4 && ((unsigned char)text[size] & 0xC0) == 0x80; size++)
+            one[size] = text[size];
+        const char *escaped = escape(*text);
+        cli_print("%s", escaped ? escaped : one);
+        text += size;
     }
+}
+
+static const char *escape_markdown(char c)
+{
+    static const char *const ESCAPED[] = {"\\\\", "\\|", "\\*", "\\`", "\\<", "\\["};
+    for (size_t i = 0; i < sizeof ESCAPED / sizeof *ESCAPED; i++)
+        if (ESCAPED[i][1] == c)
+            return ESCAPED[i];
+    return NULL;
+}
+
+static const char *escape_latex(char c)
+{
+    static const char *const ESCAPED[] = {"\\{", "\\}", "\\$", "\\&", "\\#", "\\%", "\\_"};
+    for (size_t i = 0; i < sizeof ESCAPED / sizeof *ESCAPED; i++)
+        if (ESCAPED[i][1] == c)
+            return ESCAPED[i];
+    return c == '\\'  ? "\\textbackslash{}"
+           : c == '^' ? "\\textasciicircum{}"
+           : c == '~' ? "\\textasciitilde{}"
+                      : NULL;
 }
 
 static void print_markdown_cell(const char *text, size_t i)
 {
     cli_print(i == 0 ? "| " : " ");
-    print_escaped(text, "\\|*`<[");
+    print_escaped(text, escape_markdown);
     cli_print(" |");
 }
 
@@ -252,24 +275,6 @@ static int print_markdown(const printed *p)
     }
     cli_print("\n");
     return EXIT_CODE_OK;
-}
-
-static void print_latex_text(const char *text)
-{
-    static const char *const NAMES[][2] = {
-        {"\\", "\\textbackslash{}"}, {"^", "\\textasciicircum{}"}, {"~", "\\textasciitilde{}"}};
-    while (*text) {
-        size_t plain = strcspn(text, "\\^~");
-        char part[256];
-        plain = plain < sizeof part ? plain : sizeof part - 1;
-        snprintf(part, sizeof part, "%.*s", (int)plain, text);
-        print_escaped(part, "{}$&#%_");
-        text += plain;
-        for (size_t i = 0; plain == 0 && i < 3; i++)
-            if (*text == *NAMES[i][0])
-                cli_print("%s", NAMES[i][1]);
-        text += plain == 0 ? 1 : 0;
-    }
 }
 
 /* A number with its minus, and its power of ten. */
@@ -291,14 +296,14 @@ static int print_latex(const printed *p)
         cli_print(p->shown[i].texts ? "l" : "r");
     cli_print("}\n\\toprule\n");
     for (size_t i = 0; i < p->count; i++) {
-        print_latex_text(p->shown[i].info->name);
+        print_escaped(p->shown[i].info->name, escape_latex);
         cli_print(i + 1 < p->count ? " & " : " \\\\\n\\midrule\n");
     }
     for (size_t row = 0; row < p->rows; row++)
         for (size_t i = 0; i < p->count; i++) {
             const char *cell = cell_text(&p->shown[i], row, text);
             if (p->shown[i].texts)
-                print_latex_text(*cell ? cell : "--");
+                print_escaped(*cell ? cell : "--", escape_latex);
             else
                 print_latex_number(cell);
             cli_print(i + 1 < p->count ? " & " : " \\\\\n");
