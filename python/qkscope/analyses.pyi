@@ -26,7 +26,6 @@ def analyze(
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
-    ci_refit: bool = False,
     components: int = 10,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
@@ -95,8 +94,6 @@ def analyze(
     Intervals:
         ci
             confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
-        ci_refit = False
-            let the intervals include the choice of the axes
     PCA:
         components = 10
             principal components per head (1 to 4096)
@@ -159,7 +156,6 @@ def pca(
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
-    ci_refit: bool = False,
     components: int = 10,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
@@ -211,8 +207,6 @@ def pca(
     Intervals:
         ci
             confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
-        ci_refit = False
-            let the intervals include the choice of the axes
     PCA:
         components = 10
             principal components per head (1 to 4096)
@@ -256,7 +250,6 @@ def rotate(
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
-    ci_refit: bool = False,
     b_axis: Literal['pairs', 'centroid'] = 'pairs',
     pairs: int | None = None,
     threads: int | None = None,
@@ -304,8 +297,6 @@ def rotate(
     Intervals:
         ci
             confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
-        ci_refit = False
-            let the intervals include the choice of the axes
     Rotation:
         b_axis = 'pairs'
             axis b: pairs (the largest differences of queries and keys, at a right angle to a) or
@@ -343,7 +334,6 @@ def plasticity(
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
-    ci_refit: bool = False,
     convention: Literal['exact', 'published'] = 'exact',
     variance: Literal['diag', 'full'] = 'diag',
     max_pairs: int = 65536,
@@ -394,8 +384,6 @@ def plasticity(
     Intervals:
         ci
             confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
-        ci_refit = False
-            let the intervals include the choice of the axes
     Plasticity:
         convention = 'exact'
             published: signs of vectors and sliding window as in the original tool ('exact' or
