@@ -217,46 +217,41 @@ static int print_json(const printed *p)
     return EXIT_CODE_OK;
 }
 
-/* With what stands for the characters that mean something. One character at a time: the precision
- * of a %s counts columns. */
-static void print_escaped(const char *text, const char *(*escape)(char c))
+/* Each: a character that means something, and what stands for it. */
+static const char *const MARKDOWN[] = {"\\\\\\", "|\\|", "*\\*", "`\\`", "<\\<", "[\\[", NULL};
+static const char *const LATEX[] = {"\\\\textbackslash{}",
+                                    "^\\textasciicircum{}",
+                                    "~\\textasciitilde{}",
+                                    "{\\{",
+                                    "}\\}",
+                                    "$\\$",
+                                    "&\\&",
+                                    "#\\#",
+                                    "%\\%",
+                                    "_\\_",
+                                    NULL};
+
+/* One character at a time: the precision of a %s counts columns. */
+static void print_escaped(const char *text, const char *const *escapes)
 {
     while (*text) {
         char one[5] = {*text};
+        const char *escape = one;
         size_t size = 1;
         for (; size < 4 && ((unsigned char)text[size] & 0xC0) == 0x80; size++)
             one[size] = text[size];
-        const char *escaped = escape(*text);
-        cli_print("%s", escaped ? escaped : one);
+        for (size_t i = 0; escapes[i]; i++)
+            if (*escapes[i] == *text)
+                escape = escapes[i] + 1;
+        cli_print("%s", escape);
         text += size;
     }
-}
-
-static const char *escape_markdown(char c)
-{
-    static const char *const ESCAPED[] = {"\\\\", "\\|", "\\*", "\\`", "\\<", "\\["};
-    for (size_t i = 0; i < sizeof ESCAPED / sizeof *ESCAPED; i++)
-        if (ESCAPED[i][1] == c)
-            return ESCAPED[i];
-    return NULL;
-}
-
-static const char *escape_latex(char c)
-{
-    static const char *const ESCAPED[] = {"\\{", "\\}", "\\$", "\\&", "\\#", "\\%", "\\_"};
-    for (size_t i = 0; i < sizeof ESCAPED / sizeof *ESCAPED; i++)
-        if (ESCAPED[i][1] == c)
-            return ESCAPED[i];
-    return c == '\\'  ? "\\textbackslash{}"
-           : c == '^' ? "\\textasciicircum{}"
-           : c == '~' ? "\\textasciitilde{}"
-                      : NULL;
 }
 
 static void print_markdown_cell(const char *text, size_t i)
 {
     cli_print(i == 0 ? "| " : " ");
-    print_escaped(text, escape_markdown);
+    print_escaped(text, MARKDOWN);
     cli_print(" |");
 }
 
@@ -296,14 +291,14 @@ static int print_latex(const printed *p)
         cli_print(p->shown[i].texts ? "l" : "r");
     cli_print("}\n\\toprule\n");
     for (size_t i = 0; i < p->count; i++) {
-        print_escaped(p->shown[i].info->name, escape_latex);
+        print_escaped(p->shown[i].info->name, LATEX);
         cli_print(i + 1 < p->count ? " & " : " \\\\\n\\midrule\n");
     }
     for (size_t row = 0; row < p->rows; row++)
         for (size_t i = 0; i < p->count; i++) {
             const char *cell = cell_text(&p->shown[i], row, text);
             if (p->shown[i].texts)
-                print_escaped(*cell ? cell : "--", escape_latex);
+                print_escaped(*cell ? cell : "--", LATEX);
             else
                 print_latex_number(cell);
             cli_print(i + 1 < p->count ? " & " : " \\\\\n");
@@ -390,15 +385,15 @@ const cli_command cmd_heads = {
         "abs(r_k) "
         "is r_k without its sign; probability is category_probability; a text with spaces "
         "stands in quotes. A comparison with an empty field does not hold. 'qkscope explain' "
-        "lists the columns there are.\n\nNumbers are rounded, except as CSV and JSON. Results "
+        "lists the columns there are.\n\nNumbers are rounded, except as CSV and JSON. A list "
+        "is what scatter --heads takes. Results "
         "that are not complete, or were changed, are refused unless --force is given.",
     .examples =
         "qkscope heads results\n"
         "qkscope heads results --where \"category == position-dominated and probability >= "
         "0.95\"\n"
         "qkscope heads results --sort \"-abs(bias_strength)\" --top 10 --format latex\n"
-        "qkscope scatter capture -o heads.png --heads \"$(qkscope heads results --sort -r_q "
-        "--top 6 --format list)\"\n",
+        "qkscope heads results --sort -r_q --top 6 --format list\n",
     .table = &TABLE,
     .max_arguments = 1,
     .run = run_heads,

@@ -307,7 +307,7 @@ static qk_status read_comparison(parser *p)
 
 /* ---- conditions ------------------------------------------------------------------------- */
 
-static qk_status read_condition(parser *p, int depth);
+static qk_status read_chain(parser *p, operation joined_by, int depth);
 
 static qk_status read_term(parser *p, int depth)
 {
@@ -321,52 +321,40 @@ static qk_status read_term(parser *p, int depth)
         QK_TRY(read_term(p, depth + 1));
         return add_step(p, &(step){.operation = NOT});
     }
-    QK_TRY(read_condition(p, depth + 1));
+    QK_TRY(read_chain(p, OR, depth + 1));
     if (p->token.kind != CLOSE)
         return FAIL_AT(p, p->token.at, "expected ')', and or or");
     return read_token(p);
 }
 
-static qk_status read_part(parser *p, int depth)
+/* Terms joined by "and", which binds more strongly, or such chains joined by "or". */
+static qk_status read_chain(parser *p, operation joined_by, int depth)
 {
-    QK_TRY(read_term(p, depth));
-    while (is_keyword(p, "and")) {
-        QK_TRY(read_token(p));
-        QK_TRY(read_term(p, depth));
-        QK_TRY(add_step(p, &(step){.operation = AND}));
+    const char *word = joined_by == AND ? "and" : "or";
+    for (bool first = true; first || is_keyword(p, word); first = false) {
+        if (!first)
+            QK_TRY(read_token(p));
+        QK_TRY(joined_by == AND ? read_term(p, depth) : read_chain(p, AND, depth));
+        if (!first)
+            QK_TRY(add_step(p, &(step){.operation = joined_by}));
     }
-    return QK_OK;
-}
-
-static qk_status read_condition(parser *p, int depth)
-{
-    QK_TRY(read_part(p, depth));
-    while (is_keyword(p, "or")) {
-        QK_TRY(read_token(p));
-        QK_TRY(read_part(p, depth));
-        QK_TRY(add_step(p, &(step){.operation = OR}));
-    }
-    return QK_OK;
-}
-
-static qk_status read_whole(parser *p)
-{
-    if (strnlen(p->start, MAX_TEXT + 1) > MAX_TEXT)
-        return qk__fail(p->err, QK_ERR_ARGUMENT, "more than %d bytes", MAX_TEXT);
-    QK_TRY(read_token(p));
-    QK_TRY(read_condition(p, 0));
-    if (p->token.kind != END)
-        return FAIL_AT(p, p->token.at, "expected and, or, or the end");
     return QK_OK;
 }
 
 qk_status qk__parse_head_filter(qk__head_filter **filter, const char *text, qk_error *err)
 {
+    *filter = NULL;
+    if (strnlen(text, MAX_TEXT + 1) > MAX_TEXT)
+        return qk__fail(err, QK_ERR_ARGUMENT, "more than %d bytes", MAX_TEXT);
     *filter = calloc(1, sizeof **filter);
     if (!*filter)
         return qk__nomem(err);
     parser p = {.start = text, .next = text, .filter = *filter, .err = err};
-    qk_status status = read_whole(&p);
+    qk_status status = read_token(&p);
+    if (status == QK_OK)
+        status = read_chain(&p, OR, 0);
+    if (status == QK_OK && p.token.kind != END)
+        status = FAIL_AT(&p, p.token.at, "expected and, or, or the end");
     if (status != QK_OK)
         qk__head_filter_free(filter);
     return status;
@@ -395,22 +383,14 @@ void qk__head_filter_free(qk__head_filter **filter)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
+/* order: below 0, 0 or above, as the left value is smaller, the same or larger. */
 static bool is_true(operation asked, int order)
 {
-    switch (asked) {
-    case EQUAL:
-        return order == 0;
-    case UNEQUAL:
-        return order != 0;
-    case LESS:
-        return order < 0;
-    case LESS_EQUAL:
-        return order <= 0;
-    case MORE:
-        return order > 0;
-    default:
-        return order >= 0;
-    }
+    if (asked == EQUAL || asked == UNEQUAL)
+        return (order == 0) == (asked == EQUAL);
+    if (order == 0)
+        return asked == LESS_EQUAL || asked == MORE_EQUAL;
+    return (order < 0) == (asked == LESS || asked == LESS_EQUAL);
 }
 
 static bool compare_values(const step *s, const qk__result_model *model,

@@ -133,18 +133,6 @@ static qk_status read_folder(head_list *l, qk_error *err)
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
-static int compare_ascending(const row *x, const row *y, bool descending)
-{
-    int order = isnan(x->number) || isnan(y->number)
-                    ? strcmp(x->text, y->text)
-                    : (x->number > y->number) - (x->number < y->number);
-    if (order == 0) /* rows lie in the order of the results */
-        order = x->head < y->head ? -1 : 1;
-    else if (descending)
-        order = -order;
-    return order;
-}
-
 static bool is_empty(const row *r)
 {
     return isnan(r->number) && !*r->text;
@@ -154,7 +142,11 @@ static int compare_rows(const row *x, const row *y, bool descending)
 {
     if (is_empty(x) != is_empty(y))
         return is_empty(x) ? 1 : -1;
-    return compare_ascending(x, y, descending);
+    int order =
+        *x->text ? strcmp(x->text, y->text) : (x->number > y->number) - (x->number < y->number);
+    if (order == 0) /* heads lie in the order of the results */
+        return x->head < y->head ? -1 : 1;
+    return descending ? -order : order;
 }
 
 static int compare_upwards(const void *a, const void *b)
