@@ -87,7 +87,8 @@ static const char *number_format(const double *values, size_t rows)
 static const shown *interval_of(const shown *columns, size_t i)
 {
     const char *name = columns[i].info->name, *ending = strrchr(name, '_');
-    if (!ending || (strcmp(ending, "_lo") && strcmp(ending, "_hi") && strcmp(ending, "_cv")))
+    if (!ending || (strcmp(ending, "_lo") != 0 && strcmp(ending, "_hi") != 0 &&
+                    strcmp(ending, "_cv") != 0))
         return NULL;
     size_t length = (size_t)(ending - name);
     for (size_t k = 0; k < i; k++)
