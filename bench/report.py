@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a large study: 11 models of 300 heads, every table made up, their figures drawn and the
 page written, on 2 processors, with four collages of each model where Pillow is there to make them; then how
-long the page takes to open. Prints Markdown. Opening needs Playwright and Chromium (tests/requirements.txt)
+long a list of its heads takes, and the page to open. Prints Markdown. Opening needs Playwright and Chromium (tests/requirements.txt)
 and is left out without them."""
 import argparse
 import os
@@ -56,6 +56,14 @@ def draw(build, folder, out):
     return time.perf_counter() - start, (out / "report.html").stat().st_size, collages
 
 
+def listing(build, folder):
+    """Seconds until qkscope heads has listed some of them."""
+    start = time.perf_counter()
+    subprocess.run([build / "qkscope", "heads", folder, "--where", "category == mixed and abs(r_k) > 0.5", "--sort", "-r_q"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
 def opening(path, runs):
     """Seconds until the page is loaded and its table there, in a fresh page each time."""
     chromium = find_chromium()
@@ -95,6 +103,7 @@ def main():
     print(f"| heads | {11 * options.heads:,} |\n| figures | {figures} |\n| collages | {drawn[0][2]} |")
     print(f"| figures and page, {THREADS} threads | {statistics.median(d[0] for d in drawn):.1f} s |")
     print(f"| size of the page | {drawn[0][1] / 1e6:.1f} MB |")
+    print(f"| a list of heads by a condition | {statistics.median(listing(options.build, folder) for _ in range(9)):.2f} s |")
     opened = opening(out / "report.html", options.runs)
     if opened is not None:
         print(f"| opening it | {opened:.2f} s |")

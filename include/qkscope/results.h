@@ -101,6 +101,11 @@ QK_API QK_MUST_CHECK qk_status qk_columns_make(qk_columns **columns,
                                                size_t rows, const void *const *values,
                                                qk_error *err);
 
+/* The table as the text of a CSV file: numbers with all their digits, empty fields where there is
+ * nothing. Release it with free(). */
+QK_API QK_MUST_CHECK qk_status qk_columns_csv(const qk_columns *columns, char **text,
+                                              qk_error *err);
+
 /* ---- results in a folder ---------------------------------------------------------------- */
 
 /* Whether a folder has results, whole and as they were written: manifest.json has the size and
@@ -108,6 +113,27 @@ QK_API QK_MUST_CHECK qk_status qk_columns_make(qk_columns **columns,
  * it is none of results. QK_ERR_INCONSISTENT: a table was changed, cut short or removed, a run
  * was stopped, or there are tables of two captures; the text has the remedy. */
 QK_API QK_MUST_CHECK qk_status qk_results_check(const char *folder, qk_error *err);
+
+/* ---- a list of heads -------------------------------------------------------------------- */
+
+/* Which heads of a folder, and what of them. NULL and 0 are what is not asked for. */
+typedef struct qk_head_query {
+    const char *results; /* folder of results, or of a study */
+    const char *columns; /* "layer,q_head,r_q"; NULL: what a list mostly has, as far as known */
+    const char *where;   /* condition, docs/heads.md; NULL: all heads */
+    const char *sort; /* column, or abs(column), with "-" before it in descending order; empty
+                            values come last. NULL: by model, layer and query head */
+    size_t top;       /* the first so many; 0: all */
+    bool force;       /* also of tables that were changed, or are not complete */
+} qk_head_query;
+
+/* A row a head, with the names of the columns of the tables (heads.csv, qk.csv on PC0, rotated.csv,
+ * head_metrics.csv, stages.csv; models.csv). Integers are layers and heads; other numbers are reals.
+ * *num_heads is of how many heads, NULL: not asked. QK_ERR_ARGUMENT: a column or the condition is wrong.
+ * QK_ERR_NOT_FOUND: no tables are there, or none has a column that was named. QK_ERR_INCONSISTENT:
+ * as qk_results_check. */
+QK_API QK_MUST_CHECK qk_status qk_head_list(const qk_head_query *query, qk_columns **columns,
+                                            size_t *num_heads, qk_error *err);
 
 QK_END_DECLS
 

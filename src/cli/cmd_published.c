@@ -66,7 +66,7 @@ static int run_heads(cli_call *call)
     return cli_settings_code(status);
 }
 
-const cli_command cmd_heads = {
+const cli_command cmd_analyze_heads = {
     .name = "analyze-heads",
     .group = "As the original tool",
     .summary = "plasticity by its configuration files",

@@ -20,6 +20,7 @@
     X(study) \
     X(report) \
     X(scatter) \
+    X(heads) \
     X(explain) \
     X(inspect) \
     X(tokenize) \
@@ -28,7 +29,7 @@
     X(capture) \
     X(synth) \
     X(repack) \
-    X(heads) \
+    X(analyze_heads) \
     X(plot)
 /* clang-format on */
 #define DECLARE(name) extern const cli_command cmd_##name;

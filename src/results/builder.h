@@ -45,6 +45,7 @@ struct qk__builder {
     const qk_analysis_results *run; /* that has them in memory; NULL: the folder has them */
     unsigned contents;              /* which tables to read; 0: all that are there */
     bool any_table;
+    bool heads_alone; /* only numbers of heads are wanted: of qk.csv, component 0 */
 
     bool listed; /* by models.csv, or one by one: there are no other models */
     qk__text_set names;

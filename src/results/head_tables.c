@@ -3,14 +3,15 @@
  * stages.csv. */
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
+#include "results/head_columns.h"
 
-enum { MAX_FIELDS = sizeof(qk__head_numbers) / sizeof(double), MAX_INDEX = 1 << 30 };
+/* A value and its interval for each number, and what else heads.csv has. */
+enum { MAX_NUMBERS = 5 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
 
 static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
     [QK__QK] = "qk.csv",           [QK__HEADS] = "heads.csv",
@@ -24,42 +25,36 @@ typedef struct head_table {
     qk__feed feed;
     qk__head_table which;
     qk__id_columns ids;
-    size_t num_fields;
-    size_t columns[4 * MAX_FIELDS], offsets[4 * MAX_FIELDS]; /* into the built head */
-    size_t pc, explained_variance, r_q, r_k;                 /* of qk.csv */
-    size_t category, bucket_width;          /* of heads.csv, head_metrics.csv */
-    size_t category_before, category_after; /* of stages.csv */
-    size_t n_q, n_k;                        /* of any */
+    size_t num_numbers;
+    size_t columns[MAX_NUMBERS], offsets[MAX_NUMBERS]; /* into the built head */
+    size_t pc, explained_variance, r_q, r_k;           /* of qk.csv */
+    size_t category, bucket_width;                     /* of heads.csv, head_metrics.csv */
+    size_t category_before, category_after;            /* of stages.csv */
+    size_t n_q, n_k;                                   /* of any */
 } head_table;
 
-/* A number of that name, or with it an end of its interval; where it goes. */
-static qk_status find_number(head_table *t, const qk__field *field, const char *end,
-                             size_t numbers, qk_error *err)
+/* Of a number, where it goes. */
+static qk_status find_number(head_table *t, const qk__column *column, qk_error *err)
 {
-    char name[64];
-    size_t column;
-    snprintf(name, sizeof name, "%s%s", field->info.name, end);
-    QK_TRY(qk__feed_find(&t->feed, name, false, &column, err));
-    if (column == QK__NO_COLUMN)
+    size_t found;
+    qk__head_column place;
+    if (!qk__place_head_column(column, &place) || place.kind != QK__HEAD_REAL)
         return QK_OK;
-    t->columns[t->num_fields] = column;
-    t->offsets[t->num_fields++] = numbers + field->number;
+    QK_TRY(qk__feed_find(&t->feed, column->info.name, false, &found, err));
+    if (found == QK__NO_COLUMN)
+        return QK_OK;
+    t->columns[t->num_numbers] = found;
+    t->offsets[t->num_numbers++] = place.offset;
     return QK_OK;
 }
 
 static qk_status find_columns(head_table *t, qk_error *err)
 {
     const qk__feed *feed = &t->feed;
+    const qk__table *table = qk__find_table(TABLES[t->which]);
     QK_TRY(qk__find_ids(feed, &t->ids, err));
-    for (size_t i = 0; i < qk__num_fields; i++) {
-        const qk__field *field = &qk__fields[i];
-        if (strcmp(field->file, TABLES[t->which]) != 0)
-            continue;
-        QK_TRY(find_number(t, field, "", offsetof(qk__result_head, v), err));
-        QK_TRY(find_number(t, field, "_lo", offsetof(qk__result_head, lo), err));
-        QK_TRY(find_number(t, field, "_hi", offsetof(qk__result_head, hi), err));
-        QK_TRY(find_number(t, field, "_cv", offsetof(qk__result_head, cv), err));
-    }
+    for (size_t i = 0; i < table->num_columns && t->num_numbers < MAX_NUMBERS; i++)
+        QK_TRY(find_number(t, &table->columns[i], err));
     QK_TRY(qk__feed_find(feed, "pc", t->which == QK__QK, &t->pc, err));
     QK_TRY(qk__feed_find(feed, "explained_variance", false, &t->explained_variance, err));
     QK_TRY(qk__feed_find(feed, "r_q", false, &t->r_q, err));
@@ -108,9 +103,14 @@ static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_
 static qk_status read_row(const head_table *t, qk_error *err)
 {
     size_t index;
+    int64_t pc = 0;
+    if (t->which == QK__QK && t->builder->heads_alone) {
+        QK_TRY(qk__feed_integer(&t->feed, t->pc, 0, MAX_INDEX, &pc, err));
+        if (pc > 0)
+            return QK_OK;
+    }
     QK_TRY(qk__builder_head(t->builder, &t->feed, &t->ids, &index, err));
     qk__built_head *head = &t->builder->heads[index];
-    int64_t pc = 0;
     if (t->which == QK__QK)
         QK_TRY(add_component(t, index, &pc, err));
     size_t row = qk__feed_row(&t->feed);
@@ -123,7 +123,7 @@ static qk_status read_row(const head_table *t, qk_error *err)
     }
     if (pc == 0)
         head->row[t->which] = row;
-    for (size_t i = 0; i < t->num_fields; i++) {
+    for (size_t i = 0; i < t->num_numbers; i++) {
         double value; /* checked where it is not needed, too */
         QK_TRY(qk__feed_number(&t->feed, t->columns[i], &value, err));
         if (pc == 0)

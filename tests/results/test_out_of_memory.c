@@ -53,9 +53,39 @@ static void every_allocation(void **state)
     }
 }
 
+static void every_allocation_of_a_list(void **state)
+{
+    (void)state;
+    const qk_head_query query = {.results = tree_path(""),
+                                 .columns = "model,layer,category,r_q",
+                                 .where = "r_q > 0 and (category == mixed or layer == 1)",
+                                 .sort = "-abs(r_q)",
+                                 .force = true};
+    for (long n = 0;; n++) {
+        qk_columns *columns;
+        qk_error err = {0};
+        remaining = n;
+        qk_status status = qk_head_list(&query, &columns, NULL, &err);
+        bool reached = remaining < 0;
+        remaining = -1;
+        if (status != QK_OK) {
+            assert_int_equal(status, QK_ERR_NOMEM);
+            assert_null(columns);
+            continue;
+        }
+        assert_int_equal(qk_columns_num_rows(columns), 2);
+        qk_columns_free(&columns);
+        if (!reached) {
+            assert_true(n > 40);
+            break;
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation),
+                                       cmocka_unit_test(every_allocation_of_a_list)};
     return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup_in_memory,
                                        tree_teardown);
 }
