@@ -59,28 +59,26 @@ size_t qk__group_end(const qk__result_model *model, size_t first)
     return h;
 }
 
-/* Of one model: the means of its groups and layers, and its own, which is returned. */
+/* Of one model: the means of its groups, and its own, which is returned. */
 static double gather_model(const qk__result_model *model, qk__head_number *number,
                            const void *argument, qk__mean *all, qk__units *units)
 {
-    qk__mean own = {0}, layer = {0};
+    qk__mean own = {0};
     for (size_t h = 0, end; h < model->num_heads; h = end) {
         qk__mean group = {0};
         end = qk__group_end(model, h);
         for (size_t i = h; i < end; i++) {
             double value = qk__number_of(&model->heads[i], number, argument);
-            qk__mean *const means[] = {&group, &layer, &own, all};
+            qk__mean *const means[] = {&group, &own, all};
             for (size_t k = 0; k < sizeof means / sizeof *means; k++)
                 qk__mean_add(means[k], value);
             units->positive += isfinite(value) && value > 0;
         }
-        if (group.count > 0)
-            units->groups[units->num_groups++] = qk__mean_of(&group);
-        if (end < model->num_heads && model->heads[end].layer == model->heads[h].layer)
+        if (group.count == 0)
             continue;
-        if (layer.count > 0)
-            units->layers[units->num_layers++] = qk__mean_of(&layer);
-        layer = (qk__mean){0};
+        qk__layers_add(&units->layers, units->models, model->heads[h].layer,
+                       qk__mean_of(&group));
+        units->groups[units->num_groups++] = qk__mean_of(&group);
     }
     return qk__mean_of(&own);
 }
@@ -92,11 +90,11 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     size_t room = results->num_models + qk__count_heads(results);
     qk__mean all = {0};
     qk__units units = {0};
-    units.values = qk__work_take(&findings->work, 3 * room, sizeof *units.values);
-    if (!units.values)
+    units.values = qk__work_take(&findings->work, 2 * room, sizeof *units.values);
+    units.layers.items = qk__work_take(&findings->work, room, sizeof *units.layers.items);
+    if (!units.values || !units.layers.items)
         return units;
     units.groups = units.values + room;
-    units.layers = units.groups + room;
     qk__each_in_scope (scope, model) {
         double mean = gather_model(model, number, argument, &all, &units);
         if (isfinite(mean))

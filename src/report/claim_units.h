@@ -11,11 +11,9 @@
 
 #include "report/finding.h"
 #include "results/results.h"
+#include "stats/layer_model.h"
 
-enum {
-    QK__ENOUGH_MODELS = 3,  /* for a claim about models */
-    QK__ENOUGH_LAYERS = 10, /* to compare layers with each other */
-};
+enum { QK__ENOUGH_MODELS = 3 /* for a claim about models */ };
 
 /* Heads that a claim is about. */
 typedef struct qk__scope {
@@ -57,14 +55,13 @@ typedef struct qk__units {
     size_t count;
     double *values;
     size_t num_groups;
-    double *groups; /* per group of heads that share keys, whatever the units are */
-    size_t num_layers;
-    double *layers;  /* per layer of each model, likewise */
-    size_t heads;    /* that had a number */
-    size_t models;   /* that had one */
-    size_t positive; /* heads with more than 0 */
-    double mean;     /* over heads, as the tables of the page have it */
-    bool of_models;  /* a unit is a model, else a group */
+    double *groups;    /* per group of heads that share keys, whatever the units are */
+    qk__layers layers; /* of these groups */
+    size_t heads;      /* that had a number */
+    size_t models;     /* that had one */
+    size_t positive;   /* heads with more than 0 */
+    double mean;       /* over heads, as the tables of the page have it */
+    bool of_models;    /* a unit is a model, else a group */
 } qk__units;
 
 /* Gathers them, in memory of the topic; count 0: nothing has the number, or memory ran out (then the

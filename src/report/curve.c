@@ -54,7 +54,7 @@ static void follow_heads(qk__curve *curve, qk__head_number *number, const void *
         if (!follow(curve, head, number, argument, next, own))
             continue;
         if (!last || last->layer != head->layer || last->k_head != head->k_head) {
-            curve->groups++;
+            curve->layer_of[curve->groups++] = head->layer;
             members = 0;
         }
         last = head;
@@ -98,6 +98,15 @@ static const double *differences(const qk__curve *curve, size_t from, size_t to)
     return curve->scratch;
 }
 
+/* Of those differences. */
+static qk__layers layers_of(const qk__curve *curve)
+{
+    qk__layers out = {.items = curve->layers};
+    for (size_t g = 0; g < curve->groups; g++)
+        qk__layers_add(&out, 0, curve->layer_of[g], curve->scratch[g]);
+    return out;
+}
+
 /* sorted: p of all pairs in order. The k-th smallest times the pairs that are not smaller, and never less
  * than what a smaller one comes to. */
 static void correct_holm(double *sorted, size_t count)
@@ -126,7 +135,9 @@ static void test_pairs(qk__curve *curve, double *plain, double *holm)
     size_t count = curve->count, pairs = 0;
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1; j < count; j++) {
-            qk__test test = qk__test_mean(differences(curve, i, j), curve->groups, 0);
+            const double *change = differences(curve, i, j);
+            qk__layers layers = layers_of(curve);
+            qk__test test = qk__test_groups(change, curve->groups, &layers, 0, false);
             curve->tests[i * count + j] = test;
             plain[pairs++] = test.p;
         }
@@ -155,6 +166,8 @@ qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoin
     out.halves = qk__work_take(work, count, sizeof *out.halves);
     out.values = qk__work_take(work, count * room, sizeof *out.values);
     out.scratch = qk__work_take(work, room, sizeof *out.scratch);
+    out.layer_of = qk__work_take(work, room, sizeof *out.layer_of);
+    out.layers = qk__work_take(work, room, sizeof *out.layers);
     out.tests = qk__work_take(work, pairs, sizeof *out.tests);
     double *plain = qk__work_take(work, pairs, sizeof *plain);
     double *holm = qk__work_take(work, pairs, sizeof *holm);
@@ -178,7 +191,9 @@ qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoin
 
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
 {
-    return qk__estimate_mean(differences(curve, from, to), curve->groups);
+    qk__estimate groups = qk__estimate_mean(differences(curve, from, to), curve->groups);
+    qk__layers layers = layers_of(curve);
+    return qk__widen_to_layers(groups, &layers);
 }
 
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to)

@@ -14,6 +14,8 @@ typedef struct qk__curve {
     double *halves;                  /* [count] of intervals, see below; NaN: none */
     double *values;                  /* [count][groups] */
     double *scratch;                 /* [groups] */
+    int *layer_of;                   /* [groups] */
+    qk__layer *layers;               /* scratch, [groups] */
     qk__test *tests;                 /* [count][count] of the change from one to a later one */
 } qk__curve;
 
@@ -26,9 +28,9 @@ typedef struct qk__curve {
 qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
                        size_t count, qk__head_number *number, const void *argument);
 
-/* From one checkpoint to another, over groups: Student's interval. */
+/* From one checkpoint to another, over groups or their layers: the wider interval. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);
-/* Student's t-test of the change to a later checkpoint, corrected for all the pairs of checkpoints that it
+/* The test of the change to a later checkpoint, over groups and their layers, corrected for all the pairs of checkpoints that it
  * was looked for among (Holm 1979). */
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to);
 /* The most certain of all pairs. */

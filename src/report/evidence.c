@@ -94,18 +94,14 @@ void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope)
                      errors.high);
 }
 
-static bool can_compare_layers(const qk__units *units)
-{
-    return !units->of_models && units->num_layers >= QK__ENOUGH_LAYERS;
-}
-
 qk__phrase qk__how_many(const qk__units *units)
 {
     qk__phrase out = qk__phrase_of(
         "n = %zu %s (%zu heads)", units->count,
         units->of_models ? "models" : "groups of heads that share keys", units->heads);
-    if (can_compare_layers(units))
-        qk__add_words(out.text, sizeof out.text, " in %zu layers", units->num_layers);
+    if (!units->of_models)
+        qk__add_words(out.text, sizeof out.text, " in %zu layer%s", units->layers.count,
+                      units->layers.count == 1 ? "" : "s");
     return out;
 }
 
@@ -296,24 +292,25 @@ qk__verdict qk__verdict_of(const qk__outcome *outcome)
 
 qk__estimate qk__estimate_units(const qk__units *units, bool share)
 {
-    qk__estimate (*of)(const double *, size_t) = share ? qk__estimate_share : qk__estimate_mean;
-    qk__estimate out = of(units->values, units->count);
-    if (!can_compare_layers(units))
-        return out;
-    qk__estimate layers = of(units->layers, units->num_layers);
-    return layers.high - layers.low > out.high - out.low ? layers : out;
+    qk__estimate out = share ? qk__estimate_share(units->values, units->count)
+                             : qk__estimate_mean(units->values, units->count);
+    if (!units->of_models)
+        out = qk__widen_to_layers(out, &units->layers);
+    if (share && isfinite(out.low)) {
+        out.low = fmax(0, out.low);
+        out.high = fmin(1, out.high);
+    }
+    return out;
 }
 
-/* Student's t needs numbers that can be anything. Those of a group of heads, where they are counted, are
- * a few steps wide: such groups are tested by their signs. */
 qk__test qk__test_units(const qk__units *units, double against, bool counts)
 {
+    if (!units->of_models)
+        return qk__test_groups(units->groups, units->num_groups, &units->layers, against,
+                               counts);
     qk__test groups = counts ? qk__test_signs(units->groups, units->num_groups, against)
                              : qk__test_mean(units->groups, units->num_groups, against);
-    qk__test above = units->of_models ? qk__test_mean(units->values, units->count, against)
-                     : can_compare_layers(units)
-                         ? qk__test_mean(units->layers, units->num_layers, against)
-                         : groups;
+    qk__test above = qk__test_mean(units->values, units->count, against);
     if (isnan(above.p) || isnan(groups.p))
         return (qk__test){NAN, 0};
     above.p = above.side == groups.side ? fmax(above.p, groups.p) : 1;
@@ -334,6 +331,44 @@ static double is_above(const qk__result_head *head, const void *argument)
     return isfinite(value) ? value > l->above : NAN;
 }
 
+/* How far a head lies on its side, in units of `typical`; no outlier counts for more than a few. */
+typedef struct side {
+    limit of;
+    double typical;
+} side;
+
+static double distance_on_side(const qk__result_head *head, const void *argument)
+{
+    const double most = 3;
+    const side *s = argument;
+    double off = (qk__field_number(head, s->of.field) - s->of.above) / s->typical;
+    return isfinite(off) ? fmin(most, fmax(-most, off)) : NAN;
+}
+
+/* The share of a layer's heads on one side stops at 0 and 1, and layers that all stop there look as if they
+ * agreed by themselves. How far heads lie on that side tells how layers differ, so it is tested as well. */
+static qk__test test_distances(qk__findings *findings, const qk__scope *scope, const limit *of,
+                               qk__test shares)
+{
+    size_t count = 0;
+    double *sizes =
+        qk__work_take(&findings->work, qk__count_heads(scope->results) + 1, sizeof *sizes);
+    if (!sizes)
+        return shares;
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, head) {
+            sizes[count] = fabs(qk__number_of(head, qk__field_number, of->field) - of->above);
+            count += isfinite(sizes[count]);
+        }
+    const side s = {*of, qk__median(sizes, count)};
+    qk__units units = qk__units_of(findings, scope, distance_on_side, &s);
+    qk__test far = qk__test_groups(units.groups, units.num_groups, &units.layers, 0, false);
+    if (isnan(far.p))
+        return far;
+    shares.p = shares.side == far.side ? fmax(shares.p, far.p) : 1;
+    return shares;
+}
+
 static qk__units units_asked(qk__findings *findings, const qk__scope *scope,
                              const qk__question *question)
 {
@@ -352,9 +387,13 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
         return false;
     qk__estimate estimate = qk__estimate_units(&units, question->share);
     qk__finding_begin(findings, question->name);
-    qk__outcome outcome =
-        qk__tested(findings, qk__test_units(&units, question->against,
-                                            question->share || question->counts));
+    qk__test test =
+        qk__test_units(&units, question->against, question->share || question->counts);
+    const limit of = {question->field ? qk__find_field(question->field) : NULL,
+                      question->above};
+    if (question->share && !units.of_models)
+        test = test_distances(findings, scope, &of, test);
+    qk__outcome outcome = qk__tested(findings, test);
     *answer = (qk__answer){
         units.heads,
         units.positive,

@@ -61,10 +61,9 @@ typedef struct qk__outcome {
 qk__outcome qk__tested(qk__findings *findings, qk__test test);
 qk__verdict qk__verdict_of(const qk__outcome *outcome);
 
-/* Of a mean over units. Heads of a layer resemble each other as models do, only less: so with ten layers
- * of too few models the layers are looked at as well, and with enough models the groups of heads, since a
- * few models may agree by chance. The test is the less certain one of the two, and so is the interval of
- * groups and layers. counts: the numbers are shares of heads, or other counts. */
+/* Of a mean over units. Heads of a layer, and neighbouring layers, resemble each other: so of too few models the
+ * layers are looked at as well, and with enough models the groups of heads, since a few models may agree
+ * by chance. The test is the less certain one of the two, and so is the interval of groups and layers. counts: the numbers are shares of heads, or other counts. */
 qk__estimate qk__estimate_units(const qk__units *units, bool share);
 qk__test qk__test_units(const qk__units *units, double against, bool counts);
 
@@ -132,10 +131,10 @@ void qk__ask_side(qk__findings *findings, const qk__scope *scope, qk__finding_na
  * only, whatever sets models apart. */
 typedef struct qk__relation {
     size_t heads, models; /* that have both */
-    double units;         /* models, or groups of heads less the models' own means */
+    double units;         /* models, or groups of heads less the layers' own means */
     bool of_models;       /* three or more */
     double all;           /* r over all heads, models together */
-    qk__estimate r;       /* within models: the mean over models, or of all that is left */
+    qk__estimate r;       /* the mean over models, each within itself; or within layers */
     qk__test test;
 } qk__relation;
 

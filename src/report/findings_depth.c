@@ -17,69 +17,63 @@ static const struct {
     {QK__DEPTH_PLASTICITY, "ap_overall"},
 };
 
-_Static_assert(QK__ENOUGH_LAYERS == 10, "findings.def says how many");
+enum { ENOUGH_LAYERS = 10 };
+_Static_assert(ENOUGH_LAYERS == 10, "findings.def says how many");
 
+/* Neighbouring layers resemble each other, and a row of layers that wanders looks like a trend: the
+ * slope has its error from the model of layers (stats/layer_model.h). */
 typedef struct model_trend {
     const qk__result_model *model;
     size_t layers;
-    double independent; /* as many independent layers tell as much */
-    double r;
+    double r; /* of layer means */
+    qk__layer_fit slope;
 } model_trend;
 
-/* Neighbouring layers resemble each other, and a row of layers that wanders looks like a trend. So
- * what is left after the line tells how many layers count: n (1 - c) / (1 + c) with its correlation c
- * from one layer to the next, where that is above 0 (Santer et al., J. Geophys. Res. 105, 7337,
- * 2000). */
-static double independent_layers(const double *x, const double *y, size_t layers)
-{
-    qk__line line = qk__fit_line(x, y, layers);
-    double next = 0, own = 0, before = 0;
-    for (size_t i = 0; i < layers; i++) {
-        double left = y[i] - line.slope * x[i] - line.start;
-        own += left * left;
-        next += i > 0 ? left * before : 0;
-        before = left;
-    }
-    double c = own > 0 ? fmax(0, next / own) : 0;
-    return (double)layers * (1 - c) / (1 + c);
-}
+/* Room for as many as there are heads. */
+typedef struct layer_room {
+    double *x, *y;
+    qk__layer *layers;
+} layer_room;
 
-/* Of a model's layer means with depth. x and y hold as many numbers as it has heads. */
-static model_trend trend_in(const qk__result_model *model, const qk__field *field, double *x,
-                            double *y)
+/* Of a model's layer means with depth. */
+static model_trend trend_in(const qk__result_model *model, const qk__field *field,
+                            const layer_room *room)
 {
     model_trend out = {.model = model};
-    for (size_t h = 0, first; h < model->num_heads;) {
+    qk__layers layers = {.items = room->layers};
+    for (size_t h = 0, end; h < model->num_heads; h = end) {
         qk__mean mean = {0};
-        for (first = h;
-             h < model->num_heads && model->heads[h].layer == model->heads[first].layer; h++)
-            qk__mean_add(&mean, qk__number_of(&model->heads[h], qk__field_number, field));
-        x[out.layers] = model->heads[first].depth;
-        y[out.layers] = qk__mean_of(&mean);
-        out.layers += mean.count > 0;
+        end = qk__group_end(model, h);
+        for (size_t i = h; i < end; i++)
+            qk__mean_add(&mean, qk__number_of(&model->heads[i], qk__field_number, field));
+        if (mean.count == 0)
+            continue;
+        qk__layers_add(&layers, 0, model->heads[h].layer, qk__mean_of(&mean));
+        layers.items[layers.count - 1].x = model->heads[h].depth;
     }
-    out.r = qk__fit_line(x, y, out.layers).r;
-    out.independent = independent_layers(x, y, out.layers);
+    for (size_t i = 0; i < layers.count; i++) {
+        room->x[i] = layers.items[i].x;
+        room->y[i] = layers.items[i].mean;
+    }
+    out.layers = layers.count;
+    out.r = qk__fit_line(room->x, room->y, layers.count).r;
+    if (layers.count >= ENOUGH_LAYERS)
+        out.slope = qk__fit_layers(&layers, true);
     return out;
 }
 
 static qk__outcome test_one(qk__findings *findings, const model_trend *trend, bool named)
 {
-    qk__test test = {NAN, 0};
-    if (trend->layers >= QK__ENOUGH_LAYERS && isfinite(trend->r)) {
-        test = qk__test_correlation(trend->r, trend->independent);
-        if (isnan(test.p)) /* the layers are worth fewer than three */
-            test = (qk__test){1, 0};
-    }
-    qk__outcome outcome = qk__tested(findings, test);
-    qk__estimate r = qk__estimate_correlation(trend->r, trend->independent);
-    qk__phrase worth = {""};
-    if (trend->independent < (double)trend->layers)
-        worth = qk__phrase_of(" (as much as %.3g independent ones tell)", trend->independent);
-    qk__evidence(findings, "%s%sr of layer means with depth = %.3g, %s, n = %zu layer%s%s; %s.",
+    qk__estimate change = qk__estimate_layers(&trend->slope);
+    qk__outcome outcome = qk__tested(findings, qk__test_layers(&trend->slope, 0));
+    qk__phrase range = {""};
+    if (trend->slope.count > 0)
+        range = qk__phrase_of(", change from the first layer to the last %.3g, %s",
+                              change.value, qk__interval(&change).text);
+    qk__evidence(findings, "%s%sr of layer means with depth = %.3g%s, n = %zu layer%s; %s.",
                  named ? qk__short_name_of(trend->model->label).text : "", named ? ": " : "",
-                 trend->r, qk__interval(&r).text, trend->layers, trend->layers == 1 ? "" : "s",
-                 worth.text, outcome.text.text);
+                 trend->r, range.text, trend->layers, trend->layers == 1 ? "" : "s",
+                 outcome.text.text);
     return outcome;
 }
 
@@ -129,18 +123,18 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *z, s
         outcome.text.text);
 }
 
-/* x, y, z: room for as many numbers as there are heads, and models. */
-static void state_trend(qk__findings *findings, const qk__scope *scope, size_t t, double *x,
-                        double *y, double *z)
+/* z: room for as many numbers as there are models. */
+static void state_trend(qk__findings *findings, const qk__scope *scope, size_t t,
+                        const layer_room *room, double *z)
 {
     const qk__field *field = qk__find_field(TRENDS[t].field);
     model_trend few[QK__ENOUGH_MODELS - 1];
     size_t count = 0, enough = 0;
     qk__each_in_scope (scope, model) {
-        model_trend found = trend_in(model, field, x, y);
+        model_trend found = trend_in(model, field, room);
         if (found.layers == 0)
             continue;
-        if (found.layers >= QK__ENOUGH_LAYERS && isfinite(found.r))
+        if (found.layers >= ENOUGH_LAYERS && isfinite(found.r))
             z[enough++] = qk__fisher_z(found.r);
         if (count < sizeof few / sizeof *few)
             few[count] = found;
@@ -161,9 +155,10 @@ void qk__findings_depth(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
     size_t heads = qk__count_heads(results) + 1;
-    double *x = qk__work_take(&findings->work, heads, sizeof *x);
-    double *y = qk__work_take(&findings->work, heads, sizeof *y);
+    const layer_room room = {qk__work_take(&findings->work, heads, sizeof *room.x),
+                             qk__work_take(&findings->work, heads, sizeof *room.y),
+                             qk__work_take(&findings->work, heads, sizeof *room.layers)};
     double *z = qk__work_take(&findings->work, results->num_models, sizeof *z);
     for (size_t t = 0; !findings->work.failed && t < sizeof TRENDS / sizeof *TRENDS; t++)
-        state_trend(findings, &scope, t, x, y, z);
+        state_trend(findings, &scope, t, &room, z);
 }

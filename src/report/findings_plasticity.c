@@ -72,53 +72,40 @@ static void tell_kinds(qk__findings *findings, const qk__scope *scope)
             between / total);
 }
 
-/* Content-focused less position-dominated: by model where there are three, else by groups of heads, each
- * less the mean of its model. */
+/* Content-focused less position-dominated: by model where there are three, else within layers, since kinds
+ * and plasticity both go with the layer. */
 typedef struct contrast {
-    size_t models;              /* with both */
-    double *differences;        /* one for each of these */
-    double *content, *position; /* groups of each kind */
-    size_t num_content, num_position;
+    size_t models;                            /* with both */
+    double *differences;                      /* one for each of these */
+    size_t num_content, num_position, layers; /* groups of each kind; layers with both */
     qk__test test;
 } contrast;
 
-static size_t add_groups(const qk__units *units, double mean, double *out)
-{
-    for (size_t i = 0; i < units->num_groups; i++)
-        out[i] = units->groups[i] - mean;
-    return units->num_groups;
-}
-
-static void contrast_in(qk__findings *findings, const qk__scope *one, contrast *all)
+static contrast contrast_models(qk__findings *findings, const qk__scope *scope)
 {
     static const int content = QK_CONTENT_FOCUSED, position = QK_POSITION_DOMINATED;
-    qk__units any = qk__units_of(findings, one, plasticity_of, NULL);
-    qk__units x = qk__units_of(findings, one, plasticity_of_kind, &content);
-    qk__units y = qk__units_of(findings, one, plasticity_of_kind, &position);
-    if (x.heads > 0 && y.heads > 0)
-        all->differences[all->models++] = x.mean - y.mean;
-    all->num_content += add_groups(&x, any.mean, all->content + all->num_content);
-    all->num_position += add_groups(&y, any.mean, all->position + all->num_position);
-}
-
-static contrast contrast_kinds(qk__findings *findings, const qk__scope *scope, bool of_models)
-{
-    qk__work *work = &findings->work;
-    size_t heads = qk__count_heads(scope->results);
-    contrast out = {
-        .content = qk__work_take(work, heads, sizeof *out.content),
-        .position = qk__work_take(work, heads, sizeof *out.position),
-        .differences = qk__work_take(work, scope->results->num_models, sizeof *out.differences),
-        .test = {NAN, 0}};
-    if (!out.content || !out.position || !out.differences)
-        return out;
+    contrast out = {.differences = qk__work_take(&findings->work, scope->results->num_models,
+                                                 sizeof *out.differences)};
     qk__each_in_scope (scope, model) {
         qk__scope one = {.results = scope->results, .model = model};
-        contrast_in(findings, &one, &out);
+        qk__units x = qk__units_of(findings, &one, plasticity_of_kind, &content);
+        qk__units y = qk__units_of(findings, &one, plasticity_of_kind, &position);
+        if (x.heads > 0 && y.heads > 0)
+            out.differences[out.models++] = x.mean - y.mean;
     }
-    out.test = of_models ? qk__test_mean(out.differences, out.models, 0)
-                         : qk__test_difference(out.content, out.num_content, out.position,
-                                               out.num_position);
+    out.test = qk__test_mean(out.differences, out.models, 0);
+    return out;
+}
+
+static contrast contrast_layers(qk__findings *findings, const qk__scope *scope)
+{
+    static const int content = QK_CONTENT_FOCUSED, position = QK_POSITION_DOMINATED;
+    qk__units x = qk__units_of(findings, scope, plasticity_of_kind, &content);
+    qk__units y = qk__units_of(findings, scope, plasticity_of_kind, &position);
+    contrast out = {.num_content = x.num_groups, .num_position = y.num_groups};
+    qk__layers_subtract(&x.layers, &y.layers);
+    out.layers = x.layers.count;
+    out.test = qk__test_within_layers(&x.layers);
     return out;
 }
 
@@ -127,7 +114,8 @@ static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
     qk__units any = qk__units_of(findings, scope, plasticity_of, NULL);
     if (any.heads == 0)
         return;
-    contrast found = contrast_kinds(findings, scope, any.of_models);
+    contrast found =
+        any.of_models ? contrast_models(findings, scope) : contrast_layers(findings, scope);
     qk__finding_begin(findings, QK__PLASTICITY_BY_KIND);
     qk__outcome outcome = qk__tested(findings, found.test);
     qk__conclude(findings, QK__PLASTICITY_BY_KIND, qk__verdict_of(&outcome),
@@ -139,10 +127,12 @@ static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
                      "have both; %s.",
                      found.models, outcome.text.text);
     else
-        qk__evidence(findings,
-                     "Tested: groups of heads that share keys, %zu with content-focused heads "
-                     "against %zu with position-dominated ones; %s.",
-                     found.num_content, found.num_position, outcome.text.text);
+        qk__evidence(
+            findings,
+            "Tested: groups of heads that share keys, %zu with content-focused heads "
+            "against %zu with position-dominated ones, within the %zu layers that have "
+            "both; %s.",
+            found.num_content, found.num_position, found.layers, outcome.text.text);
 }
 
 /* ---- positional overhead ---------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How two numbers of heads go together within models. With three or more models a model is a unit: its r
  * over its heads, as Fisher's z, tested by Student's t. With fewer, r is over all heads after each
- * model's means are taken off, and counts as many pairs as there are groups of heads that share keys,
- * less one for each model beyond the first. */
+ * layer's means are taken off, and counts as many pairs as there are groups of heads that share keys,
+ * less one for each layer beyond the first. */
 #include <math.h>
 
 #include "report/evidence.h"
@@ -23,18 +23,18 @@ static double paired_value(const qk__result_head *head, const char *field,
                          field ? qk__find_field(field) : NULL);
 }
 
-static void add_pairs(pairs *all, const qk__result_model *model, const qk__two_numbers *of)
+/* The group that begins at `first`; returns its end. */
+static size_t add_group(pairs *all, const qk__result_model *model, size_t first,
+                        const qk__two_numbers *of)
 {
-    for (size_t h = 0, end; h < model->num_heads; h = end) {
-        size_t before = all->count;
-        end = qk__group_end(model, h);
-        for (size_t i = h; i < end; i++) {
-            all->x[all->count] = paired_value(&model->heads[i], of->x, of->number_x);
-            all->y[all->count] = paired_value(&model->heads[i], of->y, of->number_y);
-            all->count += isfinite(all->x[all->count]) && isfinite(all->y[all->count]);
-        }
-        all->groups += all->count > before;
+    size_t before = all->count, end = qk__group_end(model, first);
+    for (size_t i = first; i < end; i++) {
+        all->x[all->count] = paired_value(&model->heads[i], of->x, of->number_x);
+        all->y[all->count] = paired_value(&model->heads[i], of->y, of->number_y);
+        all->count += isfinite(all->x[all->count]) && isfinite(all->y[all->count]);
     }
+    all->groups += all->count > before;
+    return end;
 }
 
 static void center_values(double *values, size_t count)
@@ -53,7 +53,8 @@ static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
     size_t with_r = 0;
     qk__each_in_scope (scope, model) {
         size_t first = all->count, groups = all->groups;
-        add_pairs(all, model, of);
+        for (size_t h = 0; h < model->num_heads;)
+            h = add_group(all, model, h, of);
         size_t own = all->count - first;
         out->models += own > 0;
         double r = qk__fit_line(all->x + first, all->y + first, own).r;
@@ -70,17 +71,28 @@ static void relate_models(qk__relation *out, const qk__scope *scope, pairs *all,
     }
 }
 
+/* Layers differ, and a row of them that wanders goes along with any other: so heads are compared within
+ * their layer only. A layer of one group of heads says nothing. */
 static void relate_heads(qk__relation *out, const qk__scope *scope, pairs *all,
                          const qk__two_numbers *of)
 {
+    size_t layers = 0;
     *all = (pairs){.x = all->x, .y = all->y};
-    qk__each_in_scope (scope, model) {
-        size_t first = all->count;
-        add_pairs(all, model, of);
-        center_values(all->x + first, all->count - first);
-        center_values(all->y + first, all->count - first);
-    }
-    out->units = (double)all->groups - (double)out->models + 1;
+    qk__each_in_scope (scope, model)
+        for (size_t h = 0, end; h < model->num_heads; h = end) {
+            pairs before = *all;
+            for (end = h;
+                 end < model->num_heads && model->heads[end].layer == model->heads[h].layer;)
+                end = add_group(all, model, end, of);
+            if (all->groups - before.groups < 2) {
+                *all = before;
+                continue;
+            }
+            layers++;
+            center_values(all->x + before.count, all->count - before.count);
+            center_values(all->y + before.count, all->count - before.count);
+        }
+    out->units = layers > 0 ? (double)all->groups - (double)layers + 1 : 0;
     double r = qk__fit_line(all->x, all->y, all->count).r;
     out->r = qk__estimate_correlation(r, out->units);
     out->test =
@@ -105,16 +117,14 @@ qk__relation qk__relate(qk__findings *findings, const qk__scope *scope,
 
 qk__phrase qk__relation_phrase(const qk__relation *relation)
 {
-    bool several = relation->models > 1;
-    qk__phrase out =
-        several ? qk__phrase_of("r = %.3g over all %zu heads together; within models %.3g",
-                                relation->all, relation->heads, relation->r.value)
-                : qk__phrase_of("r = %.3g over %zu heads", relation->r.value, relation->heads);
-    qk__add_words(out.text, sizeof out.text, ", %s, n = %lld %s%s",
-                  qk__interval(&relation->r).text, llround(relation->units),
-                  relation->of_models ? "models" : "groups of heads that share keys",
-                  several && !relation->of_models ? " (one less for the models' means)" : "");
-    return out;
+    return qk__phrase_of("r = %.3g over all %zu heads%s; within %s %.3g, %s, n = %lld %s",
+                         relation->all, relation->heads,
+                         relation->models > 1 ? " together" : "",
+                         relation->of_models ? "models" : "layers", relation->r.value,
+                         qk__interval(&relation->r).text, llround(relation->units),
+                         relation->of_models ? "models"
+                                             : "groups of heads that share keys (one less for "
+                                               "the mean of each further layer)");
 }
 
 bool qk__ask_relation(qk__findings *findings, const qk__scope *scope, qk__finding_name name,

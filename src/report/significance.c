@@ -168,6 +168,58 @@ qk__test qk__test_difference(const double *a, size_t count_a, const double *b, s
     return (qk__test){qk__student_p_value(off / sqrt(error), degrees), sign_of(off)};
 }
 
+/* ---- layers ----------------------------------------------------------------------------- */
+
+qk__test qk__test_layers(const qk__layer_fit *fit, double against)
+{
+    return qk__test_of_sides(qk__layer_tail(fit, against, -1), qk__layer_tail(fit, against, 1));
+}
+
+qk__test qk__test_within_layers(const qk__layers *differences)
+{
+    double sum = 0, known = 0, spread = differences->within / differences->degrees;
+    for (size_t i = 0; i < differences->count; i++) {
+        sum += differences->items[i].mean / differences->items[i].noise;
+        known += 1 / differences->items[i].noise;
+    }
+    if (!(known > 0) || differences->degrees < ENOUGH)
+        return NONE;
+    if (!(spread > 0))
+        return (qk__test){sum == 0, sign_of(sum)};
+    return (qk__test){qk__student_p_value(sum / sqrt(known * spread), differences->degrees),
+                      sign_of(sum)};
+}
+
+qk__estimate qk__estimate_layers(const qk__layer_fit *fit)
+{
+    return (qk__estimate){fit->count, qk__layer_quantile(fit, 0.5),
+                          qk__layer_quantile(fit, 0.025), qk__layer_quantile(fit, 0.975)};
+}
+
+qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers)
+{
+    qk__layer_fit fit = qk__fit_layers(layers, false);
+    qk__estimate careful = qk__estimate_layers(&fit);
+    if (careful.high - careful.low > groups.high - groups.low) {
+        groups.low = careful.low;
+        groups.high = careful.high;
+    }
+    return groups;
+}
+
+qk__test qk__test_groups(const double *groups, size_t count, const qk__layers *layers,
+                         double against, bool counts)
+{
+    qk__test plain =
+        counts ? qk__test_signs(groups, count, against) : qk__test_mean(groups, count, against);
+    qk__layer_fit fit = qk__fit_layers(layers, false);
+    qk__test careful = fit.count > 0 ? qk__test_layers(&fit, against) : plain;
+    if (layers->count < ENOUGH || isnan(plain.p))
+        return NONE;
+    careful.p = careful.side == plain.side ? fmax(careful.p, plain.p) : 1;
+    return careful;
+}
+
 /* ---- ranks ------------------------------------------------------------------------------ */
 
 /* Twice the rank of a value among all, from 2: a whole number with ties, too. */

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "stats/layer_model.h"
+
 /* 95 % intervals. */
 typedef struct qk__estimate {
     size_t count;     /* finite values */
@@ -41,6 +43,18 @@ qk__test qk__test_signs(const double *values, size_t count, double against);
 qk__test qk__test_correlation(double r, double pairs);
 /* Welch's t-test: whether the mean of a is above that of b. From 3 values of each on. */
 qk__test qk__test_difference(const double *a, size_t count_a, const double *b, size_t count_b);
+/* Of a mean or slope over layers (stats/layer_model.h): from 3 layers that differ on. */
+qk__test qk__test_layers(const qk__layer_fit *fit, double against);
+qk__estimate qk__estimate_layers(const qk__layer_fit *fit);
+/* A mean's interval, or that of its layers, whichever is wider. */
+qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers);
+/* Of differences within layers (qk__layers_subtract): Student's t of their mean, weighted by how well each is known, from the
+ * spread of groups within layers. From 3 degrees of freedom on. */
+qk__test qk__test_within_layers(const qk__layers *differences);
+/* Of a mean, over groups of heads and over their layers: the less certain of the two. Where nothing differs, over groups
+ * alone. counts: as groups are a few steps wide then, they are tested by their signs. */
+qk__test qk__test_groups(const double *groups, size_t count, const qk__layers *layers,
+                         double against, bool counts);
 /* The rank-sum test (Wilcoxon, Mann and Whitney) of whether the marked values are above the others, exact:
  * of all choices of as many, the share with ranks as high; ties have the mean of their ranks. p is NaN
  * without marked or other values. False: memory ran out. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "results/head_filter.h"
+#include "results/read_results.h"
 
 /* What a list has where no columns are named: those that a table has. */
 static const char USUAL[] =

@@ -10,32 +10,39 @@ DRAWS = (lambda rng, n: rng.normal(size=n), lambda rng, n: rng.standard_t(4, n) 
 
 class Study:
     """number() is of all heads of one model: mean 0 and variance 1, of which of_layers is what the heads of a
-    layer have in common; of_models is the standard deviation of what all have in common. With kept, heads keep that share of their variance from model to
+    layer have in common, neighbouring layers' correlating by `neighbours`; of_models is the standard deviation of what all have in common. With kept, heads keep that share of their variance from model to
     model, in the order of the calls since next_model()."""
 
-    def __init__(self, seed, layers, heads, group, of_models=0.0, kept=0.0, of_layers=0.0):
+    def __init__(self, seed, layers, heads, group, of_models=0.0, kept=0.0, of_layers=0.0, neighbours=0.0):
         self.rng = np.random.default_rng(seed)
         self.draw = DRAWS[seed % len(DRAWS)]
         self.group, self.size = group, layers * heads
         self.layer = np.repeat(np.arange(layers), heads)
         self.head = np.tile(np.arange(heads), layers)
         self.of_models, self.kept, self.of_layers = of_models, kept, of_layers
+        self.neighbours = neighbours
         self.first, self.calls = [], 0
 
     def next_model(self):
         self.calls = 0
 
-    def number(self):
+    def fresh(self):
         own = self.draw(self.rng, self.size)
         shared = np.repeat(self.draw(self.rng, self.size // self.group), self.group)
-        layers = np.repeat(self.draw(self.rng, self.layer[-1] + 1), self.head[-1] + 1)
-        value = np.sqrt(self.of_layers) * layers + np.sqrt((1 - self.of_layers) / 2) * (own + shared)
+        layers = self.draw(self.rng, self.layer[-1] + 1)
+        for i in range(1, layers.size if self.neighbours else 0):
+            layers[i] = self.neighbours * layers[i - 1] + np.sqrt(1 - self.neighbours ** 2) * layers[i]
+        layers = np.repeat(layers, self.head[-1] + 1)
+        return np.sqrt(self.of_layers) * layers + np.sqrt((1 - self.of_layers) / 2) * (own + shared)
+
+    def number(self):
+        value = self.fresh()
         self.calls += 1
         if self.kept and self.calls > len(self.first):
             self.first.append(value)
         if self.kept:
             value = np.sqrt(self.kept) * self.first[self.calls - 1] + np.sqrt(1 - self.kept) * (
-                self.draw(self.rng, self.size))
+                self.fresh() if self.of_layers else self.draw(self.rng, self.size))
         return value + self.of_models * self.rng.normal()
 
 
@@ -55,6 +62,13 @@ def near_half(study):
     return 0.5 + 0.4 * np.tanh(study.number())
 
 
+def kinds(study):
+    """Categories, which go with the layer as numbers do."""
+    if not study.of_layers:
+        return study.rng.choice(CATEGORIES, study.size)
+    return CATEGORIES[np.argsort(np.argsort(study.number())) * len(CATEGORIES) // study.size]
+
+
 def numbers_of_model(study):
     """Numbers of one model's heads without any effect."""
     out = {f"r_q{pc}": 0.5 + 0.1 * study.number() for pc in range(4)}
@@ -67,7 +81,7 @@ def numbers_of_model(study):
                  "ap_overall", "r_squared_predicted", "slow_score_share"):
         out[name] = near_half(study)
     for name in ("category", "category_before", "category_after"):
-        out[name] = study.rng.choice(CATEGORIES, study.size)
+        out[name] = kinds(study)
     return out
 
 
@@ -94,12 +108,13 @@ def tables_of_model(study, model, v):
     }
 
 
-def write_study(folder, seed, models=1, layers=12, heads=8, group=2, phases=(), of_layers=0.0, effect=None):
+def write_study(folder, seed, models=1, layers=12, heads=8, group=2, phases=(), of_layers=0.0, neighbours=0.0,
+                effect=None):
     """A results folder. With phases models are checkpoints, whose heads keep most of their numbers; else
     three models make a family, and each has something of its own. effect(v, i, study) changes the numbers
     of model i."""
     study = Study(seed, layers, heads, group, 0.3 if models > 1 and not phases else 0.0,
-                  0.9 if phases else 0.0, of_layers)
+                  0.9 if phases else 0.0, of_layers, neighbours)
     tables, listed, scores = [], [], []
     for i in range(models):
         study.next_model()
