@@ -145,10 +145,9 @@ static void print_padded(const printed *p, size_t i, const char *text, int width
 {
     bool last = i + 1 == p->count;
     if (!p->shown[i].texts)
-        cli_print("%*s", width, text);
+        cli_print(last ? "%*s\n" : "%*s  ", width, text);
     else
-        cli_print("%-*s", last ? 0 : width, text);
-    cli_print(last ? "\n" : "  ");
+        cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : width, text);
 }
 
 static int print_table(const printed *p)
