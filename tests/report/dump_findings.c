@@ -55,6 +55,19 @@ static int dump_folder(const char *folder)
     return status != QK_OK;
 }
 
+/* Whether it is a slope, what it is tested against, and series, layer, x and value of each group. */
+static qk__test test_layers(const double *v, size_t count)
+{
+    static qk__layer items[1000];
+    qk__layers layers = {.items = items};
+    for (size_t i = 2; i + 3 < count; i += 4) {
+        qk__layers_add(&layers, (size_t)v[i], (int)v[i + 1], v[i + 3]);
+        items[layers.count - 1].x = v[i + 2];
+    }
+    qk__layer_fit fit = qk__fit_layers(&layers, v[0] != 0);
+    return qk__test_layers(&fit, v[1]);
+}
+
 /* The numbers of a line as values, the first `other` of them as those of another sample. */
 static void run_test(const char *name, const double *v, size_t count)
 {
@@ -70,6 +83,8 @@ static void run_test(const char *name, const double *v, size_t count)
         test = qk__test_correlation(v[0], v[1]);
     else if (strcmp(name, "difference") == 0)
         test = qk__test_difference(v + 1, other, v + 1 + other, count - 1 - other);
+    else if (strcmp(name, "layers") == 0)
+        test = test_layers(v, count);
     else if (strcmp(name, "ranks") == 0) {
         memset(marked, 1, other);
         if (!qk__test_ranks(v + 1, marked, count - 1, &test))
