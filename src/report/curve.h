@@ -15,7 +15,7 @@ typedef struct qk__curve {
     double *values;                  /* [count][groups] */
     double *scratch;                 /* [groups] */
     int *layer_of;                   /* [groups] */
-    qk__layer *layers;               /* scratch, [groups] */
+    qk__layer_mean *layers;          /* scratch, [groups] */
     qk__test *tests;                 /* [count][count] of the change from one to a later one */
 } qk__curve;
 

@@ -32,7 +32,7 @@ typedef struct model_trend {
 /* Room for as many as there are heads. */
 typedef struct layer_room {
     double *x, *y;
-    qk__layer *layers;
+    qk__layer_mean *layers;
 } layer_room;
 
 /* Of a model's layer means with depth. */

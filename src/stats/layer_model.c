@@ -28,9 +28,9 @@ _Static_assert(QK__LAYER_FITS == NUM_RATIOS * NUM_KEEPS + 1, "one for each, and 
 
 void qk__layers_add(qk__layers *layers, size_t series, int index, double value)
 {
-    qk__layer *last = layers->count > 0 ? &layers->items[layers->count - 1] : NULL;
+    qk__layer_mean *last = layers->count > 0 ? &layers->items[layers->count - 1] : NULL;
     if (!last || last->series != series || last->index != index) {
-        layers->items[layers->count++] = (qk__layer){series, index, value, 1, 0};
+        layers->items[layers->count++] = (qk__layer_mean){series, index, value, 1, 0};
         return;
     }
     double groups = round(1 / last->noise) + 1, off = value - last->mean;
@@ -40,7 +40,7 @@ void qk__layers_add(qk__layers *layers, size_t series, int index, double value)
     layers->degrees++;
 }
 
-static bool comes_before(const qk__layer *a, const qk__layer *b)
+static bool comes_before(const qk__layer_mean *a, const qk__layer_mean *b)
 {
     return a->series < b->series || (a->series == b->series && a->index < b->index);
 }
@@ -53,7 +53,7 @@ void qk__layers_subtract(qk__layers *a, const qk__layers *b)
             j++;
         if (j == b->count || comes_before(&a->items[i], &b->items[j]))
             continue;
-        qk__layer both = a->items[i];
+        qk__layer_mean both = a->items[i];
         both.mean -= b->items[j].mean;
         both.noise += b->items[j].noise;
         a->items[kept++] = both;
@@ -91,7 +91,7 @@ static setting settle(const qk__layers *layers, bool slope)
     size_t first = layers->items[0].series;
     double groups = 0, later = 0;
     for (size_t i = 0; i < layers->count; i++) {
-        const qk__layer *layer = &layers->items[i];
+        const qk__layer_mean *layer = &layers->items[i];
         out.noise += layer->noise / (double)layers->count;
         out.other += slope ? layer->x / (double)layers->count : 0;
         groups += 1 / layer->noise;
@@ -114,7 +114,7 @@ static products whiten(const qk__layers *layers, const setting *set, double rati
     double effect = ratio * set->noise, known[NUM_COLUMNS] = {0}, variance = effect;
     double volume = 1; /* a logarithm of each would be most of the work */
     for (size_t i = 0; i < layers->count; i++) {
-        const qk__layer *now = &layers->items[i], *before = i > 0 ? now - 1 : now;
+        const qk__layer_mean *now = &layers->items[i], *before = i > 0 ? now - 1 : now;
         bool goes_on = i > 0 && now->series == before->series;
         int gap = goes_on ? now->index - before->index : 0;
         double kept = gap == 1 ? keep : gap > 1 ? pow(keep, gap) : 0;

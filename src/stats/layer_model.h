@@ -12,17 +12,17 @@
 #include <stddef.h>
 
 /* A layer: the mean of its groups of heads that share keys. */
-typedef struct qk__layer {
+typedef struct qk__layer_mean {
     size_t series; /* layers of different models are independent */
     int index;
     double mean,
         noise; /* noise: variance of the mean, in units of that of a group: 1 / groups */
     double x;  /* of a trend: where the layer lies */
-} qk__layer;
+} qk__layer_mean;
 
 typedef struct qk__layers {
     size_t count;
-    qk__layer
+    qk__layer_mean
         *items; /* by series and index; room for as many as there may be is the caller's */
     double within,
         degrees; /* sum of squares of groups about their layers, and its degrees of freedom */

@@ -58,7 +58,7 @@ static int dump_folder(const char *folder)
 /* Whether it is a slope, what it is tested against, and series, layer, x and value of each group. */
 static qk__test test_layers(const double *v, size_t count)
 {
-    static qk__layer items[1000];
+    static qk__layer_mean items[1000];
     qk__layers layers = {.items = items};
     for (size_t i = 2; i + 3 < count; i += 4) {
         qk__layers_add(&layers, (size_t)v[i], (int)v[i + 1], v[i + 3]);

@@ -9,9 +9,10 @@ DRAWS = (lambda rng, n: rng.normal(size=n), lambda rng, n: rng.standard_t(4, n) 
 
 
 class Study:
-    """number() is of all heads of one model: mean 0 and variance 1, of which of_layers is what the heads of a
-    layer have in common, neighbouring layers' correlating by `neighbours`; of_models is the standard deviation of what all have in common. With kept, heads keep that share of their variance from model to
-    model, in the order of the calls since next_model()."""
+    """number() is of all heads of one model: mean 0 and variance 1, of which of_layers is what the heads of a layer have
+    in common; what neighbouring layers have correlates by `neighbours`. of_models is the standard deviation of what all
+    heads have in common. With kept, heads keep that share of their variance from model to model, in the order of the
+    calls since next_model()."""
 
     def __init__(self, seed, layers, heads, group, of_models=0.0, kept=0.0, of_layers=0.0, neighbours=0.0):
         self.rng = np.random.default_rng(seed)
