@@ -241,7 +241,8 @@ static qk_status add_interval(joining *j, const qk_column_info *info, qk_error *
     char name[3][96];
     snprintf(name[0], sizeof *name, "%s_cv",
              info->name); /* which the interval is about, or the number itself */
-    if (find_column(j->side[0], name[0]) == NOWHERE || find_column(j->side[1], name[0]) == NOWHERE)
+    if (find_column(j->side[0], name[0]) == NOWHERE ||
+        find_column(j->side[1], name[0]) == NOWHERE)
         snprintf(name[0], sizeof *name, "%s", info->name);
     snprintf(name[1], sizeof *name, "%s_lo", info->name);
     snprintf(name[2], sizeof *name, "%s_hi", info->name);

@@ -260,7 +260,8 @@ static void put_uncertain(qk__page *page, const qk__report *report)
         qk__put(page,
                 below > 0 ? "p.known[data-warning=uncertain]"
                           : "p.fine[data-warning=uncertain]",
-                "*%zu of %zu heads* (%g%%) have a category that is not certain: other texts may well give another.",
+                "*%zu of %zu heads* (%g%%) have a category that is not certain: other texts "
+                "may well give another.",
                 below, known, (double)below / (double)known);
 }
 
