@@ -152,9 +152,9 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
     qk__claim(findings,
               "%g%% of heads are position-dominated and %g%% content-focused on PC0 %s: %s.",
               (double)dominated / (double)heads, (double)content / (double)heads, where.text,
-              dominated > content   ? "more heads follow position than ignore it"
-              : dominated < content ? "more heads ignore position than follow it"
-                                    : "as many follow position as ignore it");
+              dominated > content   ? "PC0 follows position in more heads than it is free of it"
+              : dominated < content ? "PC0 is free of position in more heads than it follows it"
+                                    : "in as many heads PC0 follows position as is free of it");
     for (size_t i = 0; i < KINDS; i++)
         qk__evidence(findings, "%s: %zu of %zu heads (%g%%%s).",
                      qk_category_name((qk_category)order[i]), of_kind[i], heads,
