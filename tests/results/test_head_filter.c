@@ -145,12 +145,12 @@ static void a_key_is_one_column(void **state)
 static qk_status parse_nested(const char *open, const char *close, int depth, qk_error *err)
 {
     static char text[1 << 18];
-    size_t size = 0;
+    char *end = text;
     for (int i = 0; i < depth; i++)
-        size += (size_t)sprintf(text + size, "%s", open);
-    size += (size_t)sprintf(text + size, "layer == 2");
+        end = stpcpy(end, open);
+    end = stpcpy(end, "layer == 2");
     for (int i = 0; i < depth; i++)
-        size += (size_t)sprintf(text + size, "%s", close);
+        end = stpcpy(end, close);
     qk__head_filter *filter;
     qk_status status = qk__parse_head_filter(&filter, text, err);
     qk__result_head head = some_head();
