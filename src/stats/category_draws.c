@@ -144,7 +144,7 @@ static qk_status gather_sums(drawing *d, const qk_pca *pca, const qk_text_moment
 static qk_status find_axis(const drawing *d, const space_sums *q, const space_sums *k,
                            double values[2], double axis[SPACE], qk_error *err)
 {
-    double matrix[SPACE * SPACE], vectors[2 * SPACE], n = q->n + k->n;
+    double matrix[SPACE * SPACE] = {0}, vectors[2 * SPACE], n = q->n + k->n;
     for (size_t i = 0; i < d->space; i++)
         for (size_t j = 0; j < d->space; j++)
             matrix[i * d->space + j] = (q->xx[i][j] + k->xx[i][j]) / n -

@@ -28,11 +28,14 @@ _Static_assert(QK__LAYER_FITS == NUM_RATIOS * NUM_KEEPS + 1, "one for each, and 
 
 void qk__layers_add(qk__layers *layers, size_t series, int index, double value)
 {
-    qk__layer_mean *last = layers->count > 0 ? &layers->items[layers->count - 1] : NULL;
-    if (!last || last->series != series || last->index != index) {
-        layers->items[layers->count++] = (qk__layer_mean){series, index, value, 1, 0};
+    size_t count = layers->count;
+    if (count == 0 || layers->items[count - 1].series != series ||
+        layers->items[count - 1].index != index) {
+        layers->items[count] = (qk__layer_mean){series, index, value, 1, 0};
+        layers->count++;
         return;
     }
+    qk__layer_mean *last = &layers->items[count - 1];
     double groups = round(1 / last->noise) + 1, off = value - last->mean;
     last->noise = 1 / groups;
     last->mean += off / groups;
