@@ -240,7 +240,7 @@ def test_rows_schema_and_shows(results):
     row = next(iter(table))
     assert row.layer == 0 and row.category == table["category"][0] and len(list(table)) == len(table)
     column = table.schema["category_probability"]
-    assert column.unit == "share" and column.range == "0 .. 1" and "jackknife" in column.about
+    assert column.unit == "probability" and column.range == "0 .. 1" and "texts" in column.about
     assert "r_q" not in table and "category" in table
     with pytest.raises(KeyError, match="heads.csv has no column 'r_qq'"):
         table["r_qq"]
