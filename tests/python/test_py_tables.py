@@ -241,7 +241,7 @@ def test_rows_schema_and_shows(results):
     assert row.layer == 0 and row.category == table["category"][0] and len(list(table)) == len(table)
     column = table.schema["category_probability"]
     assert column.unit == "probability" and column.range == "0 .. 1" and "texts" in column.about
-    assert "r_q" not in table and "category" in table
+    assert "omega" not in table and "category" in table and "r_q" in table
     with pytest.raises(KeyError, match="heads.csv has no column 'r_qq'"):
         table["r_qq"]
     page = results.qk._repr_html_()
