@@ -33,8 +33,8 @@ static void print_categories(const qk_analysis_totals *totals)
     else
         cli_print("\n  category uncertain (< %.2f)       -\n", QK_CERTAIN);
     if (totals->not_judged > 0)
-        cli_print("  certainty cannot be told     %5zu of %zu heads\n", totals->not_judged,
-                  heads);
+        cli_print("  certainty cannot be told     %5zu of %zu head%s\n", totals->not_judged,
+                  heads, cli_s((int64_t)heads));
     cli_print_depths();
     cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
     cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);

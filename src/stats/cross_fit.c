@@ -244,17 +244,31 @@ static void sum_groups(ending *e, double *mean_q, double *mean_k)
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-/* Jackknife variance of values, through atanh where they are correlations. */
-static double spread_of(const double *values, uint32_t count, bool through_atanh)
+/* Jackknife standard error of values, through atanh where they are correlations; by the largest
+ * deviation, so that squares neither overflow nor vanish. */
+static double error_of(const double *values, uint32_t count, bool through_atanh)
 {
-    double mean = 0, sum = 0, z[QK_INTERVAL_GROUPS];
+    double mean = 0, sum = 0, largest = 0, z[QK_INTERVAL_GROUPS];
     for (uint32_t g = 0; g < count; g++) {
         z[g] = through_atanh ? atanh(values[g]) : values[g];
         mean += z[g] / count;
     }
-    for (uint32_t g = 0; g < count; g++)
-        sum += (z[g] - mean) * (z[g] - mean);
-    return sum * (count - 1) / count;
+    for (uint32_t g = 0; g < count; g++) {
+        z[g] -= mean;
+        if (!isfinite(z[g]))
+            return NAN;
+        largest = fmax(largest, fabs(z[g]));
+    }
+    for (uint32_t g = 0; g < count && largest > 0; g++)
+        sum += z[g] / largest * (z[g] / largest);
+    return largest * sqrt(sum * (count - 1) / count);
+}
+
+/* Of variances in the shares 2/3 and 1/3. */
+static double joined_error(double refitted, double nested)
+{
+    double larger = fmax(refitted, nested), a = refitted / larger, b = nested / larger;
+    return larger > 0 ? larger * sqrt((2 * a * a + b * b) / 3) : larger;
 }
 
 static qk__crossed_number end_number(const ending *e, qk__crossed which, double level,
@@ -262,11 +276,11 @@ static qk__crossed_number end_number(const ending *e, qk__crossed which, double 
 {
     uint32_t count = e->c->count;
     bool through = is_correlation(which);
-    double value = crossed_value(e, which), variance = spread_of(refitted, count, through);
+    double value = crossed_value(e, which), error = error_of(refitted, count, through);
     if (AXIS_OF[which] == QK__ON_A)
-        variance = (2 * variance + spread_of(nested, count, through)) / 3;
+        error = joined_error(error, error_of(nested, count, through));
     double center = through ? atanh(value) : value;
-    double reach = sqrt(variance) * qk__student_quantile((1 + level) / 2, count - 1);
+    double reach = error * qk__student_quantile((1 + level) / 2, count - 1);
     qk__crossed_number number = {isfinite(value) ? value : NAN, NAN, NAN};
     if (!isfinite(center) || !isfinite(reach))
         return number;

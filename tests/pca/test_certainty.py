@@ -427,7 +427,7 @@ def test_too_few_rows(qkscope, tmp_path, rows, warned):
                    {"vector": x, "position": np.arange(rows), "example_id": np.zeros(rows, int)})
     outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
     assert ("fewer than 100 rows of a kind (the fewest 99)" in outcome.err) == warned
-    assert "certainty cannot be told         1 of 1 heads" in outcome.out
+    assert "certainty cannot be told         1 of 1 head\n" in outcome.out
 
 
 def test_no_certainty_without_variance(qkscope, tmp_path):
