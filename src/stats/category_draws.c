@@ -197,9 +197,9 @@ static qk_status judge_gap(drawing *d, qk__tie *tie, qk_error *err)
 
 /* ---- drawing ---------------------------------------------------------------------------- */
 
-/* One draw's category; false: it has none, because the stretch left no variance. */
-static bool draw_category(const drawing *d, const qk_pca_settings *settings, qk__rng *rng,
-                          qk_category *category)
+/* One draw, counted under its category; under none where the stretch left no variance. */
+static qk_status draw_category(const drawing *d, const qk_pca_settings *settings, qk__rng *rng,
+                               double counted[QK_NUM_CATEGORIES], qk_error *err)
 {
     uint32_t count[QK_TEXT_GROUPS] = {0};
     double values[2], axis[SPACE], square = 0;
@@ -215,12 +215,15 @@ static bool draw_category(const drawing *d, const qk_pca_settings *settings, qk_
         add_sums(&q, &d->q[g], stretch * ((double)count[g] - 1));
         add_sums(&k, &d->k[g], stretch * ((double)count[g] - 1));
     }
-    qk_error ignored;
-    if (q.n <= 0 || k.n <= 0 || find_axis(d, &q, &k, values, axis, &ignored) != QK_OK)
-        return false;
+    if (q.n <= 0 || k.n <= 0)
+        return QK_OK;
+    qk_status status = find_axis(d, &q, &k, values, axis, err);
+    if (status != QK_OK) /* numbers that are not finite are no failure, want of memory is */
+        return status == QK_ERR_INCONSISTENT ? QK_OK : status;
     double r_q = r_along(&q, axis, d->space), r_k = r_along(&k, axis, d->space);
-    *category = qk_classify(fabs(r_q), r_k, settings->low, settings->high);
-    return isfinite(r_q) && isfinite(r_k);
+    if (isfinite(r_q) && isfinite(r_k))
+        counted[qk_classify(fabs(r_q), r_k, settings->low, settings->high)]++;
+    return QK_OK;
 }
 
 qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
@@ -228,7 +231,7 @@ qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
                              const qk__text_labels *labels, qk__tie *tie, qk_error *err)
 {
     qk__rng rng;
-    double counted = 0;
+    double all = 0;
     *tie = (qk__tie){0};
     drawing *d = calloc(1, sizeof *d);
     if (!d)
@@ -242,15 +245,12 @@ qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
     if (status == QK_OK)
         status = judge_gap(d, tie, err);
     qk__rng_init(&rng, SEED, NULL, 0);
-    for (int i = 0; i < DRAWS && status == QK_OK; i++) {
-        qk_category category;
-        if (!draw_category(d, settings, &rng, &category))
-            continue;
-        tie->probability[category]++;
-        counted++;
-    }
+    for (int i = 0; i < DRAWS && status == QK_OK; i++)
+        status = draw_category(d, settings, &rng, tie->probability, err);
     for (int i = 0; i < QK_NUM_CATEGORIES; i++)
-        tie->probability[i] = tie->probability[i] / counted;
+        all += tie->probability[i];
+    for (int i = 0; i < QK_NUM_CATEGORIES; i++)
+        tie->probability[i] /= all;
     free(d);
     return status;
 }
