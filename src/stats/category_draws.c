@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "stats/certainty.h"
 #include "stats/eigen.h"
+#include "stats/jackknife.h"
 #include "stats/project.h"
 #include "stats/student.h"
 
@@ -173,7 +174,7 @@ static double r_along(const space_sums *s, const double *axis, size_t space)
 /* log(first variance / second): of all rows, freed of its bias, and whether its interval holds 0. */
 static qk_status judge_gap(drawing *d, qk__tie *tie, qk_error *err)
 {
-    double values[2], axis[SPACE], without[QK_TEXT_GROUPS], mean = 0, square = 0;
+    double values[2], axis[SPACE], without[QK_TEXT_GROUPS], mean = 0;
     double g = (double)d->groups;
     for (uint32_t out = 0; out < d->groups; out++) {
         space_sums q = d->all_q, k = d->all_k;
@@ -183,11 +184,10 @@ static qk_status judge_gap(drawing *d, qk__tie *tie, qk_error *err)
         without[out] = log(values[0] / values[1]);
         mean += without[out] / g;
     }
-    for (uint32_t out = 0; out < d->groups; out++)
-        square += (without[out] - mean) * (without[out] - mean);
     QK_TRY(find_axis(d, &d->all_q, &d->all_k, values, axis, err));
     double gap = log(values[0] / values[1]), honest = gap - (g - 1) * (mean - gap);
-    double reach = sqrt(square * (g - 1) / g) * qk__student_quantile((1 + LEVEL) / 2, g - 1);
+    double reach = qk__jackknife_error(without, d->groups, false) *
+                   qk__student_quantile((1 + LEVEL) / 2, g - 1);
     bool closed = !(honest - reach > 0);
     double left = closed ? 0 : fmin(honest / gap, 1);
     tie->near = closed && values[1] > NEAR * values[0];

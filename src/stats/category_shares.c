@@ -26,13 +26,6 @@ typedef struct integral {
     double *probability;
 } integral;
 
-/* P(T < t). */
-static double student_below(double t, double degrees)
-{
-    double tail = qk__student_p_value(t, degrees) / 2;
-    return t > 0 ? 1 - tail : tail;
-}
-
 /* Adds weight, in the region of r_q `of_q`, to the categories that z_k = center + scale T gives. */
 static void add_regions(integral *in, int of_q, double center, double scale, double degrees,
                         double weight)
@@ -42,7 +35,7 @@ static void add_regions(integral *in, int of_q, double center, double scale, dou
         double up_to = 1;
         if (i < BOUNDS) {
             double step = in->bound[i] - center;
-            up_to = scale > 0 ? student_below(step / scale, degrees) : step > 0;
+            up_to = scale > 0 ? qk__student_below(step / scale, degrees) : step > 0;
         }
         qk_category category = qk_classify(fabs(in->middle[of_q]), in->middle[i],
                                            in->settings.low, in->settings.high);

@@ -15,8 +15,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/jackknife.h"
 #include "stats/project.h"
-#include "stats/student.h"
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
@@ -244,26 +244,6 @@ static void sum_groups(ending *e, double *mean_q, double *mean_k)
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-/* Jackknife standard error of values, through atanh where they are correlations; by the largest
- * deviation, so that squares neither overflow nor vanish. */
-static double error_of(const double *values, uint32_t count, bool through_atanh)
-{
-    double mean = 0, sum = 0, largest = 0, z[QK_INTERVAL_GROUPS];
-    for (uint32_t g = 0; g < count; g++) {
-        z[g] = through_atanh ? atanh(values[g]) : values[g];
-        mean += z[g] / count;
-    }
-    for (uint32_t g = 0; g < count; g++) {
-        z[g] -= mean;
-        if (!isfinite(z[g]))
-            return NAN;
-        largest = fmax(largest, fabs(z[g]));
-    }
-    for (uint32_t g = 0; g < count && largest > 0; g++)
-        sum += z[g] / largest * (z[g] / largest);
-    return largest * sqrt(sum * (count - 1) / count);
-}
-
 /* Of variances in the shares 2/3 and 1/3. */
 static double joined_error(double refitted, double nested)
 {
@@ -276,16 +256,12 @@ static qk__crossed_number end_number(const ending *e, qk__crossed which, double 
 {
     uint32_t count = e->c->count;
     bool through = is_correlation(which);
-    double value = crossed_value(e, which), error = error_of(refitted, count, through);
+    double value = crossed_value(e, which),
+           error = qk__jackknife_error(refitted, count, through);
     if (AXIS_OF[which] == QK__ON_A)
-        error = joined_error(error, error_of(nested, count, through));
-    double center = through ? atanh(value) : value;
-    double reach = error * qk__student_quantile((1 + level) / 2, count - 1);
-    qk__crossed_number number = {isfinite(value) ? value : NAN, NAN, NAN};
-    if (!isfinite(center) || !isfinite(reach))
-        return number;
-    number.lo = through ? tanh(center - reach) : center - reach;
-    number.hi = through ? tanh(center + reach) : center + reach;
+        error = joined_error(error, qk__jackknife_error(nested, count, through));
+    qk__crossed_number number = {.value = isfinite(value) ? value : NAN};
+    qk__interval_about(value, error, count, level, through, &number.lo, &number.hi);
     return number;
 }
 

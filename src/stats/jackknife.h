@@ -15,4 +15,10 @@
 void qk__jackknife_interval(double estimate, const double *values, uint32_t groups,
                             double level, bool is_correlation, double *lo, double *hi);
 
+/* Its parts: the standard error, of correlations through atanh, NaN where there is none; and the interval
+ * of such an error with groups - 1 degrees of freedom. */
+double qk__jackknife_error(const double *values, uint32_t groups, bool is_correlation);
+void qk__interval_about(double estimate, double error, uint32_t groups, double level,
+                        bool is_correlation, double *lo, double *hi);
+
 #endif

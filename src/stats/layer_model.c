@@ -211,8 +211,7 @@ double qk__layer_tail(const qk__layer_fit *fit, double number, int side)
     double sum = 0;
     for (size_t i = 0; i < fit->count; i++) {
         double t = (fit->value[i] - number) / fit->error[i] * side;
-        double half = qk__student_p_value(t, fit->degrees) / 2;
-        sum += fit->weight[i] * (t > 0 ? 1 - half : half);
+        sum += fit->weight[i] * qk__student_below(t, fit->degrees);
     }
     return fit->count > 0 ? sum : NAN;
 }

@@ -103,6 +103,12 @@ double qk__student_p_value(double t, double degrees)
     return p < 0 ? 0 : p > 1 ? 1 : p;
 }
 
+double qk__student_below(double t, double degrees)
+{
+    double tail = qk__student_p_value(t, degrees) / 2;
+    return t > 0 ? 1 - tail : tail;
+}
+
 /* log of the probability of |T| > t, or of |T| < t, and its slope by log t. */
 static double log_probability(double t, double degrees, bool inside, double *slope)
 {

@@ -8,6 +8,9 @@
  * to 10^5 degrees, beyond that gradually fewer (nine at 10^8). */
 double qk__student_quantile(double probability, double degrees);
 
+/* The probability that T is below t, as accurate as qk__student_p_value. */
+double qk__student_below(double t, double degrees);
+
 /* The probability that |T| is above |t|, degrees >= 1: as accurate as qk_correlation_p_value.
  * NaN of NaN or of fewer degrees. */
 double qk__student_p_value(double t, double degrees);
