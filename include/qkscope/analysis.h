@@ -142,7 +142,8 @@ typedef struct qk_head_results {
     qk_status status;        /* QK_OK, or why the first analysis that failed did */
     char *message;           /* NULL when QK_OK */
     qk_pca *pca;
-    qk_certainty certainty; /* of pca */
+    qk_certainty certainty;                 /* of pca */
+    qk_multiple_correlation told_q, told_k; /* position by all dimensions; of pca */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */

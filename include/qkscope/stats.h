@@ -207,6 +207,20 @@ QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
                                                 const qk_text_moments *k_texts,
                                                 qk_certainty *certainty, qk_error *err);
 
+/* How well a linear function of all dimensions tells where a row stands: multiple correlations, cross-fitted.
+ * The function is fitted to all groups of texts but one and tells the rows of that one; r is that of what it
+ * tells with what is. -1..1; near 0 or below where there is nothing to tell. docs/pca.md#position-anywhere */
+typedef struct qk_multiple_correlation {
+    double position;
+    double octave; /* floor(log2(position + 1)) */
+} qk_multiple_correlation;
+
+/* NaN where texts is NULL or has one group, where those that are left have fewer than two rows a dimension,
+ * where all positions are equal; `octave` where the sums were made of kept moments. */
+QK_API QK_MUST_CHECK qk_status qk_text_moments_correlate(const qk_text_moments *texts,
+                                                         qk_multiple_correlation *r,
+                                                         qk_error *err);
+
 /* Two-sided p-value of a Pearson correlation r over n rows (Student t with n - 2 degrees of
  * freedom); 1 for n < 3. Underflow gives 0. */
 QK_API double qk_correlation_p_value(double r, int64_t n);
