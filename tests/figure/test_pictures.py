@@ -100,6 +100,7 @@ def numbers_of(picture):
 
 # ---- all figures -----------------------------------------------------------------------------
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("study, theme", EVERY)
 def test_texts_are_whole_and_apart(drawn, study, theme):
     """No text leaves the picture, is cut short, or runs into another: long titles, names of phases, numbers of the

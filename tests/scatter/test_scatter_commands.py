@@ -213,6 +213,7 @@ def test_a_figure_for_each_head_and_pages(qkscope, tmp_path):
 
 # ---- files --------------------------------------------------------------------------------------
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
 @pytest.mark.parametrize("basis", ["pca", "ab", "complement"])
 def test_every_format_and_theme(qkscope, tmp_path, basis, theme):

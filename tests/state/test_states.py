@@ -108,6 +108,7 @@ def test_real(qkscope, shared_data, tmp_path):
                 "--q-per-kv-group", 2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(SYNTHETIC))
 def test_synthetic(qkscope, tmp_path, number):
     compare_all(qkscope, synthetic(qkscope, tmp_path / "c", number), tmp_path, f"synthetic {number}")
