@@ -218,6 +218,8 @@ enum { QK_DEPTHS = 10 };
  * than QK_FEW_TEXTS, are warned of. */
 #define QK_CERTAIN       0.95
 #define QK_WIDE_INTERVAL 0.2
+/* A content-focused head whose queries or keys tell position better carries it off PC0. */
+#define QK_TELLS_POSITION 0.7
 enum { QK_FEW_ROWS = 100 };
 
 typedef struct qk_analysis_totals {
@@ -233,8 +235,10 @@ typedef struct qk_analysis_totals {
     size_t wide_r_q;   /* heads with an interval of r_q above QK_WIDE_INTERVAL */
     double widest_r_q;
     const qk_head_results *widest; /* NULL: there is no interval */
-    /* combined PCA: heads of each qk_category, means of the first component's r */
+    /* combined PCA: heads of each qk_category, means of the first component's r; content-focused heads of which
+     * it is known whether they carry position off PC0, and those that do */
     size_t categories[QK_NUM_CATEGORIES];
+    size_t content_told, position_off_pc0;
     double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
     /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
      * an axis; means along it */

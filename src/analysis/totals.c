@@ -89,6 +89,15 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_results *hea
     }
 }
 
+static void add_position(qk_analysis_totals *totals, const qk_head_results *head)
+{
+    double told = fmax(head->told_q.position, head->told_k.position);
+    if (head->pca->category != QK_CONTENT_FOCUSED || !isfinite(told))
+        return;
+    totals->content_told++;
+    totals->position_off_pc0 += told > QK_TELLS_POSITION;
+}
+
 /* ---- all of it -------------------------------------------------------------------------- */
 
 void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_totals *totals)
@@ -108,8 +117,10 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
         const qk_head_results *head = &results->heads[i];
         double depth = last > 0 ? (double)head->id.layer / last : 0;
         add_sizes(totals, head);
-        if (head->pca && head->k_head >= 0)
+        if (head->pca && head->k_head >= 0) {
             add_certainty(totals, head);
+            add_position(totals, head);
+        }
         if (head->pca && head->pca->num_components > 0) {
             totals->categories[head->pca->category]++;
             qk__depth_add(&s.r_q, depth, head->pca->components[0].r_q);

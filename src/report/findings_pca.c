@@ -132,24 +132,24 @@ static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
 }
 
 /* Of content-focused heads: whether all dimensions together tell position. */
-static double position_is_elsewhere(const qk__result_head *head, const void *high)
+static double position_is_elsewhere(const qk__result_head *head, const void *unused)
 {
+    (void)unused;
     double told = fmax(head->v.position_r_q, head->v.position_r_k);
     if (head->category != QK_CONTENT_FOCUSED || !isfinite(told))
         return NAN;
-    return told > *(const double *)high;
+    return told > QK_TELLS_POSITION;
 }
 
 static void heads_with_position_elsewhere(qk__findings *findings, const qk__scope *scope)
 {
-    static const double HIGH = 0.7; /* as of the categories */
-    qk__units units = qk__units_of(findings, scope, position_is_elsewhere, &HIGH);
+    qk__units units = qk__units_of(findings, scope, position_is_elsewhere, NULL);
     if (units.heads > 0)
         qk__evidence(
             findings,
             "Content-focused speaks of PC0 alone: %zu of %zu such heads carry position in "
             "other components (position_r_q or position_r_k above %g).",
-            units.positive, units.heads, HIGH);
+            units.positive, units.heads, QK_TELLS_POSITION);
 }
 
 static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
