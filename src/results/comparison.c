@@ -279,17 +279,6 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
 
 /* ---- metrics ---------------------------------------------------------------------------- */
 
-/* Numbers that say how sure others are, or how many rows there were. */
-static bool is_metric(const qk__field *field)
-{
-    static const char *const others[] = {"p_q", "p_k", "category_probability", "texts",
-                                         "r_q_width"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(field->info.name, others[i]) == 0)
-            return false;
-    return true;
-}
-
 static bool is_in_both(const qk__comparison *c, const qk__field *field)
 {
     for (size_t i = 0; i < c->num_paired; i++)
@@ -305,7 +294,7 @@ static qk_status take_changes(qk__comparison *c, qk_error *err)
     if (!c->metrics)
         return qk__nomem(err);
     for (size_t f = 0; f < qk__num_fields; f++)
-        if (is_metric(&qk__fields[f]) && is_in_both(c, &qk__fields[f]))
+        if (qk__fields[f].use == QK__COMPARED && is_in_both(c, &qk__fields[f]))
             c->metrics[c->num_metrics++].field = &qk__fields[f];
     if (c->num_metrics == 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,

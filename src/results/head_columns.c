@@ -29,12 +29,6 @@ static const struct {
     {"category_after", QK__HEAD_CATEGORY, HEAD(category_after)},
     {"n_q", QK__HEAD_ROWS, HEAD(n_q)},
     {"n_k", QK__HEAD_ROWS, HEAD(n_k)},
-    {"near_tie", QK__HEAD_REAL, HEAD(near_tie)},
-    {"probability_position_dominated", QK__HEAD_REAL, HEAD(probability[QK_POSITION_DOMINATED])},
-    {"probability_q_positional", QK__HEAD_REAL, HEAD(probability[QK_Q_POSITIONAL])},
-    {"probability_k_positional", QK__HEAD_REAL, HEAD(probability[QK_K_POSITIONAL])},
-    {"probability_content_focused", QK__HEAD_REAL, HEAD(probability[QK_CONTENT_FOCUSED])},
-    {"probability_mixed", QK__HEAD_REAL, HEAD(probability[QK_MIXED])},
 };
 
 /* What is added to the name of a number for its interval. */

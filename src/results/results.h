@@ -27,13 +27,11 @@ typedef struct qk__result_head {
     int category;                        /* a qk_category (qkscope/stats.h), or -1: none */
     int category_before, category_after; /* likewise, before and after RoPE */
     double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
-    double near_tie;                     /* 1, 0; NaN: no table tells */
-    double probability[QK_NUM_CATEGORIES]; /* of each category; NaN likewise */
-    qk__head_numbers v, lo, hi;            /* lo, hi: of their intervals */
-    qk__head_numbers cv;                   /* which these are about, where that is not v */
-    size_t num_pcs;                        /* components in qk.csv */
-    const double *pc_ev, *pc_r_q, *pc_r_k; /* [num_pcs] */
-    size_t num_profile;                    /* query buckets, by position */
+    qk__head_numbers v, lo, hi;          /* lo, hi: of their intervals */
+    qk__head_numbers cv;                 /* which these are about, where that is not v */
+    size_t num_pcs;                      /* components in qk.csv */
+    const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
+    size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
     const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
     size_t num_rope_pairs;                       /* in rope_pairs.csv */

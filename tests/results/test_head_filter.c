@@ -18,7 +18,7 @@ static qk__result_head some_head(void)
 {
     qk__result_head head = {.layer = 2, .q_head = 5, .k_head = 1, .category = QK_MIXED};
     head.category_before = head.category_after = -1;
-    head.near_tie = NAN;
+    head.v.near_tie = NAN;
     head.n_q = 100;
     head.v.r_q = 0.5;
     head.v.r_k = -0.75;

@@ -20,7 +20,9 @@ CATEGORIES = ["position-dominated", "Q-positional", "K-positional", "content-foc
 TABLES = {
     "heads.csv": "ev0 pos_var_q pos_var_k pos_var_q_pc0_share lin_var_q lin_var_k "
                  "positional_overhead separation fisher lda_accuracy mu_q_beta alpha_beta "
-                 "category_probability texts r_q_width",
+                 "category_probability texts r_q_width near_tie probability_position_dominated "
+                 "probability_q_positional probability_k_positional probability_content_focused "
+                 "probability_mixed",
     "rotated.csv": "position_r r_q_a r_k_a alpha_q alpha_k mu_q_a mu_k_a mu_q_b mu_k_b "
                    "bias_strength separation_strength var_frac_a var_frac_b plane_var_fraction "
                    "content_var_b omega omega_r_squared",

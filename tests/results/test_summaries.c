@@ -18,7 +18,8 @@ static void field_table(void **state)
         assert_false(seen[field->number / sizeof(double)]);
         seen[field->number / sizeof(double)] = true;
         assert_ptr_equal(qk__find_field(field->info.name), field);
-        assert_in_range(strlen(field->info.label), 5, 70);
+        if (field->use != QK__LISTED)
+            assert_in_range(strlen(field->info.label), 5, 70);
     }
     assert_null(qk__find_field(""));
     assert_null(qk__find_field("R_Q"));
