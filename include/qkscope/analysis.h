@@ -60,7 +60,7 @@ typedef struct qk_analysis_settings {
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
-    qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
+    qk_head_set heads;   /* combined: query heads; single-kind: head index of either kind */
     int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
     int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
                             without replacement; 0 = all */

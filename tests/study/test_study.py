@@ -562,7 +562,7 @@ A = "  - {name: a, source: a}\n"
     ("models:\n" + A + "analysis: {combined: false}\n", ["analysis.combined"]),
     ("models:\n" + A + "figures: {formats: [png, gif]}\n", ["line 3: figures.formats", "gif"]),
     ("models:\n" + A + "figures: {theme: pink}\n", ["line 3: figures.theme", "pink"]),
-    ("models:\n" + A + "figures:\n  collage: {heads: 1}\n", ["line 4: figures.collage.heads"]),
+    ("models:\n" + A + "figures:\n  collage: {heads: '1:'}\n", ["line 4: figures.collage.heads"]),
     ("models:\n" + A + "figures: {collage: {rows: 0}}\n", ["figures.collage.rows"]),
     ("models:\n" + A + "figures: {collage: {random: 2, heads: '0:1'}}\n", ["not both"]),
     ("models: *a\n", ["line 1"]),
