@@ -115,6 +115,24 @@ static inline const qk__result_head *qk__next_head(const qk__result_model *model
 #define qk__each_head(model, head)                                                             \
     for (const qk__result_head *head = NULL; (head = qk__next_head(model, head));)
 
+/* The next head of two models beside each other; NULL stands for one that a model does not have. at:
+ * zeros to begin with. b may be NULL. False: there are no more. */
+static inline bool qk__next_pair(const qk__result_model *a, const qk__result_model *b,
+                                 size_t at[2], const qk__result_head *pair[2])
+{
+    pair[0] = at[0] < a->num_heads ? &a->heads[at[0]] : NULL;
+    pair[1] = b && at[1] < b->num_heads ? &b->heads[at[1]] : NULL;
+    if (pair[0] && pair[1]) {
+        int order = pair[0]->layer != pair[1]->layer ? pair[0]->layer - pair[1]->layer
+                                                     : pair[0]->q_head - pair[1]->q_head;
+        if (order != 0)
+            pair[order < 0 ? 1 : 0] = NULL;
+    }
+    at[0] += pair[0] != NULL;
+    at[1] += pair[1] != NULL;
+    return pair[0] || pair[1];
+}
+
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {
