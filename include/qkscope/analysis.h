@@ -234,7 +234,7 @@ typedef struct qk_analysis_totals {
     const qk_head_results *widest; /* NULL: there is no interval */
     /* combined PCA: heads of each qk_category, means of the first component's r */
     size_t categories[QK_NUM_CATEGORIES];
-    double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
+    double r_q[QK_DEPTHS], r_k[QK_DEPTHS], abs_r_k[QK_DEPTHS];
     /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
      * an axis; means along it */
     size_t rotated, bias_positive, degenerate;

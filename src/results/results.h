@@ -174,7 +174,7 @@ QK_MUST_CHECK qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *s
 
 /* Means over the heads of all models of component pc; NaN where no head has it. */
 typedef struct qk__pc_means {
-    double ev, r_q, r_k;
+    double ev, r_q, abs_r_k;
 } qk__pc_means;
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
 

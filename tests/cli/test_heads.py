@@ -2,11 +2,14 @@
 """qkscope heads against pandas: what it selects, how it sorts and prints it, what it refuses."""
 import io
 import json
+import os
+import re
 import shutil
+import subprocess
 
 import pandas as pd
 import pytest
-from conftest import EXAMPLE
+from conftest import EXAMPLE, ROOT, environment
 
 IDS = ["layer", "q_head", "k_head"]
 
@@ -259,3 +262,22 @@ def test_folders_that_cannot_be_put_beside_each_other(qkscope, results, study, t
     for two in ((results, study), (study, results)):
         assert "tables of 2 models" in qkscope("heads", *two, expect=2).err
     assert "no tables of results" in qkscope("heads", results, tmp_path, expect=1).err
+
+
+# ---- the recipes of docs/heads.md ------------------------------------------------------------
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="needs gnuplot")
+def test_the_page_runs_as_it_stands(program, tmp_path):
+    """Every command of it, in the order of the page, and what it shows of two of them."""
+    page = (ROOT / "docs" / "heads.md").read_text()
+    commands = re.findall(r"^    (qkscope (?:.*\\\n)*.*)$", page, re.M)
+    shown = re.findall(r"^```\n\$ (qkscope (?:.*\\\n)*.*)\n((?:.*\n)*?)```$", page, re.M)
+    assert len(commands) == 10 and len(shown) == 2
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    path = f"{os.path.dirname(program)}:{os.environ['PATH']}"
+    for command, wanted in [*((command, None) for command in commands), *shown]:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env={**environment(), "PATH": path}, capture_output=True,
+                              text=True, timeout=120)
+        assert done.returncode == 0, (command, done.stderr)
+        assert wanted in (None, done.stdout)
+    assert (tmp_path / "positional.tex").read_text().count("\\\\\n") == 11
