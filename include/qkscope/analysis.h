@@ -60,7 +60,7 @@ typedef struct qk_analysis_settings {
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
-    qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
+    qk_head_set heads;   /* combined: query heads; single-kind: head index of either kind */
     int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
     int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
                             without replacement; 0 = all */
@@ -239,7 +239,7 @@ typedef struct qk_analysis_totals {
      * it is known whether they carry position off PC0, and those that do */
     size_t categories[QK_NUM_CATEGORIES];
     size_t content_told, position_off_pc0;
-    double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
+    double r_q[QK_DEPTHS], r_k[QK_DEPTHS], abs_r_k[QK_DEPTHS];
     /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
      * an axis; means along it */
     size_t rotated, bias_positive, degenerate;

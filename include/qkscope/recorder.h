@@ -116,8 +116,9 @@ typedef struct qk_recorder_settings {
     qk_layout layout;
     qk_rope_stage stage;
     qk_kinds kinds;
-    qk_index_list layers, heads; /* heads are query heads; keys are those of their groups */
-    int sample_heads;            /* query heads drawn; 0 = all */
+    qk_index_list layers;
+    qk_head_set heads; /* query heads; keys are those of their groups */
+    int sample_heads;  /* query heads drawn; 0 = all */
     int64_t head_seed;
     bool full_attention_only;
     bool compat; /* choose heads as the original does: docs/capture.md */

@@ -21,7 +21,7 @@ def analyze(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     sample_heads: int | None = None,
     seed: int = 0,
@@ -83,7 +83,8 @@ def analyze(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         sample_heads
@@ -151,7 +152,7 @@ def pca(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     sample_heads: int | None = None,
     seed: int = 0,
@@ -196,7 +197,8 @@ def pca(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         sample_heads
@@ -245,7 +247,7 @@ def rotate(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     sample_heads: int | None = None,
     seed: int = 0,
@@ -286,7 +288,8 @@ def rotate(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         sample_heads
@@ -329,7 +332,7 @@ def plasticity(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     sample_heads: int | None = None,
     seed: int = 0,
@@ -373,7 +376,8 @@ def plasticity(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         sample_heads
@@ -422,7 +426,7 @@ def compare_stages(
     offline: bool = False,
     q_per_kv_group: int | None = None,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
@@ -454,7 +458,8 @@ def compare_stages(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
     PCA:
@@ -487,7 +492,7 @@ def comparison(
     offline: bool = False,
     q_per_kv_group: int | None = None,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
@@ -542,7 +547,8 @@ def comparison(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
     PCA:

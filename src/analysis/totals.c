@@ -9,7 +9,7 @@
 #include "results/means.h"
 
 typedef struct sums {
-    qk__depth_means r_q, r_k, r_q_a, r_k_a, ap;
+    qk__depth_means r_q, r_k, abs_r_k, r_q_a, r_k_a, ap;
     qk__mean all_r_q_a, all_r_k_a, plane;
 } sums;
 
@@ -125,6 +125,7 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
             totals->categories[head->pca->category]++;
             qk__depth_add(&s.r_q, depth, head->pca->components[0].r_q);
             qk__depth_add(&s.r_k, depth, head->pca->components[0].r_k);
+            qk__depth_add(&s.abs_r_k, depth, fabs(head->pca->components[0].r_k));
         }
         if (head->rotation)
             add_rotation(totals, &s, head->rotation, depth);
@@ -133,6 +134,7 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
     }
     qk__depth_values(&s.r_q, totals->r_q);
     qk__depth_values(&s.r_k, totals->r_k);
+    qk__depth_values(&s.abs_r_k, totals->abs_r_k);
     qk__depth_values(&s.r_q_a, totals->abs_r_q_a_by_depth);
     qk__depth_values(&s.r_k_a, totals->abs_r_k_a_by_depth);
     qk__depth_values(&s.ap, totals->ap);

@@ -41,7 +41,7 @@ static void print_categories(const qk_analysis_totals *totals)
                   cli_s((int64_t)totals->content_told));
     cli_print_depths();
     cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
-    cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
+    cli_print_strip("mean |r_k|", QK_RAMP_REDS, totals->abs_r_k);
 }
 
 json_t *cli_count_categories(const size_t counts[QK_NUM_CATEGORIES])
@@ -212,6 +212,7 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         CLI_ROW_IF(pca, "position_off_pc0", position_json(&t)),
         CLI_ROW_IF(pca, "mean_r_q_by_depth", cli_json_numbers(t.r_q, QK_DEPTHS)),
         CLI_ROW_IF(pca, "mean_r_k_by_depth", cli_json_numbers(t.r_k, QK_DEPTHS)),
+        CLI_ROW_IF(pca, "mean_abs_r_k_by_depth", cli_json_numbers(t.abs_r_k, QK_DEPTHS)),
         CLI_ROW_IF(!combined, "high_correlations",
                    high_json(settings->correlation_threshold, &results->high)),
         CLI_ROW_IF(rotation, "rotation", rotation_json(&t)),

@@ -10,8 +10,8 @@
 #include "results/builder.h"
 #include "results/head_columns.h"
 
-/* A value and its interval for each number, and what else heads.csv has. */
-enum { MAX_NUMBERS = 5 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
+/* A value and its interval for each number. */
+enum { MAX_NUMBERS = 4 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
 
 static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
     [QK__QK] = "qk.csv",           [QK__HEADS] = "heads.csv",

@@ -17,7 +17,7 @@ OPTIONAL = {
     "qk_shard_find": {"text"}, "qk_prefill": {"sequences"}, "qk_parquet_writer_open": {"settings"},
     "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"}, "qk_text_moments_correlate": {"texts"},
     "qk_parquet_read_i64": {"valid"}, "qk_settings_new": {"command"},
-    "qk_head_list": {"num_heads"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
+    "qk_head_list": {"totals"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
 }
 # Handles that are there before the call, and are used up by it.
 CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",

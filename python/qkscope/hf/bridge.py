@@ -26,7 +26,7 @@ GROUP = 4  # batches that are run one after the other, on a device
 
 def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, batch_tokens: int = 8192,
             stage: str | None = None, layers: Sequence[int] | str | None = None,
-            heads: Sequence[int] | str | None = None, kinds: str = "q,k", ids: Sequence[Any] | None = None,
+            heads: Sequence[int | str | tuple[int, int]] | str | None = None, kinds: str = "q,k", ids: Sequence[Any] | None = None,
             max_length: int | None = None, long_texts: str = "split", rows: int | None = None,
             model_name: str | None = None, padding: bool | None = None, progress: Any = None,
             on_notice: Callable[[str, str], Any] | None = None, **options: Any) -> Outcome:
@@ -43,7 +43,8 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
                   kept is its sampler's
     batch_tokens  tokens that are run together, at most; longer texts are run in chunks of so many, with a cache
     stage         "post" (after RoPE), "pre" or "both"; None: the sink's
-    layers, heads which are kept: numbers, or "0,2,5-9"; heads are query heads, and their key heads come with them
+    layers, heads which are kept: numbers, or "0,2,5-9" of layers, and "2:1,14-23:*" or [(2, 1)] of heads; heads are
+                  query heads, and their key heads come with them
     kinds         "q", "k" or "q,k"
     ids           of the texts, one each: integers, or names, which are hashed; None: 0, 1, ...
     max_length    tokens of a text, special ones included; None: what the model was made for
