@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often a category is the true one, by its probability, and how often intervals along a leave out 0: heads
 whose truth is known (tests/pca/clustered_texts.py), seen through few texts and analysed by the program. Prints
-the tables of docs/intervals.md. `python bench/calibration.py build/qkscope`, minutes."""
+two tables of docs/intervals.md. `python bench/calibration.py build/qkscope`, minutes."""
 import argparse
 import csv
 import subprocess
@@ -20,17 +20,20 @@ from conftest import head_name, write_rows  # noqa: E402
 ALONG = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
 
 
-def analysed(program, command, heads, table, *options):
-    """The table's rows of heads, each (queries, keys) of a layer of its own texts."""
+def analysed(program, tables, heads, *options):
+    """Rows of tables, each named with the command that makes it. heads: (queries, keys) of each, in a layer."""
+    found = []
     with tempfile.TemporaryDirectory() as folder:
         capture, out = Path(folder) / "c", Path(folder) / "out"
         for head, kinds in enumerate(heads):
             for name, columns in zip("qk", kinds):
                 write_rows(capture, head_name(0, head, name), columns)
-        subprocess.run([program, command, capture, "-o", out, "--q-per-kv-group", "1", "--quiet", *options],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with open(out / table, newline="") as file:
-            return list(csv.DictReader(file))
+        for table, command in tables.items():
+            subprocess.run([program, command, capture, "-o", out, "--q-per-kv-group", "1", "--quiet", *options],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with open(out / table, newline="") as file:
+                found.append(list(csv.DictReader(file)))
+    return found
 
 
 def categories(program, kind, heads, texts, seed):
@@ -39,7 +42,8 @@ def categories(program, kind, heads, texts, seed):
     for category, *kinds in clustered_texts.heads(np.random.default_rng(seed), kind, heads, texts):
         truth.append(category)
         made.append([clustered_texts.columns(x, texts) for x in kinds])
-    return analysed(program, "pca", made, "heads.csv"), truth
+    [table] = analysed(program, {"heads.csv": "pca"}, made)
+    return table, truth
 
 
 def drifting(rng, drift, texts, tokens=256, d=32, autocorrelation=0.98):
@@ -61,8 +65,8 @@ def drifting(rng, drift, texts, tokens=256, d=32, autocorrelation=0.98):
 def excluded(program, drift, heads, texts, seed):
     """Of intervals along a, the share that leave out 0."""
     rng = np.random.default_rng(seed)
-    rows = analysed(program, "rotate", (drifting(rng, drift, texts) for _ in range(heads)), "rotated.csv",
-                    "--ci", "95")
+    [rows] = analysed(program, {"rotated.csv": "rotate"}, (drifting(rng, drift, texts) for _ in range(heads)),
+                      "--ci", "95")
     return [np.mean([not float(row[f"{name}_lo"]) <= 0 <= float(row[f"{name}_hi"]) for row in rows])
             for name in ALONG]
 
@@ -71,14 +75,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--heads", type=int, default=400)
+    parser.add_argument("--texts", default="4,10,40", help="of the first table")
     args = parser.parse_args()
     print("| heads | texts | 0.5 to 0.8: said, right | 0.8 to 0.95: said, right | from 0.95: said, right |")
     print("|---|--:|--:|--:|--:|")
     for kind in clustered_texts.KINDS:
-        for texts in (10, 40):
+        for texts in map(int, args.texts.split(",")):
+            table, truth = categories(args.program, kind, args.heads, texts, 30)
+            if not any(row["category_probability"] for row in table):
+                print(f"| {kind} | {texts} | not told | not told | not told |")
+                continue
             cells = [f"{said:.3f}, {right:.3f} ± {np.sqrt(right * (1 - right) / heads):.3f} of {heads}"
-                     for heads, said, right in clustered_texts.judge(
-                         *categories(args.program, kind, args.heads, texts, 30))]
+                     for heads, said, right in clustered_texts.judge(table, truth)]
             print(f"| {kind} | {texts} | {' | '.join(cells)} |", flush=True)
     print("\n| drift | texts |", " | ".join(ALONG), "|\n|---|--:|--:|--:|--:|--:|--:|")
     for drift in (0, 0.5, 2):

@@ -28,10 +28,10 @@ static void print_categories(const qk_analysis_totals *totals)
         cli_print("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
                   totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
     if (totals->judged > 0)
-        cli_print("\n  category uncertain (< %.2f)   %5zu of %zu head%s\n", QK_CERTAIN,
+        cli_print("\n  uncertain (probability < %.2f) %4zu of %zu head%s\n", QK_CERTAIN,
                   totals->uncertain, totals->judged, cli_s((int64_t)totals->judged));
     else
-        cli_print("\n  category uncertain (< %.2f)       -\n", QK_CERTAIN);
+        cli_print("\n  uncertain (probability < %.2f)    -\n", QK_CERTAIN);
     if (totals->not_judged > 0)
         cli_print("  certainty cannot be told     %5zu of %zu head%s\n", totals->not_judged,
                   heads, cli_s((int64_t)heads));

@@ -130,9 +130,9 @@ static void plasticity_by_kind(qk__findings *findings, const qk__scope *scope)
         qk__evidence(
             findings,
             "Tested: groups of heads that share keys, %zu with content-focused heads "
-            "against %zu with position-dominated ones, within the %zu layers that have "
-            "both; %s.",
-            found.num_content, found.num_position, found.layers, outcome.text.text);
+            "against %zu with position-dominated ones, within %zu layer%s with both; %s.",
+            found.num_content, found.num_position, found.layers, found.layers == 1 ? "" : "s",
+            outcome.text.text);
 }
 
 /* ---- positional overhead ---------------------------------------------------------------- */

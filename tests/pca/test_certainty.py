@@ -344,7 +344,7 @@ def test_without_ids(qkscope, tmp_path, name):
     [row] = read_csv(tmp_path / "out" / "heads.csv")
     assert row["category_probability"] is None and row["r_q_width"] is None
     assert "warning" in outcome.err
-    assert re.search(r"category uncertain \(< 0.95\) +-\n", outcome.out)
+    assert re.search(r"uncertain \(probability < 0.95\) +-\n", outcome.out)
     if name == "null integers":  # rows without an id count as one text
         assert row["texts"] == 1 and "fewer than 8 texts (the fewest 1)" in outcome.err
     else:
@@ -375,7 +375,7 @@ def test_rows_and_texts_are_told(qkscope, tmp_path, command):
     if command in ("pca", "analyze"):
         rows = read_csv(tmp_path / "heads.csv")
         uncertain = sum(row["category_probability"] < 0.95 for row in rows)
-        assert re.search(rf"category uncertain \(< 0.95\) +{uncertain} of 20 heads", outcome.out)
+        assert re.search(rf"uncertain \(probability < 0.95\) +{uncertain} of 20 heads", outcome.out)
         wide = [row for row in rows if row["r_q_width"] > 0.2]
         assert len(wide) == len(re.findall("wider than 0.2", outcome.err)) == 0
 

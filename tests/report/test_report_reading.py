@@ -138,7 +138,7 @@ def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
     page.goto(page.url + "#head=tiny/L0H0")
     page.wait_for_selector("#head-card[open]")
     numbers = page.inner_text("#head-numbers")
-    assert "Below 0.25 it does not follow position, above 0.7 it does" in numbers
+    assert "Below 0.25 PC0 does not count as following position, above 0.7 it does" in numbers
     assert "Without its sign, below 0.25" in numbers
     words = shlex.split(page.inner_text("#head-pictures code"))
     run = json.loads((tmp_path / "out" / "manifest.json").read_text())["runs"][0]

@@ -160,7 +160,7 @@ function categoryLimits(name) {
   const [low, high] = RAW.thresholds;
   if (low === null || high === null || !COLUMNS.has("category")) return [];
   return [make("br"), make("small", { textContent:
-    `${name === "r_k" ? "Without its sign, b" : "B"}elow ${low} it does not follow position, above ${high} it does` })];
+    `${name === "r_k" ? "Without its sign, b" : "B"}elow ${low} PC0 does not count as following position, above ${high} it does` })];
 }
 
 const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
