@@ -60,16 +60,18 @@ typedef struct qk_analysis_settings {
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
-    qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
-    int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
-    int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
+    qk_index_list heads;   /* combined: query heads; single-kind: head index of either kind */
+    int64_t max_samples;   /* rows per head and kind, the first ones; 0 = all */
+    int64_t from_position; /* rows of positions below it are left out, as if the capture did not
+                              have them; 0 = none */
+    int64_t random_rows;   /* of these so many, as NumPy's default_rng(seed).choice draws them
                             without replacement; 0 = all */
-    int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
-    int64_t seed;        /* of that, and of the pairs drawn where there are too many */
-    int q_per_kv_group;  /* 0 = capture.json, else inferred */
-    bool strict;         /* a group size that does not fit, or contradicts capture.json, is an
+    int sample_heads;      /* as CPython's random.Random(seed).sample; 0 = all */
+    int64_t seed;          /* of that, and of the pairs drawn where there are too many */
+    int q_per_kv_group;    /* 0 = capture.json, else inferred */
+    bool strict;           /* a group size that does not fit, or contradicts capture.json, is an
                             error */
-    bool allow_missing;  /* heads that are not there do not fail the run */
+    bool allow_missing;    /* heads that are not there do not fail the run */
     /* analysis */
     unsigned analyses; /* sum of qk_analyses */
     bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv

@@ -23,6 +23,7 @@ def analyze(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -86,6 +87,8 @@ def analyze(
             only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -153,6 +156,7 @@ def pca(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -199,6 +203,8 @@ def pca(
             only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -247,6 +253,7 @@ def rotate(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -289,6 +296,8 @@ def rotate(
             only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -331,6 +340,7 @@ def plasticity(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -376,6 +386,8 @@ def plasticity(
             only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -424,6 +436,7 @@ def compare_stages(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -457,6 +470,8 @@ def compare_stages(
             only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)
@@ -489,6 +504,7 @@ def comparison(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -545,6 +561,8 @@ def comparison(
             only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)

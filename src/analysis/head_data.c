@@ -2,6 +2,7 @@
 /* Reading one head into moments and, where they are needed again, rows. */
 #include "analysis/head_data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +15,17 @@
 #include "stats/moments.h"
 
 /* Where a row number in a message is to be looked up. */
-static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
+static qk_status name_file(const qk__run *run, qk_status status, const qk_head *head,
+                           qk_error *err)
 {
-    if (head->num_files == 1)
-        return qk__context(err, status, "%s: column 'vector'", head->files[0]);
-    return qk__context(err, status,
-                       "%s and %zu more files, rows counted through: column 'vector'",
-                       head->files[0], head->num_files - 1);
+    char more[64] = "", counted[64] = "";
+    if (head->num_files > 1)
+        snprintf(more, sizeof more, " and %zu more files, rows counted through",
+                 head->num_files - 1);
+    if (run->settings->from_position > 0)
+        snprintf(counted, sizeof counted, ", counting rows from position %lld on",
+                 (long long)run->settings->from_position);
+    return qk__context(err, status, "%s%s%s: column 'vector'", head->files[0], more, counted);
 }
 
 /* Pairs of keys, shapes of queries, stages and intervals look at rows over and over; a draw
@@ -200,6 +205,11 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
     int64_t first_position = 0;
     for (;;) {
         QK_TRY(qk_rows_next(reader, how->block_rows, &block, err));
+        if (block.rows == 0 && block.first_row == 0)
+            return qk__fail(err, QK_ERR_DEGENERATE,
+                            "%s: no rows from position %lld on: choose a smaller "
+                            "--from-position",
+                            data->head->files[0], (long long)run->settings->from_position);
         if (block.rows == 0)
             return finish_rows(run, &k, how, acc, err);
         if (block.first_row == 0)
@@ -213,7 +223,7 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
         bool last = block.first_row + (int64_t)block.rows == qk_rows_total(reader);
         qk_status status = accumulate(how, &block, last, acc, err);
         if (status != QK_OK)
-            return name_file(status, data->head, err);
+            return name_file(run, status, data->head, err);
     }
 }
 
@@ -285,8 +295,7 @@ static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__he
         columns |= QK_OPTIONAL_EXAMPLE;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
         columns |= QK_COLUMN_BUCKET;
-    QK_TRY(
-        qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
+    QK_TRY(qk__run_open_rows(run, worker, head, columns, run->settings->max_samples, err));
     note_files(run, head, run->readers[worker], &data->bytes);
     return qk_rows_dim(run->readers[worker]) > 0
                ? QK_OK
@@ -308,7 +317,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
         data->num_texts =
             how.by_text ? qk_text_moments_count(data->texts) : how.counted.num_texts;
         if (status != QK_OK)
-            name_file(status, head, err);
+            name_file(run, status, head, err);
     }
     if (status == QK_OK && run->settings->ci > 0)
         status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
@@ -419,9 +428,8 @@ qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data
                            .position = data->rows.position};
         return see(context, &block, err);
     }
-    QK_TRY(qk_rows_reopen(&run->readers[worker], data->head,
-                          QK_COLUMN_VECTOR | QK_COLUMN_POSITION, run->settings->max_samples,
-                          err));
+    QK_TRY(qk__run_open_rows(run, worker, data->head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION,
+                             run->settings->max_samples, err));
     for (;;) {
         QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
         if (block.rows == 0)

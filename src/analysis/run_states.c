@@ -29,6 +29,8 @@ static qk_status check_rows(const qk__run *run, qk_error *err)
         return refuse(run, "a comparison of stages", err);
     if (s->max_samples > 0)
         return refuse(run, "a number of rows to read (--max-samples)", err);
+    if (s->from_position > 0)
+        return refuse(run, "leaving out first positions (--from-position)", err);
     if (s->random_rows > 0)
         return refuse(run, "a draw of rows (random_rows, max_tokens_per_head)", err);
     if (!run->states.has_rows && s->analyses == QK_ANALYSE_PLASTICITY)
