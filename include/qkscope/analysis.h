@@ -144,7 +144,8 @@ typedef struct qk_head_results {
     qk_status status;        /* QK_OK, or why the first analysis that failed did */
     char *message;           /* NULL when QK_OK */
     qk_pca *pca;
-    qk_certainty certainty; /* of pca */
+    qk_certainty certainty;       /* of pca */
+    qk_first_tokens first_tokens; /* likewise */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
@@ -234,6 +235,7 @@ typedef struct qk_analysis_totals {
     size_t wide_r_q;   /* heads with an interval of r_q above QK_WIDE_INTERVAL */
     double widest_r_q;
     const qk_head_results *widest; /* NULL: there is no interval */
+    size_t other_without_first;    /* heads with another category without their first tokens */
     /* combined PCA: heads of each qk_category, means of the first component's r */
     size_t categories[QK_NUM_CATEGORIES];
     double r_q[QK_DEPTHS], r_k[QK_DEPTHS];

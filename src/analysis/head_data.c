@@ -147,6 +147,7 @@ typedef struct reading {
      * order, so that each by itself gives the same bytes as all together. */
     bool by_text;
     bool constant;           /* all positions are equal */
+    qk_accumulator *first;   /* of first tokens; NULL: nobody asks, or it failed */
     qk__text_groups counted; /* texts, where the moments do not know them */
 } reading;
 
@@ -163,6 +164,28 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
     return how;
 }
 
+/* Rows of first tokens, once more. What is wrong with them is told of all rows, which know their numbers. */
+static qk_status add_first_tokens(reading *how, const qk_block *b, qk_error *err)
+{
+    qk_status status = QK_OK;
+    for (size_t r = 0; how->first && r < b->rows; r++) {
+        const size_t start = r;
+        while (r < b->rows && (uint64_t)b->position[r] < QK_FIRST_TOKENS)
+            r++;
+        if (r == start)
+            continue;
+        qk_block part = {.rows = r - start, .dim = b->dim, .position = b->position + start};
+        if (b->f32)
+            part.f32 = b->f32 + start * b->dim;
+        else
+            part.f64 = b->f64 + start * b->dim;
+        status = qk__accumulator_add_block(how->first, &part, false, err);
+        if (status != QK_OK)
+            qk_accumulator_free(&how->first);
+    }
+    return status == QK_ERR_NOMEM ? status : QK_OK;
+}
+
 /* last: no more rows come. */
 static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
                             qk_error *err)
@@ -176,7 +199,8 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
     qk_block rows = *b;
     if (!how->by_text)
         rows.example = NULL;
-    return qk__accumulator_add_block(acc, &rows, last, err);
+    QK_TRY(qk__accumulator_add_block(acc, &rows, last, err));
+    return add_first_tokens(how, b, err);
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
@@ -311,7 +335,14 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     reading how = plan_reading(run, reader);
     QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
     reuse_sums(run, acc);
-    qk_status status = add_rows(run, reader, data, acc, &how, err);
+    qk_status status = QK_OK;
+    if (run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA))
+        status = qk_accumulator_create(&how.first, qk_rows_dim(reader), err);
+    if (status == QK_OK)
+        status = add_rows(run, reader, data, acc, &how, err);
+    if (status == QK_OK && how.first &&
+        qk_accumulator_finish(&how.first, &data->first, err) == QK_ERR_NOMEM)
+        status = QK_ERR_NOMEM;
     if (status == QK_OK) {
         status = qk_accumulator_finish_texts(&acc, &data->moments, &data->texts, err);
         data->num_texts =
@@ -327,6 +358,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);
+    qk_accumulator_free(&how.first);
     qk_accumulator_free(&acc);
     return status;
 }
@@ -404,6 +436,7 @@ qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__
 void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
+    qk_moments_free(&data->first);
     release_texts(run, &data->texts);
     qk__text_parts_free(&data->parts);
     qk__head_state_free(&data->state);

@@ -168,6 +168,9 @@ static json_t *list_empty(const qk__run *run)
         const char *columns, *why;
     } empty[] = {
         {qk__run_does(run, QK_ANALYSE_PCA), "heads.csv: lda_accuracy", "needs all rows"},
+        {qk__run_does(run, QK_ANALYSE_PCA),
+         "heads.csv: pc0_first_share, pc0_first_cosine, category_without_first",
+         "rows of the first positions are not kept apart"},
         {qk__run_does(run, QK_ANALYSE_ROTATION), "rotated.csv: omega, omega_r_squared",
          "angles of single rows are not kept"},
         {qk__run_does(run, QK_ANALYSE_ROTATION) && run->settings->rotation.planes > 0,

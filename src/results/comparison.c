@@ -282,8 +282,13 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
 /* Numbers that say how sure others are, or how many rows there were. */
 static bool is_metric(const qk__field *field)
 {
-    static const char *const others[] = {"p_q", "p_k", "category_probability", "texts",
-                                         "r_q_width"};
+    static const char *const others[] = {"p_q",
+                                         "p_k",
+                                         "category_probability",
+                                         "texts",
+                                         "r_q_width",
+                                         "pc0_first_share",
+                                         "pc0_first_cosine"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(field->info.name, others[i]) == 0)
             return false;

@@ -21,7 +21,8 @@ EVERYTHING = 10 ** 6  # rows of a bucket and text: all there are
 EXACT = 1e-10
 # Rounding is all there is of one, and p-values turn a deviation of r into a relative one of many orders.
 LOOSE = {"residual_pos_r": None, "p_q": 1e-6, "p_k": 1e-6, "q_resid0_ks_p": 1e-6, "q_noise_med_ks_p": 1e-6}
-EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy"]}
+FIRST = ["pc0_first_share", "pc0_first_cosine"]
+EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy", *FIRST]}
 MOMENTS = ["qk.csv", "heads.csv", "rotated.csv"]
 PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv", "head_distance.csv",
               "head_component_weights.csv", "model_report.csv"]
@@ -281,7 +282,8 @@ def test_manifest(qkscope, tmp_path, state):
     run, = read_json(tmp_path / "out" / "manifest.json")["runs"]
     assert run["kept"]["rows"] == "none" and run["kept"]["groups"] == 16
     named = [e["columns"] for e in run["kept"]["empty"]]
-    assert named == ["heads.csv: lda_accuracy", "rotated.csv: omega, omega_r_squared"]
+    assert named == ["heads.csv: lda_accuracy", f"heads.csv: {', '.join(FIRST)}, category_without_first",
+                     "rotated.csv: omega, omega_r_squared"]
     assert all(e["reason"] for e in run["kept"]["empty"])
     files = {i["file"]: i for i in run["inputs"]}
     assert sorted(files) == [f"moments/l{i:02d}.safetensors" for i in range(5)]
