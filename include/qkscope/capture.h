@@ -124,6 +124,9 @@ typedef enum qk_kept_rows {
     QK_ROWS_RESERVOIR, /* some of each bucket and text */
 } qk_kept_rows;
 
+/* Positions whose rows can have moments of their own, at most. */
+enum { QK_MOST_FIRST = 16 };
+
 /* What capture.json says: "" / 0 / false where it is absent or silent.
  * `complete` is false only when a manifest says that the capture was not finished. */
 typedef struct qk_capture_info {
@@ -139,6 +142,7 @@ typedef struct qk_capture_info {
     int reservoir;    /* rows of a bucket and text in the reservoir, at most */
     bool has_moments; /* in moments/l{LL}.safetensors */
     int groups;       /* of texts that moments are apart by, at most */
+    int first;        /* rows of positions below it have moments of their own; 0: none */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 

@@ -221,6 +221,13 @@ static qk_status finish_rows(const qk__run *run, keeper *k, reading *how, qk_acc
                                          data->head->files[0]);
 }
 
+static qk_status fail_no_rows(const qk__run *run, const char *file, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_DEGENERATE,
+                    "%s: no rows from position %lld on: choose a smaller --from-position", file,
+                    (long long)run->settings->from_position);
+}
+
 static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
                           qk_accumulator *acc, reading *how, qk_error *err)
 {
@@ -230,10 +237,7 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
     for (;;) {
         QK_TRY(qk_rows_next(reader, how->block_rows, &block, err));
         if (block.rows == 0 && block.first_row == 0)
-            return qk__fail(err, QK_ERR_DEGENERATE,
-                            "%s: no rows from position %lld on: choose a smaller "
-                            "--from-position",
-                            data->head->files[0], (long long)run->settings->from_position);
+            return fail_no_rows(run, data->head->files[0], err);
         if (block.rows == 0)
             return finish_rows(run, &k, how, acc, err);
         if (block.first_row == 0)
@@ -397,12 +401,33 @@ static qk_status take_parts(qk__head_data *data, qk_error *err)
     return qk__text_parts_join(&data->parts, &all, mask, err);
 }
 
+/* Leaves rows of first positions out, or takes their moments. */
+static qk_status take_first(const qk__run *run, qk__head_data *data, qk_error *err)
+{
+    qk__head_state *state = data->state, *first = state->first;
+    const int64_t from = run->settings->from_position;
+    if (from > 0 && first)
+        QK_TRY(qk__head_state_leave_out_first(state, err));
+    if (state->moments->count == 0)
+        return fail_no_rows(run, data->head->moments, err);
+    if (!qk__states_tell_first(run))
+        return QK_OK;
+    if (from == 0 && first) {
+        data->first = first->moments;
+        first->moments = NULL;
+        return QK_OK;
+    }
+    data->first = qk__moments_create(state->moments->dim);
+    return data->first ? QK_OK : qk__nomem(err);
+}
+
 /* A head of a capture that keeps moments in place of all rows. */
 static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                             qk_error *err)
 {
     QK_TRY(qk__states_read(run, head, &data->state, err));
     qk__head_state *state = data->state;
+    QK_TRY(take_first(run, data, err));
     data->moments = state->moments;
     state->moments = NULL;
     data->num_texts = (size_t)state->num_texts;
