@@ -60,16 +60,18 @@ typedef struct qk_analysis_settings {
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
-    qk_head_set heads;   /* combined: query heads; single-kind: head index of either kind */
-    int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
-    int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
+    qk_head_set heads;     /* combined: query heads; single-kind: head index of either kind */
+    int64_t max_samples;   /* rows per head and kind, the first ones; 0 = all */
+    int64_t from_position; /* rows of positions below it are left out, as if the capture did not
+                              have them; 0 = none */
+    int64_t random_rows;   /* of these so many, as NumPy's default_rng(seed).choice draws them
                             without replacement; 0 = all */
-    int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
-    int64_t seed;        /* of that, and of the pairs drawn where there are too many */
-    int q_per_kv_group;  /* 0 = capture.json, else inferred */
-    bool strict;         /* a group size that does not fit, or contradicts capture.json, is an
+    int sample_heads;      /* as CPython's random.Random(seed).sample; 0 = all */
+    int64_t seed;          /* of that, and of the pairs drawn where there are too many */
+    int q_per_kv_group;    /* 0 = capture.json, else inferred */
+    bool strict;           /* a group size that does not fit, or contradicts capture.json, is an
                             error */
-    bool allow_missing;  /* heads that are not there do not fail the run */
+    bool allow_missing;    /* heads that are not there do not fail the run */
     /* analysis */
     unsigned analyses; /* sum of qk_analyses */
     bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv
@@ -144,6 +146,7 @@ typedef struct qk_head_results {
     qk_pca *pca;
     qk_certainty certainty;                 /* of pca */
     qk_multiple_correlation told_q, told_k; /* position by all dimensions; of pca */
+    qk_first_tokens first_tokens;           /* likewise */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
@@ -235,6 +238,7 @@ typedef struct qk_analysis_totals {
     size_t wide_r_q;   /* heads with an interval of r_q above QK_WIDE_INTERVAL */
     double widest_r_q;
     const qk_head_results *widest; /* NULL: there is no interval */
+    size_t other_without_first;    /* heads with another category without their first tokens */
     /* combined PCA: heads of each qk_category, means of the first component's r; content-focused heads of which
      * it is known whether they carry position off PC0, and those that do */
     size_t categories[QK_NUM_CATEGORIES];

@@ -202,6 +202,7 @@ typedef struct qk_recorder_amount {
     int64_t texts, tokens; /* so many texts of so many tokens */
     int64_t reservoir;     /* rows kept of each text and bucket, of each head and kind */
     int groups, buckets;   /* of texts, 0 = none; of positions, by the sampler */
+    int first;             /* rows of positions below it are summed once more; 0 = none */
 } qk_recorder_amount;
 
 /* What it takes on disk: of rows the vectors in float32, of moments the arrays of their files,

@@ -221,6 +221,25 @@ QK_API QK_MUST_CHECK qk_status qk_text_moments_correlate(const qk_text_moments *
                                                          qk_multiple_correlation *r,
                                                          qk_error *err);
 
+/* How much the first component is the way to the first tokens of texts, which lie far from all others in
+ * many heads: positions 0 to QK_FIRST_TOKENS - 1. docs/pca.md */
+enum { QK_FIRST_TOKENS = 4 };
+typedef struct qk_first_tokens {
+    double share;  /* of the variance of queries and keys along PC0 that these rows make up */
+    double cosine; /* of PC0 and PC0 of the other rows, without its sign */
+    int category;  /* of the other rows, a qk_category; -1: there is none */
+} qk_first_tokens;
+
+/* q_first and k_first: of those rows among the ones behind q and k, which `pca` is of; NULL: they are not
+ * known apart, and all numbers are NaN. Where there are no such rows: 0, 1 and the category of all.
+ * Where too few others are left, cosine is NaN and there is no category. */
+QK_API QK_MUST_CHECK qk_status qk_pca_first_tokens(const qk_pca *pca,
+                                                   const qk_pca_settings *settings,
+                                                   const qk_moments *q, const qk_moments *k,
+                                                   const qk_moments *q_first,
+                                                   const qk_moments *k_first,
+                                                   qk_first_tokens *first, qk_error *err);
+
 /* Two-sided p-value of a Pearson correlation r over n rows (Student t with n - 2 degrees of
  * freedom); 1 for n < 3. Underflow gives 0. */
 QK_API double qk_correlation_p_value(double r, int64_t n);

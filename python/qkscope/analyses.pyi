@@ -23,6 +23,7 @@ def analyze(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -87,6 +88,8 @@ def analyze(
             1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -154,6 +157,7 @@ def pca(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -201,6 +205,8 @@ def pca(
             1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -249,6 +255,7 @@ def rotate(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -292,6 +299,8 @@ def rotate(
             1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -334,6 +343,7 @@ def plasticity(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -380,6 +390,8 @@ def plasticity(
             1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -428,6 +440,7 @@ def compare_stages(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -462,6 +475,8 @@ def compare_stages(
             1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)
@@ -494,6 +509,7 @@ def comparison(
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -551,6 +567,8 @@ def comparison(
             1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)

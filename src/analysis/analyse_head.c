@@ -99,6 +99,9 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
         qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &head->certainty, err);
     if (status == QK_OK)
         status = qk_text_moments_correlate(q->texts, &head->told_q, err);
+    if (status == QK_OK)
+        status = qk_pca_first_tokens(pca, &run->settings->pca, q->moments, k->moments, q->first,
+                                     k->first, &head->first_tokens, err);
     if (status == QK_OK && run->settings->lda)
         status = measure_lda(run, worker, q, k, pca, err);
     if (status != QK_OK)

@@ -74,6 +74,8 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_results *hea
 {
     const qk_certainty *c = &head->certainty;
     double width = c->r_q_hi - c->r_q_lo;
+    int rest = head->first_tokens.category;
+    totals->other_without_first += rest >= 0 && rest != (int)head->pca->category;
     if (isfinite(c->category_probability)) {
         totals->judged++;
         totals->uncertain += c->category_probability < QK_CERTAIN;

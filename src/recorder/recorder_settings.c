@@ -102,7 +102,8 @@ static const qk_setting ROWS[] = {
     {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
      .help = "rows; moments: sums, whose size does not grow with the texts, enough for pca and "
              "rotate; moments,reservoir=N: and N rows of each text and bucket, for plasticity; "
-             "or rows,moments. Sums are of all positions, unless a sampler is given",
+             "moments,first=K: and sums of positions below K apart, for --from-position K; or "
+             "rows,moments. Sums are of all positions, unless a sampler is given",
      .unset = "rows", .section = "Rows"},
     {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
      .value = "G",

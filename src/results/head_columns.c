@@ -28,6 +28,7 @@ static const struct {
     {"category", QK__HEAD_CATEGORY, HEAD(category)},
     {"category_before", QK__HEAD_CATEGORY, HEAD(category_before)},
     {"category_after", QK__HEAD_CATEGORY, HEAD(category_after)},
+    {"category_without_first", QK__HEAD_CATEGORY, HEAD(category_without_first)},
     {"n_q", QK__HEAD_ROWS, HEAD(n_q)},
     {"n_k", QK__HEAD_ROWS, HEAD(n_k)},
 };

@@ -26,6 +26,7 @@ typedef struct qk__result_head {
     double depth;                        /* layer / last layer of the model; 0 with one layer */
     int category;                        /* a qk_category (qkscope/stats.h), or -1: none */
     int category_before, category_after; /* likewise, before and after RoPE */
+    int category_without_first;          /* likewise, of the rows from position 4 on */
     double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
     qk__head_numbers v, lo, hi;          /* lo, hi: of their intervals */
     qk__head_numbers cv;                 /* which these are about, where that is not v */

@@ -120,7 +120,7 @@ typedef enum qk__storage {
     QK__POSITIVE, /* int64_t; empty unless above 0 */
     QK__COUNT,    /* size_t */
     QK__TEXT,     /* char * */
-    QK__CATEGORY, /* qk_category */
+    QK__CATEGORY, /* qk_category, or int of one; empty below 0 */
     QK__KIND,     /* qk_kind */
 } qk__storage;
 

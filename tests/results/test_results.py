@@ -22,7 +22,8 @@ TABLES = {
                  "positional_overhead separation fisher lda_accuracy mu_q_beta alpha_beta "
                  "category_probability texts r_q_width near_tie probability_position_dominated "
                  "probability_q_positional probability_k_positional probability_content_focused "
-                 "probability_mixed position_r_q position_r_k octave_r_q octave_r_k",
+                 "probability_mixed position_r_q position_r_k octave_r_q octave_r_k "
+                 "pc0_first_share pc0_first_cosine",
     "rotated.csv": "position_r r_q_a r_k_a alpha_q alpha_k mu_q_a mu_k_a mu_q_b mu_k_b "
                    "bias_strength separation_strength var_frac_a var_frac_b plane_var_fraction "
                    "content_var_b omega omega_r_squared",
@@ -71,7 +72,7 @@ def frame(path):
     """Numbers as Python reads them, empty ones NaN; ids are integers."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     for column in table.columns:
-        if column not in ("model", "category"):
+        if column not in ("model", "category", "category_without_first"):
             table[column] = [float(v) if v else np.nan for v in table[column]]
             if column in INTEGERS - {"sliding_window"}:
                 table[column] = table[column].astype(int)

@@ -20,7 +20,8 @@ EVERYTHING = 10 ** 6  # rows of a bucket and text: all there are
 EXACT = 1e-10
 # Rounding is all there is of one, and p-values turn a deviation of r into a relative one of many orders.
 LOOSE = {"residual_pos_r": None, "p_q": 1e-6, "p_k": 1e-6, "q_resid0_ks_p": 1e-6, "q_noise_med_ks_p": 1e-6}
-EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy"]}
+FIRST = ["pc0_first_share", "pc0_first_cosine", "category_without_first"]
+EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy", *FIRST]}
 MOMENTS = ["qk.csv", "heads.csv", "rotated.csv"]
 PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv", "head_distance.csv",
               "head_component_weights.csv", "model_report.csv"]
@@ -42,8 +43,8 @@ def synthetic(qkscope, folder, number):
     return folder
 
 
-def compare(title, table, rows, expected, limit=EXACT, skip=()):
-    """Every column of every row; deviations are relative to the number, or to a thousandth of the largest of its
+def compare(title, table, rows, expected, limit=EXACT, skip=(), first=False):
+    """Every column of every row, with `first` those of first tokens, too; deviations are relative to the number, or to a thousandth of the largest of its
     column where that is more: a mean along an axis may be what is left of large numbers."""
     assert len(rows) == len(expected), (title, table)
     worst = {}
@@ -53,8 +54,8 @@ def compare(title, table, rows, expected, limit=EXACT, skip=()):
         most = LOOSE.get(column, limit)
         for i, (row, want) in enumerate(zip(rows, expected)):
             place = (title, table, column, i, row[column], want[column])
-            if column in EMPTY.get(table, []):
-                assert row[column] is None, place
+            if column in EMPTY.get(table, []) and not (first and column in FIRST):
+                assert row[column] in (None, ""), place
             elif column in skip or most is None:
                 continue
             elif not isinstance(want[column], float) or row[column] is None:
@@ -112,6 +113,92 @@ def test_real(qkscope, shared_data, tmp_path):
 @pytest.mark.parametrize("number", range(SYNTHETIC))
 def test_synthetic(qkscope, tmp_path, number):
     compare_all(qkscope, synthetic(qkscope, tmp_path / "c", number), tmp_path, f"synthetic {number}")
+
+
+# ---- first positions --------------------------------------------------------------------------
+
+def compare_first(qkscope, capture, folder, first, *words, more=("--ci", 95, "--pairs", 2), limit=1e-9):
+    """Moments of which rows of first positions are apart, with and without these."""
+    folder.mkdir()
+    state = make_state.make_state(capture, folder / "state", groups=32, first=first)
+    for i, start in enumerate(([], ["--from-position", first])):
+        analyze(qkscope, capture, folder / f"rows{i}", *more, *words, *start)
+        analyze(qkscope, state, folder / f"moments{i}", *more, *words, *start)
+        tells = first == 4 if i == 0 else first >= 4
+        for table in MOMENTS:
+            rows, want = (read_csv(folder / f / table) for f in (f"moments{i}", f"rows{i}"))
+            compare(f"first {first}", table, rows, want, limit=limit, first=tells)
+        named = [e["columns"] for e in read_json(folder / f"moments{i}" / "manifest.json")["runs"][0]["kept"]["empty"]]
+        assert any("pc0_first_share" in columns for columns in named) == (not tells)
+
+
+@pytest.mark.parametrize("first", [4, 9, 16])
+def test_first_positions(qkscope, tmp_path, first):
+    compare_first(qkscope, EXAMPLE, tmp_path / "c", first)
+
+
+def far_first_tokens(folder, texts=24, length=40):
+    """First tokens lie far out; only some texts have them, so that their groups are finer than those of all."""
+    rng = np.random.default_rng(5)
+    for name in ("l00h00q", "l00h01q", "l00h00k"):
+        position = np.concatenate([np.arange(length) + (t % 3 == 0) * 20 for t in range(texts)])
+        vector = rng.normal(size=(len(position), 6)) + 0.05 * position[:, None] * rng.normal(size=6)
+        vector[position < 3] += 20 * rng.normal(size=6)
+        write_rows(folder, name, {"vector": vector.astype(np.float32), "position": position, "bucket": position // 16,
+                                  "example_id": np.repeat(np.arange(texts) * 7919, length)})
+    return folder
+
+
+@pytest.mark.parametrize("groups", [0, 4, 32])
+def test_first_tokens_far_out(qkscope, tmp_path, groups):
+    capture = far_first_tokens(tmp_path / "c")
+    state = make_state.make_state(capture, tmp_path / "s", groups=groups, first=4)
+    for i, start in enumerate(([], ["--from-position", 4])):
+        analyze(qkscope, capture, tmp_path / f"rows{i}", *start, command="pca")
+        done = analyze(qkscope, state, tmp_path / f"moments{i}", *start, command="pca")
+        assert ("another category without positions 0 to 3" in done.err) == (i == 0)
+        rows, want = (read_csv(tmp_path / f / "heads.csv") for f in (f"moments{i}", f"rows{i}"))
+        compare(f"groups {groups}", "heads.csv", rows, want, limit=1e-9, first=True,
+                skip=["r_q_width", "near_tie", *(c for c in want[0] if "probability" in c)])
+
+
+def test_from_another_position(qkscope, tmp_path, reservoir):
+    state = make_state.make_state(EXAMPLE, tmp_path / "state")
+    apart = make_state.make_state(EXAMPLE, tmp_path / "apart", first=4, reservoir=2)
+    for capture, command, start, words in (
+            (state, "pca", 4, "leave --from-position out, or capture again with --keep moments,first=K"),
+            (state, "rotate", 99, "capture again with --keep rows"), (reservoir, "pca", 4, "moments,first=K"),
+            (apart, "pca", 3, "of positions below 4 apart: give --from-position 4"),
+            (apart, "analyze", 4, "plasticity without first positions (--from-position) needs all rows")):
+        err = qkscope(command, capture, "-o", tmp_path / "out", "--from-position", start, expect=1).err
+        assert words in err, err
+    analyze(qkscope, apart, tmp_path / "out", "--from-position", 4, command="rotate")
+
+
+def test_no_rows_behind_first_positions(qkscope, tmp_path):
+    for name in ("l00h00q", "l00h00k"):
+        position = np.tile(np.arange(4), 9)
+        write_rows(tmp_path / "c", name, {"vector": np.random.default_rng(1).normal(size=(36, 5)).astype(np.float32),
+                                          "position": position, "example_id": np.arange(36) // 4, "bucket": position * 0})
+    state = make_state.make_state(tmp_path / "c", tmp_path / "s", first=4)
+    err = qkscope("pca", state, "-o", tmp_path / "out", "--from-position", 4, expect=1).err
+    assert "no rows from position 4 on" in err
+    analyze(qkscope, state, tmp_path / "all", command="pca")
+    assert [r["category_without_first"] for r in read_csv(tmp_path / "all" / "heads.csv")] == [""]
+
+
+def test_damaged_first_positions(qkscope, tmp_path):
+    """Rows of first positions are some of the rows of the same heads."""
+    from safetensors.numpy import load_file, save_file
+    state = make_state.make_state(EXAMPLE, tmp_path / "state", first=4)
+    path = state / "moments" / "l00.safetensors"
+    good, meta = load_file(path), {"format": "qkscope moments 2", "layer": "0", "groups": "16"}
+    changes = {"more rows": {"first.q.count": good["q.count"] + 1}, "other heads": {"first.k.heads": good["first.k.heads"] + 1},
+               "an array is missing": {"first.q.mean": None}, "no numbers": {"first.q.mean": good["first.q.mean"] * np.nan}}
+    for name, change in changes.items():
+        save_file({k: v for k, v in {**good, **change}.items() if v is not None}, path, metadata=meta)
+        err = qkscope("pca", state, "-o", tmp_path / name, "--from-position", 4, "--layers", "0", expect=1).err
+        assert "l00.safetensors" in err and "first" in err or "moments of any rows" in err, err
 
 
 @pytest.mark.parametrize("more", [["--buckets", 5], ["--variance", "full"], ["--max-pairs", 200]],
@@ -281,7 +368,8 @@ def test_manifest(qkscope, tmp_path, state):
     run, = read_json(tmp_path / "out" / "manifest.json")["runs"]
     assert run["kept"]["rows"] == "none" and run["kept"]["groups"] == 16
     named = [e["columns"] for e in run["kept"]["empty"]]
-    assert named == ["heads.csv: lda_accuracy", "rotated.csv: omega, omega_r_squared"]
+    assert named == ["heads.csv: lda_accuracy", f"heads.csv: {', '.join(FIRST)}",
+                     "rotated.csv: omega, omega_r_squared"]
     assert all(e["reason"] for e in run["kept"]["empty"])
     files = {i["file"]: i for i in run["inputs"]}
     assert sorted(files) == [f"moments/l{i:02d}.safetensors" for i in range(5)]

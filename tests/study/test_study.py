@@ -238,7 +238,7 @@ def test_labels_do_not_compute_again(here, study):
 
 @pytest.mark.parametrize("change, reason", [
     ("pca: {n_components: 3}", "n_components"), ("data: {seed: 3}", "seed"),
-    ("data: {max_samples: 60}", "max_samples"), ("rotation: {complement_pairs: 2}", "rotation"),
+    ("data: {max_samples: 60}", "max_samples"), ("data: {from_position: 4}", "from_position"), ("rotation: {complement_pairs: 2}", "rotation"),
     ("plasticity: {max_pairs: 9}", "max_pairs"), ("analyses: [pca]", "analyses"),
     ("analysis: {ci: 95}", "ci"), ("data: {heads: [0, 1]}", "heads")])
 def test_changed_settings(here, study, change, reason):

@@ -208,7 +208,7 @@ class _Run:
         keep = self.sink._settings.keep
         if not self.on_device:
             return HostRows(self.sink, self.workers)
-        if keep.moments and not keep.rows and sums_on(input_device(self.decoder)):
+        if keep.moments and not keep.rows and not keep.first and sums_on(input_device(self.decoder)):
             s = self.sink._settings.sampler
             sampler = Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
             return DeviceSums(self.sink, self.workers, heads, sampler, dim, keep.reservoir > 0)
@@ -334,7 +334,8 @@ def _settle_settings(values: Any, sink: Sink, name: str, rows: int | None, stage
     values.layout = sink._settings.layout
     if sink._settings.keep.moments:
         keep = sink._settings.keep
-        told = ("rows," if keep.rows else "") + "moments" + (f",reservoir={keep.reservoir}" if keep.reservoir else "")
+        told = ("rows," if keep.rows else "") + "moments" + (f",reservoir={keep.reservoir}" if keep.reservoir else "") + (
+            f",first={keep.first}" if keep.first else "")
         kept.append(ffi.new("char[]", told.encode()))
         values.keep, values.groups = kept[-1], keep.groups
     if of_files:
