@@ -52,7 +52,7 @@ def test_numbers_are_those_of_the_tables(qkscope, results, tables):
     found = rows(qkscope, results)
     assert list(found) == [*IDS, "category", "category_probability", "r_q", "r_q_lo", "r_q_hi", "r_k", "r_k_lo",
                            "r_k_hi", "plane_var_fraction", "bias_strength", "bias_strength_lo", "bias_strength_hi",
-                           "ap_overall", "ap_drop"]
+                           "ap_overall", "ap_drop", "position_r_q", "position_r_k"]
     pd.testing.assert_frame_equal(found, tables[list(found)], check_exact=True)
 
 
