@@ -114,13 +114,12 @@ void qk__tell_absent_heads(qk__run *run)
     tell_absent(run, "--layers", "layer", &names);
     for (size_t i = 0; i < heads->count && told; i++) {
         qk_head_range one = heads->items[i];
-        bool whole = qk__all_heads(&one); /* else each of its numbers by itself */
-        for (int h = heads->items[i].first_head; h <= heads->items[i].last_head && told; h++) {
-            one.first_head = whole ? one.first_head : h;
-            one.last_head = whole ? one.last_head : h;
+        bool whole = qk__all_heads(&one); /* told as one; others number by number */
+        int first = one.first_head, last = whole ? first : one.last_head;
+        for (int h = first; h <= last && told; h++) {
+            if (!whole)
+                one.first_head = one.last_head = h;
             told = add_absent(run, &one, false, &names);
-            if (whole)
-                break;
         }
     }
     tell_absent(run, "--heads", "head", &names);

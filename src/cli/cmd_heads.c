@@ -233,7 +233,10 @@ static int print_json(const printed *p)
     cli_json_print(cli_object(
         CLI_ROWS(CLI_ROW("results", p->request->query.results),
                  CLI_ROW_IF(p->request->query.other, "beside", p->request->query.other),
-                 CLI_ROW("heads_in_results", p->of.heads), CLI_ROW("heads", heads))));
+                 CLI_ROW("heads_in_results", p->of.heads),
+                 CLI_ROW_IF(p->request->query.other, "in_a_alone", p->of.sides[0].alone),
+                 CLI_ROW_IF(p->request->query.other, "in_b_alone", p->of.sides[1].alone),
+                 CLI_ROW("heads", heads))));
     return EXIT_CODE_OK;
 }
 
@@ -327,7 +330,7 @@ static int print_latex(const printed *p)
     return EXIT_CODE_OK;
 }
 
-/* For scatter --heads, which would take an empty list for none given. */
+/* For --heads, which would take an empty list for none given. */
 static int print_list(const printed *p)
 {
     const char *const *models = qk_columns_texts(p->columns, "model");

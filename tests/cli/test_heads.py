@@ -235,6 +235,7 @@ def test_order_and_forms_of_two(qkscope, results, later, joined):
             == ",".join(f"{layer}:{head}" for layer, head in wanted) + "\n")
     said = json.loads(qkscope("heads", results, later, *options, "--json").out)
     assert (said["results"], said["beside"], said["heads_in_results"]) == (str(results), str(later), 20)
+    assert (said["in_a_alone"], said["in_b_alone"]) == (5, 0)
     assert [[h["layer"], h["q_head"]] for h in said["heads"]] == wanted
     assert qkscope("heads", results, later, *options, "--format", "latex").out.count(" & ") == 4 * 9
     assert qkscope("heads", results, later, *options, "--format", "markdown").out.count("\n") == 5
