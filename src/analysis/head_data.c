@@ -397,7 +397,7 @@ static qk_status take_first(const qk__run *run, qk__head_data *data, qk_error *e
         return fail_no_rows(run, data->head->moments, err);
     if (!qk__states_tell_first(run))
         return QK_OK;
-    if (from == 0) {
+    if (from == 0 && first) {
         data->first = first->moments;
         first->moments = NULL;
         return QK_OK;
