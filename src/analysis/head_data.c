@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/numpy_random.h"
 #include "schema/schema.h"
+#include "stats/first_tokens.h"
 #include "stats/key_index.h"
 #include "stats/moments.h"
 
@@ -164,28 +165,6 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
     return how;
 }
 
-/* Rows of first tokens, once more. What is wrong with them is told of all rows, which know their numbers. */
-static qk_status add_first_tokens(reading *how, const qk_block *b, qk_error *err)
-{
-    qk_status status = QK_OK;
-    for (size_t r = 0; how->first && r < b->rows; r++) {
-        const size_t start = r;
-        while (r < b->rows && (uint64_t)b->position[r] < QK_FIRST_TOKENS)
-            r++;
-        if (r == start)
-            continue;
-        qk_block part = {.rows = r - start, .dim = b->dim, .position = b->position + start};
-        if (b->f32)
-            part.f32 = b->f32 + start * b->dim;
-        else
-            part.f64 = b->f64 + start * b->dim;
-        status = qk__accumulator_add_block(how->first, &part, false, err);
-        if (status != QK_OK)
-            qk_accumulator_free(&how->first);
-    }
-    return status == QK_ERR_NOMEM ? status : QK_OK;
-}
-
 /* last: no more rows come. */
 static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
                             qk_error *err)
@@ -200,7 +179,7 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
     if (!how->by_text)
         rows.example = NULL;
     QK_TRY(qk__accumulator_add_block(acc, &rows, last, err));
-    return add_first_tokens(how, b, err);
+    return qk__add_first_tokens(&how->first, b, err);
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
@@ -406,6 +385,12 @@ static qk_status take_first(const qk__run *run, qk__head_data *data, qk_error *e
 {
     qk__head_state *state = data->state, *first = state->first;
     const int64_t from = run->settings->from_position;
+    if (!first && qk_capture_get_info(run->capture)->first > 0)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: has no moments of first positions, which capture.json lists: fetch "
+            "both again, or capture again",
+            data->head->moments);
     if (from > 0 && first)
         QK_TRY(qk__head_state_leave_out_first(state, err));
     if (state->moments->count == 0)

@@ -1,14 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much the first component is the way to the first tokens of texts: what it is without them. From moments
  * alone, since those of some rows can be taken out of those of all. */
+#include "stats/first_tokens.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include <qkscope/stats.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/moments.h"
 #include "stats/project.h"
+
+qk_status qk__add_first_tokens(qk_accumulator **first, const qk_block *block, qk_error *err)
+{
+    qk_status status = QK_OK;
+    for (size_t r = 0; *first && r < block->rows; r++) {
+        const size_t start = r;
+        while (r < block->rows && (uint64_t)block->position[r] < QK_FIRST_TOKENS)
+            r++;
+        if (r == start)
+            continue;
+        qk_block part = {
+            .rows = r - start, .dim = block->dim, .position = block->position + start};
+        if (block->f32)
+            part.f32 = block->f32 + start * block->dim;
+        else
+            part.f64 = block->f64 + start * block->dim;
+        status = qk__accumulator_add_block(*first, &part, false, err);
+        if (status != QK_OK)
+            qk_accumulator_free(first);
+    }
+    return status == QK_ERR_NOMEM ? status : QK_OK;
+}
 
 /* Sum over rows of their squared distances from the pooled mean along PC0; scratch has d values. */
 static double spread_along(const qk_pca *pca, const qk_moments *m, double *scratch)

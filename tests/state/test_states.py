@@ -198,7 +198,11 @@ def test_damaged_first_positions(qkscope, tmp_path):
     for name, change in changes.items():
         save_file({k: v for k, v in {**good, **change}.items() if v is not None}, path, metadata=meta)
         err = qkscope("pca", state, "-o", tmp_path / name, "--from-position", 4, "--layers", "0", expect=1).err
-        assert "l00.safetensors" in err and "first" in err or "moments of any rows" in err, err
+        assert "l00.safetensors" in err and ("first" in err or "moments of any rows" in err), err
+    save_file({k: v for k, v in good.items() if not k.startswith("first.q.")}, path, metadata=meta)
+    for start in ([], ["--from-position", 4]):
+        err = qkscope("pca", state, "-o", tmp_path / "none", *start, "--layers", "0", expect=1).err
+        assert "l00.safetensors: has no moments of first positions, which capture.json lists" in err
 
 
 @pytest.mark.parametrize("more", [["--buckets", 5], ["--variance", "full"], ["--max-pairs", 200]],
