@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often 95 % intervals hold the truth where there is drift: heads whose covariances over infinitely many texts are
-known, seen through few texts that differ among themselves. Prints the table of docs/intervals.md.
+known, seen through few texts that differ among themselves. Prints the table of docs/intervals.md; `without`: the share of numbers that had no interval.
 `python bench/intervals.py build/qkscope`, ten minutes on one processor."""
 import argparse
 
@@ -63,7 +63,7 @@ def columns(rng, kind, texts):
 
 
 def judge(program, r, heads, texts, seed):
-    """Of each number: in what shares of heads its interval holds the truth, lies below it and lies above it."""
+    """[number][head]: whether the interval holds the truth, lies below it, lies above it; NaN: there is none."""
     rng, truths, made = np.random.default_rng(seed), [], []
     for _ in range(heads):
         kinds = population(rng, r)
@@ -76,9 +76,10 @@ def judge(program, r, heads, texts, seed):
         side = np.sign(float(first["mu_q"]))
         for name in NUMBERS:
             row, value = (first, side * true[name]) if name in ("r_q", "r_k") else (axes, true[name])
-            low, high = (float(row[f"{name}_{end}"]) for end in ("lo", "hi"))
-            found.setdefault(name, []).append((low <= value <= high, high < value, low > value))
-    return {name: np.mean(rows, axis=0) for name, rows in found.items()}
+            low, high = (float(row[f"{name}_{end}"] or "nan") for end in ("lo", "hi"))
+            told = (low <= value <= high, high < value, low > value)
+            found.setdefault(name, []).append(told if low == low else (np.nan,) * 3)
+    return np.array([found[name] for name in NUMBERS], float)
 
 
 def main():
@@ -89,13 +90,13 @@ def main():
     parser.add_argument("--drift", default="0.1,0.3,0.6,0.9")
     parser.add_argument("--sides", action="store_true", help="also how often intervals lie below and above the truth")
     args = parser.parse_args()
-    print("| r | texts |", " | ".join(NUMBERS), "|\n|---|--:|" + "--:|" * len(NUMBERS))
+    print("| r | texts |", " | ".join(NUMBERS), "| without |\n|---|--:|" + "--:|" * (len(NUMBERS) + 1))
     for r in map(float, args.drift.split(",")):
         for texts in map(int, args.texts.split(",")):
-            shares = judge(args.program, r, args.heads, texts, 4).values()
+            found = judge(args.program, r, args.heads, texts, 4)
             cells = [f"{100 * held:.1f} %" + (f" ({100 * below:.1f}, {100 * above:.1f})" if args.sides else "")
-                     for held, below, above in shares]
-            print(f"| {r:g} | {texts} |", " | ".join(cells), "|", flush=True)
+                     for held, below, above in np.nanmean(found, axis=1)]
+            print(f"| {r:g} | {texts} |", " | ".join(cells), f"| {100 * np.isnan(found[:, :, 0]).mean():.1f} % |", flush=True)
 
 
 if __name__ == "__main__":

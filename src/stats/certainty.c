@@ -13,7 +13,7 @@
 #include "stats/jackknife.h"
 
 static const double LEVEL = 0.95;
-/* Up to this share of PC0's variance in PC1, the axis may be taken to stay where it is. */
+/* Up to this share of PC0's variance in PC1, PC0 may turn a little, but stays the first. */
 static const double ALONE = 0.5;
 
 /* ---- along an axis ---------------------------------------------------------------------- */
@@ -98,16 +98,20 @@ static bool find_spread(const qk_component *first, const double *r_q, const doub
 static qk_status find_probability(const qk_pca *pca, const qk_pca_settings *settings,
                                   const qk_text_moments *q_texts,
                                   const qk_text_moments *k_texts, const qk__text_labels *l,
-                                  const double *r_q, const double *r_k, qk_certainty *certainty,
+                                  double *r_q, double *r_k, qk_certainty *certainty,
                                   qk_error *err)
 {
     qk__sampling_spread spread;
     qk__tie tie;
     const qk_component *first = &pca->components[0];
+    bool several = pca->num_components > 1;
     if (!find_spread(first, r_q, r_k, l->count, &spread))
         return QK_OK;
-    if (pca->num_components < 2 ||
-        !(first[1].explained_variance > ALONE * first->explained_variance)) {
+    if (!several || !(first[1].explained_variance > ALONE * first->explained_variance)) {
+        if (several)
+            QK_TRY(qk__category_refits(pca, q_texts, k_texts, l, r_q, r_k, err));
+        if (!find_spread(first, r_q, r_k, l->count, &spread))
+            return QK_OK;
         qk__category_shares(&spread, settings, certainty->probability);
         return QK_OK;
     }

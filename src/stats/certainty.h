@@ -19,6 +19,13 @@ typedef struct qk__sampling_spread {
 void qk__category_shares(const qk__sampling_spread *spread, const qk_pca_settings *settings,
                          double probability[QK_NUM_CATEGORIES]);
 
+/* Correlations of the rows that are not in a group, r_q[group] and r_k[group], which come along the PC0 of all rows,
+ * become those along the PC0 of these rows, in the space of the first components of `pca`. NaN: there are none. */
+QK_MUST_CHECK qk_status qk__category_refits(const qk_pca *pca, const qk_text_moments *q_texts,
+                                            const qk_text_moments *k_texts,
+                                            const qk__text_labels *labels, double *r_q,
+                                            double *r_k, qk_error *err);
+
 /* What PC0 may be in other texts where PC1 has nearly its variance. */
 typedef struct qk__tie {
     bool near;                             /* the two cannot be told apart */

@@ -17,7 +17,7 @@ from conftest import (EXAMPLE, capture_table, head_name, head_pairs, read_bytes,
 
 pa = pytest.importorskip("pyarrow")
 sys.path.insert(0, str(Path(__file__).parent))
-from pca_oracle import Combined, Rows, category  # noqa: E402
+from pca_oracle import Combined, Rows, axes_of, category, center  # noqa: E402
 
 GROUPS = 16
 CATEGORIES = ["position-dominated", "Q-positional", "K-positional", "content-focused", "mixed"]
@@ -131,6 +131,23 @@ def drawn(q, k, labels_q, labels_k, groups, draws=600):
     return {name: value / total for name, value in found.items()}
 
 
+def refitted(q, k, labels_q, labels_k, groups):
+    """(r_q, r_k) without each group along the PC0 that is then, in the space of the first eight components."""
+    axes = Combined(q["vector"], q["position"], k["vector"], k["position"], 8).axes
+    x_q, x_k = (np.asarray(side["vector"], float) @ axes.T for side in (q, k))
+    found = []
+    for out in groups:
+        left_q, left_k = labels_q != out, labels_k != out
+        if not left_q.any() or not left_k.any():
+            found.append((None, None))
+            continue
+        t_q, t_k = q["position"][left_q], k["position"][left_k]
+        axis = axes_of(center(np.concatenate([x_q[left_q], x_k[left_k]]))[1], 1)[1][0]
+        axis = axis if axis[0] > 0 else -axis
+        found.append((Rows(x_q[left_q], t_q).along(axis)[3], Rows(x_k[left_k], t_k).along(axis)[3]))
+    return found
+
+
 def certainty(q, k):
     """(probabilities, how near they must be, width) of a head; None for what is undefined."""
     whole = Combined(q["vector"], q["position"], k["vector"], k["position"], 2)
@@ -151,7 +168,8 @@ def certainty(q, k):
         return None, None, width
     if whole.rows[1]["explained_variance"] > 0.5 * first["explained_variance"]:
         return drawn(q, k, labels[:n], labels[n:], groups), 0.07, width
-    z = np.arctanh(r)
+    refits = refitted(q, k, labels[:n], labels[n:], groups)
+    z = np.arctanh([fixed if 0 in fixed else refit for fixed, refit in zip(r, refits, strict=True)])
     covariance = np.cov(z.T) * (len(groups) - 1) ** 2 / len(groups)
     return (student(np.arctanh([first["r_q"], first["r_k"]]), covariance, len(groups) - 1), 1e-7,
             width)
