@@ -31,7 +31,28 @@ EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
 #     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
     sys.path.insert(0, str(BUILD / "python"))
+FULL_SWEEP = bool(os.environ.get("QKSCOPE_FULL_SWEEP"))  # all cases, not a sample
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sample(n): of the cases every n-th, with QKSCOPE_FULL_SWEEP=1 all")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of cases that are alike a sample, so that the suite stays quick."""
+    seen, left_out = defaultdict(int), []
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark and not FULL_SWEEP:
+            test = item.nodeid.split("[")[0]
+            if seen[test] % mark.args[0]:
+                left_out.append(item)
+            seen[test] += 1
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in gone]
 
 
 # ---- running ---------------------------------------------------------------------------------
@@ -178,7 +199,8 @@ def smollm():
 INTEGERS = {"layer", "head", "q_head", "k_head", "pc", "pca_dim", "n_q", "n_k", "d", "heads",
             "pair", "component", "q_bucket", "k_bucket", "distance_bin", "lag_bin", "n_queries",
             "n_pairs", "sliding_window"}
-TEXTS = {"model", "category", "kind", "metric", "pairing", "in", "category_a", "category_b", "top_metric", "space"}
+TEXTS = {"model", "category", "kind", "metric", "pairing", "in", "category_a", "category_b", "top_metric", "space",
+         "category_without_first"}
 
 
 def cell(column, value):

@@ -101,7 +101,7 @@ def commands(build, wrapper=()):
 # pages, what it refuses, and files that are damaged. Folders and files of tests/.
 CORE = """
     analysis/test_inspect.py base capture cli/test_generated.py cli/test_terminal_text.py cli/test_usage.py
-    cli/test_wrong_path.py cluster/test_shards.py compare/test_compare_command.py figure/test_bucket_plot.py
+    cli/test_wrong_path.py compare/test_compare_command.py figure/test_bucket_plot.py
     figure/test_golden.py figure/test_head_map.py figure/test_hostile_text.py hub/test_cache.py hub/test_fetch_faults.py
     hub/test_get.py hub/test_inspect_hub.py hub/test_put_faults.py intervals/test_analyze.py intervals/test_commands.py model
     parquet/test_parquet_testing.py parquet/test_writer_interop.py pca/test_bad_input.py pca/test_cli.py
@@ -110,7 +110,8 @@ CORE = """
     recorder/test_capture.py recorder/test_capture_damaged.py recorder/test_capture_messages.py
     recorder/test_gguf_capture.py recorder/test_inspect_model.py recorder/test_saved_models.py
     recorder/test_sniff_qk.py report/test_report_command.py report/test_report_findings.py results
-    rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema sink state stages/test_stages_messages.py
+    rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema sink stages/test_stages_messages.py
+    state/test_captured.py state/test_layer_moments.py state/test_moments_file.py state/test_states_damaged.py
     study/test_study.py synth
 """.split()
 

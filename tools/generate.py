@@ -189,6 +189,8 @@ def allowed(option):
     found += [f"`{word}`" for word in option["words"]]
     if option["list"]:
         found.append("`0,2,5-9`")
+    if option["value"].startswith("L:H"):
+        found.append("[naming heads](../heads.md#naming-heads)")
     unit = f" {option['unit']}" if option["unit"] else ""
     return ", ".join(found) + unit
 

@@ -60,16 +60,18 @@ typedef struct qk_analysis_settings {
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
-    qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
-    int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
-    int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
+    qk_head_set heads;     /* combined: query heads; single-kind: head index of either kind */
+    int64_t max_samples;   /* rows per head and kind, the first ones; 0 = all */
+    int64_t from_position; /* rows of positions below it are left out, as if the capture did not
+                              have them; 0 = none */
+    int64_t random_rows;   /* of these so many, as NumPy's default_rng(seed).choice draws them
                             without replacement; 0 = all */
-    int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
-    int64_t seed;        /* of that, and of the pairs drawn where there are too many */
-    int q_per_kv_group;  /* 0 = capture.json, else inferred */
-    bool strict;         /* a group size that does not fit, or contradicts capture.json, is an
+    int sample_heads;      /* as CPython's random.Random(seed).sample; 0 = all */
+    int64_t seed;          /* of that, and of the pairs drawn where there are too many */
+    int q_per_kv_group;    /* 0 = capture.json, else inferred */
+    bool strict;           /* a group size that does not fit, or contradicts capture.json, is an
                             error */
-    bool allow_missing;  /* heads that are not there do not fail the run */
+    bool allow_missing;    /* heads that are not there do not fail the run */
     /* analysis */
     unsigned analyses; /* sum of qk_analyses */
     bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv
@@ -142,7 +144,9 @@ typedef struct qk_head_results {
     qk_status status;        /* QK_OK, or why the first analysis that failed did */
     char *message;           /* NULL when QK_OK */
     qk_pca *pca;
-    qk_certainty certainty; /* of pca */
+    qk_certainty certainty;                 /* of pca */
+    qk_multiple_correlation told_q, told_k; /* position by all dimensions; of pca */
+    qk_first_tokens first_tokens;           /* likewise */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
@@ -217,6 +221,8 @@ enum { QK_DEPTHS = 10 };
  * than QK_FEW_TEXTS, are warned of. */
 #define QK_CERTAIN       0.95
 #define QK_WIDE_INTERVAL 0.2
+/* A content-focused head whose queries or keys tell position better carries it off PC0. */
+#define QK_TELLS_POSITION 0.7
 enum { QK_FEW_ROWS = 100 };
 
 typedef struct qk_analysis_totals {
@@ -232,9 +238,12 @@ typedef struct qk_analysis_totals {
     size_t wide_r_q;   /* heads with an interval of r_q above QK_WIDE_INTERVAL */
     double widest_r_q;
     const qk_head_results *widest; /* NULL: there is no interval */
-    /* combined PCA: heads of each qk_category, means of the first component's r */
+    size_t other_without_first;    /* heads with another category without their first tokens */
+    /* combined PCA: heads of each qk_category, means of the first component's r; content-focused heads of which
+     * it is known whether they carry position off PC0, and those that do */
     size_t categories[QK_NUM_CATEGORIES];
-    double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
+    size_t content_told, position_off_pc0;
+    double r_q[QK_DEPTHS], r_k[QK_DEPTHS], abs_r_k[QK_DEPTHS];
     /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
      * an axis; means along it */
     size_t rotated, bias_positive, degenerate;

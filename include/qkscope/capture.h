@@ -124,6 +124,9 @@ typedef enum qk_kept_rows {
     QK_ROWS_RESERVOIR, /* some of each bucket and text */
 } qk_kept_rows;
 
+/* Positions whose rows can have moments of their own, at most. */
+enum { QK_MOST_FIRST = 16 };
+
 /* What capture.json says: "" / 0 / false where it is absent or silent.
  * `complete` is false only when a manifest says that the capture was not finished. */
 typedef struct qk_capture_info {
@@ -139,6 +142,7 @@ typedef struct qk_capture_info {
     int reservoir;    /* rows of a bucket and text in the reservoir, at most */
     bool has_moments; /* in moments/l{LL}.safetensors */
     int groups;       /* of texts that moments are apart by, at most */
+    int first;        /* rows of positions below it have moments of their own; 0: none */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 
@@ -207,6 +211,12 @@ QK_API QK_MUST_CHECK qk_status qk_rows_reopen(qk_rows **rows, const qk_head *hea
                                               unsigned columns, int64_t max_rows,
                                               qk_error *err);
 
+/* Leaves out rows whose position is below this one, from now on as if the files did not have them:
+ * max_rows of qk_rows_open counts the others. To be said before the first block, and with
+ * QK_COLUMN_POSITION among the columns, else QK_ERR_ARGUMENT; 0 = all rows. */
+QK_API QK_MUST_CHECK qk_status qk_rows_skip_below(qk_rows *rows, int64_t position,
+                                                  qk_error *err);
+
 /* Next block of at most max_rows rows (fewer where it would pass 1 GiB); block->rows == 0
  * at the end. Blocks are not split at shard or row-group borders. */
 QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block,
@@ -218,7 +228,7 @@ QK_API void qk_rows_close(qk_rows **rows);
 QK_API void qk_rows_detach(qk_rows *rows);
 
 /* Head dimension d (0 for a head with no rows or no vector asked for) and the number
- * of rows that will be read, from the footers. */
+ * of rows that will be read, from the footers; where rows are left out, the most that may be. */
 QK_API size_t qk_rows_dim(const qk_rows *rows);
 QK_API int64_t qk_rows_total(const qk_rows *rows);
 

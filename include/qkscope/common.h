@@ -136,7 +136,8 @@ typedef struct qk_context {
  * a function does not need them. */
 typedef struct qk_block {
     size_t rows, dim;
-    int64_t first_row; /* index of row 0 within the head, over all its files */
+    int64_t first_row; /* index of row 0 within the head, over all its files; rows that are
+                          left out are not counted */
     const float *f32;
     const double *f64; /* of captures stored as float64 */
     const int64_t *position;

@@ -56,7 +56,8 @@ typedef struct qk_hub_settings {
     qk_hub_part part;
 
     /* which files; of a capture, with the key heads that its query heads attend to */
-    qk_index_list layers, heads;
+    qk_index_list layers;
+    qk_head_set heads;
     int q_per_kv_group;       /* 0 = as the names of heads tell */
     const char *prefix;       /* sub-folder that holds the capture; NULL = all */
     const char *const *files; /* patterns, as a shell has them, of whole paths; NULL = all */

@@ -116,8 +116,9 @@ typedef struct qk_recorder_settings {
     qk_layout layout;
     qk_rope_stage stage;
     qk_kinds kinds;
-    qk_index_list layers, heads; /* heads are query heads; keys are those of their groups */
-    int sample_heads;            /* query heads drawn; 0 = all */
+    qk_index_list layers;
+    qk_head_set heads; /* query heads; keys are those of their groups */
+    int sample_heads;  /* query heads drawn; 0 = all */
     int64_t head_seed;
     bool full_attention_only;
     bool compat; /* choose heads as the original does: docs/capture.md */
@@ -201,6 +202,7 @@ typedef struct qk_recorder_amount {
     int64_t texts, tokens; /* so many texts of so many tokens */
     int64_t reservoir;     /* rows kept of each text and bucket, of each head and kind */
     int groups, buckets;   /* of texts, 0 = none; of positions, by the sampler */
+    int first;             /* rows of positions below it are summed once more; 0 = none */
 } qk_recorder_amount;
 
 /* What it takes on disk: of rows the vectors in float32, of moments the arrays of their files,

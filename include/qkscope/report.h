@@ -140,9 +140,9 @@ typedef struct qk_scatter_settings {
                                 context, rotation settings as in an analysis; its output
                                 and analyses are not used */
     qk_scatter_basis basis;
-    qk_kinds kinds;   /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
-    size_t num_heads; /* heads to draw; 0 = random ones, or the first of the capture */
-    const qk_scatter_head *heads;
+    qk_kinds kinds;    /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
+    qk_head_set heads; /* to draw, in this order; none = random ones, or the first that pass
+                          input.layers and input.heads */
     int random;        /* that many (or all, where there are fewer), as CPython's
                           random.Random(input.seed).sample over the query heads sorted by layer and
                           head         that pass input.layers and input.heads; 0 = not random */
@@ -168,10 +168,6 @@ enum { QK_SCATTER_FEW_POINTS = -1 };
  * are one image in an SVG or PDF. */
 extern QK_API const qk_settings_table qk_scatter_settings_table;
 QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
-
-/* "5:13,1:8" into a list to free(); QK_ERR_ARGUMENT for anything else. */
-QK_API QK_MUST_CHECK qk_status qk_scatter_heads_parse(const char *text, qk_scatter_head **heads,
-                                                      size_t *count, qk_error *err);
 
 typedef struct qk_scatter_outcome {
     size_t num_heads;

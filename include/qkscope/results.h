@@ -119,6 +119,7 @@ QK_API QK_MUST_CHECK qk_status qk_results_check(const char *folder, qk_error *er
 /* Which heads of a folder, and what of them. NULL and 0 are what is not asked for. */
 typedef struct qk_head_query {
     const char *results; /* folder of results, or of a study */
+    const char *other;   /* folder of results to put beside it, both of one model; NULL: none */
     const char *columns; /* "layer,q_head,r_q"; NULL: what a list mostly has, as far as known */
     const char *where;   /* condition, docs/heads.md; NULL: all heads */
     const char *sort; /* column, or abs(column), with "-" before it in descending order; empty
@@ -127,13 +128,25 @@ typedef struct qk_head_query {
     bool force;       /* also of tables that were changed, or are not complete */
 } qk_head_query;
 
+/* One of two folders; "" where it does not tell. */
+typedef struct qk_head_side {
+    char model[128], capture[512];
+    size_t alone; /* heads that the other has not */
+} qk_head_side;
+
+typedef struct qk_head_totals {
+    size_t heads;          /* before any was left out */
+    qk_head_side sides[2]; /* beside another folder; else zeros */
+} qk_head_totals;
+
 /* A row a head, with the names of the columns of the tables (heads.csv, qk.csv on PC0, rotated.csv,
  * head_metrics.csv, stages.csv; models.csv). Integers are layers and heads; other numbers are reals.
- * *num_heads is of how many heads, NULL: not asked. QK_ERR_ARGUMENT: a column or the condition is wrong.
+ * Beside another folder a row is a head of either, and columns begin with "a.", "b." or "diff.", b less a;
+ * without that, columns of layers and heads alone, and `columns` names both. totals: NULL: not asked. QK_ERR_ARGUMENT: a column or the condition is wrong.
  * QK_ERR_NOT_FOUND: no tables are there, or none has a column that was named. QK_ERR_INCONSISTENT:
  * as qk_results_check. */
 QK_API QK_MUST_CHECK qk_status qk_head_list(const qk_head_query *query, qk_columns **columns,
-                                            size_t *num_heads, qk_error *err);
+                                            qk_head_totals *totals, qk_error *err);
 
 QK_END_DECLS
 

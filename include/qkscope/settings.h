@@ -37,6 +37,25 @@ QK_API QK_MUST_CHECK qk_status qk_index_list_parse(const char *text, qk_index_li
 QK_API bool qk_index_list_has(const qk_index_list *list, int value);
 QK_API void qk_index_list_free(qk_index_list *list);
 
+/* Heads first_head .. last_head of layers first_layer .. last_layer; 0 .. 65535 are all. */
+typedef struct qk_head_range {
+    int first_layer, last_layer, first_head, last_head;
+} qk_head_range;
+
+/* Heads in the order in which they were named; count 0 means "all". */
+typedef struct qk_head_set {
+    qk_head_range *items;
+    size_t count;
+} qk_head_set;
+
+/* Parses heads as a command line names them: "2:1,14-23:*", "5" (head 5 of every layer), or "@FILE",
+ * a file with one or several of these on each line (docs/heads.md#naming-heads). QK_ERR_ARGUMENT
+ * names the item that is wrong. Release with qk_head_set_free. */
+QK_API QK_MUST_CHECK qk_status qk_head_set_parse(const char *text, qk_head_set *set,
+                                                 qk_error *err);
+QK_API bool qk_head_set_has(const qk_head_set *set, int layer, int head);
+QK_API void qk_head_set_free(qk_head_set *set);
+
 /* ---- a table ---------------------------------------------------------------------------- */
 
 typedef enum qk_setting_type {
@@ -51,6 +70,7 @@ typedef enum qk_setting_type {
     QK_SETTING_CHOICE,  /* an enum: one of `words` */
     QK_SETTING_SET,     /* unsigned, or an enum: a sum of `words` */
     QK_SETTING_NESTED,  /* a struct, or a part of this one, with a table of its own */
+    QK_SETTING_HEADS,   /* qk_head_set */
 } qk_setting_type;
 
 typedef struct qk_word {

@@ -117,11 +117,13 @@ typedef struct qk_keep {
     int reservoir; /* beside moments, without rows: so many queries and keys of a text and bucket;
                       0 = none */
     int groups;    /* of texts, whose moments are apart, for intervals: 2 to 64; 0 = none */
+    int first; /* rows of positions below it are summed once more, apart, so that analyses can
+                      leave them out: 1 to 16; 0 = none */
 } qk_keep;
 
 enum { QK_MOST_GROUPS = 64 };
 
-/* "rows", "moments", "rows,moments" or "moments,reservoir=8"; groups are left as they are.
+/* "rows", "moments", "rows,moments", "moments,reservoir=8", "moments,first=4"; groups are left as they are.
  * QK_ERR_ARGUMENT says what is wrong with the text. */
 QK_API QK_MUST_CHECK qk_status qk_keep_parse(const char *text, qk_keep *keep, qk_error *err);
 

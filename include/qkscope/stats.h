@@ -207,6 +207,39 @@ QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
                                                 const qk_text_moments *k_texts,
                                                 qk_certainty *certainty, qk_error *err);
 
+/* How well a linear function of all dimensions tells where a row stands: multiple correlations, cross-fitted.
+ * The function is fitted to all groups of texts but one and tells the rows of that one; r is that of what it
+ * tells with what is. -1..1; near 0 or below where there is nothing to tell. docs/pca.md#position-anywhere */
+typedef struct qk_multiple_correlation {
+    double position;
+    double octave; /* floor(log2(position + 1)) */
+} qk_multiple_correlation;
+
+/* NaN where texts is NULL or has one group, where those that are left have fewer than two rows a dimension,
+ * where all positions are equal; `octave` where the sums were made of kept moments. */
+QK_API QK_MUST_CHECK qk_status qk_text_moments_correlate(const qk_text_moments *texts,
+                                                         qk_multiple_correlation *r,
+                                                         qk_error *err);
+
+/* How much the first component is the way to the first tokens of texts, which lie far from all others in
+ * many heads: positions 0 to QK_FIRST_TOKENS - 1. docs/pca.md */
+enum { QK_FIRST_TOKENS = 4 };
+typedef struct qk_first_tokens {
+    double share;  /* of the variance of queries and keys along PC0 that these rows make up */
+    double cosine; /* of PC0 and PC0 of the other rows, without its sign */
+    int category;  /* of the other rows, a qk_category; -1: there is none */
+} qk_first_tokens;
+
+/* q_first and k_first: of those rows among the ones behind q and k, which `pca` is of; NULL: they are not
+ * known apart, and all numbers are NaN. Where there are no such rows: 0, 1 and the category of all.
+ * Where too few others are left, cosine is NaN and there is no category. */
+QK_API QK_MUST_CHECK qk_status qk_pca_first_tokens(const qk_pca *pca,
+                                                   const qk_pca_settings *settings,
+                                                   const qk_moments *q, const qk_moments *k,
+                                                   const qk_moments *q_first,
+                                                   const qk_moments *k_first,
+                                                   qk_first_tokens *first, qk_error *err);
+
 /* Two-sided p-value of a Pearson correlation r over n rows (Student t with n - 2 degrees of
  * freedom); 1 for n < 3. Underflow gives 0. */
 QK_API double qk_correlation_p_value(double r, int64_t n);

@@ -70,7 +70,7 @@ typedef struct qk_study_result {
     double seconds;
     /* means over heads of PC0's correlations; share of heads with bias_strength > 0; mean of
      * ap_drop; NaN where there is none */
-    double r_q, r_k, recency, ap_drop;
+    double r_q, r_k, abs_r_k, recency, ap_drop;
     /* of its query and key heads: fewest rows, median, fewest texts; heads with a certain and
      * those with an uncertain category; NaN where no table tells */
     double rows_least, rows_median, texts_least, certain, uncertain;

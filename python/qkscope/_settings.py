@@ -19,14 +19,16 @@ from ._call import ArgumentError, call, ffi, lib, text
 Function = TypeVar("Function", bound=Callable[..., Any])
 StrPath = str | os.PathLike[str]
 Indices = int | str | Iterable[int]
+Heads = int | str | Iterable[int | str | tuple[int, int]]
 
-FLAG, INTEGER, REAL, PERCENT, TEXT, PATH, PATHS, LIST, CHOICE, SET, _NESTED = range(11)
+FLAG, INTEGER, REAL, PERCENT, TEXT, PATH, PATHS, LIST, CHOICE, SET, _NESTED, HEADS = range(12)
 TYPES: dict[int, Any] = {FLAG: bool, INTEGER: int, REAL: float, PERCENT: float, TEXT: str, PATH: StrPath,
-                         PATHS: Sequence[StrPath], LIST: Indices}
+                         PATHS: Sequence[StrPath], LIST: Indices, HEADS: Heads}
 
 
 _EXPECTED = {FLAG: "True or False", INTEGER: "a whole number", REAL: "a number", PERCENT: "a percentage",
-             TEXT: "a text", PATH: "a path", PATHS: "paths", LIST: "whole numbers", CHOICE: "a word", SET: "words"}
+             TEXT: "a text", PATH: "a path", PATHS: "paths", LIST: "whole numbers", CHOICE: "a word", SET: "words",
+             HEADS: "heads"}
 
 
 class Keyword(NamedTuple):
@@ -87,10 +89,12 @@ def _number(value: Any, keyword: str) -> str:
     return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
 
 
-def _items(value: Any, keyword: str) -> str:
-    """Of a list of numbers or words, with commas; a range is what it holds."""
+def _items(value: Any, kind: int, keyword: str) -> str:
+    """Of a list of numbers, words or heads, with commas; a range is what it holds."""
     parts = []
     for item in value:
+        if kind == HEADS and isinstance(item, tuple) and len(item) == 2:
+            item = ":".join(part if isinstance(part, str) else _number(part, keyword) for part in item)
         if not isinstance(item, str) and not hasattr(item, "__index__"):
             raise wrong(keyword, value, f"{item!r} is neither a whole number nor a text")
         parts.append(item if isinstance(item, str) else _number(item, keyword))
@@ -110,9 +114,9 @@ def as_texts(value: Any, kind: int, keyword: str) -> list[bytes]:
         made = os.fspath(value)
     elif kind in (INTEGER, REAL, PERCENT) and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         made = _number(value, keyword)
-    elif kind in (LIST, SET) and isinstance(value, Iterable):
-        made = _items(value, keyword)
-    elif kind == LIST and hasattr(value, "__index__"):
+    elif kind in (LIST, SET, HEADS) and isinstance(value, Iterable):
+        made = _items(value, kind, keyword)
+    elif kind in (LIST, HEADS) and hasattr(value, "__index__"):
         made = _number(value, keyword)
     else:
         raise wrong(keyword, value, f"expected {_EXPECTED[kind]}, not {type(value).__name__}")
@@ -185,6 +189,7 @@ def _about(row: Any, default: Any) -> str:
     facts = [_range(row) + (f" {unit}" if unit and _range(row) and unit != "percent" else "")]
     facts += [" or ".join(repr(word) for word in words)] if words else []
     facts += ['such as 3, [0, 2] or "0,2,5-9"'] if row.type == LIST else []
+    facts += ["or a list such as [(2, 1), 5]"] if row.type == HEADS else []
     if row.unset != ffi.NULL and default is None:
         facts.append("None: " + text(row.unset).replace("--", ""))
     help_ = text(row.help) or f"False: {text(row.off_help)}"

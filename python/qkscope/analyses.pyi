@@ -21,8 +21,9 @@ def analyze(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -83,9 +84,12 @@ def analyze(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -151,8 +155,9 @@ def pca(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -196,9 +201,12 @@ def pca(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -245,8 +253,9 @@ def rotate(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -286,9 +295,12 @@ def rotate(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -329,8 +341,9 @@ def plasticity(
     strict: bool = False,
     allow_missing: bool = False,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -373,9 +386,12 @@ def plasticity(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -422,8 +438,9 @@ def compare_stages(
     offline: bool = False,
     q_per_kv_group: int | None = None,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -454,9 +471,12 @@ def compare_stages(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)
@@ -487,8 +507,9 @@ def comparison(
     offline: bool = False,
     q_per_kv_group: int | None = None,
     layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
+    from_position: int = 0,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -542,9 +563,12 @@ def comparison(
         layers
             only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
         heads
-            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
         max_samples
             only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)

@@ -267,6 +267,7 @@ class CaptureInfo:
     reservoir: int  # rows of a bucket and text in it, at most
     has_moments: bool
     groups: int  # of texts that moments are apart by, at most
+    first: int  # rows of positions below it have moments of their own; 0: none
 
 
 class Capture:
@@ -295,7 +296,7 @@ class Capture:
         told = lib.qk_capture_get_info(self._capture)
         same = {name: getattr(told, name) for name in
                 ("q_per_kv_group", "complete", "has_manifest", "num_texts", "num_windows", "rope_interleaved",
-                 "reservoir", "has_moments", "groups")}
+                 "reservoir", "has_moments", "groups", "first")}
         return CaptureInfo(**same, model=text(told.model), stage=_STAGES[told.stage], kept=KEPT[told.kept],
                            num_layers=lib.qk_capture_num_layers(self._capture))
 

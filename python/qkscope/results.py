@@ -9,13 +9,13 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
 from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
-from ._checks import path_of
+from ._checks import path_of, whole, words
 from ._folders import TemporaryFolder, prefix
 from ._run import Progress, run, warn
 from ._settings import Settings, StrPath
@@ -111,6 +111,36 @@ class Results:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
+
+    def heads_summary(self, where: str | None = None, *, sort: str | None = None, top: int | None = None,
+                      columns: str | Iterable[str] | None = None, beside: Results | StrPath | None = None) -> Table:
+        """A row a head, of the heads of which a condition holds, with numbers from all tables: what `qkscope heads`
+        lists, in full.
+
+            results.heads_summary("category == position-dominated and probability >= 0.95", sort="-bias_strength",
+                                  columns=["layer", "q_head", "r_q", "bias_strength"]).to_pandas()
+
+        where     condition on columns (docs/heads.md); None: all heads
+        sort      column, or "abs(column)"; with "-" before it the largest come first. None: by model, layer and head
+        top       the first so many; None: all
+        columns   their names, as a list or with commas; None: those that a list mostly has
+        beside    other results, of one model as these: columns then begin with "a.", which are these, "b." or
+                  "diff.", b less a
+
+        Raises ArgumentError where a condition or a column is wrong, and NotFoundError where no head has a column."""
+        folders = [self._whole()]
+        if beside is not None:
+            folders.append(beside._whole() if isinstance(beside, Results) else Path(beside))
+        given = columns if columns is None or isinstance(columns, str) else ",".join(columns)
+        kept = [ffi.new("char[]", path_of(folder, "results")) for folder in folders]
+        kept += [ffi.new("char[]", words(value, name).encode()) if value is not None else ffi.NULL
+                 for name, value in (("columns", given), ("where", where), ("sort", sort))]
+        query, made = ffi.new("qk_head_query *"), ffi.new("qk_columns **")
+        query.results, query.other = kept[0], kept[1] if beside is not None else ffi.NULL
+        query.columns, query.where, query.sort = kept[-3:]
+        query.top = 0 if top is None else whole(top, "top", 1)
+        call(lib.qk_head_list, query, made, ffi.NULL)
+        return tables.of_columns(made[0], "heads_summary")
 
     def confidence(self, table: str) -> float | None:
         """The level of the intervals in a table, in percent (the `ci` that it was computed with); None without any."""

@@ -75,7 +75,7 @@ class Sink:
                             sink.put(i, layer, "k", keys[layer])
 
     output          folder of the capture
-    keep            "rows", "moments", "rows,moments" or "moments,reservoir=N"; docs/state.md
+    keep            "rows", "moments", "rows,moments", "moments,reservoir=N" or "moments,first=K"; docs/state.md
     groups          of texts, whose moments are apart, for intervals: 2 to 64; 0 = none
     layout          "heads" (a file a head) or "packed" (a file a layer and kind)
     sampler         which positions are kept, a Sampler; None: all

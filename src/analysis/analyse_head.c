@@ -39,6 +39,8 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
     qk_status status = QK_OK;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
         status = qk__key_index_create(&keys->index, &keys->data.rows, err);
+    if (status == QK_OK)
+        status = qk_text_moments_correlate(keys->data.texts, &keys->told, err);
     if (status == QK_OK && keys->index && keys->data.state && run->buckets.count == 0)
         status = weigh_keys(run, keys, err);
     if (status != QK_OK)
@@ -95,11 +97,17 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
         return qk__context(err, status, "column 'vector'");
     status =
         qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &head->certainty, err);
+    if (status == QK_OK)
+        status = qk_text_moments_correlate(q->texts, &head->told_q, err);
+    if (status == QK_OK)
+        status = qk_pca_first_tokens(pca, &run->settings->pca, q->moments, k->moments, q->first,
+                                     k->first, &head->first_tokens, err);
     if (status == QK_OK && run->settings->lda)
         status = measure_lda(run, worker, q, k, pca, err);
     if (status != QK_OK)
         qk_pca_free(&pca);
     head->pca = pca;
+    head->told_k = keys->told;
     return status;
 }
 

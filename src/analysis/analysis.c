@@ -177,6 +177,12 @@ void qk__run_warn_of_few(qk__run *run)
             "widest is %.2f, of %s): capture more texts, or more rows of each",
             totals.wide_r_q, results->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
     }
+    if (totals.other_without_first > 0)
+        qk__run_warn(run,
+                     "%zu of %zu heads have another category without positions 0 to %d: see "
+                     "category_without_first in heads.csv, and --from-position %d",
+                     totals.other_without_first, results->num_heads, QK_FIRST_TOKENS - 1,
+                     QK_FIRST_TOKENS);
 }
 
 /* Once all heads are there, of this process or of others. */

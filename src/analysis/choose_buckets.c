@@ -99,9 +99,9 @@ static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *
                            qk_error *err)
 {
     qk_block block;
-    QK_TRY(qk_rows_reopen(&run->readers[worker], head,
-                          QK_COLUMN_POSITION | (c->has_column ? QK_COLUMN_BUCKET : 0U), 0,
-                          err));
+    QK_TRY(qk__run_open_rows(run, worker, head,
+                             QK_COLUMN_POSITION | (c->has_column ? QK_COLUMN_BUCKET : 0U), 0,
+                             err));
     for (;;) {
         QK_TRY(qk_rows_next(run->readers[worker], SCAN_ROWS, &block, err));
         if (block.rows == 0)

@@ -117,7 +117,7 @@ void qk__config_release(qk_config *config)
     qk__tree_free(&config->tree);
     if (!config->named) {
         qk_index_list_free(&config->settings.layers);
-        qk_index_list_free(&config->settings.heads);
+        qk_head_set_free(&config->settings.heads);
     }
     qk_settings_free(&config->named);
     json_decref(config->plan);

@@ -2,6 +2,7 @@
 /* Reading one head into moments and, where they are needed again, rows. */
 #include "analysis/head_data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,17 +11,22 @@
 #include "base/error.h"
 #include "base/numpy_random.h"
 #include "schema/schema.h"
+#include "stats/first_tokens.h"
 #include "stats/key_index.h"
 #include "stats/moments.h"
 
 /* Where a row number in a message is to be looked up. */
-static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
+static qk_status name_file(const qk__run *run, qk_status status, const qk_head *head,
+                           qk_error *err)
 {
-    if (head->num_files == 1)
-        return qk__context(err, status, "%s: column 'vector'", head->files[0]);
-    return qk__context(err, status,
-                       "%s and %zu more files, rows counted through: column 'vector'",
-                       head->files[0], head->num_files - 1);
+    char more[64] = "", counted[64] = "";
+    if (head->num_files > 1)
+        snprintf(more, sizeof more, " and %zu more files, rows counted through",
+                 head->num_files - 1);
+    if (run->settings->from_position > 0)
+        snprintf(counted, sizeof counted, ", counting rows from position %lld on",
+                 (long long)run->settings->from_position);
+    return qk__context(err, status, "%s%s%s: column 'vector'", head->files[0], more, counted);
 }
 
 /* Pairs of keys, shapes of queries, stages and intervals look at rows over and over; a draw
@@ -142,6 +148,7 @@ typedef struct reading {
      * order, so that each by itself gives the same bytes as all together. */
     bool by_text;
     bool constant;           /* all positions are equal */
+    qk_accumulator *first;   /* of first tokens; NULL: nobody asks, or it failed */
     qk__text_groups counted; /* texts, where the moments do not know them */
 } reading;
 
@@ -171,7 +178,8 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
     qk_block rows = *b;
     if (!how->by_text)
         rows.example = NULL;
-    return qk__accumulator_add_block(acc, &rows, last, err);
+    QK_TRY(qk__accumulator_add_block(acc, &rows, last, err));
+    return qk__add_first_tokens(&how->first, b, err);
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
@@ -192,6 +200,13 @@ static qk_status finish_rows(const qk__run *run, keeper *k, reading *how, qk_acc
                                          data->head->files[0]);
 }
 
+static qk_status fail_no_rows(const qk__run *run, const char *file, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_DEGENERATE,
+                    "%s: no rows from position %lld on: choose a smaller --from-position", file,
+                    (long long)run->settings->from_position);
+}
+
 static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
                           qk_accumulator *acc, reading *how, qk_error *err)
 {
@@ -200,6 +215,8 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
     int64_t first_position = 0;
     for (;;) {
         QK_TRY(qk_rows_next(reader, how->block_rows, &block, err));
+        if (block.rows == 0 && block.first_row == 0)
+            return fail_no_rows(run, data->head->files[0], err);
         if (block.rows == 0)
             return finish_rows(run, &k, how, acc, err);
         if (block.first_row == 0)
@@ -213,7 +230,7 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
         bool last = block.first_row + (int64_t)block.rows == qk_rows_total(reader);
         qk_status status = accumulate(how, &block, last, acc, err);
         if (status != QK_OK)
-            return name_file(status, data->head, err);
+            return name_file(run, status, data->head, err);
     }
 }
 
@@ -285,8 +302,7 @@ static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__he
         columns |= QK_OPTIONAL_EXAMPLE;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
         columns |= QK_COLUMN_BUCKET;
-    QK_TRY(
-        qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
+    QK_TRY(qk__run_open_rows(run, worker, head, columns, run->settings->max_samples, err));
     note_files(run, head, run->readers[worker], &data->bytes);
     return qk_rows_dim(run->readers[worker]) > 0
                ? QK_OK
@@ -302,13 +318,20 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     reading how = plan_reading(run, reader);
     QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
     reuse_sums(run, acc);
-    qk_status status = add_rows(run, reader, data, acc, &how, err);
+    qk_status status = QK_OK;
+    if (run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA))
+        status = qk_accumulator_create(&how.first, qk_rows_dim(reader), err);
+    if (status == QK_OK)
+        status = add_rows(run, reader, data, acc, &how, err);
+    if (status == QK_OK && how.first &&
+        qk_accumulator_finish(&how.first, &data->first, err) == QK_ERR_NOMEM)
+        status = QK_ERR_NOMEM;
     if (status == QK_OK) {
         status = qk_accumulator_finish_texts(&acc, &data->moments, &data->texts, err);
         data->num_texts =
             how.by_text ? qk_text_moments_count(data->texts) : how.counted.num_texts;
         if (status != QK_OK)
-            name_file(status, head, err);
+            name_file(run, status, head, err);
     }
     if (status == QK_OK && run->settings->ci > 0)
         status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
@@ -318,6 +341,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);
+    qk_accumulator_free(&how.first);
     qk_accumulator_free(&acc);
     return status;
 }
@@ -356,12 +380,39 @@ static qk_status take_parts(qk__head_data *data, qk_error *err)
     return qk__text_parts_join(&data->parts, &all, mask, err);
 }
 
+/* Leaves rows of first positions out, or takes their moments. */
+static qk_status take_first(const qk__run *run, qk__head_data *data, qk_error *err)
+{
+    qk__head_state *state = data->state, *first = state->first;
+    const int64_t from = run->settings->from_position;
+    if (!first && qk_capture_get_info(run->capture)->first > 0)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: has no moments of first positions, which capture.json lists: fetch "
+            "both again, or capture again",
+            data->head->moments);
+    if (from > 0 && first)
+        QK_TRY(qk__head_state_leave_out_first(state, err));
+    if (state->moments->count == 0)
+        return fail_no_rows(run, data->head->moments, err);
+    if (!qk__states_tell_first(run))
+        return QK_OK;
+    if (from == 0 && first) {
+        data->first = first->moments;
+        first->moments = NULL;
+        return QK_OK;
+    }
+    data->first = qk__moments_create(state->moments->dim);
+    return data->first ? QK_OK : qk__nomem(err);
+}
+
 /* A head of a capture that keeps moments in place of all rows. */
 static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                             qk_error *err)
 {
     QK_TRY(qk__states_read(run, head, &data->state, err));
     qk__head_state *state = data->state;
+    QK_TRY(take_first(run, data, err));
     data->moments = state->moments;
     state->moments = NULL;
     data->num_texts = (size_t)state->num_texts;
@@ -395,6 +446,7 @@ qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__
 void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
+    qk_moments_free(&data->first);
     release_texts(run, &data->texts);
     qk__text_parts_free(&data->parts);
     qk__head_state_free(&data->state);
@@ -419,9 +471,8 @@ qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data
                            .position = data->rows.position};
         return see(context, &block, err);
     }
-    QK_TRY(qk_rows_reopen(&run->readers[worker], data->head,
-                          QK_COLUMN_VECTOR | QK_COLUMN_POSITION, run->settings->max_samples,
-                          err));
+    QK_TRY(qk__run_open_rows(run, worker, data->head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION,
+                             run->settings->max_samples, err));
     for (;;) {
         QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
         if (block.rows == 0)

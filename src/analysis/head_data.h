@@ -12,6 +12,7 @@
 typedef struct qk__head_data {
     const qk_head *head;
     qk_moments *moments;
+    qk_moments *first;      /* of its first tokens; NULL: not asked for, or not known */
     qk_text_moments *texts; /* not of a kind by itself; where the files tell texts */
     size_t num_texts;       /* 0: the files do not tell */
     qk_block rows;          /* rows is 0 unless the run keeps rows, which then lie here: */

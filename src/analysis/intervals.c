@@ -153,59 +153,54 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
 
 /* ---- the intervals ---------------------------------------------------------------------- */
 
-/* Plasticity of one number; what was repeated is kept for comparisons, of every number. */
-static void conclude_repeated(const repetition *r, int number, double estimate,
-                              qk_interval *interval, qk__kept_head *kept)
+static const size_t INTERVALS[QK__NUM_REPEATED] = {
+    [QK__R_Q] = offsetof(qk_head_intervals, r_q),
+    [QK__R_K] = offsetof(qk_head_intervals, r_k),
+    [QK__R_Q_A] = offsetof(qk_head_intervals, r_q_a),
+    [QK__R_K_A] = offsetof(qk_head_intervals, r_k_a),
+    [QK__ALPHA_Q] = offsetof(qk_head_intervals, alpha_q),
+    [QK__ALPHA_K] = offsetof(qk_head_intervals, alpha_k),
+    [QK__BIAS] = offsetof(qk_head_intervals, bias_strength),
+    [QK__SEPARATION] = offsetof(qk_head_intervals, separation_strength),
+    [QK__AP] = offsetof(qk_head_intervals, ap_overall),
+    [QK__AP_DROP] = offsetof(qk_head_intervals, ap_drop),
+};
+
+/* What was repeated is kept for comparisons. */
+static void keep_repetitions(const repetition *r, qk__kept_head *kept)
 {
-    qk__repetitions repeated = {.count = r->labels.count};
-    memcpy(repeated.label, r->labels.label, repeated.count * sizeof *repeated.label);
-    memcpy(repeated.without, r->values[number], repeated.count * sizeof *repeated.without);
-    if (interval)
-        qk__jackknife_interval(estimate, repeated.without, repeated.count,
-                               r->run->settings->ci / 100, false, &interval->lo, &interval->hi);
-    if (kept)
-        kept->numbers[number] = repeated;
+    for (int i = 0; i < QK__NUM_REPEATED; i++) {
+        qk__repetitions *repeated = &kept->numbers[i];
+        repeated->count = r->labels.count;
+        memcpy(repeated->label, r->labels.label, repeated->count * sizeof *repeated->label);
+        memcpy(repeated->without, r->values[i], repeated->count * sizeof *repeated->without);
+    }
 }
 
-static qk_status conclude(repetition *r, qk_head_intervals *out, qk__kept_head *kept,
-                          qk_error *err)
+static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
 {
     const qk_rotation *rotation = r->full->rotation;
     const qk_plasticity *plasticity = r->full->plasticity;
-    static const int REPEATED[QK__NUM_CROSSED] = {
-        [QK__CROSSED_R_Q] = QK__R_Q,         [QK__CROSSED_R_K] = QK__R_K,
-        [QK__CROSSED_R_Q_A] = QK__R_Q_A,     [QK__CROSSED_R_K_A] = QK__R_K_A,
-        [QK__CROSSED_ALPHA_Q] = QK__ALPHA_Q, [QK__CROSSED_ALPHA_K] = QK__ALPHA_K,
-        [QK__CROSSED_BIAS] = QK__BIAS,       [QK__CROSSED_SEPARATION] = QK__SEPARATION,
-    };
-    qk_interval *const crossed[QK__NUM_CROSSED] = {
-        [QK__CROSSED_R_Q] = &out->r_q,
-        [QK__CROSSED_R_K] = &out->r_k,
-        [QK__CROSSED_R_Q_A] = &out->r_q_a,
-        [QK__CROSSED_R_K_A] = &out->r_k_a,
-        [QK__CROSSED_ALPHA_Q] = &out->alpha_q,
-        [QK__CROSSED_ALPHA_K] = &out->alpha_k,
-        [QK__CROSSED_BIAS] = &out->bias_strength,
-        [QK__CROSSED_SEPARATION] = &out->separation_strength,
+    double level = r->run->settings->ci / 100;
+    const double estimates[QK__NUM_REPEATED] = {
+        [QK__AP] = plasticity ? plasticity->ap_overall : NAN,
+        [QK__AP_DROP] = plasticity ? plasticity->ap_drop : NAN,
     };
     const double *refitted[QK__NUM_CROSSED];
     for (int i = 0; i < QK__NUM_CROSSED; i++)
-        refitted[i] = r->values[REPEATED[i]];
-    qk__crossed_number numbers[QK__NUM_CROSSED];
-    QK_TRY(qk__cross_fit_end(&r->crossed, rotation ? rotation->a : NULL, refitted,
-                             r->run->settings->ci / 100, numbers, err));
-    for (int i = 0; i < QK__NUM_CROSSED; i++)
-        *crossed[i] = (qk_interval){numbers[i].lo, numbers[i].hi, numbers[i].value};
-    out->ap_overall = out->ap_drop = (qk_interval){NAN, NAN, NAN};
-    for (int i = 0; i < QK__NUM_REPEATED; i++)
-        conclude_repeated(r, i,
-                          !plasticity   ? NAN
-                          : i == QK__AP ? plasticity->ap_overall
-                                        : plasticity->ap_drop,
-                          i == QK__AP        ? &out->ap_overall
-                          : i == QK__AP_DROP ? &out->ap_drop
-                                             : NULL,
-                          kept);
+        refitted[i] = r->values[i];
+    qk__crossed_number crossed[QK__NUM_CROSSED];
+    QK_TRY(qk__cross_fit_end(&r->crossed, rotation ? rotation->a : NULL, refitted, level,
+                             crossed, err));
+    for (int i = 0; i < QK__NUM_REPEATED; i++) {
+        qk_interval interval = {NAN, NAN, NAN};
+        if (i < QK__NUM_CROSSED)
+            interval = (qk_interval){crossed[i].lo, crossed[i].hi, crossed[i].value};
+        else
+            qk__jackknife_interval(estimates[i], r->values[i], r->labels.count, level, false,
+                                   &interval.lo, &interval.hi);
+        memcpy((char *)out + INTERVALS[i], &interval, sizeof interval);
+    }
     out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
     out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
     return QK_OK;
@@ -265,8 +260,9 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
     for (uint32_t g = 0; g < r->labels.count && status == QK_OK; g++)
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
-        status = conclude(r, intervals, kept, err);
+        status = conclude(r, intervals, err);
     if (status == QK_OK && kept) {
+        keep_repetitions(r, kept);
         kept->mask = r->labels.mask;
         kept->ids[0] = queries->parts.ids;
         kept->ids[1] = keys->data.parts.ids;

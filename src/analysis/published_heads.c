@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/expand.h"
 #include "base/file.h"
-#include "settings/index_list.h"
+#include "settings/head_set.h"
 #include "settings/settings.h"
 
 enum { MAX_THREADS = 4096, MAX_DIMS = 4096 };
@@ -182,7 +182,8 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
     if (status == QK_OK)
         status = qk__index_list_add(&run.layers, 0, s->num_layers - 1, err);
     if (status == QK_OK)
-        status = qk__index_list_add(&run.heads, 0, s->num_q_heads - 1, err);
+        status = qk__head_set_add(&run.heads,
+                                  (qk_head_range){0, QK_MAX_INDEX, 0, s->num_q_heads - 1}, err);
     if (status == QK_OK) {
         run.output = folder;
         run.capture = s->model_dir[0] == '/' ? s->model_dir : local ? root : s->dataset_name;
@@ -191,7 +192,7 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
         status = qk_analysis_run(&run, results, err);
     }
     qk_index_list_free(&run.layers);
-    qk_index_list_free(&run.heads);
+    qk_head_set_free(&run.heads);
     free(folder);
     free(root);
     return status;

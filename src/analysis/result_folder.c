@@ -109,11 +109,14 @@ static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *e
     return QK_OK;
 }
 
+static const char FIRST_POSITION[] = "from_position";
+
 /* What the tables that stay and the new ones must have in common, so that they can be read
  * together. */
 static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
 {
-    static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples"};
+    static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples",
+                                            FIRST_POSITION};
     json_t *group = json_object_get(old, "group");
     const json_t *was = json_object_get(old, "settings");
     json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
@@ -162,6 +165,11 @@ static bool takes_all(const json_t *now, const json_t *was)
     return true;
 }
 
+static json_int_t first_position(const json_t *settings)
+{
+    return json_integer_value(json_object_get(settings, FIRST_POSITION));
+}
+
 /* A look at one layer should not cost the tables of all: what is replaced must be replaced by as much. */
 static qk_status check_replaced(const qk__run *run, const json_t *old, qk_error *err)
 {
@@ -180,6 +188,8 @@ static qk_status check_replaced(const qk__run *run, const json_t *old, qk_error 
         if (!takes_all(json_object_get(settings, SELECTION[i]),
                        json_object_get(was, SELECTION[i])))
             less = SELECTION[i];
+    if (!less && first_position(settings) > first_position(was))
+        less = FIRST_POSITION;
     json_decref(settings);
     return less ? REFUSE(run, err,
                          "%s there is of more of this capture (%s) than this run takes", table,

@@ -22,6 +22,32 @@ static qk_status refuse(const qk__run *run, const char *what, qk_error *err)
                     qk_capture_path(run->capture), kept_of(run), what);
 }
 
+/* First positions can be left out where their moments are apart. A reservoir's rows stand for all rows of
+ * their buckets. */
+static qk_status check_first(const qk__run *run, qk_error *err)
+{
+    const int64_t from = run->settings->from_position;
+    const int first = qk_capture_get_info(run->capture)->first;
+    if (from == 0)
+        return QK_OK;
+    if (run->states.has_rows && qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        return refuse(run, "plasticity without first positions (--from-position)", err);
+    if (from == first)
+        return QK_OK;
+    if (first > 0)
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "%s: keeps %s, of positions below %d apart: give --from-position %d, or "
+            "capture again with --keep rows",
+            qk_capture_path(run->capture), kept_of(run), first, first);
+    return qk__fail(
+        err, QK_ERR_ARGUMENT,
+        "%s: keeps %s, and not those of first positions apart: leave --from-position "
+        "out, or capture again with --keep %s",
+        qk_capture_path(run->capture), kept_of(run),
+        from <= QK_MOST_FIRST ? "moments,first=K" : "rows");
+}
+
 static qk_status check_rows(const qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
@@ -29,6 +55,7 @@ static qk_status check_rows(const qk__run *run, qk_error *err)
         return refuse(run, "a comparison of stages", err);
     if (s->max_samples > 0)
         return refuse(run, "a number of rows to read (--max-samples)", err);
+    QK_TRY(check_first(run, err));
     if (s->random_rows > 0)
         return refuse(run, "a draw of rows (random_rows, max_tokens_per_head)", err);
     if (!run->states.has_rows && s->analyses == QK_ANALYSE_PLASTICITY)
@@ -70,6 +97,13 @@ static void adapt(qk__run *run)
                      "are empty",
                      qk_capture_path(run->capture));
     run->settings = s;
+}
+
+bool qk__states_tell_first(const qk__run *run)
+{
+    const int first = qk_capture_get_info(run->capture)->first;
+    return run->settings->from_position > 0 ? first >= QK_FIRST_TOKENS
+                                            : first == QK_FIRST_TOKENS;
 }
 
 bool qk__states_need_rows(const qk__run *run)
@@ -166,6 +200,9 @@ static json_t *list_empty(const qk__run *run)
         const char *columns, *why;
     } empty[] = {
         {qk__run_does(run, QK_ANALYSE_PCA), "heads.csv: lda_accuracy", "needs all rows"},
+        {!qk__states_tell_first(run) && qk__run_does(run, QK_ANALYSE_PCA),
+         "heads.csv: pc0_first_share, pc0_first_cosine, category_without_first",
+         "moments of positions 0 to 3 are not apart (first=4)"},
         {qk__run_does(run, QK_ANALYSE_ROTATION), "rotated.csv: omega, omega_r_squared",
          "angles of single rows are not kept"},
         {qk__run_does(run, QK_ANALYSE_ROTATION) && run->settings->rotation.planes > 0,

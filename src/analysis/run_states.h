@@ -14,6 +14,9 @@ QK_MUST_CHECK qk_status qk__states_open(qk__run *run, qk_error *err);
 /* Whether heads' files are read, or moments alone. */
 bool qk__states_need_rows(const qk__run *run);
 
+/* Whether moments say what the first tokens (QK_FIRST_TOKENS) do, or none is left. */
+bool qk__states_tell_first(const qk__run *run);
+
 /* What is known of a head of the run. Errors are of the head, or of its layer's file. Any thread. */
 QK_MUST_CHECK qk_status qk__states_read(qk__run *run, const qk_head *head,
                                         qk__head_state **state, qk_error *err);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which heads of a capture a run looks at. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/py_random.h"
+#include "settings/head_set.h"
 
 static bool is_wanted(const qk_analysis_settings *settings, qk_kinds kinds, qk_head_id id)
 {
     unsigned bit = id.kind == QK_QUERY ? QK_KINDS_Q : QK_KINDS_K;
-    return (kinds & bit) &&
-           (!settings->layers.count || qk_index_list_has(&settings->layers, id.layer)) &&
-           (!settings->heads.count || qk_index_list_has(&settings->heads, id.head));
+    return (kinds & bit) && qk_index_list_has(&settings->layers, id.layer) &&
+           qk_head_set_has(&settings->heads, id.layer, id.head);
 }
 
 /* By layer, head and the letter of the kind: keys before queries, as the original tool has it. */
@@ -68,32 +69,60 @@ static qk_status no_match(const qk__run *run, qk_kinds kinds, qk_error *err)
                     max_layer, max_head);
 }
 
-/* Tells which numbers of a list no head of the capture has. */
-static void tell_absent(qk__run *run, const char *option, const qk_index_list *list,
-                        bool layers)
+static bool has_any(const qk__run *run, const qk_head_range *range)
 {
-    qk__buffer names = {0};
-    bool told = true;
-    for (size_t i = 0; i < list->count && told; i++) {
-        bool found = false;
-        for (size_t h = 0; h < qk_capture_num_heads(run->capture) && !found; h++) {
-            qk_head_id id = qk_capture_head(run->capture, h)->id;
-            found = (layers ? id.layer : id.head) == list->items[i];
-        }
-        if (!found)
-            told = qk__buffer_printf(&names, NULL, "%s%d", names.size > 0 ? ", " : "",
-                                     list->items[i]) == QK_OK;
+    for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++) {
+        qk_head_id id = qk_capture_head(run->capture, i)->id;
+        if (qk__range_has(range, id.layer, id.head))
+            return true;
     }
-    if (told && names.size > 0)
-        qk__run_warn(run, "%s: the capture has no %s %s", option, layers ? "layer" : "head",
-                     (const char *)names.data);
-    qk__buffer_free(&names);
+    return false;
+}
+
+/* Adds the ranges of which the capture has no head; false: no memory. */
+static bool add_absent(const qk__run *run, const qk_head_range *range, bool layers,
+                       qk__buffer *names)
+{
+    char text[QK__HEAD_RANGE_SIZE];
+    if (has_any(run, range))
+        return true;
+    if (layers)
+        snprintf(text, sizeof text, "%d", range->first_layer);
+    else
+        qk__head_range_text(range, text);
+    return qk__buffer_printf(names, NULL, "%s%s", names->size > 0 ? ", " : "", text) == QK_OK;
+}
+
+static void tell_absent(qk__run *run, const char *option, const char *what, qk__buffer *names)
+{
+    if (names->size > 0)
+        qk__run_warn(run, "%s: the capture has no %s %s", option, what,
+                     (const char *)names->data);
+    qk__buffer_free(names);
 }
 
 void qk__tell_absent_heads(qk__run *run)
 {
-    tell_absent(run, "--layers", &run->settings->layers, true);
-    tell_absent(run, "--heads", &run->settings->heads, false);
+    const qk_index_list *layers = &run->settings->layers;
+    const qk_head_set *heads = &run->settings->heads;
+    qk__buffer names = {0};
+    bool told = true;
+    for (size_t i = 0; i < layers->count && told; i++) {
+        int layer = layers->items[i];
+        told = add_absent(run, &(qk_head_range){layer, layer, 0, QK_MAX_INDEX}, true, &names);
+    }
+    tell_absent(run, "--layers", "layer", &names);
+    for (size_t i = 0; i < heads->count && told; i++) {
+        qk_head_range one = heads->items[i];
+        bool whole = qk__all_heads(&one); /* told as one; others number by number */
+        int first = one.first_head, last = whole ? first : one.last_head;
+        for (int h = first; h <= last && told; h++) {
+            if (!whole)
+                one.first_head = one.last_head = h;
+            told = add_absent(run, &one, false, &names);
+        }
+    }
+    tell_absent(run, "--heads", "head", &names);
 }
 
 qk_status qk__select_heads(const qk__run *run, qk_kinds kinds, qk__targets *targets,

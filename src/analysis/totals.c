@@ -9,7 +9,7 @@
 #include "results/means.h"
 
 typedef struct sums {
-    qk__depth_means r_q, r_k, r_q_a, r_k_a, ap;
+    qk__depth_means r_q, r_k, abs_r_k, r_q_a, r_k_a, ap;
     qk__mean all_r_q_a, all_r_k_a, plane;
 } sums;
 
@@ -74,6 +74,8 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_results *hea
 {
     const qk_certainty *c = &head->certainty;
     double width = c->r_q_hi - c->r_q_lo;
+    int rest = head->first_tokens.category;
+    totals->other_without_first += rest >= 0 && rest != (int)head->pca->category;
     if (isfinite(c->category_probability)) {
         totals->judged++;
         totals->uncertain += c->category_probability < QK_CERTAIN;
@@ -87,6 +89,15 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_results *hea
         totals->widest_r_q = width;
         totals->widest = head;
     }
+}
+
+static void add_position(qk_analysis_totals *totals, const qk_head_results *head)
+{
+    double told = fmax(head->told_q.position, head->told_k.position);
+    if (head->pca->category != QK_CONTENT_FOCUSED || !isfinite(told))
+        return;
+    totals->content_told++;
+    totals->position_off_pc0 += told > QK_TELLS_POSITION;
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
@@ -108,12 +119,15 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
         const qk_head_results *head = &results->heads[i];
         double depth = last > 0 ? (double)head->id.layer / last : 0;
         add_sizes(totals, head);
-        if (head->pca && head->k_head >= 0)
+        if (head->pca && head->k_head >= 0) {
             add_certainty(totals, head);
+            add_position(totals, head);
+        }
         if (head->pca && head->pca->num_components > 0) {
             totals->categories[head->pca->category]++;
             qk__depth_add(&s.r_q, depth, head->pca->components[0].r_q);
             qk__depth_add(&s.r_k, depth, head->pca->components[0].r_k);
+            qk__depth_add(&s.abs_r_k, depth, fabs(head->pca->components[0].r_k));
         }
         if (head->rotation)
             add_rotation(totals, &s, head->rotation, depth);
@@ -122,6 +136,7 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
     }
     qk__depth_values(&s.r_q, totals->r_q);
     qk__depth_values(&s.r_k, totals->r_k);
+    qk__depth_values(&s.abs_r_k, totals->abs_r_k);
     qk__depth_values(&s.r_q_a, totals->abs_r_q_a_by_depth);
     qk__depth_values(&s.r_k_a, totals->abs_r_k_a_by_depth);
     qk__depth_values(&s.ap, totals->ap);

@@ -75,7 +75,8 @@ static bool is_rotation(const void *data)
 static bool is_head(const void *data)
 {
     return is_truth(data, offsetof(qk_head_results, key_missing)) &&
-           (unsigned)((const qk_head_results *)data)->status <= QK_ERR_CANCELLED;
+           (unsigned)((const qk_head_results *)data)->status <= QK_ERR_CANCELLED &&
+           ((const qk_head_results *)data)->first_tokens.category < QK_NUM_CATEGORIES;
 }
 
 static const array PCA_ARRAYS[] = {

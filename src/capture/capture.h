@@ -86,7 +86,7 @@ QK_MUST_CHECK qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_
 /* How many heads are missing, of which the first few are named in text; with lists (NULL or empty =
  * all) of these layers and query heads alone. */
 size_t qk__capture_missing(const qk_capture *capture, const qk_index_list *layers,
-                           const qk_index_list *heads, char *text, size_t size);
+                           const qk_head_set *heads, char *text, size_t size);
 
 /* Whether the capture in a folder is finished, and files that are not empty are there for all heads
  * that it lists. Nothing of them is read. */

@@ -175,6 +175,7 @@ static qk_status read_keep(qk_capture_info *info, const qk__node *root, qk_error
     QK_TRY(qk__read_int(&keep, "reservoir", 0, INT_MAX, &info->reservoir, err));
     QK_TRY(qk__read_bool(&keep, "moments", &info->has_moments, err));
     QK_TRY(qk__read_int(&keep, "groups", 0, INT_MAX, &info->groups, err));
+    QK_TRY(qk__read_int(&keep, "first", 0, INT_MAX, &info->first, err));
     info->kept = (qk_kept_rows)kept;
     if ((kept == QK_ROWS_RESERVOIR) != (info->reservoir > 0))
         return qk__fail_at(&keep, err, QK_ERR_INCONSISTENT,

@@ -416,16 +416,16 @@ void qk_capture_close(qk_capture **capture)
 }
 
 /* Key heads are wanted by query heads, whoever these are. */
-static bool is_among(const qk_index_list *layers, const qk_index_list *heads, qk_head_id id)
+static bool is_among(const qk_index_list *layers, const qk_head_set *heads, qk_head_id id)
 {
     if (layers && layers->count > 0 && !qk_index_list_has(layers, id.layer))
         return false;
     return !heads || heads->count == 0 ||
-           (id.kind == QK_QUERY && qk_index_list_has(heads, id.head));
+           (id.kind == QK_QUERY && qk_head_set_has(heads, id.layer, id.head));
 }
 
 size_t qk__capture_missing(const qk_capture *capture, const qk_index_list *layers,
-                           const qk_index_list *heads, char *text, size_t size)
+                           const qk_head_set *heads, char *text, size_t size)
 {
     size_t missing = 0;
     size_t used = 0;

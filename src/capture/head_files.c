@@ -216,7 +216,7 @@ static qk_status check_there(const qk_head *head, qk_error *err)
 }
 
 /* The footers of all shards give the totals. A lone file, the usual case, is opened once. */
-qk_status qk__head_files_open(qk__head_files *files, int64_t max_rows, qk_error *err)
+qk_status qk__head_files_open(qk__head_files *files, qk_error *err)
 {
     bool alone = files->head->num_files == 1;
     size_t first = 0;
@@ -242,7 +242,5 @@ qk_status qk__head_files_open(qk__head_files *files, int64_t max_rows, qk_error 
                         "again, or capture again",
                         qk__head_file_name(files), (long long)files->total,
                         (long long)files->head->rows);
-    if (max_rows > 0 && files->total > max_rows)
-        files->total = max_rows;
     return alone ? QK_OK : open_shard(files, first, true, err);
 }

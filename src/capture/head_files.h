@@ -34,10 +34,8 @@ typedef struct qk__head_files {
 void qk__head_files_reset(qk__head_files *files, const qk_head *head, unsigned columns);
 void qk__head_files_close(qk__head_files *files);
 
-/* Sums up all shards, then opens the first one with rows, which tells the dimension. max_rows: 0 =
- * all. */
-QK_MUST_CHECK qk_status qk__head_files_open(qk__head_files *files, int64_t max_rows,
-                                            qk_error *err);
+/* Sums up all shards, then opens the first one with rows, which tells the dimension. */
+QK_MUST_CHECK qk_status qk__head_files_open(qk__head_files *files, qk_error *err);
 
 /* Opens the next shard at its first row. */
 QK_MUST_CHECK qk_status qk__head_files_next(qk__head_files *files, qk_error *err);

@@ -14,8 +14,10 @@ static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
 
 struct qk_rows {
     qk__head_files files;
-    bool failed;  /* the columns may be out of step */
-    int64_t done; /* rows handed out */
+    bool failed;           /* the columns may be out of step */
+    int64_t from_position; /* rows before it are left out; 0: none are */
+    int64_t read;          /* rows of the files */
+    int64_t done, most;    /* rows handed out, and how many are at most */
 
     /* the block handed out */
     size_t capacity; /* in rows */
@@ -38,7 +40,7 @@ static void reset(qk_rows *rows, const qk_head *head, unsigned columns)
 {
     qk__head_files_reset(&rows->files, head, columns);
     rows->failed = false;
-    rows->done = 0;
+    rows->from_position = rows->read = rows->done = 0;
 }
 
 qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
@@ -57,7 +59,8 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     unsigned old_columns = files->columns;
     bool was_packed = files->packed;
     reset(r, head, columns);
-    qk_status status = qk__head_files_open(files, max_rows, err);
+    qk_status status = qk__head_files_open(files, err);
+    r->most = max_rows > 0 && max_rows < files->total ? max_rows : files->total;
     if (files->dim * qk__vector_number_bytes(files) != old_row_bytes ||
         columns != old_columns || files->packed != was_packed)
         r->capacity = 0; /* the block's arrays no longer fit */
@@ -79,6 +82,18 @@ qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i, const qk_
     r->capacity = 0;
     QK_TRY(qk__head_files_open_file(&r->files, i, err));
     *file = r->files.file;
+    return QK_OK;
+}
+
+qk_status qk_rows_skip_below(qk_rows *rows, int64_t position, qk_error *err)
+{
+    QK_NEED(err, rows);
+    if (!qk__wants_column(&rows->files, QK__POSITION) || rows->read > 0)
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "positions to skip are told before the first block, of rows that are read "
+            "with their positions");
+    rows->from_position = position;
     return QK_OK;
 }
 
@@ -217,12 +232,13 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
     return QK_OK;
 }
 
-static qk_status fill_block(qk_rows *rows, size_t count, qk_error *err)
+/* The next rows of the files, as rows `at` to `end` of the block. */
+static qk_status read_part(qk_rows *rows, size_t at, size_t end, qk_error *err)
 {
-    for (size_t at = 0; at < count;) {
+    while (at < end) {
         while (rows->files.shard_left == 0)
             QK_TRY(qk__head_files_next(&rows->files, err));
-        size_t part = count - at;
+        size_t part = end - at;
         if ((uint64_t)rows->files.shard_left < part)
             part = (size_t)rows->files.shard_left;
         for (int c = 0; c < QK__ROW_COLUMNS; c++)
@@ -234,6 +250,50 @@ static qk_status fill_block(qk_rows *rows, size_t count, qk_error *err)
         if (rows->files.shard_left == 0)
             QK_TRY(check_ends(rows, err));
         at += part;
+        rows->read += (int64_t)part;
+    }
+    return QK_OK;
+}
+
+static void move_row(qk_rows *rows, size_t from, size_t to)
+{
+    size_t row_bytes = rows->files.dim * qk__vector_number_bytes(&rows->files);
+    char *vectors = rows->vectors;
+    if (qk__wants_column(&rows->files, QK__VECTOR))
+        memcpy(vectors + to * row_bytes, vectors + from * row_bytes, row_bytes);
+    for (int c = QK__POSITION; c <= QK__WINDOW; c++)
+        if (qk__wants_column(&rows->files, c))
+            rows->ints[c][to] = rows->ints[c][from];
+}
+
+/* Of rows `at` to `end` of the block those that are not left out move up; *at is then behind them. */
+static void drop_rows(qk_rows *rows, size_t *at, size_t end)
+{
+    const int64_t *position = rows->ints[QK__POSITION];
+    size_t kept = *at;
+    for (size_t i = *at; i < end; i++)
+        if (position[i] >= rows->from_position) {
+            if (i > kept)
+                move_row(rows, i, kept);
+            kept++;
+        }
+    *at = kept;
+}
+
+/* Up to `count` rows. Blocks are as full as those of files without the rows left out, so that sums by
+ * blocks are the same bytes. */
+static qk_status fill_block(qk_rows *rows, size_t count, size_t *filled, qk_error *err)
+{
+    *filled = 0;
+    while (*filled < count && rows->read < rows->files.total) {
+        size_t end = count;
+        if ((uint64_t)(rows->files.total - rows->read) < end - *filled)
+            end = *filled + (size_t)(rows->files.total - rows->read);
+        QK_TRY(read_part(rows, *filled, end, err));
+        if (rows->from_position > 0)
+            drop_rows(rows, filled, end);
+        else
+            *filled = end;
     }
     return QK_OK;
 }
@@ -253,18 +313,22 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
     size_t count = max_rows;
     if (count > MAX_BLOCK_BYTES / row_bytes)
         count = MAX_BLOCK_BYTES / row_bytes;
-    if ((uint64_t)(rows->files.total - rows->done) < count)
-        count = (size_t)(rows->files.total - rows->done);
+    if ((uint64_t)(rows->most - rows->done) < count)
+        count = (size_t)(rows->most - rows->done);
+    if ((uint64_t)(rows->files.total - rows->read) < count)
+        count = (size_t)(rows->files.total - rows->read);
     if (count == 0)
         return QK_OK;
     qk_status status = reserve(rows, count, err);
     if (status == QK_OK)
-        status = fill_block(rows, count, err);
+        status = fill_block(rows, count, &block->rows, err);
     if (status != QK_OK) {
         rows->failed = true;
+        block->rows = 0;
         return status;
     }
-    block->rows = count;
+    if (block->rows == 0)
+        return QK_OK;
     if (qk__wants_column(&rows->files, QK__VECTOR)) {
         block->f32 = rows->files.wide ? NULL : rows->vectors;
         block->f64 = rows->files.wide ? rows->vectors : NULL;
@@ -276,7 +340,7 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
     block->example =
         qk__wants_column(&rows->files, QK__EXAMPLE) ? rows->ints[QK__EXAMPLE] : NULL;
     block->window = qk__wants_column(&rows->files, QK__WINDOW) ? rows->ints[QK__WINDOW] : NULL;
-    rows->done += (int64_t)count;
+    rows->done += (int64_t)block->rows;
     return QK_OK;
 }
 
@@ -300,7 +364,7 @@ size_t qk_rows_dim(const qk_rows *rows)
 int64_t qk_rows_total(const qk_rows *rows)
 {
     assert(rows);
-    return rows->files.total;
+    return rows->most;
 }
 
 const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i)

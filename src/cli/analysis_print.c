@@ -35,9 +35,13 @@ static void print_categories(const qk_analysis_totals *totals)
     if (totals->not_judged > 0)
         cli_print("  certainty cannot be told     %5zu of %zu head%s\n", totals->not_judged,
                   heads, cli_s((int64_t)heads));
+    if (totals->content_told > 0)
+        cli_print("  position off PC0              %5zu of %zu content-focused head%s\n",
+                  totals->position_off_pc0, totals->content_told,
+                  cli_s((int64_t)totals->content_told));
     cli_print_depths();
     cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
-    cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
+    cli_print_strip("mean |r_k|", QK_RAMP_REDS, totals->abs_r_k);
 }
 
 json_t *cli_count_categories(const size_t counts[QK_NUM_CATEGORIES])
@@ -54,6 +58,12 @@ static json_t *certainty_json(const qk_analysis_totals *t)
     return cli_object(CLI_ROWS(CLI_ROW("heads", t->judged), CLI_OF(t, not_judged),
                                CLI_OF(t, uncertain), CLI_OF(t, wide_r_q),
                                CLI_OF(t, widest_r_q)));
+}
+
+static json_t *position_json(const qk_analysis_totals *t)
+{
+    return cli_object(CLI_ROWS(CLI_ROW("content_focused", t->content_told),
+                               CLI_ROW("heads", t->position_off_pc0)));
 }
 
 /* ---- rotation --------------------------------------------------------------------------- */
@@ -199,8 +209,10 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         CLI_ROW_IF(combined, "q_per_kv_group_source", SOURCES[results->group.source]),
         CLI_ROW_IF(pca, "categories", cli_count_categories(t.categories)),
         CLI_ROW_IF(pca, "certainty", certainty_json(&t)),
+        CLI_ROW_IF(pca, "position_off_pc0", position_json(&t)),
         CLI_ROW_IF(pca, "mean_r_q_by_depth", cli_json_numbers(t.r_q, QK_DEPTHS)),
         CLI_ROW_IF(pca, "mean_r_k_by_depth", cli_json_numbers(t.r_k, QK_DEPTHS)),
+        CLI_ROW_IF(pca, "mean_abs_r_k_by_depth", cli_json_numbers(t.abs_r_k, QK_DEPTHS)),
         CLI_ROW_IF(!combined, "high_correlations",
                    high_json(settings->correlation_threshold, &results->high)),
         CLI_ROW_IF(rotation, "rotation", rotation_json(&t)),

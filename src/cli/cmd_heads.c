@@ -43,7 +43,7 @@ static const qk_setting ROWS[] = {
      .help = "columns of heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv",
      .unset = "the usual ones", .section = "Output"},
     {"format", QK_SETTING_CHOICE, QK_SETTING_AT(request, format), .words = FORMATS,
-     .help = "how the list is printed; list: L:H,..., as scatter --heads takes it",
+     .help = "how the list is printed; list: L:H,..., as --heads takes it",
      .section = "Output"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -137,7 +137,8 @@ typedef struct printed {
     const cli_call *call;
     const qk_columns *columns;
     shown *shown;
-    size_t count, rows, of; /* columns; heads; heads that there are */
+    size_t count, rows; /* columns; heads */
+    qk_head_totals of;
 } printed;
 
 /* Texts to the left, numbers to the right; no spaces behind the last column. */
@@ -148,6 +149,18 @@ static void print_padded(const printed *p, size_t i, const char *text, int width
         cli_print(last ? "%*s\n" : "%*s  ", width, text);
     else
         cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : width, text);
+}
+
+/* Which is a, and which b. */
+static void print_sides(const printed *p)
+{
+    const qk_head_query *query = &p->request->query;
+    for (int i = 0; i < 2 && query->other && !p->request->common.quiet; i++) {
+        const qk_head_side *side = &p->of.sides[i];
+        cli_print("%c: %s (%s%s%s)\n", "ab"[i], i ? query->other : query->results,
+                  *side->model ? side->model : "a model without a name",
+                  *side->capture ? ", " : "", side->capture);
+    }
 }
 
 static int print_table(const printed *p)
@@ -163,6 +176,9 @@ static int print_table(const printed *p)
             widths[i] = width > widths[i] ? width : widths[i];
         }
     }
+    print_sides(p);
+    if (p->request->query.other && !p->request->common.quiet)
+        cli_print("\n");
     for (size_t i = 0; i < p->count && p->rows > 0; i++)
         print_padded(p, i, p->shown[i].info->name, widths[i]);
     for (size_t row = 0; row < p->rows; row++)
@@ -172,8 +188,11 @@ static int print_table(const printed *p)
         }
     free(widths);
     if (!p->request->common.quiet)
-        cli_print(p->rows > 0 ? "\n%zu of %zu head%s\n" : "%zu of %zu head%s\n", p->rows, p->of,
-                  cli_s((int64_t)p->of));
+        cli_print(p->rows > 0 ? "\n%zu of %zu head%s\n" : "%zu of %zu head%s\n", p->rows,
+                  p->of.heads, cli_s((int64_t)p->of.heads));
+    if (!p->request->common.quiet && p->of.sides[0].alone + p->of.sides[1].alone > 0)
+        cli_print("in a alone: %zu, in b alone: %zu\n", p->of.sides[0].alone,
+                  p->of.sides[1].alone);
     return EXIT_CODE_OK;
 }
 
@@ -211,9 +230,13 @@ static int print_json(const printed *p)
             json_object_set_new(head, p->shown[i].info->name, json_cell(&p->shown[i], row));
         json_array_append_new(heads, head);
     }
-    cli_json_print(
-        cli_object(CLI_ROWS(CLI_ROW("results", p->request->query.results),
-                            CLI_ROW("heads_in_results", p->of), CLI_ROW("heads", heads))));
+    cli_json_print(cli_object(
+        CLI_ROWS(CLI_ROW("results", p->request->query.results),
+                 CLI_ROW_IF(p->request->query.other, "beside", p->request->query.other),
+                 CLI_ROW("heads_in_results", p->of.heads),
+                 CLI_ROW_IF(p->request->query.other, "in_a_alone", p->of.sides[0].alone),
+                 CLI_ROW_IF(p->request->query.other, "in_b_alone", p->of.sides[1].alone),
+                 CLI_ROW("heads", heads))));
     return EXIT_CODE_OK;
 }
 
@@ -307,19 +330,19 @@ static int print_latex(const printed *p)
     return EXIT_CODE_OK;
 }
 
-/* For scatter --heads, which would take an empty list for none given. */
+/* For --heads, which would take an empty list for none given. */
 static int print_list(const printed *p)
 {
     const char *const *models = qk_columns_texts(p->columns, "model");
     const int64_t *layers = qk_columns_integers(p->columns, "layer");
     const int64_t *heads = qk_columns_integers(p->columns, "q_head");
-    for (size_t i = 1; i < p->rows; i++)
+    for (size_t i = 1; i < p->rows && models; i++)
         if (strcmp(models[i], models[0]) != 0)
             return cli_usage("these heads are of more than one model; a list is of one: say "
                              "which with --where \"model == '%s'\"",
                              models[0]);
     if (p->rows == 0) {
-        cli_error("there is no such head among %zu", p->of);
+        cli_error("there is no such head among %zu", p->of.heads);
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < p->rows; i++)
@@ -354,9 +377,10 @@ static int run_heads(cli_call *call)
     if (call->count == 0)
         return cli_usage("which results? Give the folder with the tables");
     r->query.results = call->arguments[0];
+    r->query.other = call->count > 1 ? call->arguments[1] : NULL;
     if (r->format == AS_LIST && !r->common.json) {
         cli_note_idle(call, "a format of columns", true, COLUMNS);
-        r->query.columns = "model,layer,q_head";
+        r->query.columns = r->query.other ? "layer,q_head" : "model,layer,q_head";
     }
     qk_columns *columns;
     qk_error err;
@@ -376,7 +400,7 @@ const cli_command cmd_heads = {
     .name = "heads",
     .group = "Look",
     .summary = "a list of heads, by a condition",
-    .usage = "RESULTS [options]",
+    .usage = "RESULTS [RESULTS] [options]",
     .description =
         "Lists the heads of which a condition holds, a row each, with their numbers from the "
         "tables. RESULTS is the output folder of pca, rotate, plasticity, analyze, "
@@ -385,16 +409,21 @@ const cli_command cmd_heads = {
         "abs(r_k) "
         "is r_k without its sign; probability is category_probability; a text with spaces "
         "stands in quotes. A comparison with an empty field does not hold. 'qkscope explain' "
-        "lists the columns there are.\n\nNumbers are rounded, except as CSV and JSON. A list "
-        "is what scatter --heads takes. Results "
+        "lists the columns there are.\n\nOf two folders, of one model each, a row has both: "
+        "a.r_q is of the first, b.r_q of the second, diff.r_q the second less the first. "
+        "--columns r_q is a.r_q and b.r_q.\n\nNumbers are rounded, except as CSV and JSON. A "
+        "list "
+        "is what --heads takes, as it is or as @FILE (docs/heads.md). Results "
         "that are not complete, or were changed, are refused unless --force is given.",
     .examples =
         "qkscope heads results\n"
         "qkscope heads results --where \"category == position-dominated and probability >= "
         "0.95\"\n"
         "qkscope heads results --sort \"-abs(bias_strength)\" --top 10 --format latex\n"
-        "qkscope heads results --sort -r_q --top 6 --format list\n",
+        "qkscope heads results --sort -r_q --top 6 --format list\n"
+        "qkscope heads before after --where \"a.category != b.category\" --sort "
+        "\"-abs(diff.r_q)\"\n",
     .table = &TABLE,
-    .max_arguments = 1,
+    .max_arguments = 2,
     .run = run_heads,
 };

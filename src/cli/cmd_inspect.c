@@ -40,8 +40,8 @@ static const qk_setting ROWS[] = {
      .value = "N", .unit = "rows", .help = "rows of each head and kind, as in capture",
      .unset = "8000", .section = "Of a model"},
     {"keep", QK_SETTING_TEXT, QK_SETTING_AT(request, run.keep), .value = "WHAT",
-     .help = "say what a capture takes on disk that keeps rows, moments, rows,moments or "
-             "moments,reservoir=N",
+     .help = "say what a capture takes on disk that keeps rows, moments, rows,moments, "
+             "moments,reservoir=N or moments,first=K",
      .unset = "not said", .section = "Of a model"},
     {"groups", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.groups), .max = QK_MOST_GROUPS,
      .number = 16, .value = "N", .unit = "groups",

@@ -17,12 +17,11 @@ typedef struct request {
     qk_scatter_settings settings;
     qk_config *config;
     cli_messages messages;
-    const char *heads, *random, *collage;
+    const char *random, *collage;
     int layer, head; /* -1 = not given */
     bool complement, qk;
-    qk_scatter_head one;        /* of --layer and --head */
-    qk_scatter_head *head_list; /* of --heads */
-    char *folder, *name;        /* of an --output that names a picture */
+    qk_head_range one;   /* of --layer and --head */
+    char *folder, *name; /* of an --output that names a picture */
 } request;
 
 #define AT(member) QK_SETTING_AT(request, member)
@@ -33,9 +32,6 @@ static const qk_setting ROWS[] = {
      .section = "Axes"},
     {"qk", QK_SETTING_FLAG, AT(qk), .help = "queries and keys together (the default)",
      .section = "Axes"},
-    {"heads", QK_SETTING_TEXT, AT(heads), .value = "L:H,...",
-     .help = "query heads as LAYER:HEAD, e.g. 5:13,1:8", .unset = "the first",
-     .section = "Heads and rows"},
     {"layer", QK_SETTING_INTEGER, AT(layer), .number = -1, .min = 0, .max = 65535, .value = "L",
      .help = "layer of the one head to draw", .unset = "none", .section = "Heads and rows"},
     {"head", QK_SETTING_INTEGER, AT(head), .number = -1, .min = 0, .max = 65535, .value = "H",
@@ -111,19 +107,13 @@ static int apply_heads(const cli_call *call)
     request *r = call->request;
     qk_scatter_settings *s = &r->settings;
     const char *end;
-    qk_error err;
     if ((r->layer >= 0) != (r->head >= 0))
         return cli_usage("--layer and --head go together");
-    if ((r->heads != NULL) + (r->random != NULL) + (r->layer >= 0) > 1)
+    if ((s->heads.count > 0) + (r->random != NULL) + (r->layer >= 0) > 1)
         return cli_usage("which heads? Give one of --heads, --random, and --layer with --head");
-    if (r->heads) {
-        if (qk_scatter_heads_parse(r->heads, &r->head_list, &s->num_heads, &err) != QK_OK)
-            return cli_usage("--heads %s", err.message);
-        s->heads = r->head_list;
-    } else if (r->layer >= 0) {
-        r->one = (qk_scatter_head){r->layer, r->head};
-        s->heads = &r->one;
-        s->num_heads = 1;
+    if (r->layer >= 0) {
+        r->one = (qk_head_range){r->layer, r->layer, r->head, r->head};
+        s->heads = (qk_head_set){&r->one, 1};
     } else if (r->random && *r->random) {
         if (!parse_count(r->random, 0, MAX_RANDOM, &s->random, &end))
             return cli_usage("--random %s: expected a number of heads, 1 to %d", r->random,
@@ -298,7 +288,6 @@ static void release_scatter(void *of)
 {
     request *r = of;
     qk_config_free(&r->config);
-    free(r->head_list);
     free(r->folder);
     free(r->name);
 }

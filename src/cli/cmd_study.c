@@ -85,7 +85,7 @@ static int name_width(const qk_study *study)
 static void print_models(const qk_study *study, const qk_study_outcome *outcome)
 {
     int width = name_width(study);
-    cli_print("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop"
+    cli_print("%-*s  heads  state     seconds     r_q   |r_k|  bias>0  ap_drop"
               "  rows: least   median  texts  uncertain\n",
               width, "model");
     for (size_t i = 0; i < outcome->num_models; i++) {
@@ -93,7 +93,7 @@ static void print_models(const qk_study *study, const qk_study_outcome *outcome)
         cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_study_get(study, i)->name,
                   result->num_heads, state_name(result->state, false), result->seconds);
         cli_print_number(" %7.3f", result->r_q);
-        cli_print_number(" %7.3f", result->r_k);
+        cli_print_number(" %7.3f", result->abs_r_k);
         cli_print_number(" %6.1f%%", 100 * result->recency);
         cli_print_number(" %8.4f", result->ap_drop);
         cli_print_number(" %12.0f", result->rows_least);
@@ -124,16 +124,17 @@ static json_t *list_models(const request *r, const qk_study *study,
         const qk_study_result *result = &outcome->models[i];
         const qk_study_model *model = qk_study_get(study, i);
         json_array_append_new(
-            models, cli_object(CLI_ROWS(
-                        CLI_ROW("model", model->name), CLI_OF(model, source),
-                        CLI_ROW("state", state_name(result->state, r->settings.dry_run)),
-                        CLI_OF(result, message), CLI_ROW("heads", result->num_heads),
-                        CLI_OF(result, seconds), CLI_ROW("mean_r_q", result->r_q),
-                        CLI_ROW("mean_r_k", result->r_k),
-                        CLI_ROW("bias_positive_share", result->recency),
-                        CLI_ROW("mean_ap_drop", result->ap_drop), CLI_OF(result, rows_least),
-                        CLI_OF(result, rows_median), CLI_OF(result, texts_least),
-                        CLI_OF(result, uncertain))));
+            models,
+            cli_object(CLI_ROWS(
+                CLI_ROW("model", model->name), CLI_OF(model, source),
+                CLI_ROW("state", state_name(result->state, r->settings.dry_run)),
+                CLI_OF(result, message), CLI_ROW("heads", result->num_heads),
+                CLI_OF(result, seconds), CLI_ROW("mean_r_q", result->r_q),
+                CLI_ROW("mean_r_k", result->r_k), CLI_ROW("mean_abs_r_k", result->abs_r_k),
+                CLI_ROW("bias_positive_share", result->recency),
+                CLI_ROW("mean_ap_drop", result->ap_drop), CLI_OF(result, rows_least),
+                CLI_OF(result, rows_median), CLI_OF(result, texts_least),
+                CLI_OF(result, uncertain))));
     }
     return models;
 }

@@ -230,8 +230,8 @@ static qk_status look_at_model(view *v, const qk_model *model, const cli_common 
     v->window = v->window > 0 ? v->window : v->facts->max_positions;
     v->length = v->length > 0 ? v->length : v->window;
     v->wanted = v->wanted > 0 ? v->wanted : settings.rows;
-    qk_recorder_amount amount = {v->texts, v->length, v->keep.reservoir, v->run->groups,
-                                 v->run->buckets};
+    qk_recorder_amount amount = {v->texts,       v->length,       v->keep.reservoir,
+                                 v->run->groups, v->run->buckets, v->keep.first};
     qk_recorder_measure(selection, v->facts, &amount, &v->sizes);
     v->rows = v->sizes.rows < v->wanted ? v->sizes.rows : v->wanted;
     run.q_heads = selection->q_heads;

@@ -172,7 +172,8 @@ static json_t *describe_settings(const qk_compare_settings *s)
     json_t *root = json_pack("{s:f, s:i, s:b}", "ci", s->ci, "subspace", s->subspace,
                              "plasticity", s->plasticity);
     json_t *layers = qk__describe_settings(&s->input);
-    static const char *const KEYS[] = {"layers", "heads", "max_samples", "q_per_kv_group"};
+    static const char *const KEYS[] = {"layers", "heads", "max_samples", "from_position",
+                                       "q_per_kv_group"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         json_t *value = json_object_get(layers, KEYS[i]);
         root = qk__json_set(root, KEYS[i], value ? json_incref(value) : json_null());

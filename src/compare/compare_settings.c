@@ -49,9 +49,9 @@ typedef struct looking {
 
 static void look_at_setting(void *user, const qk_setting *row, const void *member)
 {
-    static const char *const NAMES[] = {"subspace",       "plasticity",   "revision",
-                                        "q-per-kv-group", "layers",       "heads",
-                                        "max-samples",    "taxonomy-low", "taxonomy-high"};
+    static const char *const NAMES[] = {
+        "subspace", "plasticity",  "revision",      "q-per-kv-group", "layers",
+        "heads",    "max-samples", "from-position", "taxonomy-low",   "taxonomy-high"};
     enum { LONGEST = 1024 };
     looking *l = user;
     bool named = false;

@@ -18,9 +18,10 @@ static const qk_setting ROWS[] = {
      .section = "What"},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST",
      .help = "of a capture, these layers, e.g. 0,2,5-9", .unset = "all", .section = "What"},
-    {"heads", QK_SETTING_LIST, AT(heads), .value = "LIST",
-     .help = "of a capture, these heads, and the key heads that they attend to", .unset = "all",
-     .section = "What"},
+    {"heads", QK_SETTING_HEADS, AT(heads), .value = "L:H,...",
+     .help = "of a capture, these heads (2:1,14-23:*, 5, @FILE), and the key heads that they "
+             "attend to",
+     .unset = "all", .section = "What"},
     {"q-per-kv-group", QK_SETTING_INTEGER, AT(q_per_kv_group), .min = 1, .max = QK_MAX_INDEX,
      .value = "G", .help = "query heads per key head", .unset = "as the names of heads tell",
      .section = "What"},

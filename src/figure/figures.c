@@ -39,9 +39,9 @@ static double r_q_of(const qk__subject *subject, size_t pc)
     return qk__mean_of_pc(subject->results, pc).r_q;
 }
 
-static double r_k_of(const qk__subject *subject, size_t pc)
+static double abs_r_k_of(const qk__subject *subject, size_t pc)
 {
-    return qk__mean_of_pc(subject->results, pc).r_k;
+    return qk__mean_of_pc(subject->results, pc).abs_r_k;
 }
 
 static double ev_of(const qk__subject *subject, size_t pc)

@@ -98,7 +98,8 @@ QK_MUST_CHECK qk_status qk__tree_file_write(const char *folder, const char *comm
 /* What a run needs; NULL and 0 where it does not matter. */
 typedef struct qk__wanted {
     qk_hub_part part;
-    const qk_index_list *layers, *heads;
+    const qk_index_list *layers;
+    const qk_head_set *heads;
     int group;          /* query heads per key head; 0 = as the names of heads tell */
     const char *prefix; /* sub-folder */
     const char *const *patterns;

@@ -139,25 +139,28 @@ qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix
 
 /* ---- captures ---------------------------------------------------------------------------- */
 
-static bool any(const qk_index_list *list)
+static bool chooses_heads(const qk__wanted *w)
 {
-    return list && list->count > 0;
+    return (w->layers && w->layers->count > 0) || (w->heads && w->heads->count > 0);
 }
 
 static bool wants_layer(const qk__wanted *w, int layer)
 {
-    return !any(w->layers) || qk_index_list_has(w->layers, layer);
+    return !w->layers || qk_index_list_has(w->layers, layer);
 }
 
 static bool wants_head(const qk__wanted *w, int group, qk_head_id id)
 {
-    if (!any(w->heads) || qk_index_list_has(w->heads, id.head))
+    if (!w->heads || qk_head_set_has(w->heads, id.layer, id.head))
         return true;
     if (id.kind != QK_KEY)
         return false;
-    for (size_t i = 0; i < w->heads->count && group > 0; i++)
-        if (w->heads->items[i] / group == id.head)
+    for (size_t i = 0; i < w->heads->count && group > 0; i++) {
+        const qk_head_range *r = &w->heads->items[i];
+        if (id.layer >= r->first_layer && id.layer <= r->last_layer &&
+            id.head >= r->first_head / group && id.head <= r->last_head / group)
             return true;
+    }
     return group == 0; /* any key may be the one */
 }
 
@@ -354,11 +357,11 @@ qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, siz
 {
     *count = 0;
     view v = {.w = wanted, .part = wanted->part, .model = look_at_model(files)};
-    if (v.part == QK_HUB_ALL && (any(wanted->layers) || any(wanted->heads)))
+    if (v.part == QK_HUB_ALL && chooses_heads(wanted))
         v.part = QK_HUB_CAPTURE;
     if (v.part == QK_HUB_MODEL)
         QK_TRY(check_model(&v.model, err));
-    if (any(wanted->heads))
+    if (wanted->heads && wanted->heads->count > 0)
         v.group =
             wanted->group > 0 ? wanted->group : qk__wanted_shape(files, wanted->prefix).group;
     if (v.part == QK_HUB_TEXTS)

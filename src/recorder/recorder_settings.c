@@ -102,7 +102,8 @@ static const qk_setting ROWS[] = {
     {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
      .help = "rows; moments: sums, whose size does not grow with the texts, enough for pca and "
              "rotate; moments,reservoir=N: and N rows of each text and bucket, for plasticity; "
-             "or rows,moments. Sums are of all positions, unless a sampler is given",
+             "moments,first=K: and sums of positions below K apart, for --from-position K; or "
+             "rows,moments. Sums are of all positions, unless a sampler is given",
      .unset = "rows", .section = "Rows"},
     {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
      .value = "G",
@@ -111,9 +112,10 @@ static const qk_setting ROWS[] = {
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .yaml = "capture.layers",
      .manifest = "selection.layers"},
-    {"heads", QK_SETTING_LIST, AT(heads), .value = "LIST",
-     .help = "query heads to keep, and their key heads", .unset = "all", .section = "Heads",
-     .yaml = "capture.heads", .manifest = "selection.heads"},
+    {"heads", QK_SETTING_HEADS, AT(heads), .value = "L:H,...",
+     .help = "query heads to keep, and their key heads: 2:1,14-23:*, 5 (of every layer), @FILE",
+     .unset = "all", .section = "Heads", .yaml = "capture.heads",
+     .manifest = "selection.heads"},
     {"kinds", QK_SETTING_SET, AT(kinds), .number = QK_KINDS_BOTH, .words = KINDS,
      .value = "q,k", .help = "queries, keys or both", .section = "Heads",
      .manifest = "selection.kinds"},

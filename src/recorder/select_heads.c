@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "settings/head_set.h"
 
 void qk_recorder_selection_free(qk_recorder_selection **selection)
 {
@@ -21,14 +22,31 @@ void qk_recorder_selection_free(qk_recorder_selection **selection)
     *selection = NULL;
 }
 
-/* "layers 40, 41" */
-static qk_status check_list(const char *what, const qk_index_list *list, int limit,
-                            qk_error *err)
+static qk_status check_layers(const qk_index_list *list, int limit, qk_error *err)
 {
     if (list->count == 0 || list->items[list->count - 1] < limit)
         return QK_OK;
-    return qk__fail(err, QK_ERR_ARGUMENT, "%s: there is no %d: the model has 0 to %d", what,
+    return qk__fail(err, QK_ERR_ARGUMENT, "layers: there is no %d: the model has 0 to %d",
                     list->items[list->count - 1], limit - 1);
+}
+
+static qk_status check_heads(const char *what, const qk_head_set *set, int layers, int heads,
+                             qk_error *err)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const qk_head_range *r = &set->items[i];
+        char text[QK__HEAD_RANGE_SIZE];
+        qk__head_range_text(r, text);
+        if (!qk__all_layers(r) && r->last_layer >= layers)
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "%s: %s: there is no layer %d: the model has 0 to %d", what, text,
+                            r->last_layer, layers - 1);
+        if (!qk__all_heads(r) && r->last_head >= heads)
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "%s: %s: there is no %d: the model has 0 to %d", what, text,
+                            r->last_head, heads - 1);
+    }
+    return QK_OK;
 }
 
 /* Whether rows of a layer are ever seen. A window counts as sliding even where the
@@ -54,7 +72,7 @@ static size_t mark_candidates(const qk_recorder_settings *settings, const qk_mod
     for (int l = 0; l < facts->num_layers; l++)
         for (int h = 0; h < facts->num_q_heads; h++) {
             bool yes = qk_index_list_has(&settings->layers, l) &&
-                       qk_index_list_has(&settings->heads, h) &&
+                       qk_head_set_has(&settings->heads, l, h) &&
                        is_candidate(settings, &facts->layers[l]);
             candidates[(size_t)l * (size_t)facts->num_q_heads + (size_t)h] = yes;
             count += yes;
@@ -75,12 +93,13 @@ static qk_status keys_by_list(const qk_recorder_settings *settings, qk_recorder_
                               qk_error *err)
 {
     if (settings->kinds & QK_KINDS_K)
-        QK_TRY(check_list("heads of keys", &settings->heads, s->num_k_heads, err));
+        QK_TRY(
+            check_heads("heads of keys", &settings->heads, s->num_layers, s->num_k_heads, err));
     for (int l = 0; l < s->num_layers; l++)
         for (int h = 0; h < s->num_k_heads; h++)
             s->k_heads[(size_t)l * (size_t)s->num_k_heads + (size_t)h] =
                 qk_index_list_has(&settings->layers, l) &&
-                qk_index_list_has(&settings->heads, h);
+                qk_head_set_has(&settings->heads, l, h);
     return QK_OK;
 }
 
@@ -151,8 +170,8 @@ qk_status qk_recorder_select(const qk_recorder_settings *settings, const qk_mode
     QK_NEED(err, selection);
     *selection = NULL;
     QK_NEED(err, settings, facts);
-    QK_TRY(check_list("layers", &settings->layers, facts->num_layers, err));
-    QK_TRY(check_list("heads", &settings->heads, facts->num_q_heads, err));
+    QK_TRY(check_layers(&settings->layers, facts->num_layers, err));
+    QK_TRY(check_heads("heads", &settings->heads, facts->num_layers, facts->num_q_heads, err));
     qk_recorder_selection *s = calloc(1, sizeof *s);
     if (!s)
         return qk__nomem(err);

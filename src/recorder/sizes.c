@@ -23,7 +23,11 @@ static int64_t part_bytes(const qk_recorder_amount *amount, int dim, size_t head
 {
     qk__part_shape shape = {.dim = (size_t)dim, .num_heads = heads, .by_bucket = queries};
     size_t groups = amount->groups > 0 ? (size_t)amount->groups : 1;
-    return heads == 0 ? 0 : qk__part_shape_bytes(&shape, groups, (size_t)amount->buckets);
+    if (heads == 0)
+        return 0;
+    int64_t bytes = qk__part_shape_bytes(&shape, groups, (size_t)amount->buckets);
+    shape.by_bucket = false;
+    return amount->first > 0 ? sum(bytes, qk__part_shape_bytes(&shape, groups, 0)) : bytes;
 }
 
 /* What one head more takes. */

@@ -23,14 +23,27 @@ struct qk_recorder_config {
 /* ---- keys of their own kind ------------------------------------------------------------- */
 
 /* An empty list means all, as null does. */
-static qk_status set_indices(void *target, const qk__node *value, const qk__key *key,
-                             qk_error *err)
+static qk_status check_list(const qk__node *value, const qk__key *key, qk_error *err)
 {
     if (qk__node_kind_of(value) != QK__LIST)
         return qk__fail_expected(value, "a list of numbers", err);
     if (qk__node_count(value) == 0)
         return qk__tree_note(value->tree, err, "%s: an empty list means all", key->name);
+    return QK_OK;
+}
+
+static qk_status set_layers(void *target, const qk__node *value, const qk__key *key,
+                            qk_error *err)
+{
+    QK_TRY(check_list(value, key, err));
     return qk__read_indices(value, (void *)((char *)target + key->at), err);
+}
+
+static qk_status set_heads(void *target, const qk__node *value, const qk__key *key,
+                           qk_error *err)
+{
+    QK_TRY(check_list(value, key, err));
+    return qk__read_heads(value, (void *)((char *)target + key->at), err);
 }
 
 static qk_status set_dtype(void *target, const qk__node *value, const qk__key *key,
@@ -119,8 +132,8 @@ static const qk__key OWN[] = {
     {"inference", QK__KEY_READ, .read = set_inference},
     {"capture.capture_queries", QK__KEY_BOOL, AT(queries)},
     {"capture.capture_keys", QK__KEY_BOOL, AT(keys)},
-    {"capture.layers", QK__KEY_READ, AT(settings.layers), .read = set_indices},
-    {"capture.heads", QK__KEY_READ, AT(settings.heads), .read = set_indices},
+    {"capture.layers", QK__KEY_READ, AT(settings.layers), .read = set_layers},
+    {"capture.heads", QK__KEY_READ, AT(settings.heads), .read = set_heads},
     {"capture.max_rows_per_batch", QK__KEY_INT64, AT(settings.sampler.max_rows),
      .whole = {INT64_MIN, INT64_MAX}},
     {"capture.capture_pre_rope", QK__KEY_BOOL, AT(before_rope)},
@@ -217,7 +230,7 @@ void qk_recorder_config_free(qk_recorder_config **config)
         return;
     qk__tree_free(&c->tree);
     qk_index_list_free(&c->settings.layers);
-    qk_index_list_free(&c->settings.heads);
+    qk_head_set_free(&c->settings.heads);
     free(c->overrides);
     free(c);
     *config = NULL;

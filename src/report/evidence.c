@@ -36,6 +36,12 @@ qk__phrase qk__noun(const char *name)
                                                           : qk__short_name_of(name).text);
 }
 
+qk__phrase qk__noun_of(const char *name, qk__head_number *number)
+{
+    qk__phrase noun = qk__noun(name);
+    return number == qk__field_size ? qk__phrase_of("the size of %s", noun.text) : noun;
+}
+
 static const char *first_label(const qk__scope *scope)
 {
     const qk__result_model *model = qk__next_in_scope(scope, NULL);

@@ -89,6 +89,8 @@ qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate,
 /* What a number of a head is in words, for a sentence: "the position correlation of queries on PC0"; a
  * name that is no number of a head is said as it is. */
 qk__phrase qk__noun(const char *name);
+/* The same of what is counted: number is qk__field_number or qk__field_size. */
+qk__phrase qk__noun_of(const char *name, qk__head_number *number);
 
 /* "at most 8 keys of each bucket and text", as the captures of a scope hold; "" where they have all
  * rows. */

@@ -10,11 +10,12 @@
 static const struct {
     qk__finding_name name;
     const char *field;
+    qk__head_number *number; /* keys of some heads go against their queries: r_k by its size */
 } TRENDS[] = {
-    {QK__DEPTH_R_Q, "r_q"},
-    {QK__DEPTH_R_K, "r_k"},
-    {QK__DEPTH_BIAS, "bias_strength"},
-    {QK__DEPTH_PLASTICITY, "ap_overall"},
+    {QK__DEPTH_R_Q, "r_q", qk__field_number},
+    {QK__DEPTH_R_K, "r_k", qk__field_size},
+    {QK__DEPTH_BIAS, "bias_strength", qk__field_number},
+    {QK__DEPTH_PLASTICITY, "ap_overall", qk__field_number},
 };
 
 enum { ENOUGH_LAYERS = 10 };
@@ -36,8 +37,8 @@ typedef struct layer_room {
 } layer_room;
 
 /* Of a model's layer means with depth. */
-static model_trend trend_in(const qk__result_model *model, const qk__field *field,
-                            const layer_room *room)
+static model_trend trend_in(const qk__result_model *model, qk__head_number *number,
+                            const qk__field *field, const layer_room *room)
 {
     model_trend out = {.model = model};
     qk__layers layers = {.items = room->layers};
@@ -45,7 +46,7 @@ static model_trend trend_in(const qk__result_model *model, const qk__field *fiel
         qk__mean mean = {0};
         end = qk__group_end(model, h);
         for (size_t i = h; i < end; i++)
-            qk__mean_add(&mean, qk__number_of(&model->heads[i], qk__field_number, field));
+            qk__mean_add(&mean, qk__number_of(&model->heads[i], number, field));
         if (mean.count == 0)
             continue;
         qk__layers_add(&layers, 0, model->heads[h].layer, qk__mean_of(&mean));
@@ -90,7 +91,7 @@ static void trend_of_few(qk__findings *findings, size_t t, const qk__scope *scop
     }
     qk__units units = {.models = count};
     qk__scope own = {.results = scope->results, .model = count == 1 ? trends[0].model : NULL};
-    qk__phrase noun = qk__noun(TRENDS[t].field);
+    qk__phrase noun = qk__noun_of(TRENDS[t].field, TRENDS[t].number);
     if (up > 0 && down > 0) {
         qk__verdict_is(findings, QK__DIVIDED);
         qk__claim(findings, "With depth, %s rises in one model and falls in the other.",
@@ -114,7 +115,7 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *z, s
     qk__outcome outcome = qk__tested(findings, qk__test_mean(z, count, 0));
     qk__conclude(findings, TRENDS[t].name, qk__verdict_of(&outcome),
                  qk__phrase_of("across %zu models", count).text,
-                 qk__noun(TRENDS[t].field).text);
+                 qk__noun_of(TRENDS[t].field, TRENDS[t].number).text);
     qk__evidence(
         findings,
         "r of layer means with depth, mean of %zu model%s: %.3g, %s; positive in %zu of "
@@ -131,7 +132,7 @@ static void state_trend(qk__findings *findings, const qk__scope *scope, size_t t
     model_trend few[QK__ENOUGH_MODELS - 1];
     size_t count = 0, enough = 0;
     qk__each_in_scope (scope, model) {
-        model_trend found = trend_in(model, field, room);
+        model_trend found = trend_in(model, TRENDS[t].number, field, room);
         if (found.layers == 0)
             continue;
         if (found.layers >= ENOUGH_LAYERS && isfinite(found.r))

@@ -131,6 +131,27 @@ static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
             units.positive, units.heads, 1 - QK_CERTAIN);
 }
 
+/* Of content-focused heads: whether all dimensions together tell position. */
+static double position_is_elsewhere(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    double told = fmax(head->v.position_r_q, head->v.position_r_k);
+    if (head->category != QK_CONTENT_FOCUSED || !isfinite(told))
+        return NAN;
+    return told > QK_TELLS_POSITION;
+}
+
+static void heads_with_position_elsewhere(qk__findings *findings, const qk__scope *scope)
+{
+    qk__units units = qk__units_of(findings, scope, position_is_elsewhere, NULL);
+    if (units.heads > 0)
+        qk__evidence(
+            findings,
+            "Content-focused speaks of PC0 alone: %zu of %zu such heads carry position in "
+            "other components (position_r_q or position_r_k above %g).",
+            units.positive, units.heads, QK_TELLS_POSITION);
+}
+
 static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
 {
     static const int order[] = {QK_POSITION_DOMINATED, QK_CONTENT_FOCUSED, QK_Q_POSITIONAL,
@@ -160,6 +181,7 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
                      qk_category_name((qk_category)order[i]), of_kind[i], heads,
                      (double)of_kind[i] / (double)heads, ranges[i].text);
     uncertain_heads(findings, scope);
+    heads_with_position_elsewhere(findings, scope);
 }
 
 /* ---- separation and drift on PC0 -------------------------------------------------------- */

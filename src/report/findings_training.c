@@ -12,13 +12,14 @@
 static const struct {
     qk__finding_name name;
     const char *field;
+    qk__head_number *number; /* keys of some heads go against their queries: r_k by its size */
 } WATCHED[] = {
-    {QK__TRAINING_R_Q, "r_q"},
-    {QK__TRAINING_R_K, "r_k"},
-    {QK__TRAINING_EV0, "ev0"},
-    {QK__TRAINING_BIAS, "bias_strength"},
-    {QK__TRAINING_PLASTICITY, "ap_overall"},
-    {QK__TRAINING_DROP, "ap_drop"},
+    {QK__TRAINING_R_Q, "r_q", qk__field_number},
+    {QK__TRAINING_R_K, "r_k", qk__field_size},
+    {QK__TRAINING_EV0, "ev0", qk__field_number},
+    {QK__TRAINING_BIAS, "bias_strength", qk__field_number},
+    {QK__TRAINING_PLASTICITY, "ap_overall", qk__field_number},
+    {QK__TRAINING_DROP, "ap_drop", qk__field_number},
 };
 enum { NUM_WATCHED = sizeof WATCHED / sizeof *WATCHED };
 
@@ -142,7 +143,7 @@ static void state_curve(qk__findings *findings, size_t watched, const qk__curve 
                         size_t *pivots)
 {
     size_t from, to, legs = 0;
-    qk__phrase noun = qk__noun(WATCHED[watched].field);
+    qk__phrase noun = qk__noun_of(WATCHED[watched].field, WATCHED[watched].number);
     qk__finding_begin(findings, WATCHED[watched].name);
     qk__outcome outcome = qk__tested(findings, qk__curve_test_any(curve, &from, &to));
     if (outcome.side != 0)
@@ -165,7 +166,7 @@ static void state_curves(qk__findings *findings, const qk__results *results)
     size_t *pivots = qk__work_take(&findings->work, results->num_models + 1, sizeof *pivots);
     for (size_t i = 0; i < NUM_WATCHED; i++) {
         qk__curve curve = qk__curve_of(findings, results->models, results->num_models,
-                                       qk__field_number, qk__find_field(WATCHED[i].field));
+                                       WATCHED[i].number, qk__find_field(WATCHED[i].field));
         if (curve.count <= 1)
             continue;
         state_curve(findings, i, &curve, pivots);
@@ -177,11 +178,12 @@ static void state_curves(qk__findings *findings, const qk__results *results)
 /* ---- steps between phases --------------------------------------------------------------- */
 
 /* Adds to each step its rank by size among the steps of a number; false: not all checkpoints have it. */
-static bool add_ranks(qk__findings *findings, const qk__results *results,
-                      const qk__field *field, double *ranks)
+static bool add_ranks(qk__findings *findings, const qk__results *results, size_t watched,
+                      double *ranks)
 {
     qk__curve curve =
-        qk__curve_of(findings, results->models, results->num_models, qk__field_number, field);
+        qk__curve_of(findings, results->models, results->num_models, WATCHED[watched].number,
+                     qk__find_field(WATCHED[watched].field));
     bool whole = curve.count == results->num_models;
     for (size_t i = 0; whole && i + 1 < curve.count; i++) {
         double size = fabs(curve.means[i + 1] - curve.means[i]);
@@ -201,7 +203,7 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
     double *ranks = qk__work_take(&findings->work, steps, sizeof *ranks);
     char *marked = qk__work_take(&findings->work, steps, sizeof *marked);
     for (size_t i = 0; !findings->work.failed && i < NUM_WATCHED; i++)
-        known += add_ranks(findings, results, qk__find_field(WATCHED[i].field), ranks);
+        known += add_ranks(findings, results, i, ranks);
     if (known == 0)
         return;
     for (size_t i = 0; i < steps; i++) {

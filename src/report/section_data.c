@@ -76,7 +76,7 @@ static json_t *fields(const qk__results *results)
     json_t *list = json_array();
     for (size_t f = 0; f < qk__num_fields; f++) {
         const qk__field *field = &qk__fields[f];
-        if (qk__has_field(results, field->info.name))
+        if (field->use != QK__LISTED && qk__has_field(results, field->info.name))
             list = qk__json_append(list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name",
                                                    field->info.name, "table", field->file,
                                                    "label", qk__clean_text(field->info.label),

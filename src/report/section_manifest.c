@@ -21,6 +21,8 @@ void qk__section_methods(qk__page *page, const qk__report *report)
     qk__put(page, "summary", "Definitions of the columns");
     qk__open(page, "dl.columns");
     for (size_t i = 0; i < qk__num_fields; i++) {
+        if (qk__fields[i].use == QK__LISTED)
+            continue;
         qk__put(page, "dt", "`%s` ^%s^", qk__fields[i].info.name, qk__fields[i].file);
         qk__put(page, "dd", "%s", qk__fields[i].info.about);
     }

@@ -36,7 +36,7 @@ static void sentence_start(qk__page *page, const qk__report *report)
 static void sentence_pca(qk__page *page, const qk__headline *all)
 {
     double ev0 = qk__headline_value(all, "ev0"), r_q = qk__headline_value(all, "mean_r_q");
-    double r_k = qk__headline_value(all, "mean_r_k");
+    double r_k = qk__headline_value(all, "mean_abs_r_k");
     double dominated = qk__headline_value(all, "position_dominated");
     double content = qk__headline_value(all, "content_focused");
     double uncertain = qk__headline_value(all, "uncertain");
@@ -46,7 +46,8 @@ static void sentence_pca(qk__page *page, const qk__headline *all)
             qk__say(page, " (%g%% of the variance)", ev0);
         qk__say(
             page,
-            ", the mean correlation with position is *%.2g* for queries and *%.2g* for keys.",
+            ", the mean correlation with position is *%.2g* for queries and, without its sign, "
+            "*%.2g* for keys.",
             r_q, r_k);
     }
     if (isfinite(dominated)) {

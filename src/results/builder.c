@@ -139,10 +139,9 @@ static qk_status add_head(qk__builder *builder, const head_key *key, int k_head,
     head->head.layer = (int)key->layer;
     head->head.q_head = (int)key->q_head;
     head->head.k_head = k_head;
-    head->head.category = head->head.category_before = head->head.category_after = -1;
-    head->head.n_q = head->head.n_k = head->head.near_tie = NAN;
-    for (int i = 0; i < QK_NUM_CATEGORIES; i++)
-        head->head.probability[i] = NAN;
+    head->head.category = head->head.category_before = head->head.category_after =
+        head->head.category_without_first = -1;
+    head->head.n_q = head->head.n_k = NAN;
     forget_numbers(&head->head.v);
     head->head.lo = head->head.hi = head->head.cv = head->head.v;
     return QK_OK;

@@ -13,13 +13,6 @@
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-static int compare_heads(const qk__result_head *a, const qk__result_head *b)
-{
-    if (a->layer != b->layer)
-        return a->layer < b->layer ? -1 : 1;
-    return (a->q_head > b->q_head) - (a->q_head < b->q_head);
-}
-
 static const char *category_name(const qk__result_head *head)
 {
     return head && head->category >= 0 ? qk_category_name((qk_category)head->category) : "";
@@ -91,15 +84,11 @@ static qk_status check_keys(const qk__result_head *a, const qk__result_head *b, 
 static qk_status pair_heads(qk__comparison *c, qk_error *err)
 {
     const qk__result_model *a = c->sides[0].model, *b = c->sides[1].model;
-    for (size_t i = 0, j = 0; i < a->num_heads || j < b->num_heads;) {
-        int order = i == a->num_heads   ? 1
-                    : j == b->num_heads ? -1
-                                        : compare_heads(&a->heads[i], &b->heads[j]);
-        const qk__result_head *one = order <= 0 ? &a->heads[i] : &b->heads[j];
-        const qk__result_head *of_a = order <= 0 ? &a->heads[i++] : NULL;
-        const qk__result_head *of_b = order >= 0 ? &b->heads[j++] : NULL;
+    const qk__result_head *pair[2];
+    for (size_t at[2] = {0}; qk__next_pair(a, b, at, pair);) {
+        const qk__result_head *of_a = pair[0], *of_b = pair[1];
         qk__compared_head *head = &c->heads[c->num_heads++];
-        compare_head(of_a, of_b, one, head);
+        compare_head(of_a, of_b, of_a ? of_a : of_b, head);
         if (!of_a || !of_b) {
             c->only[of_a ? 0 : 1]++;
             continue;
@@ -279,17 +268,6 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
 
 /* ---- metrics ---------------------------------------------------------------------------- */
 
-/* Numbers that say how sure others are, or how many rows there were. */
-static bool is_metric(const qk__field *field)
-{
-    static const char *const others[] = {"p_q", "p_k", "category_probability", "texts",
-                                         "r_q_width"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(field->info.name, others[i]) == 0)
-            return false;
-    return true;
-}
-
 static bool is_in_both(const qk__comparison *c, const qk__field *field)
 {
     for (size_t i = 0; i < c->num_paired; i++)
@@ -305,7 +283,7 @@ static qk_status take_changes(qk__comparison *c, qk_error *err)
     if (!c->metrics)
         return qk__nomem(err);
     for (size_t f = 0; f < qk__num_fields; f++)
-        if (is_metric(&qk__fields[f]) && is_in_both(c, &qk__fields[f]))
+        if (qk__fields[f].use == QK__COMPARED && is_in_both(c, &qk__fields[f]))
             c->metrics[c->num_metrics++].field = &qk__fields[f];
     if (c->num_metrics == 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,

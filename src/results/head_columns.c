@@ -3,6 +3,7 @@
 #include "results/head_columns.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -27,14 +28,9 @@ static const struct {
     {"category", QK__HEAD_CATEGORY, HEAD(category)},
     {"category_before", QK__HEAD_CATEGORY, HEAD(category_before)},
     {"category_after", QK__HEAD_CATEGORY, HEAD(category_after)},
+    {"category_without_first", QK__HEAD_CATEGORY, HEAD(category_without_first)},
     {"n_q", QK__HEAD_ROWS, HEAD(n_q)},
     {"n_k", QK__HEAD_ROWS, HEAD(n_k)},
-    {"near_tie", QK__HEAD_REAL, HEAD(near_tie)},
-    {"probability_position_dominated", QK__HEAD_REAL, HEAD(probability[QK_POSITION_DOMINATED])},
-    {"probability_q_positional", QK__HEAD_REAL, HEAD(probability[QK_Q_POSITIONAL])},
-    {"probability_k_positional", QK__HEAD_REAL, HEAD(probability[QK_K_POSITIONAL])},
-    {"probability_content_focused", QK__HEAD_REAL, HEAD(probability[QK_CONTENT_FOCUSED])},
-    {"probability_mixed", QK__HEAD_REAL, HEAD(probability[QK_MIXED])},
 };
 
 /* What is added to the name of a number for its interval. */
@@ -102,10 +98,24 @@ static bool find_named(const char *name, qk__head_column *column, qk__guess *gue
 
 qk_status qk__find_head_column(const char *name, qk__head_column *column, qk_error *err)
 {
+    static const char *const PREFIXES[] = {
+        [QK__OF_ONE] = "", [QK__OF_A] = "a.", [QK__OF_B] = "b.", [QK__B_LESS_A] = "diff."};
+    int side = QK__B_LESS_A;
+    while (strncmp(name, PREFIXES[side], strlen(PREFIXES[side])) != 0)
+        side--;
+    name += strlen(PREFIXES[side]);
     if (strcmp(name, "probability") == 0)
         name = "category_probability";
-    if (find_named(name, column, NULL))
+    if (find_named(name, column, NULL)) {
+        snprintf(column->name, sizeof column->name, "%s%s", PREFIXES[side], name);
+        column->side = side;
+        if (side != QK__OF_ONE && column->kind == QK__HEAD_ID)
+            return qk__fail(err, QK_ERR_ARGUMENT, "%s is the same in a and b: write %s",
+                            column->name, name);
+        if (side == QK__B_LESS_A && qk__is_head_text(column))
+            return qk__fail(err, QK_ERR_ARGUMENT, "%s is a text, and has no difference", name);
         return QK_OK;
+    }
     qk__guess guess = qk__guess_begin(name, strlen(name));
     if (!find_named(name, column, &guess) && guess.nearest)
         return qk__fail(err, QK_ERR_ARGUMENT, "there is no column '%.100s' (did you mean %s?)",
@@ -124,27 +134,44 @@ bool qk__is_head_text(const qk__head_column *column)
     return column->kind == QK__HEAD_CATEGORY || column->kind == QK__HEAD_MODEL;
 }
 
-double qk__head_number(const qk__head_column *column, const qk__result_head *head)
+/* NULL: that one has no such head. */
+static const qk__result_head *head_of(const qk__head_row *row, int side)
+{
+    if (side == QK__OF_ONE)
+        side = row->head[0] ? QK__OF_A : QK__OF_B;
+    return row->head[side == QK__OF_B];
+}
+
+static double number_of(const qk__head_column *column, const qk__result_head *head)
 {
     double value = NAN;
     int id;
+    if (!head || qk__is_head_text(column))
+        return NAN;
     if (column->kind == QK__HEAD_ID) {
         memcpy(&id, (const char *)head + column->offset, sizeof id);
         return id;
     }
-    if (!qk__is_head_text(column))
-        memcpy(&value, (const char *)head + column->offset, sizeof value);
+    memcpy(&value, (const char *)head + column->offset, sizeof value);
     return value;
 }
 
-const char *qk__head_word(const qk__head_column *column, const qk__result_model *model,
-                          const qk__result_head *head)
+double qk__head_number(const qk__head_column *column, const qk__head_row *row)
 {
+    if (column->side == QK__B_LESS_A)
+        return number_of(column, row->head[1]) - number_of(column, row->head[0]);
+    return number_of(column, head_of(row, column->side));
+}
+
+const char *qk__head_word(const qk__head_column *column, const qk__head_row *row)
+{
+    const qk__result_head *head = head_of(row, column->side);
     int category = -1;
     const char *text = "";
-    if (column->kind == QK__HEAD_CATEGORY)
+    if (head && column->kind == QK__HEAD_CATEGORY)
         memcpy(&category, (const char *)head + column->offset, sizeof category);
-    if (column->kind == QK__HEAD_MODEL)
-        memcpy(&text, (const char *)model + column->offset, sizeof text);
+    if (head && column->kind == QK__HEAD_MODEL)
+        memcpy(&text, (const char *)row->model[head == row->head[1]] + column->offset,
+               sizeof text);
     return category >= 0 ? qk_category_name((qk_category)category) : text ? text : "";
 }

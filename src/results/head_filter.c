@@ -166,9 +166,9 @@ static qk_status read_magnitude(parser *p, qk__head_value *value)
     value->is_column = value->magnitude = true;
     QK_TRY(read_column(p, &value->column));
     if (qk__is_head_text(&value->column))
-        return FAIL_AT(p, at, "%s is a text, and has no abs", value->column.info.name);
+        return FAIL_AT(p, at, "%s is a text, and has no abs", value->column.name);
     if (p->token.kind != CLOSE)
-        return FAIL_AT(p, p->token.at, "expected ')' behind abs(%s", value->column.info.name);
+        return FAIL_AT(p, p->token.at, "expected ')' behind abs(%s", value->column.name);
     return read_token(p);
 }
 
@@ -205,16 +205,15 @@ qk_status qk__parse_head_value(const char *text, qk__head_value *value, qk_error
     return status;
 }
 
-double qk__head_value_number(const qk__head_value *value, const qk__result_head *head)
+double qk__head_value_number(const qk__head_value *value, const qk__head_row *row)
 {
-    double number = value->is_column ? qk__head_number(&value->column, head) : value->number;
+    double number = value->is_column ? qk__head_number(&value->column, row) : value->number;
     return value->magnitude ? fabs(number) : number;
 }
 
-const char *qk__head_value_text(const qk__head_value *value, const qk__result_model *model,
-                                const qk__result_head *head)
+const char *qk__head_value_text(const qk__head_value *value, const qk__head_row *row)
 {
-    return value->is_column ? qk__head_word(&value->column, model, head) : value->text;
+    return value->is_column ? qk__head_word(&value->column, row) : value->text;
 }
 
 /* ---- comparisons ------------------------------------------------------------------------ */
@@ -243,15 +242,15 @@ static qk_status check_against(const parser *p, const qk__head_column *column,
     if (value->is_column && is_text == qk__is_head_text(&value->column))
         return QK_OK;
     if (value->is_column)
-        return FAIL_AT(p, at, "%s is a %s and %s a %s", column->info.name,
-                       is_text ? "text" : "number", value->column.info.name,
+        return FAIL_AT(p, at, "%s is a %s and %s a %s", column->name,
+                       is_text ? "text" : "number", value->column.name,
                        is_text ? "number" : "text");
     if (is_text)
         return column->kind == QK__HEAD_CATEGORY ? check_category(p, at, value->text) : QK_OK;
     if (!isnan(value->number))
         return QK_OK;
     return FAIL_AT(p, at, "%s is a number, but '%.100s' is neither a number nor a column",
-                   column->info.name, value->text);
+                   column->name, value->text);
 }
 
 static qk_status check_comparison(const parser *p, const step *s, const char *left,
@@ -268,7 +267,7 @@ static qk_status check_comparison(const parser *p, const step *s, const char *le
                          column == &s->left ? right : left));
     if (qk__is_head_text(&column->column) && s->operation > UNEQUAL)
         return FAIL_AT(p, left,
-                       "%s is a text: it is compared by == and !=", column->column.info.name);
+                       "%s is a text: it is compared by == and !=", column->column.name);
     return QK_OK;
 }
 
@@ -393,22 +392,20 @@ static bool is_true(operation asked, int order)
     return (order < 0) == (asked == LESS || asked == LESS_EQUAL);
 }
 
-static bool compare_values(const step *s, const qk__result_model *model,
-                           const qk__result_head *head)
+static bool compare_values(const step *s, const qk__head_row *row)
 {
     const qk__head_value *column = s->left.is_column ? &s->left : &s->right;
     if (qk__is_head_text(&column->column)) {
-        const char *a = qk__head_value_text(&s->left, model, head);
-        const char *b = qk__head_value_text(&s->right, model, head);
+        const char *a = qk__head_value_text(&s->left, row);
+        const char *b = qk__head_value_text(&s->right, row);
         return *a && *b && is_true(s->operation, strcmp(a, b));
     }
-    double a = qk__head_value_number(&s->left, head);
-    double b = qk__head_value_number(&s->right, head);
+    double a = qk__head_value_number(&s->left, row);
+    double b = qk__head_value_number(&s->right, row);
     return !isnan(a) && !isnan(b) && is_true(s->operation, (a > b) - (a < b));
 }
 
-bool qk__filter_keeps_head(const qk__head_filter *filter, const qk__result_model *model,
-                           const qk__result_head *head)
+bool qk__filter_keeps_head(const qk__head_filter *filter, const qk__head_row *row)
 {
     bool stack[MAX_STACK + 1] = {false};
     size_t height = 0;
@@ -421,7 +418,7 @@ bool qk__filter_keeps_head(const qk__head_filter *filter, const qk__result_model
             stack[height - 1] =
                 s->operation == AND ? stack[height - 1] && last : stack[height - 1] || last;
         } else {
-            stack[height++] = compare_values(s, model, head);
+            stack[height++] = compare_values(s, row);
         }
     }
     return stack[0];

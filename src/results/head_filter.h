@@ -23,9 +23,8 @@ typedef struct qk__head_value {
 /* abs(column) or column. */
 QK_MUST_CHECK qk_status qk__parse_head_value(const char *text, qk__head_value *value,
                                              qk_error *err);
-double qk__head_value_number(const qk__head_value *value, const qk__result_head *head);
-const char *qk__head_value_text(const qk__head_value *value, const qk__result_model *model,
-                                const qk__result_head *head);
+double qk__head_value_number(const qk__head_value *value, const qk__head_row *row);
+const char *qk__head_value_text(const qk__head_value *value, const qk__head_row *row);
 
 typedef struct qk__head_filter qk__head_filter;
 
@@ -33,8 +32,7 @@ typedef struct qk__head_filter qk__head_filter;
  * failure. */
 QK_MUST_CHECK qk_status qk__parse_head_filter(qk__head_filter **filter, const char *text,
                                               qk_error *err);
-bool qk__filter_keeps_head(const qk__head_filter *filter, const qk__result_model *model,
-                           const qk__result_head *head);
+bool qk__filter_keeps_head(const qk__head_filter *filter, const qk__head_row *row);
 /* Column i of those that it compares; NULL beyond the last. */
 const qk__head_column *qk__filter_column(const qk__head_filter *filter, size_t i);
 void qk__head_filter_free(qk__head_filter **filter);

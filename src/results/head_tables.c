@@ -10,8 +10,8 @@
 #include "results/builder.h"
 #include "results/head_columns.h"
 
-/* A value and its interval for each number, and what else heads.csv has. */
-enum { MAX_NUMBERS = 5 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
+/* A value and its interval for each number. */
+enum { MAX_NUMBERS = 4 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
 
 static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
     [QK__QK] = "qk.csv",           [QK__HEADS] = "heads.csv",
@@ -28,7 +28,8 @@ typedef struct head_table {
     size_t num_numbers;
     size_t columns[MAX_NUMBERS], offsets[MAX_NUMBERS]; /* into the built head */
     size_t pc, explained_variance, r_q, r_k;           /* of qk.csv */
-    size_t category, bucket_width;                     /* of heads.csv, head_metrics.csv */
+    size_t category, category_without_first;           /* of heads.csv */
+    size_t bucket_width;                               /* of head_metrics.csv */
     size_t category_before, category_after;            /* of stages.csv */
     size_t n_q, n_k;                                   /* of any */
 } head_table;
@@ -60,6 +61,8 @@ static qk_status find_columns(head_table *t, qk_error *err)
     QK_TRY(qk__feed_find(feed, "r_q", false, &t->r_q, err));
     QK_TRY(qk__feed_find(feed, "r_k", false, &t->r_k, err));
     QK_TRY(qk__feed_find(feed, "category", false, &t->category, err));
+    QK_TRY(
+        qk__feed_find(feed, "category_without_first", false, &t->category_without_first, err));
     QK_TRY(qk__feed_find(feed, "category_before", false, &t->category_before, err));
     QK_TRY(qk__feed_find(feed, "category_after", false, &t->category_after, err));
     QK_TRY(qk__feed_find(feed, "n_q", false, &t->n_q, err));
@@ -131,8 +134,11 @@ static qk_status read_row(const head_table *t, qk_error *err)
     }
     QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
     QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));
-    if (t->which == QK__HEADS)
+    if (t->which == QK__HEADS) {
         QK_TRY(read_category(t, t->category, &head->head.category, err));
+        QK_TRY(read_category(t, t->category_without_first, &head->head.category_without_first,
+                             err));
+    }
     if (t->which == QK__STAGES) {
         QK_TRY(read_category(t, t->category_before, &head->head.category_before, err));
         QK_TRY(read_category(t, t->category_after, &head->head.category_after, err));

@@ -26,14 +26,13 @@ typedef struct qk__result_head {
     double depth;                        /* layer / last layer of the model; 0 with one layer */
     int category;                        /* a qk_category (qkscope/stats.h), or -1: none */
     int category_before, category_after; /* likewise, before and after RoPE */
+    int category_without_first;          /* likewise, of the rows from position 4 on */
     double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
-    double near_tie;                     /* 1, 0; NaN: no table tells */
-    double probability[QK_NUM_CATEGORIES]; /* of each category; NaN likewise */
-    qk__head_numbers v, lo, hi;            /* lo, hi: of their intervals */
-    qk__head_numbers cv;                   /* which these are about, where that is not v */
-    size_t num_pcs;                        /* components in qk.csv */
-    const double *pc_ev, *pc_r_q, *pc_r_k; /* [num_pcs] */
-    size_t num_profile;                    /* query buckets, by position */
+    qk__head_numbers v, lo, hi;          /* lo, hi: of their intervals */
+    qk__head_numbers cv;                 /* which these are about, where that is not v */
+    size_t num_pcs;                      /* components in qk.csv */
+    const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
+    size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
     const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
     size_t num_rope_pairs;                       /* in rope_pairs.csv */
@@ -117,6 +116,24 @@ static inline const qk__result_head *qk__next_head(const qk__result_model *model
 #define qk__each_head(model, head)                                                             \
     for (const qk__result_head *head = NULL; (head = qk__next_head(model, head));)
 
+/* The next head of two models beside each other; NULL stands for one that a model does not have. at:
+ * zeros to begin with. b may be NULL. False: there are no more. */
+static inline bool qk__next_pair(const qk__result_model *a, const qk__result_model *b,
+                                 size_t at[2], const qk__result_head *pair[2])
+{
+    pair[0] = at[0] < a->num_heads ? &a->heads[at[0]] : NULL;
+    pair[1] = b && at[1] < b->num_heads ? &b->heads[at[1]] : NULL;
+    if (pair[0] && pair[1]) {
+        int order = pair[0]->layer != pair[1]->layer ? pair[0]->layer - pair[1]->layer
+                                                     : pair[0]->q_head - pair[1]->q_head;
+        if (order != 0)
+            pair[order < 0 ? 1 : 0] = NULL;
+    }
+    at[0] += pair[0] != NULL;
+    at[1] += pair[1] != NULL;
+    return pair[0] || pair[1];
+}
+
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {
@@ -158,7 +175,7 @@ QK_MUST_CHECK qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *s
 
 /* Means over the heads of all models of component pc; NaN where no head has it. */
 typedef struct qk__pc_means {
-    double ev, r_q, r_k;
+    double ev, r_q, abs_r_k;
 } qk__pc_means;
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
 

@@ -138,7 +138,8 @@ bool qk__pair_scores(const qk__results *results, const char *metric, const char 
     size_t x = find_column(results, pair->metric);
     pair->from_scores = x != QK__NOT_THERE;
     pair->x_column = x;
-    pair->field = qk__find_field(pair->metric);
+    const qk__field *field = qk__find_field(pair->metric);
+    pair->field = field && field->use != QK__LISTED ? field : NULL;
     if (column)
         pair->y_column = find_column(results, column);
     for (size_t i = 0; !column && i < results->num_score_columns; i++)

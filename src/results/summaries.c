@@ -118,7 +118,7 @@ void qk__by_layer(const qk__result_model *model, const qk__field *field, bool ma
 
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc)
 {
-    qk__mean ev = {0}, r_q = {0}, r_k = {0};
+    qk__mean ev = {0}, r_q = {0}, abs_r_k = {0};
     for (size_t m = 0; m < results->num_models; m++) {
         const qk__result_model *model = &results->models[m];
         for (size_t i = 0; i < model->num_heads; i++) {
@@ -127,10 +127,10 @@ qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc)
                 continue;
             qk__mean_add(&ev, head->pc_ev[pc]);
             qk__mean_add(&r_q, head->pc_r_q[pc]);
-            qk__mean_add(&r_k, head->pc_r_k[pc]);
+            qk__mean_add(&abs_r_k, fabs(head->pc_r_k[pc]));
         }
     }
-    return (qk__pc_means){qk__mean_of(&ev), qk__mean_of(&r_q), qk__mean_of(&r_k)};
+    return (qk__pc_means){qk__mean_of(&ev), qk__mean_of(&r_q), qk__mean_of(&abs_r_k)};
 }
 
 /* ---- sizes ------------------------------------------------------------------------------ */

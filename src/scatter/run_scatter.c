@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scatter/scatter.h"
-#include "settings/index_list.h"
 
 enum {
     NAME_SIZE = 120,
@@ -339,19 +338,6 @@ static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error 
     return make_outcome(c, outcome, err);
 }
 
-/* Of a capture on the Hub nothing is fetched but what named heads need. */
-static qk_status list_named(const qk_scatter_settings *s, qk_index_list *layers,
-                            qk_index_list *heads, qk_error *err)
-{
-    for (size_t i = 0; i < s->num_heads; i++) {
-        QK_TRY(qk__index_list_add(layers, s->heads[i].layer, s->heads[i].layer, err));
-        QK_TRY(qk__index_list_add(heads, s->heads[i].head, s->heads[i].head, err));
-    }
-    qk__index_list_sort(layers);
-    qk__index_list_sort(heads);
-    return QK_OK;
-}
-
 static qk_status draw_scatters(scatter *c, const qk_analysis_settings *input,
                                qk_scatter_outcome **outcome, qk_error *err)
 {
@@ -387,15 +373,11 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     input.ci = 0;
     input.lda = false;
     scatter c = {.settings = settings};
-    qk_index_list layers = {0}, heads = {0};
-    qk_status status = list_named(settings, &layers, &heads, err);
-    if (status == QK_OK) {
-        input.layers = layers.count > 0 ? layers : input.layers;
-        input.heads = heads.count > 0 ? heads : input.heads;
-        status = draw_scatters(&c, &input, outcome, err);
+    if (settings->heads.count > 0) { /* of a capture on the Hub nothing else is fetched */
+        input.heads = settings->heads;
+        input.layers = (qk_index_list){0};
     }
-    qk_index_list_free(&layers);
-    qk_index_list_free(&heads);
+    qk_status status = draw_scatters(&c, &input, outcome, err);
     if (*outcome)
         (*outcome)->seconds = qk__now() - start;
     return status;

@@ -8,60 +8,9 @@
 #include "base/error.h"
 #include "base/py_random.h"
 #include "scatter/scatter.h"
-#include "settings/index_list.h"
+#include "settings/head_set.h"
 
 enum { MAX_HEADS = 4096 };
-
-/* A whole number up to stop at *text, which is moved behind stop (or to the end, where stop is
- * a comma). */
-static bool take_head_number(const char **text, char stop, int *number)
-{
-    const char *p = *text;
-    int value = 0;
-    if (*p < '0' || *p > '9')
-        return false;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        value = 10 * value + (*p - '0');
-        if (value > QK_MAX_INDEX)
-            return false;
-    }
-    if (*p != stop && !(stop == ',' && *p == 0))
-        return false;
-    *text = *p ? p + 1 : p;
-    *number = value;
-    return *p != ',' || p[1] != 0;
-}
-
-qk_status qk_scatter_heads_parse(const char *text, qk_scatter_head **heads, size_t *count,
-                                 qk_error *err)
-{
-    QK_NEED(err, heads);
-    *heads = NULL;
-    QK_NEED(err, count, text);
-    *count = 0;
-    size_t most = 1;
-    for (const char *p = text; *p; p++)
-        most += *p == ',';
-    qk_scatter_head *list = most <= MAX_HEADS ? qk__calloc(most, sizeof *list) : NULL;
-    if (!list)
-        return most > MAX_HEADS
-                   ? qk__fail(err, QK_ERR_ARGUMENT, "more than %d heads", MAX_HEADS)
-                   : qk__nomem(err);
-    size_t found = 0;
-    const char *p = text;
-    do {
-        qk_scatter_head head;
-        if (!take_head_number(&p, ':', &head.layer) || !take_head_number(&p, ',', &head.head)) {
-            free(list);
-            return qk__fail(err, QK_ERR_ARGUMENT,
-                            "'%.60s': expected heads as LAYER:HEAD, e.g. 5:13,1:8", text);
-        }
-        list[found++] = head;
-    } while (*p);
-    *heads = list;
-    *count = found;
-    return QK_OK;
-}
 
 size_t qk__scatter_places(const qk_scatter_settings *settings)
 {
@@ -75,46 +24,62 @@ static qk_kind kind_of(const qk_scatter_settings *settings)
     return settings->kinds == QK_KINDS_K ? QK_KEY : QK_QUERY;
 }
 
-/* What there is instead of a head that is not there. */
+/* What there is instead of heads that are not there. */
 static qk_status fail_unknown(const qk__run *run, const qk_scatter_settings *settings,
-                              qk_scatter_head head, qk_error *err)
+                              const qk_head_range *range, qk_error *err)
 {
     const char *what = kind_of(settings) == QK_QUERY ? "query" : "key";
-    int layers = 0, last_layer = -1, first = 0, last = 0, heads = 0;
+    char text[QK__HEAD_RANGE_SIZE];
+    int layers = 0, last_layer = -1, first = -1, last = 0, heads = 0;
+    qk__head_range_text(range, text);
     for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++) {
         qk_head_id id = qk_capture_head(run->capture, i)->id;
         if (id.kind != kind_of(settings))
             continue;
         layers += id.layer != last_layer;
         last_layer = id.layer;
-        if (id.layer != head.layer)
+        if (id.layer < range->first_layer || id.layer > range->last_layer)
             continue;
-        first = heads++ > 0 ? first : id.head;
-        last = id.head;
+        heads++;
+        first = first < 0 || id.head < first ? id.head : first;
+        last = id.head > last ? id.head : last;
     }
     if (heads > 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: there is no %s head %d in layer %d, which has %d of them, from %d "
-                        "to %d",
-                        qk_capture_path(run->capture), what, head.head, head.layer, heads,
-                        first, last);
-    return qk__fail(
-        err, QK_ERR_NOT_FOUND,
-        "%s: there are no %s heads in layer %d; %d layers have some, the last is %d",
-        qk_capture_path(run->capture), what, head.layer, layers, last_layer);
+        return qk__fail(
+            err, QK_ERR_NOT_FOUND,
+            "%s: there is no %s head %s; of %d in layers that it names, the numbers go "
+            "from %d to %d",
+            qk_capture_path(run->capture), what, text, heads, first, last);
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: there is no %s head %s; %d layers have some, the last is %d",
+                    qk_capture_path(run->capture), what, text, layers, last_layer);
 }
 
+/* As they were named; those of a range by layer and head, which is how a capture has them. */
 static qk_status take_named(const qk__run *run, const qk_scatter_settings *settings,
-                            qk_scatter_head **heads, qk_error *err)
+                            qk_scatter_head **heads, size_t *count, qk_error *err)
 {
-    qk_scatter_head *list = *heads = qk__calloc(settings->num_heads, sizeof *list);
-    if (!list)
-        return qk__nomem(err);
-    for (size_t i = 0; i < settings->num_heads; i++) {
-        list[i] = settings->heads[i];
-        qk_head_id id = {list[i].layer, list[i].head, kind_of(settings)};
-        if (!qk_capture_find(run->capture, id))
-            return fail_unknown(run, settings, list[i], err);
+    const qk_head_set *named = &settings->heads;
+    for (int filled = 0; filled < 2; filled++) {
+        *count = 0;
+        for (size_t i = 0; i < named->count; i++) {
+            size_t before = *count;
+            for (size_t h = 0; h < qk_capture_num_heads(run->capture); h++) {
+                qk_head_id id = qk_capture_head(run->capture, h)->id;
+                if (id.kind != kind_of(settings) ||
+                    !qk__range_has(&named->items[i], id.layer, id.head))
+                    continue;
+                if (filled)
+                    (*heads)[*count] = (qk_scatter_head){id.layer, id.head};
+                ++*count;
+            }
+            if (*count == before)
+                return fail_unknown(run, settings, &named->items[i], err);
+        }
+        if (*count > MAX_HEADS)
+            return qk__fail(err, QK_ERR_ARGUMENT, "%zu heads, more than %d", *count, MAX_HEADS);
+        if (!filled && !(*heads = qk__calloc(*count, sizeof **heads)))
+            return qk__nomem(err);
     }
     return QK_OK;
 }
@@ -174,9 +139,9 @@ qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
 {
     qk_status status;
     *heads = NULL;
-    *count = settings->num_heads;
-    if (settings->num_heads > 0) {
-        status = take_named(run, settings, heads, err);
+    *count = 0;
+    if (settings->heads.count > 0) {
+        status = take_named(run, settings, heads, count, err);
     } else {
         qk__targets targets;
         QK_TRY(qk__select_heads(run, settings->kinds == QK_KINDS_K ? QK_KINDS_K : QK_KINDS_Q,

@@ -43,7 +43,7 @@ static qk_status put_scatter_heads(const qk__scatter_shown *shown, qk__buffer *o
 static qk_status put_scatter_command(const qk__scatter_shown *shown, qk__buffer *out,
                                      qk_error *err)
 {
-    static const char *const BUT[] = {"output", "name", "layers", "threads", NULL};
+    static const char *const BUT[] = {"output", "name", "heads", "layers", "threads", NULL};
     const qk_scatter_settings *s = shown->settings;
     const qk__command command = {"scatter", s->output, shown->table, s, BUT};
     QK_TRY(qk__buffer_printf(out, err, "qkscope scatter "));

@@ -160,14 +160,14 @@ static void list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT])
 static qk_status read_points(pass *p, const qk_head *head, qk_error *err)
 {
     qk__run *run = p->look->run;
-    qk_rows **reader = &run->readers[p->look->worker];
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
     if (p->look->settings->example_id >= 0)
         columns |= QK_COLUMN_EXAMPLE;
-    QK_TRY(qk_rows_reopen(reader, head, columns, run->settings->max_samples, err));
+    QK_TRY(qk__run_open_rows(run, p->look->worker, head, columns, run->settings->max_samples,
+                             err));
     qk_block block;
     for (;;) {
-        QK_TRY(qk_rows_next(*reader, run->block_rows, &block, err));
+        QK_TRY(qk_rows_next(run->readers[p->look->worker], run->block_rows, &block, err));
         if (block.rows == 0)
             return QK_OK;
         qk_status status = see_block(p, &block, err);

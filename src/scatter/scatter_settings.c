@@ -47,6 +47,9 @@ static const qk_setting ROWS[] = {
     {"example-id", QK_SETTING_INTEGER, AT(example_id), .number = -1, .min = 0, .max = 9e15,
      .value = "N", .help = "draw this text in colour, all others in grey", .unset = "none",
      .section = "Points"},
+    {"heads", QK_SETTING_HEADS, AT(heads), .value = "L:H,...",
+     .help = "query heads (with --kind k key heads): 5:13,1:8, 2:*, 5 (of every layer), @FILE",
+     .unset = "the first", .section = "Heads and rows"},
     {"max-points", QK_SETTING_INTEGER, AT(max_points), .number = QK_SCATTER_FEW_POINTS,
      .min = 0, .max = 1e15, .value = "N", .help = "points per kind and panel; 0: all",
      .unset = "8000, complement 2000", .section = "Points"},
@@ -89,7 +92,7 @@ qk_status qk__scatter_check_settings(const qk_scatter_settings *s, qk_error *err
         return qk__fail(err, status,
                         "components %d and %d: expected two different ones, counted from 0",
                         s->pc_x, s->pc_y);
-    if (s->random < 0 || (s->random > 0 && s->num_heads > 0))
+    if (s->random < 0 || (s->random > 0 && s->heads.count > 0))
         return qk__fail(err, status, "heads are either named or random");
     return QK_OK;
 }

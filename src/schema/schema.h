@@ -120,7 +120,7 @@ typedef enum qk__storage {
     QK__POSITIVE, /* int64_t; empty unless above 0 */
     QK__COUNT,    /* size_t */
     QK__TEXT,     /* char * */
-    QK__CATEGORY, /* qk_category */
+    QK__CATEGORY, /* qk_category, or int of one; empty below 0 */
     QK__KIND,     /* qk_kind */
 } qk__storage;
 
@@ -133,6 +133,13 @@ typedef enum qk__hue {
     QK__HUE_PLASTICITY, /**/
 } qk__hue;
 
+/* Where a number of a head goes. */
+typedef enum qk__use {
+    QK__COMPARED, /* everywhere */
+    QK__SHOWN,    /* nowhere where two runs are compared: it says how sure other numbers are */
+    QK__LISTED,   /* to lists of heads alone */
+} qk__use;
+
 typedef struct qk__column {
     qk_column_info info; /* first, so that a qk_column_info * of the schema is one of this */
     qk__storage storage;
@@ -142,6 +149,7 @@ typedef struct qk__column {
     const char *file; /* its table's */
     size_t number;    /* offset into qk__head_numbers, of a field */
     qk__hue hue;
+    qk__use use; /* of a field */
 } qk__column;
 
 typedef struct qk__table {

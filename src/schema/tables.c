@@ -49,6 +49,7 @@
 #define METHOD(text) .info.method = text
 #define ROWS(text)   .info.rows = text
 #define HUE(of)      .hue = QK__HUE_##of
+#define USE(as)      .use = QK__##as
 #define WITH_CI      .needs = QK__INTERVALS, .info.option = "--ci"
 #define OF_RESERVOIR .needs = QK__RESERVOIR, .info.option = "capture --keep moments,reservoir=N"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads lists of layers and heads, such as "0,2,5-9". */
+/* Reads lists of numbers of layers, such as "0,2,5-9". */
 #include "settings/index_list.h"
 
 #include <assert.h>
@@ -62,9 +62,7 @@ static const char *skip_spaces(const char *p)
     return p;
 }
 
-/* Reads a number at *text and moves behind it and any spaces; -1 if there is none or it
- * is above QK_MAX_INDEX. */
-static int parse_index(const char **text)
+int qk__take_index(const char **text)
 {
     const char *p = skip_spaces(*text);
     int value = -1;
@@ -80,11 +78,11 @@ static int parse_index(const char **text)
 static qk_status parse(const char *text, qk_index_list *list, qk_error *err)
 {
     for (const char *p = text;; p++) {
-        int first = parse_index(&p);
+        int first = qk__take_index(&p);
         int last = first;
         if (first >= 0 && *p == '-') {
             p++;
-            last = parse_index(&p);
+            last = qk__take_index(&p);
         }
         if (first < 0 || last < 0 || (*p != ',' && *p != 0))
             return qk__fail(err, QK_ERR_ARGUMENT,

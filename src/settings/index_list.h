@@ -13,6 +13,10 @@ enum { QK_MAX_INDEX = 65535 };
 QK_MUST_CHECK qk_status qk__index_list_add(qk_index_list *list, int first, int last,
                                            qk_error *err);
 
+/* Reads a number at *text and moves behind it and any spaces; -1 if there is none or it is above
+ * QK_MAX_INDEX. */
+int qk__take_index(const char **text);
+
 /* Sorts and drops repeats. */
 void qk__index_list_sort(qk_index_list *list);
 

@@ -45,6 +45,7 @@ static void set_default(const qk_setting *row, void *member)
         break;
     case QK_SETTING_PATHS:
     case QK_SETTING_LIST:
+    case QK_SETTING_HEADS:
     case QK_SETTING_NESTED:
         break; /* empty */
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_build.h"
+#include "settings/head_set.h"
 #include "settings/settings.h"
 
 enum { MAX_WORD = 100 };
@@ -32,6 +33,20 @@ static json_t *list_numbers(const qk_index_list *list)
     return array;
 }
 
+json_t *qk__json_head_set(const qk_head_set *set)
+{
+    char text[QK__HEAD_RANGE_SIZE];
+    qk_index_list numbers;
+    bool plain;
+    if (qk__head_set_numbers(set, &plain, &numbers, NULL) != QK_OK)
+        return NULL;
+    json_t *array = plain ? list_numbers(&numbers) : json_array();
+    for (size_t i = 0; i < set->count && !plain; i++)
+        array = qk__json_append(array, json_string(qk__head_range_text(&set->items[i], text)));
+    qk_index_list_free(&numbers);
+    return array;
+}
+
 static json_t *setting_json(const qk_setting *row, const void *member)
 {
     bool null = row->type == QK_SETTING_PERCENT || (row->traits & QK_SETTING_ZERO_IS_NULL);
@@ -55,6 +70,8 @@ static json_t *setting_json(const qk_setting *row, const void *member)
         return null && !(number > 0) ? json_null() : qk__json_number(number);
     case QK_SETTING_LIST:
         return list_numbers(member);
+    case QK_SETTING_HEADS:
+        return qk__json_head_set(member);
     case QK_SETTING_TEXT:
     case QK_SETTING_PATH:
         return *(const char *const *)member ? qk__json_text(*(const char *const *)member)

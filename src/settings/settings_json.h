@@ -14,4 +14,7 @@ QK_MUST_CHECK json_t *qk__json_at(json_t *root, const char *path, json_t *value)
 QK_MUST_CHECK json_t *qk__json_settings(json_t *root, const qk_settings_table *table,
                                         const void *values);
 
+/* Numbers where these are of all layers, else texts such as "2:1"; null where there are none. */
+json_t *qk__json_head_set(const qk_head_set *set);
+
 #endif

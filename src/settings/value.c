@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/spelling.h"
+#include "settings/head_set.h"
 
 static bool is_bounded(const qk_setting *row)
 {
@@ -167,6 +168,16 @@ static qk_status parse_text(const qk_setting *row, const char **member, const ch
     return QK_OK;
 }
 
+static qk_status parse_heads(qk_head_set *member, const char *text, void **owned, qk_error *err)
+{
+    qk_head_set set;
+    QK_TRY(qk_head_set_parse(text, &set, err));
+    free(*owned);
+    *owned = set.items;
+    *member = set;
+    return QK_OK;
+}
+
 static qk_status parse_list(qk_index_list *member, const char *text, void **owned,
                             qk_error *err)
 {
@@ -203,6 +214,8 @@ qk_status qk__setting_parse(const qk_setting *row, void *member, const char *tex
         return parse_set(row, member, text, err);
     case QK_SETTING_LIST:
         return parse_list(member, text, owned, err);
+    case QK_SETTING_HEADS:
+        return parse_heads(member, text, owned, err);
     case QK_SETTING_TEXT:
     case QK_SETTING_PATH:
     case QK_SETTING_PATHS:
@@ -265,6 +278,15 @@ static void put_items(const qk_setting *row, const void *member, char *text, siz
     }
 }
 
+static void put_heads(const qk_head_set *set, char *text, size_t size, size_t *length)
+{
+    char item[QK__HEAD_RANGE_SIZE];
+    for (size_t i = 0; i < set->count; i++) {
+        put_word(text, size, length, i ? "," : "");
+        put_word(text, size, length, qk__head_range_text(&set->items[i], item));
+    }
+}
+
 static void put_set(const qk_setting *row, unsigned value, char *text, size_t size,
                     size_t *length)
 {
@@ -316,6 +338,9 @@ size_t qk__setting_format(const qk_setting *row, const void *member, char *text,
         break;
     case QK_SETTING_SET:
         put_set(row, *(const unsigned *)member, text, size, &length);
+        break;
+    case QK_SETTING_HEADS:
+        put_heads(member, text, size, &length);
         break;
     case QK_SETTING_LIST:
     case QK_SETTING_PATHS:

@@ -162,12 +162,13 @@ qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err)
 static json_t *describe_keep(const qk_sink *sink)
 {
     const qk_keep *keep = &sink->settings.keep;
-    return json_pack("{s:s, s:i, s:b, s:i}", "rows",
-                     keep->rows            ? "all"
-                     : keep->reservoir > 0 ? "reservoir"
-                                           : "none",
-                     "reservoir", keep->reservoir, "moments", keep->moments, "groups",
-                     keep->moments ? keep->groups : 0);
+    json_t *all = json_pack("{s:s, s:i, s:b, s:i}", "rows",
+                            keep->rows            ? "all"
+                            : keep->reservoir > 0 ? "reservoir"
+                                                  : "none",
+                            "reservoir", keep->reservoir, "moments", keep->moments, "groups",
+                            keep->moments ? keep->groups : 0);
+    return keep->first > 0 ? qk__json_set(all, "first", json_integer(keep->first)) : all;
 }
 
 /* Rows that were not rotated do not turn at the model's frequencies: with them these are told beside
@@ -278,6 +279,9 @@ static qk_status put_kept(const qk_sink *sink, qk__buffer *out, qk_error *err)
     if (keep->groups > 0)
         QK_TRY(
             qk__buffer_printf(out, err, ", apart by up to %d groups of texts", keep->groups));
+    if (keep->first > 0)
+        QK_TRY(qk__buffer_printf(out, err, "; rows of positions below %d once more, apart",
+                                 keep->first));
     if (keep->reservoir > 0)
         QK_TRY(qk__buffer_printf(out, err,
                                  "; of the rows %d of each text and bucket, chosen by a hash",

@@ -13,26 +13,40 @@ static bool is_word(const char *begin, size_t size, const char *word)
     return strlen(word) == size && strncmp(begin, word, size) == 0;
 }
 
+/* "NAME=7": the number, 1 to most; false: the word is another one. */
+static bool read_count(const char *word, size_t size, const char *name, int most, int *count)
+{
+    const size_t before = strlen(name);
+    char digits[16] = "";
+    int64_t number;
+    if (size <= before || strncmp(word, name, before) != 0 || size >= before + 10)
+        return false;
+    memcpy(digits, word + before, size - before);
+    *count =
+        qk__parse_integer(digits, &number) && number > 0 && number <= most ? (int)number : 0;
+    return true;
+}
+
 static qk_status take_word(const char *word, size_t size, qk_keep *keep, qk_error *err)
 {
-    static const char RESERVOIR[] = "reservoir=";
-    const size_t before = sizeof RESERVOIR - 1;
+    enum { MOST_ROWS = 1000000 };
     if (is_word(word, size, "rows")) {
         keep->rows = true;
     } else if (is_word(word, size, "moments")) {
         keep->moments = true;
-    } else if (size > before && strncmp(word, RESERVOIR, before) == 0 && size < before + 10) {
-        char digits[16] = "";
-        int64_t count;
-        memcpy(digits, word + before, size - before);
-        if (!qk__parse_integer(digits, &count) || count < 1 || count > 1000000)
+    } else if (read_count(word, size, "reservoir=", MOST_ROWS, &keep->reservoir)) {
+        if (keep->reservoir == 0)
             return qk__fail(err, QK_ERR_ARGUMENT,
-                            "reservoir=%s: give 1 to 1000000 rows of a text and bucket",
-                            digits);
-        keep->reservoir = (int)count;
+                            "%.*s: give 1 to %d rows of a text and bucket", (int)size, word,
+                            MOST_ROWS);
+    } else if (read_count(word, size, "first=", QK_MOST_FIRST, &keep->first)) {
+        if (keep->first == 0)
+            return qk__fail(err, QK_ERR_ARGUMENT, "%.*s: give 1 to %d first positions",
+                            (int)size, word, QK_MOST_FIRST);
     } else {
         return qk__fail(err, QK_ERR_ARGUMENT,
-                        "'%.*s': give rows, moments, rows,moments or moments,reservoir=N",
+                        "'%.*s': give rows, moments, rows,moments, moments,reservoir=N or "
+                        "moments,first=N",
                         (int)size, word);
     }
     return QK_OK;
@@ -53,6 +67,9 @@ qk_status qk_keep_parse(const char *text, qk_keep *keep, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "a reservoir goes with moments: give moments,reservoir=%d",
                         found.reservoir);
+    if (found.first > 0 && !found.moments)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "first positions go with moments: give moments,first=%d", found.first);
     if (found.reservoir > 0 && found.rows)
         return qk__fail(
             err, QK_ERR_ARGUMENT,

@@ -86,7 +86,7 @@ static bool has_layer(const qk_sink *sink, int layer)
 }
 
 /* The sums of a layer of a node that is there. */
-static qk_status read_layer(const qk_sink *sink, node n, int layer, qk__part_moments *sums[2],
+static qk_status read_layer(const qk_sink *sink, node n, int layer, qk__layer_parts *sums,
                             qk_error *err)
 {
     char unit[QK__UNIT_NAME_SIZE], file[LAYER_NAME];
@@ -98,15 +98,9 @@ static qk_status read_layer(const qk_sink *sink, node n, int layer, qk__part_mom
         status = qk__context(err, qk__unit_check(&sink->units, unit, file, err), "%s/%s",
                              sink->units.path, unit);
     if (status == QK_OK)
-        status = qk__layer_moments_read(path, &sums[QK_QUERY], &sums[QK_KEY], err);
+        status = qk__layer_moments_read(path, sums, err);
     free(path);
     return status;
-}
-
-static void free_layer(qk__part_moments *sums[2])
-{
-    qk__part_moments_free(&sums[QK_QUERY]);
-    qk__part_moments_free(&sums[QK_KEY]);
 }
 
 /* One job a layer, of a node that is being made. */
@@ -120,10 +114,14 @@ typedef struct making {
 
 static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
 {
-    const qk__text_block *b = m->block;
-    return qk__layer_moments_write(
-        path, qk__queue_of(m->sink, b, m->made.stage, layer, QK_QUERY)->sums,
-        qk__queue_of(m->sink, b, m->made.stage, layer, QK_KEY)->sums, layer, NULL, err);
+    qk__layer_parts sums;
+    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+        const qk__queue *queue =
+            qk__queue_of(m->sink, m->block, m->made.stage, layer, (qk_kind)kind);
+        sums.part[kind] = queue->sums;
+        sums.part[QK__FIRST_PARTS + kind] = queue->first;
+    }
+    return qk__layer_moments_write(path, &sums, layer, NULL, err);
 }
 
 static qk_status merge_parts(qk__part_moments *a, qk__part_moments *b, const char *path,
@@ -136,16 +134,16 @@ static qk_status merge_parts(qk__part_moments *a, qk__part_moments *b, const cha
 
 static qk_status join_layer(const making *m, int layer, const char *path, qk_error *err)
 {
-    qk__part_moments *a[2] = {NULL}, *b[2] = {NULL};
-    qk_status status = read_layer(m->sink, m->left, layer, a, err);
+    qk__layer_parts a = {{NULL}}, b = {{NULL}};
+    qk_status status = read_layer(m->sink, m->left, layer, &a, err);
     if (status == QK_OK)
-        status = read_layer(m->sink, m->right, layer, b, err);
-    for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
-        status = merge_parts(a[kind], b[kind], path, err);
+        status = read_layer(m->sink, m->right, layer, &b, err);
+    for (int i = 0; status == QK_OK && i < QK__LAYER_PARTS; i++)
+        status = merge_parts(a.part[i], b.part[i], path, err);
     if (status == QK_OK)
-        status = qk__layer_moments_write(path, a[QK_QUERY], a[QK_KEY], layer, NULL, err);
-    free_layer(a);
-    free_layer(b);
+        status = qk__layer_moments_write(path, &a, layer, NULL, err);
+    qk__layer_parts_free(&a);
+    qk__layer_parts_free(&b);
     return status;
 }
 
@@ -250,8 +248,9 @@ qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err
 
 /* Whether sums are of the heads, and of as many rows, as the blocks say. */
 static qk_status check_part(const qk_sink *sink, const qk__all_rows *rows, int layer,
-                            qk_kind kind, const qk__part_moments *sums, qk_error *err)
+                            qk_kind kind, const qk__layer_parts *parts, qk_error *err)
 {
+    const qk__part_moments *sums = parts->part[kind];
     const int *heads;
     size_t count = qk__heads_of(sink, layer, kind, &heads);
     int64_t kept = count > 0 ? qk__all_rows_kept(rows, qk__part_of(layer, kind)) : 0;
@@ -260,6 +259,8 @@ static qk_status check_part(const qk_sink *sink, const qk__all_rows *rows, int l
                             memcmp(shape->heads, heads, count * sizeof *heads) == 0 &&
                             qk__part_moments_count(sums) == kept
                       : count == 0;
+    same = same && (parts->part[QK__FIRST_PARTS + kind] != NULL) ==
+                       (sums && sink->settings.keep.first > 0);
     return same ? QK_OK
                 : qk__fail(err, QK_ERR_MALFORMED,
                            "sums of the unfinished run are damaged, or of another one: layer "
@@ -274,23 +275,22 @@ static qk_status check_part(const qk_sink *sink, const qk__all_rows *rows, int l
 static qk_status give_layer(const qk_sink *sink, const qk__all_rows *rows, node root,
                             const char *to, int layer, qk_error *err)
 {
-    qk__part_moments *sums[2] = {NULL};
+    qk__layer_parts sums = {{NULL}};
     char unit[QK__UNIT_NAME_SIZE], file[LAYER_NAME];
     name_node(root, unit);
     name_layer(layer, file);
     char *from = qk__units_path(&sink->units, unit, file), *target = layer_path(to, layer);
     qk_status status = from && target ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
-        status = tell_remedy(sink, read_layer(sink, root, layer, sums, err), err);
+        status = tell_remedy(sink, read_layer(sink, root, layer, &sums, err), err);
     for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
-        status = check_part(sink, rows, layer, (qk_kind)kind, sums[kind], err);
+        status = check_part(sink, rows, layer, (qk_kind)kind, &sums, err);
     if (status == QK_OK) {
         unlink(target);
         if (link(from, target) != 0)
-            status =
-                qk__layer_moments_write(target, sums[QK_QUERY], sums[QK_KEY], layer, NULL, err);
+            status = qk__layer_moments_write(target, &sums, layer, NULL, err);
     }
-    free_layer(sums);
+    qk__layer_parts_free(&sums);
     free(from);
     free(target);
     return status;

@@ -55,6 +55,11 @@ static qk_status check_sink_settings(const qk_sink_settings *s, qk_error *err)
     if (s->keep.reservoir < 0 || (s->keep.reservoir > 0 && (s->keep.rows || !s->keep.moments)))
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "a reservoir goes with moments, in place of rows");
+    if (s->keep.first < 0 || s->keep.first > QK_MOST_FIRST ||
+        (s->keep.first > 0 && !s->keep.moments))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "%d first positions apart: give 0 to %d, of moments", s->keep.first,
+                        QK_MOST_FIRST);
     if (s->keep.groups != 0 && (s->keep.groups < 2 || s->keep.groups > QK_MOST_GROUPS))
         return qk__fail(err, QK_ERR_ARGUMENT, "%d groups of texts: give 0, or 2 to %d",
                         s->keep.groups, QK_MOST_GROUPS);

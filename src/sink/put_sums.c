@@ -34,6 +34,11 @@ static qk_status check_sums(const qk_sink *sink, const qk_sink_sums *sums, qk_er
             "sums go with moments without rows, and this sink keeps %s: put the rows, "
             "or keep \"moments\" or \"moments,reservoir=N\"",
             sink->settings.keep.moments ? "both" : "rows");
+    if (sink->settings.keep.first > 0)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "sums do not tell rows of positions below %d apart, as this sink keeps "
+                        "them: put the rows, or keep moments without first=%d",
+                        sink->settings.keep.first, sink->settings.keep.first);
     bool by_bucket = sums->bucket_sum_x && sums->bucket_sum_xt && sums->bucket_sum_xx;
     if (sums->rows > 0 && sums->num_heads > 0 &&
         (!sums->sum_x || !sums->sum_xt || !sums->sum_xx ||

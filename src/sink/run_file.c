@@ -167,7 +167,8 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
     s->keep = (qk_keep){.rows = json_is_true(json_object_get(keep, "rows")),
                         .moments = json_is_true(json_object_get(keep, "moments")),
                         .reservoir = number_in(keep, "reservoir"),
-                        .groups = number_in(keep, "groups")};
+                        .groups = number_in(keep, "groups"),
+                        .first = number_in(keep, "first")};
     s->reservoir_seed = (uint64_t)json_integer_value(json_object_get(keep, "reservoir_seed"));
     s->layout = strcmp(qk__json_string(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED
                                                                        : QK_LAYOUT_HEADS;

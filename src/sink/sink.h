@@ -112,13 +112,16 @@ typedef struct qk__waiting {
     size_t chunk;
     bool last; /* of its text */
     qk__chunk_moments *moments;
+    bool has_first; /* rows of first positions are among them: */
+    qk__chunk_moments *first;
 } qk__waiting;
 
 /* Sums over the queries or keys of one layer in a block, and what is to be added next. */
 typedef struct qk__queue {
     pthread_mutex_t lock;
-    qk__part_moments *sums; /* NULL: no head of that kind */
-    int64_t text;           /* of the block, whose turn it is */
+    qk__part_moments *sums;  /* NULL: no head of that kind */
+    qk__part_moments *first; /* of first positions; NULL: not apart */
+    int64_t text;            /* of the block, whose turn it is */
     size_t chunk;
     qk__waiting *waiting;
 } qk__queue;

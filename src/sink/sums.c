@@ -35,6 +35,9 @@ static qk_status create(const qk_sink *sink, const qk__text_block *block, int st
             if (shape.num_heads == 0)
                 continue;
             QK_TRY(qk__part_moments_create(&queue->sums, &shape, err));
+            shape.by_bucket = false;
+            if (sink->settings.keep.first > 0)
+                QK_TRY(qk__part_moments_create(&queue->first, &shape, err));
         }
     return QK_OK;
 }
@@ -60,6 +63,7 @@ void qk__waiting_free(qk__waiting **list)
         qk__waiting *w = *list;
         *list = w->next;
         qk__chunk_moments_free(&w->moments);
+        qk__chunk_moments_free(&w->first);
         free(w);
     }
 }
@@ -71,6 +75,7 @@ void qk__queues_free(const qk_sink *sink, qk__text_block *block)
         qk__queue *queue = &block->queues[i];
         qk__waiting_free(&queue->waiting);
         qk__part_moments_free(&queue->sums);
+        qk__part_moments_free(&queue->first);
         pthread_mutex_destroy(&queue->lock);
     }
     free(block->queues);
@@ -122,8 +127,11 @@ static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *q
             queue->text++;
             continue;
         }
-        qk_status status = qk__part_moments_fold(queue->sums, block->texts[w->text].example_id,
-                                                 w->chunk == 0, w->moments, err);
+        int64_t id = block->texts[w->text].example_id;
+        qk_status status =
+            qk__part_moments_fold(queue->sums, id, w->chunk == 0, w->moments, err);
+        if (status == QK_OK && w->has_first) /* they are in one chunk */
+            status = qk__part_moments_fold(queue->first, id, true, w->first, err);
         queue->chunk = w->last ? 0 : queue->chunk + 1;
         queue->text += w->last;
         spare_give(sink, w);
@@ -183,6 +191,25 @@ qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err)
     return status;
 }
 
+/* Rows of first positions once more: they lead their chunk, which is the first of its text. */
+static qk_status sum_first(const qk_sink *sink, qk__waiting *w, const qk__part_shape *shape,
+                           const qk__chunk_rows *all, qk_error *err)
+{
+    qk__part_shape of_first = *shape;
+    qk__chunk_rows rows = *all;
+    of_first.by_bucket = false;
+    rows.bucket = NULL;
+    rows.rows = 0;
+    while (rows.rows < all->rows && all->position[rows.rows] < sink->settings.keep.first)
+        rows.rows++;
+    w->has_first = rows.rows > 0;
+    if (!w->has_first)
+        return QK_OK;
+    if (!w->first)
+        QK_TRY(qk__chunk_moments_create(&w->first, err));
+    return qk__chunk_moments_compute(w->first, &of_first, &rows, err);
+}
+
 static qk_status compute(const qk_sink *sink, qk__waiting *w, const qk__part *part, int stage,
                          int layer, qk_kind kind, qk_error *err)
 {
@@ -199,7 +226,8 @@ static qk_status compute(const qk_sink *sink, qk__waiting *w, const qk__part *pa
                                     .head_stride = rows * shape.dim,
                                     .position = position,
                                     .bucket = shape.by_bucket ? bucket : NULL};
-    return qk__chunk_moments_compute(w->moments, &shape, &vectors, err);
+    QK_TRY(qk__chunk_moments_compute(w->moments, &shape, &vectors, err));
+    return sum_first(sink, w, &shape, &vectors, err);
 }
 
 qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *text,

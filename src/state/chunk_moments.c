@@ -182,7 +182,8 @@ static void sum_rows(qk__chunk_moments *chunk, const float *x, const uint32_t *i
             double *sums = chunk->runs + run * each;
             double *tile = chunk->tile.rows + (at - start) * PANEL;
             chunk->kernel->pack_f32(x, index + at, chunk->shape.dim, chunk->tile.pilot,
-                                    chunk->t + at, take, tile, sums, sums + columns);
+                                    chunk->t + at, NULL, take, tile, sums, sums + columns,
+                                    NULL);
             if (chunk->by_bucket)
                 add_squares(tile, take, chunk->tile.panels, sums + 2 * columns);
             at += take;
@@ -252,7 +253,8 @@ static qk_status sum_heads(qk__chunk_moments *chunk, const qk__part_shape *shape
         sum_t[run] = put_positions(chunk, at, chunk->run[run].rows, &chunk->of_run[run]);
     for (size_t h = 0; h < shape->num_heads; h++) {
         const float *x = rows->x + h * rows->head_stride;
-        qk__tile_set_pilot(&chunk->tile, &(qk__tile_rows){x, false, index, chunk->t, first});
+        qk__tile_set_pilot(&chunk->tile,
+                           &(qk__tile_rows){x, false, index, chunk->t, NULL, first});
         sum_rows(chunk, x, index, rows->rows);
         put_whole(chunk, total_t, (double)rows->rows, h);
         for (size_t run = 0; run < runs; run++)

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "state/layer_moments.h"
+
 /* Axes: H heads, G groups, B buckets, d dimensions, t a triangle of d, 2 itself. */
 static const struct {
     const char *name, *dtype, *axes;
@@ -18,6 +20,8 @@ static const struct {
     {"bucket_sum_tt", "F64", "BH"},  {"bucket_mean", "F64", "BHd"},
     {"bucket_sum_xt", "F64", "BHd"}, {"bucket_sum_xx", "F64", "BHd"},
 };
+
+const char *const qk__layer_prefixes[QK__LAYER_PARTS] = {"q.", "k.", "first.q.", "first.k."};
 
 static int64_t length_of(char axis, const qk__layer_sizes *sizes)
 {
@@ -37,11 +41,10 @@ static int64_t length_of(char axis, const qk__layer_sizes *sizes)
     }
 }
 
-qk__layer_array qk__layer_array_of(int array, qk_kind kind, const qk__layer_sizes *sizes)
+qk__layer_array qk__layer_array_of(int array, int part, const qk__layer_sizes *sizes)
 {
     qk__layer_array of = {.dtype = layout[array].dtype};
-    snprintf(of.name, sizeof of.name, "%c.%s", kind == QK_QUERY ? 'q' : 'k',
-             layout[array].name);
+    snprintf(of.name, sizeof of.name, "%s%s", qk__layer_prefixes[part], layout[array].name);
     for (const char *axis = layout[array].axes; *axis; axis++)
         of.shape[of.rank++] = length_of(*axis, sizes);
     return of;

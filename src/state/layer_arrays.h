@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/capture.h>
-
 #define QK__LAYER_FORMAT "qkscope moments 2"
 #define QK__LAYER_HASH   "xxh3_128" /* of the data, in the metadata */
 
@@ -36,12 +34,14 @@ typedef struct qk__layer_sizes {
 } qk__layer_sizes;
 
 typedef struct qk__layer_array {
-    char name[24];     /* with the kind: "q.sum_xx" */
+    char name[24];     /* with the part: "q.sum_xx" */
     const char *dtype; /* "F64" */
     int rank;
     int64_t shape[3];
 } qk__layer_array;
 
-qk__layer_array qk__layer_array_of(int array, qk_kind kind, const qk__layer_sizes *sizes);
+/* Of a part of a layer; and what the names of its arrays begin with: "q.", "first.k.". */
+qk__layer_array qk__layer_array_of(int array, int part, const qk__layer_sizes *sizes);
+extern const char *const qk__layer_prefixes[];
 
 #endif

@@ -26,7 +26,7 @@ struct qk__layer_file {
     qk__tensor_list list;
     int layer;
     uint32_t max_groups;
-    qk__layer_view views[2]; /* by kind */
+    qk__layer_view views[QK__LAYER_PARTS];
 };
 
 /* ---- metadata --------------------------------------------------------------------------- */
@@ -85,11 +85,11 @@ static const qk__tensor_entry *find(const qk__tensor_list *list, const char *nam
 }
 
 /* Length of an axis of an array, which must have so many axes. */
-static qk_status measure(const qk__tensor_list *list, int array, qk_kind kind, int axis,
+static qk_status measure(const qk__tensor_list *list, int array, int part, int axis,
                          int64_t least, int64_t most, int64_t *length, qk_error *err)
 {
     static const qk__layer_sizes any = {1, 1, 1, 1};
-    const qk__layer_array wanted = qk__layer_array_of(array, kind, &any);
+    const qk__layer_array wanted = qk__layer_array_of(array, part, &any);
     const qk__tensor_entry *entry = find(list, wanted.name);
     if (!entry)
         return qk__fail(err, QK_ERR_MALFORMED, "there is no array %s", wanted.name);
@@ -102,10 +102,10 @@ static qk_status measure(const qk__tensor_list *list, int array, qk_kind kind, i
     return QK_OK;
 }
 
-static qk_status find_array(const qk__tensor_list *list, int array, qk_kind kind,
+static qk_status find_array(const qk__tensor_list *list, int array, int part,
                             qk__layer_view *view, qk_error *err)
 {
-    const qk__layer_array wanted = qk__layer_array_of(array, kind, &view->sizes);
+    const qk__layer_array wanted = qk__layer_array_of(array, part, &view->sizes);
     const qk__tensor_entry *entry = find(list, wanted.name);
     if (!entry)
         return qk__fail(err, QK_ERR_MALFORMED, "there is no array %s", wanted.name);
@@ -126,28 +126,29 @@ static qk_status find_array(const qk__tensor_list *list, int array, qk_kind kind
     return QK_OK;
 }
 
-static bool has_kind(const qk__tensor_list *list, qk_kind kind)
+static bool has_part(const qk__tensor_list *list, int part)
 {
+    const char *prefix = qk__layer_prefixes[part];
     for (size_t i = 0; i < list->count; i++)
-        if (strncmp(list->items[i].name, kind == QK_QUERY ? "q." : "k.", 2) == 0)
+        if (strncmp(list->items[i].name, prefix, strlen(prefix)) == 0)
             return true;
     return false;
 }
 
-static qk_status find_arrays(const qk__tensor_list *list, qk_kind kind, qk__layer_view *view,
+static qk_status find_arrays(const qk__tensor_list *list, int part, qk__layer_view *view,
                              qk_error *err)
 {
     static const qk__layer_sizes any = {1, 1, 1, 1};
     qk__layer_sizes *sizes = &view->sizes;
-    QK_TRY(measure(list, QK__ARRAY_HEADS, kind, 0, 1, QK__MAX_PART_HEADS, &sizes->heads, err));
-    QK_TRY(measure(list, QK__ARRAY_GROUP, kind, 0, 0, QK__MAX_GROUPS, &sizes->groups, err));
-    QK_TRY(measure(list, QK__ARRAY_MEAN, kind, 2, 1, QK_MAX_DIM, &sizes->dim, err));
-    view->shape.by_bucket = find(list, qk__layer_array_of(QK__ARRAY_BUCKET, kind, &any).name);
+    QK_TRY(measure(list, QK__ARRAY_HEADS, part, 0, 1, QK__MAX_PART_HEADS, &sizes->heads, err));
+    QK_TRY(measure(list, QK__ARRAY_GROUP, part, 0, 0, QK__MAX_GROUPS, &sizes->groups, err));
+    QK_TRY(measure(list, QK__ARRAY_MEAN, part, 2, 1, QK_MAX_DIM, &sizes->dim, err));
+    view->shape.by_bucket = find(list, qk__layer_array_of(QK__ARRAY_BUCKET, part, &any).name);
     if (view->shape.by_bucket)
-        QK_TRY(measure(list, QK__ARRAY_BUCKET, kind, 0, 0, MAX_ROWS, &sizes->buckets, err));
+        QK_TRY(measure(list, QK__ARRAY_BUCKET, part, 0, 0, MAX_ROWS, &sizes->buckets, err));
     int arrays = view->shape.by_bucket ? QK__NUM_ARRAYS : QK__ARRAY_BUCKET;
     for (int i = 0; i < arrays; i++)
-        QK_TRY(find_array(list, i, kind, view, err));
+        QK_TRY(find_array(list, i, part, view, err));
     view->texts = view->data[QK__ARRAY_TEXTS];
     view->positions = view->data[QK__ARRAY_POSITIONS];
     view->labels = view->data[QK__ARRAY_GROUP];
@@ -241,13 +242,13 @@ static qk_status check_counts(const qk__layer_view *view, qk_error *err)
     return QK_OK;
 }
 
-static qk_status open_view(qk__layer_file *file, qk_kind kind, qk_error *err)
+static qk_status open_view(qk__layer_file *file, int part, qk_error *err)
 {
-    qk__layer_view *view = &file->views[kind];
-    if (!has_kind(&file->list, kind))
+    qk__layer_view *view = &file->views[part];
+    if (!has_part(&file->list, part))
         return QK_OK;
     view->shape.max_groups = file->max_groups;
-    QK_TRY(find_arrays(&file->list, kind, view, err));
+    QK_TRY(find_arrays(&file->list, part, view, err));
     QK_TRY(take_heads(view, err));
     QK_TRY(check_labels(view, err));
     QK_TRY(check_counts(view, err));
@@ -274,16 +275,36 @@ static qk_status check_hash(const qk__layer_file *file, qk_error *err)
                           "another one): fetch the file again, or capture again");
 }
 
+/* Rows of first positions are some of the rows of the same heads. */
+static qk_status check_first(const qk__layer_file *file, qk_kind kind, qk_error *err)
+{
+    const qk__layer_view *first = &file->views[QK__FIRST_PARTS + kind],
+                         *all = &file->views[kind];
+    const size_t heads = first->shape.num_heads;
+    bool same =
+        heads == 0 || (heads == all->shape.num_heads && first->shape.dim == all->shape.dim);
+    for (size_t h = 0; same && h < heads; h++)
+        same = first->heads[h] == all->heads[h] &&
+               sum_counts(first, QK__ARRAY_COUNT, first->sizes.groups, (int64_t)h) <=
+                   sum_counts(all, QK__ARRAY_COUNT, all->sizes.groups, (int64_t)h);
+    return same ? QK_OK
+                : qk__fail(err, QK_ERR_MALFORMED,
+                           "its rows of first positions are not some of all rows");
+}
+
 static qk_status open_views(qk__layer_file *file, qk_error *err)
 {
-    static const char *const names[] = {"queries", "keys"};
+    static const char *const names[] = {"queries", "keys", "queries of first positions",
+                                        "keys of first positions"};
     QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
     QK_TRY(read_metadata(file, err));
     QK_TRY(check_hash(file, err));
-    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
-        qk_status status = open_view(file, (qk_kind)kind, err);
+    for (int part = 0; part < QK__LAYER_PARTS; part++) {
+        qk_status status = open_view(file, part, err);
+        if (status == QK_OK && part >= QK__FIRST_PARTS)
+            status = check_first(file, (qk_kind)(part - QK__FIRST_PARTS), err);
         if (status != QK_OK)
-            return qk__context(err, status, "%s", names[kind]);
+            return qk__context(err, status, "%s", names[part]);
     }
     const qk__layer_view *q = &file->views[QK_QUERY], *k = &file->views[QK_KEY];
     if (q->shape.num_heads == 0 && k->shape.num_heads == 0)
@@ -318,8 +339,8 @@ void qk__layer_file_close(qk__layer_file **file)
         return;
     qk__tensor_list_free(&f->list);
     qk__unmap_file(f->bytes, f->size);
-    free(f->views[QK_QUERY].heads);
-    free(f->views[QK_KEY].heads);
+    for (int part = 0; part < QK__LAYER_PARTS; part++)
+        free(f->views[part].heads);
     free(f->path);
     free(f);
     *file = NULL;
@@ -371,7 +392,7 @@ int64_t qk__layer_file_rows(const qk__layer_file *file, qk_kind kind, size_t pla
     return sum_counts(view, QK__ARRAY_COUNT, view->sizes.groups, (int64_t)place);
 }
 
-const qk__layer_view *qk__layer_file_view(const qk__layer_file *file, qk_kind kind)
+const qk__layer_view *qk__layer_file_view(const qk__layer_file *file, int part)
 {
-    return &file->views[kind];
+    return &file->views[part];
 }

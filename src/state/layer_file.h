@@ -21,7 +21,8 @@
  *     bucket_count  I64 [B][H]       and so on, without groups; bucket_sum_xx, F64 [B][H][d], is
  *                                    the diagonal alone
  *
- * A kind of which no head was captured has no arrays. layer_write.c writes them,
+ * Where rows of first positions were summed once more, their arrays follow, after "first.q." and "first.k.",
+ * of the same heads and without buckets. A kind of which no head was captured has no arrays. layer_write.c writes them,
  * layer_file.c maps and checks them, layer_read.c reads them, whole or head by head. */
 #ifndef QK_STATE_LAYER_FILE_H
 #define QK_STATE_LAYER_FILE_H
@@ -34,17 +35,17 @@
 
 /* ==== whole layers ======================================================================== */
 
-/* Either part may be NULL, not both; those given agree on max_groups and dim. metadata: more texts,
+/* Queries or keys may be NULL, not both; those given agree on max_groups and dim. metadata: more texts,
  * or NULL; "format", "layer" and "groups" are the file's own, whatever it says of them. Equal
  * moments give equal bytes; the file appears whole or not at all. */
-QK_MUST_CHECK qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
-                                                const qk__part_moments *k, int layer,
-                                                const json_t *metadata, qk_error *err);
+QK_MUST_CHECK qk_status qk__layer_moments_write(const char *path, const qk__layer_parts *parts,
+                                                int layer, const json_t *metadata,
+                                                qk_error *err);
 
-/* Everything into memory, every number checked, ready to be merged. *q or *k is NULL where the
- * file has none of the kind. On failure both are. Messages name the file. */
-QK_MUST_CHECK qk_status qk__layer_moments_read(const char *path, qk__part_moments **q,
-                                               qk__part_moments **k, qk_error *err);
+/* Everything into memory, every number checked, ready to be merged. On failure there are no parts.
+ * Messages name the file. */
+QK_MUST_CHECK qk_status qk__layer_moments_read(const char *path, qk__layer_parts *parts,
+                                               qk_error *err);
 
 /* ==== single heads ======================================================================== */
 
@@ -69,8 +70,8 @@ const qk__part_shape *qk__layer_file_shape(const qk__layer_file *file, qk_kind k
 size_t qk__layer_file_groups(const qk__layer_file *file, qk_kind kind);
 size_t qk__layer_file_buckets(const qk__layer_file *file, qk_kind kind);
 
-/* All that the file holds of a kind, for layer_read.c (layer_view.h). */
-const struct qk__layer_view *qk__layer_file_view(const qk__layer_file *file, qk_kind kind);
+/* All that the file holds of a part, for layer_read.c (layer_view.h). */
+const struct qk__layer_view *qk__layer_file_view(const qk__layer_file *file, int part);
 
 /* Place of a head in shape->heads, -1: it is not there. */
 ptrdiff_t qk__layer_file_find(const qk__layer_file *file, qk_kind kind, int head);
@@ -100,6 +101,8 @@ typedef struct qk__head_state {
     qk_moments **parts;       /* [num_groups] moments of each; count 0 where it has no rows */
     size_t num_buckets;       /* 0 for keys and where buckets were not kept */
     qk__bucket_sums *buckets; /* [num_buckets] ascending */
+    struct qk__head_state
+        *first; /* of rows of first positions, without texts and buckets; NULL: not apart */
 } qk__head_state;
 
 /* Reads and checks the sums of the head at a place of shape->heads. What no rows give (sums of
@@ -109,5 +112,9 @@ QK_MUST_CHECK qk_status qk__layer_file_head(const qk__layer_file *file, qk_kind 
                                             size_t place, qk__head_state **state,
                                             qk_error *err);
 void qk__head_state_free(qk__head_state **state); /* takes a pointer to NULL, too */
+
+/* Takes the rows of first positions out of moments, groups and texts. Buckets, the number of texts and the
+ * range of positions stay those of all rows. */
+QK_MUST_CHECK qk_status qk__head_state_leave_out_first(qk__head_state *state, qk_error *err);
 
 #endif

@@ -29,6 +29,14 @@ enum {
     QK__MAX_PART_HEADS = 4096, /* of a kind in a layer */
 };
 
+/* The parts of a layer: queries and keys, by qk_kind; and, QK__FIRST_PARTS behind these, those of their rows that
+ * are of a text's first positions, summed once more. */
+enum { QK__FIRST_PARTS = 2, QK__LAYER_PARTS = 4 };
+typedef struct qk__layer_parts {
+    struct qk__part_moments *part[QK__LAYER_PARTS]; /* NULL: none */
+} qk__layer_parts;
+void qk__layer_parts_free(qk__layer_parts *parts);
+
 /* What a part is of. */
 typedef struct qk__part_shape {
     size_t dim;          /* 1 .. QK_MAX_DIM */

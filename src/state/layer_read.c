@@ -33,10 +33,11 @@ static qk_status take_set(qk__set_list *list, const qk__set_shape *shape,
     return QK_OK;
 }
 
-static qk_status take_part(const qk__layer_file *file, qk_kind kind, qk__part_moments **part,
+static qk_status take_part(const qk__layer_file *file, int number, qk__part_moments **part,
                            qk_error *err)
 {
-    const qk__layer_view *view = qk__layer_file_view(file, kind);
+    const qk__layer_view *view = qk__layer_file_view(file, number);
+    const qk_kind kind = (qk_kind)(number % QK__FIRST_PARTS);
     const size_t heads = view->shape.num_heads;
     if (heads == 0)
         return QK_OK;
@@ -56,18 +57,16 @@ static qk_status take_part(const qk__layer_file *file, qk_kind kind, qk__part_mo
     return QK_OK;
 }
 
-qk_status qk__layer_moments_read(const char *path, qk__part_moments **q, qk__part_moments **k,
-                                 qk_error *err)
+qk_status qk__layer_moments_read(const char *path, qk__layer_parts *parts, qk_error *err)
 {
     qk__layer_file *file;
-    *q = *k = NULL;
+    qk_status status = QK_OK;
+    *parts = (qk__layer_parts){{NULL}};
     QK_TRY(qk__layer_file_open(&file, path, err));
-    qk_status status = take_part(file, QK_QUERY, q, err);
-    if (status == QK_OK)
-        status = take_part(file, QK_KEY, k, err);
+    for (int i = 0; i < QK__LAYER_PARTS && status == QK_OK; i++)
+        status = take_part(file, i, &parts->part[i], err);
     if (status != QK_OK) {
-        qk__part_moments_free(q);
-        qk__part_moments_free(k);
+        qk__layer_parts_free(parts);
         qk__context(err, status, "%s", path);
     }
     qk__layer_file_close(&file);
@@ -91,6 +90,7 @@ void qk__head_state_free(qk__head_state **state)
     free(s->buckets);
     qk_moments_free(&s->moments);
     qk_text_moments_free(&s->texts);
+    qk__head_state_free(&s->first);
     free(s);
     *state = NULL;
 }
@@ -172,6 +172,7 @@ static qk_status take_buckets(const qk__layer_view *view, size_t head, qk__head_
 /* All groups together. */
 static qk_status merge_groups(qk__head_state *state, size_t d, qk_error *err)
 {
+    qk_moments_free(&state->moments);
     state->moments = qk__moments_create(d);
     if (!state->moments)
         return qk__nomem(err);
@@ -183,12 +184,13 @@ static qk_status merge_groups(qk__head_state *state, size_t d, qk_error *err)
         qk_moments_free(&state->moments);
         state->moments = merged;
     }
-    return state->moments->count > 0 ? qk__moments_check(state->moments, err) : QK_OK;
+    return QK_OK;
 }
 
 /* Groups that have rows of this head. */
 static qk_status join_texts(qk__head_state *state, qk_error *err)
 {
+    qk_text_moments_free(&state->texts);
     const qk_moments *parts[QK__MAX_GROUPS];
     uint64_t labels[QK__MAX_GROUPS];
     size_t count = 0;
@@ -202,16 +204,52 @@ static qk_status join_texts(qk__head_state *state, qk_error *err)
                                  state->mask, (size_t)state->num_texts, err);
 }
 
-static qk_status take_head(const qk__layer_view *view, size_t head, qk__head_state *state,
+static qk_status take_sums(const qk__layer_view *view, size_t head, qk__head_state *state,
                            qk_error *err)
 {
     state->num_texts = view->texts[head];
     state->first_position = view->positions[2 * head];
     state->last_position = view->positions[2 * head + 1];
     QK_TRY(take_groups(view, head, state, err));
+    return merge_groups(state, view->shape.dim, err);
+}
+
+static qk_status take_head(const qk__layer_view *view, const qk__layer_view *first, size_t head,
+                           qk__head_state *state, qk_error *err)
+{
+    QK_TRY(take_sums(view, head, state, err));
     QK_TRY(take_buckets(view, head, state, err));
-    QK_TRY(merge_groups(state, view->shape.dim, err));
-    return view->shape.max_groups > 0 ? join_texts(state, err) : QK_OK;
+    if (state->moments->count > 0)
+        QK_TRY(qk__moments_check(state->moments, err));
+    if (view->shape.max_groups > 0)
+        QK_TRY(join_texts(state, err));
+    if (first->shape.num_heads == 0)
+        return QK_OK;
+    state->first = calloc(1, sizeof *state->first);
+    return state->first ? take_sums(first, head, state->first, err) : qk__nomem(err);
+}
+
+/* Groups of first rows are those of all, or parts of them: where fewer texts have such rows, more bits
+ * of their ids tell the groups. */
+qk_status qk__head_state_leave_out_first(qk__head_state *state, qk_error *err)
+{
+    const qk__head_state *first = state->first;
+    for (size_t f = 0; f < first->num_groups; f++) {
+        qk_moments *rest;
+        size_t g = 0;
+        while (g < state->num_groups && state->labels[g] != (first->labels[f] & state->mask))
+            g++;
+        if (first->parts[f]->count == 0)
+            continue;
+        if (g == state->num_groups)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "moments of first positions are of other texts than those of all");
+        QK_TRY(qk_moments_without(state->parts[g], first->parts[f], &rest, err));
+        qk_moments_free(&state->parts[g]);
+        state->parts[g] = rest;
+    }
+    QK_TRY(merge_groups(state, state->moments->dim, err));
+    return state->texts ? join_texts(state, err) : QK_OK;
 }
 
 qk_status qk__layer_file_head(const qk__layer_file *file, qk_kind kind, size_t place,
@@ -226,7 +264,10 @@ qk_status qk__layer_file_head(const qk__layer_file *file, qk_kind kind, size_t p
     if (!*state)
         return qk__nomem(err);
     qk_status status =
-        name_head(err, take_head(view, place, *state, err), kind, view->heads[place]);
+        name_head(err,
+                  take_head(view, qk__layer_file_view(file, QK__FIRST_PARTS + (int)kind), place,
+                            *state, err),
+                  kind, view->heads[place]);
     if (status != QK_OK)
         qk__head_state_free(state);
     return qk__context(err, status, "%s", qk__layer_file_path(file));

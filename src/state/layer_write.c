@@ -75,7 +75,7 @@ static const void *data_of(const kind_out *out, const qk__part_moments *part, in
 }
 
 /* Appends the arrays of a part to tensors; returns how many there are then. */
-static size_t list_arrays(kind_out *out, const qk__part_moments *part, qk_kind kind,
+static size_t list_arrays(kind_out *out, const qk__part_moments *part, int number,
                           qk__tensor_out *tensors, size_t count)
 {
     const qk__layer_sizes sizes = {.heads = (int64_t)part->shape.num_heads,
@@ -86,7 +86,7 @@ static size_t list_arrays(kind_out *out, const qk__part_moments *part, qk_kind k
     const void **pieces = out->pieces;
     for (int i = 0; i < arrays; i++) {
         qk__layer_array *array = &out->arrays[i];
-        *array = qk__layer_array_of(i, kind, &sizes);
+        *array = qk__layer_array_of(i, number, &sizes);
         qk__tensor_out *to = &tensors[count++];
         *to = (qk__tensor_out){.name = array->name, .dtype = array->dtype, .rank = array->rank};
         memcpy(to->shape, array->shape, sizeof array->shape);
@@ -134,24 +134,23 @@ static qk_status check_parts(const qk__part_moments *q, const qk__part_moments *
     return QK_OK;
 }
 
-qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
-                                  const qk__part_moments *k, int layer, const json_t *metadata,
-                                  qk_error *err)
+qk_status qk__layer_moments_write(const char *path, const qk__layer_parts *parts, int layer,
+                                  const json_t *metadata, qk_error *err)
 {
+    const qk__part_moments *q = parts->part[QK_QUERY], *k = parts->part[QK_KEY];
     QK_TRY(check_parts(q, k, layer, err));
-    const qk__part_moments *const parts[] = {q, k};
-    kind_out out[2] = {{.heads = NULL}, {.heads = NULL}};
-    qk__tensor_out tensors[2 * QK__NUM_ARRAYS];
+    kind_out out[QK__LAYER_PARTS] = {{.heads = NULL}};
+    qk__tensor_out tensors[QK__LAYER_PARTS * QK__NUM_ARRAYS];
     size_t count = 0;
     qk_status status = QK_OK;
     char hash[QK__FINGERPRINT_SIZE];
     json_t *all = NULL;
-    for (int i = 0; i < 2 && status == QK_OK; i++) {
-        if (!parts[i])
+    for (int i = 0; i < QK__LAYER_PARTS && status == QK_OK; i++) {
+        if (!parts->part[i])
             continue;
-        status = prepare(&out[i], parts[i], err);
+        status = prepare(&out[i], parts->part[i], err);
         if (status == QK_OK)
-            count = list_arrays(&out[i], parts[i], i == 0 ? QK_QUERY : QK_KEY, tensors, count);
+            count = list_arrays(&out[i], parts->part[i], i, tensors, count);
     }
     if (status == QK_OK)
         status = qk__tensors_fingerprint(tensors, count, hash, err);
@@ -160,7 +159,7 @@ qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
         status = qk__nomem(err);
     if (status == QK_OK)
         status = qk__tensors_write(path, tensors, count, all, err);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < QK__LAYER_PARTS; i++) {
         free(out[i].heads);
         free(out[i].pieces);
     }

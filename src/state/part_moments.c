@@ -114,6 +114,12 @@ void qk__part_moments_free(qk__part_moments **part)
     *part = NULL;
 }
 
+void qk__layer_parts_free(qk__layer_parts *parts)
+{
+    for (int i = 0; i < QK__LAYER_PARTS; i++)
+        qk__part_moments_free(&parts->part[i]);
+}
+
 const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part)
 {
     return &part->shape;

@@ -28,6 +28,7 @@ struct qk_accumulator {
     bool started, has_texts, wide, has_pilot;
     qk__tile tile;
     double pilot_t, tile_t[TILE_ROWS]; /* positions in the tile are about pilot_t */
+    double tile_o[TILE_ROWS];          /* and their octaves, where rows have texts */
     double *tile_memory;
 
     /* rows that wait */
@@ -163,13 +164,25 @@ static qk_status fail_values(const qk_accumulator *acc, const void *x, size_t ro
                     (long long)acc->count + (long long)rows - 1);
 }
 
+/* How often a position, counted from 1, has doubled. */
+static double octave_of(int64_t t)
+{
+    int octave = 0;
+    for (uint64_t u = t > 0 ? (uint64_t)t + 1 : 1; u > 1; u >>= 1)
+        octave++;
+    return octave;
+}
+
 /* Rows index[0 .. rows) of x, their positions about the pilot. */
 static qk__tile_rows tile_rows(qk_accumulator *acc, const void *x, const int64_t *t,
                                const uint32_t *index, size_t rows)
 {
     for (size_t r = 0; r < rows; r++)
         acc->tile_t[r] = (double)t[index[r]] - acc->pilot_t;
-    return (qk__tile_rows){x, acc->wide, index, acc->tile_t, rows};
+    for (size_t r = 0; r < rows && acc->has_texts; r++)
+        acc->tile_o[r] = octave_of(t[index[r]]);
+    return (qk__tile_rows){
+        x, acc->wide, index, acc->tile_t, acc->has_texts ? acc->tile_o : NULL, rows};
 }
 
 /* The means of the first rows of all. */
@@ -375,6 +388,7 @@ static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_m
     qk_text_moments *kept;
     QK_TRY(qk__text_moments_create(&kept, m, acc->tile.pilot, acc->pilot_t, err));
     kept->groups = acc->groups;
+    kept->has_octaves = true;
     memcpy(kept->sums, acc->sums, sizeof kept->sums);
     kept->memory = acc->memory;
     acc->memory = NULL;

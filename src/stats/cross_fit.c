@@ -68,23 +68,23 @@ static double correlation(const qk__axis_sums *line)
 }
 
 /* total: the mean squared distance of a query from a key, in all dimensions. */
-static double number_of(qk__crossed which, const qk__axis_sums *q, const qk__axis_sums *k,
+static double number_of(qk__repeated which, const qk__axis_sums *q, const qk__axis_sums *k,
                         double total)
 {
     switch (which) {
-    case QK__CROSSED_R_Q:
-    case QK__CROSSED_R_Q_A:
+    case QK__R_Q:
+    case QK__R_Q_A:
         return correlation(q);
-    case QK__CROSSED_R_K:
-    case QK__CROSSED_R_K_A:
+    case QK__R_K:
+    case QK__R_K_A:
         return correlation(k);
-    case QK__CROSSED_ALPHA_Q:
+    case QK__ALPHA_Q:
         return q->xt / q->tt;
-    case QK__CROSSED_ALPHA_K:
+    case QK__ALPHA_K:
         return k->xt / k->tt;
-    case QK__CROSSED_BIAS:
+    case QK__BIAS:
         return q->x * (k->xt / k->tt);
-    case QK__CROSSED_SEPARATION:
+    case QK__SEPARATION:
         return (q->xx / q->n + k->xx / k->n + (q->x - k->x) * (q->x - k->x)) / total;
     default:
         return NAN;
@@ -92,15 +92,14 @@ static double number_of(qk__crossed which, const qk__axis_sums *q, const qk__axi
 }
 
 static const qk__fitted AXIS_OF[QK__NUM_CROSSED] = {
-    [QK__CROSSED_R_Q] = QK__ON_PC0,   [QK__CROSSED_R_K] = QK__ON_PC0,
-    [QK__CROSSED_R_Q_A] = QK__ON_A,   [QK__CROSSED_R_K_A] = QK__ON_A,
-    [QK__CROSSED_ALPHA_Q] = QK__ON_A, [QK__CROSSED_ALPHA_K] = QK__ON_A,
-    [QK__CROSSED_BIAS] = QK__ON_A,    [QK__CROSSED_SEPARATION] = QK__ON_B,
+    [QK__R_Q] = QK__ON_PC0, [QK__R_K] = QK__ON_PC0,      [QK__R_Q_A] = QK__ON_A,
+    [QK__R_K_A] = QK__ON_A, [QK__ALPHA_Q] = QK__ON_A,    [QK__ALPHA_K] = QK__ON_A,
+    [QK__BIAS] = QK__ON_A,  [QK__SEPARATION] = QK__ON_B,
 };
 
-static bool is_correlation(qk__crossed which)
+static bool is_correlation(qk__repeated which)
 {
-    return which <= QK__CROSSED_R_K_A;
+    return which <= QK__R_K_A;
 }
 
 /* ---- without a group -------------------------------------------------------------------- */
@@ -115,7 +114,7 @@ typedef struct ending {
 } ending;
 
 /* Each group along the axis of the others. */
-static double crossed_value(const ending *e, qk__crossed which)
+static double crossed_value(const ending *e, qk__repeated which)
 {
     qk__axis_sums q = {0}, k = {0};
     for (uint32_t g = 0; g < e->c->count; g++) {
@@ -251,7 +250,7 @@ static double joined_error(double refitted, double nested)
     return larger > 0 ? larger * sqrt((2 * a * a + b * b) / 3) : larger;
 }
 
-static qk__crossed_number end_number(const ending *e, qk__crossed which, double level,
+static qk__crossed_number end_number(const ending *e, qk__repeated which, double level,
                                      const double *refitted, const double *nested)
 {
     uint32_t count = e->c->count;
@@ -288,11 +287,11 @@ qk_status qk__cross_fit_end(const qk__cross_fit *c, const double *a,
         qk__axis_sums q, k;
         lines_without(&e, g, a, &q, &k);
         for (int i = 0; i < QK__NUM_CROSSED; i++)
-            nested[i][g] = number_of((qk__crossed)i, &q, &k, 1);
+            nested[i][g] = number_of((qk__repeated)i, &q, &k, 1);
     }
     for (int i = 0; i < QK__NUM_CROSSED; i++)
         if (a || AXIS_OF[i] == QK__ON_PC0)
-            numbers[i] = end_number(&e, (qk__crossed)i, level, refitted[i], nested[i]);
+            numbers[i] = end_number(&e, (qk__repeated)i, level, refitted[i], nested[i]);
     free(memory);
     return QK_OK;
 }

@@ -8,21 +8,9 @@
 
 #include <qkscope/stats.h>
 
-#include "stats/text_groups.h"
+#include "stats/kept_head.h"
 
-/* The axes, and the numbers along them. */
 typedef enum qk__fitted { QK__ON_PC0, QK__ON_A, QK__ON_B, QK__NUM_FITTED } qk__fitted;
-typedef enum qk__crossed {
-    QK__CROSSED_R_Q, /* on PC0 */
-    QK__CROSSED_R_K,
-    QK__CROSSED_R_Q_A,
-    QK__CROSSED_R_K_A,
-    QK__CROSSED_ALPHA_Q,
-    QK__CROSSED_ALPHA_K,
-    QK__CROSSED_BIAS,
-    QK__CROSSED_SEPARATION,
-    QK__NUM_CROSSED
-} qk__crossed;
 
 /* Rows of one kind along an axis: sums about their own means. */
 typedef struct qk__axis_sums {

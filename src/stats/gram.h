@@ -50,12 +50,15 @@ typedef struct qk__gram_kernel {
     void (*gram)(const double *tile, size_t rows, size_t panels, bool fresh, double *gram);
 
     /* Puts x - pilot of `rows` rows of `dim` values, those at x + index[r] * dim, into the tile
-     * and carries on the column sums: sum[c] over x - pilot, sum_t[c] over (x - pilot) times
-     * t. pilot, sum and sum_t have whole panels; padding stays zero. */
+     * and carries on the column sums: sum[c] over x - pilot, sum_t[c] over (x - pilot) times t, and,
+     * unless o is NULL, sum_o[c] over (x - pilot) times o. pilot and sums have whole panels; padding
+     * stays zero. */
     void (*pack_f32)(const float *x, const uint32_t *index, size_t dim, const double *pilot,
-                     const double *t, size_t rows, double *tile, double *sum, double *sum_t);
+                     const double *t, const double *o, size_t rows, double *tile, double *sum,
+                     double *sum_t, double *sum_o);
     void (*pack_f64)(const double *x, const uint32_t *index, size_t dim, const double *pilot,
-                     const double *t, size_t rows, double *tile, double *sum, double *sum_t);
+                     const double *t, const double *o, size_t rows, double *tile, double *sum,
+                     double *sum_t, double *sum_o);
 
     /* to += from; count is a multiple of PANEL. */
     void (*add)(double *to, const double *from, size_t count);

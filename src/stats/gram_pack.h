@@ -22,17 +22,20 @@ typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
         (y) = __builtin_convertvector(narrow_, vec_f64);                                       \
     } while (0)
 
-/* One panel of `rows` rows: x - pilot into the tile, and the column sums carried on. With
- * fewer than PANEL columns left, the last ones are read through a zeroed copy. */
+/* One panel of `rows` rows: x - pilot into the tile, and the column sums carried on; sum_o where there is an o.
+ * With fewer than PANEL columns left, the last ones are read through a zeroed copy. */
 #define DEFINE_PACK(name, type, load)                                                          \
     static inline __attribute__((always_inline)) void name##_panel(                            \
         const type *x, const uint32_t *index, size_t dim, size_t width, const double *pilot,   \
-        const double *t, size_t rows, double *out, double *sum, double *sum_t)                 \
+        const double *t, const double *o, size_t rows, double *out, double *sum,               \
+        double *sum_t, double *sum_o)                                                          \
     {                                                                                          \
-        vec_f64 shift, s, st;                                                                  \
+        vec_f64 shift, s, st, so = {0};                                                        \
         LOAD_F64(shift, pilot);                                                                \
         LOAD_F64(s, sum);                                                                      \
         LOAD_F64(st, sum_t);                                                                   \
+        if (o)                                                                                 \
+            LOAD_F64(so, sum_o);                                                               \
         for (size_t r = 0; r < rows; r++) {                                                    \
             vec_f64 y;                                                                         \
             if (width == PANEL) {                                                              \
@@ -46,21 +49,26 @@ typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
             memcpy(out + r * PANEL, &y, sizeof y);                                             \
             s += y;                                                                            \
             st += y * t[r];                                                                    \
+            if (o)                                                                             \
+                so += y * o[r];                                                                \
         }                                                                                      \
         memcpy(sum, &s, sizeof s);                                                             \
         memcpy(sum_t, &st, sizeof st);                                                         \
+        if (o)                                                                                 \
+            memcpy(sum_o, &so, sizeof so);                                                     \
     }                                                                                          \
                                                                                                \
     static void name(const type *x, const uint32_t *index, size_t dim, const double *pilot,    \
-                     const double *t, size_t rows, double *tile, double *sum, double *sum_t)   \
+                     const double *t, const double *o, size_t rows, double *tile, double *sum, \
+                     double *sum_t, double *sum_o)                                             \
     {                                                                                          \
         size_t c = 0;                                                                          \
         for (; c + PANEL <= dim; c += PANEL)                                                   \
-            name##_panel(x + c, index, dim, PANEL, pilot + c, t, rows, tile + c * TILE_ROWS,   \
-                         sum + c, sum_t + c);                                                  \
+            name##_panel(x + c, index, dim, PANEL, pilot + c, t, o, rows,                      \
+                         tile + c * TILE_ROWS, sum + c, sum_t + c, o ? sum_o + c : NULL);      \
         if (c < dim)                                                                           \
-            name##_panel(x + c, index, dim, dim - c, pilot + c, t, rows, tile + c * TILE_ROWS, \
-                         sum + c, sum_t + c);                                                  \
+            name##_panel(x + c, index, dim, dim - c, pilot + c, t, o, rows,                    \
+                         tile + c * TILE_ROWS, sum + c, sum_t + c, o ? sum_o + c : NULL);      \
     }
 
 DEFINE_PACK(pack_f32, float, LOAD_F32)

@@ -10,20 +10,21 @@
 #include "stats/subspace.h"
 #include "stats/text_groups.h"
 
-/* The numbers that are computed again without each group of texts, in the order of qk_head_intervals. */
-enum qk__repeated {
-    QK__R_Q,
+/* The numbers that are computed again without each group of texts. */
+typedef enum qk__repeated {
+    QK__R_Q, /* along fitted axes: cross_fit.h; of PC0 */
     QK__R_K,
-    QK__R_Q_A,
+    QK__R_Q_A, /* of a */
     QK__R_K_A,
     QK__ALPHA_Q,
     QK__ALPHA_K,
     QK__BIAS,
     QK__SEPARATION,
-    QK__AP,
+    QK__NUM_CROSSED,
+    QK__AP = QK__NUM_CROSSED, /* along none */
     QK__AP_DROP,
     QK__NUM_REPEATED
-};
+} qk__repeated;
 /* Their columns. */
 extern const char *const qk__repeated_names[QK__NUM_REPEATED];
 

@@ -13,6 +13,7 @@
 struct qk_text_moments {
     const qk__gram_kernel *kernel;
     size_t dim, panels;
+    bool has_octaves;      /* the sums know those of the rows */
     double pilot_t, trace; /* trace: sum of all squared distances from the mean */
     double *pilot;         /* whole panels */
     qk__text_groups groups;

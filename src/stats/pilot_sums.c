@@ -16,7 +16,7 @@ static size_t whole_panels(size_t dim)
 
 size_t qk__tile_size(size_t dim)
 {
-    return (TILE_ROWS + 3) * whole_panels(dim) * PANEL;
+    return (TILE_ROWS + 4) * whole_panels(dim) * PANEL;
 }
 
 void qk__tile_place(qk__tile *tile, const qk__gram_kernel *kernel, size_t dim, double *memory)
@@ -26,18 +26,19 @@ void qk__tile_place(qk__tile *tile, const qk__gram_kernel *kernel, size_t dim, d
     tile->pilot = memory + columns * TILE_ROWS;
     tile->sum = tile->pilot + columns;
     tile->sum_xt = tile->sum + columns;
+    tile->sum_xo = tile->sum_xt + columns;
     memset(memory, 0, columns * (TILE_ROWS + 1) * sizeof *memory);
 }
 
 void qk__tile_pack(qk__tile *tile, const qk__tile_rows *rows)
 {
-    memset(tile->sum, 0, 2 * tile->panels * PANEL * sizeof(double)); /* and sum_xt */
+    memset(tile->sum, 0, 3 * tile->panels * PANEL * sizeof(double)); /* and those behind it */
     if (rows->wide)
-        tile->kernel->pack_f64(rows->x, rows->index, tile->dim, tile->pilot, rows->t,
-                               rows->count, tile->rows, tile->sum, tile->sum_xt);
+        tile->kernel->pack_f64(rows->x, rows->index, tile->dim, tile->pilot, rows->t, rows->o,
+                               rows->count, tile->rows, tile->sum, tile->sum_xt, tile->sum_xo);
     else
-        tile->kernel->pack_f32(rows->x, rows->index, tile->dim, tile->pilot, rows->t,
-                               rows->count, tile->rows, tile->sum, tile->sum_xt);
+        tile->kernel->pack_f32(rows->x, rows->index, tile->dim, tile->pilot, rows->t, rows->o,
+                               rows->count, tile->rows, tile->sum, tile->sum_xt, tile->sum_xo);
 }
 
 void qk__tile_set_pilot(qk__tile *tile, const qk__tile_rows *rows)
@@ -61,13 +62,16 @@ bool qk__all_finite(const double *x, size_t count)
 
 size_t qk__sums_size(size_t panels)
 {
-    return qk__gram_size(panels) + 2 * panels * PANEL;
+    return qk__gram_size(panels) + 3 * panels * PANEL;
 }
 
 qk__sums qk__sums_at(double *memory, size_t panels)
 {
     double *sum = memory + qk__gram_size(panels);
-    return (qk__sums){.gram = memory, .sum = sum, .sum_xt = sum + panels * PANEL};
+    return (qk__sums){.gram = memory,
+                      .sum = sum,
+                      .sum_xt = sum + panels * PANEL,
+                      .sum_xo = sum + 2 * panels * PANEL};
 }
 
 double *qk__sums_memory(size_t count, size_t panels)
@@ -87,14 +91,17 @@ void qk__sums_add_tile(qk__sums *to, const qk__tile *tile, const qk__tile_rows *
     for (size_t r = 0; r < rows->count; r++) {
         sum_t += rows->t[r];
         sum_tt += rows->t[r] * rows->t[r];
+        to->sum_o += rows->o ? rows->o[r] : 0;
+        to->sum_oo += rows->o ? rows->o[r] * rows->o[r] : 0;
     }
     to->sum_t += sum_t;
     to->sum_tt += sum_tt;
     if (to->count == 0)
-        memset(to->sum, 0, 2 * tile->panels * PANEL * sizeof(double));
+        memset(to->sum, 0, 3 * tile->panels * PANEL * sizeof(double));
     for (size_t c = 0; c < tile->dim; c++) {
         to->sum[c] += tile->sum[c];
         to->sum_xt[c] += tile->sum_xt[c];
+        to->sum_xo[c] += tile->sum_xo[c];
     }
     tile->kernel->gram(tile->rows, rows->count, tile->panels, to->count == 0, to->gram);
     to->count += (int64_t)rows->count;
@@ -111,6 +118,8 @@ void qk__sums_add(const qk__gram_kernel *kernel, qk__sums *to, const qk__sums *m
     to->count += more->count;
     to->sum_t += more->sum_t;
     to->sum_tt += more->sum_tt;
+    to->sum_o += more->sum_o;
+    to->sum_oo += more->sum_oo;
 }
 
 void qk__sums_centre(const qk__sums *sums, const qk__tile *tile, double pilot_t, qk_moments *m)

@@ -18,7 +18,7 @@ typedef struct qk__tile {
     size_t dim, panels;
     double *rows; /* as in gram.h */
     double *pilot;
-    double *sum, *sum_xt; /* of the rows in the tile; one behind the other */
+    double *sum, *sum_xt, *sum_xo; /* of the rows in the tile; one behind the other */
 } qk__tile;
 
 /* Numbers in the arrays of a tile; and the tile in such memory, which lies at a multiple of 64 bytes. Its
@@ -26,12 +26,13 @@ typedef struct qk__tile {
 size_t qk__tile_size(size_t dim);
 void qk__tile_place(qk__tile *tile, const qk__gram_kernel *kernel, size_t dim, double *memory);
 
-/* Rows at x + index[r] * dim, float or, where wide, double; at positions t[r]. */
+/* Rows at x + index[r] * dim, float or, where wide, double; at positions t[r], of octaves o[r]: NULL where
+ * these are not asked for. */
 typedef struct qk__tile_rows {
     const void *x;
     bool wide;
     const uint32_t *index;
-    const double *t;
+    const double *t, *o;
     size_t count; /* at most TILE_ROWS */
 } qk__tile_rows;
 
@@ -46,12 +47,12 @@ bool qk__all_finite(const double *x, size_t count);
 
 /* ---- sums ------------------------------------------------------------------------------- */
 
-/* Over rows x_i at positions t_i, both about a pilot. The arrays have whole panels. */
+/* Over rows x_i at positions t_i, both about a pilot, of octaves o_i. The arrays have whole panels. */
 typedef struct qk__sums {
     int64_t count;
-    double sum_t, sum_tt;
+    double sum_t, sum_tt, sum_o, sum_oo;
     double *gram; /* set while count > 0; as in gram.h; the others lie behind it */
-    double *sum, *sum_xt;
+    double *sum, *sum_xt, *sum_xo;
 } qk__sums;
 
 /* Numbers in the arrays; and sums without rows in such memory: the first rows set the matrix. */

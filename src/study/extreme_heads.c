@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "settings/head_set.h"
+
 /* The first head with the highest (or lowest) number; NULL: none has it. */
 static const qk__result_head *extreme(const qk__result_model *model, const qk__field *field,
                                       bool highest)
@@ -23,22 +25,22 @@ static const qk__result_head *extreme(const qk__result_model *model, const qk__f
     return best;
 }
 
-static bool is_in(const qk_scatter_head *heads, size_t count, const qk__result_head *head)
+static bool is_in(const qk_head_range *heads, size_t count, const qk__result_head *head)
 {
     for (size_t i = 0; i < count; i++)
-        if (heads[i].layer == head->layer && heads[i].head == head->q_head)
+        if (qk__range_has(&heads[i], head->layer, head->q_head))
             return true;
     return false;
 }
 
 static int compare_heads(const void *a, const void *b)
 {
-    const qk_scatter_head *x = a, *y = b;
-    return x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
-                                : (x->head > y->head) - (x->head < y->head);
+    const qk_head_range *x = a, *y = b;
+    return x->first_layer != y->first_layer ? x->first_layer - y->first_layer
+                                            : x->first_head - y->first_head;
 }
 
-size_t qk__extreme_heads(const qk__result_model *model, qk_scatter_head heads[QK__NUM_EXTREMES])
+size_t qk__extreme_heads(const qk__result_model *model, qk_head_range heads[QK__NUM_EXTREMES])
 {
     static const char *const FIELDS[] = {"r_q", "r_k", "bias_strength", "ap_overall"};
     size_t count = 0;
@@ -46,7 +48,8 @@ size_t qk__extreme_heads(const qk__result_model *model, qk_scatter_head heads[QK
         for (int highest = 1; highest >= 0; highest--) {
             const qk__result_head *head = extreme(model, qk__find_field(FIELDS[f]), highest);
             if (head && count < QK__NUM_EXTREMES && !is_in(heads, count, head))
-                heads[count++] = (qk_scatter_head){head->layer, head->q_head};
+                heads[count++] =
+                    (qk_head_range){head->layer, head->layer, head->q_head, head->q_head};
         }
     qsort(heads, count, sizeof *heads, compare_heads);
     return count;

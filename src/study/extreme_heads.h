@@ -12,7 +12,6 @@ enum { QK__NUM_EXTREMES = 6 };
 /* The heads with the highest and the lowest r_q, r_k, bias and plasticity, as far as they have
  * numbers, by layer and head, each once; of the many the first QK__NUM_EXTREMES of that list. Returns how
  * many. */
-size_t qk__extreme_heads(const qk__result_model *model,
-                         qk_scatter_head heads[QK__NUM_EXTREMES]);
+size_t qk__extreme_heads(const qk__result_model *model, qk_head_range heads[QK__NUM_EXTREMES]);
 
 #endif

@@ -227,7 +227,8 @@ static qk_status copy_means(const qk__study_work *work, const qk__headlines *hea
         qk_study_result *result = &work->outcome->models[i];
         qk__sizes sizes;
         result->r_q = qk__headline_value(row, "mean_r_q");
-        result->r_k = qk__headline_value(row, "mean_r_k");
+        result->r_k = qk__mean_over_heads(row->model, qk__find_field("r_k"));
+        result->abs_r_k = qk__headline_value(row, "mean_abs_r_k");
         result->recency = qk__headline_value(row, "bias_positive");
         result->ap_drop = qk__headline_value(row, "ap_drop");
         QK_TRY(qk__sizes_of(row->model, &sizes, err));

@@ -26,7 +26,7 @@ typedef struct qk__study_collage {
     int rows, columns;
     int64_t seed;
     int random;        /* heads drawn; 0 = as many as there are panels */
-    const char *heads; /* "5:13,1:8"; NULL = random ones */
+    qk_head_set heads; /* none = random ones */
     int64_t max_points;
 } qk__study_collage;
 

@@ -19,6 +19,7 @@
 #include "figure/figure.h"
 #include "report/report.h"
 #include "results/read_results.h"
+#include "settings/settings_json.h"
 #include "study/extreme_heads.h"
 #include "study/study.h"
 
@@ -58,7 +59,7 @@ static json_t *describe_figures(const qk__study_work *work, size_t i)
                      QK_VERSION, "formats", (int)collage_formats(work), "theme",
                      (int)work->theme, "width", work->width, "rows", c->rows, "columns",
                      c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
-                     qk__json_text_or_null(c->heads), "max_points", (json_int_t)c->max_points,
+                     qk__json_head_set(&c->heads), "max_points", (json_int_t)c->max_points,
                      "label", qk__json_text(work->plan->models[i].label));
 }
 
@@ -152,14 +153,14 @@ static qk_scatter_settings settings_of(task *t)
     bool whole = s.basis == QK_BASIS_COMPLEMENT; /* a figure of one head */
     s.rows = whole ? 0 : c->rows;
     s.columns = whole ? 0 : c->columns;
-    if (!c->heads && whole)
+    if (c->heads.count == 0 && whole)
         s.random = 1;
-    else if (!c->heads)
+    else if (c->heads.count == 0)
         s.random = c->random ? c->random : c->rows * c->columns;
     return s;
 }
 
-static size_t extremes_of(const qk__results *results, const char *name, qk_scatter_head *heads)
+static size_t extremes_of(const qk__results *results, const char *name, qk_head_range *heads)
 {
     for (size_t m = 0; m < results->num_models; m++)
         if (strcmp(results->models[m].name, name) == 0)
@@ -169,7 +170,7 @@ static size_t extremes_of(const qk__results *results, const char *name, qk_scatt
 
 /* As few or as many as the model has. Where a capture is dropped once its model is done, there are
  * no results of all models yet, but tables of this one. */
-static qk_status take_extremes(const task *t, qk_scatter_head heads[QK__NUM_EXTREMES],
+static qk_status take_extremes(const task *t, qk_head_range heads[QK__NUM_EXTREMES],
                                qk_scatter_settings *s, qk_error *err)
 {
     const qk__study_work *work = t->drawing->work;
@@ -177,33 +178,34 @@ static qk_status take_extremes(const task *t, qk_scatter_head heads[QK__NUM_EXTR
     qk__results *own = NULL;
     if (!work->results)
         QK_TRY(qk__results_read(&own, work->places[t->model].folder, NULL, err));
-    s->num_heads = extremes_of(work->results ? work->results : own, name, heads);
-    s->heads = heads;
+    size_t count = extremes_of(work->results ? work->results : own, name, heads);
+    s->heads = (qk_head_set){heads, count};
     s->random = 0;
-    s->columns = s->num_heads < 2 ? 1 : s->num_heads < 3 ? 2 : 3;
-    s->rows = s->num_heads <= 3 ? 1 : 2;
+    s->columns = count < 2 ? 1 : count < 3 ? 2 : 3;
+    s->rows = count <= 3 ? 1 : 2;
     qk__results_free(&own);
     return QK_OK;
 }
 
 static qk_status draw_collage(task *t, qk_error *err)
 {
-    const char *list = t->collage->extremes ? NULL : t->drawing->work->plan->collage.heads;
+    const qk_head_set *named = &t->drawing->work->plan->collage.heads;
     qk_scatter_settings s = settings_of(t);
-    qk_scatter_head *heads = NULL, extremes[QK__NUM_EXTREMES];
+    qk_head_range heads[QK__NUM_EXTREMES];
     qk_scatter_outcome *outcome;
     if (t->collage->extremes)
-        QK_TRY(take_extremes(t, extremes, &s, err));
-    else if (list)
-        QK_TRY(qk_scatter_heads_parse(list, &heads, &s.num_heads, err));
-    if (list)
-        s.heads = heads;
-    if (heads && s.basis == QK_BASIS_COMPLEMENT)
-        s.num_heads = 1;
+        QK_TRY(take_extremes(t, heads, &s, err));
+    else
+        s.heads = *named;
+    if (!t->collage->extremes && named->count > 0 && s.basis == QK_BASIS_COMPLEMENT) {
+        heads[0] = named->items[0]; /* a figure of one head: the first */
+        heads[0].last_layer = heads[0].first_layer;
+        heads[0].last_head = heads[0].first_head;
+        s.heads = (qk_head_set){heads, 1};
+    }
     qk_status status = qk_scatter_run(&s, &outcome, err);
     t->figures = status == QK_OK ? outcome->num_figures : 0;
     qk_scatter_outcome_free(&outcome);
-    free(heads);
     return status;
 }
 

@@ -42,24 +42,9 @@ static qk_status set_scores(void *target, const qk__node *value, const qk__key *
     return qk__study_resolve(plan, path, &plan->scores, err);
 }
 
-static qk_status set_collage_heads(void *target, const qk__node *value, const qk__key *key,
-                                   qk_error *err)
-{
-    qk_study *plan = target;
-    qk_scatter_head *heads;
-    size_t count;
-    (void)key;
-    QK_TRY(qk__read_text(value, NULL, &plan->collage.heads, err));
-    qk_status status = qk_scatter_heads_parse(plan->collage.heads, &heads, &count, err);
-    if (status == QK_OK)
-        free(heads);
-    return qk__context_at(value, err, status);
-}
-
 static const qk__key KEYS[] = {
     {"models", QK__KEY_READ, .read = qk__study_set_models},
     {"scores", QK__KEY_READ, .read = set_scores},
-    {"figures.collage.heads", QK__KEY_READ, .read = set_collage_heads},
 };
 
 #define AT(member) QK_SETTING_AT(qk_study, member)
@@ -90,6 +75,7 @@ static const qk_setting ROWS[] = {
      .min = 1,
      .max = MAX_RANDOM_HEADS,
      .yaml = "figures.collage.random"},
+    {.type = QK_SETTING_HEADS, AT(collage.heads), .yaml = "figures.collage.heads"},
     {.type = QK_SETTING_INTEGER,
      AT(collage.max_points),
      .number = QK_SCATTER_FEW_POINTS,
@@ -122,7 +108,7 @@ static qk_status share_settings(qk_study *plan, qk_error *err)
     if (!config->settings.combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "analysis.combined: a study takes queries and keys together");
-    if (plan->collage.random && plan->collage.heads)
+    if (plan->collage.random && plan->collage.heads.count > 0)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "figures.collage: give random or heads, not both");
     if (!config->parallel)
@@ -183,6 +169,7 @@ void qk_study_free(qk_study **plan)
     qk_study *p = *plan;
     if (!p)
         return;
+    qk_head_set_free(&p->collage.heads);
     qk__strings_free(p->sources, p->num_models);
     qk__strings_free(p->folders, p->num_models);
     free(p->models);

@@ -112,6 +112,7 @@ static qk_status make_outcome(qk__study_work *work, qk_error *err)
         work->outcome->models[i] = (qk_study_result){.state = QK_STUDY_FAILED,
                                                      .r_q = NAN,
                                                      .r_k = NAN,
+                                                     .abs_r_k = NAN,
                                                      .recency = NAN,
                                                      .ap_drop = NAN,
                                                      .rows_least = NAN,

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "settings/index_list.h"
+#include "settings/head_set.h"
 #include "settings/settings.h"
 
 /* ---- one value -------------------------------------------------------------------------- */
@@ -107,6 +107,37 @@ static qk_status read_list(const qk__node *value, qk_index_list *list, qk_error 
     return qk__context_at(value, err, qk_index_list_parse(text, list, err));
 }
 
+qk_status qk__read_heads(const qk__node *list, qk_head_set *set, qk_error *err)
+{
+    for (size_t i = 0; i < qk__node_count(list); i++) {
+        qk__node item = qk__node_item(list, i);
+        const char *text = NULL;
+        int number = -1;
+        qk_head_range range = {0, QK_MAX_INDEX, 0, 0};
+        if (qk__read_int(&item, NULL, 0, QK_MAX_INDEX, &number, NULL) == QK_OK && number >= 0) {
+            range.first_head = range.last_head = number;
+            QK_TRY(qk__head_set_add(set, range, err));
+            continue;
+        }
+        QK_TRY(qk__read_text(&item, NULL, &text, err));
+        if (!text)
+            return qk__fail_expected(&item, "heads, such as 5 or 2:1", err);
+        QK_TRY(qk__context_at(&item, err, qk__head_set_add_text(set, text, err)));
+    }
+    return QK_OK;
+}
+
+/* A list of heads, or text as the command line takes it: 3 or "2:1,14-23:*". */
+static qk_status read_head_set(const qk__node *value, qk_head_set *set, qk_error *err)
+{
+    const char *text = NULL;
+    if (qk__node_kind_of(value) == QK__LIST)
+        return qk__node_count(value) > 0 ? qk__read_heads(value, set, err)
+                                         : fail_empty(value, err);
+    QK_TRY(qk__read_text(value, NULL, &text, err));
+    return qk__context_at(value, err, qk_head_set_parse(text, set, err));
+}
+
 static qk_status read_setting(void *target, const qk__node *value, const qk__key *key,
                               qk_error *err)
 {
@@ -126,6 +157,8 @@ static qk_status read_setting(void *target, const qk__node *value, const qk__key
         return read_words(value, row, member, err);
     case QK_SETTING_LIST:
         return read_list(value, member, err);
+    case QK_SETTING_HEADS:
+        return read_head_set(value, member, err);
     default:
         return qk__read_text(value, NULL, member, err);
     }

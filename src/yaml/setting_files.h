@@ -18,5 +18,7 @@ QK_MUST_CHECK qk_status qk__settings_read(const qk__node *object,
 /* Adds the numbers of a list. */
 QK_MUST_CHECK qk_status qk__read_indices(const qk__node *list, qk_index_list *indices,
                                          qk_error *err);
+/* A list of heads, as numbers or as texts without "@", appended. */
+QK_MUST_CHECK qk_status qk__read_heads(const qk__node *list, qk_head_set *set, qk_error *err);
 
 #endif

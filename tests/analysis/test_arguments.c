@@ -39,6 +39,7 @@ static void settings_out_of_range(void **state)
     REFUSES(analyses, 0, "analysis");
     REFUSES(analyses, 64, "analysis");
     REFUSES(max_samples, -1, "max-samples");
+    REFUSES(from_position, -1, "from-position");
     REFUSES(sample_heads, -1, "sample-heads");
     REFUSES(context.threads, -1, "threads");
     REFUSES(kinds, (qk_kinds)0, "kinds");

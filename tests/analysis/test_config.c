@@ -111,8 +111,8 @@ static void test_everything(void **state)
     assert_int_equal(s->kinds, QK_KINDS_K);
     assert_int_equal(s->layers.count, 3);
     assert_int_equal(s->layers.items[2], 3);
-    assert_int_equal(s->heads.count, 4);
-    assert_int_equal(s->heads.items[3], 7);
+    assert_int_equal(s->heads.count, 2);
+    assert_int_equal(s->heads.items[1].last_head, 7);
     assert_true(s->max_samples == 5000000000);
     assert_int_equal(s->sample_heads, 300);
     assert_int_equal(s->seed, -7);

@@ -16,8 +16,9 @@ OPTIONAL = {
     "qk_hub_find_model": {"revision"}, "qk_model_open": {"overrides"}, "qk_model_open_shape": {"overrides"},
     "qk_shard_find": {"text"}, "qk_prefill": {"sequences"}, "qk_parquet_writer_open": {"settings"},
     "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"},
+    "qk_pca_first_tokens": {"q_first", "k_first"}, "qk_text_moments_correlate": {"texts"},
     "qk_parquet_read_i64": {"valid"}, "qk_settings_new": {"command"},
-    "qk_head_list": {"num_heads"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
+    "qk_head_list": {"totals"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
 }
 # Handles that are there before the call, and are used up by it.
 CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",

@@ -111,6 +111,75 @@ static void test_round_trip(void **state)
     qk_capture_close(&capture);
 }
 
+/* Rows of the first positions are left out as if the file had none: blocks stay full, however few rows
+ * are read at a time, and the number of rows asked for counts those that are left. */
+static void expect_without(const qk_head *head, const sample *s, int64_t position,
+                           size_t block_rows, int64_t most)
+{
+    qk_rows *rows;
+    qk_block block;
+    qk_error err;
+    size_t at = 0, left = 0;
+    for (size_t i = 0; i < ROWS; i++)
+        left += s->position[i] >= position;
+    left = most > 0 && left > (size_t)most ? (size_t)most : left;
+    assert_int_equal(qk_rows_open(&rows, head,
+                                  QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_COLUMN_EXAMPLE,
+                                  most, &err),
+                     QK_OK);
+    assert_int_equal(qk_rows_skip_below(rows, position, &err), QK_OK);
+    assert_true((size_t)qk_rows_total(rows) >= left);
+    for (size_t done = 0;; done += block.rows) {
+        assert_int_equal(qk_rows_next(rows, block_rows, &block, &err), QK_OK);
+        assert_int_equal(block.first_row, done);
+        assert_int_equal(block.rows, left - done < block_rows ? left - done : block_rows);
+        if (block.rows == 0)
+            break;
+        for (size_t r = 0; r < block.rows; r++, at++) {
+            while (s->position[at] < position)
+                at++;
+            assert_int_equal(block.position[r], s->position[at]);
+            assert_int_equal(block.example[r], s->example[at]);
+            assert_memory_equal(block.f32 + r * DIM, s->vectors + at * DIM,
+                                DIM * sizeof(float));
+        }
+    }
+    qk_rows_close(&rows);
+}
+
+static void test_rows_without_first_positions(void **state)
+{
+    (void)state;
+    qk_capture_writer *writer;
+    qk_capture *capture;
+    qk_rows *rows;
+    qk_block block;
+    qk_error err;
+    sample s;
+    fill(&s, 3);
+    assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), NULL, &err), QK_OK);
+    write_head(writer, HEAD, 3);
+    assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);
+    assert_int_equal(qk_capture_open(&capture, tree_path("c"), NULL, &err), QK_OK);
+    const qk_head *head = qk_capture_find(capture, HEAD);
+    for (size_t i = 0; i < 6; i++)
+        for (size_t block_rows = 1; block_rows <= ROWS + 1; block_rows += 5)
+            for (int64_t most = 0; most <= ROWS; most += 9)
+                expect_without(head, &s, i == 0 ? 0 : s.position[i * (ROWS - 1) / 5],
+                               block_rows, most);
+    expect_without(head, &s, INT64_MAX, 3, 0);
+    assert_int_equal(qk_rows_open(&rows, head, QK_COLUMN_VECTOR, 0, &err), QK_OK);
+    assert_int_equal(qk_rows_skip_below(rows, 1, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk_rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
+    assert_int_equal(qk_rows_skip_below(rows, INT64_MAX, &err), QK_OK);
+    assert_int_equal(qk_rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
+    assert_int_equal(qk_rows_next(rows, 2, &block, &err), QK_OK);
+    assert_int_equal(block.rows, 2); /* another head is read from its first row */
+    assert_int_equal(qk_rows_skip_below(rows, 1, &err), QK_ERR_ARGUMENT);
+    qk_rows_close(&rows);
+    qk_capture_close(&capture);
+}
+
 /* Blocks whose arrays are kept while others are read, and after the end. */
 static void test_detached_blocks(void **state)
 {
@@ -277,9 +346,10 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_round_trip),   TEST(test_detached_blocks), TEST(test_extra_keys),
-        TEST(test_bad_captures), TEST(test_bad_heads),       TEST(test_unfinished),
-        TEST(test_threads),
+        TEST(test_round_trip), TEST(test_detached_blocks),
+        TEST(test_extra_keys), TEST(test_bad_captures),
+        TEST(test_bad_heads),  TEST(test_unfinished),
+        TEST(test_threads),    TEST(test_rows_without_first_positions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

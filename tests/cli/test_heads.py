@@ -2,11 +2,14 @@
 """qkscope heads against pandas: what it selects, how it sorts and prints it, what it refuses."""
 import io
 import json
+import os
+import re
 import shutil
+import subprocess
 
 import pandas as pd
 import pytest
-from conftest import EXAMPLE
+from conftest import EXAMPLE, ROOT, environment
 
 IDS = ["layer", "q_head", "k_head"]
 
@@ -49,7 +52,7 @@ def test_numbers_are_those_of_the_tables(qkscope, results, tables):
     found = rows(qkscope, results)
     assert list(found) == [*IDS, "category", "category_probability", "r_q", "r_q_lo", "r_q_hi", "r_k", "r_k_lo",
                            "r_k_hi", "plane_var_fraction", "bias_strength", "bias_strength_lo", "bias_strength_hi",
-                           "ap_overall", "ap_drop"]
+                           "ap_overall", "ap_drop", "position_r_q", "position_r_k"]
     pd.testing.assert_frame_equal(found, tables[list(found)], check_exact=True)
 
 
@@ -171,3 +174,111 @@ def test_tables_that_were_changed(qkscope, results, tmp_path):
     assert "heads.csv" in said.err and said.out == ""
     assert qkscope("heads", folder, "--force").out != qkscope("heads", results).out
     assert "no tables of results" in qkscope("heads", tmp_path, expect=1).err
+
+
+# ---- two folders -----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def later(qkscope, tmp_path_factory):
+    """Other numbers, another model, without layer 0 and with other categories."""
+    folder = tmp_path_factory.mktemp("heads") / "later"
+    qkscope("pca", EXAMPLE, "-o", folder, "--heads", "1-3:*,4:0-2", "--max-samples", 500, "--model-name", "org/later",
+            "--taxonomy-high", "0.75")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def joined(tables, later):
+    """As pandas joins them, columns as the command names them."""
+    qk = pd.read_csv(later / "qk.csv").query("pc == 0")
+    heads = pd.read_csv(later / "heads.csv").drop(columns=["r_q", "r_k", "n_q", "n_k"])
+    b = heads.merge(qk.drop(columns=["model", "k_head"]), on=["layer", "q_head"])
+    both = tables.add_prefix("a.").merge(b.add_prefix("b."), how="outer", left_on=["a.layer", "a.q_head"],
+                                         right_on=["b.layer", "b.q_head"]).copy()
+    both["layer"], both["q_head"] = both["a.layer"].fillna(both["b.layer"]), both["a.q_head"].fillna(both["b.q_head"])
+    both["diff.r_q"] = both["b.r_q"] - both["a.r_q"]
+    return both.sort_values(["layer", "q_head"]).reset_index(drop=True)
+
+
+def test_two_folders(qkscope, results, later, joined):
+    found = rows(qkscope, results, later)
+    usual = ["layer", "q_head", "a.category", "b.category", "a.category_probability", "b.category_probability", "a.r_q",
+             "b.r_q", "diff.r_q", "a.bias_strength"]
+    assert list(found) == usual
+    assert len(found) == 20 and found["b.r_q"].isna().sum() == 5 and found["a.r_q"].notna().all()
+    pd.testing.assert_frame_equal(found, joined[usual], check_exact=True, check_dtype=False)
+    turned = rows(qkscope, later, results)
+    assert turned["a.r_q"].isna().sum() == 5 and (turned["diff.r_q"].dropna() == -found["diff.r_q"].dropna()).all()
+
+
+@pytest.mark.parametrize("condition, mask", [
+    ("a.category != b.category", lambda t: (t["a.category"] != t["b.category"]) & t["b.category"].notna()),
+    ("abs(diff.r_q) > 0.01 and layer <= 2", lambda t: (t["diff.r_q"].abs() > 0.01) & (t.layer <= 2)),
+    ("b.probability < a.probability", lambda t: t["b.category_probability"] < t["a.category_probability"]),
+    ("b.model == org/later", lambda t: t["b.model"].notna()),
+])
+def test_conditions_on_two(qkscope, results, later, joined, condition, mask):
+    expected = joined[mask(joined)]
+    assert 0 < len(expected) < 20
+    found = rows(qkscope, results, later, "--where", condition, "--columns", "layer,q_head")
+    assert found.values.tolist() == expected[["layer", "q_head"]].values.tolist()
+
+
+def test_order_and_forms_of_two(qkscope, results, later, joined):
+    by = joined.copy().assign(size=joined["diff.r_q"].abs()).sort_values("size", ascending=False, kind="stable")
+    options = ["--sort", "-abs(diff.r_q)", "--top", 3]
+    found = rows(qkscope, results, later, *options, "--columns", "layer,q_head,r_k,diff.r_k")
+    assert list(found) == ["layer", "q_head", "a.r_k", "b.r_k", "diff.r_k"]
+    wanted = by.head(3)[["layer", "q_head"]].astype(int).values.tolist()
+    assert found[["layer", "q_head"]].values.tolist() == wanted
+    assert (qkscope("heads", results, later, *options, "--format", "list").out
+            == ",".join(f"{layer}:{head}" for layer, head in wanted) + "\n")
+    said = json.loads(qkscope("heads", results, later, *options, "--json").out)
+    assert (said["results"], said["beside"], said["heads_in_results"]) == (str(results), str(later), 20)
+    assert (said["in_a_alone"], said["in_b_alone"]) == (5, 0)
+    assert [[h["layer"], h["q_head"]] for h in said["heads"]] == wanted
+    assert qkscope("heads", results, later, *options, "--format", "latex").out.count(" & ") == 4 * 9
+    assert qkscope("heads", results, later, *options, "--format", "markdown").out.count("\n") == 5
+    first, second, *_, count, alone = qkscope("heads", results, later).out.splitlines()
+    assert first == f"a: {results} (kjv-tiny step-2004, {EXAMPLE})" and second == f"b: {later} (org/later, {EXAMPLE})"
+    assert (count, alone) == ("20 of 20 heads", "in a alone: 5, in b alone: 0")
+
+
+@pytest.mark.parametrize("options, code, words", [
+    (["--where", "r_q > 0"], 2, "where: r_q: of which? Write a.r_q or b.r_q, or of both diff.r_q"),
+    (["--where", "category == mixed"], 2, "category: of which? Write a.category or b.category\n"),
+    (["--sort", "diff.category"], 2, "category is a text, and has no difference"),
+    (["--columns", "a.layer"], 2, "layer is the same in a and b"),
+    (["--columns", "a.r_p"], 2, "there is no column 'r_p'"),
+    (["--columns", "b.bias_strength"], 1, "later: no head has a b.bias_strength here"),
+    (["--sort", "diff.ap_drop"], 1, "no head has a diff.ap_drop here"),
+])
+def test_mistakes_with_two(qkscope, results, later, options, code, words):
+    said = qkscope("heads", results, later, *options, expect=code)
+    assert said.out == "" and words in said.err
+
+
+def test_folders_that_cannot_be_put_beside_each_other(qkscope, results, study, tmp_path):
+    assert "one is given" in qkscope("heads", results, "--where", "a.r_q > 0", expect=2).err
+    for two in ((results, study), (study, results)):
+        assert "tables of 2 models" in qkscope("heads", *two, expect=2).err
+    assert "no tables of results" in qkscope("heads", results, tmp_path, expect=1).err
+
+
+# ---- the recipes of docs/heads.md ------------------------------------------------------------
+
+@pytest.mark.skipif(not shutil.which("gnuplot"), reason="needs gnuplot")
+def test_the_page_runs_as_it_stands(program, tmp_path):
+    """Every command of it, in the order of the page, and what it shows of two of them."""
+    page = (ROOT / "docs" / "heads.md").read_text()
+    commands = re.findall(r"^    (qkscope (?:.*\\\n)*.*)$", page, re.M)
+    shown = re.findall(r"^```\n\$ (qkscope (?:.*\\\n)*.*)\n((?:.*\n)*?)```$", page, re.M)
+    assert len(commands) == 10 and len(shown) == 2
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    path = f"{os.path.dirname(program)}:{os.environ['PATH']}"
+    for command, wanted in [*((command, None) for command in commands), *shown]:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env={**environment(), "PATH": path}, capture_output=True,
+                              text=True, timeout=120)
+        assert done.returncode == 0, (command, done.stderr)
+        assert wanted in (None, done.stdout)
+    assert (tmp_path / "positional.tex").read_text().count("\\\\\n") == 11

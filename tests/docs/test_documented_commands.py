@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, EXAMPLE, ROOT, check_survived
+from conftest import BUILD, EXAMPLE, FULL_SWEEP, ROOT, check_survived
 from documented_commands import commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
@@ -122,7 +122,9 @@ def add_gallery(world):
 
 
 @pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 20), ("docs/tutorial.md", add_inputs, 6),
-                                                  ("docs/index.md", add_inputs, 3), ("docs/gallery.md", add_gallery, 6)])
+                                                  ("docs/index.md", add_inputs, 3),
+                                                  pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.skipif(
+                                                      not FULL_SWEEP, reason="half a minute of what test_gallery.py draws, too"))])
 def test_every_command_of_a_page(world, page, prepare, least):
     prepare(world)
     ran = 0

@@ -95,7 +95,7 @@ def test_figures_and_page_have_one_scale(qkscope, tmp_path):
     text = (tmp_path / "report.html").read_text()
     fields = {f["name"]: f["scale"] for f in json.loads(re.search(r'id="qk-heads">(.*?)</script>', text, re.S)[1])["fields"]}
     maps = {name: [column] for name, column in MAPS.items() if column != "category"}
-    maps |= {"pca-03-layer-heatmap-rq": ["r_q"], "pca-04-layer-heatmap-rk": ["r_k"]}
+    maps |= {"pca-03-layer-heatmap-rq": ["r_q"]}
     for name, (column,) in maps.items():
         panels = len(FOUR) if name.startswith("map") else 1
         rows = [row for panel in blocks(tmp_path / "figures" / name)[:panels] for row in panel]
@@ -220,7 +220,7 @@ def test_layer_curves(one):
     curves = [part[:, [0, *range(i, i + 4)]] for part in parts for i in range(1, part.shape[1], 4)]
     assert len(curves) == len(shown) and len(parts) == 6
     for column, found in zip(shown, curves, strict=True):
-        values = made[column].abs() if column.startswith(("alpha", "r_q_a", "r_k_a")) else made[column]
+        values = made[column].abs() if column.startswith(("alpha", "r_q_a", "r_k")) else made[column]
         by_layer = values.groupby(made.layer)
         expected = np.column_stack([by_layer.mean(), by_layer.quantile(0.25), by_layer.quantile(0.75),
                                     by_layer.median()])

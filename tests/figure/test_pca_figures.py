@@ -146,13 +146,18 @@ def depth_means(qk, column):
     return table.reindex(index=order, columns=range(10)).to_numpy()
 
 
+def sizes(qk):
+    """Keys without their sign."""
+    return qk.assign(r_k=qk.r_k.abs())
+
+
 # ---- by component ----------------------------------------------------------------------------
 
 def test_pc_roles(cross):
     path, qk = cross[0] / "pca-01-pc-roles", cross[1]
-    close(numbers(blocks(path)[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
+    close(numbers(blocks(path)[0]), sizes(qk).groupby("pc")[["r_q", "r_k"]].mean().reset_index())
     has(path, "Position correlation by component (combined QK PCA)", "Principal component",
-        "Mean Pearson r with position", "rq", "rk", *(f"PC{i}" for i in range(10)))
+        "Mean Pearson r with position", "rq", "|rk|", *(f"PC{i}" for i in range(10)))
 
 
 def test_explained_variance(cross):
@@ -217,7 +222,7 @@ def test_scatter_of_many_families(tmp_path):
     ("training", ALWAYS[2], "r_q"), ("training", ALWAYS[3], "r_k")])
 def test_depth(request, study, name, column):
     folder, qk = request.getfixturevalue(study)
-    path, expected = folder / name, depth_means(qk, column)
+    path, expected = folder / name, depth_means(sizes(qk), column)
     rows = blocks(path)[0]
     assert len(rows) == np.isfinite(expected).sum()
     for column_index, row_index, value, _, color, text in rows:
@@ -231,22 +236,22 @@ def test_depth(request, study, name, column):
     has(path, *(row[0] for row in models), *{row[5] for row in rows},
         *(f"{i / 10:.1f}" if tenths else f"{i}" for i in range(10 if tenths else qk.layer.max() + 1)))
     colors = {row[5]: row[4] for row in rows}
-    assert colors[max(colors, key=lambda text: float(text.replace("−", "-")))] == "0xfefefe" or column == "r_k"
+    assert colors[max(colors, key=lambda text: float(text.replace("−", "-")))] == "0xfefefe"
 
 
 def test_negative_means_have_their_own_side_of_the_scale(tmp_path):
     qk = pd.DataFrame([("name0", layer, 0, 0, 0, 0.5, 0.5, value)
                        for layer, value in enumerate([-0.4, 0.0, 0.9])],
                       columns=["model", "layer", "q_head", "k_head", "pc",
-                               "explained_variance", "r_q", "r_k"])
+                               "explained_variance", "r_k", "r_q"])
     write_study(tmp_path, pd.concat([qk, qk.assign(model="name1")]), [("m", "m", ""), ("n", "n", "")])
     draw(tmp_path, tmp_path / "figures")
-    path = tmp_path / "figures" / ALWAYS[3]
+    path = tmp_path / "figures" / ALWAYS[2]
     has(path, "−0.40", "0.00", "0.90", "Layer", "2")
     fills = [[int(c) for c in re.findall(r"\d+", e.get("fill"))] for e in read_svg(path).iter(SVG + "polygon")]
     below, zero, high = fills[:3]
-    assert below[2] > below[0] + 50, "blue"
-    assert high[0] > high[2] + 50 and min(zero) > 230, "red, and next to white"
+    assert below[0] > below[2] + 50, "orange"
+    assert high[2] > high[0] + 50 and min(zero) > 230, "blue, and next to white"
 
 
 # ---- over checkpoints ------------------------------------------------------------------------
@@ -262,9 +267,9 @@ def spread(qk, column, low, high):
 def test_position_signal(training):
     path, qk = training[0] / "pca-07-position-signal", training[1]
     close(numbers(blocks(path)[0]), np.column_stack([np.arange(10), spread(qk, "r_q", -1, 1),
-                                          spread(qk, "r_k", -1, 1)]))
+                                          spread(sizes(qk), "r_k", -1, 1)]))
     has(path, "Position correlation on PC0 during training", "Tiny-3B", "Training checkpoint",
-        "rq, mean ± 1 sd", "rk, mean ± 1 sd")
+        "rq, mean ± 1 sd", "|rk|, mean ± 1 sd")
 
 
 def test_bands_end_at_one(tmp_path):
@@ -274,8 +279,8 @@ def test_bands_end_at_one(tmp_path):
     write_study(tmp_path, qk, checkpoints([("a", 2)]))
     draw(tmp_path, tmp_path / "figures")
     found = numbers(blocks(tmp_path / "figures" / TRAINING[0])[0])
-    close(found[:, 1:], np.hstack([spread(qk, "r_q", -1, 1), spread(qk, "r_k", -1, 1)]))
-    assert (found[:, 3] == 1).all() and (found[:, 5] == -1).all()
+    close(found[:, 1:], np.hstack([spread(qk, "r_q", -1, 1), spread(sizes(qk), "r_k", -1, 1)]))
+    assert (found[:, 3] == 1).all() and (found[:, 6] == 1).all()
 
 
 def test_variance(training):
@@ -391,7 +396,7 @@ def test_heads_without_numbers_are_left_out(tmp_path):
     assert draw(tmp_path, figures) == ALWAYS + TRAINING
     first = first_component(qk)
     assert len(blocks(figures / ALWAYS[1])[0]) == len(first[["r_q", "r_k"]].dropna())
-    close(numbers(blocks(figures / ALWAYS[0])[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
+    close(numbers(blocks(figures / ALWAYS[0])[0]), sizes(qk).groupby("pc")[["r_q", "r_k"]].mean().reset_index())
     assert np.isnan(numbers(blocks(figures / TRAINING[0])[0])[3, 1:]).all()
     assert len(blocks(figures / TRAINING[3])) == 3
 
@@ -424,7 +429,7 @@ def test_real_capture(qkscope, shared_data, tmp_path):
     figures = tmp_path / "figures"
     assert draw(tmp_path / "results", figures, formats="png,svg") == ALWAYS + TRAINING
     qk = tables["qk.csv"]
-    close(numbers(blocks(figures / ALWAYS[0])[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
+    close(numbers(blocks(figures / ALWAYS[0])[0]), sizes(qk).groupby("pc")[["r_q", "r_k"]].mean().reset_index())
     expected = depth_means(qk, "r_q")
     assert len(blocks(figures / ALWAYS[2])[0]) == np.isfinite(expected).sum()
     check_pictures(figures, ALWAYS + TRAINING)

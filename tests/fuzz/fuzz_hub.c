@@ -34,6 +34,8 @@ static void choose(qk__repo_files *files)
 {
     int items[] = {0, 2};
     qk_index_list list = {items, 2};
+    qk_head_range ranges[] = {{0, 65535, 0, 0}, {1, 1, 2, 3}};
+    qk_head_set heads = {ranges, 2};
     qk__wanted_form form = qk__wanted_shape(files, NULL);
     need(form.num_layers >= 0 && form.group >= 0);
     for (int part = QK_HUB_ALL; part <= QK_HUB_TEXTS; part++)
@@ -41,7 +43,7 @@ static void choose(qk__repo_files *files)
             size_t count = files->count + 1;
             const qk__wanted wanted = {.part = (qk_hub_part)part,
                                        .layers = chosen ? &list : NULL,
-                                       .heads = chosen ? &list : NULL,
+                                       .heads = chosen ? &heads : NULL,
                                        .words = {chosen ? "a" : NULL, "train"}};
             qk_error err;
             if (qk__wanted_choose(&wanted, files, &count, &err) == QK_OK)

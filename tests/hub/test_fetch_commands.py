@@ -86,7 +86,7 @@ def test_two_branches_are_compared_as_folders(hub, tmp_path):
     assert "are the same" not in said and "heads in both" in out
 
 
-@pytest.mark.parametrize("options", [["--layers", "0"], ["--heads", "3"], ["--heads", "0,2", "--layers", "1"]])
+@pytest.mark.parametrize("options", [["--layers", "0"], ["--heads", "3"], ["--heads", "0,2", "--layers", "1"], ["--heads", "0:0,1:2-3"]])
 def test_part_of_a_capture_gives_what_the_whole_gives(hub, tmp_path, bare, options):
     """Group size and number of layers follow from what the Hub lists, not from what was fetched of it."""
     hub.add("datasets", NAME, files_of(bare))

@@ -205,6 +205,7 @@ def fetched(cache, folder=DATASET):
     (["--layers", "1"], {"l01h00q", "l01h01q", "l01h02q", "l01h03q", "l01h00k", "l01h01k"}),
     (["--layers", "0", "--heads", "3"], {"l00h03q", "l00h01k", "l00h03k"} - {"l00h03k"}),
     (["--heads", "0"], {"l00h00q", "l00h00k", "l01h00q", "l01h00k"}),
+    (["--heads", "1:2-3,0:0"], {"l00h00q", "l00h00k", "l01h02q", "l01h03q", "l01h01k"}),
     (["--heads", "3", "--q-per-kv-group", "4"], {"l00h03q", "l00h00k", "l01h03q", "l01h00k"})])
 def test_chosen_heads_with_their_keys(hub, tmp_path, options, wanted):
     hub.add("datasets", NAME, capture_files())

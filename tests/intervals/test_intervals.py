@@ -111,6 +111,7 @@ def test_example_capture(qkscope, tmp_path, command):
     compare(qkscope, command, EXAMPLE, tmp_path, 2, "examples/kjv-tiny-capture", every=3)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", TABLES)
 def test_real_capture(qkscope, shared_data, tmp_path, command):
     """200 texts in 32 groups."""
@@ -136,6 +137,7 @@ SYNTH = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", TABLES)
 @pytest.mark.parametrize("name", SYNTH)
 def test_synthetic(qkscope, tmp_path, name, command):

@@ -78,6 +78,7 @@ def write(table, path, encoding, **options):
     return path
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("layout,value", list(itertools.product(LAYOUTS, FLOATS)))
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("nulls", [False, True], ids=["valid", "nulls"])
@@ -91,6 +92,7 @@ def test_layouts(tmp_path, layout, value, version, nulls):
         oracle.compare_file(path)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("encoding", ENCODINGS)

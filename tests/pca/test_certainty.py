@@ -419,6 +419,8 @@ def test_json(qkscope, tmp_path):
         "heads": 20, "not_judged": 0,
         "uncertain": sum(row["category_probability"] < 0.95 for row in rows), "wide_r_q": 0,
         "widest_r_q": pytest.approx(max(row["r_q_width"] for row in rows), rel=1e-9)}
+    off = [max(row["position_r_q"], row["position_r_k"]) > 0.7 for row in rows if row["category"] == "content-focused"]
+    assert found["position_off_pc0"] == {"content_focused": len(off), "heads": sum(off)} and off
 
 
 def test_no_number_is_printed_as_nan(qkscope, tmp_path):

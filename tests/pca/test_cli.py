@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow")
 
 TABLES = ("qk.csv", "heads.csv")
 CAPTURE_OPTIONS = """--output --force --config --model-name --revision --split --layers --heads
-    --q-per-kv-group --strict --allow-missing --max-samples --sample-heads --seed --ci
+    --q-per-kv-group --strict --allow-missing --max-samples --from-position --sample-heads --seed --ci
     --threads --shard --offline""".split()
 PCA_OPTIONS = "--components --taxonomy-low --taxonomy-high --lda".split()
 ROTATION_OPTIONS = "--b-axis --complement --pairs".split()

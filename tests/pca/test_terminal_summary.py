@@ -53,7 +53,7 @@ def test_plain_text_has_the_means_in_short_rows(qkscope, tables, tmp_path):
     assert "\x1b" not in out
     assert strip_of(out, "depth, %") == [str(p) for p in range(0, 100, 10)]
     assert strip_of(out, "mean r_q") == shown(by_depth(first_components(tables), "r_q"))
-    assert strip_of(out, "mean r_k") == shown(by_depth(first_components(tables), "r_k"))
+    assert strip_of(out, "mean |r_k|") == shown(by_depth(first_components(tables), "r_k", True))
     counts = Counter(r["category"] for r in tables["heads"])
     for category in ("position-dominated", "content-focused", "mixed"):
         share = 100 * counts[category] / len(tables["heads"])
@@ -75,7 +75,7 @@ def test_rotate_and_plasticity_have_rows_of_their_own(qkscope, tables, tmp_path)
 @pytest.mark.parametrize("env", [TRUE_COLOR, COLORS_256], ids=["24-bit", "256"])
 def test_cells_are_coloured_on_a_terminal(program, tables, tmp_path, env):
     out = on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path], "stdout", env)
-    q, k = [line for line in out.splitlines() if line.startswith("  mean r_")]
+    q, k = [line for line in out.splitlines() if line.startswith(("  mean r_", "  mean |r_k|  "))]
     for line, column, darkest in ((q, "r_q", 2), (k, "r_k", 0)):
         cells = CELL.findall(line)
         means = [m for m in by_depth(first_components(tables), column) if m is not None]
@@ -110,7 +110,9 @@ def test_quiet_and_json(program, tables, tmp_path):
     means = by_depth(first_components(tables), "r_q")
     for value, mean in zip(said["mean_r_q_by_depth"], means, strict=True):
         assert value == (None if mean is None else pytest.approx(mean, rel=1e-12))
-    assert len(said["mean_r_k_by_depth"]) == 10
+    for name, size in (("mean_r_k_by_depth", False), ("mean_abs_r_k_by_depth", True)):
+        for value, mean in zip(said[name], by_depth(first_components(tables), "r_k", size), strict=True):
+            assert value == (None if mean is None else pytest.approx(mean, rel=1e-12))
 
 
 def test_progress(program, tmp_path):

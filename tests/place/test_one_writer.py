@@ -73,7 +73,7 @@ def test_a_run_at_work_is_left_alone(qkscope, at_work, parts, tmp_path, options,
 def test_a_writer_of_vectors_holds_its_folder(program, qkscope, tmp_path, words):
     """qk_capture_writer, by which synth and programs write."""
     out = tmp_path / "o"
-    run = subprocess.Popen([program, "synth", "-o", out, "--examples", "300", "--rows", "1000", "--layers", "2", "-q"], env=environment())
+    run = subprocess.Popen([program, "synth", "-o", out, "--examples", "60", "--rows", "1000", "--layers", "2", "-q"], env=environment())
     while run.poll() is None and not (out / "capture.json").exists():
         time.sleep(0.0005)
     assert stop(run)

@@ -219,7 +219,9 @@ def test_misuse_is_named_and_the_sink_goes_on(tmp_path, function, words):
     assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
 
 
-@pytest.mark.parametrize("keep, words", [("rows", "keeps rows"), ("rows,moments", "keeps both")])
+@pytest.mark.parametrize("keep, words", [
+    ("rows", "keeps rows"), ("rows,moments", "keeps both"),
+    ("moments,first=4", "do not tell rows of positions below 4 apart, .* keep moments without first=4")])
 def test_sums_where_rows_are_kept(tmp_path, keep, words):
     x, at = all_vectors(0, 0, "k"), np.arange(tokens_of(0))
     with pytest.raises(qk.ArgumentError, match=words), sink(qk, tmp_path / "a", keep=keep) as s:

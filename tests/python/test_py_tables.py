@@ -101,6 +101,12 @@ def test_rotate(qkscope, tmp_path):
          options=["--b-axis", "centroid", "--pairs", "4", "--heads", "0,1"])
 
 
+@pytest.mark.parametrize("heads", [[(2, 1), "3:*", 0], "2:1,3:*,0"])
+def test_heads_by_name(qkscope, tmp_path, heads):
+    results, *_ = both(qkscope, tmp_path, "pca", qk.pca, EXAMPLE, heads=heads, options=["--heads", "2:1,3:*,0"])
+    assert len(results.heads) == 9
+
+
 def test_pca_of_single_kinds(qkscope, tmp_path):
     results, *_ = both(qkscope, tmp_path, "pca", qk.pca, EXAMPLE, kinds=["q", "k"], components=3, threshold=0.5,
                        options=["--kinds", "q,k", "--components", "3", "--threshold", "0.5"])

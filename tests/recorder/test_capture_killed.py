@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import ROOT, environment
+from conftest import FULL_SWEEP, ROOT, environment
 from recording import files_of, some_texts, write_jsonl, write_model
 
 sys.path.append(str(ROOT / "bench"))
@@ -126,7 +126,7 @@ def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, san
     step, there may be one that no reader takes and the next run completes. Never a mixture. After the first calls of
     a kind every second is a moment, of neighbours in the list the other ones; with QKSCOPE_FULL_SWEEP=1 each is."""
     at = WAYS.index((options, old_options, way)) % 2
-    calls = range(1, 200) if os.environ.get("QKSCOPE_FULL_SWEEP") else [*range(1, 5), *range(5 + at, 200, 2)]
+    calls = range(1, 200) if FULL_SWEEP else [*range(1, 5), *range(5 + at, 200, 2)]
     if sanitized:
         pytest.skip("a sanitizer does not run under strace")
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))

@@ -127,6 +127,8 @@ def test_moments_take_what_their_arrays_take(qkscope, tmp_path, which, groups, b
     assert kept["key_head_bytes"] == max(groups, 1) * of_group + labels
     assert kept["query_head_bytes"] == max(groups, 1) * of_group + buckets * 8 * (3 + 3 * d) + labels
     assert kept["moment_files"] == layers
+    apart = costs(qkscope, folder, "--keep", "moments,first=4", "--groups", groups, "--buckets", buckets)["kept"]
+    assert apart["moment_bytes"] == kept["moment_bytes"] + moment_bytes(layers, q_heads, 8, d, groups, 0)
     heads = q_heads + 8
     rows = costs(qkscope, folder, "--length", 8000, "--texts", 125, "--keep", "rows", "--rows", 10 ** 6)["kept"]
     assert rows["bytes"] == rows["row_bytes"] == 10 ** 6 * layers * heads * d * 4
@@ -199,7 +201,9 @@ def test_memory_has_room_for_the_sums(qkscope, tmp_path, groups):
 
 
 @pytest.mark.parametrize("words", ["", "row", "moments,", "reservoir=4", "rows,reservoir=4", "moments,reservoir=0",
-                                   "moments,reservoir=x", "moments,reservoir=99999999"])
+                                   "moments,reservoir=x", "moments,reservoir=99999999", "first=4",
+                                   "rows,first=4", "moments,first=0", "moments,first=17", "moments,first=x",
+                                   "moments,first="])
 def test_what_cannot_be_kept(qkscope, tmp_path, words):
     folder = write_config(tmp_path / "8b", "8b")
     assert "--keep: " in qkscope("inspect", folder, "--keep", words, expect=2).err

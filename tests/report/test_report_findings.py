@@ -465,7 +465,7 @@ def expected_headlines(rows):
     import numpy as np
     import pandas as pd
     frame = pd.DataFrame(rows).replace([np.inf, -np.inf], np.nan)
-    mean = {"ev0": "ev0", "mean_r_q": "r_q", "mean_r_k": "r_k", "pos_var_q": "pos_var_q",
+    mean = {"ev0": "ev0", "mean_r_q": "r_q", "pos_var_q": "pos_var_q",
             "pos_var_k": "pos_var_k", "pos_var_q_pc0_share": "pos_var_q_pc0_share",
             "plane_variance": "plane_var_fraction", "ap_overall": "ap_overall",
             "ap_first_20pct": "ap_first_20pct", "ap_last_20pct": "ap_last_20pct",
@@ -481,6 +481,7 @@ def expected_headlines(rows):
     out["bias_positive"] = (frame["bias_strength"].dropna() > 0).mean()
     ratio = frame["alpha_k"].abs() / frame["alpha_q"].abs()
     out["slope_ratio"] = ratio.replace(np.inf, np.nan).median()
+    out["mean_abs_r_k"] = frame["r_k"].abs().mean()
     out["mean_abs_r_q_a"] = frame["r_q_a"].abs().mean()
     out["mean_abs_r_k_a"] = frame["r_k_a"].abs().mean()
     return out

@@ -159,8 +159,8 @@ static json_t *dump(const qk__results *results)
         json_array_append_new(models, dump_model(&results->models[i]));
     for (size_t pc = 0; pc < 12; pc++) {
         qk__pc_means means = qk__mean_of_pc(results, pc);
-        json_array_append_new(
-            pcs, json_pack("[o o o]", number(means.ev), number(means.r_q), number(means.r_k)));
+        json_array_append_new(pcs, json_pack("[o o o]", number(means.ev), number(means.r_q),
+                                             number(means.abs_r_k)));
     }
     return json_pack("{so so so so sb so so}", "title", text(results->title), "models", models,
                      "families", texts(results->families, results->num_families), "phases",

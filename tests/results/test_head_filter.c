@@ -18,7 +18,7 @@ static qk__result_head some_head(void)
 {
     qk__result_head head = {.layer = 2, .q_head = 5, .k_head = 1, .category = QK_MIXED};
     head.category_before = head.category_after = -1;
-    head.near_tie = NAN;
+    head.v.near_tie = NAN;
     head.n_q = 100;
     head.v.r_q = 0.5;
     head.v.r_k = -0.75;
@@ -32,10 +32,13 @@ static bool keeps(const char *text)
 {
     qk__head_filter *filter;
     qk_error err;
-    qk__result_head head = some_head();
+    qk__result_head head = some_head(), other = some_head();
+    other.v.r_q = 0.25;
+    other.category = QK_POSITION_DOMINATED;
+    const qk__head_row row = {{&model, &model}, {&head, &other}};
     if (qk__parse_head_filter(&filter, text, &err) != QK_OK)
         fail_msg("%s: %s", text, err.message);
-    bool kept = qk__filter_keeps_head(filter, &model, &head);
+    bool kept = qk__filter_keeps_head(filter, &row);
     qk__head_filter_free(&filter);
     return kept;
 }
@@ -66,9 +69,13 @@ static void conditions(void **state)
         "label == 'and'",
         "n_q == 100",
         "not bias_strength > 0",
+        "a.r_q == 0.5 and b.r_q == 0.25 and diff.r_q == -0.25 and abs(diff.r_q) > 0.2",
+        "a.category != b.category and b.category == position-dominated",
+        "a.model == b.model and a.r_k == b.r_k",
     };
     static const char *const LEFT_OUT[] = {
         "category == content-focused",
+        "a.category == b.category or a.r_q < b.r_q or diff.bias_strength == 0",
         "abs(r_k) < 0.75",
         "not (layer == 2 or layer == 3)",
         "not layer == 2 or layer == 3",
@@ -123,6 +130,9 @@ static void mistakes(void **state)
     refuse("model == \"x", "character 10: this quote");
     refuse("abs(category) > 1", "character 5: category is a text");
     refuse("abs r_q > 1", "character 5: expected '('");
+    refuse("diff.category == mixed", "character 1: category is a text, and has no difference");
+    refuse("a.layer == 1", "layer is the same in a and b: write layer");
+    refuse("a.catgory == mixed", "did you mean category?");
     refuse("and > 1", "character 1: expected a column");
     refuse("model == '\xc3\xa9' and r_q ; 1", "character 22: ';'");
 }
@@ -133,10 +143,11 @@ static void a_key_is_one_column(void **state)
     qk__head_value value;
     qk_error err;
     qk__result_head head = some_head();
+    const qk__head_row row = {{&model, NULL}, {&head, NULL}};
     assert_int_equal(qk__parse_head_value(" abs(r_k) ", &value, &err), QK_OK);
-    assert_true(qk__head_value_number(&value, &head) == 0.75);
+    assert_true(qk__head_value_number(&value, &row) == 0.75);
     assert_int_equal(qk__parse_head_value("category", &value, &err), QK_OK);
-    assert_string_equal(qk__head_value_text(&value, &model, &head), "mixed");
+    assert_string_equal(qk__head_value_text(&value, &row), "mixed");
     assert_int_equal(qk__parse_head_value("r_q r_k", &value, &err), QK_ERR_ARGUMENT);
     assert_int_equal(qk__parse_head_value("", &value, &err), QK_ERR_ARGUMENT);
 }
@@ -154,8 +165,9 @@ static qk_status parse_nested(const char *open, const char *close, int depth, qk
     qk__head_filter *filter;
     qk_status status = qk__parse_head_filter(&filter, text, err);
     qk__result_head head = some_head();
+    const qk__head_row row = {{&model, NULL}, {&head, NULL}};
     if (status == QK_OK)
-        assert_true(qk__filter_keeps_head(filter, &model, &head));
+        assert_true(qk__filter_keeps_head(filter, &row));
     qk__head_filter_free(&filter);
     return status;
 }
@@ -197,9 +209,10 @@ static void any_text(void **state)
         qk__head_filter *filter;
         qk_error err;
         qk__result_head head = some_head();
+        const qk__head_row row = {{&model, NULL}, {&head, NULL}};
         if (qk__parse_head_filter(&filter, text, &err) == QK_OK) {
             good++;
-            (void)qk__filter_keeps_head(filter, &model, &head);
+            (void)qk__filter_keeps_head(filter, &row);
         } else {
             assert_null(filter);
             assert_int_equal(err.status, QK_ERR_ARGUMENT);

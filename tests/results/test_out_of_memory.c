@@ -53,19 +53,14 @@ static void every_allocation(void **state)
     }
 }
 
-static void every_allocation_of_a_list(void **state)
+static void list_without_memory(const qk_head_query *query)
 {
-    (void)state;
-    const qk_head_query query = {.results = tree_path(""),
-                                 .columns = "model,layer,category,r_q",
-                                 .where = "r_q > 0 and (category == mixed or layer == 1)",
-                                 .sort = "-abs(r_q)",
-                                 .force = true};
     for (long n = 0;; n++) {
         qk_columns *columns;
+        qk_head_totals totals;
         qk_error err = {0};
         remaining = n;
-        qk_status status = qk_head_list(&query, &columns, NULL, &err);
+        qk_status status = qk_head_list(query, &columns, &totals, &err);
         bool reached = remaining < 0;
         remaining = -1;
         if (status != QK_OK) {
@@ -80,6 +75,30 @@ static void every_allocation_of_a_list(void **state)
             break;
         }
     }
+}
+
+static void every_allocation_of_a_list(void **state)
+{
+    (void)state;
+    qk_head_query query = {.results = tree_path(""),
+                           .columns = "model,layer,category,r_q",
+                           .where = "r_q > 0 and (category == mixed or layer == 1)",
+                           .sort = "-abs(r_q)",
+                           .force = true};
+    list_without_memory(&query);
+    tree_add("a/heads.csv", "model,layer,q_head,k_head,category,r_q\n"
+                            "m,0,0,0,mixed,.5\nm,0,1,0,mixed,.25\n");
+    tree_add("a/manifest.json", "{\"qkscope\": \"0\"}");
+    tree_add("b/qk.csv", "model,layer,q_head,k_head,pc,explained_variance,r_q,r_k\n"
+                         "n,0,0,0,0,.5,1,1\nn,0,1,0,0,.5,.5,1\nn,0,2,0,0,.5,.5,1\n");
+    tree_add("a/qk.csv", "model,layer,q_head,k_head,pc,explained_variance,r_q,r_k\n"
+                         "m,0,0,0,0,.5,1,1\nm,0,1,0,0,.5,.25,1\n");
+    query.results = tree_path("a");
+    query.other = tree_path("b");
+    query.columns = "layer,r_q,diff.r_q";
+    query.where = "a.r_q > 0 and b.r_q > 0 and (a.category == mixed or layer == 1)";
+    query.sort = "-abs(diff.r_q)";
+    list_without_memory(&query);
 }
 
 int main(void)

@@ -249,6 +249,7 @@ def test_example_capture(qkscope, tmp_path):
     assert len(table) == 20
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("b_axis", ["pairs", "centroid"])
 def test_real_capture(qkscope, shared_data, tmp_path, b_axis):
     """The same rows by two writers: the same bytes, so one of them is compared."""

@@ -213,6 +213,7 @@ def test_a_figure_for_each_head_and_pages(qkscope, tmp_path):
 
 # ---- files --------------------------------------------------------------------------------------
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
 @pytest.mark.parametrize("basis", ["pca", "ab", "complement"])
 def test_every_format_and_theme(qkscope, tmp_path, basis, theme):
@@ -306,9 +307,10 @@ def test_hostile_titles_are_text(qkscope, tmp_path, title):
 # ---- errors -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options, message", [
-    (["--heads", "9:0"], "there are no query heads in layer 9; 5 layers have some, the last is 4"),
-    (["--heads", "0:7"], "no query head 7 in layer 0, which has 4 of them, from 0 to 3"),
-    (["--kind", "k", "--heads", "0:2"], "no key head 2 in layer 0, which has 2 of them"),
+    (["--heads", "9:0"], "there is no query head 9:0; 5 layers have some, the last is 4"),
+    (["--heads", "0:7"], "no query head 0:7; of 4 in layers that it names, the numbers go from 0 to 3"),
+    (["--heads", "1:0,5"], "no query head 5; of 20 in layers that it names"),
+    (["--kind", "k", "--heads", "0:2"], "no key head 0:2; of 2 in layers that it names"),
 ])
 def test_heads_that_are_not_there(qkscope, tmp_path, options, message):
     done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "o", *options, expect=1)
@@ -316,7 +318,7 @@ def test_heads_that_are_not_there(qkscope, tmp_path, options, message):
 
 
 @pytest.mark.parametrize("options, message", [
-    (["--heads", "5"], "expected heads as LAYER:HEAD"),
+    (["--heads", "5:"], "expected heads as LAYER:HEAD"),
     (["--heads", "5:1,"], "expected heads as LAYER:HEAD"),
     (["--heads", "1:99999"], "expected heads as LAYER:HEAD"),
     (["--heads", ""], "expected heads as LAYER:HEAD"),

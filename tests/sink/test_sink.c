@@ -250,6 +250,9 @@ CHANGE(no_keep, s->keep = (qk_keep){.groups = 0})
 CHANGE(rows_and_reservoir, s->keep = (qk_keep){.rows = true, .moments = true, .reservoir = 3})
 CHANGE(reservoir_alone, s->keep = (qk_keep){.reservoir = 3})
 CHANGE(negative_reservoir, s->keep = (qk_keep){.moments = true, .reservoir = -1})
+CHANGE(first_of_rows, s->keep = (qk_keep){.rows = true, .first = 4})
+CHANGE(negative_first, s->keep = (qk_keep){.moments = true, .first = -1})
+CHANGE(many_first, s->keep = (qk_keep){.moments = true, .first = 17})
 CHANGE(one_group, s->keep.groups = 1)
 CHANGE(many_groups, s->keep.groups = 65)
 CHANGE(negative_texts, s->num_texts = -1)
@@ -301,6 +304,9 @@ static void settings_out_of_range(void **state)
         {rows_and_reservoir, "a reservoir goes with moments"},
         {reservoir_alone, "neither rows nor moments"},
         {negative_reservoir, "a reservoir goes with moments"},
+        {first_of_rows, "4 first positions apart"},
+        {negative_first, "-1 first positions apart"},
+        {many_first, "17 first positions apart"},
         {one_group, "1 groups of texts"},
         {many_groups, "65 groups of texts"},
         {negative_texts, "-1 texts"},

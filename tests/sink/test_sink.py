@@ -26,6 +26,8 @@ KEPT = {
     "moments": dict(keep="moments", texts=11),
     "rows and moments": dict(keep="rows,moments", stage="both", max_rows=600),
     "reservoir": dict(keep="moments,reservoir=3", groups=0, stage="pre", seed=7, tokens=1),
+    "first": dict(keep="moments,first=4", texts=11, groups=3),
+    "first and reservoir": dict(keep="moments,reservoir=2,first=1", stage="both", sampler="uniform", rate=20, texts=13),
     "packed reservoir": dict(keep="moments,reservoir=2", layout="packed", groups=2, texts=19, stage="both"),
 }
 WAYS = (dict(order=1, threads=1), dict(order=2, threads=4, type="bfloat16"), dict(order=3, threads=3, type="float16"),
@@ -55,7 +57,7 @@ def test_any_order(whole, tmp_path, name):
         assert outcome["complete"] and files_of(tmp_path / str(i)) == right, way
 
 
-@pytest.mark.parametrize("name", ["some rows", "moments", "packed reservoir"])
+@pytest.mark.parametrize("name", ["some rows", "moments", "first", "packed reservoir"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_shards_in_any_order_and_at_once(whole, tmp_path, name, count):
     right = files_of(whole(name))

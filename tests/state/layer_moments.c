@@ -145,34 +145,31 @@ static void make(char **argv)
         range[i] = atoll(argv[3 + i]);
     while (blocks * range[1] < rows.count)
         blocks *= 2;
-    qk__part_moments *parts[2];
+    qk__layer_parts parts = {{NULL}};
     for (int kind = 0; kind < 2; kind++) {
         const qk__part_shape shape = {.dim = (size_t)rows.dim,
                                       .num_heads = (size_t)rows.heads,
                                       .heads = rows.numbers,
                                       .max_groups = (uint32_t)atoi(argv[2]),
                                       .by_bucket = kind == 0};
-        parts[kind] = sum_blocks(&rows, &shape, kind, range, 0, blocks);
+        parts.part[kind] = sum_blocks(&rows, &shape, kind, range, 0, blocks);
     }
-    need(qk__layer_moments_write(argv[0], parts[0], parts[1], 7, NULL, &err));
-    qk__part_moments_free(&parts[0]);
-    qk__part_moments_free(&parts[1]);
+    need(qk__layer_moments_write(argv[0], &parts, 7, NULL, &err));
+    qk__layer_parts_free(&parts);
     free_rows(&rows);
 }
 
 static void merge(char **argv)
 {
-    qk__part_moments *a[2], *b[2];
-    need(qk__layer_moments_read(argv[1], &a[0], &a[1], &err));
-    need(qk__layer_moments_read(argv[2], &b[0], &b[1], &err));
-    for (int kind = 0; kind < 2; kind++)
-        if (a[kind])
-            need(qk__part_moments_merge(a[kind], b[kind], &err));
-    need(qk__layer_moments_write(argv[0], a[0], a[1], 7, NULL, &err));
-    for (int kind = 0; kind < 2; kind++) {
-        qk__part_moments_free(&a[kind]);
-        qk__part_moments_free(&b[kind]);
-    }
+    qk__layer_parts a, b;
+    need(qk__layer_moments_read(argv[1], &a, &err));
+    need(qk__layer_moments_read(argv[2], &b, &err));
+    for (int i = 0; i < QK__LAYER_PARTS; i++)
+        if (a.part[i])
+            need(qk__part_moments_merge(a.part[i], b.part[i], &err));
+    need(qk__layer_moments_write(argv[0], &a, 7, NULL, &err));
+    qk__layer_parts_free(&a);
+    qk__layer_parts_free(&b);
 }
 
 /* ---- a head ----------------------------------------------------------------------------- */

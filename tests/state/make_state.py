@@ -144,8 +144,13 @@ def reservoir_rows(columns, kind, size):
 
 # ---- writing ---------------------------------------------------------------------------------
 
-def make_state(capture, state, groups=16, reservoir=0, rows=None, facts=None):
-    """rows: "none", "reservoir" or "all"; facts: more keys of capture.json."""
+def first_rows(columns, first):
+    return {name: values[columns["position"] < first] for name, values in columns.items()}
+
+
+def make_state(capture, state, groups=16, reservoir=0, rows=None, facts=None, first=0):
+    """rows: "none", "reservoir" or "all"; facts: more keys of capture.json; first: rows of positions below it once
+    more, apart."""
     capture, state = Path(capture), Path(state)
     rows = rows or ("reservoir" if reservoir else "none")
     heads = heads_of(capture)
@@ -160,6 +165,10 @@ def make_state(capture, state, groups=16, reservoir=0, rows=None, facts=None):
                    if i == layer and k == kind}
             if own:
                 arrays |= layer_arrays(own, kind, groups)
+            if own and first:
+                of_first = {head: first_rows(columns, first) for head, columns in own.items()}
+                arrays |= {"first." + name: values for name, values in layer_arrays(of_first, kind, groups).items()
+                           if ".bucket" not in name}
         save_file(arrays, state / "moments" / f"l{layer:02d}.safetensors",
                   metadata={"format": "qkscope moments 2", "layer": str(layer),
                             "groups": str(groups)})
@@ -179,7 +188,7 @@ def make_state(capture, state, groups=16, reservoir=0, rows=None, facts=None):
                        "summed": len(table)})
     manifest |= {"format": "qkscope-capture", "format_version": 1, "complete": True,
                  "keep": {"rows": rows, "reservoir": reservoir if rows == "reservoir" else 0,
-                          "moments": True, "groups": groups},
+                          "moments": True, "groups": groups, **({"first": first} if first else {})},
                  "heads": listed, **(facts or {})}
     (state / "capture.json").write_text(json.dumps(manifest, indent=1))
     return state

@@ -10,29 +10,31 @@ pytest.importorskip("safetensors")
 states = pytest.importorskip("test_states")
 
 TINY = ROOT / "examples" / "kjv-tiny"
-SIZE, GROUPS = 3, 8
+SIZE, GROUPS, FIRST = 3, 8, 16
 
 
 @pytest.fixture(scope="module")
 def captures(qkscope, tmp_path_factory):
     """Rows, moments, and moments with a reservoir, of the same positions; and the state that NumPy makes of the rows."""
     folder = tmp_path_factory.mktemp("captured")
-    for name, keep in (("rows", "rows"), ("moments", "moments"), ("reservoir", f"moments,reservoir={SIZE}")):
+    for name, keep in (("rows", "rows"), ("moments", "moments"), ("reservoir", f"moments,reservoir={SIZE}"),
+                       ("first", f"moments,first={FIRST}")):
         more = [] if name == "rows" else ["--groups", GROUPS]
         qkscope("capture", "--model", TINY / "step-2004", "--text", TINY / "passages.jsonl", "--id-column", "id",
                 "--sampler", "uniform", "--base-rate", 12, "--bucket", 64, "--max-texts", 12, "--layers", "0,3",
                 "--keep", keep, *more, "-o", folder / name, expect=0)
     make_state.make_state(folder / "rows", folder / "oracle", groups=GROUPS, reservoir=SIZE)
+    make_state.make_state(folder / "rows", folder / "oracle of first", groups=GROUPS, first=FIRST)
     return folder
 
 
-@pytest.mark.parametrize("kept", ["moments", "reservoir"])
-def test_moments(captures, kept):
+@pytest.mark.parametrize("kept, oracle", [("moments", "oracle"), ("reservoir", "oracle"), ("first", "oracle of first")])
+def test_moments(captures, kept, oracle):
     from safetensors.numpy import load_file
     files = sorted(p.name for p in (captures / kept / "moments").iterdir())
     assert files == ["l00.safetensors", "l03.safetensors"]
     for name in files:
-        got, want = (load_file(captures / f / "moments" / name) for f in (kept, "oracle"))
+        got, want = (load_file(captures / f / "moments" / name) for f in (kept, oracle))
         assert set(got) == set(want)
         for array, expected in want.items():
             assert got[array].shape == expected.shape and got[array].dtype == expected.dtype, array

@@ -27,15 +27,16 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 static char path[] = "/tmp/qkscope-layer-XXXXXX";
 
 /* The bytes of a file of one part. */
-static qk__buffer bytes_of(const qk__part_moments *part)
+static qk__buffer bytes_of(qk__part_moments *part)
 {
     qk__buffer bytes;
-    assert_int_equal(qk__layer_moments_write(path, part, NULL, 0, NULL, NULL), QK_OK);
+    const qk__layer_parts parts = {{part}};
+    assert_int_equal(qk__layer_moments_write(path, &parts, 0, NULL, NULL), QK_OK);
     assert_int_equal(qk__read_file(path, 1 << 20, &bytes, NULL), QK_OK);
     return bytes;
 }
 
-static void assert_same_bytes(const qk__buffer *a, const qk__part_moments *part)
+static void assert_same_bytes(const qk__buffer *a, qk__part_moments *part)
 {
     qk__buffer b = bytes_of(part);
     assert_int_equal(a->size, b.size);
@@ -170,35 +171,40 @@ static qk_status use_file(void)
 {
     qk__layer_file *file;
     qk__head_state *head;
-    qk__part_moments *q = NULL, *k = NULL;
+    qk__layer_parts read;
     qk_status status = qk__layer_file_open(&file, path, NULL);
     for (int kind = 0; kind < 2 && status == QK_OK; kind++) {
         const qk__part_shape *shape = qk__layer_file_shape(file, (qk_kind)kind);
         for (size_t h = 0; shape && h < shape->num_heads && status == QK_OK; h++) {
             status = qk__layer_file_head(file, (qk_kind)kind, h, &head, NULL);
             assert_true((head != NULL) == (status == QK_OK));
+            if (head && head->first)
+                status = qk__head_state_leave_out_first(head, NULL);
             qk__head_state_free(&head);
         }
     }
     qk__layer_file_close(&file);
     if (status != QK_OK)
         return status;
-    status = qk__layer_moments_read(path, &q, &k, NULL);
-    assert_true(status == QK_OK || (!q && !k));
-    qk__part_moments_free(&q);
-    qk__part_moments_free(&k);
+    status = qk__layer_moments_read(path, &read, NULL);
+    for (int i = 0; i < QK__LAYER_PARTS; i++)
+        assert_true(status == QK_OK || !read.part[i]);
+    qk__layer_parts_free(&read);
     return status;
 }
 
 static void test_files_without_memory(void **state)
 {
     (void)state;
+    qk__part_shape first = queries;
+    first.by_bucket = false;
     qk__part_moments *q = make_part(&queries, 0, 3), *k = make_part(&keys, 0, 3), *part;
+    qk__layer_parts all = {{q, k, make_part(&first, 1, 2), make_part(&keys, 1, 2)}};
     qk_status status = QK_ERR_NOMEM;
     long failures = 0;
     for (; status != QK_OK; failures++) {
         remaining = failures;
-        status = qk__layer_moments_write(path, q, k, 3, NULL, NULL);
+        status = qk__layer_moments_write(path, &all, 3, NULL, NULL);
         remaining = -1;
         assert_true(status == QK_OK || status == QK_ERR_NOMEM);
     }
@@ -230,12 +236,13 @@ static void test_what_is_written_comes_back(void **state)
 {
     (void)state;
     qk__part_moments *q = make_part(&queries, 0, 5), *k = make_part(&keys, 0, 5);
-    qk__part_moments *q_read, *k_read;
+    const qk__layer_parts parts = {{q, k}};
+    qk__layer_parts read;
     qk__layer_file *file;
     qk__buffer q_bytes = bytes_of(q), k_bytes = bytes_of(k);
     json_t *more = json_pack("{s:s, s:s}", "model", "tiny", "format", "mine");
-    assert_int_equal(qk__layer_moments_write(path, q, k, 12, more, NULL), QK_OK);
-    assert_int_equal(qk__layer_moments_read(path, &q_read, &k_read, NULL), QK_OK);
+    assert_int_equal(qk__layer_moments_write(path, &parts, 12, more, NULL), QK_OK);
+    assert_int_equal(qk__layer_moments_read(path, &read, NULL), QK_OK);
     assert_int_equal(qk__layer_file_open(&file, path, NULL), QK_OK);
     assert_int_equal(qk__layer_file_layer(file), 12);
     const json_t *metadata = qk__layer_file_metadata(file);
@@ -250,15 +257,15 @@ static void test_what_is_written_comes_back(void **state)
     assert_int_equal(qk__layer_file_find(file, QK_KEY, 5), -1);
     assert_int_equal(qk__layer_file_rows(file, QK_KEY, 2), qk__part_moments_count(k));
     qk__layer_file_close(&file);
-    assert_same_bytes(&q_bytes, q_read);
-    assert_same_bytes(&k_bytes, k_read);
+    assert_same_bytes(&q_bytes, read.part[QK_QUERY]);
+    assert_same_bytes(&k_bytes, read.part[QK_KEY]);
+    assert_null(read.part[QK__FIRST_PARTS]);
     json_decref(more);
     qk__buffer_free(&q_bytes);
     qk__buffer_free(&k_bytes);
     qk__part_moments_free(&q);
     qk__part_moments_free(&k);
-    qk__part_moments_free(&q_read);
-    qk__part_moments_free(&k_read);
+    qk__layer_parts_free(&read);
 }
 
 static void test_parts_that_do_not_fit_are_not_written(void **state)
@@ -267,10 +274,11 @@ static void test_parts_that_do_not_fit_are_not_written(void **state)
     qk__part_shape other = keys;
     other.max_groups = 4;
     qk__part_moments *q = make_part(&queries, 0, 1), *k = make_part(&other, 0, 1);
-    assert_int_equal(qk__layer_moments_write(path, q, k, 0, NULL, NULL), QK_ERR_ARGUMENT);
-    assert_int_equal(qk__layer_moments_write(path, NULL, NULL, 0, NULL, NULL), QK_ERR_ARGUMENT);
-    assert_int_equal(qk__layer_moments_write(path, q, NULL, -1, NULL, NULL), QK_ERR_ARGUMENT);
-    assert_int_equal(qk__layer_moments_write("/nonexistent/l00", q, NULL, 0, NULL, NULL),
+    const qk__layer_parts both = {{q, k}}, none = {{NULL}}, one = {{q}};
+    assert_int_equal(qk__layer_moments_write(path, &both, 0, NULL, NULL), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__layer_moments_write(path, &none, 0, NULL, NULL), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__layer_moments_write(path, &one, -1, NULL, NULL), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__layer_moments_write("/nonexistent/l00", &one, 0, NULL, NULL),
                      QK_ERR_NOT_FOUND);
     qk__part_moments_free(&q);
     qk__part_moments_free(&k);

@@ -3,7 +3,6 @@
 library). `pytest -s` prints the worst deviation of every column."""
 import csv
 import json
-import math
 import re
 import shutil
 import sys
@@ -21,7 +20,8 @@ EVERYTHING = 10 ** 6  # rows of a bucket and text: all there are
 EXACT = 1e-10
 # Rounding is all there is of one, and p-values turn a deviation of r into a relative one of many orders.
 LOOSE = {"residual_pos_r": None, "p_q": 1e-6, "p_k": 1e-6, "q_resid0_ks_p": 1e-6, "q_noise_med_ks_p": 1e-6}
-EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy"]}
+FIRST = ["pc0_first_share", "pc0_first_cosine", "category_without_first"]
+EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy", *FIRST]}
 MOMENTS = ["qk.csv", "heads.csv", "rotated.csv"]
 PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv", "head_distance.csv",
               "head_component_weights.csv", "model_report.csv"]
@@ -43,8 +43,8 @@ def synthetic(qkscope, folder, number):
     return folder
 
 
-def compare(title, table, rows, expected, limit=EXACT, skip=()):
-    """Every column of every row; deviations are relative to the number, or to a thousandth of the largest of its
+def compare(title, table, rows, expected, limit=EXACT, skip=(), first=False):
+    """Every column of every row, with `first` those of first tokens, too; deviations are relative to the number, or to a thousandth of the largest of its
     column where that is more: a mean along an axis may be what is left of large numbers."""
     assert len(rows) == len(expected), (title, table)
     worst = {}
@@ -55,8 +55,8 @@ def compare(title, table, rows, expected, limit=EXACT, skip=()):
         most = LOOSE.get(column, limit)
         for i, (row, want) in enumerate(zip(rows, expected)):
             place = (title, table, column, i, row[column], want[column])
-            if column in EMPTY.get(table, []):
-                assert row[column] is None, place
+            if column in EMPTY.get(table, []) and not (first and column in FIRST):
+                assert row[column] in (None, ""), place
             elif column in skip or most is None:
                 continue
             elif not isinstance(want[column], float) or row[column] is None:
@@ -110,9 +110,100 @@ def test_real(qkscope, shared_data, tmp_path):
                 "--q-per-kv-group", 2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(SYNTHETIC))
 def test_synthetic(qkscope, tmp_path, number):
     compare_all(qkscope, synthetic(qkscope, tmp_path / "c", number), tmp_path, f"synthetic {number}")
+
+
+# ---- first positions --------------------------------------------------------------------------
+
+def compare_first(qkscope, capture, folder, first, *words, more=("--ci", 95, "--pairs", 2), limit=1e-9):
+    """Moments of which rows of first positions are apart, with and without these."""
+    folder.mkdir()
+    state = make_state.make_state(capture, folder / "state", groups=32, first=first)
+    for i, start in enumerate(([], ["--from-position", first])):
+        analyze(qkscope, capture, folder / f"rows{i}", *more, *words, *start)
+        analyze(qkscope, state, folder / f"moments{i}", *more, *words, *start)
+        tells = first == 4 if i == 0 else first >= 4
+        for table in MOMENTS:
+            rows, want = (read_csv(folder / f / table) for f in (f"moments{i}", f"rows{i}"))
+            compare(f"first {first}", table, rows, want, limit=limit, first=tells)
+        named = [e["columns"] for e in read_json(folder / f"moments{i}" / "manifest.json")["runs"][0]["kept"]["empty"]]
+        assert any("pc0_first_share" in columns for columns in named) == (not tells)
+
+
+@pytest.mark.parametrize("first", [4, 9, 16])
+def test_first_positions(qkscope, tmp_path, first):
+    compare_first(qkscope, EXAMPLE, tmp_path / "c", first)
+
+
+def far_first_tokens(folder, texts=24, length=40):
+    """First tokens lie far out; only some texts have them, so that their groups are finer than those of all."""
+    rng = np.random.default_rng(5)
+    for name in ("l00h00q", "l00h01q", "l00h00k"):
+        position = np.concatenate([np.arange(length) + (t % 3 == 0) * 20 for t in range(texts)])
+        vector = rng.normal(size=(len(position), 6)) + 0.05 * position[:, None] * rng.normal(size=6)
+        vector[position < 3] += 20 * rng.normal(size=6)
+        write_rows(folder, name, {"vector": vector.astype(np.float32), "position": position, "bucket": position // 16,
+                                  "example_id": np.repeat(np.arange(texts) * 7919, length)})
+    return folder
+
+
+@pytest.mark.parametrize("groups", [0, 4, 32])
+def test_first_tokens_far_out(qkscope, tmp_path, groups):
+    capture = far_first_tokens(tmp_path / "c")
+    state = make_state.make_state(capture, tmp_path / "s", groups=groups, first=4)
+    for i, start in enumerate(([], ["--from-position", 4])):
+        analyze(qkscope, capture, tmp_path / f"rows{i}", *start, command="pca")
+        done = analyze(qkscope, state, tmp_path / f"moments{i}", *start, command="pca")
+        assert ("another category without positions 0 to 3" in done.err) == (i == 0)
+        rows, want = (read_csv(tmp_path / f / "heads.csv") for f in (f"moments{i}", f"rows{i}"))
+        compare(f"groups {groups}", "heads.csv", rows, want, limit=1e-9, first=True,
+                skip=["r_q_width", "near_tie", *(c for c in want[0] if "probability" in c)])
+
+
+def test_from_another_position(qkscope, tmp_path, reservoir):
+    state = make_state.make_state(EXAMPLE, tmp_path / "state")
+    apart = make_state.make_state(EXAMPLE, tmp_path / "apart", first=4, reservoir=2)
+    for capture, command, start, words in (
+            (state, "pca", 4, "leave --from-position out, or capture again with --keep moments,first=K"),
+            (state, "rotate", 99, "capture again with --keep rows"), (reservoir, "pca", 4, "moments,first=K"),
+            (apart, "pca", 3, "of positions below 4 apart: give --from-position 4"),
+            (apart, "analyze", 4, "plasticity without first positions (--from-position) needs all rows")):
+        err = qkscope(command, capture, "-o", tmp_path / "out", "--from-position", start, expect=1).err
+        assert words in err, err
+    analyze(qkscope, apart, tmp_path / "out", "--from-position", 4, command="rotate")
+
+
+def test_no_rows_behind_first_positions(qkscope, tmp_path):
+    for name in ("l00h00q", "l00h00k"):
+        position = np.tile(np.arange(4), 9)
+        write_rows(tmp_path / "c", name, {"vector": np.random.default_rng(1).normal(size=(36, 5)).astype(np.float32),
+                                          "position": position, "example_id": np.arange(36) // 4, "bucket": position * 0})
+    state = make_state.make_state(tmp_path / "c", tmp_path / "s", first=4)
+    err = qkscope("pca", state, "-o", tmp_path / "out", "--from-position", 4, expect=1).err
+    assert "no rows from position 4 on" in err
+    analyze(qkscope, state, tmp_path / "all", command="pca")
+    assert [r["category_without_first"] for r in read_csv(tmp_path / "all" / "heads.csv")] == [""]
+
+
+def test_damaged_first_positions(qkscope, tmp_path):
+    """Rows of first positions are some of the rows of the same heads."""
+    from safetensors.numpy import load_file, save_file
+    state = make_state.make_state(EXAMPLE, tmp_path / "state", first=4)
+    path = state / "moments" / "l00.safetensors"
+    good, meta = load_file(path), {"format": "qkscope moments 2", "layer": "0", "groups": "16"}
+    changes = {"more rows": {"first.q.count": good["q.count"] + 1}, "other heads": {"first.k.heads": good["first.k.heads"] + 1},
+               "an array is missing": {"first.q.mean": None}, "no numbers": {"first.q.mean": good["first.q.mean"] * np.nan}}
+    for name, change in changes.items():
+        save_file({k: v for k, v in {**good, **change}.items() if v is not None}, path, metadata=meta)
+        err = qkscope("pca", state, "-o", tmp_path / name, "--from-position", 4, "--layers", "0", expect=1).err
+        assert "l00.safetensors" in err and ("first" in err or "moments of any rows" in err), err
+    save_file({k: v for k, v in good.items() if not k.startswith("first.q.")}, path, metadata=meta)
+    for start in ([], ["--from-position", 4]):
+        err = qkscope("pca", state, "-o", tmp_path / "none", *start, "--layers", "0", expect=1).err
+        assert "l00.safetensors: has no moments of first positions, which capture.json lists" in err
 
 
 @pytest.mark.parametrize("more", [["--buckets", 5], ["--variance", "full"], ["--max-pairs", 200]],
@@ -282,7 +373,8 @@ def test_manifest(qkscope, tmp_path, state):
     run, = read_json(tmp_path / "out" / "manifest.json")["runs"]
     assert run["kept"]["rows"] == "none" and run["kept"]["groups"] == 16
     named = [e["columns"] for e in run["kept"]["empty"]]
-    assert named == ["heads.csv: lda_accuracy", "rotated.csv: omega, omega_r_squared"]
+    assert named == ["heads.csv: lda_accuracy", f"heads.csv: {', '.join(FIRST)}",
+                     "rotated.csv: omega, omega_r_squared"]
     assert all(e["reason"] for e in run["kept"]["empty"])
     files = {i["file"]: i for i in run["inputs"]}
     assert sorted(files) == [f"moments/l{i:02d}.safetensors" for i in range(5)]
@@ -428,215 +520,3 @@ def test_study(qkscope, tmp_path, state, reservoir):
     file.write_bytes(file.read_bytes()[:-8] + bytes(8))
     again = qkscope("study", study, "-o", out, "--dry-run", expect=0)
     assert "moments/l02.safetensors has changed" in again.out + again.err
-
-
-# ---- broken states ---------------------------------------------------------------------------
-
-def rewrite(path, change, metadata=None):
-    """The file with its arrays changed by change(arrays)."""
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
-    with safe_open(path, "np") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}
-        facts = file.metadata()
-    save_file(change(arrays) or arrays, path, metadata=facts | (metadata or {}))
-
-
-def without_head(arrays):
-    """Without query head 1."""
-    for name, value in arrays.items():
-        if name.startswith("q.") and value.ndim and name[2:] not in ("group", "mask", "bucket"):
-            axis = 0 if name[2:] in ("heads", "texts", "positions") else 1
-            arrays[name] = np.delete(value, 1, axis=axis)
-
-
-def count_more(arrays):
-    arrays["k.count"][0, 1] += 1
-
-
-def not_finite(arrays):
-    arrays["q.sum_xx"][3, 1, 0] = math.nan
-
-
-def negative(arrays):
-    arrays["k.sum_xx"][0, 0, 0] = -1.0
-
-
-BROKEN = {
-    "missing": (lambda f: f.unlink(), 4, "6 of the 30 heads that capture.json lists are not there: l01h00q, l01h00k"),
-    "empty": (lambda f: f.write_bytes(b""), 4, "l01.safetensors"),
-    "header cut": (lambda f: f.write_bytes(f.read_bytes()[:100]), 4, "l01.safetensors"),
-    "truncated": (lambda f: f.write_bytes(f.read_bytes()[:-1]), 4, "l01.safetensors"),
-    "foreign": (lambda f: f.write_bytes((EXAMPLE / "l00h00q" / "data.parquet").read_bytes()), 4, "l01.safetensors"),
-    "no moments": (lambda f: rewrite(f, lambda a: None, {"format": "pt"}), 4, "l01.safetensors"),
-    "newer": (lambda f: rewrite(f, lambda a: None, {"format": "qkscope moments 3"}), 4, "l01.safetensors"),
-    "other layer": (lambda f: shutil.copy(f.with_name("l00.safetensors"), f), 4, "holds the moments of layer 0"),
-    "without a head": (lambda f: rewrite(f, without_head), 1, "has no moments of l01h01q, which capture.json lists"),
-    "other count": (lambda f: rewrite(f, count_more), 2, "rows of l01h01k, and capture.json lists"),
-    "not finite": (lambda f: rewrite(f, not_finite), 1, "l01.safetensors"),
-    "negative": (lambda f: rewrite(f, negative), 2, "l01.safetensors"),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_broken(qkscope, tmp_path, state, name):
-    """The heads of which nothing is wrong have their numbers."""
-    break_it, heads, message = BROKEN[name]
-    break_it(state / "moments" / "l01.safetensors")
-    done = qkscope("analyze", state, "-o", tmp_path / "out", expect=3)
-    assert message in done.err
-    run, = read_json(tmp_path / "out" / "manifest.json")["runs"]
-    failed = {f["head"] for f in run["failures"]}
-    assert failed and all(name.startswith("l01") for name in failed)
-    assert len(failed) == min(heads, 4)
-    rows = read_csv(tmp_path / "out" / "heads.csv")
-    assert len(rows) == 20 - len(failed) and {r["layer"] for r in rows} >= {0, 2, 3, 4}
-    done = qkscope("inspect", state)
-    assert done.code == 3
-
-
-def test_all_layers_missing(qkscope, tmp_path, state):
-    for file in (state / "moments").iterdir():
-        file.unlink()
-    done = qkscope("analyze", state, "-o", tmp_path / "out", expect=1)
-    assert str(state) in done.err and "moments/l00.safetensors" in done.err
-
-
-@pytest.mark.parametrize("cut", range(0, 3000, 71))
-def test_every_prefix(qkscope, tmp_path, state, cut):
-    file = state / "moments" / "l04.safetensors"
-    file.write_bytes(file.read_bytes()[:cut])
-    done = qkscope("pca", state, "-o", tmp_path / "out", expect=3)
-    assert "l04.safetensors" in done.err
-
-
-def edit(state, change):
-    path = state / "capture.json"
-    manifest = json.loads(path.read_text())
-    change(manifest)
-    path.write_text(json.dumps(manifest))
-
-
-MANIFESTS = {
-    "nothing kept": (lambda m: m["keep"].update(moments=False), 'keep: rows are "none", and there are no moments: '
-                     "fetch the file again"),
-    "an empty reservoir": (lambda m: m["keep"].update(rows="reservoir"), 'keep: rows are "reservoir", and the reservoir has 0 '),
-    "a reservoir of nothing": (lambda m: m["keep"].update(reservoir=4), 'keep: rows are "none", and the reservoir has 4 '),
-    "a reservoir alone": (lambda m: m["keep"].update(rows="reservoir", reservoir=2, moments=False),
-                          'keep: rows are "reservoir", and there are no moments'),
-    "an unknown word": (lambda m: m["keep"].update(rows="some"), "keep.rows"),
-    "no object": (lambda m: m.update(keep="moments"), "keep"),
-    "unfinished": (lambda m: m.update(complete=False), "of a finished capture"),
-    "no heads": (lambda m: m.pop("heads"), "that lists its heads"),
-    "newer": (lambda m: m.update(format_version=9), "format_version is 9"),
-}
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_manifest_that_contradicts(qkscope, tmp_path, state, name):
-    change, message = MANIFESTS[name]
-    edit(state, change)
-    done = qkscope("analyze", state, "-o", tmp_path / "out", expect=1)
-    assert message in done.err and "capture.json" in done.err and not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("which", ["state", "reservoir"])
-def test_moments_that_are_not_there(qkscope, tmp_path, request, which):
-    """One layer's file, then all of them: named, with the remedy."""
-    copy = shutil.copytree(request.getfixturevalue(which), tmp_path / "copy")
-    (copy / "moments" / "l02.safetensors").unlink()
-    done = qkscope("pca", copy, "-o", tmp_path / "out")
-    assert done.code == 3 and "l02h00k" in done.err
-    for command in (["inspect", copy], ["pca", copy, "-o", tmp_path / "other"] if which == "reservoir" else ["inspect", copy]):
-        err = qkscope(*command, expect=3).err
-        assert re.search(r"copy/moments/l02\.safetensors: not there, but capture\.json .*: fetch it again, or capture again", err)
-    shutil.rmtree(copy / "moments")
-    err = qkscope("pca", copy, "-o", tmp_path / "none", expect=1).err
-    assert ("l00.safetensors: not there, but capture.json says that moments are kept: fetch it again" if which == "reservoir"
-            else "and no moments/l00.safetensors, though there is a capture.json: fetch what it lists") in err
-
-
-def test_rows_of_another_dimension(qkscope, tmp_path, reservoir):
-    copy = shutil.copytree(reservoir, tmp_path / "copy")
-    rows = {h["name"]: h["rows"] for h in read_json(copy / "capture.json")["heads"]}
-    synth(qkscope, tmp_path / "other", layers=1, dim=16, examples=1, rows=rows["l02h01k"])
-    shutil.copy(tmp_path / "other" / "l00h00k" / "data.parquet", copy / "l02h01k" / "data.parquet")
-    for command in (["plasticity", copy, "-o", tmp_path / "out"], ["inspect", copy]):
-        err = qkscope(*command, expect=3).err
-        assert re.search(r"l02h01k/data\.parquet: \d+ rows of dimension 16 are no part of the \d+ of dimension 32 that "
-                         r".*moments/l02\.safetensors has moments of: fetch both again, or capture again", err), err
-
-
-def test_a_reservoir_that_is_said_to_be_larger(qkscope, tmp_path, reservoir):
-    """Its buckets would all count as whole, and the sampling error as none."""
-    copy = shutil.copytree(reservoir, tmp_path / "copy")
-    edit(copy, lambda m: m["keep"].update(reservoir=3))
-    err = qkscope("plasticity", copy, "-o", tmp_path / "out", expect=1).err
-    assert re.search(r"l00h00k/data\.parquet: \d+ keys of text -?\d+ and its group are not here, though none of their buckets "
-                     r"has 3, as many as keep\.reservoir in capture\.json says: fetch capture\.json again", err), err
-
-
-def test_moments_that_capture_json_does_not_tell_of(qkscope, tmp_path, reservoir):
-    copy = shutil.copytree(reservoir, tmp_path / "copy")
-    edit(copy, lambda m: m.pop("keep"))
-    err = qkscope("plasticity", copy, "-o", tmp_path / "out", expect=1).err
-    assert 'there are moments beside the rows, and no capture.json that says so ("keep")' in err
-
-
-def test_without_capture_json(qkscope, tmp_path, state):
-    (state / "capture.json").unlink()
-    done = qkscope("analyze", state, "-o", tmp_path / "out", expect=1)
-    assert "no capture.json" in done.err
-
-
-def test_rows_that_should_not_be_there(qkscope, tmp_path, state):
-    shutil.copytree(EXAMPLE / "l00h00q", state / "l00h00q")
-    done = qkscope("analyze", state, "-o", tmp_path / "out", expect=1)
-    assert "capture.json says that none are kept" in done.err
-
-
-def swap_rows(reservoir, change):
-    """Changes the Parquet file of keys of one head, by a function of its table."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    path = reservoir / "l02h01k" / "data.parquet"
-    table = pq.read_table(path)
-    changed = change(table, pa)
-    pq.write_table(changed, path)
-    edit(reservoir, lambda m: next(h for h in m["heads"] if h["name"] == "l02h01k").update(rows=len(changed)))
-
-
-def set_column(table, pa, name, value):
-    i = table.column_names.index(name)
-    return table.set_column(i, name, pa.array([value] * len(table), table.schema.field(i).type))
-
-
-RESERVOIRS = {
-    "more than there were": (lambda t, pa: pa.concat_tables([t] * 2), "are no part of the"),
-    "another text": (lambda t, pa: set_column(t, pa, "example_id", 60).slice(0, 700),
-                     "there are more rows of text 60 and its group than moments say"),
-}
-
-
-@pytest.mark.parametrize("name", RESERVOIRS)
-def test_reservoir_that_contradicts(qkscope, tmp_path, reservoir, name):
-    change, message = RESERVOIRS[name]
-    swap_rows(reservoir, change)
-    done = qkscope("analyze", reservoir, "-o", tmp_path / "out", expect=3)
-    assert message in done.err and "l02h01k" in done.err
-    assert len(read_csv(tmp_path / "out" / "head_metrics.csv")) == 18
-
-
-def test_queries_that_contradict(qkscope, tmp_path, reservoir):
-    """A bucket of which the moments know queries has none in the reservoir."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-    path = reservoir / "l03h02q" / "data.parquet"
-    table = pq.read_table(path)
-    table = table.filter(pc.not_equal(table.column("bucket"), 5))
-    pq.write_table(table, path)
-    edit(reservoir, lambda m: next(h for h in m["heads"] if h["name"] == "l03h02q").update(rows=len(table)))
-    done = qkscope("analyze", reservoir, "-o", tmp_path / "out", expect=3)
-    assert "other queries in bucket 5" in done.err and "l03h02q" in done.err
-    assert len(read_csv(tmp_path / "out" / "heads.csv")) == 20
-    assert len(read_csv(tmp_path / "out" / "head_metrics.csv")) == 19

@@ -15,7 +15,7 @@ typedef struct fixture {
     double *tile;
     double packed[2][TILE_ROWS * COLUMNS];
     double gram[2][COLUMNS * COLUMNS];
-    double sum[2][COLUMNS], sum_t[2][COLUMNS];
+    double sum[2][COLUMNS], sum_t[2][COLUMNS], sum_o[2][COLUMNS];
     float x32[TILE_ROWS * COLUMNS];
     double x64[TILE_ROWS * COLUMNS];
     double t[TILE_ROWS], pilot[COLUMNS];
@@ -83,18 +83,20 @@ static void kernels_agree_on_packing(void **state)
                 f->pilot[i] = 0;
             memset(f->sum, 0, sizeof f->sum);
             memset(f->sum_t, 0, sizeof f->sum_t);
+            memset(f->sum_o, 0, sizeof f->sum_o);
             for (int i = 0; i < 2; i++) {
                 const qk__gram_kernel *kernel = qk__gram_kernels[i ? k : 0];
                 memset(f->tile, 0, TILE_ROWS * COLUMNS * sizeof(double));
-                kernel->pack_f32(f->x32, f->index, dim, f->pilot, f->t, 50, f->tile, f->sum[i],
-                                 f->sum_t[i]);
-                kernel->pack_f64(f->x64, f->index, dim, f->pilot, f->t + 50, 78,
-                                 f->tile + 50 * PANEL, f->sum[i], f->sum_t[i]);
+                kernel->pack_f32(f->x32, f->index, dim, f->pilot, f->t, NULL, 50, f->tile,
+                                 f->sum[i], f->sum_t[i], NULL);
+                kernel->pack_f64(f->x64, f->index, dim, f->pilot, f->t + 50, f->t, 78,
+                                 f->tile + 50 * PANEL, f->sum[i], f->sum_t[i], f->sum_o[i]);
                 memcpy(f->packed[i], f->tile, sizeof f->packed[i]);
             }
             assert_memory_equal(f->packed[0], f->packed[1], sizeof f->packed[0]);
             assert_memory_equal(f->sum[0], f->sum[1], sizeof f->sum[0]);
             assert_memory_equal(f->sum_t[0], f->sum_t[1], sizeof f->sum_t[0]);
+            assert_memory_equal(f->sum_o[0], f->sum_o[1], sizeof f->sum_o[0]);
         }
 }
 
@@ -105,23 +107,25 @@ static void portable_kernel_forms_products(void **state)
     uint64_t seed = 3;
     for (size_t i = 0; i < TILE_ROWS * dim; i++)
         f->x64[i] = floor(1000 * random_unit(&seed)); /* integers: sums are exact */
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i <= rows; i++)
         f->t[i] = (double)i;
     memset(f->tile, 0, TILE_ROWS * COLUMNS * sizeof(double));
     memset(f->gram[0], 0, sizeof f->gram[0]);
     memset(f->pilot, 0, sizeof f->pilot);
     memset(f->sum[0], 0, sizeof f->sum[0]);
     memset(f->sum_t[0], 0, sizeof f->sum_t[0]);
-    qk__gram_portable.pack_f64(f->x64, f->index, dim, f->pilot, f->t, rows, f->tile, f->sum[0],
-                               f->sum_t[0]);
+    memset(f->sum_o[0], 0, sizeof f->sum_o[0]);
+    qk__gram_portable.pack_f64(f->x64, f->index, dim, f->pilot, f->t, f->t + 1, rows, f->tile,
+                               f->sum[0], f->sum_t[0], f->sum_o[0]);
     qk__gram_portable.gram(f->tile, rows, panels, false, f->gram[0]);
     for (size_t i = 0; i < dim; i++) {
-        double sum = 0, sum_t = 0;
+        double sum = 0, sum_t = 0, sum_o = 0;
         for (size_t r = 0; r < rows; r++) {
             sum += f->x64[f->index[r] * dim + i];
             sum_t += f->x64[f->index[r] * dim + i] * f->t[r];
+            sum_o += f->x64[f->index[r] * dim + i] * f->t[r + 1];
         }
-        assert_true(f->sum[0][i] == sum && f->sum_t[0][i] == sum_t);
+        assert_true(f->sum[0][i] == sum && f->sum_t[0][i] == sum_t && f->sum_o[0][i] == sum_o);
         for (size_t j = i; j < dim; j++) {
             double product = 0;
             for (size_t r = 0; r < rows; r++)

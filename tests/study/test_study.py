@@ -134,6 +134,9 @@ def test_means_on_the_way_out(here, study):
     for model in outcome["models"]:
         r_q = [float(r["r_q"]) for r in rows if r["model"] == model["model"] and r["pc"] == "0"]
         assert model["mean_r_q"] == pytest.approx(sum(r_q) / len(r_q), rel=1e-12)
+        r_k = [float(r["r_k"]) for r in rows if r["model"] == model["model"] and r["pc"] == "0"]
+        assert model["mean_r_k"] == pytest.approx(sum(r_k) / len(r_k), rel=1e-12)
+        assert model["mean_abs_r_k"] == pytest.approx(sum(map(abs, r_k)) / len(r_k), rel=1e-12)
         values = [float(r["bias_strength"]) for r in bias if r["model"] == model["model"]]
         assert model["bias_positive_share"] == sum(v > 0 for v in values) / len(values)
         assert model["heads"] == 4
@@ -235,7 +238,7 @@ def test_labels_do_not_compute_again(here, study):
 
 @pytest.mark.parametrize("change, reason", [
     ("pca: {n_components: 3}", "n_components"), ("data: {seed: 3}", "seed"),
-    ("data: {max_samples: 60}", "max_samples"), ("rotation: {complement_pairs: 2}", "rotation"),
+    ("data: {max_samples: 60}", "max_samples"), ("data: {from_position: 4}", "from_position"), ("rotation: {complement_pairs: 2}", "rotation"),
     ("plasticity: {max_pairs: 9}", "max_pairs"), ("analyses: [pca]", "analyses"),
     ("analysis: {ci: 95}", "ci"), ("data: {heads: [0, 1]}", "heads")])
 def test_changed_settings(here, study, change, reason):
@@ -562,7 +565,7 @@ A = "  - {name: a, source: a}\n"
     ("models:\n" + A + "analysis: {combined: false}\n", ["analysis.combined"]),
     ("models:\n" + A + "figures: {formats: [png, gif]}\n", ["line 3: figures.formats", "gif"]),
     ("models:\n" + A + "figures: {theme: pink}\n", ["line 3: figures.theme", "pink"]),
-    ("models:\n" + A + "figures:\n  collage: {heads: 1}\n", ["line 4: figures.collage.heads"]),
+    ("models:\n" + A + "figures:\n  collage: {heads: '1:'}\n", ["line 4: figures.collage.heads"]),
     ("models:\n" + A + "figures: {collage: {rows: 0}}\n", ["figures.collage.rows"]),
     ("models:\n" + A + "figures: {collage: {random: 2, heads: '0:1'}}\n", ["not both"]),
     ("models: *a\n", ["line 1"]),

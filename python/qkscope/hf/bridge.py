@@ -26,7 +26,7 @@ GROUP = 4  # batches that are run one after the other, on a device
 
 def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, batch_tokens: int = 8192,
             stage: str | None = None, layers: Sequence[int] | str | None = None,
-            heads: Sequence[int] | str | None = None, kinds: str = "q,k", ids: Sequence[Any] | None = None,
+            heads: Sequence[int | str | tuple[int, int]] | str | None = None, kinds: str = "q,k", ids: Sequence[Any] | None = None,
             max_length: int | None = None, long_texts: str = "split", rows: int | None = None,
             model_name: str | None = None, padding: bool | None = None, progress: Any = None,
             on_notice: Callable[[str, str], Any] | None = None, **options: Any) -> Outcome:
@@ -43,7 +43,8 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
                   kept is its sampler's
     batch_tokens  tokens that are run together, at most; longer texts are run in chunks of so many, with a cache
     stage         "post" (after RoPE), "pre" or "both"; None: the sink's
-    layers, heads which are kept: numbers, or "0,2,5-9"; heads are query heads, and their key heads come with them
+    layers, heads which are kept: numbers, or "0,2,5-9" of layers, and "2:1,14-23:*" or [(2, 1)] of heads; heads are
+                  query heads, and their key heads come with them
     kinds         "q", "k" or "q,k"
     ids           of the texts, one each: integers, or names, which are hashed; None: 0, 1, ...
     max_length    tokens of a text, special ones included; None: what the model was made for
@@ -207,7 +208,7 @@ class _Run:
         keep = self.sink._settings.keep
         if not self.on_device:
             return HostRows(self.sink, self.workers)
-        if keep.moments and not keep.rows and sums_on(input_device(self.decoder)):
+        if keep.moments and not keep.rows and not keep.first and sums_on(input_device(self.decoder)):
             s = self.sink._settings.sampler
             sampler = Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
             return DeviceSums(self.sink, self.workers, heads, sampler, dim, keep.reservoir > 0)
@@ -333,7 +334,8 @@ def _settle_settings(values: Any, sink: Sink, name: str, rows: int | None, stage
     values.layout = sink._settings.layout
     if sink._settings.keep.moments:
         keep = sink._settings.keep
-        told = ("rows," if keep.rows else "") + "moments" + (f",reservoir={keep.reservoir}" if keep.reservoir else "")
+        told = ("rows," if keep.rows else "") + "moments" + (f",reservoir={keep.reservoir}" if keep.reservoir else "") + (
+            f",first={keep.first}" if keep.first else "")
         kept.append(ffi.new("char[]", told.encode()))
         values.keep, values.groups = kept[-1], keep.groups
     if of_files:
