@@ -323,6 +323,20 @@ static void warn_of_turned(qk__comparing *c)
                          turned, turned == 1 ? "" : "s");
 }
 
+static void warn_of_ties(qk__comparing *c)
+{
+    size_t tied = 0;
+    for (size_t i = 0; i < c->comparison.num_paired; i++)
+        tied += qk__pair_has_tie(&c->comparison, i);
+    if (tied > 0)
+        qk__compare_warn(
+            c,
+            "PC0 and PC1 of %zu head%s have nearly the same variance in a or b (near_tie in "
+            "heads.csv): a difference of r_q or r_k may be one of axes that changed places; "
+            "compare the spaces of both there (overlap)",
+            tied, tied == 1 ? "" : "s");
+}
+
 qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
 {
     const qk__comparison *from = &c->comparison;
@@ -340,6 +354,7 @@ qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
     warn_of_intervals(c);
     warn_of_few(c);
     warn_of_turned(c);
+    warn_of_ties(c);
     QK_TRY(take_warnings(c, err));
     json_t *summary = qk__compare_summary(c);
     o->summary = qk__json_dumps(summary, JSON_INDENT(2));

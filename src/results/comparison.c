@@ -232,6 +232,11 @@ static void independent(const qk__comparison *c, const qk__field *field,
     change->pairing = isfinite(d.p) ? "independent" : "";
 }
 
+bool qk__pair_has_tie(const qk__comparison *c, size_t i)
+{
+    return c->pairs[0][i]->v.near_tie == 1 || c->pairs[1][i]->v.near_tie == 1;
+}
+
 static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                         bool with_intervals, qk__change *change)
 {

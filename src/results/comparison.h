@@ -60,6 +60,10 @@ QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, size_
                                     qk__comparison *comparison, qk_error *err);
 void qk__comparison_free(qk__comparison *comparison);
 
+/* Whether PC0 and PC1 of a pair of heads have nearly the same variance in a or in b: PC0 may be another axis
+ * with other texts then, and what can be compared is the space of both. */
+bool qk__pair_has_tie(const qk__comparison *c, size_t i);
+
 /* A change below this is called supported. */
 #define QK__CHANGE_LEVEL 0.05
 

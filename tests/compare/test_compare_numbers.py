@@ -330,3 +330,12 @@ def test_chance_is_not_called_a_change(qkscope, tmp_path):
         values = np.array(values)
         assert len(values) == 2 * 24 * 8 and 0.005 < (values < 0.05).mean() < 0.09, (pairing, (values < 0.05).mean())
     assert sum(value < 0.05 for value in corrected) <= 3
+
+
+def test_a_tie_of_the_leading_components(qkscope, tmp_path):
+    """PC0 may be another axis with other texts: a warning says so."""
+    for seed in (1, 2):
+        synth(qkscope, tmp_path / str(seed), layers=1, query_heads=2, q_per_kv_group=2, dim=8, examples=20, rows=60, seed=seed,
+              exponent=0, separation=0, r_q=0, r_k=0, rope_planes=0)
+    done = qkscope("compare", tmp_path / "1", tmp_path / "2", "-o", tmp_path / "out", "--no-html", expect=0)
+    assert "PC0 and PC1 of 2 heads have nearly the same variance" in done.err

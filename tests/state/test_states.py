@@ -50,7 +50,8 @@ def compare(title, table, rows, expected, limit=EXACT, skip=(), first=False):
     worst = {}
     for column in expected[0] if expected else []:
         numbers = [abs(r[column]) for r in expected if isinstance(r[column], float)]
-        scale = 1e-3 * max(numbers, default=0)
+        # Far out, a probability of 1e-20 follows r by many orders.
+        scale = 1 if column.startswith("probability_") else 1e-3 * max(numbers, default=0)
         most = LOOSE.get(column, limit)
         for i, (row, want) in enumerate(zip(rows, expected)):
             place = (title, table, column, i, row[column], want[column])
