@@ -154,20 +154,6 @@ qk__test qk__test_correlation(double r, double pairs)
     return (qk__test){qk__student_p_value(t, pairs - 2), sign_of(r)};
 }
 
-qk__test qk__test_difference(const double *a, size_t count_a, const double *b, size_t count_b)
-{
-    moments x = moments_of(a, count_a), y = moments_of(b, count_b);
-    if (x.count < ENOUGH || y.count < ENOUGH)
-        return NONE;
-    double off = x.mean - y.mean, error = x.error_squared + y.error_squared;
-    if (error == 0)
-        return (qk__test){off == 0, sign_of(off)};
-    double degrees = error * error /
-                     (x.error_squared * x.error_squared / ((double)x.count - 1) +
-                      y.error_squared * y.error_squared / ((double)y.count - 1));
-    return (qk__test){qk__student_p_value(off / sqrt(error), degrees), sign_of(off)};
-}
-
 /* ---- layers ----------------------------------------------------------------------------- */
 
 qk__test qk__test_layers(const qk__layer_fit *fit, double against)

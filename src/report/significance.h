@@ -41,8 +41,6 @@ qk__test qk__test_mean(const double *values, size_t count, double against);
 qk__test qk__test_signs(const double *values, size_t count, double against);
 /* Pearson's r of that many pairs (not necessarily a whole number), from 3 on. */
 qk__test qk__test_correlation(double r, double pairs);
-/* Welch's t-test: whether the mean of a is above that of b. From 3 values of each on. */
-qk__test qk__test_difference(const double *a, size_t count_a, const double *b, size_t count_b);
 /* Of a mean or slope over layers (stats/layer_model.h): from 3 layers that differ on. */
 qk__test qk__test_layers(const qk__layer_fit *fit, double against);
 qk__estimate qk__estimate_layers(const qk__layer_fit *fit);

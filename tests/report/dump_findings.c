@@ -81,8 +81,6 @@ static void run_test(const char *name, const double *v, size_t count)
         test = qk__test_signs(v + 1, count - 1, v[0]);
     else if (strcmp(name, "correlation") == 0)
         test = qk__test_correlation(v[0], v[1]);
-    else if (strcmp(name, "difference") == 0)
-        test = qk__test_difference(v + 1, other, v + 1 + other, count - 1 - other);
     else if (strcmp(name, "layers") == 0)
         test = test_layers(v, count);
     else if (strcmp(name, "ranks") == 0) {

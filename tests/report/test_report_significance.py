@@ -72,13 +72,6 @@ def test_correlations():
     assert math.isnan(ask(("correlation", 0.5, 2))[0][0])
 
 
-def test_differences():
-    cases = [(v, w) for (_, v), (_, w) in zip(samples(5), samples(6))]
-    for (v, w), found in zip(cases, ask(*[("difference", v.size, *v, *w) for v, w in cases])):
-        expected = stats.ttest_ind(v, w, equal_var=False)
-        agree(found, expected.pvalue, np.sign(expected.statistic))
-
-
 def test_ranks():
     rng = np.random.default_rng(7)
     cases = [(rng.normal(size=int(rng.integers(1, 9))), rng.normal(size=int(rng.integers(1, 9))))
