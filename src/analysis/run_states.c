@@ -200,6 +200,8 @@ static json_t *list_empty(const qk__run *run)
         const char *columns, *why;
     } empty[] = {
         {qk__run_does(run, QK_ANALYSE_PCA), "heads.csv: lda_accuracy", "needs all rows"},
+        {qk__run_does(run, QK_ANALYSE_PCA), "heads.csv: octave_r_q, octave_r_k",
+         "octaves of rows are not kept"},
         {!qk__states_tell_first(run) && qk__run_does(run, QK_ANALYSE_PCA),
          "heads.csv: pc0_first_share, pc0_first_cosine, category_without_first",
          "moments of positions 0 to 3 are not apart (first=4)"},
@@ -209,7 +211,7 @@ static json_t *list_empty(const qk__run *run)
          "complement.csv: angle_r, omega, resultant, rope_frequency, rope_relative_error",
          "angles of single rows are not kept"},
         {info->groups == 0 && qk__run_does(run, QK_ANALYSE_PCA),
-         "heads.csv: category_probability, r_q_width",
+         "heads.csv: category_probability, r_q_width, position_r_q, position_r_k",
          "moments are not apart by texts (--groups 0)"},
         {info->groups == 0 && run->settings->ci > 0, "columns of --ci",
          "moments are not apart by texts (--groups 0)"},

@@ -198,8 +198,9 @@ static void test_files_without_memory(void **state)
     (void)state;
     qk__part_shape first = queries;
     first.by_bucket = false;
-    qk__part_moments *q = make_part(&queries, 0, 3), *k = make_part(&keys, 0, 3), *part;
-    qk__layer_parts all = {{q, k, make_part(&first, 1, 2), make_part(&keys, 1, 2)}};
+    qk__layer_parts all = {{make_part(&queries, 0, 3), make_part(&keys, 0, 3),
+                            make_part(&first, 1, 2), make_part(&keys, 1, 2)}};
+    qk__part_moments *part;
     qk_status status = QK_ERR_NOMEM;
     long failures = 0;
     for (; status != QK_OK; failures++) {
@@ -226,8 +227,7 @@ static void test_files_without_memory(void **state)
     }
     assert_int_equal(failures, 5);
     qk__part_moments_free(&part);
-    qk__part_moments_free(&q);
-    qk__part_moments_free(&k);
+    qk__layer_parts_free(&all);
 }
 
 /* ---- files ------------------------------------------------------------------------------ */

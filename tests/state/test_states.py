@@ -21,7 +21,7 @@ EXACT = 1e-10
 # Rounding is all there is of one, and p-values turn a deviation of r into a relative one of many orders.
 LOOSE = {"residual_pos_r": None, "p_q": 1e-6, "p_k": 1e-6, "q_resid0_ks_p": 1e-6, "q_noise_med_ks_p": 1e-6}
 FIRST = ["pc0_first_share", "pc0_first_cosine", "category_without_first"]
-EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy", *FIRST]}
+EMPTY = {"rotated.csv": ["omega", "omega_r_squared"], "heads.csv": ["lda_accuracy", "octave_r_q", "octave_r_k", *FIRST]}
 MOMENTS = ["qk.csv", "heads.csv", "rotated.csv"]
 PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv", "head_distance.csv",
               "head_component_weights.csv", "model_report.csv"]
@@ -160,7 +160,7 @@ def test_first_tokens_far_out(qkscope, tmp_path, groups):
         assert ("another category without positions 0 to 3" in done.err) == (i == 0)
         rows, want = (read_csv(tmp_path / f / "heads.csv") for f in (f"moments{i}", f"rows{i}"))
         compare(f"groups {groups}", "heads.csv", rows, want, limit=1e-9, first=True,
-                skip=["r_q_width", "near_tie", *(c for c in want[0] if "probability" in c)])
+                skip=["r_q_width", "near_tie", "position_r_q", "position_r_k", *(c for c in want[0] if "probability" in c)])
 
 
 def test_from_another_position(qkscope, tmp_path, reservoir):
@@ -373,7 +373,7 @@ def test_manifest(qkscope, tmp_path, state):
     run, = read_json(tmp_path / "out" / "manifest.json")["runs"]
     assert run["kept"]["rows"] == "none" and run["kept"]["groups"] == 16
     named = [e["columns"] for e in run["kept"]["empty"]]
-    assert named == ["heads.csv: lda_accuracy", f"heads.csv: {', '.join(FIRST)}",
+    assert named == ["heads.csv: lda_accuracy", "heads.csv: octave_r_q, octave_r_k", f"heads.csv: {', '.join(FIRST)}",
                      "rotated.csv: omega, omega_r_squared"]
     assert all(e["reason"] for e in run["kept"]["empty"])
     files = {i["file"]: i for i in run["inputs"]}
