@@ -145,11 +145,11 @@ static void heads_with_position_elsewhere(qk__findings *findings, const qk__scop
 {
     qk__units units = qk__units_of(findings, scope, position_is_elsewhere, NULL);
     if (units.heads > 0)
-        qk__evidence(
-            findings,
-            "Content-focused speaks of PC0 alone: %zu of %zu such heads carry position in "
-            "other components (position_r_q or position_r_k above %g).",
-            units.positive, units.heads, QK_TELLS_POSITION);
+        qk__evidence(findings,
+                     "Content-focused speaks of PC0 alone: other components of %zu of %zu such "
+                     "heads carry "
+                     "position (position_r_q or position_r_k above %.3g).",
+                     units.positive, units.heads, QK_TELLS_POSITION);
 }
 
 static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
