@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,7 +58,7 @@ def check_rounds(rounds, folder, whole, read):
         assert read(folder / str(turn)) == whole, said
     warnings = [w for said in rounds for w in said["warnings"]]
     assert sum("a worker died while it computed shard" in w for w in warnings) >= KILLS, rounds
-    assert not [w for w in warnings if "a worker died" not in w]
+    assert not [w for w in warnings if not re.search("a worker died|without positions 0 to 3", w)]
 
 
 def files(folder):
