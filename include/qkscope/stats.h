@@ -216,7 +216,7 @@ typedef struct qk_multiple_correlation {
 } qk_multiple_correlation;
 
 /* NaN where texts is NULL or has one group, where those that are left have fewer than two rows a dimension,
- * where all positions are equal; `octave` where the sums were made of kept moments. */
+ * where all positions or all vectors are equal; `octave` where the sums were made of kept moments. */
 QK_API QK_MUST_CHECK qk_status qk_text_moments_correlate(const qk_text_moments *texts,
                                                          qk_multiple_correlation *r,
                                                          qk_error *err);

@@ -95,8 +95,10 @@ static double correlation_of(const qk__line_sums *told)
 {
     double tt = told->tt - told->t * told->t / told->n;
     double xx = told->xx - told->x * told->x / told->n;
+    if (!(tt > 64 * DBL_EPSILON * told->tt) || !(xx > 0))
+        return NAN;
     double r = (told->xt - told->x * told->t / told->n) / sqrt(tt * xx);
-    return tt > 64 * DBL_EPSILON * told->tt ? fmin(fmax(r, -1), 1) : NAN;
+    return r > 1 ? 1 : r < -1 ? -1 : r;
 }
 
 /* false: too few rows are left. */

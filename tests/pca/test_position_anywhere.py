@@ -92,6 +92,15 @@ def test_a_dimension_that_repeats_another(qkscope, tmp_path):
         close(row[f"position_r_{kind}"], told(x, t, group_labels(of[kind]["example_id"])))
 
 
+def test_keys_that_are_all_the_same(qkscope, tmp_path):
+    of = capture(tmp_path / "capture", np.random.default_rng(5))
+    of["k"]["vector"][:] = of["k"]["vector"][0]
+    write_rows(tmp_path / "capture", head_name(0, 0, "k"), of["k"])
+    row = heads_csv(qkscope, tmp_path)
+    assert row["position_r_k"] is row["octave_r_k"] is None
+    assert row["position_r_q"] > 0.5
+
+
 @pytest.mark.parametrize("change", [dict(texts=1), dict(texts=2, rows=15), dict(flat=True)],
                          ids=["one text", "few rows", "one position"])
 def test_empty(qkscope, tmp_path, change):
