@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/bit_width.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/twister.h"
@@ -24,7 +25,7 @@ static uint64_t draw_bits(qk__twister *t, int bits)
  * rejects every other draw. */
 static uint64_t draw_below(qk__twister *t, uint64_t n)
 {
-    int bits = 64 - __builtin_clzll(n);
+    int bits = (int)qk__bit_width(n);
     uint64_t r;
     do
         r = draw_bits(t, bits);

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integers as bits: how many they take, and integers of variable length, as Thrift, runs and
- * differences have them: seven bits a byte, the lowest first, and the high bit set in all bytes
- * but the last. Zigzag makes those of either sign short. */
+/* Integers of variable length, as Thrift, runs and differences have them: seven bits a byte, the
+ * lowest first, and the high bit set in all bytes but the last. Zigzag makes those of either sign
+ * short. */
 #ifndef QK_PARQUET_BITS_H
 #define QK_PARQUET_BITS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Bits that hold a value, 0 for 0. */
-static inline unsigned qk__bit_width(uint64_t value)
-{
-    return value > 0 ? 64 - (unsigned)__builtin_clzll(value) : 0;
-}
 
 /* Takes an integer from *next and moves it on; false where none ends within `bits` bits, or
  * before `end`. */

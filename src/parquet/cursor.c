@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bit_width.h"
 #include "base/error.h"
-#include "parquet/bits.h"
 #include "parquet/format.h"
 
 enum {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/bit_width.h"
 #include "base/error.h"
 #include "parquet/bits.h"
 

@@ -6,8 +6,8 @@
 
 #include <xxhash.h>
 
+#include "base/bit_width.h"
 #include "base/error.h"
-#include "parquet/bits.h"
 #include "parquet/encoders.h"
 #include "parquet/format.h"
 

@@ -96,7 +96,7 @@ static bool is_of_model(const char *name)
 
 static qk__path_kind look_at_names(const qk__names *names)
 {
-    static const char *const CAPTURES[] = {"capture.json", "moments", NULL};
+    static const char *const CAPTURES[] = {"capture.json", "moments", "attention", NULL};
     bool capture = false, partial = false, table = false, model = false, text = false,
          other = false;
     for (size_t i = 0; i < names->count; i++) {

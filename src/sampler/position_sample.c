@@ -8,6 +8,7 @@
 
 #include <qkscope/recorder.h>
 
+#include "base/bit_width.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/twister.h"
@@ -83,7 +84,7 @@ int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position)
     assert(sampler && position >= 0);
     if (sampler->type != QK_SAMPLER_LOG_UNIFORM)
         return position / sampler->min_bucket_size;
-    int log = 63 - __builtin_clzll((uint64_t)position + 1); /* floor(log2(position + 1)) */
+    int log = (int)qk__bit_width((uint64_t)position + 1) - 1;
     int first = first_log_bucket(sampler);
     return log > first ? log : first;
 }

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What heads attend to: sums over rows of attention, from which every number about it follows.
+ * docs/attention.md has the definitions, with their sources. */
+#ifndef QKSCOPE_ATTENTION_H
+#define QKSCOPE_ATTENTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/common.h>
+
+QK_BEGIN_DECLS
+
+/* Row i has weights a_j for the keys j <= i that the query sees, which add up to 1, or to less where
+ * a part goes to no key. The distance of a key is D = i - j. */
+
+/* Distances, and positions of rows, in bins that double: 0, 1, 2-3, 4-7, ...; the last has all
+ * that is further. */
+enum { QK_DISTANCE_BINS = 22 };
+QK_API int qk_distance_bin(int64_t distance);
+
+/* Keys 0 .. QK_SINK_KEYS - 1 are where attention goes that has nothing to do. They are kept apart from
+ * distances; and rows of positions below QK_FAR_POSITION say nothing about distance. */
+enum { QK_SINK_KEYS = 4, QK_FAR_POSITION = 8 };
+
+/* The largest weight of a row stands at an offset D: those below it are counted one by one. */
+enum { QK_TOP_OFFSETS = 16 };
+
+/* What is summed of a row. The first key among equal ones is the largest. Sums over rows where a row
+ * stands for w rows of its text (of a sample, one of each w was drawn) have each term times w. */
+typedef enum qk_attention_sum {
+    QK_ATTENTION_ROWS,     /* 1 */
+    QK_ATTENTION_SINK,     /* a_0 */
+    QK_ATTENTION_FIRST,    /* a_0 + .. + a_3 */
+    QK_ATTENTION_SELF,     /* a_i */
+    QK_ATTENTION_PREVIOUS, /* a_(i-1); 0 in row 0, or where it is not seen */
+    QK_ATTENTION_NO_KEY,   /* 1 - sum of all a_j */
+    QK_ATTENTION_ENTROPY,  /* - sum a_j ln a_j, nats */
+    QK_ATTENTION_SQUARES,  /* sum a_j^2 */
+    QK_ATTENTION_VISIBLE,  /* ln of the number of keys seen */
+    QK_ATTENTION_TOP_SINK, /* 1 where key 0 has the largest weight, from row 1 on */
+    /* Tokens t: earlier copies of the row's own, t_j = t_i and j < i; and what followed them,
+     * t_(j-1) = t_i and 1 <= j <= i. Those that are seen. */
+    QK_ATTENTION_TOKENS,            /* 1 where tokens are known */
+    QK_ATTENTION_DUPLICATE_ROWS,    /* 1 where there is such a key */
+    QK_ATTENTION_DUPLICATE,         /* their weights */
+    QK_ATTENTION_DUPLICATE_UNIFORM, /* their share of the keys that are seen */
+    QK_ATTENTION_INDUCTION_ROWS,
+    QK_ATTENTION_INDUCTION,
+    QK_ATTENTION_INDUCTION_UNIFORM,
+    /* Rows from position 8 on, of the n keys from key 4 on that are seen. w is their weight, m_b that
+     * of the keys in bin b, over w; n_b how many they are. Where w is 0, all but FAR_ROWS are. */
+    QK_ATTENTION_FAR_ROWS,     /* 1 where n > 0 */
+    QK_ATTENTION_FAR,          /* w */
+    QK_ATTENTION_FAR_VISIBLE,  /* w ln n */
+    QK_ATTENTION_FAR_ENTROPY,  /* w times the entropy of the a_j / w */
+    QK_ATTENTION_FAR_DISTANCE, /* sum of a_j D */
+    QK_ATTENTION_FAR_KEYS,     /* w sum over b of m_b ln n_b */
+    QK_ATTENTION_FAR_BINS,     /* w m_b */
+    /* w in the bin of the largest distance that is seen */
+    QK_ATTENTION_LAST_BINS = QK_ATTENTION_FAR_BINS + QK_DISTANCE_BINS,
+    /* 1 for the offset of the largest weight, unless it is key 0 of a later row */
+    QK_ATTENTION_TOP_OFFSETS = QK_ATTENTION_LAST_BINS + QK_DISTANCE_BINS,
+    /* the same, of offsets from 16 on, by bin: the first is bin 5 */
+    QK_ATTENTION_TOP_BINS = QK_ATTENTION_TOP_OFFSETS + QK_TOP_OFFSETS,
+    QK_ATTENTION_SUMS = QK_ATTENTION_TOP_BINS + QK_DISTANCE_BINS - 5
+} qk_attention_sum;
+
+/* ---- numbers of a head ------------------------------------------------------------------ */
+
+/* Each is a ratio of such sums. Means are over all rows, unless it says otherwise. NaN where there is
+ * nothing to divide by. */
+typedef enum qk_attention_number {
+    QK_HEAD_SINK_MASS, /* on key 0 */
+    QK_HEAD_FIRST_MASS,
+    QK_HEAD_SELF_MASS,
+    QK_HEAD_PREVIOUS_MASS,
+    QK_HEAD_NO_KEY_MASS,
+    /* rows from position 8 on, keys 0 to 3 left out: distances 0 to 7, 1 to 63, 64 and more */
+    QK_HEAD_NEAR_MASS,
+    QK_HEAD_LOCAL_MASS,
+    QK_HEAD_FAR_MASS,
+    /* rows with such a key; what uniform attention would give; the mean over all rows of known tokens */
+    QK_HEAD_DUPLICATE_MASS,
+    QK_HEAD_DUPLICATE_UNIFORM,
+    QK_HEAD_DUPLICATE_MUL,
+    QK_HEAD_INDUCTION_MASS,
+    QK_HEAD_INDUCTION_UNIFORM,
+    QK_HEAD_INDUCTION_MUL,
+    /* rows whose largest weight is there; of the other offsets, and bins of offsets, the most frequent one */
+    QK_HEAD_TOP_SINK,
+    QK_HEAD_TOP_SELF,
+    QK_HEAD_TOP_PREVIOUS,
+    QK_HEAD_TOP_OFFSET_SHARE,
+    QK_HEAD_NUM_SHARES, /* those above are shares, 0..1 */
+    QK_HEAD_ENTROPY = QK_HEAD_NUM_SHARES,
+    QK_HEAD_EFFECTIVE_KEYS, /* exp of the mean entropy */
+    QK_HEAD_PARTICIPATION,  /* 1 / mean sum of squares */
+    QK_HEAD_INFORMATION,    /* ln of the keys seen - entropy */
+    /* keys 0 to 3 left out, the rest made to add up to 1, rows weighted by that rest */
+    QK_HEAD_MEAN_DISTANCE,
+    QK_HEAD_FAR_INFORMATION,
+    /* Part of that information which the mean profile over distance of the other groups of texts has. NaN
+     * with fewer than two groups, or less than 0.05 nats of information. */
+    QK_HEAD_DISTANCE_SHARE,
+    /* duplicate_mass, induction_mass less what uniform attention would give */
+    QK_HEAD_DUPLICATE_EXCESS,
+    QK_HEAD_INDUCTION_EXCESS,
+    QK_NUM_HEAD_NUMBERS
+} qk_attention_number;
+
+/* What heads are called. A head may have several names, or none. docs/attention.md */
+typedef enum qk_attention_name {
+    QK_SINK_HEAD,
+    QK_PREVIOUS_TOKEN_HEAD,
+    QK_LOCAL_HEAD,
+    QK_INDUCTION_HEAD,
+    QK_DUPLICATE_TOKEN_HEAD,
+    QK_UNIFORM_HEAD,
+    QK_NUM_HEAD_NAMES
+} qk_attention_name;
+QK_API const char *qk_attention_name_text(qk_attention_name name); /* "previous-token" */
+
+/* Mean attention of rows of positions row_first to row_last to keys at distances of one bin; keys 0 to 3
+ * left out, the rest made to add up to 1. Predictions are NaN where nothing predicts it. */
+typedef struct qk_attention_cell {
+    int64_t row_first, row_last;
+    int64_t distance_first, distance_last;
+    double mass, uniform;
+    double predicted_rotation, predicted_means;
+    double rest;   /* mean mass of the rows off keys 0 to 3 */
+    double weight; /* its sum over the rows, which these cells count by */
+} qk_attention_cell;
+
+/* A predicted profile beside the measured one, over cells: 1 - sum of squared errors over that of uniform
+ * attention, and half the sum of absolute errors; row buckets count as their attention off keys 0 to 3 does. */
+typedef struct qk_attention_fit {
+    double r_squared, total_variation;
+} qk_attention_fit;
+
+typedef struct qk_attention {
+    int64_t texts, rows;
+    size_t groups; /* of texts, with rows */
+    double value[QK_NUM_HEAD_NUMBERS];
+    double lo[QK_NUM_HEAD_NUMBERS], hi[QK_NUM_HEAD_NUMBERS]; /* NaN: no interval */
+    double
+        top_offset; /* of QK_HEAD_TOP_OFFSET_SHARE: the offset, or the first of its bin; NaN: none */
+    /* That texts without end would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */
+    double probability[QK_NUM_HEAD_NAMES];
+    char names[64]; /* those of at least QK_CERTAIN, with spaces between */
+    int64_t window; /* keys that rows see at most, as far as the sums tell; 0: no bound */
+    double uniform_variation; /* total variation of the profile and that of uniform attention */
+    /* Of ln(mass / uniform) over distance, least squares with a constant for each row bucket, cells counted by
+     * the attention in them; and what the rotation model says it is. */
+    double distance_slope, rotation_slope;
+    qk_attention_fit rotation, means;
+    size_t num_profile;
+    qk_attention_cell *profile;
+} qk_attention;
+
+QK_END_DECLS
+
+#endif
