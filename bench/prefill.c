@@ -4,7 +4,9 @@
  *     prefill run MODEL TOKENS THREADS [ARITHMETIC [TEXTS]]
  *                                           one text, all heads, rows copied out; float32,
  *                                           bf16, bf16-sim or bf16=I, of instruction sets 0 .. I
- *                                           (base/simd.h). Or so many texts of small letters, and rows passed over
+ *                                           (base/simd.h); with ",inner" behind it no queries of the last layer, with
+ *                                           ",attention" measured attention, too. Or so many texts of small letters,
+ *                                           and rows passed over
  *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
  *                                           interleaved, best of RUNS, in GFLOP/s */
 #include <stdio.h>
@@ -51,6 +53,24 @@ static qk_status pass_over(void *user, const qk_prefill_block *block, qk_error *
     return QK_OK;
 }
 
+static qk_status pass_over_sums(void *user, const qk_prefill_attention *sums, qk_error *err)
+{
+    (void)user;
+    (void)sums;
+    (void)err;
+    return QK_OK;
+}
+
+/* All query heads, but those of the last layer; NULL: no memory. */
+static bool *inner_heads(const qk_model_facts *facts)
+{
+    size_t heads = (size_t)facts->num_q_heads, last = (size_t)facts->num_layers - 1;
+    bool *wanted = calloc(heads, last + 1);
+    for (size_t i = 0; wanted && i < last * heads; i++)
+        wanted[i] = true;
+    return wanted;
+}
+
 /* Not ru_maxrss, which remembers the program that started this one. */
 static double peak_mib(void)
 {
@@ -77,15 +97,20 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     if (strncmp(arithmetic, "bf16=", 5) == 0)
         bf16 = qk__bf16_kernels[qk__best_simd(QK__VERSIONS(qk__bf16_kernels) &
                                               ((2u << atoi(arithmetic + 5)) - 1))];
-    if (strcmp(arithmetic, "bf16-sim") == 0)
+    if (strncmp(arithmetic, "bf16-sim", 8) == 0)
         settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
-    else if (strcmp(arithmetic, "float32") != 0)
+    else if (strncmp(arithmetic, "float32", 7) != 0)
         settings.arithmetic = QK_ARITHMETIC_BF16;
     settings.sink = texts > 0 ? pass_over : copy_rows;
     if (qk_model_open(&model, folder, NULL, &err) != QK_OK) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
+    if (strstr(arithmetic, ",attention"))
+        settings.attention = pass_over_sums;
+    bool *inner = inner_heads(qk_model_get_facts(model));
+    if (strstr(arithmetic, ",inner"))
+        settings.q_heads = inner;
     int vocab = qk_model_get_facts(model)->vocab_size;
     int32_t *text = qk__alloc_aligned((size_t)tokens, sizeof *text);
     for (int64_t i = 0; text && i < tokens; i++)
@@ -105,6 +130,7 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
            wall, cpu, qk_prefill_flops(model, &settings, tokens),
            (long long)qk_prefill_bytes(model, &settings, tokens), peak_mib());
     free(text);
+    free(inner);
     qk_model_close(&model);
     return status != QK_OK;
 }

@@ -51,6 +51,7 @@ typedef struct qk_model_facts {
     double rope_theta;       /* of the same */
     double attention_factor; /* on cos and sin, so on q and k after RoPE; of the same */
     bool rope_interleaved;   /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
+    double attention_scale;  /* on q.k, before the softmax; 0 = not known */
     const char *dtype; /* of most weights on disk: "float32", "float16", "bfloat16", or as GGUF
                           spells it: "Q4_K" */
     /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer. */
@@ -122,14 +123,34 @@ typedef struct qk_prefill_block {
  * points to is valid during the call. An error stops the run and is returned. */
 typedef qk_status qk_prefill_sink(void *user, const qk_prefill_block *block, qk_error *err);
 
+/* What a sequence attends to in one layer: sums over all of its rows (qkscope/attention.h). */
+typedef struct qk_prefill_attention {
+    int layer;
+    size_t sequence; /* which of the sequences given */
+    size_t num_heads;
+    const int *heads; /* [num_heads] the query heads asked for, ascending */
+    size_t num_buckets;
+    const int64_t *bucket_rows; /* [num_buckets] rows whose positions are in bin 0, 1, .. */
+    const double *sums;         /* [num_heads][num_buckets][QK_ATTENTION_SUMS] */
+} qk_prefill_attention;
+
+/* Called behind each layer that has such heads, for all sequences in their order, by the caller's
+ * thread. Everything that sums points to is valid during the call. An error stops the run and is
+ * returned. */
+typedef qk_status qk_prefill_attention_sink(void *user, const qk_prefill_attention *sums,
+                                            qk_error *err);
+
 typedef struct qk_prefill_settings {
     qk_arithmetic arithmetic;
     bool before_rope, after_rope; /* which of the two the sink sees */
     /* Heads of each layer: q_heads[layer * num_q_heads + head]; NULL = all. Layers after the
      * last with a head are not run, and in that layer nothing but what is asked for. */
     const bool *q_heads, *k_heads;
-    qk_prefill_sink *sink;
-    void *user; /* of sink */
+    qk_prefill_sink
+        *sink; /* may be NULL where attention alone is asked for, and rows of neither kind */
+    /* Measures the attention of the query heads, while it is formed; NULL: not. Rows are the same bytes. */
+    qk_prefill_attention_sink *attention;
+    void *user; /* of both */
     /* progress: "layers", before each, by the caller's thread; no notices */
     qk_context context;
 } qk_prefill_settings;

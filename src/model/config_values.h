@@ -41,9 +41,9 @@ typedef struct qk__model_config {
     float norm_eps;
     qk__activation activation;
     bool qkv_bias, o_bias, mlp_bias, qk_norm;
-    bool interleaved_rope; /* pairs (2j, 2j+1) instead of (j, j + width/2) */
-    float attention_scale; /* times q.k */
-    float embedding_scale; /* 1, or sqrt(hidden_size) as a float32 */
+    bool interleaved_rope;  /* pairs (2j, 2j+1) instead of (j, j + width/2) */
+    double attention_scale; /* times q.k */
+    float embedding_scale;  /* 1, or sqrt(hidden_size) as a float32 */
 
     /* q *= 1 + beta ln(1 + floor(position / original)) after rotation, position / original in
      * float32; beta 0 = no such scaling. */

@@ -310,6 +310,7 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
     f->rope_theta = rope->theta;
     f->attention_factor = rope->attention_factor;
     f->rope_interleaved = c->interleaved_rope;
+    f->attention_scale = c->attention_scale;
     f->layers = model->layer_facts;
     f->fingerprint = seed;
     return model->checkpoint

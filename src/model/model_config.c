@@ -192,7 +192,7 @@ static qk_status read_rules(qk__model_config *c, const qk__node *text, qk_error 
         scale = (double)a->score_scale;
         QK_TRY(qk__read_above_0(text, a->score_scale_key, &scale, err));
     }
-    c->attention_scale = (float)pow(scale, -0.5);
+    c->attention_scale = pow(scale, -0.5);
     c->embedding_scale = a->scaled_embedding ? (float)sqrt(c->hidden_size) : 1;
     return QK_OK;
 }

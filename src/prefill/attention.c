@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with a running softmax.
  *
- * Keys come in blocks of BLOCK panels counted from the start of the sequence, so that a query's
+ * Keys come in blocks of QK_KEY_PANELS counted from the start of the sequence, so that a query's
  * sums have the same order wherever its block of queries begins; of a block only those panels
  * are looked at that some query of the panel sees. All heads of a group and all panels of
  * queries meet a block while it is in the cache. */
@@ -14,32 +14,50 @@
 
 #include "prefill/rounding.h"
 
-enum { BLOCK = 4 };
+enum {
+    SCORES = QK_KEY_PANELS * QK_LANES * QK_LANES,
+    TALLY = sizeof(qk__head_tally) / sizeof(float)
+};
 
 /* One panel of queries of one head on its way through the keys. */
 typedef struct walk {
-    float *query;       /* [head_dim][lanes], times scale / ln 2, or paired */
-    float *sums;        /* [head_dim in whole tiles][lanes] */
-    float *top, *total; /* [lanes] */
+    float *query; /* [head_dim][lanes], times scale / ln 2, or paired */
+    qk__softmax softmax;
+    qk__head_tally *tally; /* NULL: the head is not measured */
 } walk;
 
 static size_t walk_size(const qk__attention *a)
 {
-    return (a->head_dim + qk__whole_tiles(a->head_dim) + 2) * QK_LANES;
+    size_t features = a->head_dim + qk__whole_tiles(a->head_dim);
+    return (features + 2) * QK_LANES + (a->measured ? TALLY : 0);
 }
 
 size_t qk__attention_scratch(const qk__attention *a, size_t panels)
 {
-    return BLOCK * QK_LANES * QK_LANES + a->group * panels * walk_size(a);
+    return SCORES + a->group * panels * walk_size(a);
 }
 
-static walk walk_at(const qk__attention *a, float *scratch, size_t i)
+/* Which of the measured heads a query head is; their number: none. */
+static size_t measured_number(const qk__attention *a, size_t query_head)
 {
-    float *at = scratch + BLOCK * QK_LANES * QK_LANES + i * walk_size(a);
+    size_t count = a->measured ? a->measured->count : 0, i = 0;
+    while (i < count && (size_t)a->measured->heads[i] != query_head)
+        i++;
+    return i;
+}
+
+/* The i-th of the panels of all heads of a group. */
+static walk walk_at(const qk__attention *a, size_t head, float *scratch, size_t i)
+{
+    float *at = scratch + SCORES + i * walk_size(a);
     walk w = {.query = at};
-    w.sums = at + a->head_dim * QK_LANES;
-    w.top = w.sums + qk__whole_tiles(a->head_dim) * QK_LANES;
-    w.total = w.top + QK_LANES;
+    size_t width = qk__whole_tiles(a->head_dim);
+    w.softmax.sums = at + a->head_dim * QK_LANES;
+    w.softmax.width = a->values ? width : 0;
+    w.softmax.top = w.softmax.sums + width * QK_LANES;
+    w.softmax.total = w.softmax.top + QK_LANES;
+    if (a->measured && measured_number(a, head * a->group + i % a->group) < a->measured->count)
+        w.tally = (qk__head_tally *)(void *)(w.softmax.total + QK_LANES);
     return w;
 }
 
@@ -56,18 +74,29 @@ static void start_rows(const qk__attention *a, const walk *w, const float *query
     else
         for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
             w->query[i] = query[i] * in_ln2(a);
-    memset(w->sums, 0, qk__whole_tiles(a->head_dim) * QK_LANES * sizeof(float));
+    memset(w->softmax.sums, 0, w->softmax.width * QK_LANES * sizeof(float));
     for (size_t lane = 0; lane < QK_LANES; lane++) {
-        w->top[lane] = -FLT_MAX;
-        w->total[lane] = 0;
+        w->softmax.top[lane] = -FLT_MAX;
+        w->softmax.total[lane] = 0;
     }
+    if (w->tally)
+        qk__tally_start(w->tally);
 }
 
 static void finish_rows(const qk__attention *a, const walk *w, float *out)
 {
     for (size_t i = 0; i < a->head_dim; i++)
         for (size_t lane = 0; lane < QK_LANES; lane++)
-            out[i * QK_LANES + lane] = w->sums[i * QK_LANES + lane] / w->total[lane];
+            out[i * QK_LANES + lane] =
+                w->softmax.sums[i * QK_LANES + lane] / w->softmax.total[lane];
+}
+
+/* Adds the rows of a measured head's panel to its sums. */
+static void measure_rows(const qk__attention *a, const walk *w, size_t query_head, size_t panel)
+{
+    const qk__measured_heads *m = a->measured;
+    float *sums = m->sums + measured_number(a, query_head) * m->num_buckets * QK_ATTENTION_SUMS;
+    qk__tally_add_rows(&m->text, panel, &w->softmax, w->tally, m->first_bucket, sums);
 }
 
 /* First panel of keys that some query of this panel sees. */
@@ -133,9 +162,14 @@ static void meet(const qk__attention *a, const walk *w, size_t query_panel, size
         score(a, a->keys + panel * a->step, head, w->query, part);
         mask(a, query_panel, panel, part);
     }
-    size_t width = qk__whole_tiles(a->head_dim);
-    a->kernel->softmax(scores, (to - from) * QK_LANES, w->top, w->total, w->sums, width);
-    weigh(a, a->values + from * a->step, head, to - from, scores, w->sums);
+    const qk__softmax *s = &w->softmax;
+    if (w->tally)
+        qk__tally_scores(a->kernel, &a->measured->text, query_panel, from, to, scores, s,
+                         w->tally);
+    else
+        a->kernel->softmax(scores, (to - from) * QK_LANES, s->top, s->total, s->sums, s->width);
+    if (a->values)
+        weigh(a, a->values + from * a->step, head, to - from, scores, s->sums);
 }
 
 static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
@@ -143,25 +177,29 @@ static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
 {
     size_t walks = a->group * queries->count, features = a->head_dim * QK_LANES;
     for (size_t i = 0; i < walks; i++) {
-        walk w = walk_at(a, scratch, i);
+        walk w = walk_at(a, head, scratch, i);
         size_t query_head = head * a->group + i % a->group;
         start_rows(a, &w,
                    queries->values + i / a->group * queries->step + query_head * features);
     }
     size_t end = first_panel + queries->count;
-    for (size_t block = first_seen(a, first_panel) / BLOCK * BLOCK; block < end; block += BLOCK)
+    for (size_t block = first_seen(a, first_panel) / QK_KEY_PANELS * QK_KEY_PANELS; block < end;
+         block += QK_KEY_PANELS)
         for (size_t i = 0; i < walks; i++) {
-            walk w = walk_at(a, scratch, i);
+            walk w = walk_at(a, head, scratch, i);
             size_t panel = first_panel + i / a->group, seen = first_seen(a, panel);
             size_t from = block > seen ? block : seen;
-            size_t to = block + BLOCK < panel + 1 ? block + BLOCK : panel + 1;
-            if (from < to)
+            size_t to = block + QK_KEY_PANELS < panel + 1 ? block + QK_KEY_PANELS : panel + 1;
+            if (from < to && (a->values || w.tally))
                 meet(a, &w, panel, from, to, head, scratch);
         }
     for (size_t i = 0; i < walks; i++) {
-        walk w = walk_at(a, scratch, i);
+        walk w = walk_at(a, head, scratch, i);
         size_t query_head = head * a->group + i % a->group;
-        finish_rows(a, &w, out->values + i / a->group * out->step + query_head * features);
+        if (a->values)
+            finish_rows(a, &w, out->values + i / a->group * out->step + query_head * features);
+        if (w.tally)
+            measure_rows(a, &w, query_head, first_panel + i / a->group);
     }
 }
 

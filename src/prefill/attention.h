@@ -11,6 +11,17 @@
 #include "prefill/linear.h"
 #include "prefill/panel_kernel.h"
 #include "prefill/rounding.h"
+#include "prefill/tally.h"
+
+/* Which heads are measured, and where their rows are added up. */
+typedef struct qk__measured_heads {
+    qk__tally_text text;
+    const int *heads; /* [count] query heads, ascending */
+    size_t count;
+    float *sums; /* [count][num_buckets][QK_ATTENTION_SUMS] */
+    int first_bucket;
+    size_t num_buckets;
+} qk__measured_heads;
 
 typedef struct qk__attention {
     const qk__panel_kernel *kernel;
@@ -21,15 +32,18 @@ typedef struct qk__attention {
     float scale;                         /* on scores */
     qk__rounding rounding;               /* rounds weights, as flash attention does */
     /* Panels of the sequence from its first token on, `step` apart: the features of key heads
-     * one after the other. Values of tokens past the end are finite. */
+     * one after the other. Values of tokens past the end are finite; NULL: only measured heads
+     * attend, to no purpose but that. */
     const float *keys, *values;
     size_t step;
+    const qk__measured_heads *measured; /* NULL: none */
 } qk__attention;
 
 /* Floats that qk__attend needs for so many panels of queries. */
 size_t qk__attention_scratch(const qk__attention *attention, size_t panels);
 
-/* Queries are the panels from first_panel of the sequence on; out gets as many features. */
+/* Queries are the panels from first_panel of the sequence on; out gets as many features, if there are
+ * values. */
 void qk__attend(const qk__attention *attention, size_t first_panel, const qk__panels *queries,
                 const qk__panels *out, float *scratch);
 

@@ -10,6 +10,15 @@
 #include "base/parallel.h"
 #include "prefill/rounding.h"
 
+/* In the last layer nothing is projected but the heads that the sink wants. Where attention is measured it
+ * has all queries and keys all the same: at most two thousandths of a run of
+ * 30 layers. Then the measured heads form scores, about half of the work of attention; values,
+ * and all that follows, are not. */
+static bool has_only_wanted(const qk__prefill_run *run)
+{
+    return run->layer == run->last_layer && !qk__prefill_measures(run);
+}
+
 /* ---- weights ---------------------------------------------------------------------------- */
 
 static void load_norm(qk__norm *norm, const qk__tensor *tensor)
@@ -24,10 +33,10 @@ static void load_weights(qk__prefill_run *run)
     size_t head_dim = (size_t)run->model->config.head_dim;
     const qk__wanted_heads *q = qk__prefill_wanted(run, QK_QUERY),
                            *k = qk__prefill_wanted(run, QK_KEY);
-    bool last = run->layer == run->last_layer;
+    bool last = run->layer == run->last_layer, only_wanted = has_only_wanted(run);
     qk__matrix_source sources[] = {
-        {&run->q, &layer->q, {last ? q->heads : NULL, q->count, head_dim}},
-        {&run->k, &layer->k, {last ? k->heads : NULL, k->count, head_dim}},
+        {&run->q, &layer->q, {only_wanted ? q->heads : NULL, q->count, head_dim}},
+        {&run->k, &layer->k, {only_wanted ? k->heads : NULL, k->count, head_dim}},
         {&run->v, &layer->v, {0}},
         {&run->o, &layer->o, {0}},
         {&run->gate, &layer->gate, {0}},
@@ -175,7 +184,7 @@ static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk_
     const qk__matrix *matrix = kind == QK_QUERY ? &run->q : &run->k;
     const qk__norm *norm = kind == QK_QUERY ? &run->q_norm : &run->k_norm;
     size_t heads = matrix->rows / (size_t)c->head_dim;
-    bool last = run->layer == run->last_layer;
+    bool only_wanted = has_only_wanted(run);
     bool wanted = qk__prefill_wanted(run, kind)->count > 0;
     bool before = wanted && run->settings->before_rope;
     bool after = wanted && run->settings->after_rope;
@@ -184,16 +193,17 @@ static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk_
     if (norm->weight)
         norm_heads(run, norm, heads, out);
     if (before)
-        qk__prefill_gather(run, kind, out, last, scratch->before);
-    if (last && !after)
+        qk__prefill_gather(run, kind, out, only_wanted, scratch->before);
+    if (only_wanted && !after)
         return qk__prefill_emit(run, number, kind, scratch->before, NULL);
     rotate_heads(run, block, heads, out, scratch);
     if (kind == QK_QUERY && c->query_scale_beta != 0)
         scale_queries(run, block, out, matrix->rows);
     if (after)
-        qk__prefill_gather(run, kind, out, last, scratch->after);
-    return !wanted || qk__prefill_emit(run, number, kind, before ? scratch->before : NULL,
-                                       after ? scratch->after : NULL);
+        qk__prefill_gather(run, kind, out, only_wanted, scratch->after);
+    return (!before && !after) ||
+           qk__prefill_emit(run, number, kind, before ? scratch->before : NULL,
+                            after ? scratch->after : NULL);
 }
 
 /* ---- the jobs of a layer ---------------------------------------------------------------- */
@@ -229,15 +239,17 @@ static void keys_job(void *context, size_t number, int worker)
     qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
     qk__panels hidden = normed(run, block, &scratch);
     qk__panels keys = stored(run, run->keys, block), values = stored(run, run->values, block);
-    apply(run, &run->v, &hidden, &values);
+    bool last = run->layer == run->last_layer;
+    if (!last)
+        apply(run, &run->v, &hidden, &values);
     if (!project(run, number, QK_KEY, &hidden, &keys, &scratch) || !run->bf16)
         return;
     pair_keys(run, &keys);
-    for (size_t p = 0; p < values.count; p++)
+    for (size_t p = 0; !last && p < values.count; p++)
         run->bf16->pair_lanes(values.values + p * values.step, run->v.rows * QK_LANES);
 }
 
-/* In the last layer nothing is needed but what the sink wants. */
+/* Of a last layer that has only what is wanted. */
 static void last_job(void *context, size_t number, int worker)
 {
     qk__prefill_run *run = context;
@@ -261,6 +273,10 @@ static void attend(const qk__prefill_run *run, const qk__panel_block *block,
 {
     const qk__model_config *c = &run->model->config;
     size_t first = run->first_panel[block->sequence];
+    bool last = run->layer == run->last_layer, measures = qk__prefill_measures(run);
+    qk__measured_heads measured = {0};
+    if (measures)
+        measured = qk__prefill_measured_heads(run, block);
     qk__attention attention = {
         .kernel = run->kernel,
         .bf16 = run->bf16,
@@ -268,14 +284,16 @@ static void attend(const qk__prefill_run *run, const qk__panel_block *block,
         .group = (size_t)(c->num_q_heads / c->num_k_heads),
         .head_dim = (size_t)c->head_dim,
         .window = run->model->layers[run->layer].window,
-        .scale = c->attention_scale,
+        .scale = (float)c->attention_scale,
         .rounding = run->rounding,
         .keys = run->keys + first * run->k_step,
-        .values = run->values + first * run->k_step,
+        .values = last ? NULL : run->values + first * run->k_step,
         .step = run->k_step,
+        .measured = measures ? &measured : NULL,
     };
     qk__attend(&attention, block->first_panel, q, attended, scratch->attention);
-    round_panels(run, attended, (size_t)c->num_q_heads * (size_t)c->head_dim);
+    if (!last)
+        round_panels(run, attended, (size_t)c->num_q_heads * (size_t)c->head_dim);
 }
 
 /* out = down(act(gate(x)) * up(x)), QK_DEPTH inner features at a time. */
@@ -322,6 +340,8 @@ static void rest_job(void *context, size_t number, int worker)
     if (!project(run, number, QK_QUERY, &hidden, &q, &scratch))
         return;
     attend(run, block, &q, &attended, &scratch);
+    if (run->layer == run->last_layer)
+        return;
     pair_features(run, &attended, run->o.columns);
     apply(run, &run->o, &attended, &out);
     if (run->attention_out_norm.weight)
@@ -339,14 +359,16 @@ qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err)
 {
     load_weights(run);
     memset(run->turns, 0, 2 * run->num_sequences * sizeof *run->turns);
-    if (run->layer == run->last_layer) {
+    if (qk__prefill_measures(run))
+        qk__prefill_start_measuring(run);
+    if (has_only_wanted(run)) {
         qk__parallel_for(run->num_blocks, run->threads, last_job, run);
     } else {
         qk__parallel_for(run->num_blocks, run->threads, keys_job, run);
         qk__parallel_for(run->num_blocks, run->threads, rest_job, run);
     }
     if (run->failure == QK_OK)
-        return QK_OK;
+        return qk__prefill_measures(run) ? qk__prefill_deliver_measured(run, err) : QK_OK;
     if (run->error.message[0] == 0)
         return qk__fail(err, run->failure, "stopped by its sink");
     if (err)

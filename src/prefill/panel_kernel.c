@@ -10,6 +10,7 @@
 #include "prefill/bf16_kernel.h"
 
 typedef float vec;
+typedef bool mask;
 
 enum { WIDTH = 1, TILE_ROWS = 4, TILE_VECS = 16 };
 
@@ -36,11 +37,17 @@ static inline float flushed(float x)
     return fabsf(x) < FLT_MIN ? copysignf(0, x) : x;
 }
 
+#define ADD_WHERE(sum, x, mask) ((mask) ? (sum) + (x) : (sum))
+#define SAME(x, bits)           (memcmp(&(x), &(bits), sizeof(float)) == 0)
+#define BELOW(x, y)             ((x) < (y))
+#define ANY(mask)               (mask)
+#define CHOOSE(mask, x, y)      ((mask) ? (x) : (y))
+
 #include "prefill/panel_kernel_body.h"
 
 #include "prefill/bf16_kernel_body.h"
 
-const qk__panel_kernel qk__panel_portable = {rows, columns, softmax, activate, norm, turn};
+const qk__panel_kernel qk__panel_portable = {PANEL_KERNEL};
 const qk__bf16_kernel qk__bf16_portable = {BF16_KERNEL};
 
 const qk__panel_kernel *const qk__panel_kernels[QK_NUM_SIMD] = {

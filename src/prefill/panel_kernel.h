@@ -20,6 +20,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/attention.h>
 
 #include "base/simd.h"
 #include "model/config_values.h"
@@ -27,10 +30,46 @@
 #include "prefill/rounding.h"
 
 enum {
-    QK_LANES = 32, /* tokens in a panel */
-    QK_TILE = 8,   /* outputs that a kernel computes at once */
-    QK_DEPTH = 256 /* inputs whose products are one chain; longer sums are sums of those */
+    QK_LANES = 32,    /* tokens in a panel */
+    QK_TILE = 8,      /* outputs that a kernel computes at once */
+    QK_DEPTH = 256,   /* inputs whose products are one chain; longer sums are sums of those */
+    QK_KEY_PANELS = 4 /* panels of keys in a block of scores */
 };
+
+/* What is added up of the weights of a panel of queries on its way through the keys (tally.h), beside
+ * their total. The keys passed over are the first QK_SINK_KEYS, which are kept one by one. */
+enum {
+    QK_TALLY_WEIGHT,    /* all but those passed over */
+    QK_TALLY_DISTANCE,  /* the same, times the distances of keys */
+    QK_TALLY_DUPLICATE, /* the same, of keys with the query's own token */
+    QK_TALLY_INDUCTION, /* the same, of keys behind such a one */
+    QK_TALLY_FIRST,     /* those passed over */
+    /* the others, by bins of distances */
+    QK_TALLY_BINS = QK_TALLY_FIRST + QK_SINK_KEYS,
+    QK_TALLY_SUMS = QK_TALLY_BINS + QK_DISTANCE_BINS
+};
+
+typedef struct qk__head_tally {
+    float sums[QK_TALLY_SUMS][QK_LANES]; /* of weights, as large as total is */
+    float logs[QK_LANES];                /* sum of w log2 w, but of those passed over */
+    float squares[QK_LANES];             /* the same of w^2 */
+    float first_scores[QK_SINK_KEYS][QK_LANES];
+    float top_keys[QK_LANES]; /* the first with the largest score; exact up to 2^24 */
+} qk__head_tally;
+
+/* The keys that it meets at once. */
+typedef struct qk__tally_block {
+    float *scores;    /* [keys][lanes] */
+    size_t keys;      /* whole panels */
+    size_t first_key; /* of its text */
+    size_t passed;    /* in the first block QK_SINK_KEYS, else 0 */
+    float ahead;      /* from the first key to the first query */
+    size_t num_sums;  /* of the tally; the others are 0 */
+    const int32_t *query_tokens;
+    const int32_t *key_tokens; /* one more stands before them */
+    /* Where each panel's weights go, but for those passed over; NULL: nowhere. */
+    float *bins[QK_KEY_PANELS];
+} qk__tally_block;
 
 /* A product of one tile: y[r][lane] = sum over k of a(r, k) b[k][lane] for QK_TILE rows r,
  * summed from zero in order of k, and then, if `add`, added to what y holds. */
@@ -49,6 +88,15 @@ typedef struct qk__panel_kernel {
      * weights. keys is a multiple of 4. A score of -inf is one that is not there. */
     void (*softmax)(float *scores, size_t keys, float *top, float *total, float *sums,
                     size_t width);
+
+    /* The same of a block's scores, to the same bits, and adds their weights to the tally, but for its first
+     * keys. */
+    void (*tally)(const qk__tally_block *block, float *top, float *total, float *sums,
+                  size_t width, qk__head_tally *tally);
+
+    /* Adds the weights of keys from `passed` on of one panel to the sum of their lanes, where
+     * least <= lane - key < past. */
+    void (*band)(const float *weights, size_t passed, float least, float past, float *sum);
 
     /* x = activation(x) for n values, a multiple of QK_LANES. */
     void (*activate)(qk__activation activation, float *x, size_t n);

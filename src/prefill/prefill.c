@@ -79,7 +79,7 @@ static float *panel_memory(const qk__prefill_run *run, size_t features)
 
 static qk_status init_memory(qk__prefill_run *run, qk_error *err)
 {
-    qk__prefill_measure(&run->sizes, run->model);
+    qk__prefill_measure(&run->sizes, run->model, run->settings);
     run->k_step = run->sizes.k * QK_LANES;
     run->turns = qk__calloc(2 * run->num_sequences, sizeof *run->turns);
     run->x = panel_memory(run, run->sizes.features);
@@ -89,6 +89,7 @@ static qk_status init_memory(qk__prefill_run *run, qk_error *err)
     if (!run->turns || !run->x || !run->keys || !run->values || !run->scratch)
         return qk__nomem(err);
     QK_TRY(init_weights(run, err));
+    QK_TRY(qk__prefill_init_measured(run, err));
     return init_tables(run, err);
 }
 
@@ -101,6 +102,7 @@ static void free_run(qk__prefill_run *run)
     free(run->values);
     free(run->scratch);
     free(run->turns);
+    qk__prefill_free_measured(run);
     if (run->wanted)
         free(run->wanted[0].heads);
     free(run->wanted);
@@ -193,7 +195,8 @@ qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
                     : settings->arithmetic == QK_ARITHMETIC_F16_SIM ? QK__F16
                                                                     : QK__UNROUNDED,
     };
-    if (!settings->sink)
+    bool rows = settings->before_rope || settings->after_rope;
+    if (!settings->sink && (rows || !settings->attention))
         return qk__fail(err, QK_ERR_ARGUMENT, "a run without a sink");
     if (!model->embedding.data)
         return qk__fail(err, QK_ERR_ARGUMENT, "a run of a model opened without its weights");

@@ -12,7 +12,8 @@
  *     prefill.c     the run; it leads the others
  *     layer.c       one layer over all sequences
  *     workload.c    what the run will do and needs
- *     head_rows.c   rows of heads, to the caller */
+ *     head_rows.c   rows of heads, to the caller
+ *     measured.c    what is measured of their attention, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
 
@@ -43,7 +44,20 @@ typedef struct qk__panel_block {
     size_t number;      /* of the block in its sequence */
     size_t first_panel; /* in the sequence */
     size_t panels;
+    size_t first_sums; /* of measured attention: buckets of the blocks before it */
 } qk__panel_block;
+
+/* Measured attention; empty in runs without. */
+typedef struct qk__prefill_measured {
+    size_t heads; /* most in a layer */
+    float *sums;  /* of each block [heads][buckets][QK_ATTENTION_SUMS], in the layer in hand */
+    size_t size;  /* of sums */
+    int32_t *tokens;  /* [panels][lanes], and one before each sequence */
+    int32_t *repeats; /* [panels][lanes], in a window of so many tokens */
+    int64_t window;
+    int32_t *seen; /* [vocab_size] */
+    double *logs;  /* ln of 0 .. the longest sequence */
+} qk__prefill_measured;
 
 /* Sizes in floats, for a run of so many panels; what is allocated and what is estimated. */
 typedef struct qk__prefill_sizes {
@@ -81,6 +95,7 @@ typedef struct qk__prefill_run {
     qk__wanted_heads *wanted; /* [num_layers][2]: queries, keys */
     int last_layer;           /* -1: nothing is wanted */
     int num_run;              /* layers that are run */
+    qk__prefill_measured measured;
 
     /* The layer in hand. */
     int layer;
@@ -109,7 +124,8 @@ QK_MUST_CHECK qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_mod
                                        qk_error *err);
 
 /* workload.c */
-void qk__prefill_measure(qk__prefill_sizes *sizes, const qk_model *model);
+void qk__prefill_measure(qk__prefill_sizes *sizes, const qk_model *model,
+                         const qk_prefill_settings *settings);
 QK_MUST_CHECK qk_status qk__prefill_plan(qk__prefill_run *run, qk_error *err);
 qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worker);
 
@@ -126,5 +142,17 @@ void qk__prefill_gather(const qk__prefill_run *run, qk_kind kind, const qk__pane
 bool qk__prefill_emit(qk__prefill_run *run, size_t block, qk_kind kind, const float *before,
                       const float *after);
 bool qk__prefill_stopped(qk__prefill_run *run);
+
+/* measured.c */
+int64_t qk__prefill_measured_bytes(const qk_model *model, int64_t panels, int64_t blocks);
+QK_MUST_CHECK qk_status qk__prefill_init_measured(qk__prefill_run *run, qk_error *err);
+void qk__prefill_free_measured(qk__prefill_run *run);
+/* Whether attention is measured in this layer: then qk__prefill_start_measuring goes before its jobs, and
+ * what they measured is delivered behind them. */
+bool qk__prefill_measures(const qk__prefill_run *run);
+void qk__prefill_start_measuring(qk__prefill_run *run);
+qk__measured_heads qk__prefill_measured_heads(const qk__prefill_run *run,
+                                              const qk__panel_block *block);
+QK_MUST_CHECK qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err);
 
 #endif

@@ -21,7 +21,8 @@ static size_t block_panels(int64_t tokens)
     return panels < QK_MAX_PANELS ? panels : QK_MAX_PANELS;
 }
 
-void qk__prefill_measure(qk__prefill_sizes *s, const qk_model *model)
+void qk__prefill_measure(qk__prefill_sizes *s, const qk_model *model,
+                         const qk_prefill_settings *settings)
 {
     const qk__model_config *c = &model->config;
     size_t hidden = (size_t)c->hidden_size, inner = (size_t)c->intermediate_size;
@@ -41,8 +42,11 @@ void qk__prefill_measure(qk__prefill_sizes *s, const qk_model *model)
         pairs = n > pairs ? n : pairs;
         s->per_panel += (int64_t)(2 * n * panel);
     }
+    const qk__measured_heads measured = {.count = 0};
     qk__attention attention = {.head_dim = head_dim,
                                .group = (size_t)(c->num_q_heads / c->num_k_heads)};
+    if (settings->attention)
+        attention.measured = &measured;
     s->rotation = qk__rope_scratch(pairs, QK_MAX_PANELS);
     s->attention = qk__attention_scratch(&attention, QK_MAX_PANELS);
     s->scratch = QK_MAX_PANELS * QK_LANES * (2 * s->features + 2 * s->q + 2 * QK_DEPTH) +
@@ -92,16 +96,18 @@ static qk_status plan_heads(qk__prefill_run *run, qk_error *err)
         free(heads);
         return qk__nomem(err);
     }
+    bool rows = run->settings->before_rope || run->settings->after_rope;
     run->last_layer = -1;
     for (int layer = 0; layer < c->num_layers; layer++) {
         qk__wanted_heads *q = &run->wanted[2 * layer], *k = q + 1;
         q->heads = heads + (size_t)layer * both;
         k->heads = q->heads + c->num_q_heads;
-        if (!run->model->layers[layer].attends ||
-            !(run->settings->before_rope || run->settings->after_rope))
+        if (!run->model->layers[layer].attends)
             continue;
-        q->count = list_heads(run->settings->q_heads, layer, c->num_q_heads, q->heads);
-        k->count = list_heads(run->settings->k_heads, layer, c->num_k_heads, k->heads);
+        if (rows || run->settings->attention)
+            q->count = list_heads(run->settings->q_heads, layer, c->num_q_heads, q->heads);
+        if (rows)
+            k->count = list_heads(run->settings->k_heads, layer, c->num_k_heads, k->heads);
         if (q->count + k->count > 0)
             run->last_layer = layer;
     }
@@ -148,8 +154,12 @@ static qk_status plan_blocks(qk__prefill_run *run, qk_error *err)
         size_t panels = whole_panels(run->sequences[s].count);
         size_t step = block_panels(run->sequences[s].count);
         for (size_t first = 0; first < panels; first += step, next++)
-            *next = (qk__panel_block){s, first / step, first,
-                                      panels - first < step ? panels - first : step};
+            *next = (qk__panel_block){
+                .sequence = s,
+                .number = first / step,
+                .first_panel = first,
+                .panels = panels - first < step ? panels - first : step,
+            };
     }
     return QK_OK;
 }
@@ -183,15 +193,17 @@ double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settin
     for (int layer = 0; tokens > 0 && layer <= run.last_layer; layer++) {
         if (!model->layers[layer].attends)
             continue;
-        if (layer == run.last_layer) {
-            double heads =
-                (double)(run.wanted[2 * layer].count + run.wanted[2 * layer + 1].count);
-            flops += 2 * n * hidden * d * heads;
-            continue;
-        }
-        flops += 2 * n * hidden *
-                 (2 * d * (c->num_q_heads + c->num_k_heads) + 3.0 * c->intermediate_size);
-        flops += 4 * d * c->num_q_heads * visible(tokens, model->layers[layer].window);
+        double q = (double)run.wanted[2 * layer].count,
+               k = (double)run.wanted[2 * layer + 1].count;
+        double seen = visible(tokens, model->layers[layer].window);
+        double heads = c->num_q_heads + c->num_k_heads;
+        if (layer < run.last_layer)
+            flops += 2 * n * hidden * (2 * d * heads + 3.0 * c->intermediate_size) +
+                     4 * d * c->num_q_heads * seen;
+        else if (settings->attention && q > 0)
+            flops += 2 * n * hidden * d * heads + 2 * d * q * seen;
+        else
+            flops += 2 * n * hidden * d * (q + k);
     }
     if (run.wanted)
         free(run.wanted[0].heads);
@@ -204,9 +216,12 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
 {
     assert(model && settings);
     qk__prefill_sizes sizes;
-    qk__prefill_measure(&sizes, model);
-    int64_t panels = tokens > 0 ? (tokens + QK_LANES - 1) / QK_LANES : 0;
+    qk__prefill_measure(&sizes, model, settings);
+    int64_t panels = tokens > 0 ? (int64_t)whole_panels(tokens) : 0;
+    int64_t step = (int64_t)block_panels(panels * QK_LANES), measured = 0;
     int threads = qk__count_threads(&settings->context);
-    return panels * sizes.per_panel + sizes.weights +
+    if (settings->attention && panels > 0)
+        measured = qk__prefill_measured_bytes(model, panels, (panels + step - 1) / step);
+    return panels * sizes.per_panel + sizes.weights + measured +
            threads * (int64_t)(sizes.scratch * sizeof(float));
 }
