@@ -175,3 +175,49 @@ const char *qk__chunk_moments_take(qk__chunk_moments *chunk, size_t head,
             return NONE;
     return NULL;
 }
+
+/* ---- means ------------------------------------------------------------------------------ */
+
+qk_status qk__chunk_means_expect(qk__chunk_moments *chunk, const qk__part_shape *shape,
+                                 const qk__summed_means *text, qk_error *err)
+{
+    assert(shape->means && shape->by_bucket && text->num_buckets <= QK__CHUNK_ROWS);
+    chunk->shape = (qk__set_shape){
+        .num_heads = shape->num_heads, .dim = shape->dim, .diagonal = true, .means = true};
+    chunk->by_bucket = true;
+    chunk->num_runs = 0;
+    for (size_t b = 0; b < text->num_buckets; b++)
+        if (text->rows[b] > 0)
+            chunk->run[chunk->num_runs++] =
+                (qk__chunk_run){.bucket = (int64_t)b, .rows = (size_t)text->rows[b]};
+    qk_status status = qk__chunk_place_sets(chunk, err);
+    if (status != QK_OK)
+        chunk->shape = (qk__set_shape){.num_heads = 0};
+    chunk->first_position = 0;
+    chunk->last_position = text->last_position;
+    return status;
+}
+
+bool qk__chunk_means_take(qk__chunk_moments *chunk, size_t head, const double *sums)
+{
+    const size_t d = chunk->shape.dim;
+    double *mean = chunk->whole.mean + head * d;
+    int64_t rows = 0;
+    bool finite = true;
+    memset(mean, 0, d * sizeof *mean);
+    for (size_t run = 0; run < chunk->num_runs; run++) {
+        const double *from = sums + (size_t)chunk->run[run].bucket * d;
+        double *to = chunk->of_run[run].mean + head * d;
+        chunk->of_run[run].count[head] = (int64_t)chunk->run[run].rows;
+        rows += (int64_t)chunk->run[run].rows;
+        for (size_t i = 0; i < d; i++) {
+            finite = finite && isfinite(from[i]);
+            to[i] = from[i] / (double)chunk->run[run].rows;
+            mean[i] += from[i];
+        }
+    }
+    for (size_t i = 0; i < d; i++)
+        mean[i] /= (double)rows;
+    chunk->whole.count[head] = rows;
+    return finite;
+}

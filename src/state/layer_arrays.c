@@ -41,6 +41,16 @@ static int64_t length_of(char axis, const qk__layer_sizes *sizes)
     }
 }
 
+bool qk__layer_array_is_kept(int array, bool by_bucket, bool means)
+{
+    static const int OF_BUCKET = QK__ARRAY_BUCKET_COUNT - QK__ARRAY_COUNT;
+    int of_set = array - (array < QK__ARRAY_BUCKET ? 0 : OF_BUCKET);
+    if (array >= QK__ARRAY_BUCKET && !by_bucket)
+        return false;
+    return !means || array == QK__ARRAY_BUCKET || of_set <= QK__ARRAY_COUNT ||
+           of_set == QK__ARRAY_MEAN;
+}
+
 qk__layer_array qk__layer_array_of(int array, int part, const qk__layer_sizes *sizes)
 {
     qk__layer_array of = {.dtype = layout[array].dtype};

@@ -3,11 +3,13 @@
 #ifndef QK_STATE_LAYER_ARRAYS_H
 #define QK_STATE_LAYER_ARRAYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define QK__LAYER_FORMAT "qkscope moments 2"
-#define QK__LAYER_HASH   "xxh3_128" /* of the data, in the metadata */
+#define QK__LAYER_FORMAT     "qkscope moments 2"
+#define QK__ATTENTION_FORMAT "qkscope attention 1"
+#define QK__LAYER_HASH       "xxh3_128" /* of the data, in the metadata */
 
 /* In the order of the file. Those of groups and of buckets follow each other as the members of
  * qk__moment_set do. */
@@ -39,6 +41,9 @@ typedef struct qk__layer_array {
     int rank;
     int64_t shape[3];
 } qk__layer_array;
+
+/* Whether a part has it: by_bucket, means are those of its shape. */
+bool qk__layer_array_is_kept(int array, bool by_bucket, bool means);
 
 /* Of a part of a layer; and what the names of its arrays begin with: "q.", "first.k.". */
 qk__layer_array qk__layer_array_of(int array, int part, const qk__layer_sizes *sizes);

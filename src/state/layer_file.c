@@ -26,6 +26,7 @@ struct qk__layer_file {
     qk__tensor_list list;
     int layer;
     uint32_t max_groups;
+    bool means;
     qk__layer_view views[QK__LAYER_PARTS];
 };
 
@@ -34,13 +35,16 @@ struct qk__layer_file {
 /* Says which format a file has that is not ours, or none. */
 static qk_status refuse_format(const char *format, qk_error *err)
 {
-    static const char family[] = "qkscope moments ";
-    int64_t number;
-    if (format && strncmp(format, family, sizeof family - 1) == 0 &&
-        qk__parse_integer(format + sizeof family - 1, &number) && number > 2)
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "its format is \"%s\", \"%s\" is read: a later qkscope wrote it",
-                        format, QK__LAYER_FORMAT);
+    static const char *const known[] = {QK__LAYER_FORMAT, QK__ATTENTION_FORMAT};
+    for (size_t i = 0; format && i < 2; i++) {
+        size_t family = strlen(known[i]) - 1; /* a number of one digit follows */
+        int64_t number;
+        if (strncmp(format, known[i], family) == 0 &&
+            qk__parse_integer(format + family, &number) && number > known[i][family] - '0')
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "its format is \"%s\", \"%s\" is read: a later qkscope wrote it",
+                            format, known[i]);
+    }
     return qk__fail(
         err, QK_ERR_MALFORMED,
         "its metadata says format \"%s\" instead of \"%s\": these are no moments of "
@@ -63,7 +67,8 @@ static qk_status read_metadata(qk__layer_file *file, qk_error *err)
     int64_t layer, groups;
     const json_t *metadata = file->list.metadata;
     const char *format = json_string_value(json_object_get(metadata, "format"));
-    if (!format || strcmp(format, QK__LAYER_FORMAT) != 0)
+    file->means = format && strcmp(format, QK__ATTENTION_FORMAT) == 0;
+    if (!file->means && (!format || strcmp(format, QK__LAYER_FORMAT) != 0))
         return refuse_format(format, err);
     QK_TRY(read_number(metadata, "layer", INT_MAX, &layer, err));
     QK_TRY(read_number(metadata, "groups", QK__MAX_GROUPS, &groups, err));
@@ -146,9 +151,9 @@ static qk_status find_arrays(const qk__tensor_list *list, int part, qk__layer_vi
     view->shape.by_bucket = find(list, qk__layer_array_of(QK__ARRAY_BUCKET, part, &any).name);
     if (view->shape.by_bucket)
         QK_TRY(measure(list, QK__ARRAY_BUCKET, part, 0, 0, MAX_ROWS, &sizes->buckets, err));
-    int arrays = view->shape.by_bucket ? QK__NUM_ARRAYS : QK__ARRAY_BUCKET;
-    for (int i = 0; i < arrays; i++)
-        QK_TRY(find_array(list, i, part, view, err));
+    for (int i = 0; i < QK__NUM_ARRAYS; i++)
+        if (qk__layer_array_is_kept(i, view->shape.by_bucket, view->shape.means))
+            QK_TRY(find_array(list, i, part, view, err));
     view->texts = view->data[QK__ARRAY_TEXTS];
     view->positions = view->data[QK__ARRAY_POSITIONS];
     view->labels = view->data[QK__ARRAY_GROUP];
@@ -248,6 +253,7 @@ static qk_status open_view(qk__layer_file *file, int part, qk_error *err)
     if (!has_part(&file->list, part))
         return QK_OK;
     view->shape.max_groups = file->max_groups;
+    view->shape.means = file->means;
     QK_TRY(find_arrays(&file->list, part, view, err));
     QK_TRY(take_heads(view, err));
     QK_TRY(check_labels(view, err));

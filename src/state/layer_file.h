@@ -21,6 +21,9 @@
  *     bucket_count  I64 [B][H]       and so on, without groups; bucket_sum_xx, F64 [B][H][d], is
  *                                    the diagonal alone
  *
+ * Sums of attention (format "qkscope attention 1", <qkscope/attention.h>) are a file of their own: of queries, with
+ * buckets, where x are the d terms of a row and count and mean are all that is kept of each set.
+ *
  * Where rows of first positions were summed once more, their arrays follow, after "first.q." and "first.k.",
  * of the same heads and without buckets. A kind of which no head was captured has no arrays. layer_write.c writes them,
  * layer_file.c maps and checks them, layer_read.c reads them, whole or head by head. */

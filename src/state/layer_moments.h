@@ -44,6 +44,7 @@ typedef struct qk__part_shape {
     const int *heads;    /* [num_heads] ascending, from 0 on; copied by who keeps them */
     uint32_t max_groups; /* 0: one group of all texts; else 2 .. QK__MAX_GROUPS */
     bool by_bucket;      /* of queries: sums by bucket, too */
+    bool means;          /* count and mean alone, of sums that come summed */
 } qk__part_shape;
 
 /* Bytes of the arrays of such a part in a file, with so many groups and buckets; in memory it
@@ -112,6 +113,21 @@ QK_MUST_CHECK qk_status qk__chunk_moments_expect(qk__chunk_moments *chunk,
  * NULL. Threads may take different heads at once. */
 const char *qk__chunk_moments_take(qk__chunk_moments *chunk, size_t head,
                                    const qk__head_sums *sums);
+
+/* Sums of all rows of a text, by bucket, of a part that keeps means. */
+typedef struct qk__summed_means {
+    int64_t last_position;
+    size_t num_buckets;  /* 0 .. num_buckets - 1, at most QK__CHUNK_ROWS */
+    const int64_t *rows; /* [num_buckets], not all 0 */
+} qk__summed_means;
+
+/* Makes it the only chunk of the text; then each head's sums [num_buckets][dim], those of buckets without
+ * rows being passed over. False: they are not finite. */
+QK_MUST_CHECK qk_status qk__chunk_means_expect(qk__chunk_moments *chunk,
+                                               const qk__part_shape *shape,
+                                               const qk__summed_means *text, qk_error *err);
+QK_MUST_CHECK bool qk__chunk_means_take(qk__chunk_moments *chunk, size_t head,
+                                        const double *sums);
 
 /* ==== a part ============================================================================== */
 

@@ -260,6 +260,9 @@ qk_status qk__layer_file_head(const qk__layer_file *file, qk_kind kind, size_t p
     if (place >= view->shape.num_heads)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: place %zu of %zu heads",
                         qk__layer_file_path(file), place, view->shape.num_heads);
+    if (view->shape.means)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: these are sums of attention, not moments",
+                        qk__layer_file_path(file));
     *state = calloc(1, sizeof **state);
     if (!*state)
         return qk__nomem(err);

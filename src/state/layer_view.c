@@ -9,7 +9,8 @@
 
 static double *numbers_at(const qk__layer_view *view, int array, size_t offset)
 {
-    return (double *)(uintptr_t)((const double *)view->data[array] + offset);
+    const double *data = view->data[array]; /* NULL: it is not kept */
+    return (double *)(uintptr_t)(data ? data + offset : NULL);
 }
 
 /* first: the array of counts; squares: numbers of sum_xx of a head. */
@@ -56,6 +57,10 @@ qk_status qk__check_set(const qk__set_shape *shape, const qk__moment_set *set, s
     const double *sum_xx = set->sum_xx + head * squares;
     if (set->count[head] == 0)
         return QK_OK;
+    if (shape->means)
+        return all_finite(set->mean + head * d, d)
+                   ? QK_OK
+                   : qk__fail(err, QK_ERR_MALFORMED, "its numbers are no sums of attention");
     bool sound = isfinite(set->mean_t[head]) && isfinite(set->sum_tt[head]) &&
                  set->sum_tt[head] >= 0 && all_finite(set->mean + head * d, d) &&
                  all_finite(set->sum_xt + head * d, d) && all_finite(sum_xx, squares);

@@ -74,6 +74,16 @@ static const void *data_of(const kind_out *out, const qk__part_moments *part, in
     }
 }
 
+/* Pieces of an array of sets. */
+static const void **pieces_of(const kind_out *out, const qk__part_moments *part, int array)
+{
+    const size_t groups = part->groups.count, buckets = part->buckets.count;
+    if (array < QK__ARRAY_BUCKET)
+        return out->pieces + (size_t)(array - QK__ARRAY_COUNT) * groups;
+    return out->pieces + QK__SET_ARRAYS * groups +
+           (size_t)(array - QK__ARRAY_BUCKET_COUNT) * buckets;
+}
+
 /* Appends the arrays of a part to tensors; returns how many there are then. */
 static size_t list_arrays(kind_out *out, const qk__part_moments *part, int number,
                           qk__tensor_out *tensors, size_t count)
@@ -82,32 +92,31 @@ static size_t list_arrays(kind_out *out, const qk__part_moments *part, int numbe
                                    .groups = (int64_t)part->groups.count,
                                    .buckets = (int64_t)part->buckets.count,
                                    .dim = (int64_t)part->shape.dim};
-    const int arrays = part->shape.by_bucket ? QK__NUM_ARRAYS : QK__ARRAY_BUCKET;
-    const void **pieces = out->pieces;
-    for (int i = 0; i < arrays; i++) {
+    for (int i = 0; i < QK__NUM_ARRAYS; i++) {
+        if (!qk__layer_array_is_kept(i, part->shape.by_bucket, part->shape.means))
+            continue;
         qk__layer_array *array = &out->arrays[i];
         *array = qk__layer_array_of(i, number, &sizes);
         qk__tensor_out *to = &tensors[count++];
         *to = (qk__tensor_out){.name = array->name, .dtype = array->dtype, .rank = array->rank};
         memcpy(to->shape, array->shape, sizeof array->shape);
         to->data = data_of(out, part, i);
-        if (!to->data) {
-            to->pieces = pieces;
-            pieces += array->shape[0];
-        }
+        if (!to->data)
+            to->pieces = pieces_of(out, part, i);
     }
     return count;
 }
 
 /* NULL when out of memory. */
-static json_t *make_metadata(int layer, uint32_t max_groups, const char *hash,
+static json_t *make_metadata(int layer, const qk__part_shape *shape, const char *hash,
                              const json_t *more)
 {
     char layer_text[16], groups_text[16];
     snprintf(layer_text, sizeof layer_text, "%d", layer);
-    snprintf(groups_text, sizeof groups_text, "%u", max_groups);
-    json_t *own = json_pack("{s:s, s:s, s:s, s:s}", "format", QK__LAYER_FORMAT, "layer",
-                            layer_text, "groups", groups_text, QK__LAYER_HASH, hash);
+    snprintf(groups_text, sizeof groups_text, "%u", shape->max_groups);
+    const char *format = shape->means ? QK__ATTENTION_FORMAT : QK__LAYER_FORMAT;
+    json_t *own = json_pack("{s:s, s:s, s:s, s:s}", "format", format, "layer", layer_text,
+                            "groups", groups_text, QK__LAYER_HASH, hash);
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)more, key, value)
@@ -154,8 +163,7 @@ qk_status qk__layer_moments_write(const char *path, const qk__layer_parts *parts
     }
     if (status == QK_OK)
         status = qk__tensors_fingerprint(tensors, count, hash, err);
-    if (status == QK_OK &&
-        !(all = make_metadata(layer, (q ? q : k)->shape.max_groups, hash, metadata)))
+    if (status == QK_OK && !(all = make_metadata(layer, &(q ? q : k)->shape, hash, metadata)))
         status = qk__nomem(err);
     if (status == QK_OK)
         status = qk__tensors_write(path, tensors, count, all, err);

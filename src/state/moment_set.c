@@ -15,13 +15,19 @@ size_t qk__set_squares(const qk__set_shape *shape)
 
 size_t qk__set_size(const qk__set_shape *shape)
 {
-    return shape->num_heads * (3 + 2 * shape->dim + qk__set_squares(shape));
+    size_t of_head =
+        shape->means ? 1 + shape->dim : 3 + 2 * shape->dim + qk__set_squares(shape);
+    return shape->num_heads * of_head;
 }
 
 void qk__set_place(qk__moment_set *set, const qk__set_shape *shape, double *memory)
 {
     size_t heads = shape->num_heads;
     set->count = (int64_t *)(void *)memory;
+    if (shape->means) {
+        set->mean = memory + heads;
+        return;
+    }
     set->mean_t = memory + heads;
     set->sum_tt = set->mean_t + heads;
     set->mean = set->sum_tt + heads;
@@ -69,30 +75,44 @@ static void add_triangle(double *to, const double *more, double weight, const do
 }
 
 /* As in qk_moments_merge. */
-static void add_head(const qk__set_shape *shape, qk__moment_set *to, const qk__moment_set *more,
-                     size_t head)
+static void add_means(size_t d, double share, double *mean, const double *more)
+{
+    for (size_t i = 0; i < d; i++)
+        mean[i] += (more[i] - mean[i]) * share;
+}
+
+static void add_moments(const qk__set_shape *shape, qk__moment_set *to,
+                        const qk__moment_set *more, size_t head, double share)
 {
     const size_t d = shape->dim, squares = qk__set_squares(shape);
     double *mean = to->mean + head * d, *sum_xt = to->sum_xt + head * d;
     double *sum_xx = to->sum_xx + head * squares;
     const double *more_mean = more->mean + head * d, *more_xt = more->sum_xt + head * d;
     const double *more_xx = more->sum_xx + head * squares;
-    const double count = (double)(to->count[head] + more->count[head]);
-    const double share = (double)more->count[head] / count;
     const double weight = (double)to->count[head] * share;
     const double step_t = more->mean_t[head] - to->mean_t[head];
     to->sum_tt[head] = to->sum_tt[head] + more->sum_tt[head] + weight * step_t * step_t;
     to->mean_t[head] += step_t * share;
-    to->count[head] += more->count[head];
     if (!shape->diagonal)
         add_triangle(sum_xx, more_xx, weight, mean, more_mean, d);
     for (size_t i = 0; i < d; i++) {
         double step = more_mean[i] - mean[i];
-        mean[i] += step * share;
         sum_xt[i] = sum_xt[i] + more_xt[i] + weight * step * step_t;
         if (shape->diagonal)
             sum_xx[i] = sum_xx[i] + more_xx[i] + weight * (step * step);
     }
+}
+
+static void add_head(const qk__set_shape *shape, qk__moment_set *to, const qk__moment_set *more,
+                     size_t head)
+{
+    const size_t d = shape->dim;
+    const int64_t count = to->count[head] + more->count[head];
+    const double share = (double)more->count[head] / (double)count;
+    if (!shape->means)
+        add_moments(shape, to, more, head, share);
+    add_means(d, share, to->mean + head * d, more->mean + head * d);
+    to->count[head] = count;
 }
 
 static void copy_head(const qk__set_shape *shape, qk__moment_set *to,
@@ -100,9 +120,11 @@ static void copy_head(const qk__set_shape *shape, qk__moment_set *to,
 {
     const size_t d = shape->dim, squares = qk__set_squares(shape);
     to->count[head] = from->count[head];
+    memcpy(to->mean + head * d, from->mean + head * d, d * sizeof(double));
+    if (shape->means)
+        return;
     to->mean_t[head] = from->mean_t[head];
     to->sum_tt[head] = from->sum_tt[head];
-    memcpy(to->mean + head * d, from->mean + head * d, d * sizeof(double));
     memcpy(to->sum_xt + head * d, from->sum_xt + head * d, d * sizeof(double));
     memcpy(to->sum_xx + head * squares, from->sum_xx + head * squares,
            squares * sizeof(double));

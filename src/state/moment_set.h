@@ -14,6 +14,7 @@
 typedef struct qk__set_shape {
     size_t num_heads, dim;
     bool diagonal; /* of sum_xx only the diagonal */
+    bool means;    /* count and mean alone: the other arrays are not there */
 } qk__set_shape;
 
 typedef struct qk__moment_set {

@@ -15,8 +15,10 @@
 
 static qk__set_shape set_shape(const qk__part_shape *shape, bool diagonal)
 {
-    return (qk__set_shape){
-        .num_heads = shape->num_heads, .dim = shape->dim, .diagonal = diagonal};
+    return (qk__set_shape){.num_heads = shape->num_heads,
+                           .dim = shape->dim,
+                           .diagonal = diagonal || shape->means,
+                           .means = shape->means};
 }
 
 /* Saturates. */
@@ -241,7 +243,7 @@ qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id, bool
 {
     if (chunk->shape.dim != part->shape.dim ||
         chunk->shape.num_heads != part->shape.num_heads ||
-        chunk->by_bucket != part->shape.by_bucket)
+        chunk->by_bucket != part->shape.by_bucket || chunk->shape.means != part->shape.means)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "a chunk of %zu heads, dimension %zu, does not fit a part of %zu, "
                         "dimension %zu",
@@ -286,6 +288,8 @@ static qk_status check_same(const qk__part_shape *a, const qk__part_shape *b, qk
                         a->max_groups, b->max_groups);
     if (a->by_bucket != b->by_bucket)
         return qk__fail(err, QK_ERR_INCONSISTENT, "only one of them is by bucket");
+    if (a->means != b->means)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "only one of them is of attention");
     return QK_OK;
 }
 
