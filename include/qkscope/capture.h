@@ -137,12 +137,14 @@ typedef struct qk_capture_info {
     bool has_manifest;
     int64_t num_texts, num_windows; /* that long texts were split into; 0 = not recorded */
     qk_stage stage;
-    bool rope_interleaved; /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
+    bool rope_interleaved;  /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
+    double attention_scale; /* of the model, on q.k before the softmax; 0 = not told */
     qk_kept_rows kept;
-    int reservoir;    /* rows of a bucket and text in the reservoir, at most */
-    bool has_moments; /* in moments/l{LL}.safetensors */
-    int groups;       /* of texts that moments are apart by, at most */
-    int first;        /* rows of positions below it have moments of their own; 0: none */
+    int reservoir;      /* rows of a bucket and text in the reservoir, at most */
+    bool has_moments;   /* in moments/l{LL}.safetensors */
+    int groups;         /* of texts that sums are apart by, at most */
+    int first;          /* rows of positions below it have moments of their own; 0: none */
+    bool has_attention; /* in attention/l{LL}.safetensors */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 
@@ -368,7 +370,7 @@ typedef struct qk_inspection {
 
     /* what it keeps besides rows, or in their place, as in qk_capture_info */
     qk_kept_rows kept;
-    bool has_moments;
+    bool has_moments, has_attention;
     int reservoir, groups;
     int64_t summed; /* rows behind the moments, over the heads that could be read */
     size_t moments_files;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/attention.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 
@@ -116,14 +117,17 @@ typedef struct qk_keep {
     bool moments; /* their moments, from the vectors as they come: nothing of a row is stored */
     int reservoir; /* beside moments, without rows: so many queries and keys of a text and bucket;
                       0 = none */
-    int groups;    /* of texts, whose moments are apart, for intervals: 2 to 64; 0 = none */
+    int groups;    /* of texts, whose sums are apart, for intervals: 2 to 64; 0 = none */
     int first; /* rows of positions below it are summed once more, apart, so that analyses can
                       leave them out: 1 to 16; 0 = none */
+    bool
+        attention; /* beside rows or moments: sums over rows of attention (attention.h). Where both stages are
+                       captured they lie in that after RoPE */
 } qk_keep;
 
 enum { QK_MOST_GROUPS = 64 };
 
-/* "rows", "moments", "rows,moments", "moments,reservoir=8", "moments,first=4"; groups are left as they are.
+/* "rows", "moments", "rows,moments", "moments,reservoir=8", "moments,first=4", each with ",attention"; groups are left as they are.
  * QK_ERR_ARGUMENT says what is wrong with the text. */
 QK_API QK_MUST_CHECK qk_status qk_keep_parse(const char *text, qk_keep *keep, qk_error *err);
 
@@ -312,6 +316,21 @@ typedef struct qk_sink_sums {
  * rounding. Errors: those of qk_sink_put; QK_ERR_DEGENERATE also where no rows have such sums. */
 QK_API QK_MUST_CHECK qk_status qk_sink_put_sums(qk_sink *sink, const qk_sink_sums *sums,
                                                 qk_error *err);
+
+/* Sums over the rows of attention of one text and layer, where attention is kept; otherwise they are passed
+ * over. All captured heads of the layer come in one call, once; of a text without tokens none has to. */
+typedef struct qk_sink_attention {
+    int64_t text; /* its number */
+    int layer;
+    const int *heads; /* [num_heads] query heads, as in qk_sink_rows */
+    size_t num_heads;
+    size_t num_buckets;         /* 1 .. QK_DISTANCE_BINS */
+    const int64_t *bucket_rows; /* [num_buckets] rows at positions of each qk_distance_bin */
+    const double *sums;         /* [num_heads][num_buckets][QK_ATTENTION_SUMS] */
+} qk_sink_attention;
+QK_API QK_MUST_CHECK qk_status qk_sink_put_attention(qk_sink *sink,
+                                                     const qk_sink_attention *sums,
+                                                     qk_error *err);
 
 /* As qk_sink_positions, those whose rows are stored: all, those of the reservoir, or none. */
 QK_API QK_MUST_CHECK qk_status qk_sink_stored_positions(qk_sink *sink, int64_t number,

@@ -68,8 +68,14 @@ QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const cha
                                                   qk_error *err);
 void qk__capture_free_manifest(qk_capture *capture);
 
-/* Where moments lie, beside the head folders. */
-#define QK__MOMENTS_FOLDER "moments"
+/* Where sums lie, a file a layer, beside the head folders: moments of rows, and sums of attention. */
+#define QK__MOMENTS_FOLDER   "moments"
+#define QK__ATTENTION_FOLDER "attention"
+bool qk__is_sums_folder(const char *name);
+
+/* "moments/l00.safetensors" */
+enum { QK__SUMS_NAME_SIZE = 64 };
+void qk__sums_name(const char *folder, int layer, char name[QK__SUMS_NAME_SIZE]);
 
 /* Whether a folder has moments of a layer in that place (kept_moments.c). */
 QK_MUST_CHECK qk_status qk__has_moments(const char *folder, bool *has, qk_error *err);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <float.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,7 @@ static qk_status read_keep(qk_capture_info *info, const qk__node *root, qk_error
     QK_TRY(qk__read_word(&keep, "rows", WORDS, &kept, err));
     QK_TRY(qk__read_int(&keep, "reservoir", 0, INT_MAX, &info->reservoir, err));
     QK_TRY(qk__read_bool(&keep, "moments", &info->has_moments, err));
+    QK_TRY(qk__read_bool(&keep, "attention", &info->has_attention, err));
     QK_TRY(qk__read_int(&keep, "groups", 0, INT_MAX, &info->groups, err));
     QK_TRY(qk__read_int(&keep, "first", 0, INT_MAX, &info->first, err));
     info->kept = (qk_kept_rows)kept;
@@ -213,6 +215,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
             err, QK_ERR_INCONSISTENT,
             "this capture was being put in its place when its run was stopped: run the "
             "same qkscope capture again, which completes it");
+    QK_TRY(qk__read_real(root, "attention_scale", 0, DBL_MAX, &info->attention_scale, err));
     QK_TRY(qk__read_text(root, "model", &model, err));
     capture->model = qk__strdup(model);
     if (!capture->model)

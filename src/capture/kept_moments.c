@@ -8,12 +8,14 @@
 #include "base/error.h"
 #include "capture/capture.h"
 
-/* Enough for the name of any layer's file. */
-enum { NAME_SIZE = 64 };
-
-static void moments_name(int layer, char name[NAME_SIZE])
+bool qk__is_sums_folder(const char *name)
 {
-    snprintf(name, NAME_SIZE, QK__MOMENTS_FOLDER "/l%02d.safetensors", layer);
+    return strcmp(name, QK__MOMENTS_FOLDER) == 0 || strcmp(name, QK__ATTENTION_FOLDER) == 0;
+}
+
+void qk__sums_name(const char *folder, int layer, char name[QK__SUMS_NAME_SIZE])
+{
+    snprintf(name, QK__SUMS_NAME_SIZE, "%s/l%02d.safetensors", folder, layer);
 }
 
 static bool is_layer_name(const char *name)
@@ -98,8 +100,8 @@ qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err)
     for (size_t i = 0; i < capture->num_entries; i++) {
         qk__capture_entry *entry = &capture->entries[i];
         QK_TRY(check_counts(capture, &entry->head, err));
-        char name[NAME_SIZE];
-        moments_name(entry->head.id.layer, name);
+        char name[QK__SUMS_NAME_SIZE];
+        qk__sums_name(QK__MOMENTS_FOLDER, entry->head.id.layer, name);
         entry->moments = qk__path_join(capture->path, name);
         if (!entry->moments)
             return qk__nomem(err);

@@ -159,15 +159,18 @@ qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err)
     return qk__fail(err, QK_ERR_ARGUMENT, "extra_json: no JSON object");
 }
 
-static json_t *describe_keep(const qk_sink *sink)
+static json_t *describe_keep(const qk_sink *sink, int stage)
 {
     const qk_keep *keep = &sink->settings.keep;
+    const bool attention = qk__keeps_attention(sink, stage);
     json_t *all = json_pack("{s:s, s:i, s:b, s:i}", "rows",
                             keep->rows            ? "all"
                             : keep->reservoir > 0 ? "reservoir"
                                                   : "none",
                             "reservoir", keep->reservoir, "moments", keep->moments, "groups",
-                            keep->moments ? keep->groups : 0);
+                            keep->moments || attention ? keep->groups : 0);
+    if (attention)
+        all = qk__json_set(all, "attention", json_true());
     return keep->first > 0 ? qk__json_set(all, "first", json_integer(keep->first)) : all;
 }
 
@@ -194,7 +197,7 @@ static json_t *describe_stage(const qk_sink *sink, int stage, json_t *extra, jso
     json_t *root = json_pack("{s:s, s:s, s:i, s:O, s:o}", "fingerprint", sink->fingerprint,
                              "stage", stage == QK__POST ? "post-rope" : "pre-rope",
                              "num_layers", sink->settings.num_layers, "run", sink->identity,
-                             "keep", describe_keep(sink));
+                             "keep", describe_keep(sink, stage));
     const char *key;
     json_t *value;
     json_object_foreach(extra, key, value) if (root && !json_object_get(root, key)) root =
@@ -269,13 +272,17 @@ static qk_status put_buckets(const qk_sink *sink, const qk__all_rows *all, qk__b
 
 /* ---- the card --------------------------------------------------------------------------- */
 
-static qk_status put_kept(const qk_sink *sink, qk__buffer *out, qk_error *err)
+static qk_status put_kept(const qk_sink *sink, int stage, qk__buffer *out, qk_error *err)
 {
     const qk_keep *keep = &sink->settings.keep;
-    if (!keep->moments)
+    const bool attention = qk__keeps_attention(sink, stage);
+    if (!keep->moments && !attention)
         return QK_OK;
-    QK_TRY(qk__buffer_printf(out, err, "- kept: %smoments, a file a layer in `moments/`",
-                             keep->rows ? "rows and " : ""));
+    QK_TRY(qk__buffer_printf(out, err, "- kept: %s%s%s%s", keep->rows ? "rows and " : "",
+                             keep->moments ? "moments, a file a layer in `moments/`" : "",
+                             keep->moments && attention ? ", and " : "",
+                             attention ? "sums of attention, a file a layer in `attention/`"
+                                       : ""));
     if (keep->groups > 0)
         QK_TRY(
             qk__buffer_printf(out, err, ", apart by up to %d groups of texts", keep->groups));
@@ -295,7 +302,7 @@ static qk_status write_card(const qk_sink *sink, int stage, const qk__all_rows *
     QK_TRY(qk__buffer_printf(out, err, "- stage: %s RoPE\n%s",
                              stage == QK__POST ? "after" : "before",
                              sink->settings.card ? sink->settings.card : ""));
-    QK_TRY(put_kept(sink, out, err));
+    QK_TRY(put_kept(sink, stage, out, err));
     return qk__stores_rows(sink) ? put_buckets(sink, rows, out, err) : QK_OK;
 }
 

@@ -17,7 +17,8 @@
 
 const char *qk__stage_name(int stage)
 {
-    return stage == QK__POST ? "post" : "pre";
+    static const char *const names[QK__TREES] = {"post", "pre", "attention"};
+    return names[stage];
 }
 
 const char *qk__place_name(int place)
@@ -54,9 +55,9 @@ qk_status qk__check_links(const char *output, qk_error *err)
 bool qk__is_part_of_capture(const char *name)
 {
     qk_head_id id;
-    return qk__layer_parse(name, &id) || qk_head_parse(name, &id) ||
-           strcmp(name, QK__MOMENTS_FOLDER) == 0 || strcmp(name, "README.md") == 0 ||
-           strcmp(name, "examples.csv") == 0 || strcmp(name, "truth.json") == 0;
+    return qk__layer_parse(name, &id) || qk_head_parse(name, &id) || qk__is_sums_folder(name) ||
+           strcmp(name, "README.md") == 0 || strcmp(name, "examples.csv") == 0 ||
+           strcmp(name, "truth.json") == 0;
 }
 
 static bool is_temporary_of(const char *file, const char *name)

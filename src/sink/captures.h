@@ -11,7 +11,10 @@
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };
 
-/* "post", "pre" */
+/* Trees of sums: moments of each stage, and attention. */
+enum { QK__ATTENTION = QK__STAGES, QK__TREES };
+
+/* "post", "pre"; and "attention" of that tree */
 const char *qk__stage_name(int stage);
 
 /* An output folder holds captures in itself (0), in post/ (1), in pre/ (2). */

@@ -34,6 +34,8 @@ static qk_status take_word(const char *word, size_t size, qk_keep *keep, qk_erro
         keep->rows = true;
     } else if (is_word(word, size, "moments")) {
         keep->moments = true;
+    } else if (is_word(word, size, "attention")) {
+        keep->attention = true;
     } else if (read_count(word, size, "reservoir=", MOST_ROWS, &keep->reservoir)) {
         if (keep->reservoir == 0)
             return qk__fail(err, QK_ERR_ARGUMENT,
@@ -46,7 +48,7 @@ static qk_status take_word(const char *word, size_t size, qk_keep *keep, qk_erro
     } else {
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "'%.*s': give rows, moments, rows,moments, moments,reservoir=N or "
-                        "moments,first=N",
+                        "moments,first=N, and perhaps attention",
                         (int)size, word);
     }
     return QK_OK;
@@ -63,6 +65,10 @@ qk_status qk_keep_parse(const char *text, qk_keep *keep, qk_error *err)
         if (!*word)
             break;
     }
+    if (found.attention && !found.rows && !found.moments)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "attention goes with rows or moments: give rows,attention or "
+                        "moments,attention");
     if (found.reservoir > 0 && !found.moments)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "a reservoir goes with moments: give moments,reservoir=%d",

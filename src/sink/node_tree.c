@@ -17,7 +17,7 @@
 #include "state/layer_file.h"
 
 typedef struct node {
-    int stage, level;
+    int tree, level;
     int64_t index;
 } node;
 
@@ -33,9 +33,9 @@ static node settle_node(const qk_sink *sink, node n)
     return n;
 }
 
-static node root_of(const qk_sink *sink, int stage)
+static node root_of(const qk_sink *sink, int tree)
 {
-    node n = {.stage = stage};
+    node n = {.tree = tree};
     while (INT64_C(1) << n.level < sink->num_blocks)
         n.level++;
     return settle_node(sink, n);
@@ -43,7 +43,7 @@ static node root_of(const qk_sink *sink, int stage)
 
 static void name_node(node n, char name[QK__UNIT_NAME_SIZE])
 {
-    snprintf(name, QK__UNIT_NAME_SIZE, "%s-n%02d-%06lld", qk__stage_name(n.stage), n.level,
+    snprintf(name, QK__UNIT_NAME_SIZE, "%s-n%02d-%06lld", qk__stage_name(n.tree), n.level,
              (long long)n.index);
 }
 
@@ -77,11 +77,10 @@ static char *layer_path(const char *folder, int layer)
     return qk__path_join(folder, name);
 }
 
-static bool has_layer(const qk_sink *sink, int layer)
+static bool has_layer(const qk_sink *sink, int tree, int layer)
 {
-    const int *heads;
-    return qk__heads_of(sink, layer, QK_QUERY, &heads) +
-               qk__heads_of(sink, layer, QK_KEY, &heads) >
+    return qk__part_shape_of(sink, tree, layer, QK_QUERY).num_heads +
+               qk__part_shape_of(sink, tree, layer, QK_KEY).num_heads >
            0;
 }
 
@@ -117,7 +116,7 @@ static qk_status write_leaf(const making *m, int layer, const char *path, qk_err
     qk__layer_parts sums;
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
         const qk__queue *queue =
-            qk__queue_of(m->sink, m->block, m->made.stage, layer, (qk_kind)kind);
+            qk__queue_of(m->sink, m->block, m->made.tree, layer, (qk_kind)kind);
         sums.part[kind] = queue->sums;
         sums.part[QK__FIRST_PARTS + kind] = queue->first;
     }
@@ -161,7 +160,7 @@ static qk_status make_layer(void *context, size_t i, int worker, qk_error *err)
 {
     const making *m = context;
     (void)worker;
-    if (!has_layer(m->sink, (int)i))
+    if (!has_layer(m->sink, m->made.tree, (int)i))
         return QK_OK;
     char *path = layer_path(m->folder, (int)i);
     qk_status status = !path      ? qk__nomem(err)
@@ -191,9 +190,9 @@ static qk_status make_node(making *m, qk_error *err)
 /* Whether a node is there, or has become a part of one that is. */
 static bool is_within(const qk_sink *sink, node n)
 {
-    int top = root_of(sink, n.stage).level;
+    int top = root_of(sink, n.tree).level;
     bool yes = false;
-    for (; !yes && n.level <= top; n = (node){n.stage, n.level + 1, n.index / 2})
+    for (; !yes && n.level <= top; n = (node){n.tree, n.level + 1, n.index / 2})
         yes = is_there(sink, settle_node(sink, n));
     return yes;
 }
@@ -201,9 +200,8 @@ static bool is_within(const qk_sink *sink, node n)
 /* Makes a node of its halves if both are there. */
 static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_error *err)
 {
-    node left = settle_node(sink, (node){parent.stage, parent.level - 1, 2 * parent.index});
-    node right =
-        settle_node(sink, (node){parent.stage, parent.level - 1, 2 * parent.index + 1});
+    node left = settle_node(sink, (node){parent.tree, parent.level - 1, 2 * parent.index});
+    node right = settle_node(sink, (node){parent.tree, parent.level - 1, 2 * parent.index + 1});
     making m = {.sink = sink, .made = parent, .left = left, .right = right};
     *there = is_there(sink, parent);
     if (!*there && is_there(sink, left) && is_there(sink, right)) {
@@ -221,10 +219,10 @@ static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_erro
 
 static qk_status climb(const qk_sink *sink, node n, qk_error *err)
 {
-    node root = root_of(sink, n.stage);
+    node root = root_of(sink, n.tree);
     bool there = true;
     while (there && n.level < root.level) {
-        n = (node){n.stage, n.level + 1, n.index / 2};
+        n = (node){n.tree, n.level + 1, n.index / 2};
         node settled = settle_node(sink, n);
         if (settled.level == n.level)
             QK_TRY(try_join(sink, n, &there, err));
@@ -234,9 +232,9 @@ static qk_status climb(const qk_sink *sink, node n, qk_error *err)
 
 qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err)
 {
-    for (int stage = 0; stage < QK__STAGES; stage++) {
-        making m = {.sink = sink, .block = block, .made = {stage, 0, block->number}};
-        if (!sink->stages[stage])
+    for (int tree = 0; tree < QK__TREES; tree++) {
+        making m = {.sink = sink, .block = block, .made = {tree, 0, block->number}};
+        if (!qk__keeps_tree(sink, tree))
             continue;
         QK_TRY(make_node(&m, err));
         QK_TRY(climb(sink, m.made, err));
@@ -246,27 +244,31 @@ qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-/* Whether sums are of the heads, and of as many rows, as the blocks say. */
-static qk_status check_part(const qk_sink *sink, const qk__all_rows *rows, int layer,
+/* Whether sums are of the heads, and of as many rows, as the blocks say; who measures attention may have
+ * looked at any rows. */
+static qk_status check_part(const qk_sink *sink, int tree, const qk__all_rows *rows, int layer,
                             qk_kind kind, const qk__layer_parts *parts, qk_error *err)
 {
     const qk__part_moments *sums = parts->part[kind];
-    const int *heads;
-    size_t count = qk__heads_of(sink, layer, kind, &heads);
-    int64_t kept = count > 0 ? qk__all_rows_kept(rows, qk__part_of(layer, kind)) : 0;
+    const qk__part_shape wanted = qk__part_shape_of(sink, tree, layer, kind);
     const qk__part_shape *shape = sums ? qk__part_moments_shape(sums) : NULL;
-    bool same = shape ? shape->dim == sink->settings.head_dim && shape->num_heads == count &&
-                            memcmp(shape->heads, heads, count * sizeof *heads) == 0 &&
-                            qk__part_moments_count(sums) == kept
-                      : count == 0;
+    const int64_t came = sums ? qk__part_moments_count(sums) : 0;
+    int64_t kept = wanted.num_heads > 0 ? qk__all_rows_kept(rows, qk__part_of(layer, kind)) : 0;
+    if (tree == QK__ATTENTION)
+        kept = came;
+    bool same = shape ? shape->dim == wanted.dim && shape->means == wanted.means &&
+                            shape->num_heads == wanted.num_heads &&
+                            memcmp(shape->heads, wanted.heads,
+                                   wanted.num_heads * sizeof *wanted.heads) == 0 &&
+                            came == kept
+                      : wanted.num_heads == 0;
     same = same && (parts->part[QK__FIRST_PARTS + kind] != NULL) ==
-                       (sums && sink->settings.keep.first > 0);
+                       (sums && tree != QK__ATTENTION && sink->settings.keep.first > 0);
     return same ? QK_OK
                 : qk__fail(err, QK_ERR_MALFORMED,
                            "sums of the unfinished run are damaged, or of another one: layer "
                            "%d, %s: %lld rows, of %lld: remove %s and run the command again",
-                           layer, kind == QK_QUERY ? "queries" : "keys",
-                           (long long)(sums ? qk__part_moments_count(sums) : 0),
+                           layer, kind == QK_QUERY ? "queries" : "keys", (long long)came,
                            (long long)kept, sink->partial);
 }
 
@@ -284,7 +286,7 @@ static qk_status give_layer(const qk_sink *sink, const qk__all_rows *rows, node 
     if (status == QK_OK)
         status = tell_remedy(sink, read_layer(sink, root, layer, &sums, err), err);
     for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
-        status = check_part(sink, rows, layer, (qk_kind)kind, &sums, err);
+        status = check_part(sink, root.tree, rows, layer, (qk_kind)kind, &sums, err);
     if (status == QK_OK) {
         unlink(target);
         if (link(from, target) != 0)
@@ -305,26 +307,27 @@ static qk_status give_layers(const qk_sink *sink, const qk__all_rows *rows, node
             "%s: sums of its blocks are missing: remove %s and run the command again",
             sink->units.path, sink->partial);
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
-        if (has_layer(sink, layer))
+        if (has_layer(sink, root.tree, layer))
             QK_TRY(give_layer(sink, rows, root, to, layer, err));
     return QK_OK;
 }
 
-qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
-                          const char *folder, qk_error *err)
+qk_status qk__tree_finish(qk_sink *sink, int tree, const qk__all_rows *rows, const char *folder,
+                          qk_error *err)
 {
-    node root = root_of(sink, stage);
+    node root = root_of(sink, tree);
     for (int level = 1; level <= root.level; level++)
         for (int64_t i = 0; i << level < sink->num_blocks; i++) {
-            node n = {stage, level, i};
+            node n = {tree, level, i};
             bool there;
             if (settle_node(sink, n).level != level)
                 continue;
             QK_TRY(qk__sink_ask(sink, "levels", (size_t)level, (size_t)root.level, err));
             QK_TRY(try_join(sink, n, &there, err));
         }
-    QK_TRY(qk__make_below(folder, QK__MOMENTS_FOLDER, err));
-    char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
+    const char *name = tree == QK__ATTENTION ? QK__ATTENTION_FOLDER : QK__MOMENTS_FOLDER;
+    QK_TRY(qk__make_below(folder, name, err));
+    char *to = qk__path_join(folder, name);
     qk_status status = to ? give_layers(sink, rows, root, to, err) : qk__nomem(err);
     free(to);
     return status;

@@ -58,7 +58,7 @@ static qk_status begin_block(qk_sink *sink, qk__text_block *block, qk_error *err
     for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++)
         if (sink->stages[stage] && qk__stores_rows(sink))
             status = open_rows(block, stage, err);
-    if (status == QK_OK && sink->settings.keep.moments)
+    if (status == QK_OK && qk__keeps_sums(sink))
         status = qk__queues_create(sink, block, err);
     return status;
 }
@@ -166,7 +166,7 @@ static qk_status write_block(qk_sink *sink, qk__text_block *block, qk_error *err
             QK_TRY(write_regions(sink, block, stage, err));
     QK_TRY(write_lines(block, err));
     QK_TRY(write_facts(sink, block, err));
-    if (sink->settings.keep.moments)
+    if (qk__keeps_sums(sink))
         QK_TRY(qk__tree_add(sink, block, err));
     char name[QK__UNIT_NAME_SIZE];
     qk__block_name(block->number, name);

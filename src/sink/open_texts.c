@@ -58,7 +58,12 @@ static qk_status begin_text(qk_sink *sink, const qk_sink_text *t, qk_error *err)
                        .line = make_line(t),
                        .parts = qk__calloc(parts, sizeof *text->parts),
                        .ends = qk__calloc(parts, sizeof *text->ends)};
-    return text->line && text->parts && text->ends ? QK_OK : qk__nomem(err);
+    const bool attention = sink->settings.keep.attention;
+    if (attention)
+        text->attended = qk__calloc((size_t)sink->settings.num_layers, sizeof *text->attended);
+    return text->line && text->parts && text->ends && (text->attended || !attention)
+               ? QK_OK
+               : qk__nomem(err);
 }
 
 qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
@@ -223,6 +228,13 @@ static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_k
 static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text,
                                 int64_t number, qk_error *err)
 {
+    const int *heads;
+    for (int layer = 0; text->attended && layer < sink->settings.num_layers; layer++)
+        if (!text->attended[layer] && text->tokens > 0 &&
+            qk__heads_of(sink, layer, QK_QUERY, &heads) > 0)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "layer %d: sums of the attention in text %lld did not come", layer,
+                            (long long)number);
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
             qk__part *part;
@@ -242,8 +254,10 @@ static qk_status end_text(qk_sink *sink, int64_t number, qk__text_block **block,
     text->ids = NULL;
     free(text->parts);
     free(text->ends);
+    free(text->attended);
     text->parts = NULL;
     text->ends = NULL;
+    text->attended = NULL;
     return QK_OK;
 }
 
@@ -267,7 +281,7 @@ qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
     pthread_mutex_lock(&sink->mutex);
     qk_status status = end_text(sink, number, &block, err);
     pthread_mutex_unlock(&sink->mutex);
-    if (status == QK_OK && sink->settings.keep.moments)
+    if (status == QK_OK && qk__keeps_sums(sink))
         status = qk__sums_follow(sink, block, err);
     pthread_mutex_lock(&sink->mutex);
     /* Counted when its sums are in, so nobody else is in the block when it is finished. */

@@ -166,8 +166,10 @@ void qk__text_free(const qk_sink *sink, qk__text *text)
             free_part(text->parts[i]);
     free(text->parts);
     free(text->ends);
+    free(text->attended);
     free(text->line);
     text->parts = NULL;
     text->ends = NULL;
+    text->attended = NULL;
     text->line = NULL;
 }

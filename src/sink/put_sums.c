@@ -78,7 +78,7 @@ static bool any_came(const qk__stage_part *s, size_t vectors)
 static qk_status expect(const delivery *d, qk__stage_part *s, qk_error *err)
 {
     const qk__part *part = d->part;
-    qk__part_shape shape = qk__part_shape_of(d->sink, d->sums->layer, d->sums->kind);
+    qk__part_shape shape = qk__part_shape_of(d->sink, d->stage, d->sums->layer, d->sums->kind);
     int64_t *position = qk__calloc(2 * part->count, sizeof *position);
     if (!position)
         return qk__nomem(err);

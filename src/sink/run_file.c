@@ -166,6 +166,7 @@ static bool read_shape(qk_sink_settings *s, const json_t *sink)
     s->stage = (qk_rope_stage)number_in(sink, "stage");
     s->keep = (qk_keep){.rows = json_is_true(json_object_get(keep, "rows")),
                         .moments = json_is_true(json_object_get(keep, "moments")),
+                        .attention = json_is_true(json_object_get(keep, "attention")),
                         .reservoir = number_in(keep, "reservoir"),
                         .groups = number_in(keep, "groups"),
                         .first = number_in(keep, "first")};

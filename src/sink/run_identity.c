@@ -53,12 +53,15 @@ static qk_status hash(const qk_sink *sink, add_fn *add, char text[QK__FINGERPRIN
 static json_t *describe_keep(const qk_sink *sink)
 {
     const qk_keep *keep = &sink->settings.keep;
-    json_t *all = json_pack("{s:b, s:b, s:i, s:I, s:i, s:s, s:b}", "rows", keep->rows,
-                            "moments", keep->moments, "reservoir", keep->reservoir,
-                            "reservoir_seed", (json_int_t)sink->settings.reservoir_seed,
-                            "groups", keep->moments ? keep->groups : 0, "layout",
-                            sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads",
-                            "token_strings", sink->settings.token_strings);
+    json_t *all =
+        json_pack("{s:b, s:b, s:i, s:I, s:i, s:s, s:b}", "rows", keep->rows, "moments",
+                  keep->moments, "reservoir", keep->reservoir, "reservoir_seed",
+                  (json_int_t)sink->settings.reservoir_seed, "groups",
+                  keep->moments || keep->attention ? keep->groups : 0, "layout",
+                  sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads",
+                  "token_strings", sink->settings.token_strings);
+    if (keep->attention)
+        all = qk__json_set(all, "attention", json_true());
     return keep->first > 0 ? qk__json_set(all, "first", json_integer(keep->first)) : all;
 }
 

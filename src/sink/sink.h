@@ -16,6 +16,7 @@
  *     choose_reservoir.c which of these are stored, of a reservoir
  *     put.c              vectors to where they belong
  *     put_sums.c         sums that others made, in place of vectors
+ *     put_attention.c    sums over rows of attention
  *     sums.c             vectors to moments, in a fixed order
  *     node_tree.c        moments of blocks to those of all, in a fixed tree
  *     all_rows.c         rows of all blocks
@@ -32,7 +33,7 @@
  *             block.json         its texts, tokens and rows
  *             examples           a line of JSON for each text
  *             rows.post, .pre    vectors; index.post, .pre: where
- *         post-n00-000007/       sums of a node of the tree
+ *         post-n00-000007/       sums of a node of a tree
  *             l00.safetensors
  *     new/                   the captures as OUTPUT will hold them, built when all blocks are there
  *     built                  they are complete
@@ -102,6 +103,7 @@ typedef struct qk__text {
     const int32_t *ids;
     char *line;       /* of examples */
     qk__part **parts; /* [2 * num_layers], each made when it is first asked for */
+    bool *attended;   /* [num_layers] whose attention came; NULL: it is not kept */
     uint8_t *ends;    /* [2 * num_layers] of enum qk__part_state */
 } qk__text;
 
@@ -141,7 +143,7 @@ typedef struct qk__text_block {
     int64_t number, first, count, done;
     char *folder; /* of the unit, until it is published */
     qk__text *texts;
-    qk__queue *queues; /* [QK__STAGES][2 * num_layers], where moments are kept */
+    qk__queue *queues; /* [QK__TREES][2 * num_layers], where sums are kept */
     int files[QK__STAGES];
     int64_t sizes[QK__STAGES];
     qk__buffer regions[QK__STAGES]; /* qk__region */
@@ -206,6 +208,25 @@ static inline size_t qk__heads_of(const qk_sink *sink, int layer, qk_kind kind,
 static inline bool qk__stores_rows(const qk_sink *sink)
 {
     return sink->settings.keep.rows || sink->settings.keep.reservoir > 0;
+}
+
+/* Whether sums of this tree are kept. */
+static inline bool qk__keeps_tree(const qk_sink *sink, int tree)
+{
+    return tree == QK__ATTENTION ? sink->settings.keep.attention
+                                 : sink->settings.keep.moments && sink->stages[tree];
+}
+
+/* Attention is of both stages: it lies in the capture of one. */
+static inline bool qk__keeps_attention(const qk_sink *sink, int stage)
+{
+    return sink->settings.keep.attention &&
+           stage == (sink->stages[QK__POST] ? QK__POST : QK__PRE);
+}
+
+static inline bool qk__keeps_sums(const qk_sink *sink)
+{
+    return sink->settings.keep.moments || sink->settings.keep.attention;
 }
 
 /* Tells how far the end is. QK_ERR_CANCELLED: it is to stop. */
@@ -340,7 +361,7 @@ size_t qk__head_place(const int *captured, size_t count, int head);
 
 QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err);
 void qk__queues_free(const qk_sink *sink, qk__text_block *block);
-qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int stage, int layer,
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int tree, int layer,
                         qk_kind kind);
 
 /* All vectors of a chunk are there: sums them and frees them. */
@@ -352,11 +373,12 @@ QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block,
 QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err);
 
 /* Puts chunks of one text in the queue, and adds whose turn it is. */
-QK_MUST_CHECK qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int stage,
+QK_MUST_CHECK qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int tree,
                                       int layer, qk_kind kind, qk__waiting *list,
                                       qk_error *err);
 
-qk__part_shape qk__part_shape_of(const qk_sink *sink, int layer, qk_kind kind);
+/* Of attention there are no keys: no heads. */
+qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_kind kind);
 
 /* Memory of a chunk that was added before, or new; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err);
@@ -370,7 +392,7 @@ QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block,
 
 /* All blocks are there: merges what is left, and gives the root's files to `folder`. */
 struct qk__all_rows;
-QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage,
+QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int tree,
                                         const struct qk__all_rows *rows, const char *folder,
                                         qk_error *err);
 

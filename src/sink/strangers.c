@@ -60,14 +60,14 @@ static qk_status check_part(const char *folder, const char *name, qk_error *err)
 {
     qk_head_id id;
     struct stat st;
-    bool moments = strcmp(name, QK__MOMENTS_FOLDER) == 0;
-    bool wants = moments || qk__layer_parse(name, &id) || qk_head_parse(name, &id);
+    bool sums = qk__is_sums_folder(name);
+    bool wants = sums || qk__layer_parse(name, &id) || qk_head_parse(name, &id);
     char *path = qk__path_join(folder, name);
     qk_status status = QK_OK;
     if (!path)
         return qk__nomem(err);
     if (is_folder(path))
-        status = wants ? check_files(path, moments ? ".safetensors" : ".parquet", err)
+        status = wants ? check_files(path, sums ? ".safetensors" : ".parquet", err)
                        : fail_stranger(path, err);
     else if (wants && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode))
         status = fail_stranger(path, err);

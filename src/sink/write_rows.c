@@ -304,6 +304,8 @@ static qk_status write_parts(finish *f, const char *folder, qk_error *err)
         QK_TRY(qk__tree_finish(f->sink, f->stage, f->rows, folder, err));
         QK_TRY(note_sums(f, err));
     }
+    if (qk__keeps_attention(f->sink, f->stage))
+        QK_TRY(qk__tree_finish(f->sink, QK__ATTENTION, f->rows, folder, err));
     QK_TRY(qk__write_examples(f->sink, folder, err));
     return qk_capture_writer_finish(&f->writer, err);
 }
