@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/attention.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 #include <qkscope/settings.h>
@@ -34,6 +35,9 @@ typedef enum qk_analyses {
     QK_ANALYSE_PCA = 1 << 0,        /* qk.csv, heads.csv; single-kind: see `combined` */
     QK_ANALYSE_ROTATION = 1 << 1,   /* rotated.csv, and complement.csv with planes > 0 */
     QK_ANALYSE_PLASTICITY = 1 << 2, /* head_*.csv, model_report.csv */
+    /* attention.csv, attention_profile.csv; beside other analyses where the capture keeps sums of it, and else
+     * left out */
+    QK_ANALYSE_ATTENTION = 1 << 3,
 } qk_analyses;
 
 /* Paths of the original tool's tables of plasticity, with its columns. */
@@ -86,6 +90,8 @@ typedef struct qk_analysis_settings {
     /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
      * "sklearn", what that takes for them. */
     const char *device, *pca_backend;
+    double
+        attention_scale; /* of scores, where attention is computed from rows or predicted; 0 = the model's, else 1/sqrt(d) */
     bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
@@ -149,6 +155,7 @@ typedef struct qk_head_results {
     qk_first_tokens first_tokens;           /* likewise */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
+    qk_attention *attention;
     qk_head_intervals *intervals; /* NULL unless asked for */
     const struct qk_head_stages
         *stages; /* of qk_stages_run, whose results own them; else NULL */
@@ -175,7 +182,7 @@ typedef struct qk_high_correlations {
 } qk_high_correlations;
 
 /* Files a run writes, at most. */
-enum { QK_MAX_OUTPUTS = 14 };
+enum { QK_MAX_OUTPUTS = 16 };
 
 typedef struct qk_analysis_results {
     char *capture; /* folder read */
@@ -251,6 +258,9 @@ typedef struct qk_analysis_totals {
     double abs_r_q_a_by_depth[QK_DEPTHS], abs_r_k_a_by_depth[QK_DEPTHS];
     /* plasticity */
     double ap[QK_DEPTHS];
+    /* attention: heads, those of each qk_attention_name that are certain; means */
+    size_t attended, named[QK_NUM_HEAD_NAMES];
+    double sink_mass, distance_share;
 } qk_analysis_totals;
 
 /* The totals point into the results. */

@@ -29,6 +29,7 @@
  *     analysis.h   from a capture to tables; from two, what RoPE does
  *     results.h    tables as columns, and what they mean
  *     arrow.h      such tables for pandas, polars, pyarrow, DuckDB
+ *     attention.h  sums over rows of attention
  *     report.h     figures, the report, scatter collages
  *     compare.h    what changed from one model to another
  *     study.h      many models: tables, figures and one report
@@ -52,6 +53,7 @@
 
 #include <qkscope/analysis.h>
 #include <qkscope/arrow.h>
+#include <qkscope/attention.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 #include <qkscope/compare.h>

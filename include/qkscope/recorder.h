@@ -63,6 +63,9 @@ typedef struct qk_recorder_engine {
     const char *describe; /* JSON object of further keys for capture.json; NULL = none */
     uint64_t tokenizer;   /* fingerprint */
     size_t specials_before, specials_after; /* tokens that are put round a text */
+    /* Ids that texts which are made do not have: special tokens, and those that no text gives. */
+    const int32_t *special;
+    size_t num_special;
     /* The next text, or *more is false; from the first one again. NULL: files of the settings. */
     bool (*next)(void *user, qk_recorder_text *text, bool *more);
     bool (*rewind)(void *user);
@@ -93,7 +96,9 @@ typedef struct qk_recorder_settings {
     const qk_recorder_engine *engine;
     /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
      * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
-     * file nor a folder is looked for as a dataset "org/name" on the Hugging Face Hub. */
+     * file nor a folder is looked for as a dataset "org/name" on the Hugging Face Hub.
+     * "repeat:LENGTHxTIMES[:COUNT[:SEED]]" is no file, but COUNT (8) texts of LENGTH random tokens,
+     * TIMES times; without other texts no tokenizer is needed. */
     const char *const *texts;
     size_t num_texts;
     /* Of folders take Parquet and JSONL files alone, and of these those that have the words in
@@ -205,7 +210,7 @@ typedef struct qk_recorder_amount {
     int first;             /* rows of positions below it are summed once more; 0 = none */
 } qk_recorder_amount;
 
-/* What it takes on disk: of rows the vectors in float32, of moments the arrays of their files,
+/* What it takes on disk: of rows the vectors in float32, of sums the arrays of their files,
  * whose headers have a few KB more. Numbers that do not fit are INT64_MAX. */
 typedef struct qk_recorder_sizes {
     int64_t rows;           /* of each head and kind, if all are kept */
@@ -215,6 +220,7 @@ typedef struct qk_recorder_sizes {
     int64_t query_bytes;    /* moments of one query head */
     int64_t key_bytes;
     int64_t moment_files;
+    int64_t attention_bytes; /* sums of attention of all query heads */
 } qk_recorder_sizes;
 
 QK_API void qk_recorder_measure(const qk_recorder_selection *selection,

@@ -276,6 +276,8 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         {qk__run_does(run, QK_ANALYSE_PCA), run_pca},
         {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
+        {qk__run_does(run, QK_ANALYSE_ATTENTION),
+         qk__analyse_attention},                /* looks at the rotation */
         {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
     };
     qk_head_results *head = &run->results->heads[i];

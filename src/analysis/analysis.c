@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "settings/settings.h"
+#include "stats/attention_profile.h"
 
 static void free_heads(qk_analysis_results *r)
 {
@@ -20,6 +21,7 @@ static void free_heads(qk_analysis_results *r)
         qk_pca_free(&r->heads[i].pca);
         qk_rotation_free(&r->heads[i].rotation);
         qk_plasticity_free(&r->heads[i].plasticity);
+        qk__attention_free(&r->heads[i].attention);
         free(r->heads[i].intervals);
         free(r->heads[i].message);
     }
@@ -58,7 +60,8 @@ static bool is_complete_failure(const qk_analysis_results *results)
 
 static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
 {
-    const unsigned all = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
+    const unsigned all =
+        QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY | QK_ANALYSE_ATTENTION;
     if (s->analyses == 0 || (s->analyses & ~all) != 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "no known analysis asked for (%#x)", s->analyses);
     if (!s->combined && s->analyses != QK_ANALYSE_PCA)

@@ -8,7 +8,7 @@
 #include "settings/settings.h"
 #include "stats/stats_settings.h"
 
-#define ALL      "pca rotate plasticity analyze"
+#define ALL      "pca rotate plasticity attention analyze"
 #define TABLES   ALL " compare-stages"
 #define CAPTURES ALL " scatter"
 #define EVERY    TABLES " scatter compare"
@@ -20,6 +20,7 @@ static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
 const qk_word qk__analyses[] = {{"pca", QK_ANALYSE_PCA},
                                 {"rotation", QK_ANALYSE_ROTATION},
                                 {"plasticity", QK_ANALYSE_PLASTICITY},
+                                {"attention", QK_ANALYSE_ATTENTION},
                                 {0}};
 static const qk_word BUCKETS[] = {{"capture", QK_BUCKETS_CAPTURE}, {0}};
 
@@ -103,6 +104,12 @@ static const qk_setting ROWS[] = {
      .unset = "the capture's if there are at most 32, else 32", .section = "Plasticity",
      .commands = "plasticity analyze", .yaml = "plasticity.buckets",
      .manifest = "plasticity.buckets", .traits = QK_SETTING_ZERO_IS_NULL},
+    {"attention-scale", QK_SETTING_REAL, AT(attention_scale), .min = 0, .max = 1e6,
+     .value = "S",
+     .help = "factor on scores where attention is predicted, or computed from rows",
+     .unset = "the model's, as capture.json has it; else 1 over the root of the dimension",
+     .section = "Attention", .commands = "attention analyze", .yaml = "attention.scale",
+     .manifest = "attention.scale", .traits = QK_SETTING_ZERO_IS_NULL},
     QK__THREADS_ROW(qk_analysis_settings, EVERY, .yaml = "analysis.parallel.max_workers"),
     {"analyses", QK_SETTING_SET, AT(analyses), .number = QK_ANALYSE_PCA, .words = qk__analyses,
      .value = "LIST", .help = "what is computed", .section = "Heads and rows", .commands = "",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The analyses of one query head with the key head of its group: analyse_head.c, which leads, and
- * intervals.c. */
+/* The analyses of one query head with the key head of its group: analyse_head.c, which leads,
+ * head_attention.c and intervals.c. */
 #ifndef QK_ANALYSIS_HEAD_ANALYSES_H
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
@@ -30,6 +30,11 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
 QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
                                           const qk__head_data *k, qk_rotation *rotation,
                                           size_t first, size_t count, qk_error *err);
+
+/* What a head attends to, where the run has attention; after its rotation (head_attention.c). */
+QK_MUST_CHECK qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
+                                              const qk__head_data *queries,
+                                              const qk__key_data *keys, qk_error *err);
 
 /* The intervals of a head whose analyses are done (intervals.c). kept: takes the repetitions; NULL:
  * nobody wants them. */

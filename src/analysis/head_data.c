@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/attention_source.h"
 #include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -29,12 +30,13 @@ static qk_status name_file(const qk__run *run, qk_status status, const qk_head *
     return qk__context(err, status, "%s%s%s: column 'vector'", head->files[0], more, counted);
 }
 
-/* Pairs of keys, shapes of queries, stages and intervals look at rows over and over; a draw
+/* Pairs of keys, shapes of queries, stages, attention and intervals look at rows over and over; a draw
  * needs them all. */
 static bool keeps_rows(const qk__run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
-           run->settings->ci > 0 || run->settings->random_rows > 0;
+           qk__needs_rows_for_attention(run) || run->settings->ci > 0 ||
+           run->settings->random_rows > 0;
 }
 
 /* ---- keeping rows ----------------------------------------------------------------------- */

@@ -294,6 +294,7 @@ static qk_status describe_capture(qk_inspection *in, const qk_capture *capture, 
     in->num_windows = info->num_windows;
     in->kept = info->kept;
     in->has_moments = info->has_moments;
+    in->has_attention = info->has_attention;
     in->reservoir = info->reservoir;
     in->groups = info->groups;
     qk__inspect_moments_files(in, capture);

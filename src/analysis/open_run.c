@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run use: the capture opened, what was read and written, the end. */
 #include "analysis/run.h"
+#include "analysis/attention_source.h"
 #include "analysis/run_states.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
         files += qk_capture_head(run->capture, i)->num_files;
     }
     run->first_input[heads] = files;
-    run->num_inputs = files + run->states.count;
+    run->num_inputs = files + run->states.files;
     run->inputs = qk__calloc(run->num_inputs, sizeof *run->inputs);
     return run->inputs ? QK_OK : qk__nomem(err);
 }
@@ -161,6 +162,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     if (status != QK_OK)
         return status;
     QK_TRY(qk__states_open(run, err));
+    QK_TRY(qk__find_attention(run, err));
     settings = run->settings;
     const qk_capture_info *info = qk_capture_get_info(run->capture);
     if (info->has_manifest && !info->complete)

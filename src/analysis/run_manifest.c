@@ -65,7 +65,7 @@ static bool is_input(const qk__run *run, qk__input candidate, const char *name,
 
 static bool find_layer(const qk__run *run, const char *name, qk__input *input)
 {
-    for (size_t i = 0; i < run->states.count; i++)
+    for (size_t i = 0; i < run->states.files; i++)
         if (is_input(run, (qk__input){.path = run->states.layers[i].path}, name, input))
             return true;
     return false;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
+#include "capture/capture.h"
 #include "schema/schema.h"
 
 /* ---- what moments cannot serve ---------------------------------------------------------- */
@@ -113,19 +114,28 @@ bool qk__states_need_rows(const qk__run *run)
 
 /* ---- layers ----------------------------------------------------------------------------- */
 
-static qk_status list_layers(qk__run *run, qk_error *err)
+/* Adds those of a folder of sums. */
+static qk_status list_layers(qk__run *run, const char *folder, qk_error *err)
 {
     qk__states *states = &run->states;
-    size_t heads = qk_capture_num_heads(run->capture);
-    states->layers = qk__calloc(heads, sizeof *states->layers);
-    if (!states->layers)
-        return qk__nomem(err);
+    size_t heads = qk_capture_num_heads(run->capture), first = states->files;
+    if (!states->layers) {
+        states->layers = qk__calloc(2 * heads, sizeof *states->layers);
+        if (!states->layers)
+            return qk__nomem(err);
+        pthread_mutex_init(&states->lock, NULL);
+    }
     for (size_t i = 0; i < heads; i++) { /* in order of layers */
-        const qk_head *head = qk_capture_head(run->capture, i);
-        if (states->count > 0 && states->layers[states->count - 1].layer == head->id.layer)
+        const int layer = qk_capture_head(run->capture, i)->id.layer;
+        char name[QK__SUMS_NAME_SIZE];
+        if (states->files > first && states->layers[states->files - 1].layer == layer)
             continue;
-        states->layers[states->count++] =
-            (qk__state_layer){.layer = head->id.layer, .path = head->moments};
+        qk__sums_name(folder, layer, name);
+        qk__state_layer *added = &states->layers[states->files++];
+        *added = (qk__state_layer){.layer = layer,
+                                   .path = qk__path_join(qk_capture_path(run->capture), name)};
+        if (!added->path)
+            return qk__nomem(err);
     }
     return QK_OK;
 }
@@ -136,11 +146,16 @@ qk_status qk__states_open(qk__run *run, qk_error *err)
     if (!info->has_moments || info->kept == QK_ROWS_ALL)
         return QK_OK;
     run->states.has_rows = info->kept == QK_ROWS_RESERVOIR;
-    pthread_mutex_init(&run->states.lock, NULL);
-    QK_TRY(list_layers(run, err));
+    QK_TRY(list_layers(run, QK__MOMENTS_FOLDER, err));
+    run->states.count = run->states.files;
     QK_TRY(check_rows(run, err));
     adapt(run);
     return QK_OK;
+}
+
+qk_status qk__states_open_attention(qk__run *run, qk_error *err)
+{
+    return list_layers(run, QK__ATTENTION_FOLDER, err);
 }
 
 /* ---- a head ----------------------------------------------------------------------------- */
@@ -148,22 +163,25 @@ qk_status qk__states_open(qk__run *run, qk_error *err)
 /* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
 static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
 {
+    const size_t i = (size_t)(layer - run->states.layers);
     QK_TRY(qk__states_find(layer->path, err));
     if (run->inputs && !layer->listed) {
-        size_t i = (size_t)(layer - run->states.layers);
-        qk__input *input = &run->inputs[run->num_inputs - run->states.count + i];
+        qk__input *input = &run->inputs[run->num_inputs - run->states.files + i];
         layer->listed = true;
         input->path = layer->path;
         QK_TRY(qk__fingerprint_file(layer->path, &input->print.bytes, input->print.hash, err));
     }
-    return layer->file ? QK_OK : qk__layer_file_open(&layer->file, layer->path, err);
+    if (layer->file)
+        return QK_OK;
+    return i < run->states.count ? qk__layer_file_open(&layer->file, layer->path, err)
+                                 : qk__attention_file_open(&layer->file, layer->path, err);
 }
 
-static qk_status find_layer(qk__run *run, const qk_head *head, qk__state_layer **found,
-                            qk_error *err)
+/* From entry i of the layers on. */
+static qk_status find_layer(qk__run *run, const qk_head *head, size_t i,
+                            qk__state_layer **found, qk_error *err)
 {
     qk__states *states = &run->states;
-    size_t i = 0;
     while (states->layers[i].layer != head->id.layer)
         i++;
     qk__state_layer *layer = *found = &states->layers[i];
@@ -186,8 +204,24 @@ qk_status qk__states_read(qk__run *run, const qk_head *head, qk__head_state **st
                         "%s: not there, but capture.json lists this head: fetch it again, or "
                         "capture again",
                         head->files[0]);
-    QK_TRY(find_layer(run, head, &layer, err));
+    QK_TRY(find_layer(run, head, 0, &layer, err));
     return qk__states_head(layer->file, head, state, err);
+}
+
+qk_status qk__states_read_attention(qk__run *run, const qk_head *head,
+                                    qk__attention_head *attention, qk_error *err)
+{
+    qk__state_layer *layer;
+    *attention = (qk__attention_head){0};
+    QK_TRY(find_layer(run, head, run->states.count, &layer, err));
+    ptrdiff_t place = qk__layer_file_find(layer->file, QK_QUERY, head->id.head);
+    if (qk__layer_file_layer(layer->file) != head->id.layer || place < 0)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: has no sums of the attention of layer %d, head %d, which capture.json "
+            "lists: fetch both again, or capture again",
+            layer->path, head->id.layer, head->id.head);
+    return qk__attention_file_head(layer->file, (size_t)place, attention, err);
 }
 
 /* ---- the manifest ----------------------------------------------------------------------- */

@@ -5,11 +5,15 @@
 #define QK_ANALYSIS_RUN_STATES_H
 
 #include "analysis/run.h"
+#include "state/attention_file.h"
 
 /* Once the capture is open: lists its layers, and takes from the run's settings what the capture
  * cannot serve; where nothing would be left, or a number would be another one than asked for,
  * QK_ERR_NOT_FOUND or QK_ERR_ARGUMENT with the remedy. */
 QK_MUST_CHECK qk_status qk__states_open(qk__run *run, qk_error *err);
+
+/* Once the capture is known to keep sums of attention. */
+QK_MUST_CHECK qk_status qk__states_open_attention(qk__run *run, qk_error *err);
 
 /* Whether heads' files are read, or moments alone. */
 bool qk__states_need_rows(const qk__run *run);
@@ -20,6 +24,10 @@ bool qk__states_tell_first(const qk__run *run);
 /* What is known of a head of the run. Errors are of the head, or of its layer's file. Any thread. */
 QK_MUST_CHECK qk_status qk__states_read(qk__run *run, const qk_head *head,
                                         qk__head_state **state, qk_error *err);
+
+/* The sums of a query head's attention, to be cleared by the caller in any case. Any thread. */
+QK_MUST_CHECK qk_status qk__states_read_attention(qk__run *run, const qk_head *head,
+                                                  qk__attention_head *attention, qk_error *err);
 
 /* What manifest.json says of it: what was kept, and which columns are empty for that. NULL: no
  * memory. */

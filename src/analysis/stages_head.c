@@ -149,7 +149,8 @@ static qk_status prepare_keys(qk__stage_keys *keys, qk_error *err)
     qk_status status = check_rotation(&keys->data, &keys->phasors, &keys->turned, err);
     keys->not_turned = keys->turned.deviation > MAX_DEVIATION;
     QK_TRY(status);
-    QK_TRY(qk__pair_means_of(&keys->data.before.rows, &keys->pairing, &keys->means, err));
+    QK_TRY(
+        qk__pair_means_of(&keys->data.before.rows, &keys->pairing, NULL, 0, &keys->means, err));
     QK_TRY(qk__key_sums_init(&keys->sums, rows, &keys->phasors, err));
     keys->rest = mean_from(keys->data.after.moments, 2 * keys->pairing.pairs);
     return keys->rest ? QK_OK : qk__nomem(err);
@@ -210,7 +211,7 @@ static qk_status predict(const qk__stage_data *queries, const qk__stage_keys *ke
                          const qk__score_curve *curve, qk_head_stages *s, qk_error *err)
 {
     qk__pair_means means;
-    QK_TRY(qk__pair_means_of(&queries->before.rows, &keys->pairing, &means, err));
+    QK_TRY(qk__pair_means_of(&queries->before.rows, &keys->pairing, NULL, 0, &means, err));
     double *contributions =
         qk__calloc(curve->num_bins + 1, s->num_pairs * sizeof *contributions);
     s->bins = qk__calloc(curve->num_bins + 1, sizeof *s->bins);

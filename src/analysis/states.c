@@ -10,8 +10,10 @@ void qk__states_close(qk__states *states)
 {
     if (!states->layers)
         return;
-    for (size_t i = 0; i < states->count; i++)
+    for (size_t i = 0; i < states->files; i++) {
         qk__layer_file_close(&states->layers[i].file);
+        free(states->layers[i].path);
+    }
     free(states->layers);
     states->layers = NULL;
     pthread_mutex_destroy(&states->lock);
@@ -21,7 +23,7 @@ qk_status qk__states_find(const char *path, qk_error *err)
 {
     return qk__is_file(path) ? QK_OK
                              : qk__fail(err, QK_ERR_NOT_FOUND,
-                                        "%s: not there, but capture.json says that moments are "
+                                        "%s: not there, but capture.json says that it is "
                                         "kept: fetch it again, or capture again",
                                         path);
 }

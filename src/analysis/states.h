@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moments that a capture keeps in place of all rows (docs/state.md), a file for each layer.
- * run_states.h has what a run does with them. */
+/* The moments that a capture keeps in place of all rows (docs/state.md), and sums of attention, a file for
+ * each layer. run_states.h has what a run does with them. */
 #ifndef QK_ANALYSIS_STATES_H
 #define QK_ANALYSIS_STATES_H
 
@@ -12,7 +12,7 @@
 /* A layer's file, opened by the first job that reads a head of it. */
 typedef struct qk__state_layer {
     int layer;
-    const char *path;   /* the capture's */
+    char *path;
     bool tried, listed; /* listed: among the run's inputs */
     qk__layer_file *file;
     qk_status status; /* of opening it */
@@ -21,9 +21,9 @@ typedef struct qk__state_layer {
 
 /* All zeros: the capture keeps all rows, and moments are not looked at. */
 typedef struct qk__states {
-    qk__state_layer *layers; /* ascending */
-    size_t count;
-    bool has_rows; /* a reservoir */
+    qk__state_layer *layers; /* ascending: `count` with moments, then those with attention */
+    size_t count, files;     /* files: all of them */
+    bool has_rows;           /* a reservoir */
     pthread_mutex_t lock;
 } qk__states;
 

@@ -10,7 +10,7 @@
 
 typedef struct sums {
     qk__depth_means r_q, r_k, abs_r_k, r_q_a, r_k_a, ap;
-    qk__mean all_r_q_a, all_r_k_a, plane;
+    qk__mean all_r_q_a, all_r_k_a, plane, sink_mass, distance_share;
 } sums;
 
 static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation *rotation,
@@ -27,6 +27,15 @@ static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation 
     qk__depth_add(&s->r_q_a, depth, fabs(rotation->r_q_a));
     qk__depth_add(&s->r_k_a, depth, fabs(rotation->r_k_a));
     qk__mean_add(&s->plane, rotation->plane_var_fraction);
+}
+
+static void add_attention(qk_analysis_totals *totals, sums *s, const qk_attention *attention)
+{
+    totals->attended++;
+    for (int i = 0; i < QK_NUM_HEAD_NAMES; i++)
+        totals->named[i] += attention->probability[i] >= QK_CERTAIN;
+    qk__mean_add(&s->sink_mass, attention->value[QK_HEAD_SINK_MASS]);
+    qk__mean_add(&s->distance_share, attention->value[QK_HEAD_DISTANCE_SHARE]);
 }
 
 /* ---- how much the numbers rest on ------------------------------------------------------- */
@@ -133,6 +142,8 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
             add_rotation(totals, &s, head->rotation, depth);
         if (head->plasticity)
             qk__depth_add(&s.ap, depth, head->plasticity->ap_overall);
+        if (head->attention)
+            add_attention(totals, &s, head->attention);
     }
     qk__depth_values(&s.r_q, totals->r_q);
     qk__depth_values(&s.r_k, totals->r_k);
@@ -143,6 +154,8 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
     totals->abs_r_q_a = qk__mean_of(&s.all_r_q_a);
     totals->abs_r_k_a = qk__mean_of(&s.all_r_k_a);
     totals->plane_var_fraction = qk__mean_of(&s.plane);
+    totals->sink_mass = qk__mean_of(&s.sink_mass);
+    totals->distance_share = qk__mean_of(&s.distance_share);
 }
 
 /* ---- of compare-stages ------------------------------------------------------------------ */

@@ -72,6 +72,12 @@ static bool is_rotation(const void *data)
     return is_truth(data, offsetof(qk_rotation, degenerate));
 }
 
+static bool is_attention(const void *data)
+{
+    const qk_attention *attention = data;
+    return memchr(attention->names, 0, sizeof attention->names) != NULL;
+}
+
 static bool is_head(const void *data)
 {
     return is_truth(data, offsetof(qk_head_results, key_missing)) &&
@@ -101,13 +107,18 @@ static const array PLASTICITY_ARRAYS[] = {
     {LIST(qk_plasticity, cells, num_cells)},
     {LIST(qk_plasticity, distances, num_distances)},
 };
+static const array ATTENTION_ARRAYS[] = {
+    {LIST(qk_attention, profile, num_profile)},
+};
 static const layout PCA = {LAYOUT(qk_pca, is_pca, PCA_ARRAYS)};
 static const layout ROTATION = {LAYOUT(qk_rotation, is_rotation, ROTATION_ARRAYS)};
 static const layout PLASTICITY = {LAYOUT(qk_plasticity, NULL, PLASTICITY_ARRAYS)};
+static const layout ATTENTION = {LAYOUT(qk_attention, is_attention, ATTENTION_ARRAYS)};
 static const array HEAD_ARRAYS[] = {
     {STRUCT(qk_head_results, pca, &PCA)},
     {STRUCT(qk_head_results, rotation, &ROTATION)},
     {STRUCT(qk_head_results, plasticity, &PLASTICITY)},
+    {STRUCT(qk_head_results, attention, &ATTENTION)},
     {STRUCT(qk_head_results, intervals, NULL)},
     {LEFT_OUT(qk_head_results, message)}, /* `walk_text` has it */
     {LEFT_OUT(qk_head_results, stages)},  /* of other runs */
@@ -304,7 +315,7 @@ static qk_status walk_inputs(void *user, const qk_head *head, qk_error *err)
     for (size_t f = 0; f < head->num_files && i->w->status == QK_OK; f++)
         walk_input(i->w, &inputs[f],
                    (qk__input){.path = head->files[f], .head = head, .file = f});
-    size_t states = i->run->states.count;
+    size_t states = i->run->states.files;
     for (size_t l = 0; l < states; l++) {
         const qk__state_layer *layer = &i->run->states.layers[l];
         if (layer->layer == head->id.layer)

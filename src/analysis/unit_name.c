@@ -97,7 +97,7 @@ static qk_status add_files(const qk__run *run, qk__buffer *text, qk_error *err)
         for (size_t f = 0; f < head->num_files; f++)
             QK_TRY(add_file(run, (qk__input){head->files[f], head, f, {0}}, text, err));
     }
-    for (size_t i = 0; i < run->states.count; i++)
+    for (size_t i = 0; i < run->states.files; i++)
         QK_TRY(add_file(run, (qk__input){.path = run->states.layers[i].path}, text, err));
     return QK_OK;
 }

@@ -20,6 +20,7 @@ typedef enum qk__head_table {
     QK__ROTATED,
     QK__METRICS,
     QK__STAGES,
+    QK__ATTENDED,
     QK__NUM_HEAD_TABLES,
 } qk__head_table;
 

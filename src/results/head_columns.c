@@ -40,8 +40,9 @@ static const struct {
 } ENDS[] = {{"", HEAD(v)}, {"_lo", HEAD(lo)}, {"_hi", HEAD(hi)}, {"_cv", HEAD(cv)}};
 
 /* models.csv first: its words on the name of a model are the plainest. */
-static const char *const TABLES[] = {"models.csv",  "heads.csv",        "qk.csv",
-                                     "rotated.csv", "head_metrics.csv", "stages.csv"};
+static const char *const TABLES[] = {"models.csv",   "heads.csv",        "qk.csv",
+                                     "rotated.csv",  "head_metrics.csv", "stages.csv",
+                                     "attention.csv"};
 enum { NUM_TABLES = sizeof TABLES / sizeof *TABLES };
 
 static bool find_place(const qk__column *column, qk__head_column *placed)
@@ -124,7 +125,8 @@ qk_status qk__find_head_column(const char *name, qk__head_column *column, qk_err
                     "there is no column '%.100s' of heads; there are model, layer, q_head, "
                     "k_head, category, category_probability, r_q, r_k, bias_strength, "
                     "plane_var_fraction, ap_overall and the other numbers of a head in "
-                    "heads.csv, qk.csv, rotated.csv, head_metrics.csv and stages.csv "
+                    "heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv and "
+                    "attention.csv "
                     "('qkscope explain' lists them)",
                     name);
 }

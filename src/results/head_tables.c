@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
- * stages.csv. */
+/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv,
+ * stages.csv and attention.csv. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { MAX_NUMBERS = 4 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX 
 static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
     [QK__QK] = "qk.csv",           [QK__HEADS] = "heads.csv",
     [QK__ROTATED] = "rotated.csv", [QK__METRICS] = "head_metrics.csv",
-    [QK__STAGES] = "stages.csv",
+    [QK__STAGES] = "stages.csv",   [QK__ATTENDED] = "attention.csv",
 };
 
 /* A table being read: where its numbers are and where they go. */

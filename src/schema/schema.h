@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 
 /* An analysis that only compare-stages does. */
-#define QK__ANALYSE_STAGES ((qk_analyses)(1 << 3))
+#define QK__ANALYSE_STAGES ((qk_analyses)(1 << 4))
 
 /* What a run has besides its analyses (a sum of qk_analyses and these), and what a table
  * needs. */
@@ -120,6 +120,7 @@ typedef enum qk__storage {
     QK__POSITIVE, /* int64_t; empty unless above 0 */
     QK__COUNT,    /* size_t */
     QK__TEXT,     /* char * */
+    QK__LETTERS,  /* char[] */
     QK__CATEGORY, /* qk_category, or int of one; empty below 0 */
     QK__KIND,     /* qk_kind */
 } qk__storage;

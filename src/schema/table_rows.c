@@ -105,6 +105,8 @@ const char *qk__text_of(const qk__column *column, const qk__row *row)
     switch (column->storage) {
     case QK__CATEGORY:
         return *(const int *)value < 0 ? "" : qk_category_name(*(const qk_category *)value);
+    case QK__LETTERS:
+        return value;
     case QK__KIND:
         return *(const qk_kind *)value == QK_QUERY ? "q" : "k";
     default:

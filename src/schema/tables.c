@@ -19,6 +19,7 @@
 #define POSITIVE(of, owner, member) VALUE(INTEGER, POSITIVE, of, owner, member)
 #define COUNT(of, owner, member)    VALUE(INTEGER, COUNT, of, owner, member)
 #define TEXT(of, owner, member)     VALUE(TEXT, TEXT, of, owner, member)
+#define LETTERS(of, owner, member)  VALUE(TEXT, LETTERS, of, owner, member)
 #define CATEGORY(of, owner, member) VALUE(TEXT, CATEGORY, of, owner, member)
 #define KIND(of, owner, member)     VALUE(TEXT, KIND, of, owner, member)
 

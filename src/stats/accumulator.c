@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bit_width.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/block_rows.h"
@@ -167,10 +168,7 @@ static qk_status fail_values(const qk_accumulator *acc, const void *x, size_t ro
 /* How often a position, counted from 1, has doubled. */
 static double octave_of(int64_t t)
 {
-    int octave = 0;
-    for (uint64_t u = t > 0 ? (uint64_t)t + 1 : 1; u > 1; u >>= 1)
-        octave++;
-    return octave;
+    return t > 0 ? (double)qk__bit_width((uint64_t)t + 1) - 1 : 0;
 }
 
 /* Rows index[0 .. rows) of x, their positions about the pilot. */

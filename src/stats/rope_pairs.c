@@ -64,6 +64,19 @@ void qk__phasors_at(const qk__phasors *phasors, int64_t position, double *out)
 
 /* ---- means ------------------------------------------------------------------------------ */
 
+/* Turns a row in place. */
+static void turn(double *row, const qk__pairing *pairing, const double *angles, bool back)
+{
+    for (size_t p = 0; p < pairing->pairs; p++) {
+        size_t first = qk__pair_first(pairing, p), second = qk__pair_second(pairing, p);
+        double c = angles[p],
+               s = back ? -angles[pairing->pairs + p] : angles[pairing->pairs + p];
+        double x = row[first], y = row[second];
+        row[first] = x * c - y * s;
+        row[second] = x * s + y * c;
+    }
+}
+
 static void add_row(const double *row, size_t dim, const qk__pairing *pairing,
                     qk__pair_means *means)
 {
@@ -78,23 +91,33 @@ static void add_row(const double *row, size_t dim, const qk__pairing *pairing,
 }
 
 qk_status qk__pair_means_of(const qk_block *rows, const qk__pairing *pairing,
-                            qk__pair_means *means, qk_error *err)
+                            const qk__phasors *back, int64_t from, qk__pair_means *means,
+                            qk_error *err)
 {
-    size_t pairs = pairing->pairs;
-    double *row;
+    size_t pairs = pairing->pairs, count = 0;
+    double *row, *angles;
     *means = (qk__pair_means){0};
     QK_TRY(QK__CREATE_ARRAYS(err, {&means->re, 3 * pairs, sizeof *means->re},
-                             {&row, rows->dim, sizeof *row}));
+                             {&row, rows->dim, sizeof *row},
+                             {&angles, 2 * pairs, sizeof *angles}));
     means->im = means->re + pairs;
     means->energy = means->re + 2 * pairs;
     for (size_t r = 0; r < rows->rows; r++) {
+        if (from > 0 && rows->position[r] < from)
+            continue;
         qk__row_of(rows, r, row);
+        if (back) {
+            qk__phasors_at(back, rows->position[r], angles);
+            turn(row, pairing, angles, true);
+        }
         add_row(row, rows->dim, pairing, means);
+        count++;
     }
     for (size_t i = 0; i < 3 * pairs; i++)
-        means->re[i] /= (double)rows->rows;
-    means->total /= (double)rows->rows;
+        means->re[i] /= (double)count;
+    means->total /= (double)count;
     free(row);
+    free(angles);
     return QK_OK;
 }
 
@@ -105,19 +128,6 @@ void qk__pair_means_free(qk__pair_means *means)
 }
 
 /* ---- rotation --------------------------------------------------------------------------- */
-
-/* Turns a row in place. */
-static void turn(double *row, const qk__pairing *pairing, const double *angles, bool back)
-{
-    for (size_t p = 0; p < pairing->pairs; p++) {
-        size_t first = qk__pair_first(pairing, p), second = qk__pair_second(pairing, p);
-        double c = angles[p],
-               s = back ? -angles[pairing->pairs + p] : angles[pairing->pairs + p];
-        double x = row[first], y = row[second];
-        row[first] = x * c - y * s;
-        row[second] = x * s + y * c;
-    }
-}
 
 /* The factor on x that brings it nearest to y; NaN for x = 0. */
 static double factor_of(const double *x, const double *y, size_t count)

@@ -48,14 +48,17 @@ void qk__phasors_at(const qk__phasors *phasors, int64_t position, double *out);
 
 /* ---- means ------------------------------------------------------------------------------ */
 
-/* Over the rows of one kind before RoPE. */
+/* Over rows of one kind before RoPE. */
 typedef struct qk__pair_means {
     double *re, *im; /* [pairs] mean of z */
     double *energy;  /* [pairs] mean of |z|^2 */
     double total;    /* mean of |x|^2 over all dimensions */
 } qk__pair_means;
 
+/* Over those from position `from` on. back: by which they are turned back, since they are rows after RoPE;
+ * NULL: they are not. NaN without rows. */
 QK_MUST_CHECK qk_status qk__pair_means_of(const qk_block *rows, const qk__pairing *pairing,
+                                          const qk__phasors *back, int64_t from,
                                           qk__pair_means *means, qk_error *err);
 void qk__pair_means_free(qk__pair_means *means);
 

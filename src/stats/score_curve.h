@@ -49,6 +49,11 @@ QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_block *queries,
                                                 qk__score_curve *curve, qk_error *err);
 void qk__score_curve_free(qk__score_curve *curve);
 
+/* What pair p adds to the score of mean vectors: Re(mean z_q conj(mean z_k) e^(i w distance)). turns:
+ * [2 pairs] of a distance, cosines, then sines, or means of them over distances. */
+double qk__pair_score(const qk__pair_means *q, const qk__pair_means *k, size_t p,
+                      const double *turns, size_t pairs);
+
 /* Fills the pairs and the curve's predicted numbers of `stages`, and what compares the two
  * curves. q, k: means before RoPE. factor: of RoPE on queries times that on keys. rest: product
  * of the means of what is not turned, a constant. stages->bins and ->pairs are there;

@@ -104,9 +104,8 @@ static qk_rope_pair describe_pair(const qk__pairing *pairing, size_t p, const qk
                           .phase = qq > 0 && kk > 0 ? atan2(im, re) : NAN};
 }
 
-/* What pair p adds to a bin: Re(mean z_q conj(mean z_k) mean e^(i w distance)). */
-static double contribution(const qk__pair_means *q, const qk__pair_means *k, size_t p,
-                           const double *turns, size_t pairs)
+double qk__pair_score(const qk__pair_means *q, const qk__pair_means *k, size_t p,
+                      const double *turns, size_t pairs)
 {
     double re = q->re[p] * k->re[p] + q->im[p] * k->im[p];
     double im = q->im[p] * k->re[p] - q->re[p] * k->im[p];
@@ -156,7 +155,7 @@ void qk__score_curve_predict(const qk__score_curve *curve, const qk__pairing *pa
         double sum = 0;
         for (size_t p = 0; p < pairs; p++) {
             double *own = &contributions[b * pairs + p];
-            *own = factor * contribution(q, k, p, curve->turns + b * 2 * pairs, pairs);
+            *own = factor * qk__pair_score(q, k, p, curve->turns + b * 2 * pairs, pairs);
             sum += *own;
         }
         stages->bins[b] = curve->bins[b];

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a run has attention from: sums that the capture keeps, else rows that are whole texts. */
+#include "analysis/attention_source.h"
+
+#include "analysis/run_states.h"
+#include "base/error.h"
+#include "stats/attention_rows.h"
+
+/* Positions and texts of a head, in memory. */
+static qk_status read_places(const qk_head *head, qk_rows **rows, qk_block *block,
+                             qk_error *err)
+{
+    const unsigned columns = QK_COLUMN_POSITION | QK_OPTIONAL_EXAMPLE;
+    QK_TRY(qk_rows_open(rows, head, columns, 0, err));
+    return qk_rows_next(*rows, (size_t)qk_rows_total(*rows) + 1, block, err);
+}
+
+/* Whether the first query head and the first key head have whole texts; those that cannot be read have
+ * not: who reads them again says why. The others are looked at when they are read. */
+static qk_status find_whole_texts(const qk_capture *capture, bool *whole, qk_error *err)
+{
+    const qk_head *first[2] = {NULL, NULL};
+    qk_rows *rows[2] = {NULL, NULL};
+    qk_block blocks[2];
+    for (size_t i = qk_capture_num_heads(capture); i-- > 0;) {
+        const qk_head *head = qk_capture_head(capture, i);
+        if (!head->missing && !head->failure && head->num_files > 0)
+            first[head->id.kind == QK_KEY] = head;
+    }
+    qk_status status = first[0] && first[1] ? QK_OK : QK_ERR_NOT_FOUND;
+    for (int side = 0; side < 2 && status == QK_OK; side++)
+        status = read_places(first[side], &rows[side], &blocks[side], err);
+    *whole = status == QK_OK && qk__are_whole_texts(&blocks[0], &blocks[1]);
+    qk_rows_close(&rows[0]);
+    qk_rows_close(&rows[1]);
+    return status == QK_ERR_NOMEM ? status : QK_OK;
+}
+
+qk_status qk__find_attention(qk__run *run, qk_error *err)
+{
+    const qk_analysis_settings *s = run->settings;
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    const bool some = s->max_samples > 0 || s->from_position > 0 || s->random_rows > 0;
+    const bool alone = s->analyses == QK_ANALYSE_ATTENTION;
+    if (info->has_attention) /* files of the capture, which other runs of the folder may have read */
+        QK_TRY(qk__states_open_attention(run, err));
+    if (!qk__run_does(run, QK_ANALYSE_ATTENTION) || (!some && info->has_attention))
+        return QK_OK;
+    /* Every score again takes far longer than the other analyses: only where it is asked for. */
+    if (alone && !some && run->states.count == 0 && info->stage != QK_STAGE_PRE_ROPE)
+        QK_TRY(find_whole_texts(run->capture, &run->attention_of_rows, err));
+    if (run->attention_of_rows)
+        return QK_OK;
+    if (alone)
+        return some ? qk__fail(err, QK_ERR_ARGUMENT,
+                               "attention is of all rows: leave --max-samples and "
+                               "--from-position out")
+                    : qk__fail(err, QK_ERR_NOT_FOUND,
+                               "%s: keeps no sums of attention, and not the rows after RoPE of "
+                               "every position of its texts: capture with --keep "
+                               "rows,attention",
+                               qk_capture_path(run->capture));
+    run->adapted = *s;
+    run->adapted.analyses &= ~(unsigned)QK_ANALYSE_ATTENTION;
+    run->settings = &run->adapted;
+    return QK_OK;
+}
+
+/* Predictions look at them, too, where sums are kept. */
+bool qk__needs_rows_for_attention(const qk__run *run)
+{
+    return qk__run_does(run, QK_ANALYSE_ATTENTION) && run->states.count == 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a run has attention from. docs/attention.md */
+#ifndef QK_ANALYSIS_ATTENTION_SOURCE_H
+#define QK_ANALYSIS_ATTENTION_SOURCE_H
+
+#include "analysis/run.h"
+
+/* Once the capture is open, if attention is asked for. Where there is none it is left out of the run's
+ * analyses; with nothing else to do, QK_ERR_NOT_FOUND or QK_ERR_ARGUMENT with the remedy. */
+QK_MUST_CHECK qk_status qk__find_attention(qk__run *run, qk_error *err);
+
+/* Whether heads keep their rows for it. */
+bool qk__needs_rows_for_attention(const qk__run *run);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of a head: from the sums that the capture keeps, else from rows that are whole texts; and what is
+ * predicted of it. docs/attention.md */
+#include "analysis/head_analyses.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/run_states.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/attention_profile.h"
+#include "stats/attention_rows.h"
+
+/* ---- predictions ------------------------------------------------------------------------ */
+
+/* The keys' drift that the mean query sees. */
+static qk_status predict_by_rotation(const qk__run *run, const qk_head_results *head,
+                                     const qk__head_data *q, const qk__head_data *k,
+                                     double scale, double *scores, qk_attention *attention,
+                                     qk_error *err)
+{
+    qk_rotation *own = NULL;
+    const qk_rotation *rotation = head->rotation;
+    qk_rotation_settings settings = run->settings->rotation;
+    settings.planes = 0;
+    if (!rotation) {
+        QK_TRY(qk_rotation_fit(q->moments, k->moments, &settings, &own, err));
+        rotation = own;
+    }
+    if (!rotation->degenerate) {
+        qk__scores_of_drift(rotation->bias_strength, scale, qk__attention_reach(attention),
+                            scores);
+        qk__attention_predict(attention, QK__BY_ROTATION, scores);
+        attention->rotation_slope = -scale * rotation->bias_strength;
+    }
+    qk_rotation_free(&own);
+    return QK_OK;
+}
+
+/* Mean query and key before RoPE, of rows after it, as far as the capture tells how they were turned. */
+static qk_status predict_by_means(const qk__run *run, int layer, const qk_block *q,
+                                  const qk_block *k, double scale, double *scores,
+                                  qk_attention *attention, qk_error *err)
+{
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    size_t pairs;
+    const double *frequencies = qk_capture_rope_frequencies(run->capture, layer, &pairs);
+    const qk__pairing pairing = {pairs, info->rope_interleaved, frequencies};
+    if (pairs == 0 || 2 * pairs > q->dim || q->dim != k->dim || run->states.count > 0 ||
+        info->stage == QK_STAGE_PRE_ROPE)
+        return QK_OK;
+    QK_TRY(qk__scores_of_means(q, k, &pairing, scale, qk__attention_reach(attention), scores,
+                               err));
+    qk__attention_predict(attention, QK__BY_MEANS, scores);
+    return QK_OK;
+}
+
+static qk_status predict(const qk__run *run, const qk_head_results *head,
+                         const qk__head_data *q, const qk__head_data *k, double scale,
+                         qk_attention *attention, qk_error *err)
+{
+    double *scores = qk__calloc(qk__attention_reach(attention) + 1, sizeof *scores);
+    if (!scores)
+        return qk__nomem(err);
+    qk_status status = predict_by_rotation(run, head, q, k, scale, scores, attention, err);
+    if (status == QK_OK)
+        status = predict_by_means(run, head->id.layer, &q->rows, &k->rows, scale, scores,
+                                  attention, err);
+    free(scores);
+    return status;
+}
+
+/* ---- a head ----------------------------------------------------------------------------- */
+
+qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
+                                const qk__head_data *queries, const qk__key_data *keys,
+                                qk_error *err)
+{
+    (void)worker;
+    const qk__head_data *k = &keys->data;
+    qk__attention_head sums = {0};
+    qk_attention *attention = qk__calloc(1, sizeof *attention);
+    if (!attention)
+        return qk__nomem(err);
+    double scale = run->settings->attention_scale;
+    if (scale == 0)
+        scale = qk_capture_get_info(run->capture)->attention_scale;
+    if (scale == 0)
+        scale = 1 / sqrt((double)queries->moments->dim);
+    qk_status status = run->attention_of_rows
+                           ? qk__attention_of_rows(&queries->rows, &k->rows, scale, &sums, err)
+                           : qk__states_read_attention(run, queries->head, &sums, err);
+    if (status == QK_OK)
+        status = qk__attention_numbers(&sums, run->settings->ci / 100, attention, err);
+    if (status == QK_OK)
+        status = qk__attention_profile(&sums, attention, err);
+    if (status == QK_OK)
+        status = predict(run, head, queries, k, scale, attention, err);
+    qk__attention_head_clear(&sums);
+    if (status != QK_OK)
+        qk__attention_free(&attention);
+    head->attention = attention;
+    return status;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of a head, with intervals over groups of texts, from sums over rows of its attention. */
+#include "stats/attention_numbers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <qkscope/analysis.h>
+
+#include "base/error.h"
+#include "stats/jackknife.h"
+#include "stats/student.h"
+
+/* Below so much information (nats) its parts are rounding and chance. */
+static const double LEAST_INFORMATION = 0.05;
+enum { BINS = QK_DISTANCE_BINS, NEAR = 4, LOCAL = 7 }; /* first bins beyond distances 7, 63 */
+
+/* ---- ratios ----------------------------------------------------------------------------- */
+
+static const struct {
+    qk_attention_number number;
+    qk_attention_sum sum, over;
+} RATIOS[] = {
+    {QK_HEAD_SINK_MASS, QK_ATTENTION_SINK, QK_ATTENTION_ROWS},
+    {QK_HEAD_FIRST_MASS, QK_ATTENTION_FIRST, QK_ATTENTION_ROWS},
+    {QK_HEAD_SELF_MASS, QK_ATTENTION_SELF, QK_ATTENTION_ROWS},
+    {QK_HEAD_PREVIOUS_MASS, QK_ATTENTION_PREVIOUS, QK_ATTENTION_ROWS},
+    {QK_HEAD_NO_KEY_MASS, QK_ATTENTION_NO_KEY, QK_ATTENTION_ROWS},
+    {QK_HEAD_DUPLICATE_MASS, QK_ATTENTION_DUPLICATE, QK_ATTENTION_DUPLICATE_ROWS},
+    {QK_HEAD_DUPLICATE_UNIFORM, QK_ATTENTION_DUPLICATE_UNIFORM, QK_ATTENTION_DUPLICATE_ROWS},
+    {QK_HEAD_DUPLICATE_MUL, QK_ATTENTION_DUPLICATE, QK_ATTENTION_TOKENS},
+    {QK_HEAD_INDUCTION_MASS, QK_ATTENTION_INDUCTION, QK_ATTENTION_INDUCTION_ROWS},
+    {QK_HEAD_INDUCTION_UNIFORM, QK_ATTENTION_INDUCTION_UNIFORM, QK_ATTENTION_INDUCTION_ROWS},
+    {QK_HEAD_INDUCTION_MUL, QK_ATTENTION_INDUCTION, QK_ATTENTION_TOKENS},
+    {QK_HEAD_TOP_SINK, QK_ATTENTION_TOP_SINK, QK_ATTENTION_ROWS},
+    {QK_HEAD_TOP_SELF, QK_ATTENTION_TOP_OFFSETS, QK_ATTENTION_ROWS},
+    {QK_HEAD_TOP_PREVIOUS, QK_ATTENTION_TOP_OFFSETS + 1, QK_ATTENTION_ROWS},
+    {QK_HEAD_ENTROPY, QK_ATTENTION_ENTROPY, QK_ATTENTION_ROWS},
+    {QK_HEAD_PARTICIPATION, QK_ATTENTION_ROWS, QK_ATTENTION_SQUARES},
+    {QK_HEAD_MEAN_DISTANCE, QK_ATTENTION_FAR_DISTANCE, QK_ATTENTION_FAR},
+};
+
+static double ratio(double sum, double over)
+{
+    return over > 0 ? sum / over : NAN;
+}
+
+static double add_bins(const double *bins, int first, int end)
+{
+    double sum = 0;
+    for (int b = first; b < end; b++)
+        sum += bins[b];
+    return sum;
+}
+
+/* The most frequent offset of the largest weight but 0 and 1, or the first of a bin; returns its rows. */
+static double find_top(const double *sums, double *offset)
+{
+    const double *offsets = sums + QK_ATTENTION_TOP_OFFSETS,
+                 *bins = sums + QK_ATTENTION_TOP_BINS;
+    double most = 0;
+    *offset = NAN;
+    for (int d = 2; d < QK_TOP_OFFSETS; d++)
+        if (offsets[d] > most) {
+            most = offsets[d];
+            *offset = d;
+        }
+    for (int b = 0; b < QK_ATTENTION_SUMS - QK_ATTENTION_TOP_BINS; b++)
+        if (bins[b] > most) {
+            most = bins[b];
+            *offset = QK_TOP_OFFSETS * exp2(b);
+        }
+    return most;
+}
+
+static void divide_sums(const double *sums, double value[QK_NUM_HEAD_NUMBERS], double *offset)
+{
+    const double *bins = sums + QK_ATTENTION_FAR_BINS;
+    double rows = sums[QK_ATTENTION_ROWS], far_rows = sums[QK_ATTENTION_FAR_ROWS];
+    for (size_t i = 0; i < sizeof RATIOS / sizeof *RATIOS; i++)
+        value[RATIOS[i].number] = ratio(sums[RATIOS[i].sum], sums[RATIOS[i].over]);
+    value[QK_HEAD_NEAR_MASS] = ratio(add_bins(bins, 0, NEAR), far_rows);
+    value[QK_HEAD_LOCAL_MASS] = ratio(add_bins(bins, 1, LOCAL), far_rows);
+    value[QK_HEAD_FAR_MASS] = ratio(add_bins(bins, LOCAL, BINS), far_rows);
+    value[QK_HEAD_TOP_OFFSET_SHARE] = ratio(find_top(sums, offset), rows);
+    value[QK_HEAD_EFFECTIVE_KEYS] = exp(value[QK_HEAD_ENTROPY]);
+    value[QK_HEAD_INFORMATION] =
+        ratio(sums[QK_ATTENTION_VISIBLE] - sums[QK_ATTENTION_ENTROPY], rows);
+    value[QK_HEAD_FAR_INFORMATION] =
+        ratio(sums[QK_ATTENTION_FAR_VISIBLE] - sums[QK_ATTENTION_FAR_ENTROPY],
+              sums[QK_ATTENTION_FAR]);
+    value[QK_HEAD_DUPLICATE_EXCESS] =
+        value[QK_HEAD_DUPLICATE_MASS] - value[QK_HEAD_DUPLICATE_UNIFORM];
+    value[QK_HEAD_INDUCTION_EXCESS] =
+        value[QK_HEAD_INDUCTION_MASS] - value[QK_HEAD_INDUCTION_UNIFORM];
+}
+
+/* ---- groups ----------------------------------------------------------------------------- */
+
+enum { NONE = QK_MOST_GROUPS };
+
+/* Groups of texts that have rows. */
+typedef struct groups {
+    const double *sums[QK_MOST_GROUPS];
+    uint32_t count;
+} groups;
+
+/* Sums of all groups but two, each of which may be NONE. */
+static void add_groups(const groups *all, uint32_t out, uint32_t other, int first, int end,
+                       double *sums)
+{
+    for (int i = first; i < end; i++)
+        sums[i] = 0;
+    for (uint32_t g = 0; g < all->count; g++)
+        if (g != out && g != other)
+            for (int i = first; i < end; i++)
+                sums[i] += all->sums[g][i];
+}
+
+/* Sum over a group's rows of w times their cross-entropy, in nats, under a profile p over distance. A row
+ * has p over the part of it that it sees, and the n keys of a bin share what the bin has. A bin that
+ * this group alone reaches has the p of the one before. */
+static double cross_entropy(const double *of, double *p)
+{
+    const double *mass = of + QK_ATTENTION_FAR_BINS, *last = of + QK_ATTENTION_LAST_BINS;
+    double seen = 0, sum = of[QK_ATTENTION_FAR_KEYS];
+    for (int b = 0; b < BINS; b++) {
+        if (mass[b] > 0 && p[b] == 0 && b > 0)
+            p[b] = p[b - 1];
+        seen += p[b];
+        sum -= mass[b] > 0 ? mass[b] * log(p[b]) : 0;
+        sum += last[b] > 0 ? last[b] * log(seen) : 0;
+    }
+    return sum;
+}
+
+/* Of the groups but `out`, each told by the others. NaN where there are not two. */
+static double find_distance_share(const groups *all, uint32_t out)
+{
+    double rest[QK_ATTENTION_SUMS], cross = 0;
+    if (all->count - (out == NONE ? 0 : 1) < 2)
+        return NAN;
+    for (uint32_t g = 0; g < all->count; g++) {
+        if (g == out)
+            continue;
+        add_groups(all, out, g, QK_ATTENTION_FAR_BINS, QK_ATTENTION_LAST_BINS, rest);
+        cross += cross_entropy(all->sums[g], rest + QK_ATTENTION_FAR_BINS);
+    }
+    add_groups(all, out, NONE, 0, QK_ATTENTION_FAR_BINS, rest);
+    double share = (rest[QK_ATTENTION_FAR_VISIBLE] - cross) /
+                   (rest[QK_ATTENTION_FAR_VISIBLE] - rest[QK_ATTENTION_FAR_ENTROPY]);
+    return isfinite(share) ? share : NAN;
+}
+
+static void find_numbers(const groups *all, uint32_t out, double value[QK_NUM_HEAD_NUMBERS],
+                         double *offset)
+{
+    double sums[QK_ATTENTION_SUMS];
+    add_groups(all, out, NONE, 0, QK_ATTENTION_SUMS, sums);
+    divide_sums(sums, value, offset);
+    value[QK_HEAD_DISTANCE_SHARE] = find_distance_share(all, out);
+}
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+/* A head has a name where the number is beyond the threshold. */
+static const struct {
+    const char *name;
+    double threshold;
+    qk_attention_number number;
+    bool below;
+} NAMES[QK_NUM_HEAD_NAMES] = {
+    [QK_SINK_HEAD] = {"sink", 0.3, QK_HEAD_SINK_MASS, false},
+    [QK_PREVIOUS_TOKEN_HEAD] = {"previous-token", 0.4, QK_HEAD_PREVIOUS_MASS, false},
+    [QK_LOCAL_HEAD] = {"local", 0.5, QK_HEAD_NEAR_MASS, false},
+    [QK_INDUCTION_HEAD] = {"induction", 0.3, QK_HEAD_INDUCTION_EXCESS, false},
+    [QK_DUPLICATE_TOKEN_HEAD] = {"duplicate-token", 0.3, QK_HEAD_DUPLICATE_EXCESS, false},
+    [QK_UNIFORM_HEAD] = {"uniform", 0.1, QK_HEAD_INFORMATION, true},
+};
+
+const char *qk_attention_name_text(qk_attention_name name)
+{
+    return (unsigned)name < QK_NUM_HEAD_NAMES ? NAMES[name].name : "unknown";
+}
+
+/* The share of the number's t distribution beyond the threshold. */
+static double find_probability(double value, double error, double threshold, bool below,
+                               uint32_t count)
+{
+    double over = below ? threshold - value : value - threshold;
+    if (count < QK_FEW_TEXTS || isnan(over) || isnan(error))
+        return NAN;
+    if (error == 0)
+        return over > 0 ? 1 : 0;
+    return qk__student_below(over / error, count - 1);
+}
+
+static void find_names(const double error[QK_NUM_HEAD_NUMBERS], qk_attention *numbers)
+{
+    size_t length = 0;
+    for (int i = 0; i < QK_NUM_HEAD_NAMES; i++) {
+        qk_attention_number number = NAMES[i].number;
+        double probability =
+            find_probability(numbers->value[number], error[number], NAMES[i].threshold,
+                             NAMES[i].below, (uint32_t)numbers->groups);
+        numbers->probability[i] = probability;
+        if (probability >= QK_CERTAIN)
+            length += (size_t)snprintf(numbers->names + length, sizeof numbers->names - length,
+                                       "%s%s", length ? " " : "", NAMES[i].name);
+    }
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+static qk_status check_sums(const double *sums, size_t rows, qk_error *err)
+{
+    for (size_t i = 0; i < rows * QK_ATTENTION_SUMS; i++)
+        if (!isfinite(sums[i]))
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "sums of attention: number %zu of row %zu is not finite",
+                            i % QK_ATTENTION_SUMS, i / QK_ATTENTION_SUMS);
+    return QK_OK;
+}
+
+static void find_intervals(const groups *all, double level, qk_attention *numbers)
+{
+    double without[QK_NUM_HEAD_NUMBERS][QK_MOST_GROUPS], error[QK_NUM_HEAD_NUMBERS];
+    double own[QK_NUM_HEAD_NUMBERS], offset;
+    for (uint32_t g = 0; g < all->count; g++) {
+        find_numbers(all, g, own, &offset);
+        for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++)
+            without[i][g] = own[i];
+    }
+    for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++) {
+        error[i] = qk__jackknife_error(without[i], all->count, false);
+        qk__interval_about(numbers->value[i], level > 0 ? error[i] : NAN, all->count, level,
+                           false, &numbers->lo[i], &numbers->hi[i]);
+        if (i < QK_HEAD_NUM_SHARES && numbers->lo[i] < 0)
+            numbers->lo[i] = 0;
+        if (i < QK_HEAD_NUM_SHARES && numbers->hi[i] > 1)
+            numbers->hi[i] = 1;
+    }
+    find_names(error, numbers);
+}
+
+qk_status qk__attention_numbers(const qk__attention_head *head, double level,
+                                qk_attention *numbers, qk_error *err)
+{
+    groups all = {.count = 0};
+    *numbers = (qk_attention){.texts = head->texts,
+                              .rows = head->rows,
+                              .uniform_variation = NAN,
+                              .distance_slope = NAN,
+                              .rotation_slope = NAN,
+                              .rotation = {NAN, NAN},
+                              .means = {NAN, NAN}};
+    QK_TRY(check_sums(head->group, head->num_groups, err));
+    QK_TRY(check_sums(head->by_bucket, head->num_buckets, err));
+    if (head->num_groups > QK_MOST_GROUPS)
+        return qk__fail(err, QK_ERR_MALFORMED, "sums of attention: %zu groups of texts",
+                        head->num_groups);
+    for (size_t g = 0; g < head->num_groups; g++) {
+        const double *sums = head->group + g * QK_ATTENTION_SUMS;
+        if (sums[QK_ATTENTION_ROWS] > 0)
+            all.sums[all.count++] = sums;
+    }
+    numbers->groups = all.count;
+    find_numbers(&all, NONE, numbers->value, &numbers->top_offset);
+    if (!(numbers->value[QK_HEAD_FAR_INFORMATION] >= LEAST_INFORMATION))
+        numbers->value[QK_HEAD_DISTANCE_SHARE] = NAN;
+    find_intervals(&all, level, numbers);
+    return QK_OK;
+}

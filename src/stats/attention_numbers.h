@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over rows of attention to numbers of a head (docs/attention.md): attention_numbers.c;
+ * profiles over distance: attention_profile.c. */
+#ifndef QK_STATS_ATTENTION_NUMBERS_H
+#define QK_STATS_ATTENTION_NUMBERS_H
+
+#include <qkscope/attention.h>
+
+/* What is kept of a head's attention. Sums are rows of QK_ATTENTION_SUMS. */
+typedef struct qk__attention_head {
+    size_t num_groups, num_buckets;
+    int64_t texts, rows;
+    double *group;     /* [num_groups] by group of texts */
+    int64_t *bucket;   /* [num_buckets] which bin the positions of rows are in, in order */
+    double *by_bucket; /* [num_buckets] */
+} qk__attention_head;
+
+/* All but the profile and what is predicted of it. level: of the intervals (0..1), 0: none.
+ * QK_ERR_MALFORMED: a sum is not finite, or there are more groups than there can be. */
+QK_MUST_CHECK qk_status qk__attention_numbers(const qk__attention_head *head, double level,
+                                              qk_attention *numbers, qk_error *err);
+
+#endif
