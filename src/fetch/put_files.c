@@ -30,8 +30,7 @@ bool qk__put_is_of_capture(const char *path)
         return false;
     memcpy(name, path, length);
     name[length] = 0;
-    return qk_head_parse(name, &id) || qk__layer_parse(name, &id) ||
-           strcmp(name, QK__MOMENTS_FOLDER) == 0;
+    return qk_head_parse(name, &id) || qk__layer_parse(name, &id) || qk__is_sums_folder(name);
 }
 
 void qk__put_files_free(qk__put_files *files)

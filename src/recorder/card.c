@@ -49,7 +49,9 @@ static qk_status put_sources(const qk_recorder_settings *s, qk__buffer *out, qk_
     QK_TRY(qk__buffer_printf(out, err, "\n"));
     const char *split = s->dataset_split;
     for (size_t i = 0; !split && i < s->num_texts; i++)
-        split = qk__is_there(s->texts[i]) ? NULL : "train"; /* of a dataset in the cache */
+        split = qk__is_repeat(s->texts[i]) || qk__is_there(s->texts[i])
+                    ? NULL
+                    : "train"; /* of a dataset in the cache */
     if (s->dataset_name)
         QK_TRY(put_fact("dataset_name", s->dataset_name, out, err));
     if (split)

@@ -64,14 +64,17 @@ static json_t *describe_draw(const qk__recording *r)
 static json_t *describe_model(const qk__recording *r)
 {
     const qk__survey_counts *c = &r->counts;
-    return json_pack("{s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}, s:o}", "rope",
-                     describe_rope(r->facts), "head_sampling", describe_draw(r), "texts",
-                     "count", (json_int_t)c->texts, "windows", (json_int_t)c->windows, "tokens",
-                     (json_int_t)c->tokens, "split", (json_int_t)c->split, "truncated",
-                     (json_int_t)c->cut, "skipped", (json_int_t)c->skipped, "empty",
-                     (json_int_t)c->empty, "positions_of",
-                     r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text", "warnings",
-                     list_warnings(r));
+    json_t *root = json_pack(
+        "{s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}, s:o}", "rope",
+        describe_rope(r->facts), "head_sampling", describe_draw(r), "texts", "count",
+        (json_int_t)c->texts, "windows", (json_int_t)c->windows, "tokens",
+        (json_int_t)c->tokens, "split", (json_int_t)c->split, "truncated", (json_int_t)c->cut,
+        "skipped", (json_int_t)c->skipped, "empty", (json_int_t)c->empty, "positions_of",
+        r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text", "warnings",
+        list_warnings(r));
+    if (r->facts->attention_scale > 0)
+        root = qk__json_set(root, "attention_scale", json_real(r->facts->attention_scale));
+    return root;
 }
 
 qk_status qk__describe_capture(const qk__recording *r, char **json, char **card, qk_error *err)

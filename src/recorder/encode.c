@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "recorder/recording.h"
+#include "tokenizer/tokenizer.h"
 
 static qk_status check_vocabulary(const qk__recording *r, const qk_tokens *tokens,
                                   qk_error *err)
@@ -43,17 +44,19 @@ static qk_status split(const qk__recording *r, qk__encoded *e, qk_error *err)
     return QK_OK;
 }
 
-static qk_status take_tokens(const qk__recording *r, const qk__input_text *text,
-                             size_t max_length, qk_tokens *tokens, qk_error *err)
+static qk_status tokenize(const qk__recording *r, const qk__input_text *text, size_t max_length,
+                          qk_tokens *tokens, qk_error *err)
 {
     const qk_recorder_engine *engine = r->settings->engine;
     qk_tokens theirs = {0};
+    *tokens = (qk_tokens){0};
+    if (!engine && !r->tokenizer) /* texts that are made need none */
+        return QK_OK;
     if (!engine)
         return qk_tokenizer_encode(r->tokenizer, text->data, text->size, true, max_length,
                                    tokens, err);
     if (!engine->encode(engine->user, text->data, text->size, max_length, &theirs))
         return qk__engine_failed(r, "encode", err);
-    *tokens = (qk_tokens){0};
     if (theirs.count == 0)
         return QK_OK;
     tokens->ids = qk__calloc(theirs.count, sizeof *tokens->ids);
@@ -62,6 +65,68 @@ static qk_status take_tokens(const qk__recording *r, const qk__input_text *text,
     memcpy(tokens->ids, theirs.ids, theirs.count * sizeof *theirs.ids);
     tokens->count = theirs.count;
     return QK_OK;
+}
+
+/* Of a text that is made: its own tokens, and round them what is put round every text. */
+static qk_status make_tokens(const qk__recording *r, const qk__input_text *text,
+                             size_t max_length, qk_tokens *tokens, qk_error *err)
+{
+    size_t before = r->specials_before, special = before + r->specials_after;
+    size_t own = (size_t)(text->repeat->length * text->repeat->times);
+    if (max_length > 0 && special + own > max_length)
+        own = max_length > special ? max_length - special : 0;
+    qk_tokens round;
+    QK_TRY(tokenize(r, text, 0, &round, err));
+    *tokens = (qk_tokens){qk__calloc(special + own + 1, sizeof *tokens->ids), special + own};
+    qk_status status = tokens->ids ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && round.count != special)
+        status =
+            qk__fail(err, QK_ERR_UNSUPPORTED,
+                     "the tokenizer makes %zu tokens of an empty text, not the %zu that it "
+                     "puts round others: texts cannot be made",
+                     round.count, special);
+    if (status == QK_OK && special > 0) {
+        memcpy(tokens->ids, round.ids, before * sizeof *round.ids);
+        memcpy(tokens->ids + before + own, round.ids + before,
+               r->specials_after * sizeof *round.ids);
+    }
+    if (status == QK_OK)
+        qk__draw_tokens(text, (const int32_t *)(const void *)r->drawn.data,
+                        r->drawn.size / sizeof(int32_t), tokens->ids + before, own);
+    else
+        qk_tokens_free(tokens);
+    qk_tokens_free(&round);
+    return status;
+}
+
+static qk_status take_tokens(const qk__recording *r, const qk__input_text *text,
+                             size_t max_length, qk_tokens *tokens, qk_error *err)
+{
+    return text->repeat ? make_tokens(r, text, max_length, tokens, err)
+                        : tokenize(r, text, max_length, tokens, err);
+}
+
+qk_status qk__list_drawn(qk__recording *r, qk_error *err)
+{
+    const qk_recorder_engine *engine = r->settings->engine;
+    size_t count = (size_t)r->facts->vocab_size;
+    bool *special = qk__calloc(count, sizeof *special);
+    qk_status status = special ? QK_OK : qk__nomem(err);
+    if (special && engine)
+        for (size_t i = 0; i < engine->num_special; i++)
+            if (engine->special[i] >= 0 && (size_t)engine->special[i] < count)
+                special[engine->special[i]] = true;
+    if (special && r->tokenizer)
+        qk__tokenizer_mark_special(r->tokenizer, special, count);
+    for (int32_t id = 0; status == QK_OK && (size_t)id < count; id++)
+        if (!special[id])
+            status = qk__buffer_append(&r->drawn, &id, sizeof id, err);
+    free(special);
+    if (status == QK_OK && r->drawn.size == 0)
+        status = qk__fail(err, QK_ERR_DEGENERATE,
+                          "all tokens of the vocabulary are special: there are none to make "
+                          "texts of");
+    return status;
 }
 
 static qk_status encode(const qk__recording *r, const qk__input_text *text, qk__encoded *e,

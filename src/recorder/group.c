@@ -115,6 +115,20 @@ static qk_status take_rows(void *user, const qk_prefill_block *block, qk_error *
         err);
 }
 
+static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk_error *err)
+{
+    const group *g = user;
+    return qk_sink_put_attention(g->r->sink,
+                                 &(qk_sink_attention){.text = g->numbers[sums->sequence],
+                                                      .layer = sums->layer,
+                                                      .heads = sums->heads,
+                                                      .num_heads = sums->num_heads,
+                                                      .num_buckets = sums->num_buckets,
+                                                      .bucket_rows = sums->bucket_rows,
+                                                      .sums = sums->sums},
+                                 err);
+}
+
 static qk_status run_model(group *g, qk_error *err)
 {
     qk__recording *r = g->r;
@@ -131,6 +145,7 @@ static qk_status run_model(group *g, qk_error *err)
     settings.q_heads = r->selection->q_heads;
     settings.k_heads = r->selection->k_heads;
     settings.sink = take_rows;
+    settings.attention = r->keep.attention ? take_attention : NULL;
     settings.user = g;
     settings.context = (qk_context){
         .threads = r->settings->context.threads, .progress = tell_layers, .user = g};

@@ -51,7 +51,9 @@ static json_t *describe_settings(const qk__recording *r, json_t *root)
 static json_t *describe_run(const qk__recording *r)
 {
     const qk_recorder_engine *engine = r->settings->engine;
-    uint64_t tokenizer = engine ? engine->tokenizer : qk_tokenizer_fingerprint(r->tokenizer);
+    uint64_t tokenizer = engine         ? engine->tokenizer
+                         : r->tokenizer ? qk_tokenizer_fingerprint(r->tokenizer)
+                                        : 0;
     json_t *root = json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION,
                              "model", describe_model(r), "tokenizer", hex64(tokenizer), "texts",
                              "count", (json_int_t)r->counts.texts, "xxh3_128", r->texts_hash);

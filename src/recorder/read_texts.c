@@ -3,6 +3,7 @@
 #include "recorder/texts.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -109,7 +110,8 @@ static const qk__text_format WHOLE_FILE = {sizeof(whole_file), open_whole, next_
 
 static const qk__text_format *format_of(const char *path)
 {
-    return qk__ends_with_any_case(path, ".jsonl") || qk__ends_with_any_case(path, ".ndjson")
+    return qk__is_repeat(path) ? &qk__text_repeat
+           : qk__ends_with_any_case(path, ".jsonl") || qk__ends_with_any_case(path, ".ndjson")
                ? &qk__text_jsonl
            : qk__ends_with_any_case(path, ".parquet") ? &qk__text_parquet
                                                       : &WHOLE_FILE;
@@ -246,10 +248,23 @@ static qk_status refuse_other(const char *path, qk_error *err)
     return texts ? QK_OK : qk__path_tell(path, QK__PATH_TEXTS, QK_ERR_ARGUMENT, err);
 }
 
+/* In full, so that the same texts have one name. */
+static qk_status add_repeat(file_list *list, const char *source, qk_error *err)
+{
+    qk__repeat repeat;
+    qk__buffer name = {0};
+    QK_TRY(qk__read_repeat(source, &repeat, err));
+    QK_TRY(qk__buffer_printf(&name, err, "repeat:%" PRId64 "x%" PRId64 ":%" PRId64 ":%" PRIu64,
+                             repeat.length, repeat.times, repeat.count, repeat.seed));
+    return add_path(list, (char *)name.data, err);
+}
+
 static qk_status add_source(file_list *list, const char *path,
                             const qk_recorder_settings *settings, qk_error *err)
 {
     struct stat st;
+    if (qk__is_repeat(path))
+        return add_repeat(list, path, err);
     if (qk__is_dir(path)) {
         QK_TRY(refuse_other(path, err));
         return add_place(list, path, settings, err);

@@ -54,7 +54,8 @@ static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep 
     if ((unsigned)s->long_texts > QK_LONG_SKIP)
         return qk__fail(err, QK_ERR_ARGUMENT, "long texts are split, cut or skipped");
     keep->groups = s->groups;
-    QK_TRY(qk__context(err, qk_keep_parse(s->keep ? s->keep : "rows", keep, err), "keep"));
+    QK_TRY(qk__context(err, qk_keep_parse(s->keep ? s->keep : "rows,attention", keep, err),
+                       "keep"));
     return check_sampler(s, err);
 }
 
@@ -94,6 +95,14 @@ static qk_status find_model(const qk__recording *r, const char *name, const char
     return QK_OK;
 }
 
+static size_t count_made(const qk_recorder_settings *s)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < s->num_texts; i++)
+        made += qk__is_repeat(s->texts[i]);
+    return made;
+}
+
 static qk_status open_tokenizer(qk__recording *r, const char *folder, qk_error *err)
 {
     const char *path = r->settings->tokenizer;
@@ -106,6 +115,9 @@ static qk_status open_tokenizer(qk__recording *r, const char *folder, qk_error *
                                                 : folder,
                                          err);
     free(found);
+    if (status == QK_ERR_NOT_FOUND && !path &&
+        count_made(r->settings) == r->settings->num_texts)
+        return QK_OK; /* nothing has to be read */
     return status;
 }
 
@@ -150,10 +162,12 @@ static qk_status prepare(qk__recording *r, qk_error *err)
     if (s->engine) {
         r->specials_before = s->engine->specials_before;
         r->specials_after = s->engine->specials_after;
-    } else {
+    } else if (r->tokenizer) {
         qk_tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
     }
     QK_TRY(qk__texts_open(&r->texts, s, err));
+    if (count_made(s) > 0)
+        QK_TRY(qk__list_drawn(r, err));
     return qk__survey(r, err);
 }
 
@@ -161,6 +175,7 @@ static void release_recording(qk__recording *r)
 {
     qk__texts_close(&r->texts);
     qk__buffer_free(&r->sequences);
+    qk__buffer_free(&r->drawn);
     qk_recorder_selection_free(&r->selection);
     qk_tokenizer_close(&r->tokenizer);
     qk_model_close(&r->model);
@@ -172,7 +187,7 @@ static void release_recording(qk__recording *r)
 static const char *token_string(void *user, int32_t token)
 {
     const qk__recording *r = user;
-    const char *piece = qk_tokenizer_piece(r->tokenizer, token);
+    const char *piece = r->tokenizer ? qk_tokenizer_piece(r->tokenizer, token) : NULL;
     return piece ? piece : "";
 }
 

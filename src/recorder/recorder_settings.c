@@ -53,7 +53,10 @@ static const qk_setting ROWS[] = {
              "f16-sim: float32, rounded as a run in bfloat16 or float16 does",
      .section = "Model", .manifest = "arithmetic"},
     {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
-     .help = "file or folder of texts; several may follow", .section = "Texts"},
+     .help = "file or folder of texts, or repeat:LENGTHxTIMES (and :COUNT:SEED), random tokens "
+             "that "
+             "are repeated; several may follow",
+     .section = "Texts"},
     {"text-column", QK_SETTING_TEXT, AT(text_column), .value = "NAME",
      .help = "column of .jsonl and .parquet that holds the text", .unset = "text",
      .section = "Texts", .yaml = "dataset.text_column"},
@@ -103,11 +106,13 @@ static const qk_setting ROWS[] = {
      .help = "rows; moments: sums, whose size does not grow with the texts, enough for pca and "
              "rotate; moments,reservoir=N: and N rows of each text and bucket, for plasticity; "
              "moments,first=K: and sums of positions below K apart, for --from-position K; or "
-             "rows,moments. Sums are of all positions, unless a sampler is given",
-     .unset = "rows", .section = "Rows"},
+             "rows,moments. Sums are of all positions, unless a sampler is given. With any of "
+             "them attention: sums over every row of what heads attend to",
+     .unset = "rows,attention; of a configuration file of the original tool, rows",
+     .section = "Rows"},
     {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
      .value = "G",
-     .help = "of moments: sums of G groups of texts, for confidence intervals: 0, or 2 to 64",
+     .help = "of sums: those of G groups of texts, for confidence intervals: 0, or 2 to 64",
      .section = "Rows"},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .yaml = "capture.layers",

@@ -50,6 +50,7 @@ typedef struct qk__recording {
     qk_recorder_selection *selection;
     size_t specials_before, specials_after; /* tokens that the tokenizer puts round a text */
     qk__texts *texts;
+    qk__buffer drawn; /* int32_t: what tokens of texts that are made are drawn from */
     qk__survey_counts counts;
     qk__buffer sequences; /* int64_t of each text: how many it is run as */
     char texts_hash[33];
@@ -78,6 +79,8 @@ typedef struct qk__encoded {
 /* tokens are to be freed. */
 QK_MUST_CHECK qk_status qk__encode(const qk__recording *r, const qk__input_text *text,
                                    qk__encoded *encoded, qk_error *err);
+/* Sets `drawn`: all tokens but special ones. */
+QK_MUST_CHECK qk_status qk__list_drawn(qk__recording *r, qk_error *err);
 /* Where a window begins in its text, and how many tokens it has with special ones. */
 size_t qk__window_start(const qk__recording *r, size_t window);
 size_t qk__window_tokens(const qk__recording *r, const qk__encoded *encoded, size_t window);

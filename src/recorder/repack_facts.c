@@ -154,12 +154,24 @@ static qk_status copy_moments(const qk_capture *capture, const char *folder,
     return status;
 }
 
+static qk_status copy_attention(const qk_capture *capture, const char *folder, qk_error *err)
+{
+    char name[QK__SUMS_NAME_SIZE];
+    QK_TRY(qk__make_below(folder, QK__ATTENTION_FOLDER, err));
+    for (int layer = 0; layer < qk_capture_num_layers(capture); layer++) {
+        qk__sums_name(QK__ATTENTION_FOLDER, layer, name);
+        QK_TRY(copy_file(capture, name, folder, err));
+    }
+    return QK_OK;
+}
+
 qk_status qk__repack_copy_files(const qk_capture *capture, const char *folder,
                                 qk_capture_writer *writer, qk_error *err)
 {
     QK_TRY(copy_file(capture, "examples.csv", folder, err));
     QK_TRY(copy_file(capture, "truth.json", folder, err));
-    return qk_capture_get_info(capture)->has_moments
-               ? copy_moments(capture, folder, writer, err)
-               : QK_OK;
+    if (qk_capture_get_info(capture)->has_moments)
+        QK_TRY(copy_moments(capture, folder, writer, err));
+    return qk_capture_get_info(capture)->has_attention ? copy_attention(capture, folder, err)
+                                                       : QK_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture takes on disk: bytes of rows, and of moments by the layout of their files. */
+/* What a capture takes on disk: bytes of rows, and of sums by the layout of their files. */
 #include <assert.h>
 
 #include <qkscope/recorder.h>
@@ -28,6 +28,17 @@ static int64_t part_bytes(const qk_recorder_amount *amount, int dim, size_t head
     int64_t bytes = qk__part_shape_bytes(&shape, groups, (size_t)amount->buckets);
     shape.by_bucket = false;
     return amount->first > 0 ? sum(bytes, qk__part_shape_bytes(&shape, groups, 0)) : bytes;
+}
+
+/* Sums of attention of so many heads of a layer. */
+static int64_t attention_bytes(const qk_recorder_amount *amount, size_t heads)
+{
+    qk__part_shape shape = {
+        .dim = QK_ATTENTION_SUMS, .num_heads = heads, .by_bucket = true, .means = true};
+    size_t groups = amount->groups > 0 ? (size_t)amount->groups : 1;
+    int64_t last = amount->tokens > 0 ? amount->tokens - 1 : 0;
+    return heads > 0 ? qk__part_shape_bytes(&shape, groups, (size_t)qk_distance_bin(last) + 1)
+                     : 0;
 }
 
 /* What one head more takes. */
@@ -65,5 +76,6 @@ void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_
         sizes->moment_files += q + k > 0;
         sizes->moment_bytes = sum(sizes->moment_bytes, sum(part_bytes(amount, dim, q, true),
                                                            part_bytes(amount, dim, k, false)));
+        sizes->attention_bytes = sum(sizes->attention_bytes, attention_bytes(amount, q));
     }
 }

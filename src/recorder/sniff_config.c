@@ -207,6 +207,7 @@ qk_status qk_recorder_config_load(qk_recorder_config **config, const char *path,
     if (!c)
         return qk__nomem(err);
     qk_recorder_settings_default(&c->settings);
+    c->settings.keep = "rows"; /* as the original tool */
     /* What the original does where its file is silent. */
     c->queries = c->keys = true;
     c->settings.compat = true;

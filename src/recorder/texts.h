@@ -3,7 +3,8 @@
  *
  *     read_texts.c     which files; texts numbered through all of them; a file that is a text
  *     text_jsonl.c     one text a line
- *     text_parquet.c   one text a row */
+ *     text_parquet.c   one text a row
+ *     repeat_texts.c   no file: texts of random tokens */
 #ifndef QK_RECORDER_TEXTS_H
 #define QK_RECORDER_TEXTS_H
 
@@ -16,15 +17,23 @@
 
 #include "base/buffer.h"
 
+/* COUNT texts of LENGTH random tokens, TIMES times. */
+typedef struct qk__repeat {
+    int64_t length, times, count;
+    uint64_t seed;
+} qk__repeat;
+
 /* One text, as a format hands it out. What the pointers point to lasts until the next call. */
 typedef struct qk__input_text {
     const char *data;
     size_t size;
     bool has_id; /* id_column was given */
     int64_t id;
-    const char *name; /* what id_column holds, as text; "" without */
-    int64_t line;     /* or row, from 1; 0: the file is the text */
-    const char *path; /* set by qk__texts_next */
+    const char *name;         /* what id_column holds, as text; "" without */
+    int64_t line;             /* or row, from 1; 0: the file is the text */
+    const char *path;         /* set by qk__texts_next */
+    const qk__repeat *repeat; /* NULL: data is the text; else it is number `number` of these */
+    int64_t number;
 } qk__input_text;
 
 typedef struct qk__text_columns {
@@ -43,7 +52,14 @@ typedef struct qk__text_format {
     void (*close)(void *reader);
 } qk__text_format;
 
-extern const qk__text_format qk__text_jsonl, qk__text_parquet;
+extern const qk__text_format qk__text_jsonl, qk__text_parquet, qk__text_repeat;
+
+/* Whether a source of texts is one of texts that are made, and which. */
+bool qk__is_repeat(const char *source);
+QK_MUST_CHECK qk_status qk__read_repeat(const char *source, qk__repeat *repeat, qk_error *err);
+/* The first `wanted` tokens of such a text, drawn from `count` ids. */
+void qk__draw_tokens(const qk__input_text *text, const int32_t *from, size_t count,
+                     int32_t *tokens, size_t wanted);
 
 /* Text and id of one line of JSON. `value` and `name` hold what text points to: a json_t to be
  * released with json_decref, and a buffer to be freed. */

@@ -152,6 +152,20 @@ void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t 
     *after = tokenizer->num_suffix;
 }
 
+void qk__tokenizer_mark_special(const qk_tokenizer *t, bool *special, size_t count)
+{
+    for (size_t id = 0; id < count; id++)
+        special[id] = special[id] || !qk_tokenizer_piece(t, (int32_t)id);
+    for (size_t i = 0; i < t->num_added; i++)
+        if (t->added[i].special && (size_t)t->added[i].id < count)
+            special[t->added[i].id] = true;
+    for (size_t i = 0; i < t->num_prefix + t->num_suffix; i++) {
+        int32_t id = i < t->num_prefix ? t->prefix[i] : t->suffix[i - t->num_prefix];
+        if ((size_t)id < count)
+            special[id] = true;
+    }
+}
+
 qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *path,
                                    bool special, size_t max_length, qk_tokens *tokens,
                                    qk_error *err)

@@ -36,6 +36,9 @@ struct qk_tokenizer {
     uint64_t fingerprint;
 };
 
+/* Sets those of `count` ids that stand for no text: special tokens, and ids without a piece. */
+void qk__tokenizer_mark_special(const qk_tokenizer *t, bool *special, size_t count);
+
 /* What a tokenizer.json says. On failure *tokenizer is NULL. */
 QK_MUST_CHECK qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json,
                                             size_t size, qk_error *err);
