@@ -112,6 +112,33 @@ static json_t *plasticity_json(const qk_model_plasticity *m)
         CLI_ROW_IF(m->reservoir > 0, "ap_overall_se", m->ap_overall_se)));
 }
 
+/* ---- attention -------------------------------------------------------------------------- */
+
+static const char ATTENTION[] =
+    "[{attention.heads?}\n"
+    "  mean attention to key 0       {attention.mean_sink_mass:5.3f}\n"
+    "[  mean share of distance        {attention.mean_distance_share:5.3f}\n]]";
+
+static void print_names(const qk_analysis_totals *t)
+{
+    for (int i = 0; i < QK_NUM_HEAD_NAMES; i++)
+        if (t->named[i] > 0)
+            cli_print("  %-29s %5zu of %zu head%s\n",
+                      qk_attention_name_text((qk_attention_name)i), t->named[i], t->attended,
+                      cli_s((int64_t)t->attended));
+}
+
+static json_t *attention_json(const qk_analysis_totals *t)
+{
+    json_t *named = json_object();
+    for (int i = 0; i < QK_NUM_HEAD_NAMES; i++)
+        json_object_set_new(named, qk_attention_name_text((qk_attention_name)i),
+                            json_integer((json_int_t)t->named[i]));
+    return cli_object(
+        CLI_ROWS(CLI_ROW("heads", t->attended), CLI_ROW("mean_sink_mass", t->sink_mass),
+                 CLI_ROW("mean_distance_share", t->distance_share), CLI_ROW("names", named)));
+}
+
 /* ---- the whole -------------------------------------------------------------------------- */
 
 static const char SIZES[] =
@@ -148,6 +175,10 @@ static void print_summary(const qk_analysis_settings *s, const qk_analysis_resul
     if (has_plasticity(s, results) && s->analyses == QK_ANALYSE_PLASTICITY) {
         cli_print_depths();
         cli_print_strip("plasticity", QK_RAMP_MAGMA, totals->ap);
+    }
+    if (totals->attended > 0) {
+        cli_say(ATTENTION, rows);
+        print_names(totals);
     }
     putchar('\n');
 }
@@ -218,6 +249,7 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         CLI_ROW_IF(rotation, "rotation", rotation_json(&t)),
         CLI_ROW_IF(has_plasticity(settings, results), "plasticity",
                    plasticity_json(&results->plasticity)),
+        CLI_ROW_IF(t.attended > 0, "attention", attention_json(&t)),
         CLI_SAY("done", count_done(results)),
         CLI_SAY("speed", (double)results->bytes_read / 1e6 / results->seconds),
         CLI_SAY("many_texts", t.texts_least >= 65535),

@@ -5,14 +5,15 @@
 const cli_command cmd_analyze = {
     .name = "analyze",
     .summary = "all of these, each file read once",
-    .description = "What pca, rotate and plasticity compute, in one run that reads each file "
-                   "once.\n\n" CLI_CAPTURE_IS
-                   "\n\nWrites the tables of all three and manifest.json into DIR: qkscope "
+    .description = "What pca, rotate and plasticity compute, and attention where the capture "
+                   "keeps it, in one run that reads each file once.\n\n" CLI_CAPTURE_IS
+                   "\n\nWrites the tables of all of them and manifest.json into DIR: qkscope "
                    "report makes figures and a page of them. Of a capture that keeps moments "
                    "in place of rows, some numbers stay empty; the manifest says which.",
     .examples = "qkscope analyze examples/kjv-tiny-capture -o results\n"
                 "qkscope analyze capture -o results --ci 95 --complement --lda\n"
                 "qkscope analyze --config model.yaml -o results --threads 4\n",
-    .analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY,
+    .analyses =
+        QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY | QK_ANALYSE_ATTENTION,
     CLI_ANALYSIS,
 };

@@ -73,11 +73,12 @@ static void print_notes(const request *r)
 static void note_idle(const cli_call *call)
 {
     const request *r = call->request;
-    qk_keep keep = {.rows = true};
+    qk_keep keep = {.rows = true, .attention = true};
     if (r->settings.keep && qk_keep_parse(r->settings.keep, &keep, NULL) != QK_OK)
         return; /* the run says it */
     bool rows = keep.rows || keep.reservoir > 0;
-    cli_note_idle(call, "--keep moments", !keep.moments, (const char *const[]){"groups", NULL});
+    cli_note_idle(call, "sums (--keep moments, or attention)", !keep.moments && !keep.attention,
+                  (const char *const[]){"groups", NULL});
     cli_note_idle(call, "rows (--keep rows, or moments,reservoir=N)", !rows,
                   (const char *const[]){"token-strings", "layout", NULL});
 }
@@ -257,11 +258,15 @@ const cli_command cmd_capture = {
         "*.safetensors and tokenizer.json, a GGUF file, or org/name of a model on the Hugging "
         "Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a line), a .parquet "
         "file (one text a row), or a folder of such files, or "
-        "org/texts, a dataset of texts on the Hub.\n\nA run that was stopped goes on "
+        "org/texts, a dataset of texts on the Hub; or repeat:64x4:8:1, 8 texts that are made, "
+        "of 64 "
+        "random tokens four times, by seed 1, which show heads that look for what came before."
+        "\n\nA run that was stopped goes on "
         "when the same command is given again.",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "
                 "examples/kjv-tiny/passages.jsonl -o capture\n"
                 "qkscope capture -m org/name -t texts/*.txt -o capture --rows 20000\n"
+                "qkscope capture -m org/name -t repeat:256x4 -o probe --sampler all\n"
                 "qkscope capture --config capture.yaml -o capture --no-compat\n",
     .table = &TABLE,
     .max_arguments = -1,

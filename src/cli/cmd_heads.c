@@ -40,7 +40,8 @@ static const qk_setting ROWS[] = {
     {"force", QK_SETTING_FLAG, QK_SETTING_AT(request, query.force),
      .help = "also from tables that are incomplete or were changed", .section = "Heads"},
     {"columns", QK_SETTING_TEXT, QK_SETTING_AT(request, query.columns), .value = "A,B,...",
-     .help = "columns of heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv",
+     .help = "columns of heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv, "
+             "attention.csv",
      .unset = "the usual ones", .section = "Output"},
     {"format", QK_SETTING_CHOICE, QK_SETTING_AT(request, format), .words = FORMATS,
      .help = "how the list is printed; list: L:H,..., as --heads takes it",

@@ -169,7 +169,7 @@ static const char CAPTURE[] =
     "rows        {rows}\n"
     "[kept        {rows_kept}[{kept.reservoir?}, up to {kept.reservoir} of a bucket and text]"
     "[{kept.moments?}; moments of {kept.summed} rows[, in up to {kept.groups} groups of "
-    "texts]]\n"
+    "texts]][{kept.attention?}; sums of attention]\n"
     "[{kept.moments?}moments     {kept.files} file{s}, {kept.bytes:MB}\n]]"
     "[{has_positions?}positions   {first_position} to {last_position}\n]";
 
@@ -271,7 +271,8 @@ static json_t *kept_json(const qk_inspection *in)
         [QK_ROWS_ALL] = "all", [QK_ROWS_NONE] = "none", [QK_ROWS_RESERVOIR] = "reservoir"};
     return cli_object(CLI_ROWS(CLI_ROW("rows", WORDS[in->kept]), CLI_OF(in, reservoir),
                                CLI_ROW("moments", in->has_moments), CLI_OF(in, groups),
-                               CLI_OF(in, summed), CLI_ROW("files", in->moments_files),
+                               CLI_ROW("attention", in->has_attention), CLI_OF(in, summed),
+                               CLI_ROW("files", in->moments_files),
                                CLI_ROW("bytes", in->moments_bytes)));
 }
 
@@ -287,7 +288,7 @@ static void tell_inspection(const qk_inspection *in, const cli_common *common)
                                             [QK_ROWS_NONE] = "no rows",
                                             [QK_ROWS_RESERVOIR] = "a reservoir of rows"};
     const qk_group *group = &in->group;
-    bool kept = in->has_moments || in->kept != QK_ROWS_ALL;
+    bool kept = in->has_moments || in->has_attention || in->kept != QK_ROWS_ALL;
     json_t *heads = json_array();
     for (size_t i = 0; i < in->num_heads; i++)
         json_array_append_new(heads, head_json(&in->heads[i], in->footers));

@@ -83,6 +83,7 @@ static int64_t num_windows(const view *v)
 static double kept_bytes(const view *v)
 {
     double bytes = v->keep.moments ? (double)v->sizes.moment_bytes : 0;
+    bytes += v->keep.attention ? (double)v->sizes.attention_bytes : 0;
     bytes += v->keep.rows ? vector_bytes(v, v->rows) : 0;
     return bytes + vector_bytes(v, v->sizes.reservoir_rows);
 }
@@ -113,6 +114,7 @@ static const char MODEL[] =
     "{capture.kept.bytes:B} on disk:\n"
     "[{keeps_rows?}rows        {capture.rows_per_head} a head, {capture.kept.row_bytes:B} of "
     "vectors\n]"
+    "[{keeps_attention?}attention   {capture.kept.attention_bytes:B}\n]"
     "[{keeps_moments?}moments     {capture.kept.moment_bytes:B} in {capture.kept.moment_files} "
     "file{s}; {capture.kept.query_head_bytes:B} of a query head, "
     "{capture.kept.key_head_bytes:B} of a key head\n"
@@ -151,6 +153,7 @@ static json_t *keep_json(const view *v)
                  CLI_ROW("reservoir_rows_per_head", s->reservoir_rows),
                  CLI_ROW("reservoir_bytes", vector_bytes(v, s->reservoir_rows)),
                  CLI_ROW("row_bytes", v->keep.rows ? vector_bytes(v, v->rows) : 0.0),
+                 CLI_ROW("attention_bytes", v->keep.attention ? s->attention_bytes : 0),
                  CLI_ROW("bytes", kept_bytes(v))));
 }
 
@@ -209,6 +212,7 @@ static void tell_view(const view *v, const cli_common *common)
             CLI_SAY("wanted", v->wanted), CLI_SAY("all_rows", v->sizes.rows),
             CLI_SAY("all_bytes", vector_bytes(v, v->sizes.rows)),
             CLI_SAY("keeps_rows", v->keep.rows), CLI_SAY("keeps_moments", v->keep.moments),
+            CLI_SAY("keeps_attention", v->keep.attention),
             CLI_SAY("keeps_reservoir", v->keep.reservoir)));
 }
 
@@ -246,6 +250,8 @@ static qk_status look_at_model(view *v, const qk_model *model, const cli_common 
     v->bytes = qk_prefill_bytes(model, &run, longest);
     if (v->keep.moments) /* of a block of texts, which may have as many groups as all */
         v->bytes += v->sizes.moment_bytes;
+    if (v->keep.attention)
+        v->bytes += v->sizes.attention_bytes;
     tell_view(v, common);
     qk_recorder_selection_free(&selection);
     return QK_OK;

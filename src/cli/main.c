@@ -13,6 +13,7 @@
     X(pca) \
     X(rotate) \
     X(plasticity) \
+    X(attention) \
     X(analyze) \
     X(compare) \
     X(compare_stages) \

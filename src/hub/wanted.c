@@ -42,11 +42,11 @@ bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed)
     return *packed || qk_head_parse(name, id);
 }
 
-/* moments/l00.safetensors */
-static bool is_moments(const char *path, int *layer)
+/* moments/l00.safetensors, attention/l00.safetensors */
+static bool is_sums(const char *path, int *layer)
 {
     char name[QK_HEAD_NAME_SIZE], rest;
-    return parent_name(path, name) && strcmp(name, "moments") == 0 &&
+    return parent_name(path, name) && qk__is_sums_folder(name) &&
            sscanf(strrchr(path, '/'), "/l%9d.safetensor%c", layer, &rest) == 2;
 }
 
@@ -173,7 +173,7 @@ static bool wants_of_capture(const qk__wanted *w, int group, const char *path)
         return false;
     if (qk__wanted_head(path, &id, &packed))
         return wants_layer(w, id.layer) && (packed || wants_head(w, group, id));
-    if (is_moments(path, &layer))
+    if (is_sums(path, &layer))
         return wants_layer(w, layer);
     return strcmp(qk__file_name(path), "capture.json") == 0;
 }
@@ -348,7 +348,7 @@ static bool has_heads(const qk__repo_files *files, size_t count)
     int layer;
     for (size_t i = 0; i < count && !has; i++)
         has = qk__wanted_head(files->items[i].path, &id, &packed) ||
-              is_moments(files->items[i].path, &layer);
+              is_sums(files->items[i].path, &layer);
     return has;
 }
 

@@ -162,7 +162,8 @@ static void list_inputs(checker *c, const bool *wanted)
         for (size_t f = 0; read && f < head->num_files; f++)
             add_input(c, head->files[f], head, f);
     }
-    for (size_t l = 0; l < c->run.states.count; l++)
+    const bool attends = qk__run_does(&c->run, QK_ANALYSE_ATTENTION);
+    for (size_t l = 0; l < (attends ? c->run.states.files : c->run.states.count); l++)
         if (wants_layer(&c->run, wanted, c->run.states.layers[l].layer))
             add_input(c, c->run.states.layers[l].path, NULL, 0);
     size_t were = json_array_size(json_object_get(c->manifest, "inputs"));
@@ -256,7 +257,8 @@ static const json_t *only_run(const qk__manifest *manifest)
 /* ---- without the capture ----------------------------------------------------------------- */
 
 /* Where a capture keeps moments, some settings give way (states.c); the manifest says what it kept. */
-static void take_kept(qk__study_check *check, const json_t *manifest, qk_analysis_settings *s)
+static void take_kept(qk__study_check *check, const qk__manifest *before,
+                      const json_t *manifest, qk_analysis_settings *s)
 {
     const json_t *kept = json_object_get(manifest, "kept");
     const char *rows = json_string_value(json_object_get(kept, "rows"));
@@ -265,6 +267,8 @@ static void take_kept(qk__study_check *check, const json_t *manifest, qk_analysi
         s->analyses &= ~(unsigned)QK_ANALYSE_PLASTICITY;
     if (kept)
         s->lda = false;
+    if (!qk__manifest_owner(before, "attention.csv"))
+        s->analyses &= ~(unsigned)QK_ANALYSE_ATTENTION;
     check->contents = qk__contents_of(s) | (kept && !check->rowless ? QK__RESERVOIR : 0U);
 }
 
@@ -287,7 +291,7 @@ static qk_status check_commit(const qk__study_work *work, size_t i, const qk__ma
     qk_error why;
     char *place;
     QK_TRY(qk__fetch_settle_cache(&what, settings.local_root, err));
-    take_kept(check, manifest, &settings);
+    take_kept(check, before, manifest, &settings);
     QK_TRY(check_results(check, before, manifest, &settings, err));
     bool undrawn = work->run->figures && !work->run->dry_run && !check->rowless &&
                    !qk__study_is_drawn(work, i);

@@ -95,7 +95,7 @@ static void set_defaults(qk_study *plan)
     qk__settings_default(&TABLE, plan);
     plan->config.parallel = true;
     plan->config.settings.analyses =
-        QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
+        QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY | QK_ANALYSE_ATTENTION;
     plan->config.settings.lda = true; /* how well queries and keys separate: a headline */
 }
 

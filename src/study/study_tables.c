@@ -16,9 +16,11 @@ enum { MAX_TABLE_BYTES = 1 << 30 };
 
 unsigned qk__study_contents(const qk__study_work *work)
 {
-    unsigned contents = qk__contents_of(&work->plan->config.settings);
+    const unsigned some =
+        QK__RESERVOIR | QK_ANALYSE_ATTENTION; /* of which a model may have none */
+    unsigned contents = qk__contents_of(&work->plan->config.settings) & ~some;
     for (size_t i = 0; i < work->plan->num_models; i++)
-        contents |= work->places[i].contents & QK__RESERVOIR;
+        contents |= work->places[i].contents & some;
     return contents;
 }
 
