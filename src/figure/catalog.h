@@ -84,6 +84,7 @@ typedef struct qk__panel {
     bool percent;        /* numbers are shown in percent, and above the bars */
     const char *between; /* the name of the area between two curves; NULL = none */
     double lines[2];     /* across at these values, unless 0 */
+    bool by_category;    /* points have the colours of their categories */
 } qk__panel;
 
 /* Where marks stand along the axis. */

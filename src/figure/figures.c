@@ -98,6 +98,7 @@ static double weight_of(const qk__subject *subject, size_t dimension)
 #define PERCENT        .percent = true
 #define BETWEEN(text)  .between = text
 #define LINES(...)     .lines = {__VA_ARGS__}
+#define OF_CATEGORIES  .by_category = true
 #define NAME(text)     .name = text
 #define AS(which)      .role = QK__##which
 #define MAGNITUDE      .magnitude = true

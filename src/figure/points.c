@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point for each head: the second number of a row of the table over the first. In one panel, coloured by
- * family or phase; in one for each of some checkpoints; or in one for each family. Rows of the data
+ * family, phase or category; in one for each of some checkpoints; or in one for each family. Rows of the data
  * file: both numbers, colour, point type. */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ typedef struct cloud {
     qk__power power[2];
     bool plane;    /* both numbers are correlations: one range, with guides */
     bool one_axis; /* numbers stand along the left and the lower edge alone */
-    double size;   /* of points */
+    bool by_category;
+    double size; /* of points */
 } cloud;
 
 bool qk__has_points(const qk__subject *subject)
@@ -42,6 +43,18 @@ static size_t count_shown_heads(const qk__families *all, const qk__result_model 
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
+/* Of a head whose category no table tells, too. */
+static const char *color_of_category(const qk__figure *figure, int category)
+{
+    return category < QK_NUM_CATEGORIES ? qk__category_color(figure->theme, category)
+                                        : figure->theme->muted;
+}
+
+static int category_or_none(const qk__result_head *head)
+{
+    return head->category >= 0 ? head->category : QK_NUM_CATEGORIES;
+}
+
 /* Models take turns, so that none covers the others. Half transparent. */
 static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *family)
 {
@@ -56,11 +69,17 @@ static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *fa
             if ((turn + 1) * model->num_heads / most == h ||
                 !qk__has_all_series(all, &model->heads[h]))
                 continue;
+            const int category = category_or_none(&model->heads[h]);
             char color[8];
-            qk__model_color(figure, all, family, m, color);
+            if (c->by_category)
+                snprintf(color, sizeof color, "%s", color_of_category(figure, category));
+            else
+                qk__model_color(figure, all, family, m, color);
             qk__figure_values(figure, qk__series_value(&all->series[0], &model->heads[h]),
                               qk__series_value(&all->series[1], &model->heads[h]));
-            qk__figure_words(figure, "0x80%s %d", color + 1, qk__model_point(all, family, m));
+            qk__figure_words(figure, "0x80%s %d", color + 1,
+                             c->by_category ? qk__series_point(category)
+                                            : qk__model_point(all, family, m));
             qk__figure_end_row(figure);
         }
     return qk__figure_end_block(figure);
@@ -136,6 +155,18 @@ static void set_correlation_axes(qk__figure *figure, const cloud *c)
         if (low < -GUIDES[i])
             qk__figure_vertical(figure, -GUIDES[i]);
     }
+}
+
+/* Of ten, in which both numbers are told. */
+static void set_powers(cloud *c)
+{
+    const qk__families *all = &c->families;
+    qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
+    for (size_t p = 0; p < all->count; p++)
+        widen_to_family(all, &all->panels[p], r);
+    for (int i = 0; i < 2; i++)
+        c->power[i] = qk__power_for(qk__find_field(all->series[i].field),
+                                    fmax(fabs(r[i].low), fabs(r[i].high)));
 }
 
 /* What the panels of the same family hold. */
@@ -227,6 +258,27 @@ static void add_name(const qk__figure *figure, const char *name, const char *mor
         (qk__entry){text, qk__series_color(figure->theme, group), qk__series_point(group)};
 }
 
+/* "content-focused (3)" for each category that has heads. */
+static void name_categories(const qk__figure *figure, const cloud *c, naming *named)
+{
+    for (int category = 0; category <= QK_NUM_CATEGORIES; category++) {
+        size_t heads = 0;
+        qk__each_model (c->families.results, model)
+            qk__each_head (model, head)
+                heads += category_or_none(head) == category &&
+                         qk__has_all_series(&c->families, head);
+        if (heads == 0)
+            continue;
+        char *text = named->names[named->count];
+        snprintf(text, sizeof named->names[0], "%s (%zu)",
+                 category < QK_NUM_CATEGORIES ? qk_category_name((qk_category)category)
+                                              : "no category",
+                 heads);
+        named->entries[named->count++] =
+            (qk__entry){text, color_of_category(figure, category), qk__series_point(category)};
+    }
+}
+
 static void name_groups(const qk__figure *figure, const cloud *c, bool counts, naming *named)
 {
     const qk__results *results = c->families.results;
@@ -282,13 +334,17 @@ static void put_together(qk__families *all)
 
 void qk__build_points(qk__figure *figure, const qk__subject *subject)
 {
-    cloud c = {.power = {{0, 1, ""}, {0, 1, ""}}};
+    cloud c = {.by_category = subject->kind->panels[0].by_category};
     naming named = {0};
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     put_together(&c.families);
-    name_groups(figure, &c, true, &named);
+    set_powers(&c);
+    if (c.by_category)
+        name_categories(figure, &c, &named);
+    else
+        name_groups(figure, &c, true, &named);
     c.sheet = (qk__sheet){.most = 1,
                           .left = 68,
                           .right = 20,
@@ -362,14 +418,9 @@ static void name_hues(qk__figure *figure, const cloud *c, naming *named)
 static void plan_families(qk__figure *figure, const qk__subject *subject, cloud *c)
 {
     const qk__families *all = &c->families;
-    qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     char text[64], heading[240];
     double legends = 0;
-    for (size_t p = 0; p < all->count; p++)
-        widen_to_family(all, &all->panels[p], r);
-    for (int i = 0; i < 2; i++)
-        c->power[i] = qk__power_for(qk__find_field(all->series[i].field),
-                                    fmax(fabs(r[i].low), fabs(r[i].high)));
+    set_powers(c);
     describe_r(pearson(figure, c, 0, all->count, -1), text);
     snprintf(heading, sizeof heading, "%s%s%s%s", subject->kind->heading,
              all->count > 1 ? " (all heads, " : "", all->count > 1 ? text : "",

@@ -24,6 +24,7 @@ static const struct {
     {"ap_first_20pct", "plasticity in the first fifth of the context"},
     {"ap_last_20pct", "plasticity in the last fifth of the context"},
     {"positional_overhead", "the positional overhead"},
+    {"distance_share", "the share that distance explains"},
 };
 
 qk__phrase qk__noun(const char *name)

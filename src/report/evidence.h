@@ -6,8 +6,9 @@
  *     claim_units.c   heads of a claim, one number per unit
  *     evidence.c      sentences, what is tested, questions; uses those above
  *     relation.c      correlations over heads; uses all of these
- *     findings_pca.c, findings_rotation.c, findings_plasticity.c, findings_scores.c,
- *     findings_depth.c, findings_stages.c, findings_training.c (with curve.c)
+ *     contrast.c      kinds of heads against each other; likewise
+ *     findings_pca.c, findings_rotation.c, findings_plasticity.c, findings_attention.c,
+ *     findings_scores.c, findings_depth.c, findings_stages.c, findings_training.c (with curve.c)
  *                     the findings of a topic; findings.c calls them */
 #ifndef QK_REPORT_EVIDENCE_H
 #define QK_REPORT_EVIDENCE_H
@@ -154,10 +155,24 @@ qk__phrase qk__relation_phrase(const qk__relation *relation);
 bool qk__ask_relation(qk__findings *findings, const qk__scope *scope, qk__finding_name name,
                       const qk__two_numbers *of);
 
+/* ---- kinds of heads --------------------------------------------------------------------- */
+
+/* Whether heads of one kind have more of a number than those of another. */
+typedef struct qk__kinds_question {
+    qk__finding_name name;
+    const char *field;
+    qk_category more, less;
+} qk__kinds_question;
+
+/* As qk__ask, evidence and all: means by kind, the difference with its interval, and its test. */
+void qk__ask_kinds(qk__findings *findings, const qk__scope *scope,
+                   const qk__kinds_question *question);
+
 /* ---- families of findings --------------------------------------------------------------- */
 
 typedef void qk__topic_fn(qk__findings *findings, const qk__results *results);
 qk__topic_fn qk__findings_pca, qk__findings_rotation, qk__findings_plasticity,
-    qk__findings_scores, qk__findings_depth, qk__findings_stages, qk__findings_training;
+    qk__findings_attention, qk__findings_scores, qk__findings_depth, qk__findings_stages,
+    qk__findings_training;
 
 #endif

@@ -21,8 +21,9 @@ const char *const qk__verdict_tokens[QK__NUM_VERDICTS] = {
 static void say_all(qk__findings *findings, const qk__results *results)
 {
     static qk__topic_fn *const TOPICS[] = {
-        qk__findings_pca,   qk__findings_rotation, qk__findings_plasticity, qk__findings_scores,
-        qk__findings_depth, qk__findings_stages,   qk__findings_training,
+        qk__findings_pca,       qk__findings_rotation, qk__findings_plasticity,
+        qk__findings_attention, qk__findings_scores,   qk__findings_depth,
+        qk__findings_stages,    qk__findings_training,
     };
     for (size_t i = 0; i < sizeof TOPICS / sizeof *TOPICS; i++) {
         TOPICS[i](findings, results);

@@ -161,6 +161,20 @@ qk__test qk__test_layers(const qk__layer_fit *fit, double against)
     return qk__test_of_sides(qk__layer_tail(fit, against, -1), qk__layer_tail(fit, against, 1));
 }
 
+qk__estimate qk__estimate_within_layers(const qk__layers *differences)
+{
+    qk__estimate e = {differences->count, qk__layers_mean(differences), NAN, NAN};
+    double known = 0, spread = differences->within / differences->degrees;
+    for (size_t i = 0; i < differences->count; i++)
+        known += 1 / differences->items[i].noise;
+    if (known > 0 && differences->degrees >= ENOUGH) {
+        double half = qk__student_quantile(0.975, differences->degrees) * sqrt(spread / known);
+        e.low = e.value - half;
+        e.high = e.value + half;
+    }
+    return e;
+}
+
 qk__test qk__test_within_layers(const qk__layers *differences)
 {
     double sum = 0, known = 0, spread = differences->within / differences->degrees;

@@ -49,6 +49,7 @@ qk__estimate qk__widen_to_layers(qk__estimate groups, const qk__layers *layers);
 /* Of differences within layers (qk__layers_subtract): Student's t of their mean, weighted by how well each is known, from the
  * spread of groups within layers. From 3 degrees of freedom on. */
 qk__test qk__test_within_layers(const qk__layers *differences);
+qk__estimate qk__estimate_within_layers(const qk__layers *differences);
 /* Of a mean, over groups of heads and over their layers: the less certain of the two. Where nothing differs, over groups
  * alone. counts: as groups are a few steps wide then, they are tested by their signs. */
 qk__test qk__test_groups(const double *groups, size_t count, const qk__layers *layers,
