@@ -4,8 +4,8 @@
     python bench/hf.py [--layers 12] [--rounds 5] [--tokens 4096]
 
 in the environment of `make hf-env`, with the package on PYTHONPATH. A random Llama of 100 million parameters runs
-texts of 4,096 tokens: by itself, with rows drawn by log_uniform, with moments of every row; in turn, in processor
-time, the whole forward pass each (a capture else leaves off behind the last layer that it takes). Then host memory
+texts of 4,096 tokens: by itself, with rows drawn by log_uniform, with moments of every row, with one row in 32 and its
+attention; in turn, in processor time, the whole forward pass each (a capture else leaves off behind the last layer that it takes). Then host memory
 by the number of texts.
 """
 import argparse
@@ -19,6 +19,7 @@ import transformers
 
 import qkscope
 from qkscope.hf import bridge, running
+from qkscope.hf.attention import AttentionRows
 
 
 class Timed(running.Runner):
@@ -31,6 +32,17 @@ class Timed(running.Runner):
         begin = time.process_time()
         super().run(sequences)
         Timed.spent += time.process_time() - begin
+
+
+class TimedAttention(AttentionRows):
+    """Counts the processor time of the sums of attention by themselves: less than what runs differ by."""
+
+    spent = 0.0
+
+    def take(self, *arguments):
+        begin = time.thread_time()
+        super().take(*arguments)
+        TimedAttention.spent += time.thread_time() - begin
 
 
 class Words:
@@ -70,23 +82,30 @@ def captured(model, texts, **sink):
     return Timed.spent, time.process_time() - begin
 
 
-MODES = {"rows (log_uniform)": {"sampler": qkscope.Sampler("log_uniform")}, "moments": {"keep": "moments"}}
+MODES = {"rows (log_uniform)": {"sampler": qkscope.Sampler("log_uniform")}, "moments": {"keep": "moments"},
+         "rows, attention": {"keep": "rows,attention", "sampler": qkscope.Sampler("uniform", 4, 128)}}
 
 
 def overhead(model, rounds, tokens):
     texts = make_texts(1, tokens)
     times = {name: [] for name in ["bare", *MODES]}
+    shares = []
     bare(model, texts)
     for _ in range(rounds):
         times["bare"].append(bare(model, texts))
         for name, sink in MODES.items():
+            TimedAttention.spent = 0.0
             times[name].append(captured(model, texts, **sink)[0])
+            if TimedAttention.spent:
+                shares.append(TimedAttention.spent / (times[name][-1] - TimedAttention.spent))
     alone = statistics.median(times["bare"])
     print(f"forward pass of {tokens} tokens: {alone:.2f} s of processor time, {tokens / alone:.0f} tokens/s")
     for name in MODES:
         ratios = [a / b - 1 for a, b in zip(times[name], times["bare"])]
         print(f"{name:20s} {100 * statistics.median(ratios):+6.1f} %  "
               f"({', '.join(f'{100 * r:+.1f}' for r in ratios)})")
+    print(f"sums of attention, over the rest of the same runs: {100 * statistics.median(shares):.1f} %  "
+          f"({', '.join(f'{100 * share:.1f}' for share in shares)})")
 
 
 def memory(layers):
@@ -106,7 +125,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=4096)
     parser.add_argument("--memory", action="store_true", help="only memory")
     args = parser.parse_args()
-    bridge.Runner = Timed
+    bridge.Runner, bridge.AttentionRows = Timed, TimedAttention
     torch.set_num_threads(1)
     if not args.memory:
         model = make_model(args.layers)

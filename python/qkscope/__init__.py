@@ -6,7 +6,7 @@ from ._call import (ArgumentError, Cancelled, DataError, Error, ExistsError, Inp
                     PartialError, ffi, lib)
 from ._compare import compare
 from ._run import PartialWarning, QkscopeWarning
-from .analyses import analyze, compare_stages, comparison, pca, plasticity, rotate, study
+from .analyses import analyze, attention, compare_stages, comparison, pca, plasticity, rotate, study
 from .captures import Block, Capture, CaptureInfo, Head, open
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
@@ -34,5 +34,5 @@ __version__ = ffi.string(lib.qk_version()).decode()
 __all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
            "Figure", "Head", "HeadInspection", "InputOutputError", "Inspection", "Model", "NotFoundError",
            "Outcome", "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results", "Sampler", "Sink",
-           "Table", "analyze", "compare", "compare_stages", "comparison", "example_id", "find_shard", "inspect", "merge", "open",
+           "Table", "analyze", "attention", "compare", "compare_stages", "comparison", "example_id", "find_shard", "inspect", "merge", "open",
            "pca", "plasticity", "repack", "rotate", "study", "synth", "write_capture"]

@@ -18,7 +18,7 @@ from ._settings import Keyword, Keywords, Settings, StrPath, wrong
 from .results import Failure, Results
 
 _PLANES = 30  # of the complement, as the command has it
-_ALL = "pca,rotation,plasticity"
+_ALL = "pca,rotation,plasticity,attention"
 
 _PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there is tqdm and somebody to see it; True; "
                     "False: none; or a function of (what, done, total), which may return False to stop", "Running")
@@ -34,6 +34,7 @@ _ANALYZE = Keywords(_TABLE, "analyze", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS]
 _PCA = Keywords(_TABLE, "pca", _HIDDEN, [_SHARD, _PROGRESS])
 _ROTATE = Keywords(_TABLE, "rotate", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS])
 _PLASTICITY = Keywords(_TABLE, "plasticity", _HIDDEN, [_SHARD, _PROGRESS])
+_ATTENTION = Keywords(_TABLE, "attention", _HIDDEN, [_SHARD, _PROGRESS])
 _STAGES = Keywords("qk_stages_settings_table", "compare-stages", _HIDDEN, [_PROGRESS])
 _COMPARE = Keywords("qk_compare_settings_table", "compare", _HIDDEN, [_PROGRESS])
 _STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
@@ -128,7 +129,8 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
 
 @_ANALYZE
 def analyze(capture: Any, **keywords: Any) -> Results:
-    """The analyses of pca, rotate and plasticity in one run, which reads each file once.
+    """The analyses of pca, rotate and plasticity, and attention where the capture keeps it, in one run, which reads
+    each file once.
 
     capture is a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open
     returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
@@ -176,6 +178,16 @@ def plasticity(capture: Any, **keywords: Any) -> Results:
         qkscope.plasticity("examples/kjv-tiny-capture", buckets=16).head_metrics["ap_overall"]
     """
     return _analyse("plasticity", _PLASTICITY, "plasticity", capture, keywords)
+
+
+@_ATTENTION
+def attention(capture: Any, **keywords: Any) -> Results:
+    """What does each head attend to: the first token, itself, near and far, copies of its token? Tables attention and
+    attention_profile, of a capture that keeps sums of attention, or every row of its texts. Otherwise as analyze.
+
+        qkscope.attention("capture").attention["distance_share"]
+    """
+    return _analyse("attention", _ATTENTION, "attention", capture, keywords)
 
 
 # ---- two of them --------------------------------------------------------------------------

@@ -39,12 +39,14 @@ def analyze(
     bucket_width: float | None = None,
     ks_alpha: float = 0.01,
     buckets: int | Literal['capture'] | None = None,
+    attention_scale: float | None = None,
     threads: int | None = None,
     complement: bool = False,
     shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
-    """The analyses of pca, rotate and plasticity in one run, which reads each file once.
+    """The analyses of pca, rotate and plasticity, and attention where the capture keeps it, in one run, which reads
+    each file once.
 
     capture is a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open
     returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
@@ -131,6 +133,10 @@ def analyze(
         buckets
             N position buckets of equal width, or capture: those of the capture (2 to 1024; None:
             the capture's if there are at most 32, else 32)
+    Attention:
+        attention_scale
+            factor on scores where attention is predicted, or computed from rows (0 to 1000000;
+            None: the model's, as capture.json has it; else 1 over the root of the dimension)
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
@@ -416,6 +422,88 @@ def plasticity(
         buckets
             N position buckets of equal width, or capture: those of the capture (2 to 1024; None:
             the capture's if there are at most 32, else 32)
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        shard
+            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
+            one output folder, and the last one to end writes the tables
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def attention(
+    capture: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    model_name: str | None = None,
+    revision: str | None = None,
+    offline: bool = False,
+    split: str | None = None,
+    q_per_kv_group: int | None = None,
+    strict: bool = False,
+    allow_missing: bool = False,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
+    max_samples: int | None = None,
+    from_position: int = 0,
+    sample_heads: int | None = None,
+    seed: int = 0,
+    ci: float | None = None,
+    attention_scale: float | None = None,
+    threads: int | None = None,
+    shard: str | tuple[int, int] | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """What does each head attend to: the first token, itself, near and far, copies of its token? Tables attention and
+    attention_profile, of a capture that keeps sums of attention, or every row of its texts. Otherwise as analyze.
+
+        qkscope.attention("capture").attention["distance_share"]
+
+    Output:
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+        model_name
+            name in the model column (None: from capture.json, else of the dataset)
+    Input:
+        revision
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
+        split
+            sub-folder, when the capture holds several captures (None: found by looking)
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+        strict = False
+            fail where the group size does not fit the heads or capture.json
+        allow_missing = False
+            leave out heads that are not there, and query heads without their key head
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
+            1), 5]; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+        from_position = 0
+            leave out rows of positions below K (0 to 1e+15)
+        sample_heads
+            draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
+            all)
+        seed = 0
+            seed of every draw
+    Intervals:
+        ci
+            confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
+    Attention:
+        attention_scale
+            factor on scores where attention is predicted, or computed from rows (0 to 1000000;
+            None: the model's, as capture.json has it; else 1 over the root of the dimension)
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)

@@ -263,11 +263,13 @@ class CaptureInfo:
     num_windows: int  # that long texts were split into
     stage: str | None  # of RoPE: "pre" or "post"
     rope_interleaved: bool  # dimensions 2j and 2j + 1 turn together
+    attention_scale: float  # of the model, on q.k before the softmax; 0: not told
     kept: str  # which rows: "all", "none" or "reservoir"
     reservoir: int  # rows of a bucket and text in it, at most
     has_moments: bool
     groups: int  # of texts that moments are apart by, at most
     first: int  # rows of positions below it have moments of their own; 0: none
+    has_attention: bool  # there are sums of attention
 
 
 class Capture:
@@ -296,7 +298,7 @@ class Capture:
         told = lib.qk_capture_get_info(self._capture)
         same = {name: getattr(told, name) for name in
                 ("q_per_kv_group", "complete", "has_manifest", "num_texts", "num_windows", "rope_interleaved",
-                 "reservoir", "has_moments", "groups", "first")}
+                 "attention_scale",                 "reservoir", "has_moments", "groups", "first", "has_attention")}
         return CaptureInfo(**same, model=text(told.model), stage=_STAGES[told.stage], kept=KEPT[told.kept],
                            num_layers=lib.qk_capture_num_layers(self._capture))
 

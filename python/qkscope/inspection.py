@@ -71,6 +71,7 @@ class Inspection:
     kept: str  # which rows: "all", "none" or "reservoir"
     reservoir: int
     has_moments: bool
+    has_attention: bool  # sums of attention
     groups: int
     summed: int
     moments_files: int
@@ -118,7 +119,7 @@ def _inspection(made: Any) -> Inspection:
     group = made.group
     return Inspection(
         **_same(made, "has_manifest complete num_texts num_windows num_failed num_missing dim rows bytes num_examples "
-                      "num_files packed reservoir has_moments groups summed moments_files moments_bytes footers wanted_files "
+                      "num_files packed reservoir has_moments has_attention groups summed moments_files moments_bytes footers wanted_files "
                       "cached_files requests fetched_bytes"), commit=text(made.commit),
         path=os.fsdecode(ffi.string(made.path)), prefix=os.fsdecode(ffi.string(made.prefix)), model=text(made.model),
         group_size=group.size if made.has_group else None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .sink import Sink
 
 StrPath = str | os.PathLike[str]
-ANALYSES = ("analyze", "pca", "rotate", "plasticity")
+ANALYSES = ("analyze", "pca", "rotate", "plasticity", "attention")
 # Shards of a capture are made of blocks of texts, of which there are so many at most; those of an analysis of heads.
 MOST_BLOCKS, MOST_SHARDS = 64, 4096
 # What is said of a shard when texts make fewer blocks than there are shards. How many shards there are is decided here,
@@ -44,7 +44,7 @@ def analyze(capture: Any, output: StrPath, *, workers: int | None = None, addres
               set this machine by itself. A program that has called ray.init uses what it began.
     shards    into how many parts the work is cut; None: four for each worker
     cpus      of each worker, which computes with so many threads
-    analysis  "analyze" for all three, or "pca", "rotate", "plasticity"
+    analysis  "analyze" for all of them, or "pca", "rotate", "plasticity", "attention"
     progress  as in qkscope.analyze; what is counted are shards
     settings  those of qkscope.analyze
 

@@ -75,7 +75,8 @@ class Sink:
                             sink.put(i, layer, "k", keys[layer])
 
     output          folder of the capture
-    keep            "rows", "moments", "rows,moments", "moments,reservoir=N" or "moments,first=K"; docs/state.md
+    keep            "rows", "moments", "rows,moments", "moments,reservoir=N" or "moments,first=K"; docs/state.md. Each with
+                    ",attention": also sums over rows of attention, which come by `put_attention`
     groups          of texts, whose moments are apart, for intervals: 2 to 64; 0 = none
     layout          "heads" (a file a head) or "packed" (a file a layer and kind)
     sampler         which positions are kept, a Sampler; None: all
@@ -395,6 +396,27 @@ class Sink:
         if listed is not None:
             told.heads = listed
         self._call(lib.qk_sink_put_sums, told)
+
+    def put_attention(self, number: int, layer: int, sums: Any, *, rows: Sequence[int],
+                      heads: Iterable[int] | None = None) -> None:
+        """Takes, with keep="rows,attention" or "moments,attention", sums over rows of the attention of one text and layer
+        (docs/attention.md): of all captured query heads, once.
+
+        sums   [heads, row buckets, QK_ATTENTION_SUMS] of float64; rows of positions 0, 1, 2-3, 4-7, ... are a bucket
+        rows   how many are summed in each bucket
+        heads  as in `put`"""
+        self._open()
+        told = ffi.new("qk_sink_attention *")
+        told.text, told.layer = _place(number, layer)
+        counts = ffi.new("int64_t[]", wholes(rows, "rows", 0))
+        listed = None if heads is None else ffi.new("int[]", wholes(heads, "heads"))
+        v = _arrays.dense(sums, f"sums (text {number}, layer {layer})", "heads buckets sums",
+                          (None if listed is None else len(listed), len(counts), int(lib.QK_ATTENTION_SUMS)), "float64")
+        told.num_heads, told.num_buckets = v.shape[:2]
+        told.bucket_rows, told.sums = counts, _arrays.pointer(v, "double *")
+        if listed is not None:
+            told.heads = listed
+        self._call(lib.qk_sink_put_attention, told)
 
     def text_done(self, number: int) -> None:
         """All rows of a text were put. DataError: some that are kept were not."""

@@ -11,12 +11,14 @@ from .._notices import Notices
 from .._run import _Bar
 from ..sampler import Sampler
 from ..sink import Model, Sink
+from .attention import AttentionRows
 from .device_sums import DeviceSums, sums_on
 from .engine import Engine, as_list, facts_struct, set_options
 from .facts import (Facts, check_before, check_model, choose_shape, decoder_of, find_facts, fingerprint, generation,
                     input_device, model_type)
 from .guard import check_whole, refuse_kinds, unseen_layers
 from .running import Encoded, Runner, chunks_safely, pads_safely
+from .scores import refuse_attention, why_not
 from .tokens import Encoder
 from .transfer import DeviceRows, HostRows, Workers, captured_heads
 
@@ -24,11 +26,11 @@ STAGES = {"post": 0, "pre": 1, "both": 2}
 GROUP = 4  # batches that are run one after the other, on a device
 
 
-def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, batch_tokens: int = 8192,
+def capture(model: Any, tokenizer: Any, texts: Iterable[str] | str, sink: Sink, *, batch_tokens: int = 8192,
             stage: str | None = None, layers: Sequence[int] | str | None = None,
             heads: Sequence[int | str | tuple[int, int]] | str | None = None, kinds: str = "q,k", ids: Sequence[Any] | None = None,
             max_length: int | None = None, long_texts: str = "split", rows: int | None = None,
-            model_name: str | None = None, padding: bool | None = None, progress: Any = None,
+            model_name: str | None = None, padding: bool | None = None, attention: str = "sampled", progress: Any = None,
             on_notice: Callable[[str, str], Any] | None = None, **options: Any) -> Outcome:
     """Runs a transformers model over texts and puts queries and keys of its attention heads into a sink.
 
@@ -38,7 +40,8 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
     model         any text decoder of transformers, loaded as you please: on a device or several, quantised, with any
                   attention implementation. docs/models.md lists the types.
     tokenizer     its tokenizer
-    texts         strings; gone through twice. A generator is read into a list
+    texts         strings; gone through twice. A generator is read into a list. "repeat:64x4:8:1": texts that are made
+                  (docs/capture.md)
     sink          a qkscope.Sink that is not open yet: it learns the model and the texts here. Which positions are
                   kept is its sampler's
     batch_tokens  tokens that are run together, at most; longer texts are run in chunks of so many, with a cache
@@ -53,6 +56,7 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
                   that is; None: what the sampler keeps, which is every row unless Sink was given one
     padding       several texts side by side; None: on devices other than the processor, where it changes nothing
                   but rounding
+    attention     of a sink that keeps it (keep="rows,attention"): that of the "sampled" query rows, or of "all"
     progress      None: tqdm where it is installed and somebody looks; True: anyway; False: none; a function of (what,
                   done, total), called when texts are through, which stops the run by returning False
     options       other settings of `qkscope capture` by name: sample_heads, seed, full_attention_only, compat, ...
@@ -62,8 +66,13 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
     type; a number that is not finite), ExistsError, Cancelled, and TypeError for options that there are not. After an
     error the sink can only be closed, and what is in its folder does not look whole.
     """
-    return run(model, tokenizer, as_list(texts), sink, batch_tokens=batch_tokens, stage=stage, ids=ids, rows=rows,
-               padding=padding, progress=progress, on_notice=on_notice, options={
+    made = isinstance(texts, str) and texts.startswith("repeat:")
+    if made and ids is not None:
+        raise ArgumentError("texts that are made have ids of their own: leave ids out")
+    if made:
+        options["text"] = [texts]
+    return run(model, tokenizer, None if made else as_list(texts), sink, batch_tokens=batch_tokens, stage=stage,
+               ids=ids, rows=rows, padding=padding, attention=attention, progress=progress, on_notice=on_notice, options={
                    "layers": layers, "heads": heads, "kinds": kinds, "max_length": max_length, "long": long_texts,
                    "model_name": model_name, **options})
 
@@ -94,7 +103,8 @@ def name_of(model: Any) -> str:
     return str(getattr(model, "name_or_path", "") or getattr(model.config, "_name_or_path", "") or model_type(model))
 
 
-def identity(model: Any, decoder: Any, facts: Facts, chunks: bool, pads: bool, batch_tokens: int) -> dict[str, Any]:
+def identity(model: Any, decoder: Any, facts: Facts, chunks: bool, pads: bool, batch_tokens: int,
+             attention: str | None = None) -> dict[str, Any]:
     """What decides the numbers beside model and texts. Devices of one kind count as one."""
     import torch
     import transformers
@@ -104,7 +114,8 @@ def identity(model: Any, decoder: Any, facts: Facts, chunks: bool, pads: bool, b
     return {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0], "device": kind,
             "attention": str(getattr(decoder.config, "_attn_implementation", None)),
             "dtype": next(iter(facts.layers.values())).dtype, "quantization": str(quantised) if quantised else None,
-            "batch_tokens": batch_tokens if chunks or pads else None, "padding": pads}
+            "batch_tokens": batch_tokens if chunks or pads else None, "padding": pads,
+            **({"attention_rows": attention} if attention else {})}
 
 
 def describe(facts: Facts) -> dict[str, Any]:
@@ -145,7 +156,8 @@ class _Run:
     """One call of `capture`."""
 
     def __init__(self, model: Any, tokenizer: Any, sink: Sink, batch_tokens: int, stage: str, padding: bool | None,
-                 progress: Any) -> None:
+                 attention: str, progress: Any) -> None:
+        self.attention = attention
         self.model, self.sink, self.stage, self.batch_tokens = model, sink, stage, batch_tokens
         check_model(model)
         self.decoder = decoder_of(model)
@@ -174,6 +186,11 @@ class _Run:
             raise ArgumentError(f"padding: model type {self.facts.model_type!r} gives other queries and keys beside a "
                                 "longer text: leave padding out")
         self.chunks = chunks_safely(self.model, self.decoder, self.facts)
+        keep = self.sink._settings.keep
+        why = why_not(self.model, self.decoder, self.facts) if keep.attention else ""
+        if why:
+            keep.attention = False
+            self.told.append((lib.QK_NOTICE_WARNING, refuse_attention(self.model, why)))
         self.fingerprint = fingerprint(self.model)
         self._tell(wanted)
         self.generation = generation(self.decoder)
@@ -198,10 +215,20 @@ class _Run:
         threads = 0 if self.facts.changes else min(torch.get_num_threads(), 8)
         self.workers = Workers(2 if self.on_device else threads if threads > 1 else 0)
         rows = self._rows(heads, model.head_dim)
+        attention = None
+        if self.sink._settings.keep.attention:
+            sampler = self._sampler()
+            every = self.attention == "all" or sampler.type == "all" and sampler.max_rows == 0
+            attention = AttentionRows(self.sink, rows, {layer: of for (layer, kind), of in heads.items() if kind == "q"},
+                                      None if every else sampler, self.facts.model_type)
         self.runner = Runner(self.model, self.decoder, self.facts, rows, heads, stage=self.stage,
-                             batch_tokens=self.batch_tokens, pads=self.pads, chunks=self.chunks)
+                             batch_tokens=self.batch_tokens, pads=self.pads, chunks=self.chunks, attention=attention)
         _, before = self.sink.texts_before()
         self.progress.start(before, self.sink._settings.num_tokens)
+
+    def _sampler(self) -> Sampler:
+        s = self.sink._settings.sampler
+        return Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
 
     def _rows(self, heads: dict[tuple[int, str], list[int]], dim: int) -> Any:
         """How queries and keys get from where the model is into the sink."""
@@ -209,9 +236,7 @@ class _Run:
         if not self.on_device:
             return HostRows(self.sink, self.workers)
         if keep.moments and not keep.rows and not keep.first and sums_on(input_device(self.decoder)):
-            s = self.sink._settings.sampler
-            sampler = Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
-            return DeviceSums(self.sink, self.workers, heads, sampler, dim, keep.reservoir > 0)
+            return DeviceSums(self.sink, self.workers, heads, self._sampler(), dim, keep.reservoir > 0)
         return DeviceRows(self.sink, self.workers, heads)
 
     def run(self, texts: list[Encoded]) -> None:
@@ -243,13 +268,15 @@ def _index_list(given: Any) -> set[int]:
 
 def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, batch_tokens: int,
         options: dict[str, Any], stage: str | None = None, ids: Sequence[Any] | None = None, rows: int | None = None,
-        padding: bool | None = None, progress: Any = None, on_notice: Callable[[str, str], Any] | None = None,
-        chosen: Any = None, name: str | None = None) -> Outcome:
+        padding: bool | None = None, attention: str = "sampled", progress: Any = None,
+        on_notice: Callable[[str, str], Any] | None = None, chosen: Any = None, name: str | None = None) -> Outcome:
     """As `capture`; texts None: of the files that the options name. chosen: a qk_settings * to go on from."""
     ids = ids.tolist() if ids is not None and hasattr(ids, "tolist") else ids
     _check_call(sink, batch_tokens, texts, ids)
+    if attention not in ("sampled", "all"):
+        raise ArgumentError(f"attention is {attention!r}; wanted is \"sampled\" or \"all\" (rows)")
     stage = _set_stage(sink, stage)
-    one = _Run(model, tokenizer, sink, batch_tokens, stage, padding, progress)
+    one = _Run(model, tokenizer, sink, batch_tokens, stage, padding, attention, progress)
     settings = chosen or ffi.new("qk_settings **")
     if chosen is None:
         call(lib.qk_settings_new, settings, ffi.addressof(lib.qk_recorder_settings_table), b"capture")
@@ -262,15 +289,19 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         notices = Notices(on_notice)
         notices.notices.extend(one.told)
         notices.tell()
-        specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
+        made = texts is None and any(told.startswith(b"repeat:") for told in
+                                     (ffi.string(values.texts[i]) for i in range(values.num_texts)))
+        specials = one.encoder.specials() if made or values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype
         if one.on_device:  # what ends a group is not hidden behind the next one
             values.tokens_at_once = GROUP * batch_tokens
         engine = Engine(facts=facts_struct(one.facts, dtype, one.fingerprint, kept),
                         arithmetic=f"{dtype} by transformers",
-                        identity=identity(model, one.decoder, one.facts, one.chunks, one.pads, batch_tokens),
+                        identity=identity(model, one.decoder, one.facts, one.chunks, one.pads, batch_tokens,
+                                          attention if sink._settings.keep.attention else None),
                         describe=describe(one.facts), tokenizer=one.encoder.fingerprint(), specials=specials,
-                        encode=one.encoder, run=one.run, sink=sink, texts=texts, ids=ids, before=one.begin)
+                        ordinary=one.encoder.ordinary() if made else None, encode=one.encoder, run=one.run, sink=sink,
+                        texts=texts, ids=ids, before=one.begin)
         found = engine.lead(values, notices)
         one.end()
         _check_there_is_something(found)
@@ -332,12 +363,11 @@ def _settle_settings(values: Any, sink: Sink, name: str, rows: int | None, stage
     values.stage = STAGES[stage]
     values.tokens_at_once = batch_tokens
     values.layout = sink._settings.layout
-    if sink._settings.keep.moments:
-        keep = sink._settings.keep
-        told = ("rows," if keep.rows else "") + "moments" + (f",reservoir={keep.reservoir}" if keep.reservoir else "") + (
-            f",first={keep.first}" if keep.first else "")
-        kept.append(ffi.new("char[]", told.encode()))
-        values.keep, values.groups = kept[-1], keep.groups
+    keep = sink._settings.keep
+    words = ["rows"] * keep.rows + ["moments"] * keep.moments + ["attention"] * keep.attention
+    told = ",".join(words + [f"{name}={value}" for name in ("reservoir", "first") if (value := getattr(keep, name))])
+    kept.append(ffi.new("char[]", told.encode()))
+    values.keep, values.groups = kept[-1], keep.groups
     if of_files:
         return
     if rows is not None:

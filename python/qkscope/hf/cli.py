@@ -99,6 +99,8 @@ def make_parser(settings: Any) -> argparse.ArgumentParser:
     group.add_argument("--attn", metavar="NAME",
                        help="attention implementation: eager, sdpa, flash_attention_2, ... (default: that of "
                        "transformers)")
+    group.add_argument("--attention", choices=("sampled", "all"), default="sampled",
+                       help="with --keep rows,attention: sum that of the rows that are kept, or of all (default: sampled)")
     group.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
     group.add_argument("--padding", action=argparse.BooleanOptionalAction, default=None,
                        help="run several texts side by side (default: not on cpu)")
@@ -274,7 +276,7 @@ def make_sink(settings: Settings, args: argparse.Namespace, tokenizer: Any) -> S
     v = settings.values
     layout = next(name for name, value in LAYOUTS.items() if getattr(lib, value) == v.layout)
     strings = tokenizer.convert_ids_to_tokens if v.token_strings else None
-    return Sink(text(v.output) or "", keep=text(v.keep) or "rows", groups=v.groups, layout=layout,
+    return Sink(text(v.output) or "", keep=text(v.keep) or "rows,attention", groups=v.groups, layout=layout,
                 shard=find_shard(args.shard), force=v.force, threads=v.context.threads,
                 stage=("post", "pre", "both")[v.stage], token_strings=strings,
                 on_notice=lambda level, told: notice(args, level, told))
@@ -312,7 +314,7 @@ def run(args: argparse.Namespace, settings: Settings) -> None:
     sink = make_sink(settings, args, tokenizer)
     with sink:
         outcome = run_bridge(model, tokenizer, None, sink, batch_tokens=v.tokens_at_once or 8192, options={},
-                             padding=args.padding, progress=False if args.quiet else None, name=name,
+                             padding=args.padding, attention=args.attention, progress=False if args.quiet else None, name=name,
                              on_notice=lambda level, told: notice(args, level, told), chosen=settings.made)
         complete_already = sink.complete
     report(args, settings, outcome, sink, complete_already)

@@ -7,7 +7,7 @@ import array
 import difflib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .._call import ArgumentError, Error, ExistsError, call, ffi, lib, text
@@ -136,10 +136,11 @@ class Engine:
     encode  (text, most tokens or 0) -> ids with special ones
     run     (texts) -> runs them and puts their rows
     texts   strings, with `ids` or their numbers; None: files of the settings
+    ordinary  ids that are no special tokens, where texts are made
     """
 
     def __init__(self, *, facts: Any, arithmetic: str, identity: dict[str, Any], describe: dict[str, Any],
-                 tokenizer: int, specials: tuple[int, int], encode: Callable[[str, int], Sequence[int]],
+                 tokenizer: int, specials: tuple[int, int], ordinary: Collection[int] | None, encode: Callable[[str, int], Sequence[int]],
                  run: Callable[[list[Any]], None], sink: Sink, texts: Sequence[Any] | None,
                  ids: Sequence[Any] | None, before: Callable[[Any], None]) -> None:
         self.encode, self.run, self.sink, self.texts, self.ids, self.before = encode, run, sink, texts, ids, before
@@ -155,6 +156,9 @@ class Engine:
         e.tool, e.arithmetic, e.identity, e.describe = self._kept
         e.facts, e.tokenizer = facts, tokenizer
         e.specials_before, e.specials_after = specials
+        if ordinary is not None:
+            self._special = ffi.new("int32_t[]", [i for i in range(facts.vocab_size) if i not in ordinary])
+            e.special, e.num_special = self._special, len(self._special)
         e.encode, e.open, e.run, e.user = lib.qkpy_encode, lib.qkpy_open_sink, lib.qkpy_run_model, self.handle
         if texts is not None:
             e.next, e.rewind = lib.qkpy_text_next, lib.qkpy_text_rewind

@@ -94,12 +94,15 @@ class Runner:
 
     heads       of each (layer, kind), which are captured
     stage       "post", "pre" or "both"
+    attention   what sums the attention of rows; None: nothing does
     pads        texts may be run side by side
     chunks      a text of more than batch_tokens is run in parts of so many
     """
 
     def __init__(self, model: Any, decoder: Any, facts: Facts, rows: Any, heads: dict[tuple[int, str], list[int]], *,
-                 stage: str, batch_tokens: int, pads: bool, chunks: bool) -> None:
+                 stage: str, batch_tokens: int, pads: bool, chunks: bool, attention: Any = None) -> None:
+        self.attention = attention
+        self.ids: Any = None
         self.model, self.decoder, self.facts, self.rows, self.heads = model, decoder, facts, rows, heads
         self.stage, self.batch_tokens, self.pads, self.chunks = stage, batch_tokens, pads, chunks
         self.layers = sorted({layer for (layer, _), chosen in heads.items() if chosen})
@@ -125,7 +128,7 @@ class Runner:
         ids = torch.zeros(len(rows), longest, dtype=torch.long)
         for b, sequence in enumerate(together):
             ids[b, :len(sequence.tokens)] = sequence.tokens
-        ids = ids.to(self.device, non_blocking=True)
+        self.ids = ids = ids.to(self.device, non_blocking=True)
         if longest > self.batch_tokens and self.chunks:
             cache = new_cache(self.decoder)
             for start in range(0, longest, self.batch_tokens):
@@ -137,6 +140,8 @@ class Runner:
     def _forward(self, batch: Batch, ids: Any, **kwargs: Any) -> None:
         self.batch, self.seen = batch, set()
         self.rows.prepare(batch)
+        if self.attention is not None:
+            self.attention.prepare(batch, self.ids)
         try:
             self.decoder(input_ids=ids, **kwargs)
         except Enough:
@@ -162,6 +167,8 @@ class Runner:
                 self.rows.take(self.batch, layer, kind, before_of(call, kind, facts.rope), True)
             if self.stage != "pre":
                 self.rows.take(self.batch, layer, kind, after, False)
+        if self.attention is not None:
+            self.attention.take(self.batch, layer, call)
         if self.stops and layer == self.layers[-1] and len(self.seen) == len(self.layers):
             raise Enough
 

@@ -56,6 +56,13 @@ class Encoder:
         raise DataError(f"{type(self.tokenizer).__name__} puts special tokens into a text, not round it: texts cannot "
                         "be split into windows. Give long_texts=\"cut\"")
 
+    def ordinary(self) -> set[int]:
+        """Ids that texts are made of: all but special tokens."""
+        tokenizer = self.tokenizer
+        added = getattr(tokenizer, "added_tokens_decoder", {})
+        special = {i for i, token in added.items() if token.special} | set(getattr(tokenizer, "all_special_ids", ()))
+        return {int(i) for i in tokenizer.get_vocab().values()} - special
+
     def fingerprint(self) -> int:
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if backend is not None and hasattr(backend, "to_str"):

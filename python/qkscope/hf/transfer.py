@@ -105,6 +105,10 @@ class HostRows:
         self.workers.submit(lambda: self.sink.put(number, layer, kind, vectors, first_position=first,
                                                   before_rope=before_rope))
 
+    def send(self, values: Any, function: Callable[[Any], None]) -> None:
+        """As DeviceRows does, which has to copy."""
+        self.workers.submit(lambda: function(values))
+
     def drain(self) -> None:
         self.workers.drain()
 
