@@ -67,6 +67,7 @@ bench: test-build
 	@$(PYTHON) bench/run.py $(BUILD)
 	@$(PYTHON) bench/analyses.py $(BUILD)
 	@$(PYTHON) bench/prefill.py $(BUILD)
+	@$(PYTHON) bench/attention.py $(BUILD)
 	@$(PYTHON) bench/tokenizer.py $(BUILD)
 	@$(PYTHON) bench/scatter.py $(BUILD)
 	@$(PYTHON) bench/packed.py $(BUILD)

@@ -2,12 +2,13 @@
 """What capturing costs beside the forward pass on a GPU: random Llamas of the shapes of 1 and 8 billion parameters.
 
     python bench/gpu.py [--shapes 1b 8b] [--rounds 5] [--long 131072]
+    python bench/gpu.py --shapes 8b --tokens 32768 --batch 32768 --texts 4 --long 0  # attention
     python bench/gpu.py --device cpu --shapes tiny --tokens 512 --texts 4 --long 2048 --batch 512
 
 in the environment of `make hf-env`, with the package on PYTHONPATH. Texts run by themselves, with rows drawn by
-log_uniform, with moments of every row; in turns. Tokens a second from the first token in to the last row in the sink,
-and of the whole run; peak memory of the device beside that of the bare forward pass; then one long text in chunks with
-a cache. On the processor rows go the way of a device, too, which shows that it works and no more.
+log_uniform, with moments of every row, with the attention of rows that are drawn; in turns. Tokens a second from the
+first token in to the last row in the sink, and of the whole run; peak memory of the device beside that of the bare
+forward pass; then one long text in chunks with a cache. On the processor rows go the way of a device, too, which shows that it works and no more.
 """
 import argparse
 import json
@@ -32,6 +33,7 @@ SHAPES = {
 }
 WAYS = {"rows drawn (log_uniform)": {"sampler": qkscope.Sampler("log_uniform")},
         "rows drawn (about 8,000 a head)": {"sampler": qkscope.Sampler("uniform", 8, 128)},
+        "the same, with attention": {"keep": "rows,attention", "sampler": qkscope.Sampler("uniform", 8, 128)},
         "moments": {"keep": "moments", "sampler": qkscope.Sampler("all", min_bucket_size=8192)},
         "moments, by log_uniform buckets": {"keep": "moments", "sampler": qkscope.Sampler("log_uniform", 1e12)}}
 
