@@ -398,7 +398,7 @@ def head_pairs(root, group):
 
 
 def head_names(root):
-    return sorted(p.name for p in pathlib.Path(root).iterdir() if p.is_dir())
+    return sorted(p.name for p in pathlib.Path(root).iterdir() if p.is_dir() and p.name not in ("moments", "attention"))
 
 
 def seal(unit):

@@ -59,6 +59,7 @@ static const double SLOW[] = {1e-12};
 
 /* Of the captures that are made, and analysed. */
 static qk_layout layout = QK_LAYOUT_HEADS;
+static bool whole_texts; /* rows of all positions */
 
 /* Names that are not ASCII: a failure must not turn them into question marks. */
 static qk_status make_capture(const char *folder, qk_error *err)
@@ -71,6 +72,10 @@ static qk_status make_capture(const char *folder, qk_error *err)
     s.examples = 2;
     s.rows_per_example = 8;
     s.buckets = 2;
+    if (whole_texts) {
+        s.rows_per_example = 12;
+        s.bucket_width = 6;
+    }
     s.rope_planes = 1;
     s.rope_frequencies = SLOW;
     s.context.threads = 1;
@@ -96,13 +101,13 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
     return status;
 }
 
-typedef enum analysis { COMBINED, EACH_KIND, STAGES, MOMENTS } analysis;
+typedef enum analysis { COMBINED, EACH_KIND, STAGES, MOMENTS, ATTENTION } analysis;
 
 static qk_shard shard; /* of the next analysis */
 
 static qk_status analyse(const char *capture, const char *output, analysis what, qk_error *err)
 {
-    bool combined = what == COMBINED || what == MOMENTS;
+    bool combined = what != EACH_KIND;
     if (what == STAGES)
         return compare_stages(capture, output, err);
     char from[512], to[512];
@@ -115,7 +120,10 @@ static qk_status analyse(const char *capture, const char *output, analysis what,
     s.output = to;
     s.combined = combined;
     if (combined)
-        s.analyses |= QK_ANALYSE_ROTATION;
+        s.analyses |=
+            QK_ANALYSE_ROTATION | QK_ANALYSE_ATTENTION; /* which there is none of but: */
+    if (what == ATTENTION)
+        s.analyses = QK_ANALYSE_ATTENTION;
     if (what == MOMENTS) { /* made by tests/state/make_state.py, with a reservoir of 2 */
         s.capture = QK_TEST_DATA "/state-tiny";
         s.analyses |= QK_ANALYSE_PLASTICITY;
@@ -172,7 +180,9 @@ static void making_a_capture(void **state)
 static void analysing(analysis what, const char *json)
 {
     qk_error err = {0};
-    const char *capture = layout == QK_LAYOUT_PACKED ? "packed" : "capture";
+    const char *capture = whole_texts                  ? "whole"
+                          : layout == QK_LAYOUT_PACKED ? "packed"
+                                                       : "capture";
     if (access(tree_path(capture), F_OK) != 0)
         assert_int_equal(make_capture(capture, &err), QK_OK);
     assert_int_equal(analyse(capture, "out", what, &err), QK_OK);
@@ -222,6 +232,15 @@ static void analysing_moments(void **state)
 {
     (void)state;
     analysing(MOMENTS, "head_metrics.csv");
+}
+
+static void analysing_attention(void **state)
+{
+    (void)state;
+    whole_texts = true;
+    analysing(ATTENTION, "attention.csv");
+    analysing(ATTENTION, "attention_profile.csv");
+    whole_texts = false;
 }
 
 static void comparing_stages(void **state)
@@ -327,6 +346,7 @@ int main(void)
                                        cmocka_unit_test(analysing_queries_with_keys),
                                        cmocka_unit_test(analysing_each_kind),
                                        cmocka_unit_test(analysing_moments),
+                                       cmocka_unit_test(analysing_attention),
                                        cmocka_unit_test(comparing_stages),
                                        cmocka_unit_test(packed),
                                        cmocka_unit_test(the_first_of_two_processes),

@@ -107,6 +107,7 @@ def add_inputs(world):
     (folder / "STUDY.yaml").write_text("models:\n  - {name: tiny, source: CAPTURE}\n")
     for stage in ("PRE", "POST"):
         world.run(f"qkscope capture --model MODEL --text passages.jsonl -o {stage} --stage {stage.lower()} --quiet")
+    world.run("qkscope capture --model MODEL --text books/0.txt -o WHOLE --sampler all --quiet")
     world.run("qkscope analyze CAPTURE -o RESULTS --quiet")
 
 
@@ -133,6 +134,6 @@ def test_every_command_of_a_page(world, page, prepare, least):
         if shown:
             assert (ROOT / shown).is_file(), f"{command}: {shown}"
             continue
-        world.run_as_shown(command.replace("COLUMN", "r_q"))
+        world.run_as_shown(command.replace("COLUMN", "r_q").replace("attention CAPTURE", "attention WHOLE"))  # of every position
         ran += 1
     assert ran >= least

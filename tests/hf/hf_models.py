@@ -19,14 +19,18 @@ import warnings
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES  # noqa: E402
 
 from qkscope import ArgumentError, DataError, Sink  # noqa: E402
 from qkscope.hf import capture, facts as F, guard as G  # noqa: E402
+from qkscope._call import lib  # noqa: E402
+from qkscope.hf.attention_sums import sums_of  # noqa: E402
 from qkscope.hf.hooks import Watch, layer_of  # noqa: E402
 from qkscope.hf.running import Encoded, Runner, chunks_safely, pads_safely  # noqa: E402
+from qkscope.hf.scores import Scores, why_not  # noqa: E402
 
 MOST = 100_000_000  # parameters of a model that is tiny
 SECONDS = 60
@@ -214,10 +218,22 @@ def weights_of(call):
     return torch.softmax(scores, dim=-1)
 
 
+def sums_error(call, weights):
+    """Largest difference of sums over rows of attention, as a capture has them, from those of its weights."""
+    tokens = weights.shape[2]
+    made = sums_of(Scores(call, 0), np.arange(tokens)[None], torch.ones(1, tokens, 1, dtype=torch.float64))[0, :, 0]
+    a = weights[0]
+    wanted = {"SINK": a[:, :, 0], "SELF": a.diagonal(dim1=1, dim2=2), "PREVIOUS": a.diagonal(-1, 1, 2),
+              "NO_KEY": 1 - a.sum(-1), "ENTROPY": torch.special.entr(a).sum(-1), "SQUARES": a.square().sum(-1)}
+    return max((made[:, getattr(lib, "QK_ATTENTION_" + name)] - values.sum(-1)).abs().max().item() / tokens
+               for name, values in wanted.items())
+
+
 def attention_error(kind, found, ids):
-    """Largest difference from the weights that the model's own eager function returns; None: it returns none."""
+    """Largest difference from the weights that the model's own eager function returns; None: it returns none. And of
+    sums over their rows."""
     model = build(kind, "eager")
-    worst = []
+    worst, sums = [], [0.0]
 
     def after(call):
         layer = layer_of(call, watch.name(call))
@@ -229,11 +245,13 @@ def attention_error(kind, found, ids):
                 value = call.value.double().repeat_interleave(ours.shape[1] // call.value.shape[1], dim=1)
                 error = ((ours @ value).transpose(1, 2) - call.output.double()).abs().max().item()
             worst.append(error)
+            if found.causal:
+                sums.append(sums_error(call, ours))
 
     decoder = F.decoder_of(model)
     with torch.no_grad(), Watch(decoder, lambda call: None, after=after) as watch:
         decoder(input_ids=ids, use_cache=False)
-    return max(worst) if worst else None
+    return max(worst) if worst else None, max(sums)
 
 
 def turned_error(found, rows):
@@ -311,7 +329,8 @@ def check(kind):
     whole = collect(model, found, [ids[0]])
     row["whole"] = largest_difference(whole, vectors)
     row["causal"] = found.causal
-    row["attention"] = attention_error(kind, found, ids)
+    row["attention"], row["sums"] = attention_error(kind, found, ids)
+    row["measured"] = not why_not(model, decoder, found) if found.causal else None
     row["chunks"] = chunks_safely(model, decoder, found)
     if row["chunks"]:
         row["chunked"] = largest_difference(collect(model, found, [ids[0]], batch_tokens=8, chunks=True), whole)
@@ -340,6 +359,8 @@ def sound(row):
         wrong.append(f"not the vectors of the whole model: off by {row['whole']:.2g}")
     if row["attention"] is not None and not row["attention"] < 1e-5:
         wrong.append(f"attention weights off by {row['attention']:.2g}")
+    if not row["sums"] < 1e-5 or row["measured"] is False:
+        wrong.append(f"sums of attention off by {row['sums']:.2g}")
     if row["chunks"] and not row["chunked"] < 1e-4:
         wrong.append(f"chunks off by {row['chunked']:.2g}")
     if row["pads"] and not row["padded"] < 1e-4:
@@ -382,7 +403,8 @@ Of each it was checked, in float32 on the processor, that
   types is {whole} of the largest number. Every capture begins with this comparison
   ([how](transformers.md#refused)), which refuses {unlike} of the types here;
 * softmax of the captured queries and keys, with the model's own scaling, mask, soft cap, sinks and position bias, is
-  the attention that the model computes: the largest difference of a weight is in the table;
+  the attention that the model computes: the largest difference of a weight is in the table; of means over rows, as
+  [captures of attention](transformers.md#attention) have them, none is above 1e-5;
 * chunks of 8 tokens with a cache give the queries and keys of the whole text, where "chunks" says yes; other types run
   a text as a whole;
 * a text beside a longer one gives what it gives alone, where "side by side" says yes; other types run one text at a

@@ -389,6 +389,8 @@ def check_texts(out):
     refused(lambda: go([{"text": "a"}]), "text 0 is a dict", "row[\"text\"]")
     refused(lambda: go(["half \ud800"]), "text 0", "encode")
     refused(lambda: go(["a", "b"], ids=[1]), "1 ids for 2 texts")
+    refused(lambda: go("repeat:4x2:2", ids=[1, 2]), "ids of their own")
+    refused(lambda: go("repeat:0x2"), "repeat:0x2: LENGTH")
     refused(lambda: go(["a"], batch_tokens=0), "batch_tokens is 0")
     refused(lambda: go(["a"], stage="after"), "stage is 'after'")
     refused(lambda: go(["a"], layers="9"), "no heads are left", "layers 0, 1", kind=qkscope.DataError)

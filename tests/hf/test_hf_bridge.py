@@ -26,6 +26,8 @@ JOBS = {
                 "4", "--sample-heads", "7", "--seed", "3", "--layout", "packed", "--token-strings"],
     "moments": ["-m", KJV / "step-2004", *PASSAGES, "--keep", "moments,reservoir=3", "--layers", "1,4"],
     "sums": ["-m", KJV / "step-2004", *PASSAGES, "--keep", "moments", "--groups", "0", "--kinds", "k", "--token-strings"],
+    "made": ["-m", SAVED / "llama", "-t", "repeat:30x4:3", "--tokenizer", SAVED / "llama" / "tokenizer.json", "--sampler", "all",
+             "--max-length", "90"],
     **{f"saved-{name}": ["-m", SAVED / name, "-t", SAVED / "versions.json", "--max-length", "200", "--sampler", "all",
                          "--stage", "both", "--tokenizer", SAVED / name / "tokenizer.json"] for name in ARCHITECTURES},
 }

@@ -26,7 +26,7 @@ OPTIONS = {
     "pca": PCA_OPTIONS + ["--kinds", "--combined", "--threshold"],
     "rotate": ROTATION_OPTIONS,
     "plasticity": PLASTICITY_OPTIONS,
-    "analyze": PCA_OPTIONS + ROTATION_OPTIONS + PLASTICITY_OPTIONS,
+    "analyze": PCA_OPTIONS + ROTATION_OPTIONS + PLASTICITY_OPTIONS + ["--attention-scale"],
 }
 
 

@@ -3,13 +3,15 @@
  * that the sink sees, for tests in Python:
  *
  *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|bf16-products|bf16-kernel=I|f16]
- *                    [heads=SEED] [before|after] [stop=N] [cancel=N]
+ *                    [heads=SEED] [before|after|none] [stop=N] [cancel=N]
+ *                    [attention=FILE] [attention-stop=N]
  *     prefill_values MODEL TOKENS OUT shape    the model is opened without its weights
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
  * the heads as int32, the rows as float32. bf16-products is the processor's
- * fastest kernel, bf16-kernel=I its fastest of instruction sets 0 .. I (base/simd.h). heads draws a third of the heads. stop fails in the
- * N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
+ * fastest kernel, bf16-kernel=I its fastest of instruction sets 0 .. I (base/simd.h). heads draws a third of the heads. none: no rows and no sink.
+ * attention measures it, a record of FILE is 4 int64 (layer, sequence, heads, buckets), the heads and the rows
+ * of each bucket as int64, the sums as float64. stop and attention-stop fail in the N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qkscope/attention.h>
 #include <qkscope/model.h>
 
 #include "base/buffer.h"
@@ -29,6 +32,8 @@ typedef struct output {
     FILE *file;
     pthread_mutex_t lock;
     int calls, stop, cancel;
+    FILE *attention;
+    int attention_calls, attention_stop;
 } output;
 
 static qk_status write_block(void *user, const qk_prefill_block *b, qk_error *err)
@@ -49,6 +54,26 @@ static qk_status write_block(void *user, const qk_prefill_block *b, qk_error *er
               fwrite(b->rows, sizeof(float), n, out->file) == n && ++out->calls != out->stop;
     pthread_mutex_unlock(&out->lock);
     return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write block");
+}
+
+static qk_status write_attention(void *user, const qk_prefill_attention *a, qk_error *err)
+{
+    output *out = user;
+    const int64_t head[] = {a->layer, (int64_t)a->sequence, (int64_t)a->num_heads,
+                            (int64_t)a->num_buckets};
+    size_t n = a->num_heads * a->num_buckets * QK_ATTENTION_SUMS;
+    bool ok = fwrite(head, sizeof head, 1, out->attention) == 1;
+    for (size_t i = 0; i < a->num_heads; i++) {
+        int64_t number = a->heads[i];
+        ok = ok && fwrite(&number, sizeof number, 1, out->attention) == 1;
+    }
+    ok = ok && fwrite(a->bucket_rows, sizeof(int64_t), a->num_buckets, out->attention) ==
+                   a->num_buckets;
+    ok = ok && fwrite(a->sums, sizeof(double), n, out->attention) == n;
+    if (++out->attention_calls == out->attention_stop)
+        return out->attention_stop == 1 ? QK_ERR_IO
+                                        : qk__fail(err, QK_ERR_IO, "cannot write attention");
+    return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write");
 }
 
 static bool go_on(void *user, const qk_progress *at)
@@ -133,12 +158,22 @@ int main(int argc, char **argv)
                 settings.after_rope = false;
             else if (strcmp(argv[i], "after") == 0)
                 settings.before_rope = false;
+            else if (strcmp(argv[i], "none") == 0) {
+                settings.before_rope = settings.after_rope = false;
+                settings.sink = NULL;
+            } else if (strncmp(argv[i], "attention=", 10) == 0) {
+                settings.attention = write_attention;
+                out.attention = fopen(argv[i] + 10, "wb");
+            } else if (strncmp(argv[i], "attention-stop=", 15) == 0)
+                out.attention_stop = atoi(argv[i] + 15);
             else if (strncmp(argv[i], "stop=", 5) == 0)
                 out.stop = atoi(argv[i] + 5);
             else if (strncmp(argv[i], "cancel=", 7) == 0)
                 out.cancel = atoi(argv[i] + 7);
             else if (strncmp(argv[i], "heads=", 6) == 0) {
                 unsigned seed = (unsigned)atoi(argv[i] + 6);
+                free(q_heads);
+                free(k_heads);
                 q_heads = draw_heads(seed, facts->num_layers, facts->num_q_heads);
                 k_heads = draw_heads(seed + 1, facts->num_layers, facts->num_k_heads);
             }
@@ -148,11 +183,11 @@ int main(int argc, char **argv)
         printf("%.17g %" PRId64 "\n", qk_prefill_flops(model, &settings, 1000),
                qk_prefill_bytes(model, &settings, 1000));
         out.file = fopen(argv[3], "wb");
-        if (!out.file)
+        if (!out.file || (settings.attention && !out.attention))
             return 2;
         status = bf16 ? qk__prefill_by(bf16, model, &settings, sequences, count, &err)
                       : qk_prefill(model, &settings, sequences, count, &err);
-        if (fclose(out.file) != 0)
+        if (fclose(out.file) != 0 || (out.attention && fclose(out.attention) != 0))
             return 2;
     }
     qk_model_close(&model);

@@ -130,6 +130,152 @@ static void softmax_agrees(void **state)
     }
 }
 
+/* ---- tallies ----------------------------------------------------------------------------- */
+
+enum { TALLY_KEYS = QK_KEY_PANELS * QK_LANES, FEATURES = 10 };
+
+typedef struct tally_state {
+    float scores[TALLY_KEYS * QK_LANES], top[QK_LANES], total[QK_LANES],
+        sums[FEATURES * QK_LANES];
+    qk__head_tally tally;
+} tally_state;
+
+/* Queries' tokens are 0 .. 6, keys' as well. */
+static const int32_t *tokens_of_test(void)
+{
+    static int32_t tokens[1 + 3 * TALLY_KEYS];
+    for (size_t i = 0; i <= 3 * TALLY_KEYS; i++)
+        tokens[i] = (int32_t)(i * i % 11) % 7;
+    tokens[0] = -1;
+    return tokens + 1;
+}
+
+/* The first block of a text where first_key is 0. Bins 3 and 4 get two panels. */
+static void tally_block(const qk__panel_kernel *kernel, tally_state *s, size_t panels,
+                        size_t first_key)
+{
+    qk__tally_block block = {
+        .scores = s->scores,
+        .keys = panels * QK_LANES,
+        .first_key = first_key,
+        .passed = first_key == 0 ? QK_SINK_KEYS : 0,
+        .ahead = (float)(2 * TALLY_KEYS) - (float)first_key,
+        .num_sums = QK_TALLY_SUMS,
+        .query_tokens = tokens_of_test() + 2 * TALLY_KEYS,
+        .key_tokens = tokens_of_test() + first_key,
+        .bins = {s->tally.sums[QK_TALLY_BINS + 3], NULL, s->tally.sums[QK_TALLY_BINS + 4]},
+    };
+    kernel->tally(&block, s->top, s->total, s->sums, FEATURES, &s->tally);
+    kernel->band(s->scores, block.passed, -7, 4, s->tally.sums[QK_TALLY_BINS]);
+}
+
+static void fill_scores(tally_state *s, uint64_t *seed, bool wild)
+{
+    fill(s->scores, TALLY_KEYS * QK_LANES, seed, wild);
+    for (size_t i = 0; i < TALLY_KEYS * QK_LANES; i++)
+        s->scores[i] = i % 7 == 0 ? -INFINITY : s->scores[i] * 8;
+    for (size_t i = 0; i < TALLY_KEYS; i++) /* a query that sees none of these keys */
+        s->scores[i * QK_LANES + 3] = -INFINITY;
+}
+
+/* And the softmax is the one without a tally. */
+static void tallies_agree(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < qk__simd_count(); k++) {
+        uint64_t seed = 8;
+        for (size_t round = 0; round < 30; round++) {
+            static tally_state x, y, plain;
+            bool wild = round % 3 == 2;
+            size_t panels = 1 + round % QK_KEY_PANELS;
+            fill((float *)&x, sizeof x / sizeof(float), &seed, false);
+            for (size_t lane = 0; lane < QK_LANES; lane++)
+                x.top[lane] = lane % 5 == 0 ? -FLT_MAX : x.top[lane] * 8;
+            fill_scores(&x, &seed, wild);
+            y = plain = x;
+            tally_block(&qk__panel_portable, &x, panels, round % 2 * TALLY_KEYS);
+            tally_block(qk__panel_kernels[k], &y, panels, round % 2 * TALLY_KEYS);
+            assert_same((float *)&x, (float *)&y, sizeof x / sizeof(float));
+            qk__panel_portable.softmax(plain.scores, panels * QK_LANES, plain.top, plain.total,
+                                       plain.sums, FEATURES);
+            assert_same(x.scores, plain.scores, TALLY_KEYS * QK_LANES);
+            assert_same(x.top, plain.top, QK_LANES);
+            assert_same(x.total, plain.total, QK_LANES);
+            assert_same(x.sums, plain.sums, FEATURES * QK_LANES);
+        }
+    }
+}
+
+static void assert_near(float found, double expected, double size)
+{
+    assert_true(fabs((double)found - expected) <= 1e-6 * fmax(size, fabs(expected)));
+}
+
+/* One query that has met two blocks, by the definitions. */
+static void check_lane(const float (*scores)[TALLY_KEYS * QK_LANES], const tally_state *s,
+                       size_t lane)
+{
+    const int32_t *tokens = tokens_of_test(), own = tokens[2 * TALLY_KEYS + lane];
+    double weight = 0, distance = 0, logs = 0, squares = 0, duplicate = 0, induction = 0,
+           band = 0;
+    double bins[2] = {0};
+    size_t top = 0;
+    for (size_t i = 0; i < 2 * TALLY_KEYS; i++)
+        if (scores[i / TALLY_KEYS][i % TALLY_KEYS * QK_LANES + lane] >
+            scores[top / TALLY_KEYS][top % TALLY_KEYS * QK_LANES + lane])
+            top = i;
+    for (size_t i = QK_SINK_KEYS; i < 2 * TALLY_KEYS; i++) {
+        size_t key = i % TALLY_KEYS;
+        double x = (double)scores[i / TALLY_KEYS][key * QK_LANES + lane] - (double)s->top[lane];
+        double w = exp2(x), ahead = (double)lane - (double)key;
+        weight += w;
+        distance += w * (double)(2 * TALLY_KEYS + lane - i);
+        logs += w > 0 ? w * x : 0;
+        squares += w * w;
+        duplicate += tokens[i] == own ? w : 0;
+        induction += tokens[i - 1] == own ? w : 0;
+        band += key < QK_LANES && ahead >= -7 && ahead < 4 ? w : 0;
+        if (key / QK_LANES % 2 == 0)
+            bins[key / QK_LANES / 2] += w;
+    }
+    const float(*sums)[QK_LANES] = s->tally.sums;
+    double size = (double)s->total[lane];
+    assert_near(sums[QK_TALLY_WEIGHT][lane], weight, size);
+    assert_near(sums[QK_TALLY_DISTANCE][lane], distance, size);
+    assert_near(sums[QK_TALLY_DUPLICATE][lane], duplicate, size);
+    assert_near(sums[QK_TALLY_INDUCTION][lane], induction, size);
+    assert_near(sums[QK_TALLY_BINS][lane], band, size);
+    assert_near(sums[QK_TALLY_BINS + 3][lane], bins[0], size);
+    assert_near(sums[QK_TALLY_BINS + 4][lane], bins[1], size);
+    assert_near(s->tally.logs[lane], logs, size);
+    assert_near(s->tally.squares[lane], squares, size);
+    assert_true(s->tally.top_keys[lane] == (float)top);
+}
+
+/* A second block's tops are now above, now below those of the first; some scores are equal. */
+static void tally_is_right(void **state)
+{
+    (void)state;
+    uint64_t seed = 9;
+    static float scores[2][TALLY_KEYS * QK_LANES];
+    for (size_t round = 0; round < 20; round++) {
+        static tally_state s;
+        memset(&s, 0, sizeof s);
+        for (size_t lane = 0; lane < QK_LANES; lane++)
+            s.top[lane] = -FLT_MAX;
+        for (size_t block = 0; block < 2; block++) {
+            for (size_t i = 0; i < TALLY_KEYS * QK_LANES; i++)
+                s.scores[i] = 10 * (float)random_unit(&seed) + (float)(block * round % 3);
+            for (size_t i = 0; round % 4 == 0 && i < TALLY_KEYS * QK_LANES; i++)
+                s.scores[i] = floorf(s.scores[i]);
+            memcpy(scores[block], s.scores, sizeof s.scores);
+            tally_block(&qk__panel_portable, &s, QK_KEY_PANELS, block * TALLY_KEYS);
+        }
+        for (size_t lane = 0; lane < QK_LANES; lane++)
+            check_lane((const float(*)[TALLY_KEYS * QK_LANES]) scores, &s, lane);
+    }
+}
+
 /* Weights and totals of scores that come in two blocks, against the definition. */
 static void softmax_is_right(void **state)
 {
@@ -285,7 +431,8 @@ int main(void)
         cmocka_unit_test(softmax_agrees),       cmocka_unit_test(softmax_is_right),
         cmocka_unit_test(exponential_is_right), cmocka_unit_test(activations_are_right),
         cmocka_unit_test(activations_agree),    cmocka_unit_test(norms_agree),
-        cmocka_unit_test(turns_agree),
+        cmocka_unit_test(turns_agree),          cmocka_unit_test(tallies_agree),
+        cmocka_unit_test(tally_is_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,7 +216,8 @@ def test_what_capture_json_says(made, tmp_path):
     assert capture.info == qk.CaptureInfo(
         model="a model", q_per_kv_group=2, num_layers=3, complete=True, has_manifest=True,
         num_texts=capture.info.num_texts, num_windows=capture.info.num_windows, stage="pre", rope_interleaved=True,
-        kept="reservoir", reservoir=2, has_moments=True, groups=told["keep"]["groups"], first=0)
+        kept="reservoir", reservoir=2, has_moments=True, groups=told["keep"]["groups"], first=0,
+        has_attention=False, attention_scale=0)
     after = qk.open(tmp_path / "both" / "post")
     assert after.info.stage == "post" and after.rope_frequencies(2) == (1.0, 0.25) and after.rope_frequencies(1) == ()
     head = capture.head(2, 3, "q")

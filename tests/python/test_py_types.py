@@ -17,7 +17,7 @@ from conftest import BUILD, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 # modules whose keywords come from tables of settings, so that they have stubs
-STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "compare_stages", "comparison", "study"], "making": ["repack", "synth"]}
+STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "comparison", "study"], "making": ["repack", "synth"]}
 FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages", "comparison": "compare"}
 # options that have no keyword: what Python has other means for

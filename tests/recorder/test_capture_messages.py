@@ -82,7 +82,7 @@ def test_options_of_what_is_not_kept(capture, tmp_path):
         return [line.split("note: ")[1] for line in err.splitlines() if "note: " in line]
 
     rows = "does nothing without rows (--keep rows, or moments,reservoir=N)"
-    assert told("a", "--groups", 4) == ["--groups does nothing without --keep moments"]
+    assert told("a", "--keep", "rows", "--groups", 4) == ["--groups does nothing without sums (--keep moments, or attention)"]
     assert told("b", "--keep", "moments", "--token-strings", "--layout", "packed") == [f"--token-strings {rows}", f"--layout {rows}"]
     assert told("c", "--keep", "moments,reservoir=2", "--token-strings", "--layout", "packed", "--groups", 4) == []
     assert told("d", "--groups", 4, "-q") == []

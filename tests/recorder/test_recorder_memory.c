@@ -16,7 +16,7 @@ static const char *model_path;
 typedef struct fixture {
     qk_recorder_settings settings;
     qk__recording r;
-    const char *texts[1];
+    const char *texts[2];
     int layers[3];
     char text[512];
 } fixture;
@@ -28,10 +28,11 @@ static void make(fixture *f)
     tree_add("text.txt", "some words of a text");
     snprintf(f->text, sizeof f->text, "%s", tree_path("text.txt"));
     f->texts[0] = f->text;
+    f->texts[1] = "repeat:5x2:2";
     qk_recorder_settings_default(&f->settings);
     f->settings.model = model_path;
     f->settings.texts = f->texts;
-    f->settings.num_texts = 1;
+    f->settings.num_texts = 2;
     f->settings.output = tree_path("");
     f->settings.layers = (qk_index_list){f->layers, 3};
     f->settings.overrides = "{\"note\": \"\u00e9t\u00e9\"}";
@@ -43,6 +44,7 @@ static void make(fixture *f)
     assert_int_equal(qk_tokenizer_open(&r->tokenizer, model_path, &err), QK_OK);
     assert_int_equal(qk_recorder_select(&f->settings, r->facts, &r->selection, &err), QK_OK);
     assert_int_equal(qk__texts_open(&r->texts, &f->settings, &err), QK_OK);
+    assert_int_equal(qk__list_drawn(r, &err), QK_OK);
     r->model_name = qk__strdup("mod\u00e8le");
 }
 
@@ -50,6 +52,7 @@ static void drop(fixture *f)
 {
     qk__texts_close(&f->r.texts);
     qk__buffer_free(&f->r.sequences);
+    qk__buffer_free(&f->r.drawn);
     qk_recorder_selection_free(&f->r.selection);
     qk_tokenizer_close(&f->r.tokenizer);
     qk_model_close(&f->r.model);
@@ -104,6 +107,21 @@ static qk_status identify(fixture *f, bool first, qk_error *err)
     return status;
 }
 
+static qk_status list_drawn(fixture *f, bool first, qk_error *err)
+{
+    qk__buffer right = f->r.drawn;
+    f->r.drawn = (qk__buffer){0};
+    qk_status status = qk__list_drawn(&f->r, err);
+    if (status == QK_OK) {
+        assert_int_equal(f->r.drawn.size, right.size);
+        assert_memory_equal(f->r.drawn.data, right.data, right.size);
+    }
+    (void)first;
+    qk__buffer_free(&f->r.drawn);
+    f->r.drawn = right;
+    return status;
+}
+
 static qk_status describe(fixture *f, bool first, qk_error *err)
 {
     static char right[1 << 17];
@@ -126,6 +144,7 @@ static void right_or_not_said(void **state)
     make(&f);
     say("identity", each_allocation(&f, identify));
     assert_int_equal(identify(&f, false, &err), QK_OK);
+    assert_true(each_allocation(&f, list_drawn) > 0);
     say("manifest", each_allocation(&f, describe));
     drop(&f);
 }

@@ -32,7 +32,7 @@ typedef struct piece {
     int64_t text;
     int layer;
     qk_kind kind;
-    bool before;
+    bool before, attention;
     int heads[Q_HEADS];
     size_t num_heads;
     int64_t first, rows; /* of the list, or positions */
@@ -42,6 +42,7 @@ typedef struct feeding {
     options o;
     qk_sink *sink;
     qk_rope_stage stage;
+    bool attention; /* is kept */
     piece *pieces;
     size_t count, room;
     atomic_size_t next;
@@ -122,6 +123,13 @@ static void list_pieces(feeding *f, int64_t text, uint64_t *state)
     }
 }
 
+static void list_attention(feeding *f, int64_t text)
+{
+    piece p = {.text = text, .attention = true, .num_heads = Q_HEADS, .heads = {3, 2, 1, 0}};
+    for (p.layer = 0; f->attention && made_tokens(text) > 0 && p.layer < LAYERS; p.layer++)
+        add_piece(f, &p);
+}
+
 static void shuffle(feeding *f, uint64_t *state)
 {
     for (size_t i = f->count; i > 1; i--) {
@@ -199,6 +207,34 @@ static qk_status put(feeding *f, const piece *p, qk_error *err)
     return status;
 }
 
+/* All sums of a bin are its rows times one number. */
+static qk_status put_attention(feeding *f, const piece *p, qk_error *err)
+{
+    static const size_t SUMS = QK_ATTENTION_SUMS;
+    int64_t rows[QK_DISTANCE_BINS] = {0};
+    for (int64_t t = 0; t < made_tokens(p->text); t++)
+        rows[qk_distance_bin(t)]++;
+    size_t bins = (size_t)qk_distance_bin(made_tokens(p->text) - 1) + 1;
+    double *sums = calloc(p->num_heads * bins * SUMS, sizeof *sums), *to = sums;
+    if (!sums)
+        give_up("out of memory");
+    for (size_t h = 0; h < p->num_heads; h++)
+        for (size_t b = 0; b < bins; b++)
+            for (size_t i = 0; i < SUMS; i++)
+                *to++ = (double)rows[b] * made_value(p->text, p->layer, QK_QUERY, false,
+                                                     p->heads[h], (int64_t)b, i % DIM);
+    const qk_sink_attention all = {.text = p->text,
+                                   .layer = p->layer,
+                                   .heads = p->heads,
+                                   .num_heads = p->num_heads,
+                                   .num_buckets = bins,
+                                   .bucket_rows = rows,
+                                   .sums = sums};
+    qk_status status = qk_sink_put_attention(f->sink, &all, err);
+    free(sums);
+    return status;
+}
+
 static void *work(void *context)
 {
     feeding *f = context;
@@ -206,7 +242,7 @@ static void *work(void *context)
          !atomic_load(&f->failed) && (i = atomic_fetch_add(&f->next, 1)) < f->count;) {
         const piece *p = &f->pieces[i];
         qk_error err;
-        qk_status status = put(f, p, &err);
+        qk_status status = p->attention ? put_attention(f, p, &err) : put(f, p, &err);
         if (status == QK_OK && atomic_fetch_sub(&f->left[p->text], 1) == 1)
             status = qk_sink_text_done(f->sink, p->text, &err);
         if (status == QK_OK)
@@ -273,6 +309,7 @@ static void feed(feeding *f)
         size_t before = f->count;
         begin(f, numbers[i]);
         list_pieces(f, numbers[i], &state);
+        list_attention(f, numbers[i]);
         if (f->count == before && qk_sink_text_done(f->sink, numbers[i], &err) != QK_OK)
             give_up(err.message);
         if (f->o.order == 0)
@@ -390,6 +427,7 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++)
         take(&s, &f.o, argv[i]);
     f.stage = s.stage;
+    f.attention = s.keep.attention;
     pthread_mutex_init(&f.lock, NULL);
     if (qk_sink_open(&f.sink, &s, &err) != QK_OK)
         give_up(err.message);

@@ -35,6 +35,14 @@ def vectors_of(text, layer, kind, head, before=False):
         return ((mix(at) % np.uint64(255)).astype(np.int64) - 127) / 64
 
 
+def vectors_at(text, layer, head, position):
+    """[DIM]: the query of a head at any position."""
+    place = ((text * LAYERS + layer) * 2 * 2) * 64 + head
+    with np.errstate(over="ignore"):
+        at = np.uint64(place << 32 | position) * np.uint64(64) + np.arange(DIM, dtype=np.uint64)
+        return ((mix(at) % np.uint64(255)).astype(np.int64) - 127) / 64
+
+
 def files_of(folder):
     """{name: bytes} of everything below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else "folder"

@@ -14,7 +14,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from conftest import ROOT, read_csv, read_rows
-from feeding import CAPTURED, HEADS, LAYERS, end, example_of, feed, files_of, start, tokens_of, vectors_of
+from feeding import (CAPTURED, HEADS, LAYERS, end, example_of, feed, files_of, start, tokens_of, vectors_at,
+                     vectors_of)
 
 sys.path.append(str(ROOT / "tests" / "state"))
 import make_state  # noqa: E402
@@ -28,6 +29,8 @@ KEPT = {
     "reservoir": dict(keep="moments,reservoir=3", groups=0, stage="pre", seed=7, tokens=1),
     "first": dict(keep="moments,first=4", texts=11, groups=3),
     "first and reservoir": dict(keep="moments,reservoir=2,first=1", stage="both", sampler="uniform", rate=20, texts=13),
+    "attention": dict(keep="rows,attention", texts=11),
+    "attention and moments": dict(keep="moments,attention", stage="both", groups=0, texts=5),
     "packed reservoir": dict(keep="moments,reservoir=2", layout="packed", groups=2, texts=19, stage="both"),
 }
 WAYS = (dict(order=1, threads=1), dict(order=2, threads=4, type="bfloat16"), dict(order=3, threads=3, type="float16"),
@@ -57,7 +60,7 @@ def test_any_order(whole, tmp_path, name):
         assert outcome["complete"] and files_of(tmp_path / str(i)) == right, way
 
 
-@pytest.mark.parametrize("name", ["some rows", "moments", "first", "packed reservoir"])
+@pytest.mark.parametrize("name", ["some rows", "moments", "first", "packed reservoir", "attention"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_shards_in_any_order_and_at_once(whole, tmp_path, name, count):
     right = files_of(whole(name))
@@ -73,7 +76,7 @@ def test_shards_in_any_order_and_at_once(whole, tmp_path, name, count):
 
 
 def test_stopped_and_gone_on(whole, tmp_path):
-    for name in ("rows and moments", "reservoir"):
+    for name in ("rows and moments", "reservoir", "attention"):
         right = files_of(whole(name))
         for stop in (1, 2, 5):
             folder = tmp_path / f"{name}{stop}"
@@ -191,6 +194,48 @@ def test_moments_are_those_of_the_rows(whole):
     for stage in ("post", "pre"):  # its sampler keeps some rows
         folder = whole("rows and moments") / stage
         check_moments(folder, 4, lambda *head: read_rows(folder, "l{:02d}h{:02d}{}".format(head[0], head[2], head[1])))
+
+
+def check_attention(folder, texts, groups):
+    """Sums are the feeder's: by group of texts the mean over rows, by bin of positions that of the bin."""
+    bins = [np.array([int(t).bit_length() for t in range(tokens_of(text))], int) for text in range(texts)]
+    some = [text for text in range(texts) if len(bins[text])]
+    assert sorted(p.name for p in (folder / "attention").iterdir()) == ["l00.safetensors", "l01.safetensors",
+                                                                         "l02.safetensors"]
+    for layer in range(LAYERS):
+        arrays = load_file(folder / "attention" / f"l{layer:02d}.safetensors")
+        heads = CAPTURED["q"][layer]
+        assert list(arrays["q.heads"]) == heads and set(arrays["q.texts"]) == {len(some)}
+        mask = int(arrays["q.mask"])
+        label = {text: 0 if groups == 0 else example_of(text) & mask for text in some}
+        assert [int(g) for g in arrays["q.group"]] == sorted(set(label.values()), key=lambda x: x % 2**64)
+        assert 1 <= len(arrays["q.group"]) <= max(groups, 1)
+        for i, head in enumerate(heads):
+            # the value of a bin is the vector at the position of its number
+            values = {text: np.stack([row_value(text, layer, head, b) for b in range(bins[text].max() + 1)])[bins[text]]
+                      for text in some}
+            for g, name in enumerate(arrays["q.group"]):
+                rows = np.concatenate([values[t] for t in some if label[t] == int(name)])
+                assert arrays["q.count"][g, i] == len(rows)
+                assert np.abs(arrays["q.mean"][g, i] - rows.mean(0)).max() < 1e-12
+            for b, number in enumerate(arrays["q.bucket"]):
+                rows = np.concatenate([values[t][bins[t] == number] for t in some])
+                assert arrays["q.bucket_count"][b, i] == len(rows)
+                assert np.abs(arrays["q.bucket_mean"][b, i] - rows.mean(0)).max() < 1e-12
+
+
+def row_value(text, layer, head, number):
+    """What the feeder makes of 100 sums: those of a vector, over and over."""
+    vector = vectors_at(text, layer, head, number)
+    return np.tile(vector, 9)[:100]
+
+
+def test_attention_is_summed_in_the_tree_of_the_moments(whole):
+    check_attention(whole("attention"), 11, 4)
+    check_attention(whole("attention and moments") / "post", 5, 0)
+    assert not (whole("attention and moments") / "pre" / "attention").exists()
+    manifest = json.loads((whole("attention") / "capture.json").read_text())
+    assert manifest["keep"] == {"rows": "all", "reservoir": 0, "moments": False, "groups": 4, "attention": True}
 
 
 def test_how_many_were_summed(whole):

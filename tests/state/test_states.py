@@ -440,7 +440,7 @@ def test_inspect(qkscope, state, reservoir):
     assert "dimension   32" in said and "examples    60" in said and "positions   0 to 1023" in said
     told = json.loads(qkscope("inspect", state, "--json", expect=0).out)
     bytes_ = sum(f.stat().st_size for f in (state / "moments").iterdir())
-    assert told["kept"] == {"rows": "none", "reservoir": 0, "moments": True, "groups": 16, "summed": 27902,
+    assert told["kept"] == {"rows": "none", "reservoir": 0, "moments": True, "attention": False, "groups": 16, "summed": 27902,
                             "files": 5, "bytes": bytes_}
     assert told["rows"] == 0 and told["heads"][0]["summed"] == 949
     told = json.loads(qkscope("inspect", reservoir, "--json", expect=0).out)

@@ -134,7 +134,7 @@ def test_moments_that_are_not_there(qkscope, tmp_path, request, which):
         assert re.search(r"copy/moments/l02\.safetensors: not there, but capture\.json .*: fetch it again, or capture again", err)
     shutil.rmtree(copy / "moments")
     err = qkscope("pca", copy, "-o", tmp_path / "none", expect=1).err
-    assert ("l00.safetensors: not there, but capture.json says that moments are kept: fetch it again" if which == "reservoir"
+    assert ("l00.safetensors: not there, but capture.json says that it is kept: fetch it again" if which == "reservoir"
             else "and no moments/l00.safetensors, though there is a capture.json: fetch what it lists") in err
 
 

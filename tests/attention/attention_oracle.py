@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of a head from its attention rows, written from docs/attention.md."""
+import numpy as np
+from attention_rows import attention, bin_of, entropy, far_keys, sums_of_text
+
+SHARES = ["sink_mass", "first_mass", "self_mass", "previous_mass", "no_key_mass", "near_mass", "local_mass",
+          "far_mass", "duplicate_mass", "duplicate_uniform", "duplicate_mul", "induction_mass",
+          "induction_uniform", "induction_mul", "top_sink", "top_self", "top_previous", "top_offset_share"]
+NUMBERS = [*SHARES, "entropy", "effective_keys", "participation", "information", "mean_distance",
+           "far_information", "distance_share", "duplicate_excess", "induction_excess"]
+
+
+class Text:
+    """One text: its rows, and its tokens."""
+
+    def __init__(self, rng, n, tokens=True, window=0, kind="any"):
+        q, k = rng.normal(size=(2, n, 8)).astype(np.float32)
+        self.window = window
+        self.tokens = rng.integers(0, 12, n) if tokens else None
+        self.a = attention(q, k, 0.8, window)
+        if kind == "previous":
+            self.a = np.where(np.eye(n, k=-1) > 0, 0.8, 0) + 0.2 * self.a
+            self.a[0] = 0
+            self.a[0, 0] = 1
+        if kind == "sink":
+            self.a = 0.3 * self.a
+            self.a[:, 0] += 0.6
+        if kind == "uniform":
+            self.a = attention(0 * q, k, 1)
+
+    @property
+    def sums(self):
+        return sums_of_text(self.a, self.tokens, self.window).sum(0)
+
+
+def mean(values):
+    return np.mean(values) if len(values) else np.nan
+
+
+def distance_share(texts):
+    """Decision 4: rows from 8 on, keys from 4 on, renormalised, weighted by what lies there."""
+    rows = []
+    for g, text in enumerate(texts):
+        for i in range(8, len(text.a)):
+            keys = far_keys(i, text.window)
+            far = text.a[i, keys]
+            w = far.sum()
+            bins = np.array([bin_of(i - j) for j in keys])
+            rows.append((g, w, far / w, bins))
+    if not rows:
+        return np.nan, np.nan, np.nan
+    total = sum(w for _, w, _, _ in rows)
+    u = sum(w * np.log(len(m)) for _, w, m, _ in rows) / total
+    h = sum(w * entropy(m) for _, w, m, _ in rows) / total
+    distance = sum((text.a[i, far_keys(i, text.window)] * (i - far_keys(i, text.window))).sum()
+                   for text in texts for i in range(8, len(text.a))) / total
+    if len(texts) < 2:
+        return np.nan, u - h, distance
+    cross = 0
+    for g in range(len(texts)):
+        p = np.zeros(22)
+        for other, w, m, bins in rows:
+            if other != g:
+                np.add.at(p, bins, w * m)
+        own = [row for row in rows if row[0] == g]
+        reached = {b for _, _, _, bins in own for b in bins}
+        for b in sorted(reached):
+            if p[b] == 0 and b > 0:
+                p[b] = p[b - 1]
+        for _, w, m, bins in own:
+            seen = np.unique(bins)
+            whole = p[seen].sum()
+            for b in seen:
+                cross -= w * m[bins == b].sum() * np.log(p[b] / whole / (bins == b).sum())
+    return (u - cross / total) / (u - h), u - h, distance
+
+
+def expected(texts):
+    """The numbers of texts from their rows."""
+    rows = [(text, i, text.a[i]) for text in texts for i in range(len(text.a))]
+    low = [max(0, i - text.window + 1) if text.window else 0 for text, i, _ in rows]
+    e = {"sink_mass": mean([a[0] for _, _, a in rows]),
+         "first_mass": mean([a[:4].sum() for _, _, a in rows]),
+         "self_mass": mean([a[i] for _, i, a in rows]),
+         "previous_mass": mean([a[i - 1] if i else 0 for _, i, a in rows]),
+         "no_key_mass": mean([1 - a.sum() for _, _, a in rows]),
+         "entropy": mean([entropy(a) for _, _, a in rows]),
+         "participation": 1 / mean([(a**2).sum() for _, _, a in rows]),
+         "information": mean([np.log(i + 1 - f) - entropy(a) for (_, i, a), f in zip(rows, low, strict=True)])}
+    e["effective_keys"] = np.exp(e["entropy"])
+    for name, first, last in (("near", 0, 7), ("local", 1, 63), ("far", 64, 10**9)):
+        e[name + "_mass"] = mean([sum(a[j] for j in range(4, i + 1) if first <= i - j <= last)
+                                  for text, i, a in rows if i >= 8 and len(far_keys(i, text.window))])
+    tops = [f + int(np.argmax(a[f:i + 1])) for (_, i, a), f in zip(rows, low, strict=True)]
+    offsets = [i - top if top or not i else -1 for top, (_, i, _) in zip(tops, rows, strict=True)]
+    e["top_sink"] = mean([o == -1 for o in offsets])
+    e["top_self"] = mean([o == 0 for o in offsets])
+    e["top_previous"] = mean([o == 1 for o in offsets])
+    places = [o if o < 16 else 1 << (o.bit_length() - 1) for o in offsets if o > 1]
+    most = max((places.count(o) for o in set(places)), default=0)
+    e["top_offset_share"] = most / len(rows)
+    for name, shift in (("duplicate", 0), ("induction", 1)):
+        known = [(text, i, a, f) for (text, i, a), f in zip(rows, low, strict=True) if text.tokens is not None]
+        mass, uniform = [], []
+        for text, i, a, f in known:
+            keys = [j for j in range(max(f, shift), i + shift)
+                    if text.tokens[j - shift] == text.tokens[i]]
+            keys = [j for j in keys if j <= i]
+            if keys:
+                mass.append(a[keys].sum())
+                uniform.append(len(keys) / (i + 1 - f))
+        e[name + "_mass"], e[name + "_uniform"] = mean(mass), mean(uniform)
+        e[name + "_mul"] = sum(mass) / len(known) if known else np.nan
+        e[name + "_excess"] = e[name + "_mass"] - e[name + "_uniform"]
+    e["distance_share"], e["far_information"], e["mean_distance"] = distance_share(texts)
+    return e, {o for o in places if places.count(o) == most}

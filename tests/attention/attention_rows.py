@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention rows in NumPy, and what is summed of them, written from docs/attention.md."""
+import numpy as np
+
+BINS, OFFSETS = 22, 16
+NAMES = ["rows", "sink", "first", "self", "previous", "no_key", "entropy", "squares", "visible", "top_sink",
+         "tokens", "duplicate_rows", "duplicate", "duplicate_uniform", "induction_rows", "induction",
+         "induction_uniform", "far_rows", "far", "far_visible", "far_entropy", "far_distance", "far_keys"]
+AT = {name: i for i, name in enumerate(NAMES)}
+FAR_BINS = len(NAMES)
+LAST_BINS = FAR_BINS + BINS
+TOP_OFFSETS = LAST_BINS + BINS
+TOP_BINS = TOP_OFFSETS + OFFSETS
+SUMS = TOP_BINS + BINS - 5
+
+
+def bin_of(distance):
+    return min(int(distance).bit_length(), BINS - 1)
+
+
+def entropy(a):
+    a = a[a > 0]
+    return float(-(a * np.log(a)).sum())
+
+
+def attention(q, k, scale, window=0):
+    """[n][n] in float64; 0 where a key is not seen."""
+    q, k = q.astype(np.float64), k.astype(np.float64)
+    n = len(q)
+    i, j = np.arange(n)[:, None], np.arange(n)[None]
+    seen = (j <= i) & ((j > i - window) if window else True)
+    scores = np.where(seen, scale * (q @ k.T), -np.inf)
+    a = np.exp(scores - scores.max(1, keepdims=True))
+    return a / a.sum(1, keepdims=True)
+
+
+def far_keys(i, window=0):
+    """Keys 4 .. i that row i sees."""
+    return np.arange(max(4, i - window + 1 if window else 0), i + 1)
+
+
+def sums_of_row(a, i, tokens=None, window=0):
+    """The vector of sums of row i; a: [n] its weights."""
+    s = np.zeros(SUMS)
+    low = max(0, i - window + 1) if window else 0
+    seen = np.arange(low, i + 1)
+
+    def put(name, value):
+        s[AT[name]] = value
+
+    put("rows", 1)
+    put("sink", a[0])
+    put("first", a[:4][:i + 1].sum())
+    put("self", a[i])
+    put("previous", a[i - 1] if i > 0 and i - 1 >= low else 0)
+    put("no_key", 1 - a[seen].sum())
+    put("entropy", entropy(a[seen]))
+    put("squares", (a[seen] ** 2).sum())
+    put("visible", np.log(len(seen)))
+    top = low + int(np.argmax(a[seen]))
+    offset = i - top
+    if top == 0 and i > 0:
+        put("top_sink", 1)
+    elif offset < OFFSETS:
+        s[TOP_OFFSETS + offset] = 1
+    else:
+        s[TOP_BINS + bin_of(offset) - 5] = 1
+    if tokens is not None:
+        put("tokens", 1)
+        for name, keys in (("duplicate", [j for j in seen if j < i and tokens[j] == tokens[i]]),
+                           ("induction", [j for j in seen if j >= 1 and tokens[j - 1] == tokens[i]])):
+            put(name + "_rows", len(keys) > 0)
+            put(name, a[keys].sum())
+            put(name + "_uniform", len(keys) / len(seen))
+    keys = far_keys(i, window)
+    if i >= 8 and len(keys):
+        far = a[keys]
+        w = far.sum()
+        put("far_rows", 1)
+        if w > 0:
+            put("far", w)
+            put("far_visible", w * np.log(len(keys)))
+            put("far_entropy", w * entropy(far / w))
+            put("far_distance", (far * (i - keys)).sum())
+            bins = np.array([bin_of(i - j) for j in keys])
+            for b in np.unique(bins):
+                mass = far[bins == b].sum()
+                s[FAR_BINS + b] = mass
+                s[AT["far_keys"]] += mass * np.log((bins == b).sum())
+            s[LAST_BINS + bins.max()] = w
+    return s
+
+
+def sums_of_text(a, tokens=None, window=0):
+    """[bucket][SUMS] by the bin of the row's position."""
+    out = np.zeros((bin_of(len(a) - 1) + 1, SUMS))
+    for i in range(len(a)):
+        out[bin_of(i)] += sums_of_row(a[i], i, tokens, window)
+    return out

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope attention, of rows that are whole texts, against NumPy on these rows."""
+import csv
+import json
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from attention_rows import AT, FAR_BINS, attention, bin_of, far_keys, sums_of_text
+from conftest import ROOT
+
+MODEL = ROOT / "examples" / "kjv-tiny"
+TEXTS = 9
+
+
+@pytest.fixture(scope="module")
+def capture(qkscope, tmp_path_factory):
+    """Two layers of a small model, every row of nine short texts."""
+    folder = tmp_path_factory.mktemp("attention")
+    lines = [json.loads(line) for line in (MODEL / "passages.jsonl").read_text().splitlines()][:TEXTS]
+    texts = folder / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": line["text"][:40 + 10 * i]}) + "\n" for i, line in enumerate(lines)))
+    qkscope("capture", "-m", MODEL / "step-2004", "-t", texts, "--layers", "0,3", "--sampler", "all", "--stage", "both",
+            "--keep", "rows", "-o", folder / "capture", "-q", expect=0)
+    qkscope("capture", "-m", MODEL / "step-2004", "-t", texts, "--layers", "0,3", "--sampler", "all", "--keep", "rows,attention",
+            "-o", folder / "capture" / "kept", "-q", expect=0)
+    return folder / "capture"
+
+
+def rows_of(capture, layer, head, kind):
+    """By text: the vectors in float64, in order of position."""
+    table = pq.read_table(capture / f"l{layer:02d}h{head:02d}{kind}" / "data.parquet")
+    ids = np.array(table["example_id"])
+    positions = np.array(table["position"])
+    vectors = np.array(table["vector"].to_pylist(), np.float64)
+    texts = {}
+    for i in dict.fromkeys(ids):
+        own = ids == i
+        assert (positions[own] == np.arange(own.sum())).all()
+        texts[i] = vectors[own]
+    return texts
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(text):
+    return float(text) if text else math.nan
+
+
+def run(qkscope, capture, folder, *more):
+    qkscope("attention", capture, "-o", folder, "-q", *more, expect=0)
+    return read(folder / "attention.csv"), read(folder / "attention_profile.csv")
+
+
+def test_against_numpy(qkscope, capture, tmp_path):
+    heads, profile = run(qkscope, capture / "post", tmp_path / "results")
+    assert [(int(h["layer"]), int(h["q_head"])) for h in heads] == [(layer, h) for layer in (0, 3) for h in range(4)]
+    for head in heads:
+        layer, q_head, k_head = (int(head[name]) for name in ("layer", "q_head", "k_head"))
+        queries, keys = rows_of(capture / "post", layer, q_head, "q"), rows_of(capture / "post", layer, k_head, "k")
+        weights = [attention(queries[i], keys[i], 1 / math.sqrt(queries[i].shape[1])) for i in queries]
+        sums = [sums_of_text(a) for a in weights]
+        total = sum(s.sum(0) for s in sums)
+        assert (int(head["texts"]), int(head["rows"])) == (TEXTS, total[AT["rows"]])
+        for name in ("sink", "first", "self", "previous"):
+            assert number(head[f"{name}_mass"]) == pytest.approx(total[AT[name]] / total[AT["rows"]], abs=1e-9)
+        assert number(head["entropy"]) == pytest.approx(total[AT["entropy"]] / total[AT["rows"]], abs=1e-9)
+        assert number(head["mean_distance"]) == pytest.approx(total[AT["far_distance"]] / total[AT["far"]], abs=1e-9)
+        assert head["no_key_mass"] == "0"
+        assert head["duplicate_mass"] == head["induction_mul"] == ""  # a capture has no tokens
+        own = [c for c in profile if (c["layer"], c["q_head"]) == (head["layer"], head["q_head"])]
+        for cell in own:
+            bucket = bin_of(int(cell["row_first"]))
+            part = sum(s[bucket] for s in sums if len(s) > bucket)
+            mass = part[FAR_BINS + bin_of(int(cell["distance_first"]))] / part[AT["far"]]
+            assert number(cell["mass"]) == pytest.approx(mass, abs=1e-9)
+        assert {int(c["row_first"]) for c in own} >= {8, 16, 32}
+
+
+def predicted(rows, slope_of):
+    """Mean over rows of the softmax of a score of distance over the keys from 4 on, by bin."""
+    out = np.zeros((len(rows), 22))
+    for r, i in enumerate(rows):
+        distance = i - far_keys(i)
+        a = np.exp(slope_of[distance])
+        np.add.at(out[r], [bin_of(d) for d in distance], a / a.sum())
+    return out.mean(0)
+
+
+def test_predictions(qkscope, capture, tmp_path):
+    """The mean vectors before RoPE, of the capture of that stage; the bias of the rotation model."""
+    _, profile = run(qkscope, capture / "post", tmp_path / "results")
+    qkscope("rotate", capture / "post", "-o", tmp_path / "rotated", "-q", expect=0)
+    bias = {(r["layer"], r["q_head"]): float(r["bias_strength"]) for r in read(tmp_path / "rotated" / "rotated.csv")}
+    facts = json.loads((capture / "post" / "capture.json").read_text())
+    frequencies = facts["rope_frequencies"]
+    for layer, q_head, k_head in ((0, 3, 1), (3, 0, 0)):
+        own = frequencies[str(layer)] if isinstance(frequencies, dict) else frequencies
+        queries, keys = rows_of(capture / "pre", layer, q_head, "q"), rows_of(capture / "pre", layer, k_head, "k")
+        q = np.vstack([rows[8:] for rows in queries.values()]).mean(0)
+        k = np.vstack([rows[4:] for rows in keys.values()]).mean(0)
+        d = len(q)
+        z = (q[:d // 2] + 1j * q[d // 2:]) * np.conj(k[:d // 2] + 1j * k[d // 2:])
+        distance = np.arange(128)
+        by_means = (z * np.exp(1j * np.outer(distance, own))).real.sum(1) / math.sqrt(d)
+        by_drift = -bias[str(layer), str(q_head)] * distance / math.sqrt(d)
+        for cell in profile:
+            if (int(cell["layer"]), int(cell["q_head"])) == (layer, q_head):
+                rows = range(int(cell["row_first"]), int(cell["row_last"]) + 1)
+                b = bin_of(int(cell["distance_first"]))
+                # turned back, rows after RoPE are those before it to the digits of float32
+                assert number(cell["predicted_means"]) == pytest.approx(predicted(rows, by_means)[b], abs=1e-5)
+                assert number(cell["predicted_rotation"]) == pytest.approx(predicted(rows, by_drift)[b], abs=1e-9)
+                assert number(cell["uniform"]) == pytest.approx(predicted(rows, 0 * by_drift)[b], abs=1e-9)
+
+
+def test_scale(qkscope, capture, tmp_path):
+    """At scale 1 / sqrt(d) nothing changes; at a tiny one attention is uniform."""
+    usual, _ = run(qkscope, capture / "post", tmp_path / "a", "--heads", "0:3")
+    given, _ = run(qkscope, capture / "post", tmp_path / "b", "--heads", "0:3", "--attention-scale", "0.25")
+    dim = rows_of(capture / "post", 0, 3, "q").popitem()[1].shape[1]
+    assert (usual == given) == (dim == 16)
+    none, _ = run(qkscope, capture / "post", tmp_path / "c", "--heads", "0:3", "--attention-scale", "1e-12")
+    assert abs(number(none[0]["information"])) < 1e-9
+    assert none[0]["names"] == "uniform"
+
+
+def test_analyze_has_the_tables(qkscope, capture, tmp_path):
+    """The same bytes as of the command alone, by any number of threads or shards; of sums that are kept."""
+    run(qkscope, capture / "kept", tmp_path / "alone", "--ci", "90", "--threads", "1")
+    qkscope("analyze", capture / "kept", "-o", tmp_path / "all", "--ci", "90", "--threads", "3", "-q", expect=0)
+    for shard in ("0/2", "1/2"):
+        qkscope("analyze", capture / "kept", "-o", tmp_path / "shared", "--ci", "90", "--shard", shard, "-q", expect=0)
+    for name in ("attention.csv", "attention_profile.csv"):
+        for folder in ("all", "shared"):
+            assert (tmp_path / folder / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+    rows = read(tmp_path / "alone" / "attention.csv")
+    assert all(number(r["sink_mass_lo"]) < number(r["sink_mass"]) < number(r["sink_mass_hi"]) for r in rows)
+    assert {name for r in rows for name in r["names"].split()} >= {"previous-token"}
+    qkscope("report", tmp_path / "all", "-q", expect=0)
+
+
+def test_kept_sums_are_those_of_rows(qkscope, capture, tmp_path):
+    """What the prefill measures, in float32, beside the rows that it wrote."""
+    for tables in zip(run(qkscope, capture / "post", tmp_path / "rows", "--ci", "90"),
+                      run(qkscope, capture / "kept", tmp_path / "sums", "--ci", "90"), strict=True):
+        for own, kept in zip(*tables, strict=True):
+            for name in own:
+                if own[name] and name not in ("model", "names"):
+                    assert number(kept[name]) == pytest.approx(number(own[name]), rel=2e-5, abs=2e-6), name
+            assert own.get("names") == kept.get("names")
+            assert kept.get("induction_uniform") != ""  # tokens are known
+
+
+def test_study(qkscope, capture, tmp_path):
+    """Of two models one has attention; the second time nothing is computed."""
+    (tmp_path / "study.yaml").write_text(json.dumps({"analyses": ["rotation", "attention"],
+                                                     "models": [{"name": "with", "source": str(capture / "kept")},
+                                                                {"name": "without", "source": str(capture / "post")}]}))
+    for _ in range(2):
+        said = qkscope("study", tmp_path / "study.yaml", "-o", tmp_path / "out", "--no-figures", "--json", expect=0)
+    assert {model["state"] for model in json.loads(said.out)["models"]} == {"kept"}
+    rows = read(tmp_path / "out" / "attention.csv")
+    assert {row["model"] for row in rows} == {"with"}
+    assert len(rows) == 8
+    text = (tmp_path / "study.yaml").read_text().replace(', "attention"', "")
+    (tmp_path / "study.yaml").write_text(text)
+    for _ in range(2):  # nor where nobody asks for what is kept
+        said = qkscope("study", tmp_path / "study.yaml", "-o", tmp_path / "less", "--no-figures", "--json", expect=0)
+    assert {model["state"] for model in json.loads(said.out)["models"]} == {"kept"}
+    assert not (tmp_path / "less" / "attention.csv").exists()
+
+
+def test_without_attention(qkscope, capture, tmp_path):
+    """analyze leaves it out in silence; the command says what to do."""
+    some = ROOT / "examples" / "kjv-tiny-capture"
+    said = qkscope("attention", some, "-o", tmp_path / "a", expect=1).err
+    assert "capture with --keep rows,attention" in said
+    assert not (tmp_path / "a").exists()
+    said = qkscope("analyze", some, "-o", tmp_path / "b", "--layers", "0", expect=0)
+    assert "attention" not in said.err.replace(str(tmp_path), "")
+    assert not list((tmp_path / "b").glob("attention*"))
+    assert "capture with --keep" in qkscope("attention", capture / "pre", "-o", tmp_path / "c", expect=1).err
+    for more in (["--max-samples", "100"], ["--from-position", "4"]):
+        assert "attention is of all rows" in qkscope("attention", capture / "post", "-o", tmp_path / "d", *more, expect=1).err
+
+
+def test_python(capture):
+    qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+    results = qk.attention(capture / "post", heads="3:*", ci=95)
+    assert results.attention["sink_mass"].shape == (4,)
+    assert (results.attention["sink_mass_lo"] <= results.attention["sink_mass"]).all()
+    assert results.attention_profile["mass"].min() >= 0
+    with pytest.raises(qk.NotFoundError, match="keeps no sums of attention"):
+        qk.attention(ROOT / "examples" / "kjv-tiny-capture")

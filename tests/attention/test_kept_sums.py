@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope attention of sums that a capture keeps, which NumPy made and the sink was given."""
+import csv
+import shutil
+
+import numpy as np
+import pytest
+from attention_oracle import NUMBERS, Text, expected
+from attention_rows import BINS, SUMS, bin_of, sums_of_text
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+LENGTHS = (30, 41, 77, 52, 64, 33, 90, 45, 58)
+LAYERS, HEADS, DIM = 2, 4, 8
+KINDS = [["any", "previous", "sink", "uniform"], ["sink", "any", "any", "previous"]]
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """[layer][head][text]"""
+    rng = np.random.default_rng(11)
+    tokens = [rng.integers(0, 12, n) for n in LENGTHS]
+    made = [[[Text(rng, n, kind=kind) for n in LENGTHS] for kind in kinds] for kinds in KINDS]
+    for layer in made:
+        for head in layer:
+            for text, own in zip(head, tokens, strict=True):
+                text.tokens = own
+    return made
+
+
+def write(folder, texts, keep, order=1):
+    """A capture with rows of chance beside the sums of these texts."""
+    from qkscope._call import call, ffi, lib
+    rng = np.random.default_rng(3)
+    model = qk.Model("made", LAYERS, HEADS, 2, DIM)
+    rows = {(i, kind): rng.normal(size=(4 if kind == "q" else 2, n, DIM)).astype(np.float32)
+            for i, n in enumerate(LENGTHS) for kind in "qk"}
+    with qk.Sink(folder, model=model, texts=len(LENGTHS), tokens=sum(LENGTHS), keep=keep) as sink:
+        for i, n in list(enumerate(LENGTHS))[::order]:
+            with sink.text(i, tokens=n):
+                for layer in range(LAYERS):
+                    buckets = bin_of(n - 1) + 1
+                    counts = np.bincount([bin_of(t) for t in range(n)])
+                    sums = np.ascontiguousarray([sums_of_text(texts[layer][h][i].a, texts[layer][h][i].tokens)
+                                                 for h in range(HEADS)])
+                    given = ffi.new("qk_sink_attention *", {"text": i, "layer": layer, "num_heads": HEADS, "num_buckets": buckets})
+                    given.heads = heads = ffi.new("int[]", list(range(HEADS)))
+                    given.bucket_rows = bucket_rows = ffi.new("int64_t[]", counts.tolist())
+                    given.sums = ffi.cast("double *", ffi.from_buffer(sums))
+                    assert sums.shape == (HEADS, buckets, SUMS) and buckets <= BINS
+                    call(lib.qk_sink_put_attention, sink._sink, given)
+                    for kind in "qk":
+                        sink.put(i, layer, kind, rows[i, kind])
+                    del heads, bucket_rows
+    return folder
+
+
+@pytest.fixture(scope="module")
+def capture(texts, tmp_path_factory):
+    return write(tmp_path_factory.mktemp("kept") / "capture", texts, "rows,attention")
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_numbers_of_kept_sums(qkscope, capture, texts, tmp_path):
+    qkscope("attention", capture, "-o", tmp_path / "results", "--ci", "95", "-q", expect=0)
+    heads = read(tmp_path / "results" / "attention.csv")
+    assert len(heads) == LAYERS * HEADS
+    for head in heads:
+        own = texts[int(head["layer"])][int(head["q_head"])]
+        want, _ = expected(own)
+        for name in NUMBERS:
+            if name.endswith("_excess"):
+                continue
+            found = float(head[name]) if head[name] else np.nan
+            if name == "distance_share" and want["far_information"] < 0.05:
+                want[name] = np.nan
+            np.testing.assert_allclose(found, want[name], rtol=1e-9, atol=1e-9, err_msg=name)
+        assert (int(head["texts"]), int(head["rows"])) == (len(LENGTHS), sum(LENGTHS))
+        kind = KINDS[int(head["layer"])][int(head["q_head"])]
+        assert {"previous": "previous-token", "any": None}.get(kind, kind) in [*head["names"].split(), None]
+    profile = read(tmp_path / "results" / "attention_profile.csv")
+    assert {c["row_first"] for c in profile} == {"8", "16", "32", "64"}
+    assert all(c["predicted_rotation"] for c in profile)
+    assert not any(c["predicted_means"] for c in profile)  # no frequencies
+
+
+@pytest.mark.parametrize("keep", ["moments,attention", "rows,moments,attention"])
+def test_the_same_beside_moments(qkscope, capture, texts, tmp_path, keep):
+    """Whatever else is kept, in whatever order texts come, by however many processes."""
+    other = write(tmp_path / "capture", texts, keep, order=-1)
+    qkscope("attention", capture, "-o", tmp_path / "a", "-q", expect=0)
+    qkscope("analyze", other, "-o", tmp_path / "b", "-q", expect=0)
+    for shard in ("1/2", "0/2"):
+        qkscope("attention", other, "-o", tmp_path / "c", "--shard", shard, "-q", expect=0)
+    tables = [read(tmp_path / name / "attention.csv") for name in "abc"]
+    for rows in zip(*tables, strict=True):
+        for column in rows[0]:
+            if not column.startswith("rotation_"):  # of moments that were summed in another order
+                assert rows[0][column] == rows[1][column] == rows[2][column], column
+    assert (tmp_path / "b" / "manifest.json").read_text().count("attention/l0") == LAYERS
+    assert (tmp_path / "c" / "manifest.json").read_text().count("attention/l0") == LAYERS
+
+
+def test_what_is_damaged(qkscope, capture, tmp_path):
+    """A file that is not there, of another layer, or cut off: its heads have no numbers, and the file is named."""
+    for name in ("absent", "other", "cut"):
+        shutil.copytree(capture, tmp_path / name)
+        file = tmp_path / name / "attention" / "l01.safetensors"
+        if name == "other":
+            shutil.copy(file.with_name("l00.safetensors"), file)
+        elif name == "cut":
+            file.write_bytes(file.read_bytes()[:-9])
+        else:
+            file.unlink()
+        said = qkscope("attention", tmp_path / name, "-o", tmp_path / f"{name}-out")
+        assert said.code != 0
+        assert "attention/l01.safetensors" in said.err
+        assert len(read(tmp_path / f"{name}-out" / "attention.csv")) == HEADS
