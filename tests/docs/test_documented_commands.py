@@ -85,7 +85,7 @@ def published(tmp_path_factory):
 def world(tmp_path, published):
     with FakeHub() as hub:
         for model in ("HuggingFaceTB/SmolLM2-135M-Instruct", "org/name", "ORG/MODEL"):
-            hub.add("models", model, files_of(MODELS / "step-20"))
+            hub.add("models", model, files_of(MODELS / "step-2004"))
         for name in ("org/name", "ORG/NAME"):
             hub.add("datasets", name, files_of(EXAMPLE))
             hub.add("datasets", name, files_of(EXAMPLE), revision="REV")
