@@ -197,26 +197,26 @@ static qk_status check_replaced(const qk__run *run, const json_t *old, qk_error 
                 : QK_OK;
 }
 
-/* Tables of which no manifest tells the origin must not be mixed with new ones. */
-static qk_status check_unknown(const qk__run *run, qk_error *err)
+/* The first result in the folder, or a manifest; NULL: neither. */
+static qk_status find_result(const qk__run *run, const char **found, qk_error *err)
 {
-    const char *found = NULL;
-    for (size_t i = 0; i <= qk__num_tables && !found; i++) {
+    *found = NULL;
+    for (size_t i = 0; i <= qk__num_tables && !*found; i++) {
         const char *name = i < qk__num_tables ? qk__tables[i].info.name : QK__MANIFEST_NAME;
         if (i < qk__num_tables && !qk__is_result(&qk__tables[i]))
             continue;
         char *path = qk__path_join(run->settings->output, name);
         if (!path)
             return qk__nomem(err);
-        found = qk__is_file(path) ? name : NULL;
+        *found = qk__is_file(path) ? name : NULL;
         free(path);
     }
-    return found ? REFUSE(run, err,
-                          "holds %s, and no manifest.json says of which capture it is", found)
-                 : QK_OK;
+    return QK_OK;
 }
 
-static qk_status check_owner(qk__run *run, qk_error *err)
+/* found: a result that was there before the manifest was read. Without a manifest nobody knows its origin, and
+ * it must not be mixed with new ones. */
+static qk_status check_owner(qk__run *run, const char *found, qk_error *err)
 {
     const qk__manifest *before = &run->before;
     if (before->is_study || before->is_comparison)
@@ -225,7 +225,10 @@ static qk_status check_owner(qk__run *run, qk_error *err)
     if (run->settings->force)
         return QK_OK;
     if (!before->runs)
-        return check_unknown(run, err);
+        return found
+                   ? REFUSE(run, err,
+                            "holds %s, and no manifest.json says of which capture it is", found)
+                   : QK_OK;
     for (size_t i = 0; i < json_array_size(before->runs); i++)
         QK_TRY(keep_run(run, json_array_get(before->runs, i), err));
     for (size_t i = 0; i < json_array_size(before->runs); i++)
@@ -284,15 +287,18 @@ static qk_status check_place(const qk__run *run, qk_error *err)
 
 qk_status qk__results_look(qk__run *run, qk_error *err)
 {
-    const char *output = run->settings->output;
+    const char *found, *output = run->settings->output;
     QK_TRY(check_place(run, err));
     qk__manifest_free(&run->before); /* of an earlier look */
     json_decref(run->staying);
     run->staying = json_array();
+    /* in this order: a shard looks while another one, which ends the run, may be putting results there, and
+     * its manifest comes before its tables */
+    QK_TRY(find_result(run, &found, err));
     QK_TRY(qk__manifest_read(&run->before, output, err));
     if (!run->staying)
         return qk__nomem(err);
-    return run->settings->published_tables ? QK_OK : check_owner(run, err);
+    return run->settings->published_tables ? QK_OK : check_owner(run, found, err);
 }
 
 qk_status qk__results_claim(qk__run *run, qk_error *err)

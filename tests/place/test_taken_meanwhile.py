@@ -67,6 +67,19 @@ def test_a_capture_that_waited_looks_again(qkscope, stopped, small, tmp_path, sh
     assert files(out) == before
 
 
+def test_a_shard_looks_while_another_one_ends_the_run(qkscope, stopped, small, tmp_path):
+    """It has seen no manifest, and then all tables are there: they are those of its own run."""
+    out = tmp_path / "out"
+    out.mkdir()
+    words = "pca", small, "-o", out
+    go = stopped("openat", *words, "--shard", "99/100", only=["-P", out / "manifest.json"])
+    qkscope(*words, expect=0)
+    before = files(out)
+    said, code = go()
+    assert code == 0, said
+    assert files(out) == before
+
+
 def test_a_repack_looks_again_before_it_takes_the_place(stopped, qkscope, small, tmp_path):
     """What came into the empty folder without a lock (of a file system that has none) is not carried away."""
     out = tmp_path / "out"
