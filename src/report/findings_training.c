@@ -274,6 +274,40 @@ static void state_longer(qk__findings *findings, const qk__result_model *pair)
         lead.heads, outcome.text.text);
 }
 
+/* Of each head that both have: by how much |r_k| fell, and the change of ln(mean_distance). */
+static qk__result_model changes_of(qk__findings *findings, const qk__result_model *pair)
+{
+    qk__result_model out = pair[1];
+    size_t at[2] = {0};
+    const qk__result_head *both[2];
+    out.num_heads = 0;
+    out.heads = qk__work_take(&findings->work, pair[1].num_heads, sizeof *out.heads);
+    while (out.heads && qk__next_pair(&pair[0], &pair[1], at, both)) {
+        if (!both[0] || !both[1] || qk__has_few_rows(both[0]))
+            continue;
+        qk__result_head *head = &out.heads[out.num_heads++];
+        *head = *both[1];
+        head->v.r_k = fabs(both[0]->v.r_k) - fabs(both[1]->v.r_k);
+        head->v.mean_distance = log(both[1]->v.mean_distance / both[0]->v.mean_distance);
+    }
+    return out;
+}
+
+/* The same of what heads attend to, where that was measured. */
+static void state_farther(qk__findings *findings, const qk__result_model *pair)
+{
+    static const qk__two_numbers FALL_AND_REACH = {.x = "r_k", .y = "mean_distance"};
+    qk__result_model changes = changes_of(findings, pair);
+    const qk__results results = {.num_models = 1, .models = &changes};
+    qk__scope scope = qk__whole_scope(&results);
+    if (qk__ask_relation(findings, &scope, QK__TRAINING_FARTHER, &FALL_AND_REACH))
+        qk__evidence(findings,
+                     "From %s to %s, of each head: the fall of |r_k|, and the change of the "
+                     "logarithm of its mean distance without the sink (%.3g in the mean).",
+                     checkpoint(&pair[0]).text, checkpoint(&pair[1]).text,
+                     qk__mean_over_heads(&changes, qk__find_field("mean_distance")));
+}
+
 static void longer_contexts(qk__findings *findings, const qk__results *results)
 {
     size_t first = 0, last = 0;
@@ -286,6 +320,7 @@ static void longer_contexts(qk__findings *findings, const qk__results *results)
         return; /* no such phase, or nothing before it */
     const qk__result_model pair[] = {results->models[first - 1], results->models[last]};
     state_longer(findings, pair);
+    state_farther(findings, pair);
 }
 
 void qk__findings_training(qk__findings *findings, const qk__results *results)

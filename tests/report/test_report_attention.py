@@ -103,3 +103,44 @@ def test_none_without_the_table(tmp_path):
     assert set(findings_in(tmp_path)[0]) >= FINDINGS
     (tmp_path / "attention.csv").unlink()
     assert not set(findings_in(tmp_path)[0]) & FINDINGS
+
+
+# ---- long contexts -------------------------------------------------------------------------------
+
+def make_checkpoints(folder, seed, coupled):
+    """Before and after training on long contexts: how much the keys of a head part from position, and how much
+    farther it attends."""
+    rng = np.random.default_rng(seed)
+    first = make_study(folder, seed)
+    both = pd.concat([first.assign(model="m-0"), first.assign(model="m-1")], ignore_index=True)
+    n = len(first)
+    fall = rng.uniform(0, 0.5, n)
+    farther = 2 * fall * coupled + 0.2 * rng.normal(size=n)
+    before = rng.uniform(0.6, 0.9, n) * rng.choice([-1, 1], n)
+    both["r_k"] = np.concatenate([before, -np.sign(before) * (np.abs(before) - fall)])  # PC0 may turn
+    both["mean_distance"] = np.concatenate([100 * np.ones(n), 100 * np.exp(farther)])
+    keys = ["model", "layer", "q_head", "k_head"]
+    both[[*keys, "category"]].assign(n_q=1000, n_k=1000).to_csv(folder / "heads.csv", index=False)
+    both[[*keys, "r_k"]].assign(pc=0, explained_variance=0.5, r_q=0.5).to_csv(folder / "qk.csv", index=False)
+    both[[*keys, "mean_distance"]].to_csv(folder / "attention.csv", index=False)
+    (folder / "models.csv").write_text("model,label,family,phase,source\nm-0,first,f,Stage 1,\nm-1,last,f,LC 32K,\n")
+    return first.layer, fall, farther
+
+
+@pytest.mark.parametrize("coupled, verdict", [(1, "supported"), (0, "unsupported"), (-1, "opposite")])
+def test_keys_that_part_and_reach(tmp_path, coupled, verdict):
+    layer, fall, farther = make_checkpoints(tmp_path, 7, coupled)
+    found = findings_in(tmp_path)[0]["training-farther"]
+    assert found.verdict == verdict
+    x, y = (pd.Series(v) - pd.Series(v).groupby(layer).transform("mean") for v in (fall, farther))
+    pairs = len(x) - 8 + 1
+    r = stats.pearsonr(x, y)[0]
+    t = r * math.sqrt((pairs - 2) / (1 - r * r))
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), pairs - 2), rel=1e-6)
+    assert numbers_after(found.evidence[-1], "sink (")[0] == pytest.approx(farther.mean(), rel=6e-3, abs=1e-4)
+
+
+def test_no_reach_without_the_table(tmp_path):
+    make_checkpoints(tmp_path, 7, 1)
+    (tmp_path / "attention.csv").unlink()
+    assert "training-farther" not in findings_in(tmp_path)[0]
