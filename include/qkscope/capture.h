@@ -131,6 +131,7 @@ enum { QK_MOST_FIRST = 16 };
  * `complete` is false only when a manifest says that the capture was not finished. */
 typedef struct qk_capture_info {
     const char *model;
+    const char *fingerprint; /* of what decided its bytes: model, texts, settings */
     int q_per_kv_group;
     int num_layers; /* of the model */
     bool complete;

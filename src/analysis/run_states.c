@@ -2,6 +2,8 @@
 /* What a run reads of the moments that a capture keeps. */
 #include "analysis/run_states.h"
 
+#include <string.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
@@ -160,6 +162,19 @@ qk_status qk__states_open_attention(qk__run *run, qk_error *err)
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
+/* Sums of other texts, of another model or made with other settings look like these. */
+static qk_status check_capture(const qk__run *run, const qk__state_layer *layer, qk_error *err)
+{
+    const char *is = qk_capture_get_info(run->capture)->fingerprint;
+    const char *of = qk__json_string(qk__layer_file_metadata(layer->file), QK__LAYER_CAPTURE);
+    if (!*is || !*of || strcmp(is, of) == 0)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s: these are sums of another capture than capture.json tells of: fetch "
+                    "both again, or capture again",
+                    layer->path);
+}
+
 /* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
 static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
 {
@@ -173,8 +188,12 @@ static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
     }
     if (layer->file)
         return QK_OK;
-    return i < run->states.count ? qk__layer_file_open(&layer->file, layer->path, err)
-                                 : qk__attention_file_open(&layer->file, layer->path, err);
+    QK_TRY(i < run->states.count ? qk__layer_file_open(&layer->file, layer->path, err)
+                                 : qk__attention_file_open(&layer->file, layer->path, err));
+    qk_status status = check_capture(run, layer, err);
+    if (status != QK_OK)
+        qk__layer_file_close(&layer->file);
+    return status;
 }
 
 /* From entry i of the layers on. */

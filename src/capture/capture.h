@@ -54,7 +54,7 @@ struct qk_capture {
     char *prefix;
     qk__capture_entry *entries; /* sorted by qk_head_compare */
     size_t num_entries;
-    char *model; /* what info.model points to */
+    char *model, *fingerprint; /* what members of info point to */
     qk_capture_info info;
     qk__rope_entry *rope;
     size_t num_rope;

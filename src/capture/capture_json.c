@@ -126,6 +126,7 @@ void qk__capture_free_manifest(qk_capture *capture)
     free(capture->rope);
     free(capture->listed);
     free(capture->model);
+    free(capture->fingerprint);
 }
 
 /* ---- heads ------------------------------------------------------------------------------ */
@@ -198,7 +199,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
 {
     int version = QK_MANIFEST_VERSION;
     bool changing = false;
-    const char *model = "";
+    const char *model = "", *fingerprint = "";
     qk_capture_info *info = &capture->info;
     QK_TRY(qk__read_int(root, "format_version", 0, INT_MAX, &version, err));
     if (version > QK_MANIFEST_VERSION)
@@ -217,8 +218,11 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
             "same qkscope capture again, which completes it");
     QK_TRY(qk__read_real(root, "attention_scale", 0, DBL_MAX, &info->attention_scale, err));
     QK_TRY(qk__read_text(root, "model", &model, err));
+    if (qk__read_text(root, "fingerprint", &fingerprint, NULL) != QK_OK)
+        fingerprint = ""; /* another program's */
     capture->model = qk__strdup(model);
-    if (!capture->model)
+    capture->fingerprint = qk__strdup(fingerprint);
+    if (!capture->model || !capture->fingerprint)
         return qk__nomem(err);
     qk__node rope = qk__node_member(root, "rope_frequencies");
     qk__node texts = qk__node_member(root, "texts"), heads = qk__node_member(root, "heads");
@@ -232,6 +236,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     if (info->complete)
         QK_TRY(read_heads(capture, &heads, err));
     info->model = capture->model;
+    info->fingerprint = capture->fingerprint;
     info->has_manifest = true;
     return QK_OK;
 }
@@ -281,7 +286,7 @@ static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_e
 
 qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_error *err)
 {
-    capture->info = (qk_capture_info){.model = "", .complete = true};
+    capture->info = (qk_capture_info){.model = "", .fingerprint = "", .complete = true};
     bool found;
     QK_TRY(read_in(capture, capture->path, &found, err));
     if (!found && strcmp(root, capture->path) != 0) {

@@ -111,6 +111,17 @@ typedef struct making {
     const char *folder;
 } making;
 
+/* With the capture that the sums are of, so that no other one's are taken for them. */
+static qk_status write_sums(const qk_sink *sink, const qk__layer_parts *sums, int layer,
+                            const char *path, qk_error *err)
+{
+    json_t *metadata = json_pack("{s:s}", QK__LAYER_CAPTURE, sink->fingerprint);
+    qk_status status =
+        metadata ? qk__layer_moments_write(path, sums, layer, metadata, err) : qk__nomem(err);
+    json_decref(metadata);
+    return status;
+}
+
 static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
 {
     qk__layer_parts sums;
@@ -120,7 +131,7 @@ static qk_status write_leaf(const making *m, int layer, const char *path, qk_err
         sums.part[kind] = queue->sums;
         sums.part[QK__FIRST_PARTS + kind] = queue->first;
     }
-    return qk__layer_moments_write(path, &sums, layer, NULL, err);
+    return write_sums(m->sink, &sums, layer, path, err);
 }
 
 static qk_status merge_parts(qk__part_moments *a, qk__part_moments *b, const char *path,
@@ -140,7 +151,7 @@ static qk_status join_layer(const making *m, int layer, const char *path, qk_err
     for (int i = 0; status == QK_OK && i < QK__LAYER_PARTS; i++)
         status = merge_parts(a.part[i], b.part[i], path, err);
     if (status == QK_OK)
-        status = qk__layer_moments_write(path, &a, layer, NULL, err);
+        status = write_sums(m->sink, &a, layer, path, err);
     qk__layer_parts_free(&a);
     qk__layer_parts_free(&b);
     return status;
@@ -290,7 +301,7 @@ static qk_status give_layer(const qk_sink *sink, const qk__all_rows *rows, node 
     if (status == QK_OK) {
         unlink(target);
         if (link(from, target) != 0)
-            status = qk__layer_moments_write(target, &sums, layer, NULL, err);
+            status = write_sums(sink, &sums, layer, target, err);
     }
     qk__layer_parts_free(&sums);
     free(from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a layer's moments: safetensors, metadata {"format": "qkscope moments 2", "layer": "0",
- * "groups": "16"} and whatever texts the writer adds. For each kind, after "q." or "k.", with H
+ * "groups": "16"} and whatever texts the writer adds; sinks add "capture", the fingerprint in capture.json. For each kind, after "q." or "k.", with H
  * heads, G groups of texts, B buckets and d dimensions:
  *
  *     heads         I64 [H]          numbers of the heads, ascending
@@ -49,6 +49,9 @@ QK_MUST_CHECK qk_status qk__layer_moments_write(const char *path, const qk__laye
  * Messages name the file. */
 QK_MUST_CHECK qk_status qk__layer_moments_read(const char *path, qk__layer_parts *parts,
                                                qk_error *err);
+
+/* In the metadata: the fingerprint of the capture that the sums are of. */
+#define QK__LAYER_CAPTURE "capture"
 
 /* ==== single heads ======================================================================== */
 

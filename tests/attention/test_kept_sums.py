@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from attention_oracle import NUMBERS, Text, expected
 from attention_rows import BINS, SUMS, bin_of, sums_of_text
+from conftest import ROOT
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 LENGTHS = (30, 41, 77, 52, 64, 33, 90, 45, 58)
@@ -102,6 +103,19 @@ def test_the_same_beside_moments(qkscope, capture, texts, tmp_path, keep):
                 assert rows[0][column] == rows[1][column] == rows[2][column], column
     assert (tmp_path / "b" / "manifest.json").read_text().count("attention/l0") == LAYERS
     assert (tmp_path / "c" / "manifest.json").read_text().count("attention/l0") == LAYERS
+
+
+@pytest.mark.parametrize("folder, keep", [("attention", "rows,attention"), ("moments", "moments")])
+def test_sums_of_another_capture(qkscope, tmp_path, folder, keep):
+    """The same texts and heads, of the model at another step: they fit, and are not these."""
+    model = ROOT / "examples" / "kjv-tiny"
+    for step in ("20", "2004"):
+        qkscope("capture", "-m", model / f"step-{step}", "-t", "repeat:20x2:9:1", "--layers", "0", "--keep", keep, "-o",
+                tmp_path / step, "-q", expect=0)
+    qkscope("analyze", tmp_path / "20", "-o", tmp_path / "before", "-q", expect=0)
+    shutil.copy(tmp_path / "2004" / folder / "l00.safetensors", tmp_path / "20" / folder)
+    said = qkscope("analyze", tmp_path / "20", "-o", tmp_path / "out")
+    assert said.code != 0 and f"{folder}/l00.safetensors: these are sums of another capture" in said.err
 
 
 def test_what_is_damaged(qkscope, capture, tmp_path):
