@@ -21,7 +21,8 @@ take() {
     folder=$1
     shift
     for name; do
-        cp "$folder/$name.svg" "$pictures/${name%-smollm2-135m-instruct}.svg"
+        picture=${name%-smollm2-135m-instruct}
+        cp "$folder/$name.svg" "$pictures/${picture%-kjv-tiny}.svg"
     done
 }
 
@@ -63,8 +64,9 @@ run analyze "$out/kjv-tiny/post" -o "$out/post" --model-name kjv-tiny --ci 95 --
 run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE' --ci 95 --lda
 run compare-stages "$out/kjv-tiny" -o "$out/post" --model-name kjv-tiny
 run report "$out/post"
-cp "$out"/post/figures/stages-01-rotary-pairs-*.svg "$pictures/stages-01-rotary-pairs.svg" # SmolLM2's has 0.9 MB
-take "$out/post/figures" attention-04-r-q attention-05-plasticity attention-06-slopes attention-07-layer-curves
+take "$out/post/figures" stages-01-rotary-pairs-kjv-tiny attention-03-self attention-05-induction attention-06-information \
+    attention-07-r-q attention-08-r-k attention-09-plasticity attention-10-slopes attention-11-profiles-kjv-tiny \
+    attention-12-profiles-by-depth-kjv-tiny attention-13-layer-curves # rotary pairs of SmolLM2 have 0.9 MB
 run capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --id-column id \
     -o "$out/step-20"
 run compare "$out/step-20" "$out/kjv-tiny/post" -o "$out/changes"
@@ -85,7 +87,7 @@ take "$out/models/figures" pca-02-rq-rk-scatter pca-03-layer-heatmap-rq pca-04-l
 take results/demo/study/figures map-02-r-k map-03-bias map-04-plane-variance map-05-plasticity map-06-category pca-07-position-signal pca-08-taxonomy pca-09-pc0-variance \
     pca-12-phase-portraits \
     rotation-09-training-metrics rotation-10-bias-decomposition plasticity-04-trajectory \
-    attention-01-distance-share attention-02-sink attention-03-previous attention-08-layer-heatmaps
+    attention-01-distance-share attention-02-sink attention-04-previous attention-14-layer-heatmaps
 
 if [ -f "$QKSCOPE_SHARED/data/published/scores.csv" ]; then
     mkdir -p "$out/scores"

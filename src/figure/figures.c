@@ -64,6 +64,7 @@ static double weight_of(const qk__subject *subject, size_t dimension)
 #define HILLS         OWN(hills)
 #define POINTS        OWN(points)
 #define PORTRAITS     .applies = qk__has_points, .build = qk__build_portraits
+#define LAYER_BINS    .applies = qk__has_attention_curves, .build = qk__build_attention_by_depth
 #define FAMILY_POINTS .applies = qk__has_points, .build = qk__build_family_points
 
 #define TITLE(text)                    .title = text

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps of other things than heads: plasticity over distances, rotary pairs, categories before and after
- * RoPE, what changed between two models. */
+/* Maps of other things than heads: plasticity and attention over distances, rotary pairs, categories
+ * before and after RoPE, what changed between two models. */
 #include <math.h>
 #include <stdio.h>
 
@@ -128,47 +128,77 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
     draw_with_heading(figure, subject, all);
 }
 
-/* ---- rotary pairs ----------------------------------------------------------------------- */
+/* ---- rotary pairs, attention over distance: means over the heads of a layer -------------- */
 
-/* What is shown of the pairs; fill_pairs has their numbers in this order. */
+/* What is shown of the pairs; numbers_of has their numbers in this order. */
 static const struct {
     const char *title;
     qk__hue hue;
 } PAIR_MAPS[] = {{"'Energy of queries (%)'", QK__HUE_QUERIES},
                  {"'Energy of keys (%)'", QK__HUE_KEYS},
                  {"'Score variance over distance (%)'", QK__HUE_BIAS}};
-enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS };
+enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS, ATTENTION = NUM_PAIR_MAPS };
 
-static size_t count_pairs(const qk__result_model *model)
+static const double *numbers_of(const qk__result_head *head, size_t which, size_t *count)
 {
-    size_t count = 0;
-    qk__each_head (model, head)
-        count = head->num_rope_pairs > count ? head->num_rope_pairs : count;
-    return count;
+    const double *const numbers[] = {head->rope_energy_q, head->rope_energy_k,
+                                     head->rope_score_share, head->attention.measured};
+    *count = which == ATTENTION ? head->attention.count : head->num_rope_pairs;
+    return numbers[which];
+}
+
+static size_t count_columns(const qk__result_model *model, size_t which)
+{
+    size_t most = 0, count;
+    qk__each_head (model, head) {
+        numbers_of(head, which, &count);
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 bool qk__has_rotary_pairs(const qk__subject *subject)
 {
-    return count_pairs(subject->model) > 0;
+    return count_columns(subject->model, 0) > 0;
 }
 
-/* Means over the heads of each layer, in percent. */
-static bool fill_pairs(qk__figure *figure, const qk__result_model *model, size_t which,
-                       qk__map *map)
+/* Means over the heads of each layer; of pairs in percent. */
+static bool fill_layers(qk__figure *figure, const qk__result_model *model, size_t which,
+                        qk__map *map)
 {
-    size_t pairs = count_pairs(model), layers = (size_t)model->last_layer + 1;
-    qk__mean *means = qk__figure_alloc(figure, layers * pairs + 1, sizeof *means);
-    if (!qk__start_map(figure, map, layers, pairs) || !means)
+    size_t columns = count_columns(model, which), layers = (size_t)model->last_layer + 1, count;
+    qk__mean *means = qk__figure_alloc(figure, layers * columns + 1, sizeof *means);
+    if (!qk__start_map(figure, map, layers, columns) || !means)
         return false;
     qk__each_head (model, head) {
-        const double *const numbers[NUM_PAIR_MAPS] = {head->rope_energy_q, head->rope_energy_k,
-                                                      head->rope_score_share};
-        for (size_t p = 0; p < head->num_rope_pairs; p++)
-            qk__mean_add(&means[(size_t)head->layer * pairs + p], 100 * numbers[which][p]);
+        const double *numbers = numbers_of(head, which, &count);
+        for (size_t i = 0; i < count; i++)
+            qk__mean_add(&means[(size_t)head->layer * columns + i],
+                         which == ATTENTION ? numbers[i] : 100 * numbers[i]);
     }
-    for (size_t i = 0; i < layers * pairs; i++)
+    for (size_t i = 0; i < layers * columns; i++)
         map->values[i] = qk__mean_of(&means[i]);
     return true;
+}
+
+/* One map alone has no title, and its scale has a name. */
+static void draw_layers(qk__figure *figure, const qk__subject *subject, const char *x_label,
+                        qk__maps *all)
+{
+    enum { LEAST = 150, MOST = 900, ROW = 16 };
+    double height = ROW * (subject->model->last_layer + 1.0);
+    all->x_label = x_label;
+    all->y_label = "Layer";
+    all->hatched = "not in the capture";
+    all->sheet = (qk__sheet){.most = all->count,
+                             .least = 260,
+                             .left = 62,
+                             .gap = 88,
+                             .right = all->count == 1 ? 120 : 62,
+                             .above = all->count == 1 ? 4 : 30,
+                             .height = fmin(MOST, fmax(LEAST, height)),
+                             .below = 54};
+    draw_with_heading(figure, subject, all);
 }
 
 static double largest_value(const qk__map *map, double most)
@@ -221,10 +251,10 @@ static void fill_pair_maps(qk__figure *figure, const qk__subject *subject,
         *map = (qk__map){.title = PAIR_MAPS[i].title, .column_labels = labels, .line = line};
         qk__each_model (subject->results, model) {
             qk__map other = {0};
-            if (shares_scale(subject, model) && fill_pairs(figure, model, i, &other))
+            if (shares_scale(subject, model) && fill_layers(figure, model, i, &other))
                 most = largest_value(&other, most);
         }
-        fill_pairs(figure, subject->model, i, map);
+        fill_layers(figure, subject->model, i, map);
         map->scale = qk__scale_between(PAIR_MAPS[i].hue, 0, most > 0 ? most : 1);
         map->scale.below = NULL; /* shares below 0 are shown as 0 */
     }
@@ -232,8 +262,7 @@ static void fill_pair_maps(qk__figure *figure, const qk__subject *subject,
 
 void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
 {
-    enum { LEAST = 150, MOST = 900, ROW = 16 };
-    size_t pairs = count_pairs(subject->model);
+    size_t pairs = count_columns(subject->model, 0);
     double line = 0;
     char(*text)[16] = qk__figure_alloc(figure, pairs, sizeof *text);
     const char **labels = qk__figure_alloc(figure, pairs, sizeof *labels);
@@ -242,19 +271,45 @@ void qk__build_rotary_pairs(qk__figure *figure, const qk__subject *subject)
         return;
     label_pairs(subject->model, pairs, text, labels, &line);
     fill_pair_maps(figure, subject, labels, line, all);
-    double height = ROW * (subject->model->last_layer + 1.0);
-    all->x_label = "Wavelength (tokens)";
-    all->y_label = "Layer";
-    all->hatched = "not in the capture";
-    all->sheet = (qk__sheet){.most = 3,
-                             .least = 260,
-                             .left = 62,
-                             .gap = 88,
-                             .right = 62,
-                             .above = 30,
-                             .height = fmin(MOST, fmax(LEAST, height)),
-                             .below = 54};
-    draw_with_heading(figure, subject, all);
+    draw_layers(figure, subject, "Wavelength (tokens)", all);
+}
+
+/* log2 of attention over uniform attention, from distance 0 on; returns the largest magnitude. */
+static double fill_attention(qk__figure *figure, const qk__result_model *model, qk__map *map)
+{
+    double most = 0;
+    bool ok = fill_layers(figure, model, ATTENTION, map);
+    for (size_t i = 0; ok && i < map->rows * map->columns; i++) {
+        map->values[i] = log2(map->values[i]);
+        most = isfinite(map->values[i]) ? fmax(most, fabs(map->values[i])) : most;
+    }
+    return most;
+}
+
+void qk__build_attention_by_depth(qk__figure *figure, const qk__subject *subject)
+{
+    double most = 0;
+    size_t bins = count_columns(subject->model, ATTENTION);
+    char(*text)[16] = qk__figure_alloc(figure, bins, sizeof *text);
+    const char **labels = qk__figure_alloc(figure, bins, sizeof *labels);
+    qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
+    if (!text || !labels || !all)
+        return;
+    for (size_t b = 0; b < bins; b++) {
+        snprintf(text[b], sizeof text[b], "%.7g", b > 0 ? ldexp(1, (int)b - 1) : 0);
+        labels[b] = text[b];
+    }
+    qk__each_model (subject->results, model) {
+        qk__map other = {0};
+        if (shares_scale(subject, model))
+            most = fmax(most, fill_attention(figure, model, &other));
+    }
+    all->maps[all->count++] = (qk__map){.column_labels = labels,
+                                        .format = "%.1f",
+                                        .bar = "log_2 (attention / uniform)",
+                                        .scale = qk__scale_of_change(most)};
+    fill_attention(figure, subject->model, &all->maps[0]);
+    draw_layers(figure, subject, "Distance, from (tokens)", all);
 }
 
 /* ---- categories ------------------------------------------------------------------------- */

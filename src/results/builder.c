@@ -22,6 +22,7 @@ void qk__builder_free(qk__builder *builder)
     qk__series_free(&builder->weights);
     qk__series_free(&builder->rope_pairs);
     qk__series_free(&builder->score_curve);
+    qk__series_free(&builder->attention);
     qk__distances_free(&builder->distances);
     qk__manifest_free(&builder->manifest);
     *builder = (qk__builder){0};

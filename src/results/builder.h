@@ -58,7 +58,7 @@ struct qk__builder {
     qk__lookup head_lookup;
     size_t last_head; /* of the row before, which most often is that of this row */
 
-    qk__series components, profile, weights, rope_pairs, score_curve;
+    qk__series components, profile, weights, rope_pairs, score_curve, attention;
     qk__distances distances;
 };
 

@@ -171,13 +171,25 @@ static void set_rope_pairs(qk__result_head *head, const columns *all, size_t fir
     head->rope_score_share = all->values[3] + first;
 }
 
-static void set_curve(qk__result_head *head, const columns *all, size_t first, size_t count)
+static void set_scores(qk__result_head *head, const columns *all, size_t first, size_t count)
 {
-    head->num_curve = count;
-    head->curve_distance = all->values[0] + first;
-    head->curve_measured = all->values[1] + first;
-    head->curve_predicted = all->values[2] + first;
-    head->curve_error = all->values[3] + first;
+    const double *const *values = all->values;
+    head->scores = (qk__head_curve){
+        count, values[0] + first, values[1] + first, {values[2] + first}, values[3] + first};
+}
+
+/* Cells come by rows, then by distance: those of the latest rows are the last that rise. */
+static void set_attention(qk__result_head *head, const columns *all, size_t first, size_t count)
+{
+    const double *const *values = all->values;
+    size_t start = first + count - 1;
+    while (start > first && values[0][start - 1] < values[0][start])
+        start--;
+    head->attention = (qk__head_curve){first + count - start,
+                                       values[0] + start,
+                                       values[1] + start,
+                                       {values[2] + start, values[3] + start},
+                                       NULL};
 }
 
 /* Puts the profiles in order of position, and returns the buckets of all rows. */
@@ -278,7 +290,9 @@ qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
         status =
             finish_series(builder, &builder->rope_pairs, false, heads, set_rope_pairs, err);
     if (status == QK_OK)
-        status = finish_series(builder, &builder->score_curve, true, heads, set_curve, err);
+        status = finish_series(builder, &builder->score_curve, true, heads, set_scores, err);
+    if (status == QK_OK)
+        status = finish_series(builder, &builder->attention, true, heads, set_attention, err);
     free(places);
     free(heads);
     return status;

@@ -5,9 +5,9 @@
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
- * score_by_distance.csv, attention.csv and, from `qkscope study`, models.csv and scores.csv (docs/study.md). A
- * missing table leaves its numbers NaN and its counts 0; rows are matched by (model, layer,
- * q_head). */
+ * score_by_distance.csv, attention.csv, attention_profile.csv and, from `qkscope study`,
+ * models.csv and scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts
+ * 0; rows are matched by (model, layer, q_head). */
 #ifndef QK_RESULTS_RESULTS_H
 #define QK_RESULTS_RESULTS_H
 
@@ -20,6 +20,13 @@
 
 #include "results/means.h"
 #include "schema/schema.h"
+
+/* Numbers of a head by distance in tokens, and what predicts them. */
+typedef struct qk__head_curve {
+    size_t count;
+    const double *distance, *measured;
+    const double *predicted[2], *error; /* NULL: the table has no such column */
+} qk__head_curve;
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
@@ -37,8 +44,9 @@ typedef struct qk__result_head {
     const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
     size_t num_rope_pairs;                       /* in rope_pairs.csv */
     const double *rope_wavelength, *rope_energy_q, *rope_energy_k, *rope_score_share;
-    size_t num_curve; /* bins in score_by_distance.csv */
-    const double *curve_distance, *curve_measured, *curve_predicted, *curve_error;
+    qk__head_curve scores;    /* score_by_distance.csv */
+    qk__head_curve attention; /* attention_profile.csv: the latest rows, over uniform attention;
+                                 predicted by mean vectors, then by the drift of keys */
 } qk__result_head;
 
 /* Plasticity over the distance between the keys and their lag behind the query, in buckets: the

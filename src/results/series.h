@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of tables that have several for a head: its components, its query buckets, its
- * dimensions, its rotary pairs, its distances. */
+ * dimensions, its rotary pairs, its distances, what it attends to. */
 #ifndef QK_RESULTS_SERIES_H
 #define QK_RESULTS_SERIES_H
 

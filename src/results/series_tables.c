@@ -1,37 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables with several rows a head: head_profile.csv, head_component_weights.csv,
- * rope_pairs.csv, score_by_distance.csv and head_distance.csv. The last, which can have a
- * million rows, is summed up as it is read. */
+ * rope_pairs.csv, score_by_distance.csv, attention_profile.csv and head_distance.csv. The last,
+ * which can have a million rows, is summed up as it is read. */
+#include <math.h>
+#include <string.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
 
 /* ---- curves of a head ------------------------------------------------------------------- */
 
+enum { MOST_READ = QK__SERIES_VALUES + 2 };
+
 typedef struct series_spec {
     const char *table, *index, *index_name; /* file, column, and what messages call that */
     int64_t least, most;                    /* index */
-    const char *values[QK__SERIES_VALUES];  /* columns; NULL: no more */
+    const char *values[MOST_READ];          /* columns; NULL: no more */
+    void (*make)(double *values); /* of these the first, which are kept; NULL: as they are */
 } series_spec;
 
-static const series_spec PROFILE = {"head_profile.csv", "q_bucket", "query bucket",
-                                    INT64_MIN,          INT64_MAX,  {"position", "ap"}};
-static const series_spec WEIGHTS = {
-    "head_component_weights.csv", "component", "component", 0, INT32_MAX, {"component_weight"}};
+static const series_spec PROFILE = {
+    "head_profile.csv", "q_bucket", "query bucket", INT64_MIN, INT64_MAX,
+    {"position", "ap"}, NULL};
+static const series_spec WEIGHTS = {"head_component_weights.csv", "component", "component",
+                                    .most = INT32_MAX, .values = {"component_weight"}};
 static const series_spec PAIRS = {
-    "rope_pairs.csv", "pair",
-    "rotary pair",    0,
-    INT32_MAX,        {"wavelength", "energy_q", "energy_k", "score_share"}};
-static const series_spec CURVE = {"score_by_distance.csv",
-                                  "bin",
-                                  "bin",
-                                  0,
-                                  INT32_MAX,
-                                  {"distance", "measured", "predicted", "standard_error"}};
+    "rope_pairs.csv", "pair", "rotary pair", .most = INT32_MAX,
+    .values = {"wavelength", "energy_q", "energy_k", "score_share"}};
+static const series_spec CURVE = {
+    "score_by_distance.csv", "bin", "bin", .most = INT32_MAX,
+    .values = {"distance", "measured", "predicted", "standard_error"}};
+
+/* The middle of the distances; attention, and what is predicted, over what is uniform. */
+static void over_uniform(double *values)
+{
+    double last = values[4], uniform = values[5] > 0 ? values[5] : NAN;
+    values[0] = (values[0] + last) / 2;
+    for (int i = 1; i < QK__SERIES_VALUES; i++)
+        values[i] /= uniform;
+}
+
+static const series_spec ATTENTION = {"attention_profile.csv",
+                                      "cell",
+                                      "cell",
+                                      .most = INT32_MAX,
+                                      .make = over_uniform,
+                                      .values = {"distance_first", "mass", "predicted_means",
+                                                 "predicted_rotation", "distance_last",
+                                                 "uniform"}};
 
 typedef struct series_columns {
     qk__id_columns ids;
-    size_t index, values[QK__SERIES_VALUES];
+    size_t index, values[MOST_READ];
 } series_columns;
 
 static qk_status find_series(const qk__feed *feed, const series_spec *spec,
@@ -39,7 +60,7 @@ static qk_status find_series(const qk__feed *feed, const series_spec *spec,
 {
     QK_TRY(qk__find_ids(feed, &columns->ids, err));
     QK_TRY(qk__feed_find(feed, spec->index, true, &columns->index, err));
-    for (int i = 0; i < QK__SERIES_VALUES; i++) {
+    for (int i = 0; i < MOST_READ; i++) {
         columns->values[i] = QK__NO_COLUMN;
         if (spec->values[i])
             QK_TRY(qk__feed_find(feed, spec->values[i], true, &columns->values[i], err));
@@ -51,6 +72,7 @@ static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_sp
                            qk__series *series, qk_error *err)
 {
     series_columns columns;
+    double values[MOST_READ];
     bool more;
     QK_TRY(find_series(feed, spec, &columns, err));
     QK_TRY(qk__series_begin(series, qk__feed_path(feed), spec->index_name, err));
@@ -61,8 +83,11 @@ static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_sp
         qk__series_row row = {.row = qk__feed_row(feed)};
         QK_TRY(qk__builder_head(builder, feed, &columns.ids, &row.head, err));
         QK_TRY(qk__feed_integer(feed, columns.index, spec->least, spec->most, &row.index, err));
-        for (int i = 0; i < QK__SERIES_VALUES; i++)
-            QK_TRY(qk__feed_number(feed, columns.values[i], &row.values[i], err));
+        for (int i = 0; i < MOST_READ; i++)
+            QK_TRY(qk__feed_number(feed, columns.values[i], &values[i], err));
+        if (spec->make)
+            spec->make(values);
+        memcpy(row.values, values, sizeof row.values);
         QK_TRY(qk__series_add(series, row, err));
     }
 }
@@ -83,7 +108,8 @@ qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
     QK_TRY(read_series(builder, &PROFILE, &builder->profile, err));
     QK_TRY(read_series(builder, &WEIGHTS, &builder->weights, err));
     QK_TRY(read_series(builder, &PAIRS, &builder->rope_pairs, err));
-    return read_series(builder, &CURVE, &builder->score_curve, err);
+    QK_TRY(read_series(builder, &CURVE, &builder->score_curve, err));
+    return read_series(builder, &ATTENTION, &builder->attention, err);
 }
 
 /* ---- distances -------------------------------------------------------------------------- */

@@ -188,6 +188,31 @@ def test_components_and_profiles(study, results):
              of_model(weights, model).groupby("component")["component_weight"].mean())
 
 
+def test_attention_of_the_latest_rows(tmp_path):
+    """In whatever order, also of a head whose window ends before others, and with gaps."""
+    rng = np.random.default_rng(4)
+    rows = [("m", 0, head, 0, rows, 2 * rows - 1, first, max(0, 2 * first - 1), *rng.uniform(0.1, 1, 4))
+            for head, reach in [(0, 40), (1, 4)] for rows in (8, 16, 32)
+            for first in (0, 1, 2, 4, 8, 16, 32) if first <= min(rows, reach)]
+    made = pd.DataFrame(rows, columns=[*IDS, "row_first", "row_last", "distance_first", "distance_last", "mass",
+                                       "uniform", "predicted_rotation", "predicted_means"])
+    made.insert(4, "cell", made.groupby("q_head").cumcount())
+    made.loc[made.index[-1], "uniform"] = 0
+    made.sample(frac=1, random_state=2).to_csv(tmp_path / "attention_profile.csv", index=False)
+    heads = read(tmp_path)["models"][0]["heads"]
+    for head in heads:
+        last = made[(made.q_head == head["q_head"]) & (made.row_first == 32)]
+        over = last[["mass", "predicted_means", "predicted_rotation"]].div(last.uniform.where(last.uniform > 0), axis=0)
+        for found, expected in zip(head["attention"], [(last.distance_first + last.distance_last) / 2, *over.T.values],
+                                   strict=True):
+            same(found, expected)
+    assert [len(head["attention"][0]) for head in heads] == [7, 4]
+    pd.concat([made, made[3:4]]).to_csv(tmp_path / "attention_profile.csv", index=False)
+    refuse(tmp_path, "attention_profile.csv", "both of cell 3")
+    made.drop(columns="uniform").to_csv(tmp_path / "attention_profile.csv", index=False)
+    refuse(tmp_path, "attention_profile.csv", "there is no column 'uniform'")
+
+
 def test_distances(study, results):
     table, metrics = frame(study / "head_distance.csv"), frame(study / "head_metrics.csv")
     for model in results["models"]:
