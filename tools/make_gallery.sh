@@ -39,7 +39,9 @@ except ImportError:
     sys.stderr.write("without Pillow the picture stays large\n")
     shutil.copy(*sys.argv[1:])
 else:
-    Image.open(sys.argv[1]).convert("RGB").quantize(128, dither=0).save(sys.argv[2], optimize=True)
+    # the usual choice of colours has none for the few cells of sharp keys
+    method = Image.Quantize.FASTOCTREE if "attention" in sys.argv[1] else None
+    Image.open(sys.argv[1]).convert("RGB").quantize(128, method=method, dither=0).save(sys.argv[2], optimize=True)
 END
     done
 }
@@ -56,7 +58,10 @@ run scatter "$real/capture/post" -o "$out/scatter" --random --collage --seed 42 
 run scatter "$real/capture/post" -o "$out/scatter" --basis ab --random --collage --seed 42 --name scatter-ab
 run scatter "$real/capture/post" -o "$out/scatter" --basis complement --random 1 --seed 42 --max-points 1000 --name scatter-complement
 run scatter examples/kjv-tiny-capture -o "$out/scatter" --heads 2:1 --example-id 0 --name scatter-one-text
-take_points scatter-pca scatter-ab scatter-complement scatter-one-text
+run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --sampler all \
+    -o "$out/every-row"
+run scatter "$out/every-row" -o "$out/scatter" --basis attention --heads 0:3,0:0 --collage 2x2 --name scatter-attention
+take_points scatter-pca scatter-ab scatter-complement scatter-one-text scatter-attention
 
 run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --id-column id \
     --stage both -o "$out/kjv-tiny"

@@ -120,14 +120,15 @@ QK_API void qk_report_outcome_free(qk_report_outcome **outcome);
 
 /* ==== scatter collages ==================================================================== */
 
-/* Scatter collages: the rows of some heads, projected on two axes, coloured by position.
- * docs/scatter.md */
+/* Scatter collages: the rows of some heads, projected on two axes, coloured by position; or what the heads
+ * attend to in one text. docs/scatter.md */
 
 typedef enum qk_scatter_basis {
     QK_BASIS_PCA,        /* two components of the combined PCA, or of one kind's own */
     QK_BASIS_AB,         /* axes a and b of the rotation model */
     QK_BASIS_COMPLEMENT, /* pairs of the complement of a and b, a grid of panels for each head
                           */
+    QK_BASIS_ATTENTION, /* no axes: rows of attention of one text, all of whose keys are there */
 } qk_scatter_basis;
 
 /* A head to draw: a query head, or with kinds QK_KINDS_K a key head. */
@@ -152,7 +153,8 @@ typedef struct qk_scatter_settings {
                      panel, a line runs through it each way, and a box has r of components:
                      those on the axes; of one kind in a figure of one column, the first of
                      input.pca, too (20 at most) */
-    int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none */
+    int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none, with
+                           ATTENTION the longest */
     int64_t max_points; /* per kind and panel, evenly over the rows; 0 = all. Of the text of
                            example_id, all are drawn */
     qk_figure_settings figures;

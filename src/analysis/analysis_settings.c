@@ -108,7 +108,7 @@ static const qk_setting ROWS[] = {
      .value = "S",
      .help = "factor on scores where attention is predicted, or computed from rows",
      .unset = "the model's, as capture.json has it; else 1 over the root of the dimension",
-     .section = "Attention", .commands = "attention analyze", .yaml = "attention.scale",
+     .section = "Attention", .commands = "attention analyze scatter", .yaml = "attention.scale",
      .manifest = "attention.scale", .traits = QK_SETTING_ZERO_IS_NULL},
     QK__THREADS_ROW(qk_analysis_settings, EVERY, .yaml = "analysis.parallel.max_workers"),
     {"analyses", QK_SETTING_SET, AT(analyses), .number = QK_ANALYSE_PCA, .words = qk__analyses,

@@ -2,6 +2,8 @@
 /* Where a run has attention from: sums that the capture keeps, else rows that are whole texts. */
 #include "analysis/attention_source.h"
 
+#include <math.h>
+
 #include "analysis/run_states.h"
 #include "base/error.h"
 #include "stats/attention_rows.h"
@@ -64,6 +66,14 @@ qk_status qk__find_attention(qk__run *run, qk_error *err)
     run->adapted.analyses &= ~(unsigned)QK_ANALYSE_ATTENTION;
     run->settings = &run->adapted;
     return QK_OK;
+}
+
+double qk__attention_scale(const qk__run *run, size_t dim)
+{
+    double own = qk_capture_get_info(run->capture)->attention_scale;
+    if (run->settings->attention_scale > 0)
+        return run->settings->attention_scale;
+    return own > 0 ? own : 1 / sqrt((double)dim);
 }
 
 /* Predictions look at them, too, where sums are kept. */

@@ -9,6 +9,9 @@
  * analyses; with nothing else to do, QK_ERR_NOT_FOUND or QK_ERR_ARGUMENT with the remedy. */
 QK_MUST_CHECK qk_status qk__find_attention(qk__run *run, qk_error *err);
 
+/* What scores q.k of vectors of that dimension are multiplied by: as the settings say, else the capture. */
+double qk__attention_scale(const qk__run *run, size_t dim);
+
 /* Whether heads keep their rows for it. */
 bool qk__needs_rows_for_attention(const qk__run *run);
 

@@ -3,9 +3,9 @@
  * predicted of it. docs/attention.md */
 #include "analysis/head_analyses.h"
 
-#include <math.h>
 #include <stdlib.h>
 
+#include "analysis/attention_source.h"
 #include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -83,11 +83,7 @@ qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
     qk_attention *attention = qk__calloc(1, sizeof *attention);
     if (!attention)
         return qk__nomem(err);
-    double scale = run->settings->attention_scale;
-    if (scale == 0)
-        scale = qk_capture_get_info(run->capture)->attention_scale;
-    if (scale == 0)
-        scale = 1 / sqrt((double)queries->moments->dim);
+    const double scale = qk__attention_scale(run, queries->moments->dim);
     qk_status status = run->attention_of_rows
                            ? qk__attention_of_rows(&queries->rows, &k->rows, scale, &sums, err)
                            : qk__states_read_attention(run, queries->head, &sums, err);

@@ -35,8 +35,8 @@ static qk_status name_file(const qk__run *run, qk_status status, const qk_head *
 static bool keeps_rows(const qk__run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
-           qk__needs_rows_for_attention(run) || run->settings->ci > 0 ||
-           run->settings->random_rows > 0;
+           qk__needs_rows_for_attention(run) || run->attention_of_rows ||
+           run->settings->ci > 0 || run->settings->random_rows > 0;
 }
 
 /* ---- keeping rows ----------------------------------------------------------------------- */

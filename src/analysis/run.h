@@ -65,7 +65,7 @@ typedef struct qk__run {
     size_t block_rows;      /* rows read at a time */
     int listed_group;       /* group size that the names on the Hub tell; 0 = none */
     qk__states states;      /* moments in place of all rows; attention */
-    bool attention_of_rows; /* which are those of whole texts: nothing else has it */
+    bool attention_of_rows; /* which are those of whole texts, and kept for it */
     qk__input
         *inputs; /* files of the heads read, in capture order, set by the workers, and those
                             of the layers' moments; NULL: nobody lists them */

@@ -73,7 +73,7 @@ static int apply_basis(const cli_call *call)
     const char *name = slash ? slash + 1 : call->argv[0];
     if (strcmp(name, "rotate-visualize") == 0 && !cli_given(call, "basis"))
         s->basis = QK_BASIS_AB;
-    if (strcmp(name, "pca-visualize") == 0)
+    if (strcmp(name, "pca-visualize") == 0 && s->basis != QK_BASIS_ATTENTION)
         s->centred = true;
     if (r->complement && cli_given(call, "basis") && s->basis != QK_BASIS_COMPLEMENT)
         return cli_usage("--basis: expected complement beside --complement");
@@ -242,7 +242,7 @@ static void print_figures(const qk_scatter_settings *s, const qk_scatter_outcome
 
 static void tell_outcome(const request *r, const qk_scatter_outcome *o)
 {
-    static const char *const BASES[] = {"pca", "ab", "complement"};
+    static const char *const BASES[] = {"pca", "ab", "complement", "attention"};
     const qk_scatter_settings *s = &r->settings;
     json_t *heads = json_array(), *formats = json_array();
     for (size_t i = 0; i < o->num_heads; i++)
@@ -301,12 +301,16 @@ const cli_command cmd_scatter = {
         "Draws queries (blue) and keys (red) of chosen heads on two axes, light early in the "
         "context and dark late. --basis chooses the axes: components of their PCA, a and b of "
         "the rotation model, or what is left (complement: many small "
-        "panels).\n\n" CLI_CAPTURE_IS "\n\nWrites pictures into DIR, with the script and the "
+        "panels). --basis attention shows what heads attend to in one text, of which "
+        "the capture has every row.\n\n" CLI_CAPTURE_IS
+        "\n\nWrites pictures into DIR, with the script and the "
         "numbers of each, and a note on what it shows. Called as "
         "pca-visualize or rotate-visualize it takes the options of the original tools.",
-    .examples = "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
-                "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
-                "qkscope scatter capture -o figures --complement --layer 2 --head 1\n",
+    .examples =
+        "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
+        "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
+        "qkscope scatter capture -o figures --complement --layer 2 --head 1\n"
+        "qkscope scatter capture -o figures --basis attention --heads 0:3,2:1 --collage\n",
     .table = &TABLE,
     .max_arguments = 1,
     .load = load_scatter_file,

@@ -66,7 +66,8 @@ static double largest_in_map(const qk__map *map)
     return most;
 }
 
-/* Rows: column, row, value, colour; with pairs, these; with texts, their colour and the text. */
+/* Rows: column, row, value, colour; with pairs, these; with texts, their colour and the text. Where values
+ * are from elsewhere that comes first, and column and row last. */
 static void add_cells(qk__figure *figure, qk__map *map)
 {
     char text[QK__NUMBER_TEXT];
@@ -81,9 +82,12 @@ static void add_cells(qk__figure *figure, qk__map *map)
         }
         bool dark;
         unsigned color = cell_color(figure, map, i, &dark);
-        size_t row = i / map->columns;
-        qk__figure_values(figure, (double)(i % map->columns), (double)row, map->values[i]);
+        const double cell[2] = {(double)(i % map->columns), (double)(i / map->columns)};
+        qk__figure_add_values(figure, map->from ? map->from[i] : cell, 2);
+        qk__figure_value(figure, map->values[i]);
         qk__figure_words(figure, "0x%06x ", color);
+        if (map->from)
+            qk__figure_add_values(figure, cell, 2);
         if (map->pairs)
             qk__figure_value(figure, map->pairs[i]);
         if (map->texts)
@@ -104,9 +108,9 @@ static void plot_cells(qk__figure *figure, const qk__map *map)
     else if (map->missing)
         hatch(figure, "graph 0,0 to graph 1,1");
     qk__figure_print(figure,
-                     "plot data index %zu using 1:2:(0.5):(0.5):4 with boxxyerror fs solid "
+                     "plot data index %zu using %s:(0.5):(0.5):4 with boxxyerror fs solid "
                      "border lw 0.3 lc rgb variable",
-                     map->block);
+                     map->block, map->from ? "5:6" : "1:2");
     if (map->texts)
         qk__figure_print(figure,
                          ", data index %zu using 1:2:6:5 with labels tc rgb variable offset "
@@ -169,21 +173,23 @@ static void set_edges(qk__figure *figure, char axis, size_t count, double unit, 
 
 static void set_ranges(qk__figure *figure, const qk__map *map)
 {
+    const bool counted = map->unit > 0 && !map->row_labels;
     double right = (double)map->columns - 0.5, end = (double)map->rows - 0.5;
     qk__figure_print(figure, "set xrange [-0.5:%.1f]\nset yrange [%.1f:%.1f]\n", right,
-                     map->unit > 0 ? -0.5 : end, map->unit > 0 ? end : -0.5);
+                     counted ? -0.5 : end, counted ? end : -0.5);
 }
 
 static void set_map_axes(qk__figure *figure, const qk__map *map, const qk__place *place)
 {
     set_ranges(figure, map);
-    if (map->unit > 0) {
+    if (map->unit > 0)
         set_edges(figure, 'x', map->columns, map->unit, place->width);
-        set_edges(figure, 'y', map->rows, map->unit, place->height);
-    } else {
+    else
         set_cell_labels(figure, 'x', map->column_labels, map->columns, place->width);
+    if (map->unit > 0 && !map->row_labels)
+        set_edges(figure, 'y', map->rows, map->unit, place->height);
+    else
         set_cell_labels(figure, 'y', map->row_labels, map->rows, place->height);
-    }
 }
 
 /* Gaps between the phases, in the colour of the page. */
@@ -256,16 +262,22 @@ static void add_cell_image(qk__figure *figure, const qk__maps *all)
 
 /* ---- what the colours mean -------------------------------------------------------------- */
 
+static double bar_value(const qk__scale *s, double step)
+{
+    double share = step / BAR_STEPS;
+    return s->logarithmic ? s->low * pow(s->high / s->low, share)
+                          : s->low + (s->high - s->low) * share;
+}
+
 /* Rows: from, the end of the scale, colour. A box reaches to the end, under those that follow: no
  * seams. */
 static size_t add_bar(qk__figure *figure, const qk__scale *s)
 {
-    const double factor = s->power.factor, range = s->high - s->low;
+    const double factor = s->power.factor;
     bool dark;
     for (int i = 0; i < BAR_STEPS; i++) {
-        qk__figure_values(figure, factor * (s->low + range * i / BAR_STEPS), factor * s->high);
-        qk__figure_words(figure, "0x%06x",
-                         qk__scale_color(s, s->low + range * (i + 0.5) / BAR_STEPS, &dark));
+        qk__figure_values(figure, factor * bar_value(s, i), factor * s->high);
+        qk__figure_words(figure, "0x%06x", qk__scale_color(s, bar_value(s, i + 0.5), &dark));
         qk__figure_end_row(figure);
     }
     return qk__figure_end_block(figure);
@@ -280,6 +292,10 @@ static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *pl
     double step = qk__round_step((high - low) / fmax(1, fmin(6, length / (40 * em))));
     size_t block = add_bar(figure, &map->scale);
     qk__put_panel(figure, place);
+    if (map->scale.logarithmic) {
+        qk__figure_print(figure, "set logscale %s\n", upright ? "yy2" : "x");
+        step = 10;
+    }
     qk__figure_print(figure,
                      "unset xtics\nunset ytics\nset %srange [%.9g:%.9g]\n"
                      "set %srange [0:1]\nset %stics scale 0.4 %.9g tc rgb '%s' font small\n",
@@ -294,8 +310,10 @@ static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *pl
     else
         qk__figure_print(
             figure, "plot data index %zu using (($1+$2)/2):(0.5):(($2-$1)/2):(0.5):3", block);
-    qk__figure_print(figure, " with boxxyerror fs solid noborder lc rgb variable\n"
-                             "unset y2tics\nunset label\n");
+    qk__figure_print(figure,
+                     " with boxxyerror fs solid noborder lc rgb variable\n"
+                     "unset y2tics\nunset label\n%s",
+                     map->scale.logarithmic ? "unset logscale\n" : "");
 }
 
 /* Beside its panel, its name behind the numbers. */

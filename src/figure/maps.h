@@ -8,7 +8,7 @@
 #include "figure/sheet.h"
 
 /* Beyond so many panels a figure shows some of the models. */
-enum { QK__MAX_PANELS = 12 };
+enum { QK__MAX_PANELS = 12, QK__MOST_MAPS = 144 };
 
 typedef struct qk__map {
     size_t rows, columns;
@@ -20,7 +20,10 @@ typedef struct qk__map {
     const char *name;                 /* or from outside */
     const char *const *row_labels;    /* [rows]; NULL = numbers */
     const char *const *column_labels; /* [columns] */
-    double unit;        /* above 0: of a cell; axes begin at 0, rows are counted from below */
+    double unit;        /* above 0: of a cell; axes begin at 0, rows without labels are counted
+                           from below */
+    double (*from)[2];  /* [rows][columns] what its value is from, told in place of column and
+                           row; NULL: of these */
     const char *format; /* of values in cells, where there is room; NULL = none */
     const char *bar;    /* what the scale shows, markup; NULL = nothing */
     double line;        /* across which a dashed line stands; 0: none */
@@ -32,7 +35,7 @@ typedef struct qk__map {
 typedef struct qk__maps {
     qk__sheet sheet; /* gaps leave room for bars */
     size_t count;
-    qk__map maps[QK__MAX_PANELS];
+    qk__map maps[QK__MOST_MAPS];
     bool one_scale;                /* that of the first map, in one bar below all */
     const char *x_label, *y_label; /* markup */
     const char *hatched;           /* what places without a value are, said below */

@@ -86,6 +86,16 @@ qk__scale qk__scale_of_amount(double most)
     return (qk__scale){.above = &qk__oranges, .high = most > 0 ? most : 1, .power = {0, 1, ""}};
 }
 
+qk__scale qk__scale_of_weights(double least)
+{
+    return (qk__scale){.above = &qk__viridis,
+                       .low = least,
+                       .high = 1,
+                       .first = least,
+                       .logarithmic = true,
+                       .power = {0, 1, ""}};
+}
+
 /* What is cut off must not change the sign of an end: 0 is where colours begin. */
 static qk__scale scale_of_values(const qk__field *field, const double *sorted, size_t count)
 {
@@ -141,6 +151,8 @@ unsigned qk__scale_color(const qk__scale *s, double value, bool *dark)
     bool below = s->first == 0 && value < 0 && s->below;
     double reach = s->first == 0 ? fmax(-s->low, s->high) : s->high - s->first;
     double size = fabs(value - s->first) / reach;
+    if (s->logarithmic)
+        size = log(value / s->low) / log(s->high / s->low);
     if (value < s->first && !below)
         size = 0;
     if (below && s->below->count > 1 && size * (double)(s->below->count - 1) < 1) {

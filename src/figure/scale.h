@@ -23,6 +23,7 @@ typedef struct qk__scale {
     const qk__colormap *above, *below; /* below NULL: there are no negative values */
     double low, high;                  /* of the bar */
     double first;                      /* the value of the first colour: 0, or low */
+    bool logarithmic;                  /* colours and bar; low is above 0, and first */
     bool cut; /* there are values beyond, which have the colours of the ends */
     const qk__theme *categories; /* of values that are categories; NULL: they are not */
     qk__power power;
@@ -37,6 +38,8 @@ QK_MUST_CHECK qk_status qk__scale_of(const qk__results *results, const qk__field
 qk__scale qk__scale_between(qk__hue hue, double low, double high);
 /* Of differences, as far down as up: red grew, blue fell. */
 qk__scale qk__scale_of_change(double most);
+/* Of weights that fall over powers of ten: from least to 1, smaller ones as least. */
+qk__scale qk__scale_of_weights(double least);
 /* Of counts and shares of what has no colours of its own. */
 qk__scale qk__scale_of_amount(double most);
 

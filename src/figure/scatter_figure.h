@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of points coloured by token position: queries blue, keys red, or one text among grey.
- * */
+/* Panels of points coloured by token position: queries blue, keys red, or one text among grey
+ * (scatter_figure.c, which leads). Or panels of strips. */
 #ifndef QK_FIGURE_SCATTER_FIGURE_H
 #define QK_FIGURE_SCATTER_FIGURE_H
 
@@ -18,6 +18,18 @@ typedef struct qk__point {
     bool is_background; /* drawn grey, below the others */
 } qk__point;
 
+/* Rows of attention of one text. Neighbouring keys share a column, which has the largest weight of them. */
+enum { QK__STRIPS = 12, QK__STRIP_COLUMNS = 400 };
+typedef struct qk__strips {
+    size_t rows, columns;
+    int64_t width;           /* keys of a column */
+    int64_t row[QK__STRIPS]; /* positions; and as text: */
+    const char *labels[QK__STRIPS];
+    char texts[QK__STRIPS][24];
+    double *weight;    /* [rows][columns]; NaN: the row sees none of these keys */
+    double (*from)[2]; /* [rows][columns] position of the key that has it, and of the row */
+} qk__strips;
+
 typedef struct qk__scatter_panel {
     const char *title;    /* markup */
     const char *notes[2]; /* markup, lines between title and points; NULL = none */
@@ -25,6 +37,7 @@ typedef struct qk__scatter_panel {
                              NULL = none */
     const qk__point *points;
     size_t count;
+    const qk__strips *strips; /* in place of points */
 } qk__scatter_panel;
 
 typedef struct qk__scatter {
@@ -43,5 +56,8 @@ typedef struct qk__scatter {
  * over earlier ones. A block of data is one panel's points of one kind or the background
  * (columns x, y, position, key), or a colour bar. */
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);
+/* The same of panels that are strips (strip_figure.c). A block has position of the key and of the row, weight,
+ * colour, column and strip. */
+void qk__figure_strips(qk__figure *figure, const qk__scatter *scatter);
 
 #endif

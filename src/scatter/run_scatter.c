@@ -62,7 +62,8 @@ static const char *head_text(const qk_scatter_settings *s, qk_scatter_head head,
 /* "scatter-pca-l05h13" and the like, from what is shown. */
 static void make_name(const scatter *c, size_t first, size_t count, char name[NAME_SIZE])
 {
-    static const char *const BASES[] = {"scatter-pca", "scatter-ab", "scatter-complement"};
+    static const char *const BASES[] = {"scatter-pca", "scatter-ab", "scatter-complement",
+                                        "scatter-attention"};
     const qk_scatter_settings *s = c->settings;
     char text[64];
     size_t used = add_text(name, 0, BASES[s->basis]);
@@ -157,6 +158,7 @@ static void add_panels(const qk__head_view *view, qk__scatter_panel *panels)
             .box = text->box[0] ? text->box : NULL,
             .points = view->points + i * view->num_points,
             .count = view->num_points,
+            .strips = &view->strips,
         };
     }
 }
@@ -177,6 +179,10 @@ static void choose_axis_names(const qk_scatter_settings *s, qk__scatter *out, ch
     case QK_BASIS_COMPLEMENT:
         out->x_label = "first axis of the pair";
         out->y_label = "second axis of the pair";
+        break;
+    case QK_BASIS_ATTENTION:
+        out->x_label = "Key position";
+        out->y_label = "Query position";
         break;
     }
 }
@@ -228,7 +234,10 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
         for (size_t v = 0; v < count; v++)
             heads[v] = views[v].head;
         choose_axis_names(s, &plot, pcs);
-        qk__figure_scatter(&figure, &plot);
+        if (s->basis == QK_BASIS_ATTENTION)
+            qk__figure_strips(&figure, &plot);
+        else
+            qk__figure_scatter(&figure, &plot);
         status = qk__scatter_note(&shown, &figure.note, err);
     }
     if (status == QK_OK)
@@ -330,10 +339,24 @@ static qk_status draw_in_folder(scatter *c, qk_error *err)
     return status;
 }
 
+/* Where files differ, the longest texts of their heads may. */
+static qk_status check_one_text(const scatter *c, qk_error *err)
+{
+    for (size_t i = 1; i < c->num_views; i++)
+        if (strcmp(c->views[i].subtitle, c->views[0].subtitle) != 0)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "heads have different longest texts: give --example-id");
+    return QK_OK;
+}
+
 static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
 {
     QK_TRY(choose_scatter_heads(c, err));
+    if (c->settings->basis == QK_BASIS_ATTENTION)
+        QK_TRY(qk__keep_texts(&c->run, err));
     QK_TRY(look_at_heads(c, err));
+    if (c->settings->basis == QK_BASIS_ATTENTION)
+        QK_TRY(check_one_text(c, err));
     QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
 }

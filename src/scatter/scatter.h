@@ -6,7 +6,9 @@
 
 #include <qkscope/report.h>
 
+#include "analysis/head_data.h"
 #include "analysis/run.h"
+#include "analysis/value_set.h"
 #include "figure/scatter_figure.h"
 
 /* Panels of a collage, across or down. */
@@ -34,6 +36,7 @@ typedef struct qk__head_view {
     double origin[2];                /* of the first two axes: what is 0 there */
     qk__view_text *texts;            /* [num_panels] */
     char subtitle[QK__SCATTER_TEXT]; /* of a figure of this head alone; "" = none */
+    qk__strips strips;               /* of attention, in place of points */
     size_t num_points;
     qk__point *points; /* [num_panels][num_points] in drawing order */
     qk__position_span q, k;
@@ -72,6 +75,14 @@ QK_MUST_CHECK qk_status qk__head_view_make(const qk__look *look, int64_t *bytes,
                                            qk_error *err);
 void qk__head_view_free(qk__head_view *view);
 
+/* For attention, once the run is open (attention_strips.c): heads will keep their rows. QK_ERR_NOT_FOUND: the capture has
+ * not all of them, or from before RoPE. */
+QK_MUST_CHECK qk_status qk__keep_texts(qk__run *run, qk_error *err);
+/* Rows of attention of view->head in the text of settings->example_id, else in the one that reaches furthest.
+ * QK_ERR_NOT_FOUND: there is none, or rows of it are missing. */
+QK_MUST_CHECK qk_status qk__make_strips(const qk__look *look, const qk__head_data *queries,
+                                        const qk__head_data *keys, qk_error *err);
+
 /* The rows of one kind that become points, on all axes of a view (scatter_rows.c). */
 typedef struct qk__picked_rows {
     size_t count;
@@ -87,6 +98,11 @@ QK_MUST_CHECK qk_status qk__pick_rows(const qk__look *look, const qk_head *head,
                                       qk__picked_rows *picked,
                                       char some_texts[QK__SCATTER_TEXT], qk_error *err);
 void qk__picked_rows_free(qk__picked_rows *picked);
+/* "0, 1, 2, ... 59 (60 texts)"; empties the set. */
+void qk__list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT]);
+/* That a head has no such text, but some_texts. */
+qk_status qk__fail_no_text(const qk_head *head, int64_t text, const char *some_texts,
+                           qk_error *err);
 
 /* Fills the view's points from the rows of its kinds (or one of them, and none), mixed so that
  * neither kind and no end of the context hides the other. */

@@ -28,6 +28,14 @@ static const struct {
          "of axes of the complement of a and b. Rings that turn with position "
          "are planes of the rotary position embedding.",
          "projections of the rows on pairs of axes of the complement"},
+    [QK_BASIS_ATTENTION] =
+        {"What heads attend to in one text",
+         "Every strip is a row of attention: the query at the position beside it, keys "
+         "from left to right, coloured by weight, on a scale of powers of ten from 0.001 "
+         "(and less) to 1. A column of several keys shows the largest of their weights. "
+         "What else the model does to scores (caps, sinks that are no keys) the capture "
+         "does not tell.",
+         "position of the key, position of the row, weight; then colour, column and strip"},
 };
 
 static qk_status put_scatter_heads(const qk__scatter_shown *shown, qk__buffer *out,
@@ -58,14 +66,18 @@ static qk_status put_scatter_command(const qk__scatter_shown *shown, qk__buffer 
 static qk_status put_rows(const qk__scatter_shown *shown, qk__buffer *out, qk_error *err)
 {
     const qk_scatter_settings *s = shown->settings;
+    bool attention = s->basis == QK_BASIS_ATTENTION;
     const char *kinds = s->kinds == QK_KINDS_Q   ? "queries"
                         : s->kinds == QK_KINDS_K ? "keys"
                                                  : "queries and keys";
     QK_TRY(qk__buffer_printf(out, err, "%s of the heads ", kinds));
     QK_TRY(put_scatter_heads(shown, out, err));
-    return qk__buffer_printf(out, err, " (layer:head)%s%s",
-                             s->max_points == 0 ? ", all rows" : ", evenly over the rows",
-                             s->example_id >= 0 ? "; one text in colour, the others grey" : "");
+    return qk__buffer_printf(
+        out, err, " (layer:head)%s%s",
+        attention            ? ", rows of one text at equal steps"
+        : s->max_points == 0 ? ", all rows"
+                             : ", evenly over the rows",
+        s->example_id >= 0 && !attention ? "; one text in colour, the others grey" : "");
 }
 
 qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_error *err)
@@ -73,11 +85,12 @@ qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_e
     const qk_scatter_settings *s = shown->settings;
     unsigned formats = s->figures.formats;
     qk__buffer command = {0}, rows = {0}, caption = {0};
+    const char *late = s->basis == QK_BASIS_ATTENTION      ? ""
+                       : s->figures.theme == QK_THEME_DARK ? LATE_IS_LIGHT
+                                                           : LATE_IS_DARK;
     qk_status status = put_scatter_command(shown, &command, err);
     if (status == QK_OK)
-        status =
-            qk__buffer_printf(&caption, err, "%s%s", BASES[s->basis].caption,
-                              s->figures.theme == QK_THEME_DARK ? LATE_IS_LIGHT : LATE_IS_DARK);
+        status = qk__buffer_printf(&caption, err, "%s%s", BASES[s->basis].caption, late);
     if (status == QK_OK)
         status = put_rows(shown, &rows, err);
     const qk__figure_note note = {

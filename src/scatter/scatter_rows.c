@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/value_set.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/rng.h"
@@ -140,8 +139,7 @@ static qk_status see_block(pass *p, const qk_block *block, qk_error *err)
     return QK_OK;
 }
 
-/* "0, 1, 2, ... 59 (60 texts)" */
-static void list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT])
+void qk__list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT])
 {
     enum { SHOWN = 6 };
     qk_values values;
@@ -155,6 +153,14 @@ static void list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT])
         snprintf(text + used, QK__SCATTER_TEXT - used, ", ... %" PRId64 " (%zu texts)",
                  values.items[values.count - 1], values.count);
     free(values.items);
+}
+
+qk_status qk__fail_no_text(const qk_head *head, int64_t text, const char *some_texts,
+                           qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: there is no text with example_id %" PRId64 "; there are %s",
+                    head->files[0], text, some_texts);
 }
 
 static qk_status read_points(pass *p, const qk_head *head, qk_error *err)
@@ -190,7 +196,7 @@ qk_status qk__pick_rows(const qk__look *look, const qk_head *head, int64_t total
                         head->files[0], p.thin.parts);
     qk_status status = read_points(&p, head, err);
     if (status == QK_OK && some_texts && picked->in_text == 0)
-        list_texts(&p.texts, some_texts);
+        qk__list_texts(&p.texts, some_texts);
     qk__value_set_free(&p.texts);
     if (status != QK_OK)
         qk__picked_rows_free(picked);

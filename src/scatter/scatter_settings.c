@@ -14,8 +14,11 @@ enum { MAX_NAME = 80 };
 
 #define AT(member) QK_SETTING_AT(qk_scatter_settings, member)
 
-static const qk_word BASIS_WORDS[] = {
-    {"pca", QK_BASIS_PCA}, {"ab", QK_BASIS_AB}, {"complement", QK_BASIS_COMPLEMENT}, {0}};
+static const qk_word BASIS_WORDS[] = {{"pca", QK_BASIS_PCA},
+                                      {"ab", QK_BASIS_AB},
+                                      {"complement", QK_BASIS_COMPLEMENT},
+                                      {"attention", QK_BASIS_ATTENTION},
+                                      {0}};
 static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
 
 static const qk_setting ROWS[] = {
@@ -31,7 +34,7 @@ static const qk_setting ROWS[] = {
      .section = "Output"},
     {"basis", QK_SETTING_CHOICE, AT(basis), .number = QK_BASIS_PCA, .words = BASIS_WORDS,
      .help = "components of the PCA, axes a and b of the rotation model, or the pairs of "
-             "axes of what is left",
+             "axes of what is left; attention: no axes, but rows of attention of one text",
      .section = "Axes"},
     {"pc-x", QK_SETTING_INTEGER, AT(pc_x), .min = 0, .max = 4095, .value = "N",
      .help = "component on the x axis, from 0", .unset = "0", .section = "Axes"},
@@ -45,8 +48,9 @@ static const qk_setting ROWS[] = {
              "through it, and a box shows r of the components",
      .section = "Axes"},
     {"example-id", QK_SETTING_INTEGER, AT(example_id), .number = -1, .min = 0, .max = 9e15,
-     .value = "N", .help = "draw this text in colour, all others in grey", .unset = "none",
-     .section = "Points"},
+     .value = "N",
+     .help = "draw this text in colour, all others in grey; with attention, this one alone",
+     .unset = "none, with attention the longest", .section = "Points"},
     {"heads", QK_SETTING_HEADS, AT(heads), .value = "L:H,...",
      .help = "query heads (with --kind k key heads): 5:13,1:8, 2:*, 5 (of every layer), @FILE",
      .unset = "the first", .section = "Heads and rows"},
@@ -81,8 +85,8 @@ qk_status qk__scatter_check_settings(const qk_scatter_settings *s, qk_error *err
             s->name, MAX_NAME);
     if (s->kinds != QK_KINDS_BOTH && s->basis != QK_BASIS_PCA)
         return qk__fail(err, status,
-                        "one kind alone has a PCA only: the axes a and b are of "
-                        "queries and keys together");
+                        "one kind alone has a PCA only: all else is of queries and keys "
+                        "together");
     if (s->rows < 0 || s->columns < 0 || s->rows > QK__SCATTER_SIDE ||
         s->columns > QK__SCATTER_SIDE || (s->rows == 0) != (s->columns == 0))
         return qk__fail(err, status, "a collage of %d x %d: expected 1x1 to %dx%d", s->rows,
@@ -94,5 +98,11 @@ qk_status qk__scatter_check_settings(const qk_scatter_settings *s, qk_error *err
                         s->pc_x, s->pc_y);
     if (s->random < 0 || (s->random > 0 && s->heads.count > 0))
         return qk__fail(err, status, "heads are either named or random");
+    if (s->basis == QK_BASIS_ATTENTION &&
+        (s->pc_x != 0 || s->pc_y != 1 || s->centred || s->max_points >= 0 ||
+         s->input.max_samples > 0 || s->input.from_position > 0 || s->input.random_rows > 0))
+        return qk__fail(err, status,
+                        "attention is of all rows, and on no axes: leave --pc-x, --pc-y, "
+                        "--centred, --max-points, --max-samples and --from-position out");
     return QK_OK;
 }

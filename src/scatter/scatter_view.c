@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One head's axes: components of a PCA, the plane of the rotation model, or the pairs of its
- * complement; what is said about them; and the rows on them. */
+ * complement; what is said about them; and the rows on them. Or its attention. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,9 @@ void qk__head_view_free(qk__head_view *view)
     free(view->axes);
     free(view->texts);
     free(view->points);
+    free(view->strips.weight);
+    free(view->strips.from);
+    view->strips = (qk__strips){0};
     view->axes = NULL;
     view->texts = NULL;
     view->points = NULL;
@@ -239,9 +242,7 @@ static qk_status place_rows(const qk__look *look, const qk__head_data *q,
         status = qk__pick_rows(look, k->head, rows_of(k), &picked_k, NULL, err);
     if (status == QK_OK && settings->example_id >= 0 &&
         picked_q.in_text + picked_k.in_text == 0)
-        status = qk__fail(err, QK_ERR_NOT_FOUND,
-                          "%s: there is no text with example_id %lld; there are %s",
-                          q->head->files[0], (long long)settings->example_id, texts);
+        status = qk__fail_no_text(q->head, settings->example_id, texts, err);
     if (status == QK_OK) {
         bool keys_alone = settings->kinds == QK_KINDS_K;
         look->view->q = keys_alone ? picked_k.span : picked_q.span;
@@ -256,6 +257,8 @@ static qk_status place_rows(const qk__look *look, const qk__head_data *q,
 static qk_status make_view(const qk__look *look, const qk__head_data *q, const qk__head_data *k,
                            qk_error *err)
 {
+    if (look->settings->basis == QK_BASIS_ATTENTION)
+        return qk__make_strips(look, q, k, err);
     if (look->settings->basis == QK_BASIS_PCA || !k)
         QK_TRY(fit_pca(look, q->moments, k ? k->moments : NULL, err));
     else

@@ -12,20 +12,14 @@
 #include "stats/project.h"
 #include "stats/text_groups.h"
 
-/* A row: weights a[low .. i], which add up to 1, and their logarithms. */
-typedef struct row {
-    int64_t i, low;
-    double *a, *ln;
-} row;
+typedef qk__attention_row row;
 
-/* False: a score is not finite. */
-static bool find_weights(const qk__attention_text *text, const row *r)
+bool qk__attention_weights(const double *q, const double *keys, size_t dim, double scale,
+                           const qk__attention_row *r)
 {
-    const double *q = text->q + (size_t)r->i * text->dim;
     double largest = -INFINITY, sum = 0;
     for (int64_t j = r->low; j <= r->i; j++) {
-        const double *k = text->k + (size_t)j * text->dim;
-        r->ln[j] = text->scale * qk__dot(q, k, text->dim);
+        r->ln[j] = scale * qk__dot(q, keys + (size_t)j * dim, dim);
         if (!isfinite(r->ln[j]))
             return false;
         largest = r->ln[j] > largest ? r->ln[j] : largest;
@@ -128,7 +122,8 @@ qk_status qk__attention_add_text(const qk__attention_text *text, double *sums, q
         const row r = {
             .i = i, .low = bounded ? i - text->window + 1 : 0, .a = a, .ln = a + text->rows};
         double *own = sums + (size_t)qk_distance_bin(i) * QK_ATTENTION_SUMS;
-        if (!find_weights(text, &r)) {
+        if (!qk__attention_weights(text->q + (size_t)i * text->dim, text->k, text->dim,
+                                   text->scale, &r)) {
             free(a);
             return qk__fail(err, QK_ERR_MALFORMED, "a score of position %lld is not finite",
                             (long long)i);

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums over rows of attention (qkscope/attention.h) of one head and text, from all of its queries and
- * keys: in double, the plain way. */
+/* Rows of attention of one head and text from queries and keys, and the sums over them
+ * (qkscope/attention.h): in double, the plain way. */
 #ifndef QK_STATS_ATTENTION_ROWS_H
 #define QK_STATS_ATTENTION_ROWS_H
 
 #include <stdbool.h>
 
 #include "stats/attention_numbers.h"
+
+/* Row i: weights a[low .. i] of the keys that it sees, which add up to 1, and their logarithms. */
+typedef struct qk__attention_row {
+    int64_t i, low;
+    double *a, *ln;
+} qk__attention_row;
+
+/* Softmax of scale q.k; keys: [row->i + 1][dim] by position. False: a score is not finite. */
+bool qk__attention_weights(const double *q, const double *keys, size_t dim, double scale,
+                           const qk__attention_row *row);
 
 /* One text of one head. Row i, of position i, is query i with keys 0 to i. */
 typedef struct qk__attention_text {

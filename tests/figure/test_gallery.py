@@ -33,7 +33,7 @@ def test_every_figure_is_shown(page):
 
 def test_every_basis_of_scatter_is_shown(page):
     commands = [line for line in page.splitlines() if line.startswith("    qkscope scatter")]
-    for basis in ("ab", "complement"):
+    for basis in ("ab", "complement", "attention"):
         assert any(f"--basis {basis}" in c for c in commands), basis
     assert any("--basis" not in c and "--example-id" not in c for c in commands)
     assert any("--example-id" in c for c in commands)

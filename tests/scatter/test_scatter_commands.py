@@ -330,7 +330,7 @@ def test_heads_that_are_not_there(qkscope, tmp_path, options, message):
     (["--collage", "13x2"], "expected rows and columns"),
     (["--collage", "2x"], "expected rows and columns"),
     (["--collage", "3"], "expected rows and columns"),
-    (["--basis", "svd"], "expected pca, ab or complement"),
+    (["--basis", "svd"], "expected pca, ab, complement or attention"),
     (["--basis", "pca", "--complement"], "expected complement beside --complement"),
     (["--kind", "v"], "expected q or k"),
     (["--kind", "q", "--qk"], "leave out --kind"),
