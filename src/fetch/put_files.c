@@ -11,7 +11,7 @@
 #include "capture/capture.h"
 #include "fetch/put.h"
 
-/* Beside heads and moments. */
+/* Beside heads and sums. */
 static const char *const PAPERS[] = {QK_MANIFEST_NAME, QK__CARD_NAME, "examples.csv",
                                      "truth.json"};
 
@@ -168,11 +168,29 @@ static qk_status check_head(qk_rows **rows, const qk_head *head, qk_error *err)
     return head->num_files > 0 ? qk_rows_reopen(rows, head, QK_COLUMN_VECTOR, 0, err) : QK_OK;
 }
 
+static qk_status add_attention(qk__put_files *files, const qk_capture *capture, int layer,
+                               qk_error *err)
+{
+    const char *folder = qk_capture_path(capture);
+    char name[QK__SUMS_NAME_SIZE];
+    qk__path source;
+    qk__sums_name(QK__ATTENTION_FOLDER, layer, name);
+    QK_TRY(qk__path_in(&source, folder, name, err));
+    return has_name(folder, name)
+               ? add_file(files, folder, name, source.text, err)
+               : qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s: not there, but capture.json says that it is kept: complete the "
+                          "capture, then send it",
+                          source.text);
+}
+
 static qk_status add_heads(qk__put_files *files, const qk_capture *capture, qk_error *err)
 {
     qk_rows *rows = NULL;
     qk_status status = QK_OK;
+    const bool attention = qk_capture_get_info(capture)->has_attention;
     const char *before = ""; /* heads of a packed file are neighbours, or nearly */
+    int layer = -1;
     for (size_t i = 0; status == QK_OK && i < qk_capture_num_heads(capture); i++) {
         const qk_head *head = qk_capture_head(capture, i);
         status = check_head(&rows, head, err);
@@ -180,6 +198,8 @@ static qk_status add_heads(qk__put_files *files, const qk_capture *capture, qk_e
             status = add_below(files, capture, head->files[j], err);
         if (status == QK_OK && head->moments && strcmp(head->moments, before) != 0)
             status = add_below(files, capture, before = head->moments, err);
+        if (status == QK_OK && attention && head->id.layer != layer)
+            status = add_attention(files, capture, layer = head->id.layer, err);
     }
     qk_rows_close(&rows);
     return status;

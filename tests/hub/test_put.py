@@ -87,15 +87,31 @@ def test_put_then_get_gives_the_same_bytes(hub, tmp_path, options):
     assert large == {path for path in files_of(made) if path.endswith(".parquet")}
 
 
-def test_capture_of_moments(hub, tmp_path):
-    """Moments, and the list of texts."""
+@pytest.mark.parametrize("keep, sums", [("moments", "moments"), ("rows,attention", "attention"),
+                                        ("moments,attention", "attention")])
+def test_capture_of_sums(hub, tmp_path, keep, sums):
+    """Moments, sums of attention, and the list of texts."""
     (tmp_path / "text.txt").write_text("In the beginning God created the heaven and the earth. " * 5)
     made = tmp_path / "capture"
     subprocess.run([PROGRAM, "capture", "-q", "--model", ROOT / "examples/kjv-tiny/step-20", "--text",
-                    tmp_path / "text.txt", "--keep", "moments", "--layers", "0,1", "-o", made], check=True, timeout=60)
+                    tmp_path / "text.txt", "--keep", keep, "--layers", "0,1", "-o", made], check=True, timeout=60)
     put(hub, tmp_path, made, NAME)
     assert on_branch(hub) == files_of(made)
-    assert {"moments/l00.safetensors", "moments/l01.safetensors", "examples.csv"} <= set(on_branch(hub))
+    assert {f"{sums}/l00.safetensors", f"{sums}/l01.safetensors", "examples.csv"} <= set(on_branch(hub))
+    path, _ = get(hub, tmp_path / "b", NAME, HF_TOKEN="hf_good")
+    got = files_of(path)
+    got.pop(".gitattributes")
+    assert got == files_of(made)
+
+
+def test_sums_that_are_not_there(hub, tmp_path):
+    """Of a capture whose attention/ was lost on the way nothing is sent."""
+    made = tmp_path / "capture"
+    subprocess.run([PROGRAM, "capture", "-q", "--model", ROOT / "examples/kjv-tiny/step-20", "--text", "repeat:20x2:9", "--layers",
+                    "0,1", "-o", made], check=True, timeout=60)
+    (made / "attention" / "l01.safetensors").unlink()
+    _, said = put(hub, tmp_path, made, NAME, expect=1)
+    assert "attention/l01.safetensors: not there" in said and not writes(hub)
 
 
 def test_the_real_client_reads_it(hub, tmp_path, capture):
