@@ -175,15 +175,17 @@ def test_files_that_another_snapshot_has(hub, tmp_path):
     assert get(hub, tmp_path, NAME, "--revision", "other", HF_HUB_OFFLINE="1")[0]
 
 
-def test_moments_stand_without_their_files(hub, tmp_path):
+@pytest.mark.parametrize("keep", ["moments", "moments,attention", "rows,attention"])
+def test_sums_stand_without_their_files(hub, tmp_path, keep):
     """A capture of moments changes the settings of its run, which the manifest has."""
     texts = ROOT / "examples" / "kjv-tiny" / "passages.jsonl"
-    run(hub, tmp_path, "capture", "--model", MODEL, texts, "-o", tmp_path / "c", "--keep", "moments", "--max-texts", "6",
+    run(hub, tmp_path, "capture", "--model", MODEL, texts, "-o", tmp_path / "c", "--keep", keep, "--max-texts", "6",
         "--layers", "0-1")
     hub.add("datasets", NAME, files_of(tmp_path / "c"), revision="a")
     words = [*write_study(tmp_path, "a"), "--no-figures", "--keep-downloads", "no", "--json"]
     assert states(run(hub, tmp_path, *words)[0]) == {"a": "computed"} and not blobs(tmp_path)
     sent, made = len(hub.log), tables(tmp_path / "out")
+    assert ("attention.csv" in made) == ("attention" in keep)
     assert states(run(hub, tmp_path, *words)[0]) == {"a": "kept"}
     assert len(hub.log) == sent and tables(tmp_path / "out") == made
 
