@@ -140,17 +140,27 @@ typedef struct qk_prefill_attention {
 typedef qk_status qk_prefill_attention_sink(void *user, const qk_prefill_attention *sums,
                                             qk_error *err);
 
+/* How well a sequence is foretold: of each token but the first, -ln of the probability (nats, 0 ..) that the
+ * model gives it behind those before it. Called behind the last layer, for all sequences of two tokens or more in their order, by the
+ * caller's thread; losses are valid during the call. An error stops the run and is returned. */
+typedef qk_status qk_prefill_loss_sink(void *user, size_t sequence,
+                                       const float *losses /* [count] of tokens 1 .. */,
+                                       int64_t count, qk_error *err);
+
 typedef struct qk_prefill_settings {
     qk_arithmetic arithmetic;
     bool before_rope, after_rope; /* which of the two the sink sees */
     /* Heads of each layer: q_heads[layer * num_q_heads + head]; NULL = all. Layers after the
      * last with a head are not run, and in that layer nothing but what is asked for. */
     const bool *q_heads, *k_heads;
-    qk_prefill_sink
-        *sink; /* may be NULL where attention alone is asked for, and rows of neither kind */
+    qk_prefill_sink *
+        sink; /* may be NULL where attention or losses alone are asked for, and rows of neither kind */
     /* Measures the attention of the query heads, while it is formed; NULL: not. Rows are the same bytes. */
     qk_prefill_attention_sink *attention;
-    void *user; /* of both */
+    /* Runs all layers, the last norm and the output layer; NULL: not. Then no sink is needed. QK_ERR_NOT_FOUND where the
+     * weights have none of them, and the embedding is not said to take its place. */
+    qk_prefill_loss_sink *loss;
+    void *user; /* of all of them */
     /* progress: "layers", before each, by the caller's thread; no notices */
     qk_context context;
 } qk_prefill_settings;

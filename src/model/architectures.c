@@ -210,6 +210,7 @@ static const qk__architecture table[] = {
      .rotated_part = 1,
      .local_rope = true,
      .scaled_embedding = true,
+     .capped_logits = true,
      .score_scale_key = "query_pre_attn_scalar",
      .score_scale = 256,
      .attention_out_norm = "post_attention_layernorm",

@@ -37,6 +37,7 @@ typedef struct qk__architecture {
     bool interleaved_rope;
     bool local_rope; /* sliding layers have frequencies of their own */
     bool scaled_embedding, scaled_queries;
+    bool capped_logits; /* final_logit_softcapping, where it is not null */
     /* The key of a number whose -1/2 power scales scores, and its default; NULL: head_dim. */
     const char *score_scale_key;
     int64_t score_scale;

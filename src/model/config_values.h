@@ -21,6 +21,13 @@ typedef enum qk__activation {
     QK_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 } qk__activation;
 
+/* Whether the output layer's weights are the embedding's. */
+typedef enum qk__output_tie {
+    QK_TIE_UNSAID, /* where there are none of its own */
+    QK_TIE_NEVER,
+    QK_TIE_ALWAYS,
+} qk__output_tie;
+
 /* Which of qk_model.ropes a layer rotates by. */
 enum { QK_ROPE_FULL, QK_ROPE_SLIDING, QK_NUM_ROPES };
 
@@ -44,6 +51,8 @@ typedef struct qk__model_config {
     bool interleaved_rope;  /* pairs (2j, 2j+1) instead of (j, j + width/2) */
     double attention_scale; /* times q.k */
     float embedding_scale;  /* 1, or sqrt(hidden_size) as a float32 */
+    qk__output_tie tie;
+    double logit_cap; /* logits become cap tanh(logit / cap); 0 = they stay */
 
     /* q *= 1 + beta ln(1 + floor(position / original)) after rotation, position / original in
      * float32; beta 0 = no such scaling. */

@@ -376,6 +376,7 @@ static qk_status open_parts(qk_model *model, const char *path, const char *overr
         (qk__is_file(path) ? open_gguf : open_folder)(model, path, overrides, &l, &seed, err));
     l.checkpoint = model->checkpoint;
     l.config = &model->config;
+    model->prefix = l.prefix;
     QK_TRY(make_layers(model, err));
     QK_TRY(qk__context(err, get_tensors(model, &l, err), "%s", path));
     return make_facts(model, seed, err);

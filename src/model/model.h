@@ -57,6 +57,7 @@ typedef struct qk__layer {
 struct qk_model {
     qk__model_config config;
     qk__checkpoint *checkpoint; /* owns the mapped files */
+    const char *prefix;         /* of the names of tensors; NULL: as in GGUF files */
     qk__tensor embedding;       /* [at least vocab_size][hidden] */
     qk__layer *layers;          /* [config.num_layers] */
     qk__rope ropes[QK_NUM_ROPES];
@@ -64,5 +65,14 @@ struct qk_model {
     qk_layer_facts *layer_facts;
     double *frequencies;
 };
+
+/* What comes behind the layers, of which only losses have need: the norm, and the output layer, which may be
+ * the embedding (output_layer.c). Messages name what is not there. */
+typedef struct qk__output_layer {
+    qk__tensor norm;   /* [1][hidden] */
+    qk__linear logits; /* [vocab_size][hidden] */
+} qk__output_layer;
+QK_MUST_CHECK qk_status qk__model_output(const qk_model *model, qk__output_layer *output,
+                                         qk_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 /* Reads config.json: finds the text model in it, applies overrides, checks sizes and rules. */
 #include "model/model_config.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,20 @@ static qk_status read_activation(qk__model_config *c, const qk__node *text, qk_e
     return QK_OK;
 }
 
+/* Of a model with parts, what is said of the whole goes before what is said of the text model. */
+static qk_status read_tie(qk__model_config *c, const qk__node *text, const qk__node *root,
+                          qk_error *err)
+{
+    static const char KEY[] = "tie_word_embeddings";
+    const qk__node *said = qk__node_kind_in(root, KEY) != QK__NOTHING ? root : text;
+    bool tied = false;
+    if (qk__node_kind_in(said, KEY) == QK__NOTHING)
+        return QK_OK;
+    QK_TRY(qk__read_bool(said, KEY, &tied, err));
+    c->tie = tied ? QK_TIE_ALWAYS : QK_TIE_NEVER;
+    return QK_OK;
+}
+
 static qk_status read_rules(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
@@ -193,6 +208,8 @@ static qk_status read_rules(qk__model_config *c, const qk__node *text, qk_error 
         QK_TRY(qk__read_above_0(text, a->score_scale_key, &scale, err));
     }
     c->attention_scale = pow(scale, -0.5);
+    if (a->capped_logits)
+        QK_TRY(qk__read_real(text, "final_logit_softcapping", 0, FLT_MAX, &c->logit_cap, err));
     c->embedding_scale = a->scaled_embedding ? (float)sqrt(c->hidden_size) : 1;
     return QK_OK;
 }
@@ -235,8 +252,8 @@ static qk_status read_layers(qk__model_config *c, const qk__node *text, qk_error
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static qk_status read_text(qk__model_config *c, const qk__node *text, const char *overrides,
-                           qk_error *err)
+static qk_status read_text(qk__model_config *c, const qk__node *text, const qk__node *root,
+                           const char *overrides, qk_error *err)
 {
     QK_TRY(refuse_quantized(text, err));
     QK_TRY(qk__rope_normalize(text, c->architecture, err));
@@ -248,6 +265,7 @@ static qk_status read_text(qk__model_config *c, const qk__node *text, const char
         QK_TRY(c->architecture->check(text, err));
     QK_TRY(read_sizes(c, text, err));
     QK_TRY(read_rules(c, text, err));
+    QK_TRY(read_tie(c, text, root, err));
     QK_TRY(read_layers(c, text, err));
     return qk__rope_read(c, text, err);
 }
@@ -274,7 +292,7 @@ static qk_status read_root(qk__model_config *c, const qk__node *root, const char
             return qk__need(&parts[i], "model_type", err);
         c->architecture = qk__architecture_find(type);
         if (c->architecture)
-            return read_text(c, &parts[i], overrides, err);
+            return read_text(c, &parts[i], &parts[0], overrides, err);
         usual = qk__architecture_part(type);
         if (!usual)
             return unknown_type(&parts[i], type, err);

@@ -16,7 +16,7 @@
  * and all that follows, are not. */
 static bool has_only_wanted(const qk__prefill_run *run)
 {
-    return run->layer == run->last_layer && !qk__prefill_measures(run);
+    return qk__prefill_ends_here(run) && !qk__prefill_measures(run);
 }
 
 /* ---- weights ---------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static void load_weights(qk__prefill_run *run)
     size_t head_dim = (size_t)run->model->config.head_dim;
     const qk__wanted_heads *q = qk__prefill_wanted(run, QK_QUERY),
                            *k = qk__prefill_wanted(run, QK_KEY);
-    bool last = run->layer == run->last_layer, only_wanted = has_only_wanted(run);
+    bool last = qk__prefill_ends_here(run), only_wanted = has_only_wanted(run);
     qk__matrix_source sources[] = {
         {&run->q, &layer->q, {only_wanted ? q->heads : NULL, q->count, head_dim}},
         {&run->k, &layer->k, {only_wanted ? k->heads : NULL, k->count, head_dim}},
@@ -239,7 +239,7 @@ static void keys_job(void *context, size_t number, int worker)
     qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
     qk__panels hidden = normed(run, block, &scratch);
     qk__panels keys = stored(run, run->keys, block), values = stored(run, run->values, block);
-    bool last = run->layer == run->last_layer;
+    bool last = qk__prefill_ends_here(run);
     if (!last)
         apply(run, &run->v, &hidden, &values);
     if (!project(run, number, QK_KEY, &hidden, &keys, &scratch) || !run->bf16)
@@ -273,7 +273,7 @@ static void attend(const qk__prefill_run *run, const qk__panel_block *block,
 {
     const qk__model_config *c = &run->model->config;
     size_t first = run->first_panel[block->sequence];
-    bool last = run->layer == run->last_layer, measures = qk__prefill_measures(run);
+    bool last = qk__prefill_ends_here(run), measures = qk__prefill_measures(run);
     qk__measured_heads measured = {0};
     if (measures)
         measured = qk__prefill_measured_heads(run, block);
@@ -340,7 +340,7 @@ static void rest_job(void *context, size_t number, int worker)
     if (!project(run, number, QK_QUERY, &hidden, &q, &scratch))
         return;
     attend(run, block, &q, &attended, &scratch);
-    if (run->layer == run->last_layer)
+    if (qk__prefill_ends_here(run))
         return;
     pair_features(run, &attended, run->o.columns);
     apply(run, &run->o, &attended, &out);

@@ -40,7 +40,7 @@ static qk_status init_weights(qk__prefill_run *run, qk_error *err)
     size_t k = (size_t)c->num_k_heads * (size_t)c->head_dim;
     QK_TRY(qk__matrix_init(&run->q, q, hidden, err));
     QK_TRY(qk__matrix_init(&run->k, k, hidden, err));
-    if (run->num_run > 1) {
+    if (run->num_run > 1 || run->settings->loss) {
         QK_TRY(qk__matrix_init(&run->v, k, hidden, err));
         QK_TRY(qk__matrix_init(&run->o, hidden, q, err));
         QK_TRY(qk__matrix_init(&run->gate, inner, hidden, err));
@@ -196,7 +196,7 @@ qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
                                                                     : QK__UNROUNDED,
     };
     bool rows = settings->before_rope || settings->after_rope;
-    if (!settings->sink && (rows || !settings->attention))
+    if (!settings->sink && (rows || (!settings->attention && !settings->loss)))
         return qk__fail(err, QK_ERR_ARGUMENT, "a run without a sink");
     if (!model->embedding.data)
         return qk__fail(err, QK_ERR_ARGUMENT, "a run of a model opened without its weights");
@@ -208,11 +208,15 @@ qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
         pthread_mutex_destroy(&run.lock);
         return qk__nomem(err);
     }
-    qk_status status = qk__prefill_plan(&run, err);
+    qk_status status = settings->loss ? qk__model_output(model, &run.output, err) : QK_OK;
+    if (status == QK_OK)
+        status = qk__prefill_plan(&run, err);
     if (status == QK_OK && run.last_layer >= 0) {
         status = init_memory(&run, err);
         if (status == QK_OK)
             status = run_layers(&run, err);
+        if (status == QK_OK && settings->loss)
+            status = qk__prefill_losses(&run, err);
     }
     free_run(&run);
     pthread_cond_destroy(&run.turned);

@@ -13,7 +13,8 @@
  *     layer.c       one layer over all sequences
  *     workload.c    what the run will do and needs
  *     head_rows.c   rows of heads, to the caller
- *     measured.c    what is measured of their attention, to the caller */
+ *     measured.c    what is measured of their attention, to the caller
+ *     losses.c      how well tokens are foretold, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
 
@@ -31,7 +32,10 @@
 #include "prefill/panel_rope.h"
 #include "prefill/rounding.h"
 
-enum { QK_MAX_PANELS = 6 /* in a block */ };
+enum {
+    QK_MAX_PANELS = 6,       /* in a block */
+    QK_WORDS = 8 * QK_DEPTH, /* of the vocabulary, whose weights are in memory at once */
+};
 
 /* Heads that the sink wants, ascending. */
 typedef struct qk__wanted_heads {
@@ -95,6 +99,7 @@ typedef struct qk__prefill_run {
     qk__wanted_heads *wanted; /* [num_layers][2]: queries, keys */
     int last_layer;           /* -1: nothing is wanted */
     int num_run;              /* layers that are run */
+    qk__output_layer output;  /* of runs with losses */
     qk__prefill_measured measured;
 
     /* The layer in hand. */
@@ -132,6 +137,12 @@ qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worke
 /* layer.c: the layer run->layer, whose weights are loaded first. */
 QK_MUST_CHECK qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err);
 
+/* Whether the layer in hand is the last one, of which no more is needed than the heads asked for. */
+static inline bool qk__prefill_ends_here(const qk__prefill_run *run)
+{
+    return run->layer == run->last_layer && !run->settings->loss;
+}
+
 /* head_rows.c */
 const qk__wanted_heads *qk__prefill_wanted(const qk__prefill_run *run, qk_kind kind);
 /* Puts the wanted heads of panels into rows; only_wanted: the panels hold no others. */
@@ -154,5 +165,8 @@ void qk__prefill_start_measuring(qk__prefill_run *run);
 qk__measured_heads qk__prefill_measured_heads(const qk__prefill_run *run,
                                               const qk__panel_block *block);
 QK_MUST_CHECK qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err);
+
+/* losses.c: behind the last layer, whose output is used up. */
+QK_MUST_CHECK qk_status qk__prefill_losses(qk__prefill_run *run, qk_error *err);
 
 #endif

@@ -108,7 +108,7 @@ static qk_status plan_heads(qk__prefill_run *run, qk_error *err)
             q->count = list_heads(run->settings->q_heads, layer, c->num_q_heads, q->heads);
         if (rows)
             k->count = list_heads(run->settings->k_heads, layer, c->num_k_heads, k->heads);
-        if (q->count + k->count > 0)
+        if (q->count + k->count > 0 || run->settings->loss)
             run->last_layer = layer;
     }
     for (int layer = 0; layer <= run->last_layer; layer++)
@@ -197,7 +197,7 @@ double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settin
                k = (double)run.wanted[2 * layer + 1].count;
         double seen = visible(tokens, model->layers[layer].window);
         double heads = c->num_q_heads + c->num_k_heads;
-        if (layer < run.last_layer)
+        if (layer < run.last_layer || settings->loss)
             flops += 2 * n * hidden * (2 * d * heads + 3.0 * c->intermediate_size) +
                      4 * d * c->num_q_heads * seen;
         else if (settings->attention && q > 0)
@@ -205,10 +205,20 @@ double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settin
         else
             flops += 2 * n * hidden * d * (q + k);
     }
+    if (settings->loss)
+        flops += 2 * n * hidden * c->vocab_size;
     if (run.wanted)
         free(run.wanted[0].heads);
     free(run.wanted);
     return flops;
+}
+
+/* What losses need: some of the output layer, and of a token two floats and a double. */
+static int64_t losses_bytes(const qk__model_config *c, int64_t panels)
+{
+    const int words = c->vocab_size < QK_WORDS ? c->vocab_size : QK_WORDS;
+    return qk__matrix_bytes((size_t)words, (size_t)c->hidden_size) +
+           panels * QK_LANES * (int64_t)(2 * sizeof(float) + sizeof(double));
 }
 
 int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *settings,
@@ -222,6 +232,8 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
     int threads = qk__count_threads(&settings->context);
     if (settings->attention && panels > 0)
         measured = qk__prefill_measured_bytes(model, panels, (panels + step - 1) / step);
+    if (settings->loss)
+        measured += losses_bytes(&model->config, panels);
     return panels * sizes.per_panel + sizes.weights + measured +
            threads * (int64_t)(sizes.scratch * sizeof(float));
 }

@@ -4,14 +4,14 @@
  *
  *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|bf16-products|bf16-kernel=I|f16]
  *                    [heads=SEED] [before|after|none] [stop=N] [cancel=N]
- *                    [attention=FILE] [attention-stop=N]
+ *                    [attention=FILE] [attention-stop=N] [loss=FILE]
  *     prefill_values MODEL TOKENS OUT shape    the model is opened without its weights
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
  * the heads as int32, the rows as float32. bf16-products is the processor's
  * fastest kernel, bf16-kernel=I its fastest of instruction sets 0 .. I (base/simd.h). heads draws a third of the heads. none: no rows and no sink.
  * attention measures it, a record of FILE is 4 int64 (layer, sequence, heads, buckets), the heads and the rows
- * of each bucket as int64, the sums as float64. stop and attention-stop fail in the N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
+ * of each bucket as int64, the sums as float64. loss: of each sequence 2 int64 (sequence, losses) and the losses as float32. stop and attention-stop fail in the N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ typedef struct output {
     FILE *file;
     pthread_mutex_t lock;
     int calls, stop, cancel;
-    FILE *attention;
+    FILE *attention, *loss;
     int attention_calls, attention_stop;
 } output;
 
@@ -74,6 +74,16 @@ static qk_status write_attention(void *user, const qk_prefill_attention *a, qk_e
         return out->attention_stop == 1 ? QK_ERR_IO
                                         : qk__fail(err, QK_ERR_IO, "cannot write attention");
     return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write");
+}
+
+static qk_status write_losses(void *user, size_t sequence, const float *losses, int64_t count,
+                              qk_error *err)
+{
+    output *out = user;
+    const int64_t head[] = {(int64_t)sequence, count};
+    bool ok = fwrite(head, sizeof head, 1, out->loss) == 1 &&
+              fwrite(losses, sizeof *losses, (size_t)count, out->loss) == (size_t)count;
+    return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write losses");
 }
 
 static bool go_on(void *user, const qk_progress *at)
@@ -164,6 +174,9 @@ int main(int argc, char **argv)
             } else if (strncmp(argv[i], "attention=", 10) == 0) {
                 settings.attention = write_attention;
                 out.attention = fopen(argv[i] + 10, "wb");
+            } else if (strncmp(argv[i], "loss=", 5) == 0) {
+                settings.loss = write_losses;
+                out.loss = fopen(argv[i] + 5, "wb");
             } else if (strncmp(argv[i], "attention-stop=", 15) == 0)
                 out.attention_stop = atoi(argv[i] + 15);
             else if (strncmp(argv[i], "stop=", 5) == 0)
@@ -183,11 +196,12 @@ int main(int argc, char **argv)
         printf("%.17g %" PRId64 "\n", qk_prefill_flops(model, &settings, 1000),
                qk_prefill_bytes(model, &settings, 1000));
         out.file = fopen(argv[3], "wb");
-        if (!out.file || (settings.attention && !out.attention))
+        if (!out.file || (settings.attention && !out.attention) || (settings.loss && !out.loss))
             return 2;
         status = bf16 ? qk__prefill_by(bf16, model, &settings, sequences, count, &err)
                       : qk_prefill(model, &settings, sequences, count, &err);
-        if (fclose(out.file) != 0 || (out.attention && fclose(out.attention) != 0))
+        if (fclose(out.file) != 0 || (out.attention && fclose(out.attention) != 0) ||
+            (out.loss && fclose(out.loss) != 0))
             return 2;
     }
     qk_model_close(&model);
