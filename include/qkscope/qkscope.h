@@ -21,6 +21,7 @@
  *     settings.h   settings by name, with types, ranges, defaults and help
  *     model.h      weights, forward pass, tokenizer of a language model
  *     recorder.h   from a model and texts to a capture: which heads, the run
+ *     loss.h       how well a model foretells texts
  *     sink.h       from vectors, whoever has them, to a capture: which positions, rows or moments
  *     parquet.h    the files of captures
  *     capture.h    captures: finding, reading, writing, inspecting, making up
@@ -58,6 +59,7 @@
 #include <qkscope/common.h>
 #include <qkscope/compare.h>
 #include <qkscope/hub.h>
+#include <qkscope/loss.h>
 #include <qkscope/model.h>
 #include <qkscope/parquet.h>
 #include <qkscope/published.h>

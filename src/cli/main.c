@@ -24,6 +24,7 @@
     X(heads) \
     X(explain) \
     X(inspect) \
+    X(loss) \
     X(tokenize) \
     X(get) \
     X(put) \

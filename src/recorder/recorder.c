@@ -35,17 +35,13 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
     return qk_sampler_check(&sampler, err);
 }
 
-static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep *keep,
-                                         qk_error *err)
+/* Model and texts. */
+static qk_status check_input(const qk_recorder_settings *s, qk_error *err)
 {
     if (!s->model || !*s->model)
         return qk__fail(err, QK_ERR_ARGUMENT, "no model given");
     if (s->num_texts == 0 && !(s->engine && s->engine->next))
         return qk__fail(err, QK_ERR_ARGUMENT, "no texts given");
-    if (!s->engine && (!s->output || !*s->output))
-        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
-    if ((s->kinds & QK_KINDS_BOTH) == 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "neither queries nor keys are to be kept");
     if (s->max_length < 0 || s->max_length > MAX_LENGTH)
         return qk__fail(err, QK_ERR_ARGUMENT, "max_length %lld: give 1 to %d",
                         (long long)s->max_length, MAX_LENGTH);
@@ -53,6 +49,17 @@ static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep 
         return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of texts, heads or tokens");
     if ((unsigned)s->long_texts > QK_LONG_SKIP)
         return qk__fail(err, QK_ERR_ARGUMENT, "long texts are split, cut or skipped");
+    return QK_OK;
+}
+
+static qk_status check_recorder_settings(const qk_recorder_settings *s, qk_keep *keep,
+                                         qk_error *err)
+{
+    QK_TRY(check_input(s, err));
+    if (!s->engine && (!s->output || !*s->output))
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    if ((s->kinds & QK_KINDS_BOTH) == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "neither queries nor keys are to be kept");
     keep->groups = s->groups;
     QK_TRY(qk__context(err, qk_keep_parse(s->keep ? s->keep : "rows,attention", keep, err),
                        "keep"));
@@ -150,9 +157,10 @@ static qk_status open_model(qk__recording *r, qk_error *err)
     return status;
 }
 
-static qk_status prepare(qk__recording *r, qk_error *err)
+qk_status qk__recording_open(qk__recording *r, qk_error *err)
 {
     const qk_recorder_settings *s = r->settings;
+    QK_TRY(check_input(s, err));
     QK_TRY(open_model(r, err));
     r->max_length = s->max_length > 0 ? s->max_length : r->facts->max_positions;
     if (r->max_length > r->facts->max_positions)
@@ -171,7 +179,7 @@ static qk_status prepare(qk__recording *r, qk_error *err)
     return qk__survey(r, err);
 }
 
-static void release_recording(qk__recording *r)
+void qk__recording_close(qk__recording *r)
 {
     qk__texts_close(&r->texts);
     qk__buffer_free(&r->sequences);
@@ -354,9 +362,9 @@ qk_status qk_recorder_run(const qk_recorder_settings *settings, qk_recorder_outc
     QK_TRY(check_recorder_settings(settings, &r.keep, err));
     if (!settings->engine)
         QK_TRY(qk__output_glance(settings->output, settings->force, settings->stage, err));
-    qk_status status = prepare(&r, err);
+    qk_status status = qk__recording_open(&r, err);
     if (status == QK_OK)
         status = record(&r, err);
-    release_recording(&r);
+    qk__recording_close(&r);
     return status;
 }

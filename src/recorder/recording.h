@@ -11,6 +11,7 @@
  *     describe.c        keys for capture.json
  *     card.c            lines for its card
  *     recording.c       failures of an engine
+ *     loss.c            no capture, but how well texts are foretold
  *
  * What becomes of the rows is the sink's: sink/sink.h. */
 #ifndef QK_RECORDER_RECORDING_H
@@ -60,6 +61,13 @@ typedef struct qk__recording {
     qk_keep keep;
     qk_sink *sink;
 } qk__recording;
+
+/* ---- recorder.c ------------------------------------------------------------------------- */
+
+/* Opens model, tokenizer and texts of r->settings, and reads all texts once. To be closed, whatever
+ * happened. */
+QK_MUST_CHECK qk_status qk__recording_open(qk__recording *r, qk_error *err);
+void qk__recording_close(qk__recording *r);
 
 /* ---- recording.c ------------------------------------------------------------------------ */
 
