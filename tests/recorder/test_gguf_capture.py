@@ -3,14 +3,16 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from conftest import ROOT
 from recording import byte_letters, table_of, write_model
 
-sys.path.append(str(ROOT / "tests" / "model"))
+sys.path += [str(ROOT / "tests" / "model"), str(ROOT / "tests" / "prefill")]
 pytest.importorskip("gguf")
 from gguf_files import write_gguf  # noqa: E402
+from prefill_runs import read_tensors  # noqa: E402
 
 TEXT = "In the beginning God created the heaven and the earth."
 
@@ -115,3 +117,26 @@ def test_refusals_name_file_and_key(qkscope, both, tmp_path):
 @pytest.mark.parametrize("command", ["capture", "inspect", "tokenize"])
 def test_help(qkscope, command):
     assert "GGUF" in qkscope(command, "--help", expect=0).out
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_losses(qkscope, tmp_path, own):
+    """The last norm, and an output layer of its own or the embedding."""
+    step = ROOT / "examples" / "kjv-tiny" / "step-2004"
+    config = json.loads((step / "config.json").read_text())
+    tensors = {name.removeprefix("model."): values for name, values in read_tensors(step / "model.safetensors").items()}
+    path = tmp_path / "tiny.gguf"
+
+    def add(writer):
+        add_bytes(writer)
+        if own:  # as the file has it, whatever the embedding is
+            writer.add_tensor("output.weight", np.ascontiguousarray(tensors["embed_tokens.weight"][::-1], np.float32))
+
+    write_gguf(path, config, tensors, add=add)
+    found = [json.loads(qkscope("loss", "-m", model, "-t", step.parent / "passages.jsonl", "--max-texts", "3", "--json",
+                                expect=0).out) for model in (step, path)]
+    assert found[0]["tokens"] == found[1]["tokens"] == 3 * 1023
+    if own:
+        assert found[1]["loss"] > np.log(256)
+    else:
+        assert found[0]["texts"] == found[1]["texts"]
