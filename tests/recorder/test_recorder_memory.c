@@ -5,6 +5,8 @@
 
 #include <jansson.h>
 
+#include <qkscope/loss.h>
+
 #include "base/buffer.h"
 #include "base/file.h"
 #include "recorder/recording.h"
@@ -136,6 +138,34 @@ static qk_status describe(fixture *f, bool first, qk_error *err)
     return status;
 }
 
+/* Texts, model and run: whatever was not there is said, and nothing is left. */
+static void losses_or_none(void **state)
+{
+    (void)state;
+    fixture f;
+    qk_error err;
+    qk_losses *right, *found;
+    make(&f);
+    f.settings.context.threads = 1;
+    assert_int_equal(qk_loss_run(&f.settings, &right, &err), QK_OK);
+    long i = 0;
+    for (bool all = false; !all; i += 1 + i / 16) { /* the first ones are those of its own */
+        remaining = i;
+        qk_status status = qk_loss_run(&f.settings, &found, &err);
+        all = remaining >= 0;
+        remaining = -1;
+        assert_int_equal(status == QK_OK, found != NULL);
+        if (found)
+            assert_true(found->loss == right->loss && found->num_texts == right->num_texts);
+        else
+            assert_int_equal(status, QK_ERR_NOMEM);
+        qk_losses_free(&found);
+    }
+    say("losses", i);
+    qk_losses_free(&right);
+    drop(&f);
+}
+
 static void right_or_not_said(void **state)
 {
     (void)state;
@@ -155,7 +185,8 @@ int main(int argc, char **argv)
         return 1;
     model_path = argv[1];
     json_set_alloc_funcs(__wrap_malloc, free);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
-        right_or_not_said, tree_setup_in_memory, tree_teardown)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(right_or_not_said, tree_setup_in_memory, tree_teardown),
+        cmocka_unit_test_setup_teardown(losses_or_none, tree_setup_in_memory, tree_teardown)};
     return cmocka_run_group_tests_name("record_memory", tests, NULL, NULL);
 }
