@@ -13,7 +13,7 @@ from conftest import FULL_SWEEP, ROOT, read_rows
 from hf_environment import hf_run, once
 
 sys.path.append(str(ROOT / "tests" / "attention"))
-from attention_rows import AT, SUMS, attention, bin_of, sums_of_text  # noqa: E402
+from attention_rows import AT, SUMS, TOP_OFFSETS, attention, bin_of, sums_of_text  # noqa: E402
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 load_file = pytest.importorskip("safetensors.numpy").load_file
@@ -105,6 +105,21 @@ def test_made_texts_repeat(ran):
     assert sums[AT["duplicate_uniform"]] >= uniform * (1 - 1e-12)  # more where a token comes twice in a copy
 
 
+TOPS = [AT["top_sink"], *range(TOP_OFFSETS, SUMS)]
+
+
+def near_ties(folder, layer, head, bucket):
+    """Rows whose two largest scores differ by no more than float32 tells: which is the larger one is chance."""
+    q, k = (read_rows(folder, f"l{layer:02d}h{h:02d}{kind}") for h, kind in ((head, "q"), (head // 2, "k")))
+    count = 0
+    for text in np.unique(q["example_id"]):
+        mine, theirs = (x["vector"][x["example_id"] == text].astype(float) for x in (q, k))
+        for i in range(1, len(mine)):
+            second, first = np.sort(theirs[:i + 1] @ mine[i])[-2:]
+            count += bin_of(i) == bucket and first - second < 1e-5 * max(abs(first), abs(second))
+    return count
+
+
 def test_engine(ran, qkscope, tmp_path):
     """What the C engine measures in its prefill."""
     qkscope("capture", "-m", ROOT / "examples" / "kjv-tiny" / "step-2004", "-t", "repeat:20x4:6:1", "--sampler", "all",
@@ -116,7 +131,11 @@ def test_engine(ran, qkscope, tmp_path):
             assert mine[head].keys() == by_bucket.keys()
             for b, values in by_bucket.items():
                 scale = np.maximum(np.abs(values), values[AT["rows"]])
-                assert (np.abs(mine[head][b] - values) <= 1e-5 * scale).all(), (layer, head, b)
+                off = np.abs(mine[head][b] - values)
+                if off[TOPS].any():
+                    assert off[TOPS].sum() <= 2 * near_ties(tmp_path / "c", layer, head, b), (layer, head, b)
+                off[TOPS] = 0
+                assert (off <= 1e-5 * scale).all(), (layer, head, b)
 
 
 # ---- by all ways ---------------------------------------------------------------------------------
