@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/attention.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 
@@ -140,12 +141,60 @@ typedef struct qk_prefill_attention {
 typedef qk_status qk_prefill_attention_sink(void *user, const qk_prefill_attention *sums,
                                             qk_error *err);
 
-/* How well a sequence is foretold: of each token but the first, -ln of the probability (nats, 0 ..) that the
- * model gives it behind those before it. Called behind the last layer, for all sequences of two tokens or more in their order, by the
- * caller's thread; losses are valid during the call. An error stops the run and is returned. */
-typedef qk_status qk_prefill_loss_sink(void *user, size_t sequence,
-                                       const float *losses /* [count] of tokens 1 .. */,
-                                       int64_t count, qk_error *err);
+/* How well a sequence is foretold, or a branch of it: of tokens first + 1 .., -ln of the probability (nats, 0 ..)
+ * that the model gives them behind those before. */
+typedef struct qk_prefill_losses {
+    size_t sequence; /* which of the sequences given */
+    int64_t branch;  /* which of the branches; -1: the sequence as it is */
+    int64_t first;   /* row of the first; 0 but for branches with a suffix */
+    int64_t count;   /* of rows */
+    const float *of; /* [count] */
+    const float *
+        drift; /* [count] of branches: KL(p || p'), nats, of what the model gives for the next token without
+                         * and with the changes; 0 to rounding or more. Else NULL */
+} qk_prefill_losses;
+
+/* Called behind the last layer by the caller's thread, for all sequences of two tokens or more in their order, then
+ * for the branches; what losses points to is valid during the call. An error stops the run and is returned. */
+typedef qk_status qk_prefill_loss_sink(void *user, const qk_prefill_losses *losses,
+                                       qk_error *err);
+
+/* What is changed of one query head, and of nothing beside it: its key head is others' too. Scores are those of the
+ * final queries and keys. docs/ablate.md */
+typedef enum qk_head_change_kind {
+    QK_CHANGE_OUTPUT, /* it puts out values [QK_DISTANCE_BINS][head_dim], by the bin of the row; NULL: 0 */
+    QK_CHANGE_DIRECTION, /* q -= part u (u.q), u = values [head_dim] of length 1 */
+    QK_CHANGE_ROTATION, /* pairs that are frozen stand at position 0, keys at `positions`; either may be NULL */
+    QK_CHANGE_PROFILE, /* weights of rows from QK_FAR_POSITION on are values; see QK_PROFILE_SHARES */
+    QK_CHANGE_WINDOW, /* keys at distances of `window` or more are not seen, but for the first `kept` */
+    QK_CHANGE_NO_SINK, /* keys 0 .. QK_SINK_KEYS - 1 are seen by themselves alone */
+    QK_CHANGE_UNIFORM, /* keys that are seen have one weight */
+    QK_NUM_CHANGES
+} qk_head_change_kind;
+
+/* A profile is [QK_DISTANCE_BINS of rows][QK_PROFILE_SHARES]: the share of key 0, of keys 1 .. QK_SINK_KEYS - 1, and
+ * by bins of distances of the others. A row's weights are those of the keys that it sees, evenly within a
+ * bin, made to add up to 1. */
+enum { QK_PROFILE_SHARES = 2 + QK_DISTANCE_BINS };
+
+typedef struct qk_head_change {
+    int layer, q_head;
+    qk_head_change_kind kind;
+    bool keep_first; /* scores of keys 0 .. QK_SINK_KEYS - 1 are as they were */
+    const float *values;
+    float part;
+    const bool *frozen;       /* [pairs of the layer's rotation] */
+    const int32_t *positions; /* [count] of the sequence's tokens, 0 .. count-1 */
+    int64_t window, kept;     /* >= 1, >= 0 */
+} qk_head_change;
+
+/* A sequence once more, with changes: from the layer of the first on, beside the others. */
+typedef struct qk_prefill_branch {
+    size_t sequence;
+    int64_t suffix; /* so many of its last rows are changed; 0: all */
+    const qk_head_change *changes;
+    size_t num_changes; /* > 0, ascending by layer */
+} qk_prefill_branch;
 
 typedef struct qk_prefill_settings {
     qk_arithmetic arithmetic;
@@ -160,6 +209,10 @@ typedef struct qk_prefill_settings {
     /* Runs all layers, the last norm and the output layer; NULL: not. Then no sink is needed. QK_ERR_NOT_FOUND where the
      * weights have none of them, and the embedding is not said to take its place. */
     qk_prefill_loss_sink *loss;
+    /* Need losses, and go without rows and measured attention. Ascending by the layer of their first change. A branch whose
+     * changes change nothing has the losses of its sequence, to the last bit. */
+    const qk_prefill_branch *branches;
+    size_t num_branches;
     void *user; /* of all of them */
     /* progress: "layers", before each, by the caller's thread; no notices */
     qk_context context;
@@ -189,6 +242,12 @@ QK_API double qk_prefill_flops(const qk_model *model, const qk_prefill_settings 
                                int64_t tokens);
 QK_API int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *settings,
                                 int64_t tokens);
+/* What a branch adds to them, of a text of so many tokens, changed from a layer on in its last `suffix` rows (0: all). */
+QK_API double qk_prefill_branch_flops(const qk_model *model, int layer, int64_t tokens,
+                                      int64_t suffix);
+QK_API int64_t qk_prefill_branch_bytes(const qk_model *model,
+                                       const qk_prefill_settings *settings, int64_t tokens,
+                                       int64_t suffix);
 
 /* ==== tokenizers ========================================================================== */
 

@@ -67,13 +67,18 @@ static float in_ln2(const qk__attention *a)
     return a->scale * 0x1.715476p+0f;
 }
 
-static void start_rows(const qk__attention *a, const walk *w, const float *query)
+static void prepare_query(const qk__attention *a, const float *query, float *to)
 {
     if (a->bf16)
-        a->bf16->pair_features(query, a->head_dim, w->query);
+        a->bf16->pair_features(query, a->head_dim, to);
     else
         for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
-            w->query[i] = query[i] * in_ln2(a);
+            to[i] = query[i] * in_ln2(a);
+}
+
+static void start_rows(const qk__attention *a, const walk *w, const float *query)
+{
+    prepare_query(a, query, w->query);
     memset(w->softmax.sums, 0, w->softmax.width * QK_LANES * sizeof(float));
     for (size_t lane = 0; lane < QK_LANES; lane++) {
         w->softmax.top[lane] = -FLT_MAX;
@@ -153,14 +158,32 @@ static void weigh(const qk__attention *a, const float *values, size_t head, size
              weights, true, sums + i * QK_LANES);
 }
 
+void qk__attention_scores(const qk__attention *a, size_t head, const float *query,
+                          size_t query_panel, const float *keys, size_t key_panel,
+                          float *scratch, float *scores)
+{
+    prepare_query(a, query, scratch);
+    score(a, keys, head, scratch, scores);
+    mask(a, query_panel, key_panel, scores);
+}
+
+static const float *keys_at(const qk__attention *a, size_t panel)
+{
+    if (a->changed && a->changed->keys)
+        return a->changed->keys(a->changed->context, panel);
+    return (panel < a->own_from ? a->keys_before : a->keys) + panel * a->step;
+}
+
 /* One panel of queries meets the panels from .. to-1 of a head's keys. */
 static void meet(const qk__attention *a, const walk *w, size_t query_panel, size_t from,
                  size_t to, size_t head, float *scores)
 {
     for (size_t panel = from; panel < to; panel++) {
         float *part = scores + (panel - from) * QK_LANES * QK_LANES;
-        score(a, a->keys + panel * a->step, head, w->query, part);
+        score(a, keys_at(a, panel), head, w->query, part);
         mask(a, query_panel, panel, part);
+        if (a->changed && a->changed->scores)
+            a->changed->scores(a->changed->context, query_panel, panel, part);
     }
     const qk__softmax *s = &w->softmax;
     if (w->tally)
@@ -169,7 +192,8 @@ static void meet(const qk__attention *a, const walk *w, size_t query_panel, size
     else
         a->kernel->softmax(scores, (to - from) * QK_LANES, s->top, s->total, s->sums, s->width);
     if (a->values)
-        weigh(a, a->values + from * a->step, head, to - from, scores, s->sums);
+        weigh(a, (from < a->own_from ? a->values_before : a->values) + from * a->step, head,
+              to - from, scores, s->sums);
 }
 
 static void attend_head(const qk__attention *a, size_t head, size_t first_panel,

@@ -122,6 +122,13 @@ static qk__panels residual(const qk__prefill_run *run, const qk__panel_block *bl
     return (qk__panels){run->x + first * step, step, block->panels};
 }
 
+static void copy_panels(const qk__panels *from, const qk__panels *to)
+{
+    for (size_t p = 0; p < to->count; p++)
+        memcpy(to->values + p * to->step, from->values + p * from->step,
+               to->step * sizeof(float));
+}
+
 static void add_to_residual(const qk__prefill_run *run, const qk__panels *y,
                             const qk__panels *x)
 {
@@ -136,14 +143,14 @@ static void add_to_residual(const qk__prefill_run *run, const qk__panels *y,
 }
 
 /* q *= 1 + beta ln(1 + floor(position / original)), in the float32 steps of the original. */
-static void scale_queries(const qk__prefill_run *run, const qk__panel_block *block,
-                          const qk__panels *q, size_t features)
+void qk__prefill_scale_queries(const qk__prefill_run *run, size_t first_panel,
+                               const qk__panels *q, size_t features)
 {
     const qk__model_config *c = &run->model->config;
     for (size_t p = 0; p < q->count; p++) {
         float scale[QK_LANES];
         for (size_t lane = 0; lane < QK_LANES; lane++) {
-            float position = (float)((block->first_panel + p) * QK_LANES + lane);
+            float position = (float)((first_panel + p) * QK_LANES + lane);
             float texts = floorf(position / (float)c->query_scale_original);
             scale[lane] = 1 + (float)c->query_scale_beta * logf(1 + texts);
         }
@@ -173,6 +180,18 @@ static void rotate_heads(const qk__prefill_run *run, const qk__panel_block *bloc
                        panels->values + p * panels->step + h * width);
 }
 
+static qk__panels scratch_panels(float *values, size_t features, const qk__panel_block *block)
+{
+    return (qk__panels){values, features * QK_LANES, block->panels};
+}
+
+static qk__panels stored(const qk__prefill_run *run, float *values,
+                         const qk__panel_block *block)
+{
+    size_t first = run->first_panel[block->sequence] + block->first_panel;
+    return (qk__panels){values + first * run->k_step, run->k_step, block->panels};
+}
+
 /* ---- queries and keys ------------------------------------------------------------------- */
 
 /* Projects a block, and shows the sink what it wants of it. False: the run has stopped. */
@@ -194,11 +213,17 @@ static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk_
         norm_heads(run, norm, heads, out);
     if (before)
         qk__prefill_gather(run, kind, out, only_wanted, scratch->before);
+    if (qk__prefill_turns(run)) {
+        const qk__panels unrotated = kind == QK_KEY
+                                         ? stored(run, run->unrotated, block)
+                                         : scratch_panels(scratch->before, run->sizes.q, block);
+        copy_panels(out, &unrotated);
+    }
     if (only_wanted && !after)
         return qk__prefill_emit(run, number, kind, scratch->before, NULL);
     rotate_heads(run, block, heads, out, scratch);
     if (kind == QK_QUERY && c->query_scale_beta != 0)
-        scale_queries(run, block, out, matrix->rows);
+        qk__prefill_scale_queries(run, block->first_panel, out, matrix->rows);
     if (after)
         qk__prefill_gather(run, kind, out, only_wanted, scratch->after);
     return (!before && !after) ||
@@ -207,18 +232,6 @@ static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk_
 }
 
 /* ---- the jobs of a layer ---------------------------------------------------------------- */
-
-static qk__panels scratch_panels(float *values, size_t features, const qk__panel_block *block)
-{
-    return (qk__panels){values, features * QK_LANES, block->panels};
-}
-
-static qk__panels stored(const qk__prefill_run *run, float *values,
-                         const qk__panel_block *block)
-{
-    size_t first = run->first_panel[block->sequence] + block->first_panel;
-    return (qk__panels){values + first * run->k_step, run->k_step, block->panels};
-}
 
 static qk__panels normed(const qk__prefill_run *run, const qk__panel_block *block,
                          const qk__prefill_scratch *scratch)
@@ -267,17 +280,12 @@ static void last_job(void *context, size_t number, int worker)
         project(run, number, QK_KEY, &hidden, &keys, &scratch);
 }
 
-static void attend(const qk__prefill_run *run, const qk__panel_block *block,
-                   const qk__panels *q, const qk__panels *attended,
-                   const qk__prefill_scratch *scratch)
+void qk__prefill_attention_of(const qk__prefill_run *run, size_t sequence,
+                              qk__attention *attention)
 {
     const qk__model_config *c = &run->model->config;
-    size_t first = run->first_panel[block->sequence];
-    bool last = qk__prefill_ends_here(run), measures = qk__prefill_measures(run);
-    qk__measured_heads measured = {0};
-    if (measures)
-        measured = qk__prefill_measured_heads(run, block);
-    qk__attention attention = {
+    const size_t own = run->first_panel[sequence] * run->k_step;
+    *attention = (qk__attention){
         .kernel = run->kernel,
         .bf16 = run->bf16,
         .num_k_heads = (size_t)c->num_k_heads,
@@ -286,13 +294,33 @@ static void attend(const qk__prefill_run *run, const qk__panel_block *block,
         .window = run->model->layers[run->layer].window,
         .scale = (float)c->attention_scale,
         .rounding = run->rounding,
-        .keys = run->keys + first * run->k_step,
-        .values = last ? NULL : run->values + first * run->k_step,
+        .keys = run->keys + own,
+        .values = qk__prefill_ends_here(run) ? NULL : run->values + own,
         .step = run->k_step,
-        .measured = measures ? &measured : NULL,
     };
+    if (sequence < run->first_branch)
+        return;
+    const qk__branch *branch = &run->branches[sequence - run->first_branch];
+    const size_t text = run->first_panel[branch->given->sequence] * run->k_step;
+    attention->own_from = branch->first_panel;
+    attention->keys_before = run->keys + text;
+    attention->values_before = run->values + text;
+}
+
+static void attend(const qk__prefill_run *run, const qk__panel_block *block,
+                   const qk__panels *q, const qk__panels *attended,
+                   const qk__prefill_scratch *scratch)
+{
+    const qk__model_config *c = &run->model->config;
+    qk__measured_heads measured = {0};
+    qk__attention attention;
+    qk__prefill_attention_of(run, block->sequence, &attention);
+    if (qk__prefill_measures(run)) {
+        measured = qk__prefill_measured_heads(run, block);
+        attention.measured = &measured;
+    }
     qk__attend(&attention, block->first_panel, q, attended, scratch->attention);
-    if (!last)
+    if (attention.values)
         round_panels(run, attended, (size_t)c->num_q_heads * (size_t)c->head_dim);
 }
 
@@ -326,6 +354,51 @@ static void mlp(const qk__prefill_run *run, const qk__panels *x, const qk__panel
     round_panels(run, out, run->down.rows);
 }
 
+/* What follows attention, which is used up. */
+static void finish_block(const qk__prefill_run *run, const qk__panels *x,
+                         const qk__panels *attended, const qk__prefill_scratch *scratch)
+{
+    const size_t step = run->sizes.features * QK_LANES;
+    const qk__panels hidden = {scratch->hidden, step, x->count};
+    const qk__panels out = {scratch->out, step, x->count};
+    pair_features(run, attended, run->o.columns);
+    apply(run, &run->o, attended, &out);
+    if (run->attention_out_norm.weight)
+        norm_panels(run, &run->attention_out_norm, &out, &out);
+    add_to_residual(run, &out, x);
+    norm_panels(run, &run->mlp_norm, x, &hidden);
+    pair_features(run, &hidden, run->gate.columns);
+    mlp(run, &hidden, &out, scratch);
+    if (run->mlp_out_norm.weight)
+        norm_panels(run, &run->mlp_out_norm, &out, &out);
+    add_to_residual(run, &out, x);
+}
+
+/* The layer where a branch begins, on a block of its text: all but the changed heads is at hand. */
+static void begin_branch(const qk__prefill_run *run, size_t number,
+                         const qk__panel_block *block, const qk__panels *q,
+                         const qk__panels *attended, const qk__prefill_scratch *scratch)
+{
+    const qk__branch *branch = &run->branches[number];
+    const size_t from = branch->first_panel, first = block->first_panel;
+    const size_t skipped = from > first ? from - first : 0;
+    if (skipped >= block->panels)
+        return;
+    qk__panel_block part = *block;
+    part.first_panel += skipped;
+    part.panels -= skipped;
+    const qk__panels text = residual(run, &part);
+    const qk__panels queries = {q->values + skipped * q->step, q->step, part.panels};
+    const qk__panels heads = {attended->values + skipped * q->step, q->step, part.panels};
+    const qk__panels changed = {scratch->after, q->step, part.panels};
+    copy_panels(&heads, &changed);
+    qk__prefill_change(run, branch, &part, skipped, &queries, &changed, scratch);
+    part.sequence = run->first_branch + number;
+    const qk__panels x = residual(run, &part);
+    copy_panels(&text, &x);
+    finish_block(run, &x, &changed, scratch);
+}
+
 static void rest_job(void *context, size_t number, int worker)
 {
     qk__prefill_run *run = context;
@@ -336,23 +409,29 @@ static void rest_job(void *context, size_t number, int worker)
     qk__panels x = residual(run, block), hidden = normed(run, block, &scratch);
     qk__panels q = scratch_panels(scratch.q, run->sizes.q, block);
     qk__panels attended = scratch_panels(scratch.attended, run->sizes.q, block);
-    qk__panels out = scratch_panels(scratch.out, run->sizes.features, block);
     if (!project(run, number, QK_QUERY, &hidden, &q, &scratch))
         return;
     attend(run, block, &q, &attended, &scratch);
     if (qk__prefill_ends_here(run))
         return;
-    pair_features(run, &attended, run->o.columns);
-    apply(run, &run->o, &attended, &out);
-    if (run->attention_out_norm.weight)
-        norm_panels(run, &run->attention_out_norm, &out, &out);
-    add_to_residual(run, &out, &x);
-    norm_panels(run, &run->mlp_norm, &x, &hidden);
-    pair_features(run, &hidden, run->gate.columns);
-    mlp(run, &hidden, &out, &scratch);
-    if (run->mlp_out_norm.weight)
-        norm_panels(run, &run->mlp_out_norm, &out, &out);
-    add_to_residual(run, &out, &x);
+    if (block->sequence >= run->first_branch)
+        qk__prefill_change(run, &run->branches[block->sequence - run->first_branch], block, 0,
+                           &q, &attended, &scratch);
+    for (size_t i = 0; i < run->num_sequences - run->first_branch; i++)
+        if (run->branches[i].first_layer == run->layer &&
+            run->branches[i].given->sequence == block->sequence)
+            begin_branch(run, i, block, &q, &attended, &scratch);
+    finish_block(run, &x, &attended, &scratch);
+}
+
+/* Blocks of texts, and of branches that began before this layer. */
+static size_t count_blocks(const qk__prefill_run *run)
+{
+    size_t n = run->num_text_blocks;
+    while (n < run->num_blocks &&
+           run->branches[run->blocks[n].sequence - run->first_branch].first_layer < run->layer)
+        n++;
+    return n;
 }
 
 qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err)
@@ -364,8 +443,9 @@ qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err)
     if (has_only_wanted(run)) {
         qk__parallel_for(run->num_blocks, run->threads, last_job, run);
     } else {
-        qk__parallel_for(run->num_blocks, run->threads, keys_job, run);
-        qk__parallel_for(run->num_blocks, run->threads, rest_job, run);
+        const size_t blocks = count_blocks(run);
+        qk__parallel_for(blocks, run->threads, keys_job, run);
+        qk__parallel_for(blocks, run->threads, rest_job, run);
     }
     if (run->failure == QK_OK)
         return qk__prefill_measures(run) ? qk__prefill_deliver_measured(run, err) : QK_OK;

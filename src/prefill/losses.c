@@ -14,6 +14,7 @@
 #include "prefill/rounding.h"
 
 static const float IN_LN2 = 0x1.715476p+0f;
+static const double LN2 = 0x1.62e42fefa39efp-1;
 
 /* Of all tokens, [panels][lanes]; logits in units of ln 2. */
 typedef struct losses {
@@ -24,6 +25,8 @@ typedef struct losses {
     float *top;    /* the largest logit so far */
     double *total; /* sum of 2^(logit - top) */
     float *next;   /* logit of the token that follows */
+    double *
+        drift; /* of branches: sum of the text's 2^(logit - its top) (its logit - this one); NULL without */
 } losses;
 
 static qk__panels hidden_of(const losses *l, const qk__panel_block *block)
@@ -64,12 +67,12 @@ static void finish_logits(const qk__prefill_run *run, float *logits, size_t n)
 }
 
 /* Notes the logits of tokens that follow, of words first .. first + n - 1. */
-static void note_next(const losses *l, const qk__panel_block *block, size_t panel, size_t first,
-                      size_t n, const float *logits)
+static void note_next(const losses *l, size_t s, size_t panel, size_t first, size_t n,
+                      const float *logits)
 {
-    const qk_sequence *sequence = &l->run->sequences[block->sequence];
-    const size_t at = (block->first_panel + panel) * QK_LANES;
-    float *next = l->next + l->run->first_panel[block->sequence] * QK_LANES + at;
+    const qk_sequence *sequence = &l->run->sequences[s];
+    const size_t at = panel * QK_LANES;
+    float *next = l->next + l->run->first_panel[s] * QK_LANES + at;
     for (size_t lane = 0; lane < QK_LANES && at + lane + 1 < (size_t)sequence->count; lane++) {
         const size_t word = (size_t)sequence->tokens[at + lane + 1];
         if (first <= word && word - first < n)
@@ -77,8 +80,8 @@ static void note_next(const losses *l, const qk__panel_block *block, size_t pane
     }
 }
 
-/* Adds n logits of a panel, in whole tiles, which are used up. */
-static void add_logits(const losses *l, size_t place, size_t n, float *logits)
+/* Adds n logits of a panel, in whole tiles, which become their weights; factor: by how much earlier ones shrink. */
+static void add_logits(const losses *l, size_t place, size_t n, float *logits, double *factor)
 {
     float *top = l->top + place, before[QK_LANES], sum[QK_LANES] = {0};
     const size_t whole = qk__whole_tiles(n);
@@ -87,10 +90,67 @@ static void add_logits(const losses *l, size_t place, size_t n, float *logits)
     memcpy(before, top, sizeof before);
     l->run->kernel->softmax(logits, whole, top, sum, NULL, 0);
     for (size_t lane = 0; lane < QK_LANES; lane++) {
-        double *total = &l->total[place + lane];
+        double *total = &l->total[place + lane], shrunk = 1;
         if (before[lane] != top[lane])
-            *total *= exp2((double)before[lane] - (double)top[lane]);
-        *total += (double)sum[lane];
+            shrunk = exp2((double)before[lane] - (double)top[lane]);
+        *total = *total * shrunk + (double)sum[lane];
+        if (factor)
+            factor[lane] = shrunk;
+    }
+}
+
+/* Logits of words at .. at + n - 1 of the chunk, of panels of one sequence. */
+static void multiply(const losses *l, size_t s, size_t first_panel, size_t at, size_t n,
+                     const qk__panels *logits)
+{
+    const qk__prefill_run *run = l->run;
+    const qk__panel_block block = {
+        .sequence = s, .first_panel = first_panel, .panels = logits->count};
+    const qk__panels x = hidden_of(l, &block);
+    qk__matrix_multiply(run->kernel, &l->matrix, at, qk__whole_tiles(n), 0, l->matrix.columns,
+                        &x, false, logits);
+    for (size_t p = 0; p < logits->count; p++) {
+        float *panel = logits->values + p * logits->step;
+        finish_logits(run, panel, n * QK_LANES);
+        note_next(l, s, first_panel + p, l->first + at, n, panel);
+    }
+}
+
+/* How far a branch's logits of a panel are from its text's, whose weights grew by `factor` since. */
+static void add_drift(const losses *l, size_t place, size_t n, const double *factor,
+                      const float *weights, const float *text, const float *logits)
+{
+    float sum[QK_LANES] = {0};
+    for (size_t i = 0; i < n; i++)
+        for (size_t lane = 0; lane < QK_LANES; lane++) {
+            const size_t at = i * QK_LANES + lane;
+            sum[lane] += weights[at] * (text[at] - logits[at]);
+        }
+    for (size_t lane = 0; lane < QK_LANES; lane++)
+        l->drift[place + lane] = l->drift[place + lane] * factor[lane] + (double)sum[lane];
+}
+
+/* The branches of a block's text, beside its logits of these words. */
+static void meet_branches(const losses *l, const qk__panel_block *block, size_t at, size_t n,
+                          double factors[][QK_LANES], const qk__panels *text,
+                          const float *weights, float *scratch)
+{
+    const qk__prefill_run *run = l->run;
+    for (size_t s = run->first_branch; s < run->num_sequences; s++) {
+        const qk__branch *branch = &run->branches[s - run->first_branch];
+        const size_t first = block->first_panel, from = branch->first_panel;
+        const size_t skipped = from > first ? from - first : 0;
+        if (branch->given->sequence != block->sequence || skipped >= block->panels)
+            continue;
+        const qk__panels logits = {scratch, text->step, block->panels - skipped};
+        multiply(l, s, first + skipped, at, n, &logits);
+        for (size_t p = 0; p < logits.count; p++) {
+            const size_t place = (run->first_panel[s] + first + skipped + p) * QK_LANES;
+            const size_t of_text = (skipped + p) * text->step;
+            add_drift(l, place, n, factors[skipped + p], weights + of_text,
+                      text->values + of_text, logits.values + p * logits.step);
+            add_logits(l, place, n, logits.values + p * logits.step, NULL);
+        }
     }
 }
 
@@ -99,20 +159,23 @@ static void logits_job(void *context, size_t number, int worker)
     losses *l = context;
     const qk__prefill_run *run = l->run;
     const qk__panel_block *block = &run->blocks[number];
-    const qk__panels x = hidden_of(l, block);
-    const qk__panels y = {qk__prefill_scratch_of(run, worker).gate, QK_DEPTH * QK_LANES,
-                          x.count};
+    const qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
+    const bool branches = run->first_branch < run->num_sequences;
+    const qk__panels logits = {scratch.gate, QK_DEPTH * QK_LANES, block->panels};
+    double factors[QK_MAX_PANELS][QK_LANES];
     for (size_t at = 0; at < l->matrix.rows; at += QK_DEPTH) {
         const size_t left = l->matrix.rows - at, n = left < QK_DEPTH ? left : QK_DEPTH;
-        qk__matrix_multiply(run->kernel, &l->matrix, at, qk__whole_tiles(n), 0,
-                            l->matrix.columns, &x, false, &y);
-        for (size_t p = 0; p < x.count; p++) {
-            float *logits = y.values + p * y.step;
-            size_t panel = run->first_panel[block->sequence] + block->first_panel + p;
-            finish_logits(run, logits, n * QK_LANES);
-            note_next(l, block, p, l->first + at, n, logits);
-            add_logits(l, panel * QK_LANES, n, logits);
+        multiply(l, block->sequence, block->first_panel, at, n, &logits);
+        for (size_t p = 0; p < block->panels; p++) {
+            const size_t panel = run->first_panel[block->sequence] + block->first_panel + p;
+            float *weights = logits.values + p * logits.step;
+            if (branches)
+                weights = memcpy(scratch.changes + p * logits.step, weights,
+                                 n * QK_LANES * sizeof *weights);
+            add_logits(l, panel * QK_LANES, n, weights, factors[p]);
         }
+        if (branches)
+            meet_branches(l, block, at, n, factors, &logits, scratch.changes, scratch.up);
     }
 }
 
@@ -130,6 +193,11 @@ static qk_status init_losses(losses *l, const qk__prefill_run *run, qk_error *er
     l->top = qk__calloc(places, sizeof *l->top);
     l->total = qk__calloc(places, sizeof *l->total);
     l->next = qk__calloc(places, sizeof *l->next);
+    if (run->first_branch < run->num_sequences) {
+        l->drift = qk__calloc(places, sizeof *l->drift);
+        if (!l->drift)
+            return qk__nomem(err);
+    }
     if (!l->norm.weight || !l->top || !l->total || !l->next)
         return qk__nomem(err);
     qk__norm_fill(&l->norm, &run->output.norm);
@@ -145,6 +213,7 @@ static void free_losses(losses *l)
     free(l->top);
     free(l->total);
     free(l->next);
+    free(l->drift);
 }
 
 static void meet_vocabulary(losses *l)
@@ -159,25 +228,47 @@ static void meet_vocabulary(losses *l)
             .weight = qk__tensor_slice(&all->weight, (int64_t)l->first, (int64_t)n)};
         const qk__matrix_source source = {&l->matrix, &part, {0}};
         qk__matrices_fill(&source, 1, run->rounding, run->bf16, run->threads);
-        qk__parallel_for(run->num_blocks, run->threads, logits_job, l);
+        qk__parallel_for(run->num_text_blocks, run->threads, logits_job, l);
     }
 }
 
-/* Into l->next, from its own numbers. */
+static double log_total(const losses *l, size_t place)
+{
+    return (double)l->top[place] + log2(l->total[place]);
+}
+
+/* KL of a row of a branch and the same of its text. */
+static float drift_at(const losses *l, size_t text, size_t place)
+{
+    return (float)(LN2 * (l->drift[place] / l->total[text] - log_total(l, text) +
+                          log_total(l, place)));
+}
+
+/* Into l->next and l->top, from their own numbers; l->top of texts is needed until their branches are delivered. */
 static qk_status deliver(const losses *l, size_t s, qk_error *err)
 {
-    static const double ln2 = 0x1.62e42fefa39efp-1;
     const qk__prefill_run *run = l->run;
-    const size_t first = run->first_panel[s] * QK_LANES;
-    const int64_t count = run->sequences[s].count - 1;
-    for (size_t i = first; i < first + (size_t)count; i++)
-        l->next[i] =
-            (float)(ln2 * ((double)l->top[i] - (double)l->next[i] + log2(l->total[i])));
-    if (count == 0)
+    const qk__branch *branch =
+        s < run->first_branch ? NULL : &run->branches[s - run->first_branch];
+    const int64_t row = branch ? branch->first_row : 0,
+                  count = run->sequences[s].count - 1 - row;
+    const size_t first = run->first_panel[s] * QK_LANES + (size_t)row;
+    qk_prefill_losses out = {
+        .sequence = s, .branch = -1, .first = row, .count = count, .of = l->next + first};
+    if (count <= 0)
         return QK_OK;
+    for (size_t i = first; i < first + (size_t)count; i++)
+        l->next[i] = (float)(LN2 * (log_total(l, i) - (double)l->next[i]));
+    if (branch) {
+        const size_t text = run->first_panel[branch->given->sequence] * QK_LANES + (size_t)row;
+        for (size_t i = 0; i < (size_t)count; i++)
+            l->top[first + i] = drift_at(l, text + i, first + i);
+        out.sequence = branch->given->sequence;
+        out.branch = (int64_t)(s - run->first_branch);
+        out.drift = l->top + first;
+    }
     qk_error why = {0};
-    qk_status status =
-        run->settings->loss(run->settings->user, s, l->next + first, count, &why);
+    qk_status status = run->settings->loss(run->settings->user, &out, &why);
     return status == QK_OK ? QK_OK
                            : qk__fail(err, status, "%s",
                                       why.message[0] ? why.message : "stopped by its sink");

@@ -95,6 +95,34 @@ qk__panel_rotation qk__rotation_at(const qk__rope_table *table, int64_t length,
     return rotation;
 }
 
+qk__panel_rotation qk__rotation_of(const qk__rope_table *table, int64_t length,
+                                   const int32_t *positions, const bool *frozen, size_t count,
+                                   float *scratch)
+{
+    const qk__rope *rope = table->rope;
+    const size_t pairs = (size_t)rope->pairs, n = pairs * QK_LANES;
+    float *cosines = scratch + pairs, *sines = cosines + count * n;
+    float *turned = sines + count * n, *still = turned + 2 * pairs;
+    const float *frequencies = rope->frequencies;
+    if (rope->needs_length) {
+        qk__rope_frequencies(rope, length, scratch);
+        frequencies = scratch;
+    }
+    qk__rope_cos_sin(rope, frequencies, 0, 1, still, still + pairs);
+    for (size_t i = 0; i < count * QK_LANES; i++) {
+        const size_t at = i / QK_LANES * n + i % QK_LANES;
+        qk__rope_cos_sin(rope, frequencies, positions[i], 1, turned, turned + pairs);
+        for (size_t pair = 0; pair < pairs; pair++) {
+            const float *from = frozen && frozen[pair] ? still : turned;
+            cosines[at + pair * QK_LANES] = from[pair];
+            sines[at + pair * QK_LANES] = from[pairs + pair];
+        }
+    }
+    qk__round_values(table->rounding, cosines, count * n);
+    qk__round_values(table->rounding, sines, count * n);
+    return (qk__panel_rotation){cosines, sines, pairs, false, table->rounding};
+}
+
 void qk__rotate(const qk__panel_kernel *kernel, const qk__panel_rotation *rotation, size_t i,
                 float *head)
 {

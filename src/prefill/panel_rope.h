@@ -39,6 +39,12 @@ size_t qk__rope_scratch(size_t pairs, size_t panels);
 qk__panel_rotation qk__rotation_at(const qk__rope_table *table, int64_t length,
                                    size_t first_panel, size_t count, float *scratch);
 
+/* Panels whose tokens stand at `positions` [count][lanes], but for pairs that are frozen (may be NULL), which stand at
+ * position 0. As the table has them, to the last bit. */
+qk__panel_rotation qk__rotation_of(const qk__rope_table *table, int64_t length,
+                                   const int32_t *positions, const bool *frozen, size_t count,
+                                   float *scratch);
+
 /* Rotates the features of one head in the i-th panel of the rotation. */
 void qk__rotate(const qk__panel_kernel *kernel, const qk__panel_rotation *rotation, size_t i,
                 float *head);

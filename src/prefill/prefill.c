@@ -85,6 +85,11 @@ static qk_status init_memory(qk__prefill_run *run, qk_error *err)
     run->x = panel_memory(run, run->sizes.features);
     run->keys = panel_memory(run, run->sizes.k);
     run->values = panel_memory(run, run->sizes.k);
+    if (qk__prefill_turns_keys(run->settings)) {
+        run->unrotated = panel_memory(run, run->sizes.k);
+        if (!run->unrotated)
+            return qk__nomem(err);
+    }
     run->scratch = qk__alloc_aligned((size_t)run->threads, run->sizes.scratch * sizeof(float));
     if (!run->turns || !run->x || !run->keys || !run->values || !run->scratch)
         return qk__nomem(err);
@@ -100,6 +105,9 @@ static void free_run(qk__prefill_run *run)
     free(run->x);
     free(run->keys);
     free(run->values);
+    free(run->unrotated);
+    free(run->all_sequences);
+    free(run->branches);
     free(run->scratch);
     free(run->turns);
     qk__prefill_free_measured(run);
@@ -156,7 +164,7 @@ static void embed_job(void *context, size_t number, int worker)
 static qk_status run_layers(qk__prefill_run *run, qk_error *err)
 {
     int done = 0;
-    qk__parallel_for(run->num_blocks, run->threads, embed_job, run);
+    qk__parallel_for(run->num_text_blocks, run->threads, embed_job, run);
     for (run->layer = 0; run->layer <= run->last_layer; run->layer++) {
         if (!run->model->layers[run->layer].attends)
             continue;

@@ -9,11 +9,16 @@
  * The jobs of a layer are blocks of a few panels of one sequence. How a sequence is cut depends
  * on its length alone, and numbers do not depend on the cut.
  *
+ * A branch is a sequence too, behind those given. In the layer where it begins, its residual stream comes out of that
+ * of its text's blocks; from the next layer on its own blocks are run. With a suffix it has panels of the end
+ * alone, from a whole block of keys on, and before them sees its text's keys.
+ *
  *     prefill.c     the run; it leads the others
  *     layer.c       one layer over all sequences
  *     workload.c    what the run will do and needs
  *     head_rows.c   rows of heads, to the caller
  *     measured.c    what is measured of their attention, to the caller
+ *     changes.c     heads of branches that are changed
  *     losses.c      how well tokens are foretold, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
@@ -63,13 +68,23 @@ typedef struct qk__prefill_measured {
     double *logs;  /* ln of 0 .. the longest sequence */
 } qk__prefill_measured;
 
+/* A branch: the number of its sequence is that of the run's first branch, plus its own. */
+typedef struct qk__branch {
+    const qk_prefill_branch *given;
+    int first_layer;
+    size_t first_panel; /* that it has, a multiple of QK_KEY_PANELS */
+    int64_t first_row;  /* that is changed */
+} qk__branch;
+
 /* Sizes in floats, for a run of so many panels; what is allocated and what is estimated. */
 typedef struct qk__prefill_sizes {
-    size_t features;   /* hidden_size in whole tiles */
-    size_t q, k;       /* heads * head_dim, in whole tiles */
-    size_t rows;       /* of one block for the sink, before or after rotation */
-    size_t rotation;   /* see qk__rope_scratch */
-    size_t attention;  /* see qk__attention_scratch */
+    size_t features;  /* hidden_size in whole tiles */
+    size_t q, k;      /* heads * head_dim, in whole tiles */
+    size_t rows;      /* of one block for the sink, before or after rotation */
+    size_t rotation;  /* see qk__rope_scratch */
+    size_t attention; /* see qk__attention_scratch */
+    size_t
+        changes; /* of one changed head, and of weights for the drift of losses; 0 without branches */
     size_t scratch;    /* of one thread, all of it */
     int64_t weights;   /* bytes of one layer */
     int64_t per_panel; /* bytes of x, keys, values, and the positions' tables */
@@ -78,8 +93,10 @@ typedef struct qk__prefill_sizes {
 typedef struct qk__prefill_run {
     const qk_model *model;
     const qk_prefill_settings *settings;
-    const qk_sequence *sequences;
-    size_t num_sequences;
+    const qk_sequence *sequences; /* those given, and behind them those of branches */
+    qk_sequence *all_sequences;   /* the same; not those given */
+    size_t num_sequences, first_branch;
+    qk__branch *branches; /* [num_sequences - first_branch] */
     const qk__panel_kernel *kernel;
     const qk__bf16_kernel *bf16; /* NULL: everything is float32 */
     int threads;
@@ -87,12 +104,14 @@ typedef struct qk__prefill_run {
     qk__prefill_sizes sizes;
 
     qk__panel_block *blocks;
-    size_t num_blocks;
-    size_t *first_panel;        /* [num_sequences] in x, keys, values */
+    size_t num_blocks, num_text_blocks; /* those of branches come last */
+    size_t *
+        first_panel; /* [num_sequences] in x, keys, values: where a sequence's first is, or would be */
     size_t num_panels, longest; /* in all, of the longest sequence */
 
     float *x, *keys, *values;
-    size_t k_step; /* floats of a panel of keys */
+    float *unrotated; /* keys; NULL where no branch needs them */
+    size_t k_step;    /* floats of a panel of keys */
     float *scratch;
     qk__rope_table tables[QK_NUM_ROPES];
 
@@ -119,7 +138,8 @@ typedef struct qk__prefill_run {
 
 /* The parts of a thread's scratch. */
 typedef struct qk__prefill_scratch {
-    float *hidden, *q, *attended, *out, *gate, *up, *attention, *rotation, *before, *after;
+    float *hidden, *q, *attended, *out, *gate, *up, *attention, *rotation, *before, *after,
+        *changes;
 } qk__prefill_scratch;
 
 /* qk_prefill, whose products of bfloat16 numbers are this kernel's. */
@@ -165,6 +185,24 @@ void qk__prefill_start_measuring(qk__prefill_run *run);
 qk__measured_heads qk__prefill_measured_heads(const qk__prefill_run *run,
                                               const qk__panel_block *block);
 QK_MUST_CHECK qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err);
+
+/* changes.c */
+QK_MUST_CHECK qk_status qk__prefill_check_branches(const qk__prefill_run *run, qk_error *err);
+/* Whether a run with these settings has such a branch in some layer. */
+bool qk__prefill_turns_keys(const qk_prefill_settings *settings);
+size_t qk__changes_scratch(size_t head_dim, size_t pairs);
+/* Whether some branch has a head of the layer in hand rotated otherwise: then queries before rotation are in
+ * scratch->before, panels like those after it, and keys in run->unrotated. */
+bool qk__prefill_turns(const qk__prefill_run *run);
+/* Puts the heads that a branch changes in this layer into attended. block: of the branch, or of its text in the layer where it
+ * begins; or a part of one, in which queries begin at panel `skipped`. */
+void qk__prefill_change(const qk__prefill_run *run, const qk__branch *branch,
+                        const qk__panel_block *block, size_t skipped, const qk__panels *q,
+                        const qk__panels *attended, const qk__prefill_scratch *scratch);
+void qk__prefill_attention_of(const qk__prefill_run *run, size_t sequence,
+                              qk__attention *attention);
+void qk__prefill_scale_queries(const qk__prefill_run *run, size_t first_panel,
+                               const qk__panels *q, size_t features);
 
 /* losses.c: behind the last layer, whose output is used up. */
 QK_MUST_CHECK qk_status qk__prefill_losses(qk__prefill_run *run, qk_error *err);

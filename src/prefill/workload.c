@@ -34,7 +34,7 @@ void qk__prefill_measure(qk__prefill_sizes *s, const qk_model *model,
         .q = qk__whole_tiles(q),
         /* a tile of the last head's features may reach past them */
         .k = qk__whole_tiles(k + QK_TILE - 1),
-        .rows = QK_MAX_PANELS * QK_LANES * heads * head_dim,
+        .rows = QK_MAX_PANELS * QK_LANES * qk__whole_tiles(heads * head_dim),
     };
     size_t pairs = 0, panel = QK_LANES * sizeof(float);
     for (int i = 0; i < QK_NUM_ROPES; i++) {
@@ -49,13 +49,17 @@ void qk__prefill_measure(qk__prefill_sizes *s, const qk_model *model,
         attention.measured = &measured;
     s->rotation = qk__rope_scratch(pairs, QK_MAX_PANELS);
     s->attention = qk__attention_scratch(&attention, QK_MAX_PANELS);
+    if (settings->num_branches > 0)
+        s->changes = qk__changes_scratch(head_dim, pairs);
     s->scratch = QK_MAX_PANELS * QK_LANES * (2 * s->features + 2 * s->q + 2 * QK_DEPTH) +
-                 s->attention + s->rotation + 2 * s->rows;
+                 s->attention + s->rotation + 2 * s->rows + s->changes;
     s->scratch = (s->scratch + 15) / 16 * 16;
     s->weights = qk__matrix_bytes(q, hidden) + 2 * qk__matrix_bytes(k, hidden) +
                  qk__matrix_bytes(hidden, q) + 2 * qk__matrix_bytes(inner, hidden) +
                  qk__matrix_bytes(hidden, inner);
     s->per_panel += (int64_t)((s->features + 2 * s->k) * panel);
+    if (qk__prefill_turns_keys(settings))
+        s->per_panel += (int64_t)(s->k * panel);
 }
 
 qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worker)
@@ -72,7 +76,8 @@ qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worke
     at.attention = at.up + lanes * QK_DEPTH;
     at.before = at.attention + s->attention;
     at.after = at.before + s->rows;
-    at.rotation = at.after + s->rows;
+    at.changes = at.after + s->rows;
+    at.rotation = at.changes + s->changes;
     return at;
 }
 
@@ -119,7 +124,7 @@ static qk_status plan_heads(qk__prefill_run *run, qk_error *err)
 static qk_status check_tokens(const qk__prefill_run *run, qk_error *err)
 {
     int vocab = run->model->config.vocab_size;
-    for (size_t s = 0; s < run->num_sequences; s++) {
+    for (size_t s = 0; s < run->first_branch; s++) {
         const qk_sequence *sequence = &run->sequences[s];
         if (sequence->count <= 0 || sequence->count > INT32_MAX)
             return qk__fail(err, QK_ERR_ARGUMENT, "sequence %zu has %lld tokens", s,
@@ -133,30 +138,79 @@ static qk_status check_tokens(const qk__prefill_run *run, qk_error *err)
     return QK_OK;
 }
 
+/* Row from which a branch differs, and the panel from which it has panels of its own. */
+static int64_t first_row(int64_t tokens, int64_t suffix)
+{
+    return suffix > 0 && suffix < tokens ? tokens - suffix : 0;
+}
+
+static size_t first_own_panel(int64_t tokens, int64_t suffix)
+{
+    return (size_t)first_row(tokens, suffix) / (QK_KEY_PANELS * QK_LANES) * QK_KEY_PANELS;
+}
+
+/* Branches join the sequences. */
+static qk_status plan_branches(qk__prefill_run *run, qk_error *err)
+{
+    const qk_prefill_settings *settings = run->settings;
+    const size_t given = run->num_sequences, branches = settings->num_branches;
+    run->first_branch = given;
+    QK_TRY(qk__prefill_check_branches(run, err));
+    run->all_sequences = qk__calloc(given + branches, sizeof *run->all_sequences);
+    run->branches = qk__calloc(branches + 1, sizeof *run->branches);
+    if (!run->all_sequences || !run->branches)
+        return qk__nomem(err);
+    for (size_t s = 0; s < given; s++)
+        run->all_sequences[s] = run->sequences[s];
+    for (size_t b = 0; b < branches; b++) {
+        const qk_prefill_branch *branch = &settings->branches[b];
+        const int64_t tokens = run->sequences[branch->sequence].count;
+        run->all_sequences[given + b] = run->sequences[branch->sequence];
+        run->branches[b] = (qk__branch){branch, branch->changes[0].layer,
+                                        first_own_panel(tokens, branch->suffix),
+                                        first_row(tokens, branch->suffix)};
+    }
+    run->sequences = run->all_sequences;
+    run->num_sequences = given + branches;
+    return QK_OK;
+}
+
+static size_t first_panel_of(const qk__prefill_run *run, size_t sequence)
+{
+    return sequence < run->first_branch
+               ? 0
+               : run->branches[sequence - run->first_branch].first_panel;
+}
+
 static qk_status plan_blocks(qk__prefill_run *run, qk_error *err)
 {
     run->first_panel = qk__calloc(run->num_sequences, sizeof *run->first_panel);
     if (!run->first_panel)
         return qk__nomem(err);
     for (size_t s = 0; s < run->num_sequences; s++) {
-        size_t panels = whole_panels(run->sequences[s].count);
+        size_t panels = whole_panels(run->sequences[s].count), first = first_panel_of(run, s);
         size_t step = block_panels(run->sequences[s].count);
-        run->first_panel[s] = run->num_panels;
-        run->num_panels += panels;
-        run->num_blocks += (panels + step - 1) / step;
+        if (s == run->first_branch)
+            run->num_text_blocks = run->num_blocks;
+        /* the panels before are there: its text's, further ahead */
+        run->first_panel[s] = run->num_panels - first;
+        run->num_panels += panels - first;
+        run->num_blocks += (panels - first + step - 1) / step;
         run->longest = panels > run->longest ? panels : run->longest;
     }
+    if (run->first_branch == run->num_sequences)
+        run->num_text_blocks = run->num_blocks;
     run->blocks = qk__calloc(run->num_blocks, sizeof *run->blocks);
     if (!run->blocks)
         return qk__nomem(err);
     qk__panel_block *next = run->blocks;
     for (size_t s = 0; s < run->num_sequences; s++) {
         size_t panels = whole_panels(run->sequences[s].count);
-        size_t step = block_panels(run->sequences[s].count);
-        for (size_t first = 0; first < panels; first += step, next++)
+        size_t step = block_panels(run->sequences[s].count), from = first_panel_of(run, s);
+        for (size_t first = from; first < panels; first += step, next++)
             *next = (qk__panel_block){
                 .sequence = s,
-                .number = first / step,
+                .number = (first - from) / step,
                 .first_panel = first,
                 .panels = panels - first < step ? panels - first : step,
             };
@@ -166,7 +220,9 @@ static qk_status plan_blocks(qk__prefill_run *run, qk_error *err)
 
 qk_status qk__prefill_plan(qk__prefill_run *run, qk_error *err)
 {
+    run->first_branch = run->num_sequences;
     QK_TRY(check_tokens(run, err));
+    QK_TRY(plan_branches(run, err));
     QK_TRY(plan_heads(run, err));
     return plan_blocks(run, err);
 }
@@ -236,4 +292,39 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
         measured += losses_bytes(&model->config, panels);
     return panels * sizes.per_panel + sizes.weights + measured +
            threads * (int64_t)(sizes.scratch * sizeof(float));
+}
+
+int64_t qk_prefill_branch_bytes(const qk_model *model, const qk_prefill_settings *settings,
+                                int64_t tokens, int64_t suffix)
+{
+    assert(model && settings);
+    qk__prefill_sizes sizes;
+    qk__prefill_measure(&sizes, model, settings);
+    if (tokens <= 0)
+        return 0;
+    const size_t panels = whole_panels(tokens) - first_own_panel(tokens, suffix);
+    /* beside all that is of panels: what losses and their drift need of a token */
+    return (int64_t)panels *
+           (sizes.per_panel + QK_LANES * (int64_t)(2 * sizeof(float) + 2 * sizeof(double)));
+}
+
+double qk_prefill_branch_flops(const qk_model *model, int layer, int64_t tokens, int64_t suffix)
+{
+    assert(model);
+    const qk__model_config *c = &model->config;
+    const int64_t first = first_row(tokens, suffix);
+    const double n = (double)(tokens - first), hidden = c->hidden_size, d = c->head_dim;
+    double flops = 2 * n * hidden * c->vocab_size;
+    for (int l = layer; l >= 0 && l < c->num_layers; l++) {
+        if (!model->layers[l].attends)
+            continue;
+        const int64_t window = model->layers[l].window;
+        const double seen = visible(tokens, window) - visible(first, window);
+        const double heads = l > layer ? c->num_q_heads : 1;
+        const double projected = l > layer ? c->num_q_heads + 2 * c->num_k_heads : 0;
+        flops +=
+            2 * n * hidden * (d * (projected + c->num_q_heads) + 3.0 * c->intermediate_size) +
+            4 * d * heads * seen;
+    }
+    return flops;
 }

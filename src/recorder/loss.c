@@ -42,19 +42,18 @@ static size_t count_texts(const losing *l)
 
 /* ---- a group ----------------------------------------------------------------------------- */
 
-static qk_status take_losses(void *user, size_t sequence, const float *losses, int64_t count,
-                             qk_error *err)
+static qk_status take_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
 {
     losing *l = user;
-    qk_text_loss *text = &texts_of(l)[count_texts(l) - l->count + sequence];
+    qk_text_loss *text = &texts_of(l)[count_texts(l) - l->count + losses->sequence];
     (void)err;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < losses->count; i++) {
         loss_sum *bin = &l->by_bin[qk_distance_bin(i + 1)];
-        text->loss += (double)losses[i];
-        bin->loss += (double)losses[i];
+        text->loss += (double)losses->of[i];
+        bin->loss += (double)losses->of[i];
         bin->tokens++;
     }
-    text->tokens = count;
+    text->tokens = losses->count;
     return QK_OK;
 }
 

@@ -4,14 +4,15 @@
  *
  *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|bf16-products|bf16-kernel=I|f16]
  *                    [heads=SEED] [before|after|none] [stop=N] [cancel=N]
- *                    [attention=FILE] [attention-stop=N] [loss=FILE]
+ *                    [attention=FILE] [attention-stop=N] [loss=FILE] [branches=FILE]
  *     prefill_values MODEL TOKENS OUT shape    the model is opened without its weights
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
  * the heads as int32, the rows as float32. bf16-products is the processor's
  * fastest kernel, bf16-kernel=I its fastest of instruction sets 0 .. I (base/simd.h). heads draws a third of the heads. none: no rows and no sink.
  * attention measures it, a record of FILE is 4 int64 (layer, sequence, heads, buckets), the heads and the rows
- * of each bucket as int64, the sums as float64. loss: of each sequence 2 int64 (sequence, losses) and the losses as float32. stop and attention-stop fail in the N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
+ * of each bucket as int64, the sums as float64. loss: of each sequence 4 int64 (sequence, branch, first
+ * row, losses) and the losses as float32; of branches (read_branches.h), which go on behind them, then the drifts too. stop and attention-stop fail in the N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -25,6 +26,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "prefill/prefill.h"
+#include "read_branches.h"
 
 enum { MAX_SEQUENCES = 4096 };
 
@@ -76,13 +78,16 @@ static qk_status write_attention(void *user, const qk_prefill_attention *a, qk_e
     return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write");
 }
 
-static qk_status write_losses(void *user, size_t sequence, const float *losses, int64_t count,
-                              qk_error *err)
+static qk_status write_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
 {
     output *out = user;
-    const int64_t head[] = {(int64_t)sequence, count};
+    const int64_t head[] = {(int64_t)losses->sequence, losses->branch, losses->first,
+                            losses->count};
+    const size_t count = (size_t)losses->count;
     bool ok = fwrite(head, sizeof head, 1, out->loss) == 1 &&
-              fwrite(losses, sizeof *losses, (size_t)count, out->loss) == (size_t)count;
+              fwrite(losses->of, sizeof *losses->of, count, out->loss) == count;
+    if (ok && losses->branch >= 0)
+        ok = fwrite(losses->drift, sizeof *losses->drift, count, out->loss) == count;
     return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write losses");
 }
 
@@ -138,6 +143,7 @@ int main(int argc, char **argv)
     const qk__bf16_kernel *bf16 = NULL;
     output out = {.lock = PTHREAD_MUTEX_INITIALIZER, .cancel = -1};
     bool *q_heads = NULL, *k_heads = NULL;
+    qk_prefill_branch *branches = NULL;
     if (argc < 4)
         return 2;
     size_t count = read_tokens(argv[2], &tokens, sequences);
@@ -177,6 +183,10 @@ int main(int argc, char **argv)
             } else if (strncmp(argv[i], "loss=", 5) == 0) {
                 settings.loss = write_losses;
                 out.loss = fopen(argv[i] + 5, "wb");
+            } else if (strncmp(argv[i], "branches=", 9) == 0) {
+                if (!read_branches(argv[i] + 9, &branches, &settings.num_branches))
+                    return 2;
+                settings.branches = branches;
             } else if (strncmp(argv[i], "attention-stop=", 15) == 0)
                 out.attention_stop = atoi(argv[i] + 15);
             else if (strncmp(argv[i], "stop=", 5) == 0)

@@ -12,12 +12,18 @@ from prefill_runs import CASES, GOLDEN, ROOT, prefill, read_tensors, same, start
 STEP = ROOT / "examples" / "kjv-tiny" / "step-2004"
 
 
-def read_losses(path):
+def read_losses(path, branches=None):
+    """Those of each sequence; branches is filled with (first row, losses, drifts) of each branch."""
     data, at, found = path.read_bytes(), 0, {}
     while at < len(data):
-        sequence, count = np.frombuffer(data, "<i8", 2, at)
-        found[int(sequence)] = np.frombuffer(data, "<f4", count, at + 16)
-        at += 16 + 4 * int(count)
+        sequence, branch, first, count = map(int, np.frombuffer(data, "<i8", 4, at))
+        values = np.frombuffer(data, "<f4", count, at + 32)
+        at += 32 + 4 * count
+        if branch < 0:
+            found[sequence] = values
+        else:
+            branches[branch] = first, values, np.frombuffer(data, "<f4", count, at)
+            at += 4 * count
     assert list(found) == sorted(found)
     return found
 
