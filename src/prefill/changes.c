@@ -204,27 +204,35 @@ static int64_t count_keys(int64_t i, int64_t window, int64_t from, int64_t to, i
     return furthest < nearest ? 0 : furthest - nearest + 1;
 }
 
+/* Keys that row i sees among which a share is divided. */
+static int64_t count_share(int64_t i, int64_t window, int share)
+{
+    const int bin = share - 2;
+    if (share == 0)
+        return 1;
+    if (share == 1)
+        return count_keys(i, window, 1, QK_SINK_KEYS - 1, 0, INT64_MAX);
+    if (bin == 0)
+        return count_keys(i, window, QK_SINK_KEYS, i, 0, 0);
+    const int64_t least = INT64_C(1) << (bin - 1);
+    return count_keys(i, window, QK_SINK_KEYS, i, least,
+                      bin + 1 < QK_DISTANCE_BINS ? 2 * least - 1 : INT64_MAX);
+}
+
 /* Scores that give the keys of a row the shares of a profile; a share of 0 is a very small one, for a row
  * may see no others. */
 static void make_levels(const changing *c, size_t panel, float *levels)
 {
-    const int64_t window = c->attention.window, all = INT64_MAX;
     for (size_t lane = 0; lane < QK_LANES; lane++) {
         const int64_t row = (int64_t)(panel * QK_LANES + lane);
         const float *shares =
             c->change->values + (size_t)qk_distance_bin(row) * QK_PROFILE_SHARES;
         for (int k = 0; k < QK_PROFILE_SHARES; k++) {
-            const int bin = k - 2;
-            const int64_t least = bin > 0 ? INT64_C(1) << (bin - 1) : 0;
-            const int64_t most = bin + 1 < QK_DISTANCE_BINS ? (INT64_C(1) << bin) - 1 : all;
-            int64_t n = k == 0   ? 1
-                        : k == 1 ? count_keys(row, window, 1, QK_SINK_KEYS - 1, 0, all)
-                                 : count_keys(row, window, QK_SINK_KEYS, row, least,
-                                              bin > 0 ? most : 0);
-            levels[(size_t)k * QK_LANES + lane] =
-                row < QK_FAR_POSITION
-                    ? NAN
-                    : log2f(fmaxf(shares[k], 1e-30f) / (float)(n > 0 ? n : 1));
+            const int64_t n = count_share(row, c->attention.window, k);
+            float *level = &levels[(size_t)k * QK_LANES + lane];
+            *level = row < QK_FAR_POSITION
+                         ? NAN
+                         : log2f(fmaxf(shares[k], 1e-30f) / (float)(n > 0 ? n : 1));
         }
     }
 }
