@@ -22,6 +22,7 @@
  *     model.h      weights, forward pass, tokenizer of a language model
  *     recorder.h   from a model and texts to a capture: which heads, the run
  *     loss.h       how well a model foretells texts
+ *     ablate.h     what it loses without a head
  *     sink.h       from vectors, whoever has them, to a capture: which positions, rows or moments
  *     parquet.h    the files of captures
  *     capture.h    captures: finding, reading, writing, inspecting, making up
@@ -52,6 +53,7 @@
 #ifndef QKSCOPE_QKSCOPE_H
 #define QKSCOPE_QKSCOPE_H
 
+#include <qkscope/ablate.h>
 #include <qkscope/analysis.h>
 #include <qkscope/arrow.h>
 #include <qkscope/attention.h>

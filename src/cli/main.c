@@ -15,6 +15,7 @@
     X(plasticity) \
     X(attention) \
     X(analyze) \
+    X(ablate) \
     X(compare) \
     X(compare_stages) \
     X(merge) \

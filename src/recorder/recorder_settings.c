@@ -152,7 +152,7 @@ static const qk_setting ROWS[] = {
     {"tokens-at-once", QK_SETTING_INTEGER, AT(tokens_at_once), .min = 1, .max = 1e9,
      .value = "N", .unit = "tokens",
      .help = "tokens that are run together; more take more memory", .unset = "8192",
-     .section = "Running"},
+     .section = "Running", .commands = "capture loss"},
 };
 
 const qk_settings_table qk_recorder_settings_table = {

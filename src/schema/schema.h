@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include <qkscope/ablate.h>
 #include <qkscope/analysis.h>
 #include <qkscope/results.h>
 
@@ -25,6 +26,7 @@ enum {
     QK__STUDY = 1 << 12,      /* of many models */
     QK__RESERVOIR = 1 << 13,  /* some of the rows, beside moments of all */
     QK__COMPARISON = 1 << 14, /* of two models */
+    QK__ABLATION = 1 << 15,   /* of a model whose heads are changed */
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 
@@ -74,6 +76,13 @@ typedef struct qk__compared_space {
     double overlap, overlap_chance, overlap_halves_a, overlap_halves_b;
     double share_a, share_b;
 } qk__compared_space;
+
+/* What changed heads lose at some positions, in ablation_positions.csv. */
+typedef struct qk__ablation_position {
+    const char *group, *what;
+    int64_t first, last, tokens;
+    double loss, delta, drift;
+} qk__ablation_position;
 
 /* ---- a row ------------------------------------------------------------------------------ */
 

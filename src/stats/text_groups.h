@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 #include <qkscope/common.h>
+#include <qkscope/sink.h> /* QK_MOST_GROUPS, the largest limit */
 
 enum {
     QK_TEXT_GROUPS = 16,     /* limit of the groups that every head's sums are kept apart by */
     QK_INTERVAL_GROUPS = 32, /* of those of confidence intervals, which refine these */
-    QK_MOST_GROUPS = 64,     /* the largest limit */
     QK_COUNTED_TEXTS = (1 << 16) - 1,
 };
 

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Causal tests of heads: the order of events. A unit is a text, or a window of a long one, with all its branches. */
+#include "ablation/ablation.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/json.h"
+#include "results/manifest.h"
+
+enum { UNIT_NAME = 24 };
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+static qk_status visit_text(qk__ablation *a, qk__encoded *encoded, size_t *number,
+                            int64_t first, int64_t end, qk__visit_window *visit, qk_error *err)
+{
+    for (size_t w = 0; w < encoded->windows; w++, ++*number) {
+        qk_tokens tokens = {0};
+        if ((int64_t)*number < first || (int64_t)*number >= end)
+            continue;
+        QK_TRY(qk__take_window(&a->recording, encoded, w, &tokens, err));
+        QK_TRY(visit(a, *number, &tokens, err));
+    }
+    return QK_OK;
+}
+
+qk_status qk__visit_windows(qk__ablation *a, int64_t first, int64_t end,
+                            qk__visit_window *visit, qk_error *err)
+{
+    qk__buffer source = {0};
+    qk__input_text text;
+    bool more = true;
+    size_t number = 0;
+    qk_status status = QK_OK;
+    qk__texts_rewind(a->recording.texts);
+    while (status == QK_OK && more && (int64_t)number < end) {
+        status = qk__texts_next(a->recording.texts, &text, &more, err);
+        if (status != QK_OK || !more)
+            break;
+        qk__encoded encoded = {0};
+        status = qk__name_source(&text, &source, err);
+        if (status == QK_OK)
+            status = qk__context(err, qk__encode(&a->recording, &text, &encoded, err), "%s",
+                                 (const char *)source.data);
+        if (status == QK_OK)
+            status = visit_text(a, &encoded, &number, first, end, visit, err);
+        qk_tokens_free(&encoded.tokens);
+    }
+    qk__buffer_free(&source);
+    return status;
+}
+
+/* Which group of texts each window is of: windows of one text stay together. */
+static qk_status group_texts(qk__ablation *a, qk_error *err)
+{
+    qk__input_text text;
+    bool more = true;
+    int64_t texts = 0;
+    a->group_of = qk__calloc((size_t)a->recording.counts.windows + 1, sizeof *a->group_of);
+    a->lengths = qk__calloc((size_t)a->recording.counts.windows + 1, sizeof *a->lengths);
+    if (!a->group_of || !a->lengths)
+        return qk__nomem(err);
+    qk__texts_rewind(a->recording.texts);
+    for (;;) {
+        qk__encoded encoded = {0};
+        QK_TRY(qk__texts_next(a->recording.texts, &text, &more, err));
+        if (!more)
+            break;
+        QK_TRY(qk__encode(&a->recording, &text, &encoded, err));
+        for (size_t w = 0; w < encoded.windows; w++) {
+            a->lengths[a->num_texts] = (int64_t)qk__window_tokens(&a->recording, &encoded, w);
+            a->group_of[a->num_texts++] = (uint32_t)(texts % QK__ABLATION_GROUPS);
+        }
+        texts += encoded.windows > 0;
+        qk_tokens_free(&encoded.tokens);
+    }
+    a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);
+    if (a->text_groups == 1)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                        "there is one text: what holds for others is not known, and there are "
+                        "no intervals");
+    return QK_OK;
+}
+
+/* ---- what the run is --------------------------------------------------------------------- */
+
+/* All that decides the sums. */
+static qk_status name_run(const qk__ablation *a, char name[64], qk_error *err)
+{
+    const qk__recording *r = &a->recording;
+    const qk_ablation_settings *s = a->settings;
+    char hash[QK__FINGERPRINT_SIZE];
+    size_t count;
+    const qk__group *groups = qk__groups(a, &count);
+    qk__buffer text = {0};
+    qk_status status = qk__buffer_printf(
+        &text, err, "%s %016" PRIx64 " %016" PRIx64 " %s %d %lld %d %lld %lld %lld %s",
+        QK_VERSION, r->facts->fingerprint,
+        r->tokenizer ? qk_tokenizer_fingerprint(r->tokenizer) : 0, r->texts_hash,
+        (int)a->recorder.arithmetic, (long long)r->max_length, (int)a->recorder.long_texts,
+        (long long)a->recorder.max_examples, (long long)s->suffix, (long long)s->seed,
+        a->recorder.overrides ? a->recorder.overrides : "");
+    for (size_t i = 0; i < a->num_whats && status == QK_OK; i++)
+        status = qk__buffer_printf(&text, err, " %s", a->whats[i].name);
+    for (size_t i = 0; i < count && status == QK_OK; i++) {
+        status = qk__buffer_printf(&text, err, " %zu %d:", groups[i].count, groups[i].draw);
+        for (size_t h = 0; h < groups[i].count && status == QK_OK; h++)
+            status = qk__buffer_printf(&text, err, "%d,", groups[i].heads[h]);
+    }
+    if (status == QK_OK) {
+        qk__fingerprint_bytes(text.data, text.size, hash);
+        snprintf(name, 64, "ablate-%.16s", hash);
+    }
+    qk__buffer_free(&text);
+    return status;
+}
+
+static void forecast(qk__ablation *a)
+{
+    qk_ablation_outcome *o = a->outcome;
+    const qk_prefill_settings settings = {.loss = NULL};
+    size_t count;
+    const qk__trial *trials = qk__trials(a, &count);
+    o->texts = (int64_t)a->num_texts;
+    o->branches = (int64_t)count;
+    for (size_t t = 0; t < a->num_texts; t++) {
+        const int64_t rounds =
+            ((int64_t)count - 1) / qk__branches_at_once(a, a->lengths[t]) + 1;
+        o->flops +=
+            (double)rounds * qk_prefill_flops(a->recording.model, &settings, a->lengths[t]);
+        for (size_t i = 0; i < count; i++)
+            o->flops += qk_prefill_branch_flops(a->recording.model, trials[i].first_layer,
+                                                a->lengths[t], a->settings->suffix);
+    }
+}
+
+static qk_status ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
+{
+    (void)user;
+    (void)losses;
+    (void)err;
+    return QK_OK;
+}
+
+/* How long a forward of the first text takes, twice: the first one reads the weights. */
+static qk_status time_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+{
+    const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
+                                          .loss = ignore_losses,
+                                          .context = {.threads = a->recorder.context.threads}};
+    const qk_sequence sequence = {tokens->ids, (int64_t)tokens->count};
+    qk_status status = QK_OK;
+    (void)number;
+    for (int i = 0; i < 2 && status == QK_OK; i++) {
+        const double begin = qk__now();
+        status = qk_prefill(a->recording.model, &settings, &sequence, 1, err);
+        a->outcome->forecast = (qk__now() - begin) * a->outcome->flops /
+                               qk_prefill_flops(a->recording.model, &settings, sequence.count);
+    }
+    qk_tokens_free(tokens);
+    return status;
+}
+
+/* ---- units ------------------------------------------------------------------------------- */
+
+typedef struct unit {
+    qk__ablation *ablation;
+    size_t number;
+    const qk_tokens *tokens;
+} unit;
+
+static void name_unit(size_t number, char name[UNIT_NAME])
+{
+    snprintf(name, UNIT_NAME, "t%08zu", number);
+}
+
+static size_t sums_of_text(const qk__ablation *a)
+{
+    size_t trials;
+    (void)qk__trials(a, &trials);
+    return 1 + trials;
+}
+
+static qk_status fill_unit(void *context, const char *folder, qk_error *err)
+{
+    const unit *u = context;
+    qk__ablation *a = u->ablation;
+    const size_t count = sums_of_text(a);
+    qk__text_sums *sums = qk__calloc(count, sizeof *sums);
+    qk__outfile *file = NULL;
+    if (!sums)
+        return qk__nomem(err);
+    qk_status status = qk__measure_text(a, u->number, u->tokens, sums, err);
+    if (status == QK_OK)
+        status = qk__outfile_open_in(&file, folder, "sums", err);
+    if (status == QK_OK)
+        status = qk__outfile_write(file, sums, count * sizeof *sums, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    free(sums);
+    return status;
+}
+
+static qk_status run_unit(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+{
+    char name[UNIT_NAME];
+    unit u = {a, number, tokens};
+    name_unit(number, name);
+    qk_status status = qk__unit_is_sealed(&a->units, name)
+                           ? QK_OK
+                           : qk__unit_put(&a->units, name, fill_unit, &u, err);
+    qk_tokens_free(tokens);
+    return status;
+}
+
+static int64_t count_there(const qk__ablation *a, int64_t first, int64_t end)
+{
+    int64_t there = 0;
+    for (int64_t i = first; i < end; i++) {
+        char name[UNIT_NAME];
+        name_unit((size_t)i, name);
+        there += qk__unit_is_sealed(&a->units, name);
+    }
+    return there;
+}
+
+static qk_status run_own(qk__ablation *a, qk_error *err)
+{
+    const qk_shard *shard = &a->recorder.shard;
+    int64_t first = 0, end = (int64_t)a->num_texts;
+    if (shard->count > 1)
+        qk__share_alike((int64_t)a->num_texts, shard, &first, &end);
+    const int64_t there = count_there(a, first, end);
+    a->total = (end - first) * a->outcome->branches;
+    a->done = there * a->outcome->branches;
+    if (there > 0)
+        qk__tell_notice(&a->recorder.context, QK_NOTICE_INFO,
+                        "%lld of %lld texts are done already", (long long)there,
+                        (long long)(end - first));
+    if (there == end - first)
+        return QK_OK;
+    QK_TRY(qk__fit_profiles(a, err));
+    return qk__visit_windows(a, first, end, run_unit, err);
+}
+
+static qk_status read_sums(qk__ablation *a, qk_error *err)
+{
+    const size_t count = sums_of_text(a), size = count * sizeof *a->sums;
+    a->sums = qk__calloc(a->num_texts * count, sizeof *a->sums);
+    if (!a->sums)
+        return qk__nomem(err);
+    for (size_t t = 0; t < a->num_texts; t++) {
+        char name[UNIT_NAME];
+        qk__buffer data = {0};
+        name_unit(t, name);
+        QK_TRY(qk__unit_check(&a->units, name, "sums", err));
+        char *path = qk__units_path(&a->units, name, "sums");
+        qk_status status = path ? qk__read_file(path, size, &data, err) : qk__nomem(err);
+        if (status == QK_OK && data.size != size)
+            status = qk__fail(err, QK_ERR_MALFORMED, "%s has not the size of its sums", path);
+        if (status == QK_OK)
+            memcpy(a->sums + t * count, data.data, size);
+        qk__buffer_free(&data);
+        free(path);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+/* ---- the run ----------------------------------------------------------------------------- */
+
+/* An output folder may have an ablation, which gives way, or nothing of another command. */
+static qk_status check_output(const qk__ablation *a, qk_error *err)
+{
+    const char *output = a->recorder.output;
+    qk__path path;
+    qk__buffer text = {0};
+    json_t *root = NULL;
+    QK_TRY(qk__path_in(&path, output, QK__MANIFEST_NAME, err));
+    if (!qk__is_file(path.text))
+        return QK_OK;
+    qk_status status = qk__read_file(path.text, (size_t)1 << 26, &text, err);
+    if (status == QK_OK)
+        status = qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err);
+    const json_t *kind = root ? json_object_get(root, "kind") : NULL;
+    const bool own =
+        kind && json_is_string(kind) && strcmp(json_string_value(kind), "ablation") == 0;
+    json_decref(root);
+    qk__buffer_free(&text);
+    return own ? QK_OK
+               : qk__fail(err, QK_ERR_EXISTS,
+                          "%s holds something else than an ablation: give another folder",
+                          output);
+}
+
+static qk_status put_together(qk__ablation *a, qk_error *err)
+{
+    bool mine = true;
+    a->outcome->texts_there = count_there(a, 0, (int64_t)a->num_texts);
+    if (a->outcome->texts_there < (int64_t)a->num_texts)
+        return QK_OK;
+    if (a->recorder.shard.count > 1)
+        QK_TRY(qk__end_claim(&a->units, false, &mine, err));
+    if (!mine)
+        return QK_OK;
+    QK_TRY(qk__place_claim(&a->place, a->recorder.output, err));
+    QK_TRY(check_output(a, err));
+    QK_TRY(qk__place_sweep(a->recorder.output, err));
+    QK_TRY(read_sums(a, err));
+    QK_TRY(qk__find_effects(a, err));
+    QK_TRY(qk__ablation_write(a, err));
+    a->outcome->complete = true;
+    qk__rank_leave(&a->rank);
+    return qk__units_remove(&a->units, err);
+}
+
+static qk_status start_units(qk__ablation *a, qk_error *err)
+{
+    char name[64];
+    qk__hold place;
+    QK_TRY(name_run(a, name, err));
+    QK_TRY(qk__units_open(&a->units, a->recorder.output, name, err));
+    QK_TRY(qk__place_join(&place, a->recorder.output, err));
+    qk_status status = check_output(a, err);
+    if (status == QK_OK)
+        status = qk__units_enter(&a->rank, &a->units, &a->recorder.shard, err);
+    qk__place_release(&place);
+    return status;
+}
+
+static qk_status plan(qk__ablation *a, qk_error *err)
+{
+    const qk_ablation_settings *s = a->settings;
+    if (s->recorder.engine)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "heads are changed of models that this library runs");
+    if (!s->dry_run && (!s->recorder.output || !*s->recorder.output))
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    if (!s->what || s->suffix < 0 || s->draws < 0 || s->memory < 1 ||
+        !(s->level > 0 && s->level < 100))
+        return qk__fail(err, QK_ERR_ARGUMENT, "a setting of an ablation is out of range");
+    QK_TRY(qk__parse_whats(a, err));
+    QK_TRY(qk__recording_open(&a->recording, err));
+    QK_TRY(qk__plan_trials(a, err));
+    QK_TRY(group_texts(a, err));
+    a->outcome->model = qk__strdup(a->recording.model_name);
+    if (!a->outcome->model)
+        return qk__nomem(err);
+    forecast(a);
+    return QK_OK;
+}
+
+static qk_status run_ablation(qk__ablation *a, qk_error *err)
+{
+    QK_TRY(plan(a, err));
+    if (a->settings->dry_run)
+        return qk__visit_windows(a, 0, 1, time_text, err);
+    QK_TRY(start_units(a, err));
+    QK_TRY(run_own(a, err));
+    return put_together(a, err);
+}
+
+static void free_ablation(qk__ablation *a)
+{
+    size_t count;
+    qk__group *groups = qk__groups(a, &count);
+    for (size_t i = 0; i < count; i++) {
+        free(groups[i].name);
+        free((int *)(uintptr_t)groups[i].heads);
+    }
+    qk__buffer_free(&a->groups);
+    qk__buffer_free(&a->trials);
+    free(a->profiles);
+    free(a->group_of);
+    free(a->lengths);
+    free(a->sums);
+    qk__file_set_discard(&a->files);
+    qk__rank_leave(&a->rank);
+    qk__place_release(&a->place);
+    qk__units_close(&a->units);
+    qk__recording_close(&a->recording);
+}
+
+qk_status qk_ablation_run(const qk_ablation_settings *settings, qk_ablation_outcome *outcome,
+                          qk_error *err)
+{
+    QK_NEED(err, settings, outcome);
+    *outcome = (qk_ablation_outcome){.forecast = NAN};
+    qk__ablation *a = qk__calloc(1, sizeof *a);
+    if (!a)
+        return qk__nomem(err);
+    const double begin = qk__now();
+    *a = (qk__ablation){.settings = settings,
+                        .recorder = settings->recorder,
+                        .outcome = outcome,
+                        .place = {.lock = -1}};
+    a->recording = (qk__recording){.settings = &a->recorder, .outcome = &a->ignored};
+    qk_status status = run_ablation(a, err);
+    free_ablation(a);
+    free(a);
+    outcome->seconds = qk__now() - begin;
+    return status;
+}
+
+void qk_ablation_outcome_free(qk_ablation_outcome *outcome)
+{
+    for (size_t i = 0; i < outcome->num_effects; i++)
+        free(outcome->effects[i].group);
+    free(outcome->effects);
+    free(outcome->model);
+    *outcome = (qk_ablation_outcome){0};
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Causal tests of heads, as their parts see them.
+ *
+ *     ablation.c     the order of events; it leads the others
+ *     what.c         changes, from words
+ *     groups.c       which heads are changed together, and random ones beside them
+ *     profiles.c     what heads attend to in the other texts
+ *     measure.c      one text: its branches, and sums of what they lose
+ *     effects.c      what the sums of all texts come to
+ *     write.c        tables and manifest */
+#ifndef QK_ABLATION_ABLATION_H
+#define QK_ABLATION_ABLATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/ablate.h>
+#include <qkscope/attention.h>
+
+#include "base/buffer.h"
+#include "place/place.h"
+#include "recorder/recording.h"
+#include "units/units.h"
+
+enum {
+    /* Sums of a text: by bin of the position, then of tokens whose pair was there before. */
+    QK__ABLATION_CELLS = QK_DISTANCE_BINS + 1,
+    QK__ABLATION_REPEATED = QK_DISTANCE_BINS,
+    QK__ABLATION_GROUPS = 32, /* of texts */
+    QK__MOST_WHATS = 64,
+};
+
+/* A change, of whichever head. */
+typedef struct qk__what {
+    char name[48]; /* as tables have it */
+    qk_head_change_kind kind;
+    bool keep_first, profile;
+    int64_t window, kept;     /* of a window */
+    int64_t block;            /* of a shuffle */
+    double shortest, longest; /* of a freeze: wavelengths; thirds where these are 0 */
+    int third,
+        thirds; /* from the fastest; of the pairs that turn, `third` .. third + thirds - 1 */
+} qk__what;
+
+/* Heads that are changed together: layer * num_q_heads + head, ascending. */
+typedef struct qk__group {
+    char *name;
+    const int *heads;
+    size_t count;
+    int draw; /* 0: what was asked for; 1 ..: random ones beside group `of` */
+    size_t of;
+    bool single;
+} qk__group;
+
+/* One branch of each text. */
+typedef struct qk__trial {
+    size_t what, group;
+    int first_layer;
+} qk__trial;
+
+/* Over the rows of a group of texts: of each head and bin of rows their number and shares, as QK_PROFILE_SHARES has them. */
+typedef struct qk__profile {
+    double rows, shares[QK_PROFILE_SHARES];
+} qk__profile;
+
+/* Sums over the tokens of a text, in cells: of it as it is, and of each trial the differences. */
+typedef struct qk__text_sums {
+    double tokens[QK__ABLATION_CELLS], values[QK__ABLATION_CELLS];
+} qk__text_sums; /* of a text: losses; of a trial: tokens are drifts, values are differences of losses */
+
+typedef struct qk__ablation {
+    const qk_ablation_settings *settings;
+    qk_recorder_settings recorder; /* its own, which the recording has */
+    qk_recorder_outcome ignored;
+    qk__recording recording;
+    qk_ablation_outcome *outcome;
+    qk__what whats[QK__MOST_WHATS];
+    size_t num_whats;
+    qk__buffer groups, trials, heads; /* qk__group, qk__trial, int */
+    int32_t text_groups;
+    qk__profile
+        *profiles;      /* [text_groups][heads][QK_DISTANCE_BINS]; NULL: no change needs them */
+    size_t num_texts;   /* windows */
+    uint32_t *group_of; /* [num_texts] */
+    int64_t *lengths;   /* [num_texts] tokens */
+    qk__text_sums *sums; /* [num_texts][1 + trials], when all are there */
+    qk__unit_folder units;
+    qk__rank rank;
+    qk__hold place;
+    int64_t done, total; /* of branches, those of this process */
+    qk__file_set files;
+} qk__ablation;
+
+static inline qk__trial *qk__trials(const qk__ablation *a, size_t *count)
+{
+    *count = a->trials.size / sizeof(qk__trial);
+    return (qk__trial *)(void *)a->trials.data;
+}
+
+static inline qk__group *qk__groups(const qk__ablation *a, size_t *count)
+{
+    *count = a->groups.size / sizeof(qk__group);
+    return (qk__group *)(void *)a->groups.data;
+}
+
+/* what.c */
+QK_MUST_CHECK qk_status qk__parse_whats(qk__ablation *a, qk_error *err);
+/* Which pairs of a layer's rotation a freeze stops, [num_frequencies]. */
+void qk__freeze_pairs(const qk__what *what, const qk_layer_facts *layer, bool *frozen);
+
+/* groups.c: groups and trials */
+QK_MUST_CHECK qk_status qk__plan_trials(qk__ablation *a, qk_error *err);
+
+/* profiles.c */
+QK_MUST_CHECK qk_status qk__fit_profiles(qk__ablation *a, qk_error *err);
+/* Of a head over all groups of texts but one, [QK_DISTANCE_BINS][QK_PROFILE_SHARES]. */
+void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
+
+/* ablation.c: calls visit for each window, in order; tokens are the visitor's to free. */
+typedef qk_status qk__visit_window(qk__ablation *a, size_t number, qk_tokens *tokens,
+                                   qk_error *err);
+QK_MUST_CHECK qk_status qk__visit_windows(qk__ablation *a, int64_t first, int64_t end,
+                                          qk__visit_window *visit, qk_error *err);
+
+/* measure.c */
+QK_MUST_CHECK qk_status qk__measure_text(qk__ablation *a, size_t number,
+                                         const qk_tokens *tokens, qk__text_sums *sums,
+                                         qk_error *err);
+int64_t qk__branches_at_once(const qk__ablation *a, int64_t tokens);
+
+/* effects.c */
+QK_MUST_CHECK qk_status qk__find_effects(qk__ablation *a, qk_error *err);
+
+/* write.c */
+QK_MUST_CHECK qk_status qk__ablation_write(qk__ablation *a, qk_error *err);
+
+#endif

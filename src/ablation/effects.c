@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sums of all texts come to. An effect is a ratio of sums over texts; its interval is that of the jackknife which
+ * leaves out one group of texts at a time, so that what texts have in common with themselves counts once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ablation/ablation.h"
+#include "base/error.h"
+#include "stats/false_discovery.h"
+#include "stats/jackknife.h"
+#include "stats/student.h"
+
+/* A number over all texts, and without each group of them. */
+typedef struct repeated {
+    double all, without[QK__ABLATION_GROUPS];
+} repeated;
+
+typedef struct interval {
+    double lo, hi, p;
+} interval;
+
+/* Of one trial, per token; cells first .. end - 1. */
+static void rate(const qk__ablation *a, size_t trial, bool drift, int first, int end,
+                 repeated *out)
+{
+    size_t trials;
+    (void)qk__trials(a, &trials);
+    double sum[QK__ABLATION_GROUPS + 1] = {0}, tokens[QK__ABLATION_GROUPS + 1] = {0};
+    const uint32_t groups = (uint32_t)a->text_groups;
+    for (size_t t = 0; t < a->num_texts; t++) {
+        const qk__text_sums *text = a->sums + t * (1 + trials), *own = text + 1 + trial;
+        for (int c = first; c < end; c++) {
+            const double value = drift ? own->tokens[c] : own->values[c];
+            for (uint32_t g = 0; g <= groups; g++)
+                if (g == groups || g != a->group_of[t]) {
+                    sum[g] += value;
+                    tokens[g] += text->tokens[c];
+                }
+        }
+    }
+    out->all = tokens[groups] > 0 ? sum[groups] / tokens[groups] : NAN;
+    for (uint32_t g = 0; g < groups; g++)
+        out->without[g] = tokens[g] > 0 ? sum[g] / tokens[g] : NAN;
+}
+
+static interval about(const qk__ablation *a, const repeated *r)
+{
+    const uint32_t groups = (uint32_t)a->text_groups;
+    interval out;
+    const double error = qk__jackknife_error(r->without, groups, false);
+    qk__interval_about(r->all, error, groups, a->settings->level / 100, false, &out.lo,
+                       &out.hi);
+    out.p = r->all == 0 && error == 0 ? 1 : qk__student_p_value(r->all / error, groups - 1);
+    return out;
+}
+
+/* The trial of another change of the same group; the number of trials: none. */
+static size_t find_trial(const qk__ablation *a, size_t group, const char *what)
+{
+    size_t count, i = 0;
+    const qk__trial *trials = qk__trials(a, &count);
+    while (i < count &&
+           (trials[i].group != group || strcmp(a->whats[trials[i].what].name, what) != 0))
+        i++;
+    return i;
+}
+
+/* Delta over that of removal, where that is there: its interval is above 0, or below. */
+static void add_share(const qk__ablation *a, size_t group, const repeated *delta,
+                      qk_ablation_effect *e)
+{
+    size_t count;
+    (void)qk__trials(a, &count);
+    const size_t removal = find_trial(a, group, "remove");
+    e->share = e->share_lo = e->share_hi = NAN;
+    if (removal == count)
+        return;
+    repeated removed, ratio;
+    rate(a, removal, false, 0, QK_DISTANCE_BINS, &removed);
+    const interval there = about(a, &removed);
+    if (!(there.lo > 0) && !(there.hi < 0))
+        return;
+    ratio.all = delta->all / removed.all;
+    for (int g = 0; g < a->text_groups; g++)
+        ratio.without[g] = delta->without[g] / removed.without[g];
+    const interval i = about(a, &ratio);
+    e->share = ratio.all;
+    e->share_lo = i.lo;
+    e->share_hi = i.hi;
+}
+
+/* Beside random groups. */
+static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta,
+                      qk_ablation_effect *e)
+{
+    size_t count, groups;
+    const qk__trial *trials = qk__trials(a, &count);
+    const qk__group *list = qk__groups(a, &groups);
+    repeated mean = {0}, one;
+    e->random = e->random_least = e->random_most = NAN;
+    e->beyond = e->beyond_lo = e->beyond_hi = NAN;
+    for (size_t i = 0; i < count; i++) {
+        const qk__group *group = &list[trials[i].group];
+        if (group->draw == 0 || group->of != trials[trial].group ||
+            trials[i].what != trials[trial].what)
+            continue;
+        rate(a, i, false, 0, QK_DISTANCE_BINS, &one);
+        e->draws++;
+        mean.all += one.all;
+        e->random_least = fmin(e->random_least, one.all);
+        e->random_most = fmax(e->random_most, one.all);
+        for (int g = 0; g < a->text_groups; g++)
+            mean.without[g] += one.without[g];
+    }
+    if (e->draws == 0)
+        return;
+    e->random = mean.all / e->draws;
+    one.all = delta->all - e->random;
+    for (int g = 0; g < a->text_groups; g++)
+        one.without[g] = delta->without[g] - mean.without[g] / e->draws;
+    const interval i = about(a, &one);
+    e->beyond = one.all;
+    e->beyond_lo = i.lo;
+    e->beyond_hi = i.hi;
+}
+
+static qk_status find_effect(const qk__ablation *a, size_t trial, qk_ablation_effect *e,
+                             qk_error *err)
+{
+    size_t count;
+    const qk__trial *t = &qk__trials(a, &count)[trial];
+    const qk__group *group = &qk__groups(a, &count)[t->group];
+    const int width = a->recording.facts->num_q_heads;
+    repeated delta, drift, again;
+    *e = (qk_ablation_effect){.group = qk__strdup(group->name),
+                              .layer = group->single ? group->heads[0] / width : -1,
+                              .q_head = group->single ? group->heads[0] % width : -1,
+                              .heads = group->count,
+                              .loss = a->outcome->loss};
+    if (!e->group)
+        return qk__nomem(err);
+    memcpy(e->what, a->whats[t->what].name, sizeof e->what);
+    rate(a, trial, false, 0, QK_DISTANCE_BINS, &delta);
+    rate(a, trial, true, 0, QK_DISTANCE_BINS, &drift);
+    rate(a, trial, false, QK__ABLATION_REPEATED, QK__ABLATION_CELLS, &again);
+    const interval d = about(a, &delta), k = about(a, &drift);
+    e->delta = delta.all;
+    e->delta_lo = d.lo;
+    e->delta_hi = d.hi;
+    e->p = d.p;
+    e->p_corrected = NAN;
+    e->drift = drift.all;
+    e->drift_lo = k.lo;
+    e->drift_hi = k.hi;
+    e->repeated = again.all;
+    add_share(a, t->group, &delta, e);
+    add_draws(a, trial, &delta, e);
+    return QK_OK;
+}
+
+/* Tokens whose pair is new: all but those that repeat. */
+static void add_novel(qk_ablation_effect *e, double tokens, double repeats)
+{
+    const double again = repeats > 0 ? e->repeated * repeats : 0;
+    e->novel = tokens > repeats ? (e->delta * tokens - again) / (tokens - repeats) : NAN;
+}
+
+/* Tests of heads by themselves, and those of groups, each corrected together. */
+static qk_status correct(qk_ablation_outcome *o, bool singles, qk_error *err)
+{
+    double *p = qk__calloc(2 * o->num_effects, sizeof *p);
+    if (!p)
+        return qk__nomem(err);
+    for (size_t i = 0; i < o->num_effects; i++)
+        p[i] = (o->effects[i].layer >= 0) == singles ? o->effects[i].p : NAN;
+    qk_status status = qk__correct_p_values(p, o->num_effects, p + o->num_effects, err);
+    for (size_t i = 0; status == QK_OK && i < o->num_effects; i++)
+        if ((o->effects[i].layer >= 0) == singles)
+            o->effects[i].p_corrected = p[o->num_effects + i];
+    free(p);
+    return status;
+}
+
+qk_status qk__find_effects(qk__ablation *a, qk_error *err)
+{
+    qk_ablation_outcome *o = a->outcome;
+    size_t trials, groups;
+    const qk__trial *list = qk__trials(a, &trials);
+    const qk__group *of = qk__groups(a, &groups);
+    double tokens = 0, repeats = 0, loss = 0;
+    for (size_t t = 0; t < a->num_texts; t++) {
+        const qk__text_sums *text = a->sums + t * (1 + trials);
+        for (int c = 0; c < QK_DISTANCE_BINS; c++) {
+            tokens += text->tokens[c];
+            loss += text->values[c];
+        }
+        repeats += text->tokens[QK__ABLATION_REPEATED];
+    }
+    if (tokens == 0)
+        return qk__fail(err, QK_ERR_DEGENERATE,
+                        "no text has two tokens: there is nothing to foretell");
+    o->loss = loss / tokens;
+    o->tokens = (int64_t)tokens;
+    o->effects = qk__calloc(trials, sizeof *o->effects);
+    if (!o->effects)
+        return qk__nomem(err);
+    for (int singles = 1; singles >= 0; singles--)
+        for (size_t g = 0; g < groups; g++)
+            for (size_t w = 0; w < a->num_whats; w++)
+                for (size_t i = 0; i < trials; i++)
+                    if (list[i].group == g && list[i].what == w && of[g].draw == 0 &&
+                        of[g].single == (singles == 1)) {
+                        qk_ablation_effect *e = &o->effects[o->num_effects++];
+                        QK_TRY(find_effect(a, i, e, err));
+                        add_novel(e, tokens, repeats);
+                    }
+    QK_TRY(correct(o, true, err));
+    return correct(o, false, err);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which heads are changed together; random groups of as many heads in the same layers; and with that the branches of
+ * each text, in the order in which they begin. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/results.h>
+
+#include "ablation/ablation.h"
+#include "base/error.h"
+#include "base/parse_number.h"
+#include "base/rng.h"
+
+static int num_heads(const qk__ablation *a)
+{
+    return a->recording.facts->num_layers * a->recording.facts->num_q_heads;
+}
+
+/* Takes over heads, which are sorted. */
+static qk_status add_group(qk__ablation *a, const char *name, int *heads, size_t count,
+                           int draw, size_t of, qk_error *err)
+{
+    qk__group group = {
+        .name = qk__strdup(name), .heads = heads, .count = count, .draw = draw, .of = of};
+    qk_status status =
+        group.name ? qk__buffer_append(&a->groups, &group, sizeof group, err) : qk__nomem(err);
+    if (status != QK_OK) {
+        free(group.name);
+        free(heads);
+    }
+    return status;
+}
+
+/* A group of those heads that are chosen and wanted. */
+static qk_status add_wanted(qk__ablation *a, const char *name, const bool *wanted,
+                            qk_error *err)
+{
+    const bool *chosen = a->recording.selection->q_heads;
+    int *heads = qk__calloc((size_t)num_heads(a), sizeof *heads);
+    size_t count = 0;
+    if (!heads)
+        return qk__nomem(err);
+    for (int i = 0; i < num_heads(a); i++)
+        if (chosen[i] && wanted[i])
+            heads[count++] = i;
+    if (count > 0)
+        return add_group(a, name, heads, count, 0, 0, err);
+    free(heads);
+    return qk__fail(err, QK_ERR_DEGENERATE, "groups: \"%s\" has none of the heads", name);
+}
+
+static qk_status add_each(qk__ablation *a, qk_error *err)
+{
+    const int width = a->recording.facts->num_q_heads;
+    for (int i = 0; i < num_heads(a); i++) {
+        if (!a->recording.selection->q_heads[i])
+            continue;
+        char name[32];
+        int *head = qk__calloc(1, sizeof *head);
+        if (!head)
+            return qk__nomem(err);
+        *head = i;
+        snprintf(name, sizeof name, "L%dH%d", i / width, i % width);
+        QK_TRY(add_group(a, name, head, 1, 0, 0, err));
+        size_t count;
+        qk__group *groups = qk__groups(a, &count);
+        groups[count - 1].single = true;
+    }
+    return QK_OK;
+}
+
+static qk_status add_layers(qk__ablation *a, bool *wanted, qk_error *err)
+{
+    const int width = a->recording.facts->num_q_heads;
+    for (int layer = 0; layer < a->recording.facts->num_layers; layer++) {
+        bool any = false;
+        for (int i = 0; i < num_heads(a); i++) {
+            wanted[i] = i / width == layer;
+            any = any || (wanted[i] && a->recording.selection->q_heads[i]);
+        }
+        char name[32];
+        snprintf(name, sizeof name, "layer %d", layer);
+        if (any)
+            QK_TRY(add_wanted(a, name, wanted, err));
+    }
+    return QK_OK;
+}
+
+/* "where CONDITION" or "top N by COLUMN": as a list of heads has them. */
+static qk_status add_listed(qk__ablation *a, const char *text, bool *wanted, qk_error *err)
+{
+    const qk_model_facts *facts = a->recording.facts;
+    qk_head_query query = {.results = a->settings->results, .columns = "layer,q_head"};
+    const char *by = strstr(text, " by ");
+    char number[24] = "";
+    int64_t top = 0;
+    if (strncmp(text, "where ", 6) == 0)
+        query.where = text + 6;
+    else if (strncmp(text, "top ", 4) == 0 && by && by - text < (long)sizeof number)
+        snprintf(number, sizeof number, "%.*s", (int)(by - text - 4), text + 4);
+    if (!query.where && (!qk__parse_integer(number, &top) || top < 1))
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "groups: \"%s\": give each, layer, all, \"where CONDITION\" or \"top N by COLUMN\"",
+            text);
+    if (!query.results)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "groups: \"%s\" asks for results of the model: --results DIR", text);
+    query.sort = query.where ? NULL : by + 4;
+    query.top = (size_t)top;
+    qk_columns *list;
+    QK_TRY(qk_head_list(&query, &list, NULL, err));
+    const int64_t *layers = qk_columns_integers(list, "layer"),
+                  *heads = qk_columns_integers(list, "q_head");
+    memset(wanted, 0, (size_t)num_heads(a) * sizeof *wanted);
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < qk_columns_num_rows(list) && status == QK_OK; i++)
+        if (layers[i] < 0 || layers[i] >= facts->num_layers || heads[i] < 0 ||
+            heads[i] >= facts->num_q_heads)
+            status =
+                qk__fail(err, QK_ERR_INCONSISTENT,
+                         "%s has a layer %lld with a head %lld, the model has none: are they "
+                         "results of this model?",
+                         query.results, (long long)layers[i], (long long)heads[i]);
+        else
+            wanted[layers[i] * facts->num_q_heads + heads[i]] = true;
+    qk_columns_free(&list);
+    return status == QK_OK ? add_wanted(a, text, wanted, err) : status;
+}
+
+/* ---- random groups ----------------------------------------------------------------------- */
+
+/* As many others of each layer; false: a layer has not so many. heads has room for those of a layer besides. */
+static bool draw_heads(const qk__ablation *a, const qk__group *group, qk__rng *rng, int *heads)
+{
+    const int width = a->recording.facts->num_q_heads;
+    const bool *chosen = a->recording.selection->q_heads;
+    size_t done = 0;
+    while (done < group->count) {
+        const int layer = group->heads[done] / width;
+        size_t wanted = 0;
+        int *others = heads + group->count;
+        uint64_t count = 0;
+        for (size_t i = done; i < group->count && group->heads[i] / width == layer; i++)
+            wanted++;
+        for (int head = 0; head < width; head++) {
+            bool in = false;
+            for (size_t i = done; i < done + wanted; i++)
+                in = in || group->heads[i] == layer * width + head;
+            if (!in && chosen[layer * width + head])
+                others[count++] = layer * width + head;
+        }
+        if (count < wanted)
+            return false;
+        for (size_t i = 0; i < wanted; i++) {
+            const uint64_t at = qk__rng_below(rng, count);
+            heads[done + i] = others[at];
+            others[at] = others[--count];
+        }
+        done += wanted;
+    }
+    return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static qk_status add_draws(qk__ablation *a, size_t of, qk_error *err)
+{
+    const uint64_t words[] = {of};
+    qk__rng rng;
+    qk__rng_init(&rng, (uint64_t)a->settings->seed, words, 1);
+    for (int draw = 1; draw <= a->settings->draws; draw++) {
+        size_t count;
+        const qk__group group = qk__groups(a, &count)[of];
+        int *heads =
+            qk__calloc(group.count + (size_t)a->recording.facts->num_q_heads, sizeof *heads);
+        if (!heads)
+            return qk__nomem(err);
+        if (!draw_heads(a, &group, &rng, heads)) {
+            free(heads);
+            return QK_OK;
+        }
+        qsort(heads, group.count, sizeof *heads, by_number);
+        QK_TRY(add_group(a, group.name, heads, group.count, draw, of, err));
+    }
+    return QK_OK;
+}
+
+/* ---- trials ------------------------------------------------------------------------------ */
+
+static int by_layer(const void *a, const void *b)
+{
+    const qk__trial *one = a, *other = b;
+    if (one->first_layer != other->first_layer)
+        return one->first_layer < other->first_layer ? -1 : 1;
+    if (one->group != other->group)
+        return one->group < other->group ? -1 : 1;
+    return one->what < other->what ? -1 : one->what > other->what;
+}
+
+static qk_status add_trials(qk__ablation *a, qk_error *err)
+{
+    size_t count;
+    const qk__group *groups = qk__groups(a, &count);
+    for (size_t g = 0; g < count; g++)
+        for (size_t w = 0; w < a->num_whats; w++) {
+            const qk__trial trial = {w, g,
+                                     groups[g].heads[0] / a->recording.facts->num_q_heads};
+            QK_TRY(qk__buffer_append(&a->trials, &trial, sizeof trial, err));
+        }
+    qk__trial *trials = qk__trials(a, &count);
+    qsort(trials, count, sizeof *trials, by_layer);
+    return QK_OK;
+}
+
+static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
+{
+    const qk_ablation_settings *s = a->settings;
+    static const char *const EACH[] = {"each"};
+    const char *const *texts = s->num_groups > 0 ? s->groups : EACH;
+    const size_t count = s->num_groups > 0 ? s->num_groups : 1;
+    for (size_t i = 0; i < count; i++) {
+        qk_status status;
+        for (int j = 0; j < num_heads(a); j++)
+            wanted[j] = true;
+        if (strcmp(texts[i], "each") == 0)
+            status = add_each(a, err);
+        else if (strcmp(texts[i], "layer") == 0)
+            status = add_layers(a, wanted, err);
+        else if (strcmp(texts[i], "all") == 0)
+            status = add_wanted(a, "all", wanted, err);
+        else
+            status = add_listed(a, texts[i], wanted, err);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+qk_status qk__plan_trials(qk__ablation *a, qk_error *err)
+{
+    bool *wanted = qk__calloc((size_t)num_heads(a), sizeof *wanted);
+    qk_status status = wanted ? add_asked(a, wanted, err) : qk__nomem(err);
+    free(wanted);
+    size_t asked;
+    (void)qk__groups(a, &asked);
+    for (size_t g = 0; g < asked && status == QK_OK && a->settings->controls; g++) {
+        size_t count;
+        if (!qk__groups(a, &count)[g].single)
+            status = add_draws(a, g, err);
+    }
+    return status == QK_OK ? add_trials(a, err) : status;
+}

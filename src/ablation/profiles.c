@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What heads attend to, group of texts by group: so that a text's head gets the profile of the other texts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ablation/ablation.h"
+#include "base/error.h"
+
+typedef struct fitting {
+    qk__ablation *ablation;
+    size_t number; /* of the text in hand */
+} fitting;
+
+static size_t num_heads(const qk__ablation *a)
+{
+    return (size_t)a->recording.facts->num_layers * (size_t)a->recording.facts->num_q_heads;
+}
+
+static qk__profile *profile_at(const qk__ablation *a, uint32_t group, size_t head)
+{
+    return a->profiles + ((size_t)group * num_heads(a) + head) * QK_DISTANCE_BINS;
+}
+
+static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk_error *err)
+{
+    const fitting *f = user;
+    const qk__ablation *a = f->ablation;
+    const size_t width = (size_t)a->recording.facts->num_q_heads;
+    (void)err;
+    for (size_t h = 0; h < sums->num_heads; h++) {
+        const size_t head = (size_t)sums->layer * width + (size_t)sums->heads[h];
+        qk__profile *to = profile_at(a, a->group_of[f->number], head);
+        for (size_t b = 0; b < sums->num_buckets; b++) {
+            const double *from = sums->sums + (h * sums->num_buckets + b) * QK_ATTENTION_SUMS;
+            to[b].rows += from[QK_ATTENTION_ROWS];
+            to[b].shares[0] += from[QK_ATTENTION_SINK];
+            to[b].shares[1] += from[QK_ATTENTION_FIRST] - from[QK_ATTENTION_SINK];
+            for (int i = 0; i < QK_DISTANCE_BINS; i++)
+                to[b].shares[2 + i] += from[QK_ATTENTION_FAR_BINS + i];
+        }
+    }
+    return QK_OK;
+}
+
+static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
+{
+    fitting f = {a, number};
+    const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
+                                          .attention = take_attention,
+                                          .q_heads = a->recording.selection->q_heads,
+                                          .user = &f,
+                                          .context = {.threads = a->recorder.context.threads}};
+    const qk_sequence sequence = {tokens->ids, (int64_t)tokens->count};
+    qk_status status = qk_prefill(a->recording.model, &settings, &sequence, 1, err);
+    qk_tokens_free(tokens);
+    if (status == QK_OK && !qk__tell_progress(&a->recorder.context,
+                                              &(qk_progress){.what = "profiles",
+                                                             .done = (int64_t)number + 1,
+                                                             .total = (int64_t)a->num_texts}))
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped");
+    return status;
+}
+
+qk_status qk__fit_profiles(qk__ablation *a, qk_error *err)
+{
+    bool needed = false;
+    for (size_t i = 0; i < a->num_whats; i++)
+        needed = needed || a->whats[i].profile;
+    if (!needed)
+        return QK_OK;
+    if (a->text_groups < 2)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "what: a profile is that of other texts: give two texts or more");
+    a->profiles = qk__calloc((size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS,
+                             sizeof *a->profiles);
+    if (!a->profiles)
+        return qk__nomem(err);
+    return qk__visit_windows(a, 0, (int64_t)a->num_texts, fit_text, err);
+}
+
+/* Bins of rows that other texts have not, longer ones than they are, have those of the last one that they
+ * have. */
+void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values)
+{
+    memset(values, 0, QK_DISTANCE_BINS * QK_PROFILE_SHARES * sizeof *values);
+    for (int bin = 0; bin < QK_DISTANCE_BINS; bin++) {
+        float *to = values + bin * QK_PROFILE_SHARES;
+        double rows = 0, shares[QK_PROFILE_SHARES] = {0};
+        for (uint32_t g = 0; g < (uint32_t)a->text_groups; g++) {
+            const qk__profile *from = profile_at(a, g, head) + bin;
+            if (g == group)
+                continue;
+            rows += from->rows;
+            for (int i = 0; i < QK_PROFILE_SHARES; i++)
+                shares[i] += from->shares[i];
+        }
+        for (int i = 0; rows > 0 && i < QK_PROFILE_SHARES; i++)
+            to[i] = (float)(shares[i] / rows);
+        if (rows == 0 && bin > 0)
+            memcpy(to, to - QK_PROFILE_SHARES, QK_PROFILE_SHARES * sizeof *to);
+    }
+}

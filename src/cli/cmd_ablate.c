@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qkscope ablate: what a model loses without a head, or without a part of it. */
+#include "tell.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <qkscope/ablate.h>
+
+enum { MAX_LISTED = 20 };
+
+typedef struct request {
+    cli_common common;
+    qk_ablation_settings settings;
+} request;
+
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, settings, qk_ablation_settings_table),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
+
+static int settle_ablation(const cli_call *call)
+{
+    const request *r = call->request;
+    qk_error err;
+    for (int i = 0; i < call->count; i++) /* the shell's *.txt */
+        if (qk_settings_set(call->settings, "text", call->arguments[i], &err) != QK_OK)
+            return cli_usage("'%s': %s", call->arguments[i], err.message);
+    if (!r->settings.recorder.model)
+        return cli_usage("which model? --model DIR");
+    if (r->settings.recorder.num_texts == 0)
+        return cli_usage("which texts? --text FILE");
+    if (!r->settings.recorder.output && !r->settings.dry_run)
+        return cli_usage("where to? -o DIR, or --dry-run");
+    return -1;
+}
+
+/* ---- the outcome ------------------------------------------------------------------------ */
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *effects_json(const qk_ablation_outcome *o)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < o->num_effects; i++) {
+        const qk_ablation_effect *e = &o->effects[i];
+        json_array_append_new(
+            list,
+            cli_object(CLI_ROWS(
+                CLI_ROW("what", json_string(e->what)), CLI_OF(e, group), CLI_OF(e, layer),
+                CLI_OF(e, q_head), CLI_ROW("heads", (int64_t)e->heads),
+                CLI_ROW("delta", number(e->delta)), CLI_ROW("delta_lo", number(e->delta_lo)),
+                CLI_ROW("delta_hi", number(e->delta_hi)),
+                CLI_ROW("p_corrected", number(e->p_corrected)),
+                CLI_ROW("drift", number(e->drift)), CLI_ROW("share", number(e->share)),
+                CLI_ROW("share_lo", number(e->share_lo)),
+                CLI_ROW("share_hi", number(e->share_hi)), CLI_ROW("random", number(e->random)),
+                CLI_ROW("beyond_lo", number(e->beyond_lo)),
+                CLI_ROW("beyond_hi", number(e->beyond_hi)))));
+    }
+    return list;
+}
+
+static int by_delta(const void *a, const void *b)
+{
+    const double one = (*(const qk_ablation_effect *const *)a)->delta,
+                 other = (*(const qk_ablation_effect *const *)b)->delta;
+    return one < other ? 1 : one > other ? -1 : 0;
+}
+
+/* Those that the model loses most by. */
+static void print_effects(const qk_ablation_outcome *o, bool singles)
+{
+    const qk_ablation_effect **list = calloc(o->num_effects + 1, sizeof *list);
+    size_t count = 0;
+    for (size_t i = 0; list && i < o->num_effects; i++)
+        if ((o->effects[i].layer >= 0) == singles)
+            list[count++] = &o->effects[i];
+    if (count > 0) {
+        qsort(list, count, sizeof *list, by_delta);
+        cli_print("\n      loss        lo        hi      drift  change           %s\n",
+                  singles ? "head" : "group (random groups)");
+    }
+    for (size_t i = 0; i < count && i < MAX_LISTED; i++) {
+        const qk_ablation_effect *e = list[i];
+        cli_print("%+10.5f", e->delta);
+        if (isfinite(e->delta_lo))
+            cli_print(" %+9.5f %+9.5f", e->delta_lo, e->delta_hi);
+        else
+            cli_print("         -         -");
+        cli_print(" %10.5f  %-16s %s", e->drift, e->what, e->group);
+        if (e->draws > 0)
+            cli_print(" (%+.5f)", e->random);
+        cli_print("\n");
+    }
+    if (count > MAX_LISTED)
+        cli_print("... and %zu more, in %s\n", count - MAX_LISTED,
+                  singles ? "ablation.csv" : "ablation_groups.csv");
+    free(list);
+}
+
+static void tell_ablation(const request *r, const qk_ablation_outcome *o)
+{
+    const char *text =
+        r->settings.dry_run
+            ? "{model}: {texts} text{s}, {branches} changes of each, {flops:.3g} operations, "
+              "about {forecast:.0f} s\n"
+        : !o->complete
+            ? "{model}: {texts_there} of {texts} texts are there; the rest is other shards'\n"
+            : "{model}: {texts} text{s}, {branches} changes of each in {seconds:.1f} s\n"
+              "loss {loss:.5f} nats a token of {tokens}\n";
+    cli_tell(&r->common, text,
+             CLI_ROWS(CLI_OF(o, model), CLI_OF(o, complete), CLI_OF(o, texts),
+                      CLI_OF(o, texts_there), CLI_OF(o, tokens), CLI_OF(o, branches),
+                      CLI_OF(o, flops), CLI_OF(o, forecast), CLI_OF(o, loss),
+                      CLI_ROW("effects", effects_json(o)), CLI_OF(o, seconds)));
+    if (r->common.json || r->common.quiet || !o->complete)
+        return;
+    print_effects(o, true);
+    print_effects(o, false);
+}
+
+static int run_ablate(cli_call *call)
+{
+    request *r = call->request;
+    cli_messages messages;
+    qk_ablation_outcome outcome;
+    qk_error err;
+    int code = settle_ablation(call);
+    if (code < 0)
+        code = cli_find_shard(call, &r->settings.recorder.shard);
+    if (code >= 0)
+        return code;
+    cli_messages_init(&messages, &r->common, &r->settings.recorder.context);
+    qk_status status = qk_ablation_run(&r->settings, &outcome, &err);
+    cli_messages_end(&messages, status, &err);
+    if (status == QK_OK)
+        tell_ablation(r, &outcome);
+    qk_ablation_outcome_free(&outcome);
+    return cli_settings_code(status);
+}
+
+const cli_command cmd_ablate = {
+    .name = "ablate",
+    .group = "Analyse",
+    .summary = "what a model loses without a head, or without its sense of position",
+    .usage = "--model MODEL --text TEXT... -o DIR [options]",
+    .description =
+        "Runs a model over texts, and once more for each change of each attention head: the "
+        "head is removed; its queries and keys are not rotated, so that it knows no position "
+        "(freeze); or it gets the mean profile of its attention over distance, so that it "
+        "knows "
+        "nothing but position (profile); and others. Says how much loss rises (nats a token), "
+        "with intervals over texts, and writes tables into DIR.\n\nMODEL and TEXT are as for "
+        "qkscope capture. Heads are changed one by one; --groups changes several together, and "
+        "random ones beside them.\n\nA run that was stopped goes on when the same command is "
+        "given again; --dry-run says beforehand how long it takes.",
+    .examples =
+        "qkscope ablate -m examples/kjv-tiny/step-2004 -t "
+        "examples/kjv-tiny/passages.jsonl -o ablation\n"
+        "qkscope ablate -m org/name -t texts/ -o out --what remove,freeze:slow,window:128:4\n"
+        "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where "
+        "category = 'position'\"\n"
+        "qkscope ablate -m org/name -t texts/ --dry-run\n",
+    .table = &TABLE,
+    .max_arguments = -1,
+    .run = run_ablate,
+};
