@@ -137,6 +137,7 @@ static int run_ablate(cli_call *call)
         code = cli_find_shard(call, &r->settings.recorder.shard);
     if (code >= 0)
         return code;
+    r->settings.command_line = call->line;
     cli_messages_init(&messages, &r->common, &r->settings.recorder.context);
     qk_status status = qk_ablation_run(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
