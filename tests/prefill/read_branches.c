@@ -6,19 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_BRANCHES = 4096 };
+enum { MAX_BRANCHES = 4096, MAX_NUMBERS = 1 << 20 };
+
+/* What is read stays to the end of the program, and can be reached until then. */
+static qk_prefill_branch all[MAX_BRANCHES];
+static double numbers[MAX_NUMBERS];
 
 /* `count`, and so many numbers. */
-static double *read_numbers(FILE *file, size_t *count)
+static bool read_numbers(FILE *file, size_t *count)
 {
-    double *numbers = NULL;
-    if (fscanf(file, "%zu", count) != 1 || *count > 1 << 20)
-        return NULL;
-    numbers = malloc((*count + 1) * sizeof *numbers);
-    for (size_t i = 0; numbers && i < *count; i++)
+    if (fscanf(file, "%zu", count) != 1 || *count > MAX_NUMBERS)
+        return false;
+    for (size_t i = 0; i < *count; i++)
         if (fscanf(file, "%lf", &numbers[i]) != 1)
-            exit(2);
-    return numbers;
+            return false;
+    return true;
 }
 
 static bool read_change(FILE *file, qk_head_change *change)
@@ -31,30 +33,33 @@ static bool read_change(FILE *file, qk_head_change *change)
         return false;
     change->kind = (qk_head_change_kind)kind;
     change->keep_first = keep;
-    double *numbers = read_numbers(file, &n);
-    float *values = calloc(n + 1, sizeof *values);
-    for (size_t i = 0; numbers && values && i < n; i++)
+    if (!read_numbers(file, &n))
+        return false;
+    float *values = n > 0 ? calloc(n, sizeof *values) : NULL;
+    change->values = values;
+    for (size_t i = 0; values && i < n; i++)
         values[i] = (float)numbers[i];
-    change->values = n > 0 ? values : NULL;
-    numbers = read_numbers(file, &n);
-    bool *frozen = calloc(n + 1, sizeof *frozen);
-    for (size_t i = 0; numbers && frozen && i < n; i++)
+    if (!read_numbers(file, &n))
+        return false;
+    bool *frozen = n > 0 ? calloc(n, sizeof *frozen) : NULL;
+    change->frozen = frozen;
+    for (size_t i = 0; frozen && i < n; i++)
         frozen[i] = numbers[i] != 0;
-    change->frozen = n > 0 ? frozen : NULL;
-    numbers = read_numbers(file, &n);
-    int32_t *positions = calloc(n + 1, sizeof *positions);
-    for (size_t i = 0; numbers && positions && i < n; i++)
+    if (!read_numbers(file, &n))
+        return false;
+    int32_t *positions = n > 0 ? calloc(n, sizeof *positions) : NULL;
+    change->positions = positions;
+    for (size_t i = 0; positions && i < n; i++)
         positions[i] = (int32_t)numbers[i];
-    change->positions = n > 0 ? positions : NULL;
-    return numbers && values && frozen && positions;
+    return true;
 }
 
 bool read_branches(const char *path, qk_prefill_branch **branches, size_t *count)
 {
     FILE *file = fopen(path, "r");
-    *branches = calloc(MAX_BRANCHES, sizeof **branches);
+    *branches = all;
     *count = 0;
-    if (!file || !*branches)
+    if (!file)
         return false;
     size_t sequence, changes;
     int64_t suffix;
@@ -64,7 +69,7 @@ bool read_branches(const char *path, qk_prefill_branch **branches, size_t *count
         for (size_t i = 0; list && i < changes; i++)
             if (!read_change(file, &list[i]))
                 return false;
-        (*branches)[(*count)++] = (qk_prefill_branch){sequence, suffix, list, changes};
+        all[(*count)++] = (qk_prefill_branch){sequence, suffix, list, changes};
     }
     return fclose(file) == 0;
 }

@@ -13,7 +13,7 @@
 
 #include <qkscope/model.h>
 
-/* False: the file cannot be read so. What is read is never released. */
+/* False: the file cannot be read so. What is read stays to the end of the program. */
 bool read_branches(const char *path, qk_prefill_branch **branches, size_t *count);
 
 #endif
