@@ -122,7 +122,8 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers)
 /* ---- which run makes what --------------------------------------------------------------- */
 
 /* A run makes either our tables of queries and keys together, or other ones instead. */
-static const unsigned VARIANTS = QK__SINGLE | QK__PUBLISHED | QK__STUDY | QK__COMPARISON | QK__ABLATION;
+static const unsigned VARIANTS =
+    QK__SINGLE | QK__PUBLISHED | QK__STUDY | QK__COMPARISON | QK__ABLATION;
 
 unsigned qk__contents_of(const qk_analysis_settings *settings)
 {
