@@ -94,9 +94,9 @@ void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, flo
             for (int i = 0; i < QK_PROFILE_SHARES; i++)
                 shares[i] += from->shares[i];
         }
-        for (int i = 0; rows > 0 && i < QK_PROFILE_SHARES; i++)
-            to[i] = (float)(shares[i] / rows);
-        if (rows == 0 && bin > 0)
-            memcpy(to, to - QK_PROFILE_SHARES, QK_PROFILE_SHARES * sizeof *to);
+        const bool none = rows == 0 && bin > 0; /* those of the bin before */
+        for (int i = 0; i < QK_PROFILE_SHARES; i++)
+            to[i] = none ? values[(bin - 1) * QK_PROFILE_SHARES + i]
+                         : (float)(rows > 0 ? shares[i] / rows : 0);
     }
 }

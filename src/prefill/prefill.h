@@ -19,6 +19,8 @@
  *     head_rows.c   rows of heads, to the caller
  *     measured.c    what is measured of their attention, to the caller
  *     changes.c     heads of branches that are changed
+ *     branches.c    what branches ask for
+ *     head_attention.c  what heads attend with
  *     losses.c      how well tokens are foretold, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
@@ -186,7 +188,7 @@ qk__measured_heads qk__prefill_measured_heads(const qk__prefill_run *run,
                                               const qk__panel_block *block);
 QK_MUST_CHECK qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err);
 
-/* changes.c */
+/* branches.c */
 QK_MUST_CHECK qk_status qk__prefill_check_branches(const qk__prefill_run *run, qk_error *err);
 /* Whether a run with these settings has such a branch in some layer. */
 bool qk__prefill_turns_keys(const qk_prefill_settings *settings);
@@ -194,11 +196,14 @@ size_t qk__changes_scratch(size_t head_dim, size_t pairs);
 /* Whether some branch has a head of the layer in hand rotated otherwise: then queries before rotation are in
  * scratch->before, panels like those after it, and keys in run->unrotated. */
 bool qk__prefill_turns(const qk__prefill_run *run);
-/* Puts the heads that a branch changes in this layer into attended. block: of the branch, or of its text in the layer where it
- * begins; or a part of one, in which queries begin at panel `skipped`. */
+
+/* changes.c: puts the heads that a branch changes in this layer into attended. block: of the branch, or of its text in the
+ * layer where it begins; or a part of one, in which queries begin at panel `skipped`. */
 void qk__prefill_change(const qk__prefill_run *run, const qk__branch *branch,
                         const qk__panel_block *block, size_t skipped, const qk__panels *q,
                         const qk__panels *attended, const qk__prefill_scratch *scratch);
+
+/* head_attention.c */
 void qk__prefill_attention_of(const qk__prefill_run *run, size_t sequence,
                               qk__attention *attention);
 void qk__prefill_scale_queries(const qk__prefill_run *run, size_t first_panel,
