@@ -167,7 +167,7 @@ const cli_command cmd_ablate = {
         "examples/kjv-tiny/passages.jsonl -o ablation\n"
         "qkscope ablate -m org/name -t texts/ -o out --what remove,freeze:slow,window:128:4\n"
         "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where "
-        "category = 'position'\"\n"
+        "category == position-dominated\"\n"
         "qkscope ablate -m org/name -t texts/ --dry-run\n",
     .table = &TABLE,
     .max_arguments = -1,
