@@ -5,6 +5,7 @@
  *     what.c         changes, from words
  *     groups.c       which heads are changed together, and random ones beside them
  *     profiles.c     what heads attend to in the other texts
+ *     windows.c      texts, and windows of long ones
  *     measure.c      one text: its branches, and sums of what they lose
  *     effects.c      what the sums of all texts come to
  *     write.c        tables and manifest */
@@ -117,11 +118,13 @@ QK_MUST_CHECK qk_status qk__fit_profiles(qk__ablation *a, qk_error *err);
 /* Of a head over all groups of texts but one, [QK_DISTANCE_BINS][QK_PROFILE_SHARES]. */
 void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
 
-/* ablation.c: calls visit for each window, in order; tokens are the visitor's to free. */
+/* windows.c: calls visit for each window, in order; tokens are the visitor's to free. */
 typedef qk_status qk__visit_window(qk__ablation *a, size_t number, qk_tokens *tokens,
                                    qk_error *err);
 QK_MUST_CHECK qk_status qk__visit_windows(qk__ablation *a, int64_t first, int64_t end,
                                           qk__visit_window *visit, qk_error *err);
+/* Fills num_texts, lengths, group_of and text_groups. */
+QK_MUST_CHECK qk_status qk__group_texts(qk__ablation *a, qk_error *err);
 
 /* measure.c */
 QK_MUST_CHECK qk_status qk__measure_text(qk__ablation *a, size_t number,

@@ -69,8 +69,10 @@ qk_status qk__fit_profiles(qk__ablation *a, qk_error *err)
     if (!needed)
         return QK_OK;
     if (a->text_groups < 2)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "what: a profile is that of other texts: give two texts or more");
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "what: a profile is that of other texts, and there is one: give two or more, "
+            "or --what remove,freeze");
     a->profiles = qk__calloc((size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS,
                              sizeof *a->profiles);
     if (!a->profiles)

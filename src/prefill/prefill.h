@@ -20,7 +20,7 @@
  *     measured.c    what is measured of their attention, to the caller
  *     changes.c     heads of branches that are changed
  *     branches.c    what branches ask for
- *     head_attention.c  what heads attend with
+ *     layer_attention.c  what heads attend with
  *     losses.c      how well tokens are foretold, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
@@ -203,7 +203,7 @@ void qk__prefill_change(const qk__prefill_run *run, const qk__branch *branch,
                         const qk__panel_block *block, size_t skipped, const qk__panels *q,
                         const qk__panels *attended, const qk__prefill_scratch *scratch);
 
-/* head_attention.c */
+/* layer_attention.c */
 void qk__prefill_attention_of(const qk__prefill_run *run, size_t sequence,
                               qk__attention *attention);
 void qk__prefill_scale_queries(const qk__prefill_run *run, size_t first_panel,

@@ -102,7 +102,7 @@ def add_inputs(world):
         (folder / "books" / f"{i}.txt").write_bytes(words[:1500])
     (folder / "passages.jsonl").write_bytes(b"".join(texts[:4]))
     for name, target in (("MODEL", MODELS / "step-20"), ("TOKENIZER", MODELS / "step-20" / "tokenizer.json"),
-                         ("TEXT", folder / "books" / "0.txt"), ("FILE", folder / "books" / "0.txt"), ("CAPTURE", EXAMPLE), ("A", EXAMPLE), ("B", EXAMPLE)):
+                         ("TEXT", folder / "books"), ("FILE", folder / "books" / "0.txt"), ("CAPTURE", EXAMPLE), ("A", EXAMPLE), ("B", EXAMPLE)):
         (folder / name).symlink_to(target)
     (folder / "STUDY.yaml").write_text("models:\n  - {name: tiny, source: CAPTURE}\n")
     for stage in ("PRE", "POST"):
