@@ -163,11 +163,9 @@ const cli_command cmd_ablate = {
         "random ones beside them.\n\nA run that was stopped goes on when the same command is "
         "given again; --dry-run says beforehand how long it takes.",
     .examples =
-        "qkscope ablate -m examples/kjv-tiny/step-2004 -t "
-        "examples/kjv-tiny/passages.jsonl -o ablation\n"
+        "qkscope ablate -m examples/kjv-tiny/step-2004 -t repeat:64x2:8 -o ablation\n"
         "qkscope ablate -m org/name -t texts/ -o out --what remove,freeze:slow,window:128:4\n"
-        "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where "
-        "category == position-dominated\"\n"
+        "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where r_q > 0.7\"\n"
         "qkscope ablate -m org/name -t texts/ --dry-run\n",
     .table = &TABLE,
     .max_arguments = -1,
