@@ -68,8 +68,11 @@ run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passage
 run analyze "$out/kjv-tiny/post" -o "$out/post" --model-name kjv-tiny --ci 95 --lda
 run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE' --ci 95 --lda
 run compare-stages "$out/kjv-tiny" -o "$out/post" --model-name kjv-tiny
+run ablate --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --max-texts 12 \
+    --no-controls --model-name kjv-tiny -o "$out/post/ablation"
 run report "$out/post"
-take "$out/post/figures" stages-01-rotary-pairs-kjv-tiny attention-03-self attention-05-induction attention-06-information \
+take "$out/post/figures" ablation-01-remove ablation-02-two-sides ablation-03-r-q ablation-04-layer-curves \
+    stages-01-rotary-pairs-kjv-tiny attention-03-self attention-05-induction attention-06-information \
     attention-07-r-q attention-08-r-k attention-09-plasticity attention-10-slopes attention-11-profiles-kjv-tiny \
     attention-12-profiles-by-depth-kjv-tiny attention-13-layer-curves # rotary pairs of SmolLM2 have 0.9 MB
 run capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --id-column id \

@@ -9,6 +9,9 @@
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(recorder.output), .letter = 'o', .value = "DIR",
      .help = "folder for the tables", .section = "Output"},
+    {"model-name", QK_SETTING_TEXT, AT(recorder.model_name), .value = "NAME",
+     .help = "name in the tables", .unset = "org/name, or the folder's name",
+     .section = "Output"},
     {"what", QK_SETTING_TEXT, AT(what), .letter = 'w', .text = "remove,freeze,profile",
      .value = "CHANGE,...",
      .help = "remove, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink, "

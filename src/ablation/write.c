@@ -47,6 +47,47 @@ static qk_status add_positions(const qk__ablation *a, const qk__table *table, si
     return QK_OK;
 }
 
+/* Numbers of one change of the head of `row`, if that is what the effect is of. */
+static void take_effect(const qk_ablation_effect *e, qk__ablated_head *row)
+{
+    const qk__ablated_number delta = {e->delta, e->delta_lo, e->delta_hi};
+    const qk__ablated_number share = {e->share, e->share_lo, e->share_hi};
+    if (e->layer != row->layer || e->q_head != row->q_head)
+        return;
+    if (strcmp(e->what, "remove") == 0) {
+        row->remove = delta;
+        row->drift = (qk__ablated_number){e->drift, e->drift_lo, e->drift_hi};
+    } else if (strcmp(e->what, "freeze") == 0) {
+        row->freeze = delta;
+        row->freeze_share = share;
+    } else if (strcmp(e->what, "profile") == 0) {
+        row->profile = delta;
+        row->profile_share = share;
+    }
+}
+
+static qk_status add_heads(const qk__ablation *a, const qk__table *table, qk__buffer *text,
+                           qk_error *err)
+{
+    const qk_ablation_outcome *o = a->outcome;
+    const int group = a->recording.facts->num_q_heads / a->recording.facts->num_k_heads;
+    const qk__ablated_number none = {NAN, NAN, NAN};
+    size_t groups;
+    const qk__group *of = qk__groups(a, &groups);
+    for (size_t g = 0; g < groups; g++) {
+        if (!of[g].single)
+            continue;
+        qk__ablated_head row = {o->model, 0, 0, 0, none, none, none, none, none, none};
+        row.layer = of[g].heads[0] / a->recording.facts->num_q_heads;
+        row.q_head = of[g].heads[0] % a->recording.facts->num_q_heads;
+        row.k_head = row.q_head / group;
+        for (size_t i = 0; i < o->num_effects; i++)
+            take_effect(&o->effects[i], &row);
+        QK_TRY(add_row(table, &row, text, err));
+    }
+    return QK_OK;
+}
+
 static qk_status add_rows(const qk__ablation *a, const qk__table *table, qk__buffer *text,
                           qk_error *err)
 {
@@ -61,6 +102,8 @@ static qk_status add_rows(const qk__ablation *a, const qk__table *table, qk__buf
                 QK_TRY(add_positions(a, table, i, text, err));
         return QK_OK;
     }
+    if (strcmp(table->info.name, "ablation_heads.csv") == 0)
+        return add_heads(a, table, text, err);
     for (size_t i = 0; i < o->num_effects; i++)
         if ((o->effects[i].layer >= 0) == singles)
             QK_TRY(add_row(table, &o->effects[i], text, err));
@@ -127,15 +170,17 @@ static qk_status clear(const void *context, qk_error *err)
 
 qk_status qk__ablation_write(qk__ablation *a, qk_error *err)
 {
-    static const char *const TABLES[] = {"ablation.csv", "ablation_groups.csv",
-                                         "ablation_positions.csv"};
+    static const char *const TABLES[] = {"ablation.csv", "ablation_heads.csv",
+                                         "ablation_groups.csv", "ablation_positions.csv"};
     const char *output = a->recorder.output;
+    const char *command = a->settings->command_line ? a->settings->command_line : "";
     qk__outfile *last, *mark;
     for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++)
         QK_TRY(write_table(a, TABLES[i], err));
     QK_TRY(qk__json_write(describe(a), output, QK__MANIFEST_NAME, &last, err));
     QK_TRY(qk__file_set_add(&a->files, QK__MANIFEST_NAME, last, QK_OK));
-    QK_TRY(qk__json_write(json_pack("{s:s, s:b}", "kind", "ablation", "complete", 0), output,
-                          QK__MANIFEST_NAME, &mark, err));
+    QK_TRY(qk__json_write(json_pack("{s:s, s:b, s:o}", "kind", "ablation", "complete", 0,
+                                    "command_line", qk__json_text(command)),
+                          output, QK__MANIFEST_NAME, &mark, err));
     return qk__file_set_install(&a->files, mark, clear, a, err);
 }

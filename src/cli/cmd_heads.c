@@ -41,7 +41,7 @@ static const qk_setting ROWS[] = {
      .help = "also from tables that are incomplete or were changed", .section = "Heads"},
     {"columns", QK_SETTING_TEXT, QK_SETTING_AT(request, query.columns), .value = "A,B,...",
      .help = "columns of heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv, "
-             "attention.csv",
+             "attention.csv, ablation_heads.csv",
      .unset = "the usual ones", .section = "Output"},
     {"format", QK_SETTING_CHOICE, QK_SETTING_AT(request, format), .words = FORMATS,
      .help = "how the list is printed; list: L:H,..., as --heads takes it",

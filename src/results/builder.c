@@ -41,6 +41,20 @@ static qk_status check_owner(const qk__builder *builder, const char *name, qk_er
                     builder->folder, name);
 }
 
+/* An ablation has a folder of its own, which may lie in that of the results. */
+static qk_status find_ablation(const qk__builder *builder, const qk__table *table,
+                               qk__path *path, qk_error *err)
+{
+    qk__path folder;
+    qk__manifest manifest;
+    QK_TRY(qk__path_in(&folder, builder->tables, "ablation", err));
+    QK_TRY(qk__path_in(path, folder.text, table->info.name, err));
+    QK_TRY(qk__manifest_read(&manifest, folder.text, err));
+    qk_status status = qk__manifest_check(&manifest, folder.text, err);
+    qk__manifest_free(&manifest);
+    return status;
+}
+
 /* Where the tables are now: in the run at hand, else in a folder. */
 static qk_status open_feed(qk__builder *builder, const qk__table *table, qk__feed *feed,
                            qk_error *err)
@@ -51,12 +65,15 @@ static qk_status open_feed(qk__builder *builder, const qk__table *table, qk__fee
     }
     qk__path path;
     QK_TRY(qk__path_in(&path, builder->tables, table->info.name, err));
+    const bool elsewhere = (table->needs & QK__ABLATION) && !qk__is_file(path.text);
+    if (elsewhere)
+        QK_TRY(find_ablation(builder, table, &path, err));
     qk_error why;
     qk_status status = qk__reader_open(&feed->csv, path.text, &why);
     if (status == QK_ERR_NOT_FOUND)
         return QK_OK;
     if (status == QK_OK)
-        return check_owner(builder, table->info.name, err);
+        return elsewhere ? QK_OK : check_owner(builder, table->info.name, err);
     if (err)
         *err = why;
     return status;

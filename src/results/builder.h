@@ -8,21 +8,11 @@
 
 #include "results/distances.h"
 #include "results/grow.h"
+#include "results/head_columns.h"
 #include "results/manifest.h"
 #include "results/results.h"
 #include "results/series.h"
 #include "results/feed.h"
-
-/* Tables with one row a head (qk.csv: one row a head and component). */
-typedef enum qk__head_table {
-    QK__QK,
-    QK__HEADS,
-    QK__ROTATED,
-    QK__METRICS,
-    QK__STAGES,
-    QK__ATTENDED,
-    QK__NUM_HEAD_TABLES,
-} qk__head_table;
 
 typedef struct qk__built_head {
     size_t model;

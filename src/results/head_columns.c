@@ -39,11 +39,11 @@ static const struct {
     size_t offset;
 } ENDS[] = {{"", HEAD(v)}, {"_lo", HEAD(lo)}, {"_hi", HEAD(hi)}, {"_cv", HEAD(cv)}};
 
-/* models.csv first: its words on the name of a model are the plainest. */
-static const char *const TABLES[] = {"models.csv",   "heads.csv",        "qk.csv",
-                                     "rotated.csv",  "head_metrics.csv", "stages.csv",
-                                     "attention.csv"};
-enum { NUM_TABLES = sizeof TABLES / sizeof *TABLES };
+const char *const qk__head_table_files[QK__NUM_HEAD_TABLES] = {
+    [QK__HEADS] = "heads.csv",           [QK__QK] = "qk.csv",
+    [QK__ROTATED] = "rotated.csv",       [QK__METRICS] = "head_metrics.csv",
+    [QK__STAGES] = "stages.csv",         [QK__ATTENDED] = "attention.csv",
+    [QK__ABLATED] = "ablation_heads.csv"};
 
 static bool find_place(const qk__column *column, qk__head_column *placed)
 {
@@ -81,8 +81,9 @@ bool qk__place_head_column(const qk__column *column, qk__head_column *placed)
 
 static bool find_named(const char *name, qk__head_column *column, qk__guess *guess)
 {
-    for (size_t t = 0; t < NUM_TABLES; t++) {
-        const qk__table *table = qk__find_table(TABLES[t]);
+    for (int t = -1; t < QK__NUM_HEAD_TABLES; t++) {
+        /* first, since its words on the name of a model are the plainest */
+        const qk__table *table = qk__find_table(t < 0 ? "models.csv" : qk__head_table_files[t]);
         for (size_t i = 0; i < table->num_columns; i++) {
             bool same = strcmp(table->columns[i].info.name, name) == 0;
             if (!same && !guess)
@@ -125,8 +126,8 @@ qk_status qk__find_head_column(const char *name, qk__head_column *column, qk_err
                     "there is no column '%.100s' of heads; there are model, layer, q_head, "
                     "k_head, category, category_probability, r_q, r_k, bias_strength, "
                     "plane_var_fraction, ap_overall and the other numbers of a head in "
-                    "heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv and "
-                    "attention.csv "
+                    "heads.csv, qk.csv, rotated.csv, head_metrics.csv, stages.csv, "
+                    "attention.csv and ablation_heads.csv "
                     "('qkscope explain' lists them)",
                     name);
 }

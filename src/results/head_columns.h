@@ -9,6 +9,20 @@
 
 #include "results/results.h"
 
+/* Tables with one row a head (qk.csv: one row a head and component), in the order in which they are read and asked for
+ * columns. */
+typedef enum qk__head_table {
+    QK__HEADS,
+    QK__QK,
+    QK__ROTATED,
+    QK__METRICS,
+    QK__STAGES,
+    QK__ATTENDED,
+    QK__ABLATED,
+    QK__NUM_HEAD_TABLES,
+} qk__head_table;
+extern const char *const qk__head_table_files[QK__NUM_HEAD_TABLES];
+
 /* A head of a list: of one folder, or of two beside each other, where one of them may lack it. */
 typedef struct qk__head_row {
     const qk__result_model *model[2];

@@ -15,7 +15,7 @@
 static const char USUAL[] =
     "model,layer,q_head,k_head,category,category_probability,r_q,r_q_lo,r_q_hi,r_k,r_k_lo,"
     "r_k_hi,plane_var_fraction,bias_strength,bias_strength_lo,bias_strength_hi,ap_overall,"
-    "ap_drop,position_r_q,position_r_k";
+    "ap_drop,position_r_q,position_r_k,remove_loss,freeze_share,profile_share";
 
 /* The same of two folders beside each other. */
 static const char USUAL_OF_TWO[] = "layer,q_head,category,category_probability,r_q,diff.r_q,"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv,
- * stages.csv and attention.csv. */
+/* The tables with numbers of heads (qk__head_table). */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -12,12 +11,6 @@
 
 /* A value and its interval for each number. */
 enum { MAX_NUMBERS = 4 * (sizeof(qk__head_numbers) / sizeof(double)), MAX_INDEX = 1 << 30 };
-
-static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
-    [QK__QK] = "qk.csv",           [QK__HEADS] = "heads.csv",
-    [QK__ROTATED] = "rotated.csv", [QK__METRICS] = "head_metrics.csv",
-    [QK__STAGES] = "stages.csv",   [QK__ATTENDED] = "attention.csv",
-};
 
 /* A table being read: where its numbers are and where they go. */
 typedef struct head_table {
@@ -52,7 +45,7 @@ static qk_status find_number(head_table *t, const qk__column *column, qk_error *
 static qk_status find_columns(head_table *t, qk_error *err)
 {
     const qk__feed *feed = &t->feed;
-    const qk__table *table = qk__find_table(TABLES[t->which]);
+    const qk__table *table = qk__find_table(qk__head_table_files[t->which]);
     QK_TRY(qk__find_ids(feed, &t->ids, err));
     for (size_t i = 0; i < table->num_columns && t->num_numbers < MAX_NUMBERS; i++)
         QK_TRY(find_number(t, &table->columns[i], err));
@@ -148,8 +141,21 @@ static qk_status read_row(const head_table *t, qk_error *err)
     return QK_OK;
 }
 
+/* An ablation in a folder of results is of one of their models. */
+static qk_status check_model(const head_table *t, size_t known, qk_error *err)
+{
+    const qk__text_set *names = &t->builder->names;
+    if (t->which != QK__ABLATED || known == 0 || names->count == known)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s: is of the model '%.100s', and the results are of '%.100s': give "
+                    "ablate --model-name, or another folder",
+                    qk__feed_path(&t->feed), names->items[known], names->items[0]);
+}
+
 static qk_status read_table(head_table *t, qk_error *err)
 {
+    const size_t known = t->builder->names.count;
     bool more = true;
     QK_TRY(find_columns(t, err));
     if (t->which == QK__QK)
@@ -160,6 +166,7 @@ static qk_status read_table(head_table *t, qk_error *err)
         if (!more)
             return QK_OK;
         QK_TRY(read_row(t, err));
+        QK_TRY(check_model(t, known, err));
     }
 }
 
@@ -167,7 +174,7 @@ qk_status qk__read_head_tables(qk__builder *builder, qk_error *err)
 {
     for (int i = 0; i < QK__NUM_HEAD_TABLES; i++) {
         head_table t = {.builder = builder, .which = (qk__head_table)i};
-        QK_TRY(qk__open_table(builder, TABLES[i], &t.feed, err));
+        QK_TRY(qk__open_table(builder, qk__head_table_files[i], &t.feed, err));
         qk_status status = qk__feed_is_there(&t.feed) ? read_table(&t, err) : QK_OK;
         qk__feed_close(&t.feed);
         QK_TRY(status);

@@ -231,8 +231,9 @@ static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s/%s: cannot be read; give a folder with results", folder,
                         QK__MANIFEST_NAME);
-    if (!manifest->is_study && !manifest->runs &&
-        strcmp(qk__json_string(manifest->root, "kind"), "published") != 0)
+    const char *kind = qk__json_string(manifest->root, "kind");
+    if (!manifest->is_study && !manifest->runs && strcmp(kind, "published") != 0 &&
+        strcmp(kind, "ablation") != 0)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "%s/%s: is no manifest of results; run the analysis again into another "
                         "folder",

@@ -84,6 +84,16 @@ typedef struct qk__ablation_position {
     double loss, delta, drift;
 } qk__ablation_position;
 
+/* What a model loses by a head, in ablation_heads.csv. */
+typedef struct qk__ablated_number {
+    double value, lo, hi;
+} qk__ablated_number;
+typedef struct qk__ablated_head {
+    const char *model;
+    int layer, q_head, k_head;
+    qk__ablated_number remove, drift, freeze, profile, freeze_share, profile_share;
+} qk__ablated_head;
+
 /* ---- a row ------------------------------------------------------------------------------ */
 
 /* The structs that a column may take its value from. */

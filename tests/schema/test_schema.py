@@ -221,5 +221,5 @@ def test_the_page_shows_the_schema(qkscope, schema, tables, tmp_path):
         assert (field["label"], field["about"]) == (column["label"], column["about"])
     labelled = {c["name"] for name, t in schema.items() for c in t["columns"] if "label" in c
                 # not those of lists alone, and what analyze does not write, or not of a capture of some rows
-                and c["name"] not in ("p_q", "p_k") and name not in ("stages.csv", "attention.csv") and not c.get("option", "").startswith("capture ")}
+                and c["name"] not in ("p_q", "p_k") and name not in ("stages.csv", "attention.csv", "ablation_heads.csv") and not c.get("option", "").startswith("capture ")}
     assert labelled == {field["name"] for field in fields}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ablation in the folder of results: its numbers are those of ablation.csv, and lists and the report have them beside
+the others."""
+import csv
+import json
+import shutil
+
+import pytest
+
+from conftest import EXAMPLE, ROOT
+
+MODEL = ROOT / "examples/kjv-tiny/step-2004"
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def results(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("beside") / "results"
+    model = json.loads((EXAMPLE / "capture.json").read_text())["model"]
+    qkscope("pca", EXAMPLE, "-o", folder, "--quiet", expect=0)
+    qkscope("ablate", "--model", MODEL, "--text", "repeat:24x2:6", "--layers", "0,3", "--no-controls", "--model-name", model,
+            "-o", folder / "ablation", "--quiet", expect=0)
+    return folder
+
+
+def test_numbers_are_those_of_the_other_table(results):
+    effects = {(r["layer"], r["q_head"], r["what"]): r for r in rows(results / "ablation/ablation.csv")}
+    heads = rows(results / "ablation/ablation_heads.csv")
+    assert [(h["layer"], h["q_head"], h["k_head"]) for h in heads] == [
+        (layer, str(q), str(q // 2)) for layer in "03" for q in range(4)]
+    for head in heads:
+        for what in ("remove", "freeze", "profile"):
+            effect = effects[head["layer"], head["q_head"], what]
+            for end in ("", "_lo", "_hi"):
+                assert head[f"{what}_loss{end}"] == effect[f"delta{end}"]
+                assert what == "remove" or head[f"{what}_share{end}"] == effect[f"share{end}"]
+            assert what != "remove" or head["remove_drift"] == effect["drift"]
+
+
+def test_lists_have_them_beside_the_others(qkscope, results):
+    listed = json.loads(qkscope("heads", results, "--where", "remove_loss > -9", "--columns", "layer,q_head,category,remove_loss",
+                                "--json", expect=0).out)["heads"]
+    of = {(int(h["layer"]), int(h["q_head"])): float(h["remove_loss"]) for h in rows(results / "ablation/ablation_heads.csv")}
+    category = {(int(h["layer"]), int(h["q_head"])): h["category"] for h in rows(results / "heads.csv")}
+    assert len(listed) == 8
+    for layer, head, kind, loss in ([r[c] for c in ("layer", "q_head", "category", "remove_loss")] for r in listed):
+        assert kind == category[layer, head] and loss == pytest.approx(of[layer, head], rel=1e-12)
+
+
+def test_an_ablation_alone_has_heads_too(qkscope, results):
+    out = qkscope("heads", results / "ablation", "--sort", "-remove_loss", "--format", "csv", expect=0).out
+    losses = [float(r["remove_loss"]) for r in csv.DictReader(out.splitlines())]
+    assert len(losses) == 8 and losses == sorted(losses, reverse=True)
+
+
+def test_the_report_shows_them(qkscope, results, tmp_path):
+    shutil.copytree(results, tmp_path / "results")
+    qkscope("report", tmp_path / "results", "--quiet", expect=0)
+    page = (tmp_path / "results/report.html").read_text()
+    assert "What the model loses without a head" in page
+    assert {f.name for f in (tmp_path / "results/figures").glob("ablation-*.svg")} >= {"ablation-01-remove.svg", "ablation-03-r-q.svg"}
+
+
+@pytest.mark.parametrize("change, says", [
+    (lambda f: (f / "ablation_heads.csv").write_text((f / "ablation_heads.csv").read_text().replace("\n", "\nx", 1)),
+     "give ablate --model-name, or another folder"),
+    (lambda f: (f / "manifest.json").write_text('{"kind": "ablation", "complete": false, "command_line": "qkscope ablate a"}'),
+     "not complete"),
+    (lambda f: (f / "ablation_heads.csv").write_text((f / "ablation_heads.csv").read_text().replace("0,", "zero,", 1)),
+     "is not a whole number"),
+], ids=["of another model", "stopped in between", "damaged"])
+def test_what_cannot_be_told_is_refused_by_name(qkscope, results, tmp_path, change, says):
+    shutil.copytree(results, tmp_path / "results")
+    change(tmp_path / "results/ablation")
+    outcome = qkscope("heads", tmp_path / "results", expect=1)
+    assert says in outcome.err and "ablation" in outcome.err
