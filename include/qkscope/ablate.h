@@ -31,7 +31,7 @@ QK_BEGIN_DECLS
 typedef struct qk_ablation_settings {
     /* Model, texts, layers and heads, arithmetic, output, shard and context; rows and the like are without effect. */
     qk_recorder_settings recorder;
-    /* Changes, with commas between: remove, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT],
+    /* Changes, with commas between: remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT],
      * no-sink, uniform. BAND: all (of the pairs of a rotation), fast, middle, slow (thirds), or wavelengths in tokens,
      * "<64", "64-4096", ">4096". */
     const char *what;

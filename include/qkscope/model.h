@@ -133,6 +133,8 @@ typedef struct qk_prefill_attention {
     size_t num_buckets;
     const int64_t *bucket_rows; /* [num_buckets] rows whose positions are in bin 0, 1, .. */
     const double *sums;         /* [num_heads][num_buckets][QK_ATTENTION_SUMS] */
+    /* [num_heads][num_buckets][head_dim] of what heads put out, before the output projection; NULL: not asked for */
+    const double *outputs;
 } qk_prefill_attention;
 
 /* Called behind each layer that has such heads, for all sequences in their order, by the caller's
@@ -206,6 +208,7 @@ typedef struct qk_prefill_settings {
         sink; /* may be NULL where attention or losses alone are asked for, and rows of neither kind */
     /* Measures the attention of the query heads, while it is formed; NULL: not. Rows are the same bytes. */
     qk_prefill_attention_sink *attention;
+    bool outputs; /* with attention and losses: sums what the heads put out, too */
     /* Runs all layers, the last norm and the output layer; NULL: not. Then no sink is needed. QK_ERR_NOT_FOUND where the
      * weights have none of them, and the embedding is not said to take its place. */
     qk_prefill_loss_sink *loss;

@@ -306,6 +306,7 @@ static void free_ablation(qk__ablation *a)
     qk__buffer_free(&a->groups);
     qk__buffer_free(&a->trials);
     free(a->profiles);
+    free(a->outputs);
     free(a->group_of);
     free(a->lengths);
     free(a->sums);

@@ -4,7 +4,7 @@
  *     ablation.c     the order of events; it leads the others
  *     what.c         changes, from words
  *     groups.c       which heads are changed together, and random ones beside them
- *     profiles.c     what heads attend to in the other texts
+ *     profiles.c     what heads attend to, and put out, in the other texts
  *     windows.c      texts, and windows of long ones
  *     measure.c      one text: its branches, and sums of what they lose
  *     effects.c      what the sums of all texts come to
@@ -36,7 +36,7 @@ enum {
 typedef struct qk__what {
     char name[48]; /* as tables have it */
     qk_head_change_kind kind;
-    bool keep_first, profile;
+    bool keep_first, profile, mean;
     int64_t window, kept;     /* of a window */
     int64_t block;            /* of a shuffle */
     double shortest, longest; /* of a freeze: wavelengths; thirds where these are 0 */
@@ -82,6 +82,7 @@ typedef struct qk__ablation {
     int32_t text_groups;
     qk__profile
         *profiles;      /* [text_groups][heads][QK_DISTANCE_BINS]; NULL: no change needs them */
+    float *outputs;     /* sums, [text_groups][heads][QK_DISTANCE_BINS][head_dim]; likewise */
     size_t num_texts;   /* windows */
     uint32_t *group_of; /* [num_texts] */
     int64_t *lengths;   /* [num_texts] tokens */
@@ -117,6 +118,8 @@ QK_MUST_CHECK qk_status qk__plan_trials(qk__ablation *a, qk_error *err);
 QK_MUST_CHECK qk_status qk__fit_profiles(qk__ablation *a, qk_error *err);
 /* Of a head over all groups of texts but one, [QK_DISTANCE_BINS][QK_PROFILE_SHARES]. */
 void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
+/* Its mean output over them, [QK_DISTANCE_BINS][head_dim]. */
+void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
 
 /* windows.c: calls visit for each window, in order; tokens are the visitor's to free. */
 typedef qk_status qk__visit_window(qk__ablation *a, size_t number, qk_tokens *tokens,

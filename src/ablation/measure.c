@@ -156,12 +156,15 @@ static qk_status set_change(measuring *m, const qk__trial *trial, int head,
     if (what->kind == QK_CHANGE_ROTATION)
         change->frozen = m->frozen[trial->what * (size_t)a->recording.facts->num_layers +
                                    (size_t)change->layer];
-    if (!what->profile)
+    if (!what->profile && !what->mean)
         return QK_OK;
-    float *values = take(&m->memory, QK_DISTANCE_BINS * QK_PROFILE_SHARES, sizeof *values, err);
+    const size_t values_of_bin =
+        what->mean ? (size_t)a->recording.facts->head_dim : (size_t)QK_PROFILE_SHARES;
+    float *values = take(&m->memory, QK_DISTANCE_BINS * values_of_bin, sizeof *values, err);
     if (!values)
         return qk__nomem(err);
-    qk__profile_without(a, (size_t)head, a->group_of[m->number], values);
+    (what->mean ? qk__output_without : qk__profile_without)(a, (size_t)head,
+                                                            a->group_of[m->number], values);
     change->values = values;
     return QK_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What heads attend to, group of texts by group: so that a text's head gets the profile of the other texts. */
+/* What heads attend to, and what they put out, group of texts by group: so that a text's head gets the mean of the other
+ * texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,16 @@ static qk__profile *profile_at(const qk__ablation *a, uint32_t group, size_t hea
     return a->profiles + ((size_t)group * num_heads(a) + head) * QK_DISTANCE_BINS;
 }
 
+static size_t head_dim(const qk__ablation *a)
+{
+    return (size_t)a->recording.facts->head_dim;
+}
+
+static float *output_at(const qk__ablation *a, uint32_t group, size_t head)
+{
+    return a->outputs + ((size_t)group * num_heads(a) + head) * QK_DISTANCE_BINS * head_dim(a);
+}
+
 static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk_error *err)
 {
     const fitting *f = user;
@@ -38,7 +49,20 @@ static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk
             for (int i = 0; i < QK_DISTANCE_BINS; i++)
                 to[b].shares[2 + i] += from[QK_ATTENTION_FAR_BINS + i];
         }
+        const size_t values = sums->num_buckets * head_dim(a);
+        float *out = a->outputs ? output_at(a, a->group_of[f->number], head) : NULL;
+        for (size_t i = 0; out && i < values; i++)
+            out[i] += (float)sums->outputs[h * values + i];
     }
+    return QK_OK;
+}
+
+/* Where outputs are asked for, the last layer has to be run whole. */
+static qk_status ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
+{
+    (void)user;
+    (void)losses;
+    (void)err;
     return QK_OK;
 }
 
@@ -47,6 +71,8 @@ static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_
     fitting f = {a, number};
     const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
                                           .attention = take_attention,
+                                          .outputs = a->outputs != NULL,
+                                          .loss = a->outputs ? ignore_losses : NULL,
                                           .q_heads = a->recording.selection->q_heads,
                                           .user = &f,
                                           .context = {.threads = a->recorder.context.threads}};
@@ -63,19 +89,25 @@ static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_
 
 qk_status qk__fit_profiles(qk__ablation *a, qk_error *err)
 {
-    bool needed = false;
-    for (size_t i = 0; i < a->num_whats; i++)
-        needed = needed || a->whats[i].profile;
+    bool needed = false, outputs = false;
+    for (size_t i = 0; i < a->num_whats; i++) {
+        needed = needed || a->whats[i].profile || a->whats[i].mean;
+        outputs = outputs || a->whats[i].mean;
+    }
     if (!needed)
         return QK_OK;
     if (a->text_groups < 2)
         return qk__fail(
             err, QK_ERR_ARGUMENT,
-            "what: a profile is that of other texts, and there is one: give two or more, "
-            "or --what remove,freeze");
+            "what: a profile, or a mean, is that of other texts, and there is one: give two or "
+            "more, or --what remove,freeze");
     a->profiles = qk__calloc((size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS,
                              sizeof *a->profiles);
-    if (!a->profiles)
+    if (outputs)
+        a->outputs =
+            qk__calloc((size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS * head_dim(a),
+                       sizeof *a->outputs);
+    if (!a->profiles || (outputs && !a->outputs))
         return qk__nomem(err);
     return qk__visit_windows(a, 0, (int64_t)a->num_texts, fit_text, err);
 }
@@ -100,5 +132,23 @@ void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, flo
         for (int i = 0; i < QK_PROFILE_SHARES; i++)
             to[i] = none ? values[(bin - 1) * QK_PROFILE_SHARES + i]
                          : (float)(rows > 0 ? shares[i] / rows : 0);
+    }
+}
+
+void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, float *values)
+{
+    const size_t width = head_dim(a);
+    for (size_t bin = 0; bin < QK_DISTANCE_BINS; bin++) {
+        double rows = 0;
+        for (uint32_t g = 0; g < (uint32_t)a->text_groups; g++)
+            rows += g == group ? 0 : profile_at(a, g, head)[bin].rows;
+        for (size_t i = 0; i < width; i++) {
+            double sum = 0;
+            for (uint32_t g = 0; g < (uint32_t)a->text_groups; g++)
+                sum += g == group ? 0 : (double)output_at(a, g, head)[bin * width + i];
+            values[bin * width + i] = rows > 0   ? (float)(sum / rows)
+                                      : bin == 0 ? 0
+                                                 : values[(bin - 1) * width + i];
+        }
     }
 }

@@ -14,8 +14,9 @@ static const qk_setting ROWS[] = {
      .section = "Output"},
     {"what", QK_SETTING_TEXT, AT(what), .letter = 'w', .text = "remove,freeze,profile",
      .value = "CHANGE,...",
-     .help = "remove, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink, "
-             "uniform",
+     .help =
+         "remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink, "
+         "uniform",
      .section = "Changes"},
     {"groups", QK_SETTING_PATHS, AT(groups), .value = "HEADS",
      .help = "heads that are changed together: each (one by one), layer, all, \"where "

@@ -8,8 +8,8 @@
 #include "base/parse_number.h"
 
 static const double TURN = 6.283185307179586;
-static const char WORDS[] =
-    "remove, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink or uniform";
+static const char WORDS[] = "remove, mean, freeze[:BAND], shuffle:TOKENS, profile, "
+                            "window:TOKENS[:KEPT], no-sink or uniform";
 
 /* "64", "64:4": one or two numbers. */
 static bool parse_numbers(const char *text, int64_t *a, int64_t *b)
@@ -59,6 +59,7 @@ static bool parse_what(const char *word, const char *rest, qk__what *what)
         const char *word;
         qk_head_change_kind kind;
     } PLAIN[] = {{"remove", QK_CHANGE_OUTPUT},
+                 {"mean", QK_CHANGE_OUTPUT},
                  {"profile", QK_CHANGE_PROFILE},
                  {"no-sink", QK_CHANGE_NO_SINK},
                  {"uniform", QK_CHANGE_UNIFORM}};
@@ -66,6 +67,7 @@ static bool parse_what(const char *word, const char *rest, qk__what *what)
         if (strcmp(word, PLAIN[i].word) == 0) {
             what->kind = PLAIN[i].kind;
             what->profile = what->kind == QK_CHANGE_PROFILE;
+            what->mean = strcmp(word, "mean") == 0;
             return !rest;
         }
     what->kind = strcmp(word, "window") == 0 ? QK_CHANGE_WINDOW : QK_CHANGE_ROTATION;

@@ -274,6 +274,8 @@ static void attend(const qk__prefill_run *run, const qk__panel_block *block,
     qk__attend(&attention, block->first_panel, q, attended, scratch->attention);
     if (attention.values)
         round_panels(run, attended, (size_t)c->num_q_heads * (size_t)c->head_dim);
+    if (measured.count > 0 && run->measured.outputs)
+        qk__prefill_measure_outputs(run, block, attended);
 }
 
 /* out = down(act(gate(x)) * up(x)), QK_DEPTH inner features at a time. */

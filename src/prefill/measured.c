@@ -26,6 +26,12 @@ static size_t count_buckets(const qk__prefill_run *run, const qk__panel_block *b
     return (size_t)last - (size_t)first_bucket(block) + 1;
 }
 
+static float *outputs_of(const qk__prefill_run *run, const qk__panel_block *block)
+{
+    return run->measured.outputs +
+           block->first_sums * run->measured.heads * (size_t)run->model->config.head_dim;
+}
+
 static float *sums_of(const qk__prefill_run *run, const qk__panel_block *block)
 {
     return run->measured.sums + block->first_sums * run->measured.heads * QK_ATTENTION_SUMS;
@@ -40,10 +46,12 @@ static int32_t *tokens_of(const qk__prefill_run *run, size_t sequence)
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* A block has a bucket, and all but the first few only one: of each other one begins. */
-int64_t qk__prefill_measured_bytes(const qk_model *model, int64_t panels, int64_t blocks)
+int64_t qk__prefill_measured_bytes(const qk_model *model, bool outputs, int64_t panels,
+                                   int64_t blocks)
 {
     int64_t buckets = blocks + qk_distance_bin(panels * QK_LANES);
-    int64_t values = buckets * model->config.num_q_heads * QK_ATTENTION_SUMS +
+    int64_t values = buckets * model->config.num_q_heads *
+                         (QK_ATTENTION_SUMS + (outputs ? model->config.head_dim : 0)) +
                      2 * panels * QK_LANES + model->config.vocab_size;
     return values * (int64_t)sizeof(float) + panels * QK_LANES * (int64_t)sizeof(double);
 }
@@ -63,11 +71,15 @@ qk_status qk__prefill_init_measured(qk__prefill_run *run, qk_error *err)
     }
     m->size = buckets * m->heads * QK_ATTENTION_SUMS;
     m->sums = qk__calloc(m->size, sizeof *m->sums);
+    m->outputs_size =
+        run->settings->outputs ? buckets * m->heads * (size_t)run->model->config.head_dim : 0;
+    m->outputs = m->outputs_size > 0 ? qk__calloc(m->outputs_size, sizeof *m->outputs) : NULL;
     m->tokens = qk__calloc(places + run->num_sequences, sizeof *m->tokens);
     m->repeats = qk__calloc(places, sizeof *m->repeats);
     m->seen = qk__calloc((size_t)run->model->config.vocab_size, sizeof *m->seen);
     m->logs = qk__calloc(run->longest * QK_LANES + 1, sizeof *m->logs);
-    if (!m->sums || !m->tokens || !m->repeats || !m->seen || !m->logs)
+    if (!m->sums || (!m->outputs && m->outputs_size > 0) || !m->tokens || !m->repeats ||
+        !m->seen || !m->logs)
         return qk__nomem(err);
     for (size_t i = 1; i <= run->longest * QK_LANES; i++)
         m->logs[i] = log((double)i);
@@ -85,6 +97,7 @@ qk_status qk__prefill_init_measured(qk__prefill_run *run, qk_error *err)
 void qk__prefill_free_measured(qk__prefill_run *run)
 {
     free(run->measured.sums);
+    free(run->measured.outputs);
     free(run->measured.tokens);
     free(run->measured.repeats);
     free(run->measured.seen);
@@ -119,6 +132,8 @@ void qk__prefill_start_measuring(qk__prefill_run *run)
     qk__prefill_measured *m = &run->measured;
     int64_t window = run->model->layers[run->layer].window;
     memset(m->sums, 0, m->size * sizeof *m->sums);
+    if (m->outputs)
+        memset(m->outputs, 0, m->outputs_size * sizeof *m->outputs);
     for (size_t s = 0; s < run->num_sequences && window != m->window; s++)
         count_repeats(run, s, window);
     m->window = window;
@@ -143,15 +158,37 @@ qk__measured_heads qk__prefill_measured_heads(const qk__prefill_run *run,
     };
 }
 
-/* Adds a block's sums, [heads][its buckets][sums], to those of its text. */
-static void add_block(const qk__prefill_run *run, const qk__panel_block *block,
-                      const qk_prefill_attention *text, double *sums)
+void qk__prefill_measure_outputs(const qk__prefill_run *run, const qk__panel_block *block,
+                                 const qk__panels *attended)
 {
-    const float *from = sums_of(run, block);
+    const qk__wanted_heads *heads = qk__prefill_wanted(run, QK_QUERY);
+    const size_t width = (size_t)run->model->config.head_dim;
+    const size_t buckets = count_buckets(run, block), rows = block->panels * QK_LANES;
+    const int64_t start = (int64_t)(block->first_panel * QK_LANES);
+    float *sums = outputs_of(run, block);
+    for (size_t h = 0; h < heads->count; h++)
+        for (size_t row = 0; row < rows; row++) {
+            const int64_t position = start + (int64_t)row;
+            if (position >= run->sequences[block->sequence].count)
+                break;
+            const size_t bucket = (size_t)(qk_distance_bin(position) - first_bucket(block));
+            const float *from = attended->values + row / QK_LANES * attended->step +
+                                (size_t)heads->heads[h] * width * QK_LANES + row % QK_LANES;
+            float *to = sums + (h * buckets + bucket) * width;
+            for (size_t i = 0; i < width; i++)
+                to[i] += from[i * QK_LANES];
+        }
+}
+
+/* Adds a block's sums, [heads][its buckets][width], to those of its text. */
+static void add_block(const qk__prefill_run *run, const qk__panel_block *block,
+                      const qk_prefill_attention *text, const float *from, size_t width,
+                      double *sums)
+{
     size_t first = (size_t)first_bucket(block);
-    size_t n = count_buckets(run, block) * QK_ATTENTION_SUMS;
+    size_t n = count_buckets(run, block) * width;
     for (size_t head = 0; head < text->num_heads; head++, from += n) {
-        double *to = sums + (head * text->num_buckets + first) * QK_ATTENTION_SUMS;
+        double *to = sums + (head * text->num_buckets + first) * width;
         for (size_t i = 0; i < n; i++)
             to[i] += (double)from[i];
     }
@@ -160,8 +197,10 @@ static void add_block(const qk__prefill_run *run, const qk__panel_block *block,
 qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err)
 {
     const qk__wanted_heads *heads = qk__prefill_wanted(run, QK_QUERY);
-    size_t per_text = heads->count * QK_DISTANCE_BINS * QK_ATTENTION_SUMS;
-    double *sums = qk__calloc(per_text, sizeof *sums);
+    const size_t width = run->measured.outputs ? (size_t)run->model->config.head_dim : 0;
+    const size_t cells = heads->count * QK_DISTANCE_BINS;
+    double *sums = qk__calloc(cells * (QK_ATTENTION_SUMS + width), sizeof *sums);
+    double *outputs = sums && width > 0 ? sums + cells * QK_ATTENTION_SUMS : NULL;
     qk_status status = sums ? QK_OK : qk__nomem(err);
     const qk__panel_block *block = run->blocks, *end = block + run->num_blocks;
     for (size_t s = 0; status == QK_OK && s < run->num_sequences; s++) {
@@ -176,10 +215,14 @@ qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err
             .num_buckets = (size_t)qk_distance_bin(count - 1) + 1,
             .bucket_rows = rows,
             .sums = sums,
+            .outputs = outputs,
         };
-        memset(sums, 0, per_text * sizeof *sums);
-        for (; block < end && block->sequence == s; block++)
-            add_block(run, block, &text, sums);
+        memset(sums, 0, cells * (QK_ATTENTION_SUMS + width) * sizeof *sums);
+        for (; block < end && block->sequence == s; block++) {
+            add_block(run, block, &text, sums_of(run, block), QK_ATTENTION_SUMS, sums);
+            if (outputs)
+                add_block(run, block, &text, outputs_of(run, block), width, outputs);
+        }
         qk_error why = {0};
         status = run->settings->attention(run->settings->user, &text, &why);
         if (status != QK_OK)

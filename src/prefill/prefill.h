@@ -63,8 +63,10 @@ typedef struct qk__prefill_measured {
     size_t heads; /* most in a layer */
     float *sums;  /* of each block [heads][buckets][QK_ATTENTION_SUMS], in the layer in hand */
     size_t size;  /* of sums */
-    int32_t *tokens;  /* [panels][lanes], and one before each sequence */
-    int32_t *repeats; /* [panels][lanes], in a window of so many tokens */
+    float *outputs;      /* the same, [heads][buckets][head_dim]; NULL: not asked for */
+    size_t outputs_size; /* of outputs */
+    int32_t *tokens;     /* [panels][lanes], and one before each sequence */
+    int32_t *repeats;    /* [panels][lanes], in a window of so many tokens */
     int64_t window;
     int32_t *seen; /* [vocab_size] */
     double *logs;  /* ln of 0 .. the longest sequence */
@@ -177,7 +179,8 @@ bool qk__prefill_emit(qk__prefill_run *run, size_t block, qk_kind kind, const fl
 bool qk__prefill_stopped(qk__prefill_run *run);
 
 /* measured.c */
-int64_t qk__prefill_measured_bytes(const qk_model *model, int64_t panels, int64_t blocks);
+int64_t qk__prefill_measured_bytes(const qk_model *model, bool outputs, int64_t panels,
+                                   int64_t blocks);
 QK_MUST_CHECK qk_status qk__prefill_init_measured(qk__prefill_run *run, qk_error *err);
 void qk__prefill_free_measured(qk__prefill_run *run);
 /* Whether attention is measured in this layer: then qk__prefill_start_measuring goes before its jobs, and
@@ -186,6 +189,9 @@ bool qk__prefill_measures(const qk__prefill_run *run);
 void qk__prefill_start_measuring(qk__prefill_run *run);
 qk__measured_heads qk__prefill_measured_heads(const qk__prefill_run *run,
                                               const qk__panel_block *block);
+/* Sums what the heads of a block put out. */
+void qk__prefill_measure_outputs(const qk__prefill_run *run, const qk__panel_block *block,
+                                 const qk__panels *attended);
 QK_MUST_CHECK qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err);
 
 /* branches.c */
