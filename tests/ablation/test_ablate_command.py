@@ -266,6 +266,43 @@ def test_profile_of_the_other_texts(qkscope, tmp_path):
         assert abs(np.concatenate(own).mean() - expected) > 2e-5, "with its own text it would be the same"
 
 
+def test_bands(qkscope, tmp_path):
+    """Thirds of the pairs, from the fastest on, and wavelengths: which pairs they are."""
+    theta = json.loads((STEP / "config.json").read_text())["rope_theta"]
+    waves = 2 * np.pi * theta ** (np.arange(PAIRS) / PAIRS)
+    assert waves[2] < 20 < waves[3] and waves[6] < 300 < waves[7]
+    pairs = np.arange(PAIRS)
+    bands = {"all": pairs >= 0, "fast": pairs < 6, "middle": (pairs >= 6) & (pairs < 11), "slow": pairs >= 11, "<20": pairs < 3,
+             "20-300": (pairs >= 3) & (pairs < 7), ">300": pairs >= 7}
+    texts, kinds = TEXTS[:4], {f"freeze:{band}": dict(kind=ROTATION, frozen=frozen) for band, frozen in bands.items()}
+    ablate(qkscope, write_texts(tmp_path, texts), tmp_path / "out", "-w", ",".join(kinds), "--heads", "0:3", "--no-controls")
+    losses = Losses(tmp_path, texts, {"L0H3": [(0, 3)]}, kinds)
+    rows = rows_of(tmp_path / "out")
+    assert len({row["delta"] for row in rows}) == len(bands) == len(rows)
+    for row in rows:
+        assert float(row["delta"]) == pytest.approx(losses.rate(losses.delta["L0H3", row["what"]], losses.every())[0], rel=1e-9)
+
+
+def test_shuffles_within_blocks(qkscope, tmp_path):
+    """Of five tokens in blocks of two: each of the four ways comes, by the seed and by the text, and no other."""
+    text = PASSAGES[0][:5]
+    ways = {str(a + b): dict(kind=ROTATION, positions=[*a, *b, 4]) for a in ((0, 1), (1, 0)) for b in ((2, 3), (3, 2))}
+    losses = Losses(tmp_path, [text], {"L0H3": [(0, 3)]}, ways)
+    sums = {way: losses.delta["L0H3", way][0].mean() for way in ways}
+    assert sums[str((0, 1, 2, 3))] == 0 and len({round(value, 6) for value in sums.values()}) == 4
+    seen, pairs = set(), set()
+    for seed in range(12):
+        for texts, found in (([text], seen), ([text, text], pairs)):
+            ablate(qkscope, write_texts(tmp_path, texts), tmp_path / "out", "-w", "shuffle:2", "--heads", "0:3", "--no-controls",
+                   "--seed", seed)
+            row, = rows_of(tmp_path / "out")
+            found.add(round(float(row["delta"]), 9))
+    assert seen <= {round(value, 9) for value in sums.values()} and len(seen) >= 3
+    assert pairs - seen, "both texts were shuffled alike, each time"
+    for value in pairs:
+        assert min(abs(value - (a + b) / 2) for a in sums.values() for b in sums.values()) < 2e-9
+
+
 # ---- changes that change nothing -----------------------------------------------------------------
 
 def test_changes_that_change_nothing(qkscope, tmp_path):
@@ -535,6 +572,7 @@ def test_one_text(qkscope, tmp_path):
     (["-w", "freeze:9-3"], 2, '"freeze:9-3"'), (["-w", "freeze:<0"], 2, '"freeze:<0"'),
     (["-w", "remove,remove"], 2, "remove twice"), (["--heads", "9:0"], 2, "9:0"), (["--heads", "0:7"], 2, "0:7"),
     (["--layers", "5"], 2, "5"), (["--groups", "some"], 2, '"some"'),
+    (["--groups", "all", "--groups", "layer", "--groups", "all"], 2, '"all" twice'),
     (["--groups", "top many by r_q"], 2, "top many"), (["--groups", "top 2 by r_q"], 2, "--results"),
     (["--suffix", "1"], 2, "--suffix"), (["--ci", "100"], 2, "--ci"), (["--draws", "-1"], 2, "--draws"),
     (["--memory", "0"], 2, "--memory"),

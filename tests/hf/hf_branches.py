@@ -147,7 +147,8 @@ def each_kind(layer, head, pairs, dim, n, random):
         "freeze": change(*at, ROTATION, frozen=np.ones(pairs)), "freeze:fast": change(*at, ROTATION, frozen=third == 0),
         "freeze:middle": change(*at, ROTATION, frozen=third == 1), "freeze:slow": change(*at, ROTATION, frozen=third == 2),
         "freeze+first": change(*at, ROTATION, frozen=np.ones(pairs), keep_first=1),
-        "shuffle": change(*at, ROTATION, positions=blocks), "shuffle+first": change(*at, ROTATION, positions=blocks, keep_first=1)}
+        "shuffle": change(*at, ROTATION, positions=blocks),
+        "shuffle+first": change(*at, ROTATION, positions=blocks, keep_first=1)}
     return (turning if pairs else {}) | {
         "remove": change(*at, OUTPUT), "mean": change(*at, OUTPUT, values=random.standard_normal(22 * dim) / 8),
         "profile": change(*at, PROFILE, values=random.random((22, 24)) ** 3), "window": change(*at, WINDOW, window=5),

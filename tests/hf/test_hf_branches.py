@@ -34,7 +34,8 @@ def of_transformers(tmp_path_factory):
 def test_every_change(of_transformers, model, tmp_path):
     folder = of_transformers / str(MODELS.index(model))
     rows = json.loads((folder / "losses.json").read_text())
-    run, _ = start(model, [tokens_of(model)], tmp_path, f"loss={tmp_path / 'loss'}", f"branches={folder / 'branches.txt'}", "none")
+    options = [f"loss={tmp_path / 'loss'}", f"branches={folder / 'branches.txt'}", "none"]
+    run, _ = start(model, [tokens_of(model)], tmp_path, *options)
     assert run.returncode == 0, run.stderr
     changed, off, unmoved = {}, [], []
     clean = read_losses(tmp_path / "loss", changed)[0]
