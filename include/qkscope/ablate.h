@@ -40,9 +40,9 @@ typedef struct qk_ablation_settings {
     const char *const *groups;
     size_t num_groups;
     const char *results; /* folder of results of this model; NULL: none */
-    int64_t suffix;      /* the last rows of each text alone are changed; 0: all of them */
-    bool controls;       /* those that nobody has to ask for: see docs/ablate.md */
-    int draws;           /* random groups beside each group */
+    int64_t suffix; /* the last rows of each text alone are changed, >= 2; 0: all of them */
+    bool controls;  /* those that nobody has to ask for: see docs/ablate.md */
+    int draws;      /* random groups beside each group */
     int64_t seed;
     int64_t memory; /* MiB; texts and branches beside one another take about so many */
     double level;   /* of intervals, percent */

@@ -195,7 +195,7 @@ typedef struct qk_prefill_branch {
     size_t sequence;
     int64_t suffix; /* so many of its last rows are changed; 0: all */
     const qk_head_change *changes;
-    size_t num_changes; /* > 0, ascending by layer */
+    size_t num_changes; /* > 0, ascending by layer, of heads that are all different */
 } qk_prefill_branch;
 
 typedef struct qk_prefill_settings {

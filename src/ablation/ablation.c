@@ -159,12 +159,19 @@ static int64_t count_there(const qk__ablation *a, int64_t first, int64_t end)
     return there;
 }
 
+/* The texts of this process. */
+static void find_own(const qk__ablation *a, int64_t *first, int64_t *end)
+{
+    *first = 0;
+    *end = (int64_t)a->num_texts;
+    if (a->recorder.shard.count > 1)
+        qk__share_alike((int64_t)a->num_texts, &a->recorder.shard, first, end);
+}
+
 static qk_status run_own(qk__ablation *a, qk_error *err)
 {
-    const qk_shard *shard = &a->recorder.shard;
-    int64_t first = 0, end = (int64_t)a->num_texts;
-    if (shard->count > 1)
-        qk__share_alike((int64_t)a->num_texts, shard, &first, &end);
+    int64_t first, end;
+    find_own(a, &first, &end);
     const int64_t there = count_there(a, first, end);
     a->total = (end - first) * a->outcome->branches;
     a->done = there * a->outcome->branches;
@@ -204,6 +211,21 @@ static qk_status read_sums(qk__ablation *a, qk_error *err)
 
 /* ---- the run ----------------------------------------------------------------------------- */
 
+/* Without a manifest nobody knows whose tables they are. */
+static qk_status check_no_tables(const char *output, qk_error *err)
+{
+    for (size_t i = 0; i < sizeof qk__ablation_tables / sizeof *qk__ablation_tables; i++) {
+        qk__path path;
+        QK_TRY(qk__path_in(&path, output, qk__ablation_tables[i], err));
+        if (qk__is_there(path.text))
+            return qk__fail(err, QK_ERR_EXISTS,
+                            "%s holds %s, and no manifest.json says that it is of an ablation: "
+                            "give another folder",
+                            output, qk__ablation_tables[i]);
+    }
+    return QK_OK;
+}
+
 /* An output folder may have an ablation, which gives way, or nothing of another command. */
 static qk_status check_output(const qk__ablation *a, qk_error *err)
 {
@@ -213,7 +235,7 @@ static qk_status check_output(const qk__ablation *a, qk_error *err)
     json_t *root = NULL;
     QK_TRY(qk__path_in(&path, output, QK__MANIFEST_NAME, err));
     if (!qk__is_file(path.text))
-        return QK_OK;
+        return check_no_tables(output, err);
     qk_status status = qk__read_file(path.text, (size_t)1 << 26, &text, err);
     if (status == QK_OK)
         status = qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err);
@@ -252,15 +274,26 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
 static qk_status start_units(qk__ablation *a, qk_error *err)
 {
     char name[64];
+    int64_t first, end;
     qk__hold place;
     QK_TRY(name_run(a, name, err));
     QK_TRY(qk__units_open(&a->units, a->recorder.output, name, err));
     QK_TRY(qk__place_join(&place, a->recorder.output, err));
     qk_status status = check_output(a, err);
-    if (status == QK_OK)
+    find_own(a, &first, &end);
+    if (status == QK_OK && first < end) /* else the run may be over, and is not begun again */
         status = qk__units_enter(&a->rank, &a->units, &a->recorder.shard, err);
     qk__place_release(&place);
     return status;
+}
+
+static qk_status check_texts(const qk__ablation *a, qk_error *err)
+{
+    for (size_t t = 0; t < a->num_texts; t++)
+        if (a->lengths[t] > 1)
+            return QK_OK;
+    return qk__fail(err, QK_ERR_DEGENERATE,
+                    "no text has two tokens: there is nothing to foretell");
 }
 
 static qk_status plan(qk__ablation *a, qk_error *err)
@@ -271,13 +304,15 @@ static qk_status plan(qk__ablation *a, qk_error *err)
                         "heads are changed of models that this library runs");
     if (!s->dry_run && (!s->recorder.output || !*s->recorder.output))
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
-    if (!s->what || s->suffix < 0 || s->draws < 0 || s->memory < 1 ||
+    if (!s->what || s->suffix < 0 || s->suffix == 1 || s->draws < 0 || s->memory < 1 ||
         !(s->level > 0 && s->level < 100))
         return qk__fail(err, QK_ERR_ARGUMENT, "a setting of an ablation is out of range");
     QK_TRY(qk__parse_whats(a, err));
     QK_TRY(qk__recording_open(&a->recording, err));
     QK_TRY(qk__plan_trials(a, err));
     QK_TRY(qk__group_texts(a, err));
+    QK_TRY(check_texts(a, err));
+    QK_TRY(qk__check_profiles(a, err));
     a->outcome->model = qk__strdup(a->recording.model_name);
     if (!a->outcome->model)
         return qk__nomem(err);

@@ -80,12 +80,11 @@ typedef struct qk__ablation {
     size_t num_whats;
     qk__buffer groups, trials, heads; /* qk__group, qk__trial, int */
     int32_t text_groups;
-    qk__profile
-        *profiles;      /* [text_groups][heads][QK_DISTANCE_BINS]; NULL: no change needs them */
-    float *outputs;     /* sums, [text_groups][heads][QK_DISTANCE_BINS][head_dim]; likewise */
-    size_t num_texts;   /* windows */
-    uint32_t *group_of; /* [num_texts] */
-    int64_t *lengths;   /* [num_texts] tokens */
+    qk__profile *profiles; /* [text_groups][heads][QK_DISTANCE_BINS]; NULL: not fitted */
+    float *outputs; /* sums, [text_groups][heads][QK_DISTANCE_BINS][head_dim]; NULL: no mean */
+    size_t num_texts;    /* windows */
+    uint32_t *group_of;  /* [num_texts] */
+    int64_t *lengths;    /* [num_texts] tokens */
     qk__text_sums *sums; /* [num_texts][1 + trials], when all are there */
     qk__unit_folder units;
     qk__rank rank;
@@ -115,6 +114,8 @@ void qk__freeze_pairs(const qk__what *what, const qk_layer_facts *layer, bool *f
 QK_MUST_CHECK qk_status qk__plan_trials(qk__ablation *a, qk_error *err);
 
 /* profiles.c */
+bool qk__needs_profiles(const qk__ablation *a);
+QK_MUST_CHECK qk_status qk__check_profiles(const qk__ablation *a, qk_error *err);
 QK_MUST_CHECK qk_status qk__fit_profiles(qk__ablation *a, qk_error *err);
 /* Of a head over all groups of texts but one, [QK_DISTANCE_BINS][QK_PROFILE_SHARES]. */
 void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
@@ -139,6 +140,7 @@ int64_t qk__branches_at_once(const qk__ablation *a, int64_t tokens);
 QK_MUST_CHECK qk_status qk__find_effects(qk__ablation *a, qk_error *err);
 
 /* write.c */
+extern const char *const qk__ablation_tables[4];
 QK_MUST_CHECK qk_status qk__ablation_write(qk__ablation *a, qk_error *err);
 
 #endif

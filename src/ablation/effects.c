@@ -197,9 +197,6 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
         }
         repeats += text->tokens[QK__ABLATION_REPEATED];
     }
-    if (tokens == 0)
-        return qk__fail(err, QK_ERR_DEGENERATE,
-                        "no text has two tokens: there is nothing to foretell");
     o->loss = loss / tokens;
     o->tokens = (int64_t)tokens;
     o->effects = qk__calloc(trials, sizeof *o->effects);

@@ -225,6 +225,9 @@ static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
     const size_t count = s->num_groups > 0 ? s->num_groups : 1;
     for (size_t i = 0; i < count; i++) {
         qk_status status;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(texts[i], texts[j]) == 0)
+                return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"%s\" twice", texts[i]);
         for (int j = 0; j < num_heads(a); j++)
             wanted[j] = true;
         if (strcmp(texts[i], "each") == 0)

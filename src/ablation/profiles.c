@@ -87,26 +87,34 @@ static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_
     return status;
 }
 
+bool qk__needs_profiles(const qk__ablation *a)
+{
+    bool needed = false;
+    for (size_t i = 0; i < a->num_whats; i++)
+        needed = needed || a->whats[i].profile || a->whats[i].mean;
+    return needed;
+}
+
+qk_status qk__check_profiles(const qk__ablation *a, qk_error *err)
+{
+    return !qk__needs_profiles(a) || a->text_groups != 1
+               ? QK_OK
+               : qk__fail(err, QK_ERR_ARGUMENT,
+                          "what: a profile, or a mean, is that of other texts, and there is "
+                          "one: give two or more, or --what remove,freeze");
+}
+
 qk_status qk__fit_profiles(qk__ablation *a, qk_error *err)
 {
-    bool needed = false, outputs = false;
-    for (size_t i = 0; i < a->num_whats; i++) {
-        needed = needed || a->whats[i].profile || a->whats[i].mean;
+    const size_t cells = (size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS;
+    bool outputs = false;
+    for (size_t i = 0; i < a->num_whats; i++)
         outputs = outputs || a->whats[i].mean;
-    }
-    if (!needed)
+    if (!qk__needs_profiles(a))
         return QK_OK;
-    if (a->text_groups < 2)
-        return qk__fail(
-            err, QK_ERR_ARGUMENT,
-            "what: a profile, or a mean, is that of other texts, and there is one: give two or "
-            "more, or --what remove,freeze");
-    a->profiles = qk__calloc((size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS,
-                             sizeof *a->profiles);
+    a->profiles = qk__calloc(cells, sizeof *a->profiles);
     if (outputs)
-        a->outputs =
-            qk__calloc((size_t)a->text_groups * num_heads(a) * QK_DISTANCE_BINS * head_dim(a),
-                       sizeof *a->outputs);
+        a->outputs = qk__calloc(cells * head_dim(a), sizeof *a->outputs);
     if (!a->profiles || (outputs && !a->outputs))
         return qk__nomem(err);
     return qk__visit_windows(a, 0, (int64_t)a->num_texts, fit_text, err);

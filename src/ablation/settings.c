@@ -24,7 +24,7 @@ static const qk_setting ROWS[] = {
      .unset = "each", .section = "Changes"},
     {"results", QK_SETTING_PATH, AT(results), .value = "DIR",
      .help = "results of the model, for --groups", .section = "Changes"},
-    {"suffix", QK_SETTING_INTEGER, AT(suffix), .min = 1, .max = 1 << 30, .value = "N",
+    {"suffix", QK_SETTING_INTEGER, AT(suffix), .min = 2, .max = 1 << 30, .value = "N",
      .unit = "rows", .help = "change the last N rows of each text alone", .unset = "all rows",
      .section = "Changes"},
     {"layers", QK_SETTING_LIST, AT(recorder.layers), .value = "LIST", .help = "of these layers",

@@ -10,6 +10,9 @@
 #include "schema/schema.h"
 #include "settings/settings_json.h"
 
+const char *const qk__ablation_tables[4] = {"ablation.csv", "ablation_heads.csv",
+                                            "ablation_groups.csv", "ablation_positions.csv"};
+
 static qk_status add_row(const qk__table *table, const void *item, qk__buffer *text,
                          qk_error *err)
 {
@@ -157,8 +160,8 @@ static json_t *describe(const qk__ablation *a)
         (json_int_t)o->texts, "tokens", (json_int_t)o->tokens, "text_groups",
         (int)a->text_groups, "loss", o->loss, "what", whats, "suffix", (json_int_t)s->suffix,
         "controls", s->controls, "draws", s->draws, "seed", (json_int_t)s->seed, "level",
-        s->level, "profiles", a->profiles ? "of the other groups of texts" : "none", "groups",
-        list_groups(a));
+        s->level, "profiles", qk__needs_profiles(a) ? "of the other groups of texts" : "none",
+        "groups", list_groups(a));
 }
 
 static qk_status clear(const void *context, qk_error *err)
@@ -170,13 +173,11 @@ static qk_status clear(const void *context, qk_error *err)
 
 qk_status qk__ablation_write(qk__ablation *a, qk_error *err)
 {
-    static const char *const TABLES[] = {"ablation.csv", "ablation_heads.csv",
-                                         "ablation_groups.csv", "ablation_positions.csv"};
     const char *output = a->recorder.output;
     const char *command = a->settings->command_line ? a->settings->command_line : "";
     qk__outfile *last, *mark;
-    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++)
-        QK_TRY(write_table(a, TABLES[i], err));
+    for (size_t i = 0; i < sizeof qk__ablation_tables / sizeof *qk__ablation_tables; i++)
+        QK_TRY(write_table(a, qk__ablation_tables[i], err));
     QK_TRY(qk__json_write(describe(a), output, QK__MANIFEST_NAME, &last, err));
     QK_TRY(qk__file_set_add(&a->files, QK__MANIFEST_NAME, last, QK_OK));
     QK_TRY(qk__json_write(json_pack("{s:s, s:b, s:o}", "kind", "ablation", "complete", 0,

@@ -17,6 +17,7 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_ablation_settings_table),
+    CLI_SHARD(request, NULL),
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -165,7 +166,8 @@ const cli_command cmd_ablate = {
     .examples =
         "qkscope ablate -m examples/kjv-tiny/step-2004 -t repeat:64x2:8 -o ablation\n"
         "qkscope ablate -m org/name -t texts/ -o out --what remove,freeze:slow,window:128:4\n"
-        "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where r_q > 0.7\"\n"
+        "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where r_q > "
+        "0.7\"\n"
         "qkscope ablate -m org/name -t texts/ --dry-run\n",
     .table = &TABLE,
     .max_arguments = -1,

@@ -51,6 +51,9 @@ static const char *fault_of(const qk__prefill_run *run, const qk_prefill_branch 
         return "is of no head";
     if (i > 0 && change->layer < branch->changes[i - 1].layer)
         return "is of a layer before that of the last change";
+    for (size_t j = i; j > 0 && branch->changes[j - 1].layer == change->layer; j--)
+        if (branch->changes[j - 1].q_head == change->q_head)
+            return "is of a head that has another one: a head is changed once";
     if ((change->kind == QK_CHANGE_DIRECTION || change->kind == QK_CHANGE_PROFILE) &&
         !change->values)
         return "has no values";

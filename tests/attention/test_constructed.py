@@ -3,12 +3,10 @@
 are found, from sums that the prefill forms."""
 import csv
 import json
-import shutil
 
 import numpy as np
 import pytest
-from conftest import ROOT
-from safetensors.numpy import save_file
+from hand_set import vocabulary, write_llama
 
 LETTERS = "abcdefghijkl"  # of which texts are, after a first '#'
 TEXTS, LENGTH = 10, 120
@@ -50,33 +48,15 @@ def write_model(folder):
     layers = [[(always(12 * ahead), always(12 * back), mover), (letters(CODE, 8), letters(CODE, 8), nothing),
                (always(always_on), sink, nothing), (nothing, nothing, nothing), (nothing, nothing, nothing)],
               [(nothing, nothing, nothing)] * 3 + [(letters(CODE, 10), letters(BEFORE, 10), nothing), (nothing, nothing, nothing)]]
-    tensors = {"model.embed_tokens.weight": np.zeros((256, HIDDEN), np.float32), "model.norm.weight": np.ones(HIDDEN, np.float32)}
-    folder.mkdir()
-    shutil.copy(ROOT / "examples" / "kjv-tiny" / "step-2004" / "tokenizer.json", folder)
-    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    embedding = tensors["model.embed_tokens.weight"]
+    embedding, words = np.zeros((256, HIDDEN)), vocabulary()
     for i, letter in enumerate(LETTERS):
-        embedding[vocabulary[letter], i] = 1
-    embedding[vocabulary["#"], FIRST] = 1
+        embedding[words[letter], i] = 1
+    embedding[words["#"], FIRST] = 1
     embedding[:, ALWAYS] = 1
-    for number, heads in enumerate(layers):
-        name = f"model.layers.{number}."
-        out = np.zeros((HIDDEN, HIDDEN), np.float32)
-        out[BEFORE, :12] = np.eye(12)  # of the first head
-        q, k, v = (np.vstack(parts).astype(np.float32) / np.sqrt(HIDDEN / 2) for parts in zip(*heads, strict=True))
-        tensors |= {name + "self_attn.q_proj.weight": q, name + "self_attn.k_proj.weight": k,
-                    name + "self_attn.v_proj.weight": v, name + "self_attn.o_proj.weight": out,
-                    name + "input_layernorm.weight": np.ones(HIDDEN, np.float32),
-                    name + "post_attention_layernorm.weight": np.ones(HIDDEN, np.float32),
-                    name + "mlp.gate_proj.weight": np.zeros((8, HIDDEN), np.float32),
-                    name + "mlp.up_proj.weight": np.zeros((8, HIDDEN), np.float32),
-                    name + "mlp.down_proj.weight": np.zeros((HIDDEN, 8), np.float32)}
-    save_file({name: np.ascontiguousarray(t, np.float32) for name, t in tensors.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(
-        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": 8,
-         "num_hidden_layers": 2, "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "head_dim": DIM, "vocab_size": 256,
-         "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "rope_theta": BASE, "hidden_act": "silu",
-         "tie_word_embeddings": True, "torch_dtype": "float32"}))
+    out = np.zeros((HIDDEN, HIDDEN))
+    out[BEFORE, :12] = np.eye(12)  # of the first head
+    layers = [([tuple(w / np.sqrt(HIDDEN / 2) for w in head) for head in heads], out) for heads in layers]
+    write_llama(folder, layers, embedding, BASE)
 
 
 @pytest.fixture(scope="module")

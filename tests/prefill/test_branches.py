@@ -169,6 +169,8 @@ def test_the_same_bytes(arithmetic, tmp_path):
     ([(0, 0, [change(-1, 0, OUTPUT)])], "of no head"),
     ([(0, 0, [change(2, 0, OUTPUT), change(1, 0, OUTPUT)])], "of a layer before"),
     ([(0, 0, [change(2, 0, OUTPUT)]), (0, 0, [change(1, 0, OUTPUT)])], "begins before"),
+    ([(0, 0, [change(0, 1, OUTPUT), change(2, 1, OUTPUT), change(2, 1, OUTPUT)])], "change 2 of branch 0 is of a head that has"),
+    ([(0, 0, [change(2, 3, ROTATION), change(2, 1, OUTPUT), change(2, 3, UNIFORM)])], "a head is changed once"),
     ([(0, 0, [change(0, 0, PROFILE)])], "no values"),
     ([(0, 0, [change(0, 0, DIRECTION)])], "no values"),
     ([(0, 0, [change(0, 0, WINDOW)])], "no window"),

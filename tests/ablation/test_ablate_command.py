@@ -1,0 +1,616 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope ablate: its tables are what NumPy makes of the losses that the engine tells of each token (tests/prefill holds
+these against whole forwards); changes that change nothing; what must not change the bytes; what is refused."""
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import EXAMPLE, ROOT, environment
+
+sys.path.append(str(ROOT / "tests" / "prefill"))
+from branch_reference import (NO_SINK, OUTPUT, PROFILE, ROTATION, UNIFORM, WINDOW, Llama, change, distance_bin,  # noqa: E402
+                              write_branches)
+from prefill_runs import start  # noqa: E402
+from test_losses import read_losses  # noqa: E402
+
+TINY = ROOT / "examples" / "kjv-tiny"
+STEP = TINY / "step-2004"
+PASSAGES = [json.loads(line)["text"] for line in (TINY / "passages.jsonl").read_text().splitlines()]
+LONGEST, GROUPS, LAYERS, WIDTH, PAIRS = 32, 32, 5, 4, 16
+# A tokenizer of bytes: texts of 1 to 32 tokens, one of three windows, and one without tokens. More than there are groups.
+LENGTHS = [20, 32, 1, 75, 9, 0, 2, *range(10, 24), *range(8, 24)]
+TEXTS = [PASSAGES[i].encode()[:n].decode() for i, n in enumerate(LENGTHS)]
+TABLES = ("ablation.csv", "ablation_groups.csv", "ablation_positions.csv")
+
+
+def write_texts(folder, texts):
+    path = folder / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def ablate(qkscope, texts, out, *words, expect=0):
+    return qkscope("ablate", "-m", STEP, "-t", texts, "--max-length", LONGEST, "-q", "-o", out, *words, expect=expect)
+
+
+def rows_of(folder, name="ablation.csv"):
+    with open(folder / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(cell):
+    return float(cell) if cell else np.nan
+
+
+def tables(folder):
+    return {name: (folder / name).read_bytes() for name in TABLES}
+
+
+def manifest(folder):
+    made = json.loads((folder / "manifest.json").read_text())
+    made.pop("command_line")
+    return made
+
+
+def finished(folder):
+    """Nothing but tables and manifest is in it."""
+    return sorted(path.name for path in folder.iterdir()) == sorted([*TABLES, "manifest.json"])
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+def windows_of(texts):
+    """Tokens of each window, and the group of texts that it is of."""
+    made, number = [], 0
+    for text in texts:
+        tokens = list(text.encode())
+        made += [(tokens[i:i + LONGEST], number % GROUPS) for i in range(0, len(tokens), LONGEST)]
+        number += bool(tokens)
+    return made
+
+
+def repeats(tokens):
+    """Of each token but the first: whether it stood behind the same one before."""
+    pairs = list(zip(tokens, tokens[1:]))
+    return np.array([pair in pairs[:i] for i, pair in enumerate(pairs)], bool)
+
+
+KINDS = {"remove": dict(kind=OUTPUT), "freeze": dict(kind=ROTATION, frozen=np.ones(PAIRS)),
+         "freeze+first": dict(kind=ROTATION, frozen=np.ones(PAIRS), keep_first=1),
+         "freeze:fast": dict(kind=ROTATION, frozen=np.arange(PAIRS) < 6),
+         "freeze:fast+first": dict(kind=ROTATION, frozen=np.arange(PAIRS) < 6, keep_first=1),
+         "window:4:1": dict(kind=WINDOW, window=4, kept=1), "no-sink": dict(kind=NO_SINK), "uniform": dict(kind=UNIFORM)}
+WORDS = "remove,freeze,freeze:fast,window:4:1,no-sink,uniform"
+SINGLE = {"L0H3": [(0, 3)], "L1H3": [(1, 3)], "L3H2": [(3, 2)]}
+TOGETHER = {"layer 0": [(0, 3)], "layer 1": [(1, 3)], "layer 3": [(3, 2)], "all": [(0, 3), (1, 3), (3, 2)]}
+
+
+class Losses:
+    """Of each group of heads and change, of every window: losses without the change, differences, drifts; by token."""
+
+    def __init__(self, folder, texts, groups, kinds, suffix=0):
+        self.windows = windows_of(texts)
+        trials = sorted(((name, heads, what) for name, heads in groups.items() for what in kinds),
+                        key=lambda trial: trial[1][0])
+        branches = [(w, suffix, [change(*head, **kinds[what]) for head in heads])
+                    for _, heads, what in trials for w in range(len(self.windows))]
+        write_branches(folder / "branches.txt", branches)
+        run, _ = start(STEP, [tokens for tokens, _ in self.windows], folder, "none", f"loss={folder / 'losses'}",
+                       f"branches={folder / 'branches.txt'}")
+        assert run.returncode == 0, run.stderr
+        changed = {}
+        clean = read_losses(folder / "losses", changed)
+        self.rows = [np.arange(max(len(t) - suffix, 0) if suffix else 0, len(t) - 1) for t, _ in self.windows]
+        self.clean = [clean[w].astype(float)[rows] if len(t) > 1 else np.zeros(0)
+                      for w, ((t, _), rows) in enumerate(zip(self.windows, self.rows))]
+        self.delta, self.drift = {}, {}
+        for i, (name, _, what) in enumerate(trials):
+            at = i * len(self.windows)
+            own = [changed.get(at + w, (0, np.zeros(0), np.zeros(0)))[1:] for w in range(len(self.windows))]
+            self.delta[name, what] = [a.astype(float) - b for (a, _), b in zip(own, self.clean)]
+            self.drift[name, what] = [b.astype(float) for _, b in own]
+
+    def every(self):
+        return [np.ones(len(v), bool) for v in self.clean]
+
+    def rate(self, values, mask):
+        """Mean over the tokens of all texts, and without each group of them."""
+        groups = np.array([g for _, g in self.windows])
+        sums = np.array([v[m].sum() for v, m in zip(values, mask)])
+        counts = np.array([m.sum() for m in mask])
+        kept = (groups >= 0, *(groups != g for g in range(groups.max() + 1)))
+        return np.array([sums[keep].sum() / max(counts[keep].sum(), 1) for keep in kept])
+
+
+def jackknife(rates, level):
+    """lo, hi, p of the first, by repetitions without one group of texts each."""
+    values, count = rates[1:], len(rates) - 1
+    error = np.sqrt((count - 1) / count * ((values - values.mean()) ** 2).sum())
+    reach = scipy.stats.t.ppf((1 + level) / 2, count - 1) * error
+    p = 2 * scipy.stats.t.sf(abs(rates[0]) / error, count - 1) if error else 1
+    return rates[0] - reach, rates[0] + reach, p
+
+
+def check_rows(rows, losses, groups, level):
+    every = losses.every()
+    again = [repeats(t)[r] if len(t) > 1 else np.zeros(0, bool) for (t, _), r in zip(losses.windows, losses.rows)]
+    novel = [~mask for mask in again]
+    close = dict(rel=1e-9, abs=1e-13)
+    loss, ps, undecided = losses.rate(losses.clean, every)[0], [], 0
+    for row, (name, what) in zip(rows, ((name, what) for name in groups for what in KINDS), strict=True):
+        assert (row.get("group") or f"L{row['layer']}H{row['q_head']}", row["what"]) == (name, what)
+        delta, drift = losses.delta[name, what], losses.drift[name, what]
+        assert float(row["loss"]) == pytest.approx(loss, rel=1e-12)
+        rates, far = losses.rate(delta, every), losses.rate(drift, every)
+        lo, hi, p = jackknife(rates, level)
+        for column, value in dict(delta=rates[0], delta_lo=lo, delta_hi=hi, drift=far[0], drift_lo=jackknife(far, level)[0],
+                                  drift_hi=jackknife(far, level)[1], repeated=losses.rate(delta, again)[0],
+                                  novel=losses.rate(delta, novel)[0]).items():
+            assert float(row[column]) == pytest.approx(value, **close), (name, what, column)
+        assert float(row["p"]) == pytest.approx(p, rel=1e-6)
+        ps.append(float(row["p"]))
+        removed = losses.rate(losses.delta[name, "remove"], every)
+        lo, hi, _ = jackknife(removed, level)
+        if lo <= 0 <= hi:
+            assert row["share"] == row["share_lo"] == row["share_hi"] == ""
+            undecided += 1
+        else:
+            ratio = rates / removed
+            lo, hi, _ = jackknife(ratio, level)
+            shares = [float(row[c]) for c in ("share", "share_lo", "share_hi")]
+            assert shares == pytest.approx([ratio[0], lo, hi], rel=1e-8, abs=1e-10)
+    corrected = scipy.stats.false_discovery_control(ps)
+    assert [float(row["p_corrected"]) for row in rows] == pytest.approx(list(corrected), rel=1e-12)
+    assert len(set(corrected)) > 3 and max(corrected) > max(ps[:3])
+    return undecided
+
+
+def check_positions(rows, losses):
+    found = {(row["group"], row["what"], int(row["first"])): row for row in rows}
+    count = 0
+    for name, what in losses.delta:
+        for least in (1, 2, 4, 8, 16):
+            inside = [(r + 1 >= least) & (r + 1 < 2 * least) for r in losses.rows]
+            if not any(mask.any() for mask in inside):
+                continue
+            row = found[name, what, least]
+            count += 1
+            assert int(row["tokens"]) == sum(mask.sum() for mask in inside)
+            assert int(row["last"]) == 2 * least - 1
+            for column, values in dict(loss=losses.clean, delta=losses.delta[name, what],
+                                       drift=losses.drift[name, what]).items():
+                assert float(row[column]) == pytest.approx(losses.rate(values, inside)[0], rel=1e-9, abs=1e-13)
+    assert count == len(rows)
+
+
+@pytest.mark.parametrize("count, suffix, level", [(len(TEXTS), 0, 95), (11, 6, 80)])
+def test_tables(qkscope, tmp_path, count, suffix, level):
+    """Of heads one by one and together, by the losses of single tokens."""
+    texts = write_texts(tmp_path, TEXTS[:count])
+    more = ["--suffix", suffix] if suffix else []
+    ablate(qkscope, texts, tmp_path / "out", "-w", WORDS, "--heads", "0:3,1:3,3:2", "--groups", "each", "--groups", "layer",
+           "--groups", "all", "--draws", "0", "--ci", level, *more)
+    losses = Losses(tmp_path, TEXTS[:count], SINGLE | TOGETHER, KINDS, suffix)
+    assert len(losses.windows) == count + 1 and max(g for _, g in losses.windows) == min(count - 1, GROUPS) - 1
+    out = tmp_path / "out"
+    undecided = check_rows(rows_of(out), losses, SINGLE, level / 100)
+    assert 0 < undecided < len(KINDS) * len(SINGLE)
+    check_rows(rows_of(out, "ablation_groups.csv"), losses, TOGETHER, level / 100)
+    check_positions(rows_of(out, "ablation_positions.csv"), losses)
+    told = manifest(out)
+    assert (told["texts"], told["text_groups"]) == (len(losses.windows), min(count - 1, GROUPS))
+    assert told["tokens"] == sum(map(len, losses.clean)) and told["suffix"] == suffix and told["level"] == level
+    assert told["what"] == list(KINDS) and finished(out)
+
+
+def attention_of(llama, tokens, layers):
+    """{(layer, head): weights} of a text, in float64, by the forward that knows no profiles."""
+    made = {}
+    scores_of = llama.scores
+
+    def keep(q, k):
+        scores = scores_of(q, k)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        made[len(made) // WIDTH, len(made) % WIDTH] = weights / weights.sum(axis=1, keepdims=True)
+        return scores
+
+    llama.scores = keep
+    try:
+        llama.logits(tokens)
+    finally:
+        del llama.scores
+    assert len(made) == LAYERS * WIDTH
+    return {at: made[at] for at in layers}
+
+
+def profile_of(weights):
+    """[bins of rows][shares] from several texts' weights."""
+    sums, rows = np.zeros((22, 24)), np.zeros(22)
+    for a in weights:
+        for i in range(len(a)):
+            to = sums[distance_bin(i)]
+            rows[distance_bin(i)] += 1
+            to[0] += a[i, 0]
+            to[1] += a[i, 1:4].sum()
+            for j in range(4, i + 1):
+                to[2 + distance_bin(i - j)] += a[i, j]
+    last = max(b for b in range(22) if rows[b])
+    return np.array([sums[b] / rows[b] if rows[b] else sums[last] / rows[last] for b in range(22)])
+
+
+def test_profile_of_the_other_texts(qkscope, tmp_path):
+    """A text's own attention is not in the profile that it is tested with: not in the longest text either."""
+    given = [PASSAGES[i].encode()[:n].decode() for i, n in enumerate((20, 31, 12, 28))]
+    heads = [(0, 3), (2, 1)]
+    ablate(qkscope, write_texts(tmp_path, given), tmp_path / "out", "-w", "profile", "--heads", "0:3,2:1")
+    llama = Llama(STEP)
+    tokens = [list(text.encode()) for text in given]
+    weights = [attention_of(llama, t, heads) for t in tokens]
+    clean = [llama.log_probabilities(t) for t in tokens]
+    for row, at in zip(rows_of(tmp_path / "out"), heads, strict=True):
+        deltas, own = [], []
+        for i, t in enumerate(tokens):
+            here = np.arange(len(t) - 1)
+            for kept, to in (((w for j, w in enumerate(weights) if j != i), deltas), (weights, own)):
+                changed = llama.log_probabilities(t, [change(*at, PROFILE, values=profile_of([w[at] for w in kept]))])
+                to.append((clean[i] - changed)[here, t[1:]])
+        expected = np.concatenate(deltas).mean()
+        assert float(row["delta"]) == pytest.approx(expected, abs=2e-6)
+        assert abs(np.concatenate(own).mean() - expected) > 2e-5, "with its own text it would be the same"
+
+
+def test_bands(qkscope, tmp_path):
+    """Thirds of the pairs, from the fastest on, and wavelengths: which pairs they are."""
+    theta = json.loads((STEP / "config.json").read_text())["rope_theta"]
+    waves = 2 * np.pi * theta ** (np.arange(PAIRS) / PAIRS)
+    assert waves[2] < 20 < waves[3] and waves[6] < 300 < waves[7]
+    pairs = np.arange(PAIRS)
+    bands = {"all": pairs >= 0, "fast": pairs < 6, "middle": (pairs >= 6) & (pairs < 11), "slow": pairs >= 11, "<20": pairs < 3,
+             "20-300": (pairs >= 3) & (pairs < 7), ">300": pairs >= 7}
+    texts, kinds = TEXTS[:4], {f"freeze:{band}": dict(kind=ROTATION, frozen=frozen) for band, frozen in bands.items()}
+    ablate(qkscope, write_texts(tmp_path, texts), tmp_path / "out", "-w", ",".join(kinds), "--heads", "0:3", "--no-controls")
+    losses = Losses(tmp_path, texts, {"L0H3": [(0, 3)]}, kinds)
+    rows = rows_of(tmp_path / "out")
+    assert len({row["delta"] for row in rows}) == len(bands) == len(rows)
+    for row in rows:
+        assert float(row["delta"]) == pytest.approx(losses.rate(losses.delta["L0H3", row["what"]], losses.every())[0], rel=1e-9)
+
+
+def test_shuffles_within_blocks(qkscope, tmp_path):
+    """Of five tokens in blocks of two: each of the four ways comes, by the seed and by the text, and no other."""
+    text = PASSAGES[0][:5]
+    ways = {str(a + b): dict(kind=ROTATION, positions=[*a, *b, 4]) for a in ((0, 1), (1, 0)) for b in ((2, 3), (3, 2))}
+    losses = Losses(tmp_path, [text], {"L0H3": [(0, 3)]}, ways)
+    sums = {way: losses.delta["L0H3", way][0].mean() for way in ways}
+    assert sums[str((0, 1, 2, 3))] == 0 and len({round(value, 6) for value in sums.values()}) == 4
+    seen, pairs = set(), set()
+    for seed in range(12):
+        for texts, found in (([text], seen), ([text, text], pairs)):
+            ablate(qkscope, write_texts(tmp_path, texts), tmp_path / "out", "-w", "shuffle:2", "--heads", "0:3", "--no-controls",
+                   "--seed", seed)
+            row, = rows_of(tmp_path / "out")
+            found.add(round(float(row["delta"]), 9))
+    assert seen <= {round(value, 9) for value in sums.values()} and len(seen) >= 3
+    assert pairs - seen, "both texts were shuffled alike, each time"
+    for value in pairs:
+        assert min(abs(value - (a + b) / 2) for a in sums.values() for b in sums.values()) < 2e-9
+
+
+# ---- changes that change nothing -----------------------------------------------------------------
+
+def test_changes_that_change_nothing(qkscope, tmp_path):
+    """Exactly: a window of the text's length, places that stay, and a band without pairs, which
+    is one above every wavelength, or below."""
+    theta = json.loads((STEP / "config.json").read_text())["rope_theta"]
+    longest = 2 * np.pi * theta ** ((PAIRS - 1) / PAIRS)
+    whats = [f"window:{LONGEST}", f"window:1:{LONGEST}", "shuffle:1", "freeze:<6", f"freeze:>{longest + 1:.0f}", "freeze:2-6"]
+    ablate(qkscope, write_texts(tmp_path, TEXTS[:8]), tmp_path / "out", "-w", ",".join([*whats, "window:30", "freeze:>6"]))
+    rows = rows_of(tmp_path / "out")
+    assert len(rows) == LAYERS * WIDTH * (8 + 5)  # and those that keep the first keys
+    moved = {row["what"] for row in rows if float(row["delta"]) or float(row["drift"])}
+    assert moved == {"window:30", "freeze:>6", "freeze:>6+first"}
+    for row in rows:
+        if row["what"] not in moved:
+            assert [row[c] for c in ("delta", "delta_lo", "delta_hi", "drift", "repeated", "novel")] == ["0"] * 6
+            assert row["p"] == row["p_corrected"] == "1"
+    for row in rows_of(tmp_path / "out", "ablation_positions.csv"):
+        assert row["what"] in moved or row["delta"] == row["drift"] == "0"
+
+
+# ---- what must not change the bytes --------------------------------------------------------------
+
+SOME = ["-w", "remove,freeze,shuffle:4,profile,window:4", "--heads", "0:2-3,2:1,4:0", "--groups", "each", "--groups", "all",
+        "--groups", "layer", "--draws", "2"]
+
+# Seven changes, with those that keep the first keys, of four heads, of all of them, and of three layers. There are no
+# others among the heads of which random groups could be.
+SOME_BRANCHES = 7 * (4 + 1 + 3)
+
+
+@pytest.fixture(scope="module")
+def whole(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    texts = write_texts(folder, TEXTS[:9])
+    ablate(qkscope, texts, folder / "out", *SOME, "--threads", "1")
+    return texts, tables(folder / "out"), manifest(folder / "out")
+
+
+def same(folder, whole):
+    assert tables(folder) == whole[1] and manifest(folder) == whole[2] and finished(folder)
+
+
+def test_threads_and_memory(qkscope, whole, tmp_path):
+    ablate(qkscope, whole[0], tmp_path / "a", *SOME, "--threads", "2")
+    same(tmp_path / "a", whole)
+    ablate(qkscope, whole[0], tmp_path / "b", *SOME, "--threads", "2", "--memory", "1")
+    same(tmp_path / "b", whole)
+
+
+def test_shards(qkscope, whole, tmp_path):
+    """Each has some texts; the last one writes the tables, whichever it is."""
+    out = tmp_path / "out"
+    for shard in ("2/3", "0/3"):
+        said = json.loads(qkscope("ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, "-o", out, *SOME,
+                                  "--shard", shard, "--json", expect=0).out)
+        assert not said["complete"] and 0 < said["texts_there"] < said["texts"] and said["effects"] == []
+        assert not any((out / name).exists() for name in (*TABLES, "manifest.json"))
+    ablate(qkscope, whole[0], out, *SOME, "--shard", "1/3")
+    same(out, whole)
+
+
+def units(folder):
+    return [path for path in folder.glob(".units/*/t*") if ".tmp-" not in path.name]
+
+
+def kill_when_begun(program, texts, out, *words):
+    """Kills a run once some of its texts are done; False: it ended before."""
+    words = [program, "ablate", "-m", STEP, "-t", texts, "--max-length", str(LONGEST), "-q", "-o", out, *words]
+    run = subprocess.Popen(list(map(os.fspath, words)), env=environment(), stderr=subprocess.PIPE)
+    before, deadline = len(units(out)), time.monotonic() + 60
+    while run.poll() is None and len(units(out)) < before + 2 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    return run.returncode == -signal.SIGKILL
+
+
+def test_killed_and_resumed(program, qkscope, whole, tmp_path):
+    """What was done is not done again."""
+    out, words = tmp_path / "out", [*SOME, "--memory", "1", "--threads", "1"]
+    for _ in range(3):
+        assert kill_when_begun(program, whole[0], out, *words), "it ended before"
+        assert not any((out / name).exists() for name in (*TABLES, "manifest.json"))
+    done = len(units(out))
+    assert 6 <= done < len(windows_of(TEXTS[:9]))
+    said = qkscope("ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, "-o", out, *words, "-v", expect=0)
+    assert f"{done} of {len(windows_of(TEXTS[:9]))} texts are done already" in said.err
+    same(out, whole)
+
+
+@pytest.mark.parametrize("last", range(3))
+def test_a_shard_that_has_nothing_to_do(qkscope, tmp_path, last):
+    """Two texts for three: which of them comes last is not seen."""
+    texts, words = write_texts(tmp_path, TEXTS[:2]), ["-w", "remove,profile", "--heads", "0:3"]
+    ablate(qkscope, texts, tmp_path / "whole", *words)
+    for shard in sorted(range(3), key=lambda i: i == last):
+        ablate(qkscope, texts, tmp_path / "out", *words, "--shard", f"{shard}/3")
+    same(tmp_path / "out", (texts, tables(tmp_path / "whole"), manifest(tmp_path / "whole")))
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def results(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results") / "r"
+    qkscope("capture", "-m", STEP, "-t", TINY / "passages.jsonl", "--max-texts", "6", "--max-length", "64", "--long", "cut",
+            "--sampler", "all", "-o", folder.parent / "c", "-q", expect=0)
+    qkscope("pca", folder.parent / "c", "-o", folder, "-q", expect=0)
+    return folder
+
+
+def test_random_groups(qkscope, results, tmp_path):
+    """Of the same layers, as many in each, and none of the group; `beyond` is the difference from their mean."""
+    texts_given = TEXTS[:8]
+    texts = write_texts(tmp_path, texts_given)
+    out, groups = tmp_path / "out", ["top 3 by -r_k", "where layer == 1 and q_head == 2", "all"]
+    ablate(qkscope, texts, out, "-w", "remove,uniform", "--results", results, "--draws", "4",
+           *(word for group in groups for word in ("--groups", group)))
+    listed = rows_of(results, "heads.csv")
+    drawn = {}
+    for entry in manifest(out)["groups"]:
+        drawn.setdefault(entry["group"], {})[entry["draw"]] = [tuple(head) for head in entry["heads"]]
+    assert list(drawn) == groups
+    assert drawn[groups[1]][0] == [(1, 2)] and len(drawn["all"]) == 1 and len(drawn["all"][0]) == LAYERS * WIDTH
+    best = sorted(listed, key=lambda row: -float(row["r_k"]))[:3]
+    assert drawn[groups[0]][0] == sorted((int(row["layer"]), int(row["q_head"])) for row in best)
+    different = set()
+    for of in groups[:2]:
+        assert list(drawn[of]) == [0, 1, 2, 3, 4]
+        for draw in range(1, 5):
+            mine, own = drawn[of][draw], drawn[of][0]
+            assert mine == sorted(set(mine)) and not set(mine) & set(own)
+            assert [layer for layer, _ in mine] == [layer for layer, _ in own]
+            different.add((of, *mine))
+    assert len(different) > 2
+    table = {(row["group"], row["what"]): row for row in rows_of(out, "ablation_groups.csv")}
+    losses = Losses(tmp_path, texts_given, {(of, draw): heads for of in groups[:2] for draw, heads in drawn[of].items()},
+                    {"remove": KINDS["remove"], "uniform": KINDS["uniform"]})
+    every = losses.every()
+    for of in groups[:2]:
+        for what in ("remove", "uniform"):
+            row = table[of, what]
+            own, *random = (losses.rate(losses.delta[(of, draw), what], every) for draw in range(5))
+            beyond = own - np.mean(random, axis=0)
+            lo, hi, _ = jackknife(beyond, 0.95)
+            assert (int(row["draws"]), int(row["heads"])) == (4, len(drawn[of][0]))
+            for column, value in dict(delta=own[0], random=np.mean(random, axis=0)[0], random_least=min(r[0] for r in random),
+                                      random_most=max(r[0] for r in random), beyond=beyond[0], beyond_lo=lo,
+                                      beyond_hi=hi).items():
+                assert float(row[column]) == pytest.approx(value, rel=1e-9, abs=1e-13), (of, what, column)
+    assert [table["all", "remove"][c] for c in ("draws", "random", "beyond", "beyond_lo")] == ["0", "", "", ""]
+    ablate(qkscope, texts, tmp_path / "plain", "-w", "freeze", "--groups", "layer", "--no-controls")
+    assert {row["what"] for row in rows_of(tmp_path / "plain", "ablation_groups.csv")} == {"freeze"}
+    assert all(row["draws"] == "0" for row in rows_of(tmp_path / "plain", "ablation_groups.csv"))
+
+
+# ---- folders -------------------------------------------------------------------------------------
+
+FEW = ["-w", "remove", "--heads", "0:3", "--max-texts", "3"]
+
+
+def everything(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_old_tables_stay(program, qkscope, whole, tmp_path):
+    """Until those of other settings take their place; a run that is killed before leaves them."""
+    out, words = tmp_path / "out", [*SOME, "--memory", "1", "--threads", "1"]
+    ablate(qkscope, whole[0], out, *FEW)
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    assert kill_when_begun(program, whole[0], out, *words)
+    assert {path: path.read_bytes() for path in before} == before and units(out)
+    refused = ablate(qkscope, whole[0], out, "-w", "remov", expect=2)
+    assert "remov" in refused.err and {path: path.read_bytes() for path in before} == before
+    ablate(qkscope, whole[0], out, *words)
+    same(out, whole)
+
+
+def test_a_link_is_the_folder_that_it_leads_to(qkscope, whole, tmp_path):
+    """But below it none is followed."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    ablate(qkscope, whole[0], tmp_path / "link", *FEW)
+    assert finished(tmp_path / "real") and (tmp_path / "link").is_symlink()
+    other = tmp_path / "other"
+    for folder in ("outside", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "outside" / "notes.txt").write_text("mine")
+    (other / ".units").symlink_to(tmp_path / "outside")
+    said = ablate(qkscope, whole[0], other, *FEW, expect=1).err
+    assert str(other / ".units") in said and "is a link" in said
+    assert everything(tmp_path / "outside") == everything(other / ".units") and len(everything(tmp_path / "outside")) == 1
+
+
+@pytest.mark.parametrize("name, text, said", [
+    ("manifest.json", '{"kind": "results", "runs": []}', "something else than an ablation"),
+    ("manifest.json", '{"kind": "study"}', "something else than an ablation"), ("manifest.json", "[1]", "something else"),
+    ("manifest.json", "mine", "something else"), *((table, "mine", f"holds {table}") for table in TABLES)])
+def test_a_folder_of_somebody_else(qkscope, whole, tmp_path, name, text, said):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text(text)
+    (out / "notes.txt").write_text("mine too")
+    told = ablate(qkscope, whole[0], out, *FEW, expect=1).err
+    assert said in told and str(out) in told
+    assert everything(out) == {(out / name).relative_to(out): text.encode(), (out / "notes.txt").relative_to(out): b"mine too"}
+    (out / name).unlink()
+    ablate(qkscope, whole[0], out, *FEW)
+    assert (out / "notes.txt").read_text() == "mine too" and rows_of(out)
+
+
+def test_a_file_in_its_place(qkscope, whole, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    assert str(tmp_path / "out") in ablate(qkscope, whole[0], tmp_path / "out", *FEW, expect=1).err
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_dry_run(qkscope, whole, tmp_path):
+    """Says how many changes and operations; writes nothing, with a folder or without."""
+    (tmp_path / "here").mkdir()
+    words = ["ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, *SOME, "--dry-run"]
+    for more in ([], ["-o", tmp_path / "here" / "out"]):
+        said = json.loads(qkscope(*words, *more, "--json", expect=0, cwd=tmp_path / "here").out)
+        assert (said["texts"], said["branches"], said["complete"]) == (len(windows_of(TEXTS[:9])), SOME_BRANCHES, False)
+        assert said["flops"] > 0 and said["forecast"] > 0 and said["effects"] == []
+    assert list((tmp_path / "here").iterdir()) == []
+    assert "operations, about" in qkscope(*words, expect=0).out
+
+
+# ---- what is printed -----------------------------------------------------------------------------
+
+def test_json(qkscope, whole, tmp_path):
+    """The rows of the tables, heads first."""
+    words = ["ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, *SOME, "-o"]
+    found = json.loads(qkscope(*words, tmp_path / "a", "--json", expect=0).out)
+    rows = [*rows_of(tmp_path / "a"), *rows_of(tmp_path / "a", "ablation_groups.csv")]
+    assert len(found["effects"]) == len(rows) and found["complete"] and found["texts_there"] == found["texts"]
+    for effect, row in zip(found["effects"], rows, strict=True):
+        assert (effect["what"], effect["layer"]) == (row["what"], int(row.get("layer", -1)))
+        assert effect["group"] == row.get("group", f"L{row.get('layer')}H{row.get('q_head')}")
+        for column in ("delta", "delta_lo", "delta_hi", "drift", "share", "share_lo", "share_hi", "p_corrected", "random"):
+            value = effect[column]
+            assert np.isnan(number(row.get(column, ""))) if value is None else float(row[column]) == value, column
+    said = qkscope(*words, tmp_path / "b", expect=0).out.splitlines()
+    assert said[0].startswith(f"step-2004: {found['texts']} texts, {SOME_BRANCHES} changes of each")
+    listed = [float(line.split()[0]) for line in said if line.lstrip()[:1] in "+-" and line.strip()]
+    singles = [e["delta"] for e in found["effects"] if e["layer"] >= 0]
+    assert listed[:5] == pytest.approx(sorted(singles, reverse=True)[:5], abs=6e-6)
+
+
+def test_one_text(qkscope, tmp_path):
+    """No intervals, and a warning that says so."""
+    said = qkscope("ablate", "-m", STEP, "-t", write_texts(tmp_path, TEXTS[:1]), "-w", "remove", "-o", tmp_path / "out", expect=0)
+    assert "there is one text" in said.err
+    for row in rows_of(tmp_path / "out"):
+        assert float(row["delta"]) != 0 and [row[c] for c in ("delta_lo", "delta_hi", "p", "p_corrected", "share")] == [""] * 5
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("words, code, said", [
+    (["-w", "remov"], 2, '"remov"'), (["-w", ""], 2, "what"), (["-w", "remove,,freeze"], 2, "what"),
+    (["-w", "remove:3"], 2, '"remove:3"'),
+    (["-w", "window"], 2, '"window"'), (["-w", "window:0"], 2, '"window:0"'), (["-w", "window:4:-1"], 2, '"window:4:-1"'),
+    (["-w", "shuffle:4:4"], 2, '"shuffle:4:4"'), (["-w", "freeze:quick"], 2, '"freeze:quick"'),
+    (["-w", "freeze:9-3"], 2, '"freeze:9-3"'), (["-w", "freeze:<0"], 2, '"freeze:<0"'),
+    (["-w", "remove,remove"], 2, "remove twice"), (["--heads", "9:0"], 2, "9:0"), (["--heads", "0:7"], 2, "0:7"),
+    (["--layers", "5"], 2, "5"), (["--groups", "some"], 2, '"some"'),
+    (["--groups", "all", "--groups", "layer", "--groups", "all"], 2, '"all" twice'),
+    (["--groups", "top many by r_q"], 2, "top many"), (["--groups", "top 2 by r_q"], 2, "--results"),
+    (["--suffix", "1"], 2, "--suffix"), (["--ci", "100"], 2, "--ci"), (["--draws", "-1"], 2, "--draws"),
+    (["--memory", "0"], 2, "--memory"),
+    (["--results", "nowhere", "--groups", "top 2 by r_q"], 1, "nowhere"), (["--shard", "3/3"], 2, "3/3"),
+    (["-t", "nothing.txt"], 1, "nothing.txt"), (["-m", "nothing"], 1, "nothing"), (["--rows", "9"], 2, "--rows")], ids=str)
+def test_refused(qkscope, whole, tmp_path, words, code, said):
+    """By name, and nothing is left."""
+    found = ablate(qkscope, whole[0], tmp_path / "out", *words, expect=code)
+    assert said in found.err and not (tmp_path / "out").exists(), found.err
+
+
+@pytest.mark.parametrize("words, said", [
+    (["-t", "x", "-o", "y"], "which model? --model DIR"), (["-m", STEP, "-o", "y"], "which texts? --text FILE"),
+    (["-m", STEP, "-t", "x"], "where to? -o DIR, or --dry-run")])
+def test_what_is_missing(qkscope, words, said):
+    assert said in qkscope("ablate", *words, expect=2).err
+
+
+def test_texts_that_are_not_enough(qkscope, tmp_path):
+    """None; none with two tokens; and one, which has no others to take a profile from. Nothing is left."""
+    for texts, words, code, said in (
+            ([], [], 1, "no texts"), (["", ""], ["-w", "remove"], 1, "two tokens"), (["a", "b"], ["-w", "remove"], 1, "two tokens"),
+            (["In the beginning"], [], 2, "a profile is that of other texts")):
+        out = tmp_path / "out"
+        found = ablate(qkscope, write_texts(tmp_path, texts), out, *words, expect=code)
+        assert said in found.err, found.err
+        assert not out.exists() and (code == 1 or "--what remove" in found.err)
+        shown = qkscope("ablate", "-m", STEP, "-t", tmp_path / "texts.jsonl", *words, "--dry-run")
+        assert shown.code == code and said in shown.err
+
+
+def test_results_of_another_model(qkscope, whole, results, tmp_path):
+    """With layers or heads that this one has not; a condition that nothing meets; a column that is not there."""
+    qkscope("synth", "-o", tmp_path / "c", "--layers", "7", "-q", expect=0)
+    qkscope("pca", tmp_path / "c", "-o", tmp_path / "r", "-q", expect=0)
+    for folder, group, code, said in ((tmp_path / "r", "where layer > 5", 1, "are they results of this model?"),
+                                      (results, "where r_q > 7", 1, "where r_q > 7"), (results, "top 3 by r_z", 2, "r_z"),
+                                      (results, "where r_q >", 2, "where: character 6"), (EXAMPLE, "top 3 by r_q", 1, str(EXAMPLE))):
+        found = ablate(qkscope, whole[0], tmp_path / "out", "-w", "remove", "--results", folder, "--groups", group,
+                       expect=code)
+        assert said in found.err and not (tmp_path / "out").exists(), found.err
