@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the formats share: what is asked, and files that wait for their places. export.c leads; a format is a
+ * function here, in a file of its own. */
+#ifndef QK_EXPORT_EXPORT_H
+#define QK_EXPORT_EXPORT_H
+
+#include <jansson.h>
+
+#include <qkscope/export.h>
+
+#include "place/place.h"
+#include "tensors/tensors_write.h"
+
+typedef struct qk__export {
+    const qk_export_settings *settings;
+    qk_export_outcome *outcome;
+    qk__file_set files;
+} qk__export;
+
+/* Formats: each adds its files, and fills the outcome. */
+QK_MUST_CHECK qk_status qk__export_kvpress_stats(qk__export *x, qk_error *err);
+QK_MUST_CHECK qk_status qk__export_duo_attention(qk__export *x, qk_error *err);
+QK_MUST_CHECK qk_status qk__export_q_filters(qk__export *x, qk_error *err);
+QK_MUST_CHECK qk_status qk__export_head_list(qk__export *x, qk_error *err);
+
+/* Names of files; those of PyTorchModelHubMixin. */
+#define QK__EXPORT_TENSORS "model.safetensors"
+#define QK__EXPORT_CONFIG  "config.json"
+#define QK__EXPORT_DUO     "full_attention_heads.tsv"
+#define QK__EXPORT_HEADS   "heads.json"
+
+/* Adds a file of arrays, and one of JSON; root is released, and NULL is out of memory. */
+QK_MUST_CHECK qk_status qk__export_tensors(qk__export *x, const qk__tensor_out *tensors,
+                                           size_t count, qk_error *err);
+QK_MUST_CHECK qk_status qk__export_json(qk__export *x, const char *name, json_t *root,
+                                        qk_error *err);
+
+/* Numbers as float32. QK_ERR_INCONSISTENT: one is too large, or none. */
+QK_MUST_CHECK qk_status qk__export_floats(const double *values, size_t count, float *to,
+                                          qk_error *err);
+
+#endif
