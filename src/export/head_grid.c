@@ -93,14 +93,22 @@ qk_status qk__grid_fits(const qk__grid *grid, const char *whose, int layers, int
     return QK_OK;
 }
 
-static qk_status settle_groups(qk__grid *grid, qk_error *err)
+/* Of key heads that are missing is told by name first. */
+static qk_status settle_groups(qk__grid *grid, const qk__grid_wish *wish, qk_error *err)
 {
-    grid->group = (size_t)grid->run.results->group.size;
-    grid->k_heads = grid->q_heads / grid->group;
-    if (grid->q_heads % grid->group == 0)
+    const qk_group *group = &grid->run.results->group;
+    const int keys = qk_capture_get_info(grid->run.capture)->num_k_heads;
+    grid->group = (size_t)group->size;
+    grid->k_heads = wish->keys ? count_heads(grid->run.capture, QK_KEY)
+                               : grid->q_heads / grid->group;
+    if (wish->keys)
+        QK_TRY(check_all_there(grid, QK_KEY, err));
+    if (group->consistent && grid->k_heads * grid->group == grid->q_heads &&
+        (keys == 0 || grid->k_heads == (size_t)keys))
         return QK_OK;
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s: %zu query heads a layer are no groups of %zu: give --q-per-kv-group",
+                    "%s: %zu query heads a layer, in groups of %zu, do not go with its key "
+                    "heads: give --q-per-kv-group",
                     qk_capture_path(grid->run.capture), grid->q_heads, grid->group);
 }
 
@@ -196,7 +204,6 @@ qk_status qk__grid_open(qk__grid *grid, const qk_export_settings *settings,
     s->from_position = wish->from;
     s->combined = wish->groups;
     s->analyses = 0; /* moments alone */
-    s->strict = true;
     s->context = settings->context;
     QK_TRY(qk__run_open(&grid->run, s, err));
     QK_TRY(check_stage(grid, wish->stage, err));
@@ -205,9 +212,7 @@ qk_status qk__grid_open(qk__grid *grid, const qk_export_settings *settings,
     grid->q_heads = count_heads(capture, QK_QUERY);
     QK_TRY(check_all_there(grid, QK_QUERY, err));
     if (wish->groups)
-        QK_TRY(settle_groups(grid, err));
-    if (wish->keys)
-        QK_TRY(check_all_there(grid, QK_KEY, err));
+        QK_TRY(settle_groups(grid, wish, err));
     grid->run.total_jobs = grid->layers * (grid->q_heads + (wish->keys ? grid->k_heads : 0));
     return look_at_first(grid, err);
 }
