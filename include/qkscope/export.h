@@ -69,10 +69,8 @@ extern QK_API const qk_settings_table qk_export_settings_table;
 QK_API void qk_export_settings_default(qk_export_settings *settings);
 
 typedef struct qk_export_outcome {
-    size_t layers, q_heads, k_heads, dim; /* 0 where it plays no part */
-    size_t heads;                         /* in the files */
-    size_t unsure;                        /* Q-Filters: query heads without a clear sign */
-    bool of_ablation;                     /* not of means */
+    size_t heads;  /* that the files have numbers of */
+    size_t unsure; /* Q-Filters: query heads without a clear sign */
     size_t num_files;
     const char *files[2]; /* their names in the output folder; constants */
 } qk_export_outcome;

@@ -48,14 +48,15 @@ static int settle_export(const cli_call *call)
 /* Options of another format. */
 static void note_idle(const cli_call *call, qk_export_format format)
 {
-    static const char *const DUO[] = {"model", "sink", "recent", "length", NULL};
-    static const char *const LIST[] = {"where", "sort", "top", NULL};
-    static const char *const KVPRESS[] = {"dataset", NULL};
+    static const char *const OWN[][5] = {
+        [QK_EXPORT_KVPRESS_STATS] = {"dataset"},
+        [QK_EXPORT_DUO_ATTENTION] = {"model", "sink", "recent", "length"},
+        [QK_EXPORT_Q_FILTERS] = {NULL},
+        [QK_EXPORT_TRANSFORMER_LENS] = {"where", "sort", "top"}};
     static const char *const CAPTURE[] = {"revision", "split", "q-per-kv-group",
                                           "from-position", NULL};
-    cli_note_idle(call, "export of duo-attention", format != QK_EXPORT_DUO_ATTENTION, DUO);
-    cli_note_idle(call, "list of heads", format != QK_EXPORT_TRANSFORMER_LENS, LIST);
-    cli_note_idle(call, "export of kvpress-stats", format != QK_EXPORT_KVPRESS_STATS, KVPRESS);
+    for (int i = 0; qk_export_format_name(i); i++)
+        cli_note_idle(call, qk_export_format_name(i), (int)format != i, OWN[i]);
     cli_note_idle(call, "capture", format == QK_EXPORT_TRANSFORMER_LENS, CAPTURE);
 }
 
@@ -64,16 +65,12 @@ static void tell_export(const request *r, const qk_export_outcome *o)
     json_t *files = json_array();
     for (size_t i = 0; i < o->num_files; i++)
         json_array_append_new(files, cli_json_text(o->files[i]));
-    const char *format = qk_export_format_name((int)r->settings.format);
-    cli_tell(
-        &r->common,
-        "[{layers} layers of {q_heads} query[ and {k_heads} key] heads\n]"
-        "{heads} head{s} for {format}[, by what the model loses{of_ablation?}][; the sign of "
-        "{unsure} is not sure]\n{output}/{files.0}\n[{output}/{files.1}\n]",
-        CLI_ROWS(CLI_ROW("format", format), CLI_ROW("output", r->settings.output),
-                 CLI_ROW("files", files), CLI_OF(o, layers), CLI_OF(o, q_heads),
-                 CLI_OF(o, k_heads), CLI_OF(o, dim), CLI_OF(o, heads), CLI_OF(o, unsure),
-                 CLI_OF(o, of_ablation)));
+    cli_tell(&r->common,
+             "{heads} head{s} for {format}[; the sign of {unsure} is not sure]\n"
+             "{output}/{files.0}\n[{output}/{files.1}\n]",
+             CLI_ROWS(CLI_ROW("format", qk_export_format_name((int)r->settings.format)),
+                      CLI_ROW("output", r->settings.output), CLI_ROW("files", files),
+                      CLI_OF(o, heads), CLI_OF(o, unsure)));
 }
 
 static int run_export(cli_call *call)

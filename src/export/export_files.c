@@ -6,15 +6,13 @@
 #include "base/json_build.h"
 #include "export/export.h"
 
-qk_status qk__export_floats(const double *values, size_t count, float *to, qk_error *err)
+qk_status qk__export_float(double value, float *to, qk_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        to[i] = (float)values[i];
-        if (!isfinite(to[i]))
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "%g is no number that float32 has: scale the vectors", values[i]);
-    }
-    return QK_OK;
+    *to = (float)value;
+    return isfinite(*to)
+               ? QK_OK
+               : qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%g is no number that float32 has: scale the vectors", value);
 }
 
 qk_status qk__export_tensors(qk__export *x, const qk__tensor_out *tensors, size_t count,

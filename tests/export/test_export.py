@@ -139,7 +139,7 @@ def test_duo_takes_rope_of_a_model(qkscope, captured, tmp_path):
     qkscope("export", "duo-attention", copy, "-o", tmp_path / "given", "--model", MODEL, expect=0)
     assert listing(tmp_path / "told") == listing(tmp_path / "given")
     other = qkscope("export", "duo-attention", write_capture(tmp_path / "made", make_heads()), "-o", tmp_path / "no", "--model", MODEL, expect=1)
-    assert "has 2 layers, and the model 5" in other.err
+    assert "2 layers of 4 query and 2 key heads of 8 values, and the model has 5 of 4 and 2 of 32" in other.err
 
 
 def test_duo_scores_of_an_ablation(qkscope, tmp_path):
@@ -151,7 +151,7 @@ def test_duo_scores_of_an_ablation(qkscope, tmp_path):
     best = np.maximum(deltas.reshape(LAYERS, KEYS, GROUP).max(2), 0)
     near(table(tmp_path / "out"), best / best.max(), 1e-15)
     assert table(tmp_path / "out")[1, 1] == 0 and table(tmp_path / "out").max() == 1
-    assert outcome["of_ablation"] and outcome["k_heads"] == KEYS
+    assert outcome["heads"] == LAYERS * KEYS
     write_ablation(tmp_path / "small", deltas, "window:16:4")
     qkscope("export", "duo-attention", tmp_path / "small", "-o", tmp_path / "small-out", "--recent", 16, "--sink", 4, expect=0)
     assert read_json(tmp_path / "small-out" / "config.json") == {"sink_size": 4, "recent_size": 16}
@@ -250,7 +250,7 @@ def spoiled(folder, heads, what):
 
 REFUSED = [
     ("kvpress-stats", "NaN", "l01h02q", "NaN or infinity"), ("kvpress-stats", "huge", "l01h02q", "float32"),
-    ("kvpress-stats", "other dimension", "l01h02q", "6 values, and of 8"), ("kvpress-stats", "few rows", "l00h00q", "needs 2 rows"),
+    ("kvpress-stats", "other dimension", "l01h02q", "6 values, and of 8 elsewhere"), ("kvpress-stats", "few rows", "l00h00q", "needs 2 rows"),
     ("kvpress-stats", "layer", "4 of 8 query heads are not there, the first is l01h00q",),
     ("q-filters", "stage unknown", "nothing says whether", "\"stage\": \"post-rope\""),
     ("kvpress-stats", "query head", "the first is l01h02q"), ("kvpress-stats", "last head", "the first is l00h02q"),
@@ -260,7 +260,7 @@ REFUSED = [
     ("duo-attention", "no window", "0 of 8 heads have a row of window:256:128", "--what window:256:128"),
     ("duo-attention", "ablation head", "6 of 8 heads", "layer 0, head 3"), ("duo-attention", "no loss", "no head loses anything"),
     ("duo-attention", "ablation NaN", "ablation.csv: row 15, column 'delta'"),
-    ("duo-attention", "ablation shape", "num_layers", "--model"), ("duo-attention", "not complete", "not complete"),
+    ("duo-attention", "ablation shape", "manifest.json: no num_layers"), ("duo-attention", "not complete", "not complete"),
     ("duo-attention", "groups", "no groups of 3"),
 ]
 
@@ -339,5 +339,4 @@ def test_links(qkscope, before, tmp_path):
 def test_what_is_told_as_json(qkscope, after, tmp_path):
     done = json.loads(qkscope("export", "q-filters", after, "-o", tmp_path / "out", "--json", expect=0).out)
     assert done == {"format": "q-filters", "output": str(tmp_path / "out"), "files": ["model.safetensors", "config.json"],
-                    "layers": LAYERS, "q_heads": QUERIES, "k_heads": KEYS, "dim": DIM, "heads": LAYERS * KEYS, "unsure": 0,
-                    "of_ablation": False}
+                    "heads": LAYERS * KEYS, "unsure": 0}
