@@ -108,7 +108,7 @@ static qk_status bring_to_shares(const effects *e, size_t heads, double *of, qk_
 }
 
 qk_status qk__scores_by_loss(const qk_export_settings *settings, const json_t *manifest,
-                             qk__key_scores *scores, qk_error *err)
+                             qk__duo_scores *scores, qk_error *err)
 {
     effects e = {.settings = settings};
     snprintf(e.change, sizeof e.change, "window:%d:%d", settings->recent, settings->sink);

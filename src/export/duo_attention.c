@@ -9,7 +9,7 @@
 #include "export/export.h"
 #include "results/manifest.h"
 
-static qk_status write_scores(qk__export *x, const qk__key_scores *scores, qk_error *err)
+static qk_status write_scores(qk__export *x, const qk__duo_scores *scores, qk_error *err)
 {
     qk__buffer text = {0};
     qk_status status = QK_OK;
@@ -32,7 +32,7 @@ static qk_status write_scores(qk__export *x, const qk__key_scores *scores, qk_er
 qk_status qk__export_duo_attention(qk__export *x, qk_error *err)
 {
     qk__manifest manifest;
-    qk__key_scores scores = {0};
+    qk__duo_scores scores = {0};
     QK_TRY(qk__manifest_read(&manifest, x->settings->source, err));
     qk_status status = strcmp(qk__json_string(manifest.root, "kind"), "ablation") == 0
                            ? qk__scores_by_loss(x->settings, manifest.root, &scores, err)

@@ -155,7 +155,7 @@ static qk_status score_layer(means *m, size_t layer, double *of, qk_error *err)
     return status;
 }
 
-static qk_status score(means *m, const char *model, qk__key_scores *scores, qk_error *err)
+static qk_status score(means *m, const char *model, qk__duo_scores *scores, qk_error *err)
 {
     qk__grid *grid = &m->grid;
     const size_t q = grid->layers * grid->heads[QK_QUERY];
@@ -174,7 +174,7 @@ static qk_status score(means *m, const char *model, qk__key_scores *scores, qk_e
     return QK_OK;
 }
 
-qk_status qk__scores_by_means(const qk_export_settings *settings, qk__key_scores *scores,
+qk_status qk__scores_by_means(const qk_export_settings *settings, qk__duo_scores *scores,
                               qk_error *err)
 {
     means m = {.length = (size_t)settings->length};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the formats share: what is asked, and files that wait for their places. export.c leads; a format is a
- * function here, in a file of its own. */
+/* What the formats share: what is asked, and files that wait for their places. export.c leads. A format is a file:
+ * kvpress_stats.c, q_filters.c, duo_attention.c, head_list_file.c; those of a capture see it through head_grid.h. */
 #ifndef QK_EXPORT_EXPORT_H
 #define QK_EXPORT_EXPORT_H
 
@@ -42,17 +42,17 @@ QK_MUST_CHECK qk_status qk__export_float(double value, float *to, qk_error *err)
 
 /* ---- how much key heads need far keys (duo_means.c, duo_ablation.c) --------------------- */
 
-typedef struct qk__key_scores {
+typedef struct qk__duo_scores {
     size_t layers, heads;
     double *of; /* [layers][heads] 0 to 1; the caller's to free, after a failure, too */
-} qk__key_scores;
+} qk__duo_scores;
 
 /* What kvpress computes from mean queries and keys before RoPE. */
 QK_MUST_CHECK qk_status qk__scores_by_means(const qk_export_settings *settings,
-                                            qk__key_scores *scores, qk_error *err);
+                                            qk__duo_scores *scores, qk_error *err);
 /* What the model loses where heads see no far keys. manifest: of the ablation. */
 QK_MUST_CHECK qk_status qk__scores_by_loss(const qk_export_settings *settings,
-                                           const json_t *manifest, qk__key_scores *scores,
+                                           const json_t *manifest, qk__duo_scores *scores,
                                            qk_error *err);
 
 #endif
