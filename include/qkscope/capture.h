@@ -146,6 +146,8 @@ typedef struct qk_capture_info {
     int groups;         /* of texts that sums are apart by, at most */
     int first;          /* rows of positions below it have moments of their own; 0: none */
     bool has_attention; /* in attention/l{LL}.safetensors */
+    int num_q_heads, num_k_heads; /* of a layer of the model; 0 = not recorded */
+    double rope_factor; /* RoPE multiplies vectors by it when it turns them; 0 = not told */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 

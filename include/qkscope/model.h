@@ -41,6 +41,7 @@ typedef struct qk_layer_facts {
      * on the length of a text (dynamic, longrope): of a short one. */
     const double *frequencies;
     size_t num_frequencies;
+    double attention_factor; /* on cos and sin of this layer; 0 = no RoPE, or not known */
 } qk_layer_facts;
 
 typedef struct qk_model_facts {

@@ -35,6 +35,7 @@
  *     report.h     figures, the report, scatter collages
  *     compare.h    what changed from one model to another
  *     study.h      many models: tables, figures and one report
+ *     export.h     heads in the files of other programs
  *     published.h  the front ends of the original tool
  *
  * What holds everywhere:
@@ -60,6 +61,7 @@
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 #include <qkscope/compare.h>
+#include <qkscope/export.h>
 #include <qkscope/hub.h>
 #include <qkscope/loss.h>
 #include <qkscope/model.h>

@@ -107,7 +107,7 @@ static qk_status check_captures(const stages *c, qk_error *err)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s is of the model '%s', and %s of '%s': give both stages of one",
                         before_path, before->results->model, after_path, run->results->model);
-    if (run->capture->num_rope == 0)
+    if (run->capture->rope.count == 0)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: capture.json has no rope_frequencies, by which rows before RoPE "
                         "are turned: capture both stages with qkscope capture --stage both, or "

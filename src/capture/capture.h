@@ -33,12 +33,17 @@ typedef struct qk__capture_entry {
     qk_error *failure;
 } qk__capture_entry;
 
-/* "rope_frequencies" of capture.json for one layer, or for all. */
+/* Frequencies in capture.json for one layer, or for all. */
 typedef struct qk__rope_entry {
     int layer; /* -1: every layer */
     size_t count;
     double *values;
 } qk__rope_entry;
+
+typedef struct qk__rope_list {
+    qk__rope_entry *entries;
+    size_t count;
+} qk__rope_list;
 
 /* Radians per token: finite and from 0, which is a pair that does not turn. */
 bool qk__is_rope_frequency(double value);
@@ -56,8 +61,8 @@ struct qk_capture {
     size_t num_entries;
     char *model, *fingerprint; /* what members of info point to */
     qk_capture_info info;
-    qk__rope_entry *rope;
-    size_t num_rope;
+    qk__rope_list rope;    /* "rope_frequencies", by which rows are turned */
+    qk__rope_list to_come; /* "frequencies" of "rope", by which the model will turn them */
     qk__listed_head *listed;
     size_t num_listed;
 };
@@ -67,6 +72,10 @@ struct qk_capture {
 QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const char *root,
                                                   qk_error *err);
 void qk__capture_free_manifest(qk_capture *capture);
+
+/* As qk_capture_rope_frequencies: by which the model turns these rows, which are from before RoPE. */
+const double *qk__capture_frequencies_to_come(const qk_capture *capture, int layer,
+                                              size_t *count);
 
 /* Where sums lie, a file a layer, beside the head folders: moments of rows, and sums of attention. */
 #define QK__MOMENTS_FOLDER   "moments"

@@ -43,27 +43,27 @@ static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, q
     return QK_OK;
 }
 
-static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *err)
+static qk_status read_rope(qk__rope_list *to, const qk__node *rope, qk_error *err)
 {
     qk__node member = {0};
     bool list = qk__node_kind_of(rope) == QK__LIST;
     size_t count = list, known = 0;
     while (qk__node_next(rope, &member))
         count++;
-    capture->rope = qk__calloc(count, sizeof *capture->rope);
-    if (count > 0 && !capture->rope)
+    to->entries = qk__calloc(count, sizeof *to->entries);
+    if (count > 0 && !to->entries)
         return qk__nomem(err);
     if (list) {
-        capture->num_rope = 1;
-        capture->rope[0].layer = -1;
-        return read_frequencies(rope, &capture->rope[0], err);
+        to->count = 1;
+        to->entries[0].layer = -1;
+        return read_frequencies(rope, &to->entries[0], err);
     }
     for (member = (qk__node){0}; qk__node_next(rope, &member); known++) {
         int64_t layer;
         if (!qk__parse_integer(member.name, &layer) || layer < 0 ||
             layer > QK_MAX_HEAD_NUMBER || qk__node_kind_of(&member) != QK__LIST)
             break;
-        qk__rope_entry *entry = &capture->rope[capture->num_rope++];
+        qk__rope_entry *entry = &to->entries[to->count++];
         entry->layer = (int)layer;
         QK_TRY(read_frequencies(&member, entry, err));
     }
@@ -73,15 +73,32 @@ static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *
                              "expected a list, or lists by layer number");
 }
 
-/* Which dimensions turn together. The other members of "rope" are for people. */
-static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_error *err)
+/* Of rotations that do nothing else it need not be told. */
+static qk_status read_factor(const qk__node *rope, double *factor, qk_error *err)
+{
+    static const char *const PLAIN[] = {"none",    "default", "linear",
+                                        "dynamic", "llama3",  "proportional"};
+    const char *type = "";
+    if (qk__read_text(rope, "type", &type, NULL) == QK_OK)
+        for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
+            if (strcmp(type, PLAIN[i]) == 0)
+                *factor = 1;
+    return qk__read_real(rope, "attention_factor", 0, DBL_MAX, factor, err);
+}
+
+/* Which dimensions turn together, and before RoPE how fast they will. The other members of "rope" are
+ * for people. */
+static qk_status read_rotation(qk_capture *capture, const qk__node *rope, qk_error *err)
 {
     static const char *const WORDS[] = {"half", "interleaved", NULL};
     int word = 0;
-    if (qk__node_kind_of(rope) == QK__OBJECT)
-        QK_TRY(qk__read_word(rope, "pairing", WORDS, &word, err));
+    if (qk__node_kind_of(rope) != QK__OBJECT)
+        return QK_OK;
+    qk__node frequencies = qk__node_member(rope, "frequencies");
+    QK_TRY(qk__read_word(rope, "pairing", WORDS, &word, err));
     capture->info.rope_interleaved = word == 1;
-    return QK_OK;
+    QK_TRY(read_factor(rope, &capture->info.rope_factor, err));
+    return read_rope(&capture->to_come, &frequencies, err);
 }
 
 /* Another tool may have put anything there: it then counts as not known. */
@@ -105,11 +122,10 @@ int qk_capture_num_layers(const qk_capture *capture)
     return layers;
 }
 
-const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, size_t *count)
+static const double *find_frequencies(const qk__rope_list *list, int layer, size_t *count)
 {
-    assert(capture && count);
-    for (size_t i = 0; i < capture->num_rope; i++) {
-        const qk__rope_entry *entry = &capture->rope[i];
+    for (size_t i = 0; i < list->count; i++) {
+        const qk__rope_entry *entry = &list->entries[i];
         if (entry->layer == layer || entry->layer == -1) {
             *count = entry->count;
             return entry->values;
@@ -119,11 +135,29 @@ const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, 
     return NULL;
 }
 
+const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, size_t *count)
+{
+    assert(capture && count);
+    return find_frequencies(&capture->rope, layer, count);
+}
+
+const double *qk__capture_frequencies_to_come(const qk_capture *capture, int layer,
+                                              size_t *count)
+{
+    return find_frequencies(&capture->to_come, layer, count);
+}
+
+static void free_list(qk__rope_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->entries[i].values);
+    free(list->entries);
+}
+
 void qk__capture_free_manifest(qk_capture *capture)
 {
-    for (size_t i = 0; i < capture->num_rope; i++)
-        free(capture->rope[i].values);
-    free(capture->rope);
+    free_list(&capture->rope);
+    free_list(&capture->to_come);
     free(capture->listed);
     free(capture->model);
     free(capture->fingerprint);
@@ -195,6 +229,16 @@ static qk_status read_keep(qk_capture_info *info, const qk__node *root, qk_error
 
 /* ---- the rest --------------------------------------------------------------------------- */
 
+/* Of the model, as the sink was told; another program may have put anything there. */
+static void read_shapes(qk_capture_info *info, const qk__node *root)
+{
+    qk__node run = qk__node_member(root, "run");
+    qk__node sink = qk__node_member(&run, "sink");
+    const int64_t q = count_of(&sink, "q_heads"), k = count_of(&sink, "k_heads");
+    info->num_q_heads = q > 0 && q <= QK_MAX_HEAD_NUMBER ? (int)q : 0;
+    info->num_k_heads = k > 0 && k <= QK_MAX_HEAD_NUMBER ? (int)k : 0;
+}
+
 static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *err)
 {
     int version = QK_MANIFEST_VERSION;
@@ -227,10 +271,11 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     qk__node rope = qk__node_member(root, "rope_frequencies");
     qk__node texts = qk__node_member(root, "texts"), heads = qk__node_member(root, "heads");
     qk__node pairs = qk__node_member(root, "rope");
-    QK_TRY(read_rope(capture, &rope, err));
-    QK_TRY(read_pairing(capture, &pairs, err));
+    QK_TRY(read_rope(&capture->rope, &rope, err));
+    QK_TRY(read_rotation(capture, &pairs, err));
     QK_TRY(read_keep(info, root, err));
     info->stage = read_stage(root);
+    read_shapes(info, root);
     info->num_texts = count_of(&texts, "count");
     info->num_windows = count_of(&texts, "windows");
     if (info->complete)

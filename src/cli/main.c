@@ -32,6 +32,7 @@
     X(capture) \
     X(synth) \
     X(repack) \
+    X(export) \
     X(analyze_heads) \
     X(plot)
 /* clang-format on */

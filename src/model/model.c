@@ -286,6 +286,7 @@ static qk_status make_layer_facts(qk_model *model, qk_error *err)
             .sliding = rules->sliding,
             .frequencies = pairs > 0 ? model->frequencies + (size_t)rules->rope * pairs : NULL,
             .num_frequencies = pairs,
+            .attention_factor = pairs > 0 ? model->ropes[rules->rope].attention_factor : 0,
         };
     }
     return QK_OK;

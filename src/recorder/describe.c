@@ -10,11 +10,29 @@
 #include "base/json_build.h"
 #include "recorder/recording.h"
 
+/* What RoPE multiplies vectors by; 0: not known, or not the same in all layers. */
+static double find_factor(const qk_model_facts *facts)
+{
+    double factor = 0;
+    for (int i = 0; i < facts->num_layers; i++) {
+        const qk_layer_facts *layer = &facts->layers[i];
+        if (layer->rope && factor > 0 && layer->attention_factor != factor)
+            return 0;
+        if (layer->rope)
+            factor = layer->attention_factor;
+    }
+    return factor;
+}
+
 static json_t *describe_rope(const qk_model_facts *facts)
 {
-    return json_pack("{s:s, s:f, s:s}", "type", facts->rope_type ? facts->rope_type : "none",
-                     "theta", facts->rope_theta, "pairing",
-                     facts->rope_interleaved ? "interleaved" : "half");
+    const double factor = find_factor(facts);
+    json_t *rope = json_pack(
+        "{s:s, s:f, s:s}", "type", facts->rope_type ? facts->rope_type : "none", "theta",
+        facts->rope_theta, "pairing", facts->rope_interleaved ? "interleaved" : "half");
+    if (factor > 0 && factor != 1)
+        rope = qk__json_set(rope, "attention_factor", json_real(factor));
+    return rope;
 }
 
 /* ---- capture.json ----------------------------------------------------------------------- */

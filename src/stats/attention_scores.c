@@ -22,10 +22,9 @@ static int64_t last_position(const qk_block *rows, int64_t last)
     return last;
 }
 
-/* What is not turned is the same for every distance. */
-static qk_status sum_pairs(const qk__pair_means *q, const qk__pair_means *k,
-                           const qk__phasors *phasors, double scale, size_t reach,
-                           double *scores, qk_error *err)
+qk_status qk__scores_of_pairs(const qk__pair_means *q, const qk__pair_means *k,
+                              const qk__phasors *phasors, double scale, size_t reach,
+                              double *scores, qk_error *err)
 {
     size_t pairs = phasors->pairing->pairs;
     double *turns = qk__calloc(2 * pairs + 1, sizeof *turns);
@@ -54,7 +53,7 @@ qk_status qk__scores_of_means(const qk_block *queries, const qk_block *keys,
     if (status == QK_OK)
         status = qk__pair_means_of(keys, pairing, &phasors, QK_SINK_KEYS, &k, err);
     if (status == QK_OK)
-        status = sum_pairs(&q, &k, &phasors, scale, reach, scores, err);
+        status = qk__scores_of_pairs(&q, &k, &phasors, scale, reach, scores, err);
     qk__pair_means_free(&q);
     qk__pair_means_free(&k);
     qk__phasors_free(&phasors);

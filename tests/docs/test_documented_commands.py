@@ -134,6 +134,6 @@ def test_every_command_of_a_page(world, page, prepare, least):
         if shown:
             assert (ROOT / shown).is_file(), f"{command}: {shown}"
             continue
-        world.run_as_shown(command.replace("COLUMN", "r_q").replace("attention CAPTURE", "attention WHOLE"))  # of every position
+        world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT", "transformer-lens").replace("attention CAPTURE", "attention WHOLE"))  # of every position
         ran += 1
     assert ran >= least

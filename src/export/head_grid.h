@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A capture of which every head of every layer is wanted: is all of it there, and moments of each. */
+#ifndef QK_EXPORT_HEAD_GRID_H
+#define QK_EXPORT_HEAD_GRID_H
+
+#include <qkscope/export.h>
+
+#include "analysis/run.h"
+
+typedef struct qk__grid {
+    qk__run run;
+    qk_analysis_settings settings;
+    size_t layers;
+    size_t heads[2];   /* of a layer, by qk_kind; key heads: 0 unless groups are asked for */
+    size_t group, dim; /* query heads per key head, likewise */
+    int64_t texts, length; /* behind the first head; the latest position of its rows, plus 1 */
+} qk__grid;
+
+/* To be closed whatever is returned; it must not move. stage: that vectors have to be from. groups: key heads are
+ * asked for, too. from: positions below it are left out, unless the settings say otherwise. */
+QK_MUST_CHECK qk_status qk__grid_open(qk__grid *grid, const qk_export_settings *settings,
+                                      qk_stage stage, bool groups, int64_t from, qk_error *err);
+void qk__grid_close(qk__grid *grid);
+
+/* Calls see for each head of a kind, at place layer * heads of a layer + head, from several threads. The failure told
+ * is that of the lowest place; messages name the head. */
+typedef qk_status qk__see_moments_fn(void *user, size_t place, const qk_moments *moments,
+                                     qk_error *err);
+QK_MUST_CHECK qk_status qk__grid_each(qk__grid *grid, qk_kind kind, qk__see_moments_fn *see,
+                                      void *user, qk_error *err);
+
+#endif
