@@ -27,7 +27,7 @@ LONGEST, GROUPS, LAYERS, WIDTH, PAIRS = 32, 32, 5, 4, 16
 # A tokenizer of bytes: texts of 1 to 32 tokens, one of three windows, and one without tokens. More than there are groups.
 LENGTHS = [20, 32, 1, 75, 9, 0, 2, *range(10, 24), *range(8, 24)]
 TEXTS = [PASSAGES[i].encode()[:n].decode() for i, n in enumerate(LENGTHS)]
-TABLES = ("ablation.csv", "ablation_groups.csv", "ablation_positions.csv")
+TABLES = ("ablation.csv", "ablation_heads.csv", "ablation_groups.csv", "ablation_positions.csv")
 
 
 def write_texts(folder, texts):
@@ -264,6 +264,45 @@ def test_profile_of_the_other_texts(qkscope, tmp_path):
         expected = np.concatenate(deltas).mean()
         assert float(row["delta"]) == pytest.approx(expected, abs=2e-6)
         assert abs(np.concatenate(own).mean() - expected) > 2e-5, "with its own text it would be the same"
+
+
+def outputs_of(llama, tokens, layers):
+    """{(layer, head): what it puts out} for a text, in float64."""
+    made, head = {}, llama.head
+
+    def keep(*args):
+        out = head(*args)
+        made[len(made) // WIDTH, len(made) % WIDTH] = out
+        return out
+
+    llama.head = keep
+    try:
+        llama.logits(tokens)
+    finally:
+        del llama.head
+    assert len(made) == LAYERS * WIDTH
+    return {at: made[at] for at in layers}
+
+
+def test_mean_of_the_other_texts(qkscope, tmp_path):
+    """By bin of the row; rows in bins that the other texts do not reach have the last one that they reach."""
+    given = [PASSAGES[i].encode()[:n].decode() for i, n in enumerate((14, 9, 15, 31))]
+    heads = [(0, 3), (4, 1)]
+    ablate(qkscope, write_texts(tmp_path, given), tmp_path / "out", "-w", "mean", "--heads", "0:3,4:1", "--threads", "2")
+    llama = Llama(STEP)
+    tokens = [list(text.encode()) for text in given]
+    outputs = [outputs_of(llama, t, heads) for t in tokens]
+    clean = [llama.log_probabilities(t) for t in tokens]
+    for row, at in zip(rows_of(tmp_path / "out"), heads, strict=True):
+        deltas = []
+        for i, t in enumerate(tokens):
+            values = []
+            for b in range(22):
+                of = [out[at][r] for j, out in enumerate(outputs) for r in range(len(out[at])) if j != i and distance_bin(r) == b]
+                values.append(np.mean(of, axis=0) if of else values[-1])
+            changed = llama.log_probabilities(t, [change(*at, OUTPUT, values=values)])
+            deltas.append((clean[i] - changed)[np.arange(len(t) - 1), t[1:]])
+        assert float(row["delta"]) == pytest.approx(np.concatenate(deltas).mean(), abs=2e-6)
 
 
 def test_bands(qkscope, tmp_path):
@@ -595,7 +634,7 @@ def test_texts_that_are_not_enough(qkscope, tmp_path):
     """None; none with two tokens; and one, which has no others to take a profile from. Nothing is left."""
     for texts, words, code, said in (
             ([], [], 1, "no texts"), (["", ""], ["-w", "remove"], 1, "two tokens"), (["a", "b"], ["-w", "remove"], 1, "two tokens"),
-            (["In the beginning"], [], 2, "a profile is that of other texts")):
+            (["In the beginning"], [], 2, "that of other texts")):
         out = tmp_path / "out"
         found = ablate(qkscope, write_texts(tmp_path, texts), out, *words, expect=code)
         assert said in found.err, found.err
