@@ -74,8 +74,8 @@ static qk_status ablate(const char *output, bool dry, qk_error *err)
     s.recorder.layers = (qk_index_list){head, 2};
     s.recorder.context.threads = 1;
     s.results = results;
-    s.groups = (const char *const[]){"top 1 by -r_q", "layer"};
-    s.num_groups = 2;
+    s.groups = (const char *const[]){"top 1 by -r_q", "layer", "each"};
+    s.num_groups = 3;
     s.what = "remove,shuffle:4,freeze:slow,profile";
     s.draws = 1;
     s.dry_run = dry;
