@@ -134,9 +134,9 @@ static json_t *list_groups(const qk__ablation *a)
     const qk__group *groups = qk__groups(a, &count);
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
-        json_t *heads = json_array();
         if (groups[i].single)
             continue;
+        json_t *heads = json_array();
         for (size_t h = 0; h < groups[i].count; h++)
             heads = qk__json_append(heads, json_pack("[ii]", groups[i].heads[h] / width,
                                                      groups[i].heads[h] % width));

@@ -633,8 +633,8 @@ def test_what_is_missing(qkscope, words, said):
 def test_texts_that_are_not_enough(qkscope, tmp_path):
     """None; none with two tokens; and one, which has no others to take a profile from. Nothing is left."""
     for texts, words, code, said in (
-            ([], [], 1, "no texts"), (["", ""], ["-w", "remove"], 1, "two tokens"), (["a", "b"], ["-w", "remove"], 1, "two tokens"),
-            (["In the beginning"], [], 2, "that of other texts")):
+            ([], [], 1, "no texts"), (["", ""], ["-w", "remove"], 1, "two tokens"),
+            (["a", "b"], ["-w", "remove"], 1, "two tokens"), (["In the beginning"], [], 2, "that of other texts")):
         out = tmp_path / "out"
         found = ablate(qkscope, write_texts(tmp_path, texts), out, *words, expect=code)
         assert said in found.err, found.err
@@ -649,7 +649,8 @@ def test_results_of_another_model(qkscope, whole, results, tmp_path):
     qkscope("pca", tmp_path / "c", "-o", tmp_path / "r", "-q", expect=0)
     for folder, group, code, said in ((tmp_path / "r", "where layer > 5", 1, "are they results of this model?"),
                                       (results, "where r_q > 7", 1, "where r_q > 7"), (results, "top 3 by r_z", 2, "r_z"),
-                                      (results, "where r_q >", 2, "where: character 6"), (EXAMPLE, "top 3 by r_q", 1, str(EXAMPLE))):
+                                      (results, "where r_q >", 2, "where: character 6"),
+                                      (EXAMPLE, "top 3 by r_q", 1, str(EXAMPLE))):
         found = ablate(qkscope, whole[0], tmp_path / "out", "-w", "remove", "--results", folder, "--groups", group,
                        expect=code)
         assert said in found.err and not (tmp_path / "out").exists(), found.err

@@ -2,7 +2,9 @@
 """qkscope export: each format against NumPy on the rows, from rows and from moments; what is refused, and that nothing is
 written then."""
 import json
+import math
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -140,6 +142,19 @@ def test_duo_takes_rope_of_a_model(qkscope, captured, tmp_path):
     assert listing(tmp_path / "told") == listing(tmp_path / "given")
     other = qkscope("export", "duo-attention", write_capture(tmp_path / "made", make_heads()), "-o", tmp_path / "no", "--model", MODEL, expect=1)
     assert "2 layers of 4 query and 2 key heads of 8 values, and the model has 5 of 4 and 2 of 32" in other.err
+
+
+def test_duo_factor_of_a_captured_model(qkscope, tmp_path):
+    """YaRN multiplies queries and keys by a factor, which a capture tells."""
+    shutil.copytree(MODEL, tmp_path / "model")
+    config = read_json(MODEL / "config.json")
+    config["rope_scaling"] = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 128}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    qkscope("capture", "-m", tmp_path / "model", "-t", TEXT, "--max-texts", 2, "--stage", "pre", "--keep", "moments", "-o", tmp_path / "in", expect=0)
+    assert read_json(tmp_path / "in" / "capture.json")["rope"]["attention_factor"] == pytest.approx(0.1 * math.log(8) + 1)
+    for output, options in (("told", []), ("given", ["--model", tmp_path / "model"]), ("plain", ["--model", MODEL])):
+        qkscope("export", "duo-attention", tmp_path / "in", "-o", tmp_path / output, *options, expect=0)
+    assert listing(tmp_path / "told") == listing(tmp_path / "given") != listing(tmp_path / "plain")
 
 
 def test_duo_scores_of_an_ablation(qkscope, tmp_path):

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An ablation when memory runs out at any moment: it is reported as such, its tables are all there or, as the manifest
+ * says, not; and the same run goes on afterwards. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "tests/unit.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include <qkscope/ablate.h>
+#include <qkscope/analysis.h>
+#include <qkscope/capture.h>
+
+#include "tests/base/tree.h"
+#include "tests/failing_memory.h"
+
+enum { TEXT_BYTES = 1 << 17 };
+
+static const char *model_path;
+
+static char *contents(const char *name)
+{
+    char *text = calloc(1, TEXT_BYTES);
+    int fd = open(tree_path(name), O_RDONLY);
+    if (fd >= 0) {
+        assert_true(read(fd, text, TEXT_BYTES - 1) >= 0);
+        close(fd);
+    }
+    return text;
+}
+
+/* Results of five layers, four heads each, as the model has them. */
+static void make_results(void)
+{
+    char capture[512], results[512];
+    qk_error err = {0};
+    qk_synth_settings s;
+    qk_analysis_settings a;
+    qk_analysis_results *run;
+    qk_synth_settings_default(&s);
+    s.layers = 5;
+    s.query_heads = 4;
+    s.dim = 4;
+    s.examples = 3;
+    s.rows_per_example = 8;
+    s.buckets = 2;
+    s.rope_planes = 0;
+    s.context.threads = 1;
+    snprintf(capture, sizeof capture, "%s", tree_path("capture"));
+    snprintf(results, sizeof results, "%s", tree_path("results"));
+    assert_int_equal(qk_synth_write(&s, capture, &err), QK_OK);
+    qk_analysis_settings_default(&a);
+    a.capture = capture;
+    a.output = results;
+    a.context.threads = 1;
+    assert_int_equal(qk_analysis_run(&a, &run, &err), QK_OK);
+    qk_analysis_results_free(&run);
+}
+
+static qk_status ablate(const char *output, bool dry, qk_error *err)
+{
+    static int head[] = {1, 2};
+    char to[512], results[512];
+    qk_ablation_settings s;
+    qk_ablation_outcome outcome;
+    qk_ablation_settings_default(&s);
+    snprintf(to, sizeof to, "%s", tree_path(output));
+    snprintf(results, sizeof results, "%s", tree_path("results"));
+    s.recorder.model = model_path;
+    s.recorder.texts = (const char *const[]){"repeat:4x2:2"};
+    s.recorder.num_texts = 1;
+    s.recorder.output = to;
+    s.recorder.layers = (qk_index_list){head, 2};
+    s.recorder.context.threads = 1;
+    s.results = results;
+    s.groups = (const char *const[]){"top 1 by -r_q", "layer", "each"};
+    s.num_groups = 3;
+    s.what = "remove,shuffle:4,freeze:slow,profile";
+    s.draws = 1;
+    s.dry_run = dry;
+    qk_status status = qk_ablation_run(&s, &outcome, err);
+    assert_true(status != QK_OK || dry || (outcome.complete && outcome.num_effects > 0));
+    qk_ablation_outcome_free(&outcome);
+    return status;
+}
+
+static void check(qk_status status, const qk_error *err, const char *right, long n)
+{
+    char *manifest = contents("out/manifest.json"),
+         *table = contents("out/ablation_groups.csv");
+    if (status == QK_OK && strcmp(table, right) != 0)
+        fail_msg("allocation %ld: another table", n);
+    if (status != QK_OK && !strstr(err->message, "memory"))
+        fail_msg("allocation %ld: status %d, %s", n, (int)status, err->message);
+    if (status != QK_OK && *manifest && !strstr(manifest, "\"complete\": false") &&
+        strcmp(table, right) != 0)
+        fail_msg("allocation %ld: failed, and the folder looks whole", n);
+    free(manifest);
+    free(table);
+}
+
+static void right_or_said(void **state)
+{
+    (void)state;
+    qk_error err = {0};
+    make_results();
+    assert_int_equal(ablate("whole", false, &err), QK_OK);
+    char *right = contents("whole/ablation_groups.csv");
+    assert_non_null(strstr(right, "top 1 by -r_q"));
+    bool more = true;
+    long failed = 0;
+    for (long n = 0; more; n = next_failure(n, 3)) {
+        remaining = n;
+        qk_status status = ablate("out", false, &err);
+        more = remaining < 0;
+        remaining = -1;
+        failed += status != QK_OK;
+        check(status, &err, right, n);
+        if (n % 2) /* else what is there is gone on with */
+            tree_remove(tree_path("out"));
+    }
+    assert_true(failed > 50);
+    assert_int_equal(ablate("out", false, &err), QK_OK);
+    check(QK_OK, &err, right, -1);
+    free(right);
+}
+
+static void a_dry_run(void **state)
+{
+    (void)state;
+    qk_error err = {0};
+    bool more = true;
+    for (long n = 0; more; n = next_failure(n, 3)) {
+        remaining = n;
+        qk_status status = ablate("dry", true, &err);
+        more = remaining < 0;
+        remaining = -1;
+        if (status != QK_OK && !strstr(err.message, "memory"))
+            fail_msg("allocation %ld: status %d, %s", n, (int)status, err.message);
+        assert_int_equal(access(tree_path("dry"), F_OK), -1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 1;
+    model_path = argv[1];
+    const struct CMUnitTest tests[] = {cmocka_unit_test(right_or_said),
+                                       cmocka_unit_test(a_dry_run)};
+    json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
+    return cmocka_run_group_tests_name("ablation_memory", tests, tree_setup_in_memory,
+                                       tree_teardown);
+}
