@@ -32,7 +32,7 @@ typedef struct qk_ablation_settings {
     /* Model, texts, layers and heads, arithmetic, output, shard and context; rows and the like are without effect. */
     qk_recorder_settings recorder;
     /* Changes, with commas between: remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT],
-     * no-sink, uniform. BAND: all (of the pairs of a rotation), fast, middle, slow (thirds), or wavelengths in tokens,
+     * no-sink, uniform, direction:pcN|a[:PART] (of queries: a component, or the axis of drift). BAND: all (of the pairs of a rotation), fast, middle, slow (thirds), or wavelengths in tokens,
      * "<64", "64-4096", ">4096". */
     const char *what;
     /* Which heads are changed together: "each", one at a time; "layer", "all"; "where CONDITION" and "top N by COLUMN",
@@ -40,6 +40,7 @@ typedef struct qk_ablation_settings {
     const char *const *groups;
     size_t num_groups;
     const char *results; /* folder of results of this model; NULL: none */
+    const char *capture; /* of this model, after RoPE, of other texts: directions are its; NULL: none */
     int64_t suffix; /* the last rows of each text alone are changed, >= 2; 0: all of them */
     bool controls;  /* those that nobody has to ask for: see docs/ablate.md */
     int draws;      /* random groups beside each group */
@@ -68,7 +69,8 @@ typedef struct qk_ablation_effect {
         novel; /* delta on tokens whose pair with the one before was there before, and on others */
     double share, share_lo,
         share_hi; /* delta over that of `remove`; NaN: not run, or that is undecided */
-    /* Random groups of as many heads in the same layers; 0 and NaN for heads by themselves. */
+    /* Controls: random groups of as many heads in the same layers; of directions, random ones of the same heads. 0 and NaN:
+     * none. */
     int draws;
     double random, random_least, random_most; /* mean, least and largest delta */
     double beyond, beyond_lo, beyond_hi;      /* delta less that mean, by text */

@@ -36,6 +36,13 @@ static qk_status name_run(const qk__ablation *a, char name[64], qk_error *err)
         a->recorder.overrides ? a->recorder.overrides : "");
     for (size_t i = 0; i < a->num_whats && status == QK_OK; i++)
         status = qk__buffer_printf(&text, err, " %s", a->whats[i].name);
+    for (size_t i = 0; i < a->num_directions && status == QK_OK; i++)
+        if (a->directions[i].u) {
+            const size_t size = (size_t)r->facts->head_dim * sizeof *a->directions[i].u;
+            status = qk__buffer_append(&text, a->directions[i].u, size, err);
+            if (status == QK_OK)
+                status = qk__buffer_append(&text, &a->directions[i].part, sizeof(float), err);
+        }
     for (size_t i = 0; i < count && status == QK_OK; i++) {
         status = qk__buffer_printf(&text, err, " %zu %d:", groups[i].count, groups[i].draw);
         for (size_t h = 0; h < groups[i].count && status == QK_OK; h++)
@@ -313,6 +320,7 @@ static qk_status plan(qk__ablation *a, qk_error *err)
     QK_TRY(qk__group_texts(a, err));
     QK_TRY(check_texts(a, err));
     QK_TRY(qk__check_profiles(a, err));
+    QK_TRY(qk__find_directions(a, err));
     a->outcome->model = qk__strdup(a->recording.model_name);
     if (!a->outcome->model)
         return qk__nomem(err);
@@ -342,6 +350,7 @@ static void free_ablation(qk__ablation *a)
     qk__buffer_free(&a->trials);
     free(a->profiles);
     free(a->outputs);
+    qk__free_directions(a);
     free(a->group_of);
     free(a->lengths);
     free(a->sums);

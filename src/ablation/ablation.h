@@ -6,6 +6,7 @@
  *     groups.c       which heads are changed together, and random ones beside them
  *     profiles.c     what heads attend to, and put out, in the other texts
  *     windows.c      texts, and windows of long ones
+ *     directions.c   directions of queries, from a capture
  *     measure.c      one text: its branches, and sums of what they lose
  *     effects.c      what the sums of all texts come to
  *     write.c        tables and manifest */
@@ -40,6 +41,8 @@ typedef struct qk__what {
     int64_t window, kept;     /* of a window */
     int64_t block;            /* of a shuffle */
     double shortest, longest; /* of a freeze: wavelengths; thirds where these are 0 */
+    int component;            /* of a direction: of the PCA; -1: the axis of drift */
+    float part;
     int third,
         thirds; /* from the fastest; of the pairs that turn, `third` .. third + thirds - 1 */
 } qk__what;
@@ -58,6 +61,7 @@ typedef struct qk__group {
 typedef struct qk__trial {
     size_t what, group;
     int first_layer;
+    int draw; /* of a direction: 0: the one that was asked for; 1 ..: random ones */
 } qk__trial;
 
 /* Over the rows of a group of texts: of each head and bin of rows their number and shares, as QK_PROFILE_SHARES has them. */
@@ -69,6 +73,12 @@ typedef struct qk__profile {
 typedef struct qk__text_sums {
     double tokens[QK__ABLATION_CELLS], values[QK__ABLATION_CELLS];
 } qk__text_sums; /* of a text: losses; of a trial: tokens are drifts, values are differences of losses */
+
+/* What is taken out of a head's queries. */
+typedef struct qk__direction {
+    float *u; /* [head_dim] */
+    float part;
+} qk__direction;
 
 typedef struct qk__ablation {
     const qk_ablation_settings *settings;
@@ -82,6 +92,8 @@ typedef struct qk__ablation {
     int32_t text_groups;
     qk__profile *profiles; /* [text_groups][heads][QK_DISTANCE_BINS]; NULL: not fitted */
     float *outputs; /* sums, [text_groups][heads][QK_DISTANCE_BINS][head_dim]; NULL: no mean */
+    qk__direction *directions; /* [whats][1 + draws][heads]; NULL: no change needs them */
+    size_t num_directions;
     size_t num_texts;    /* windows */
     uint32_t *group_of;  /* [num_texts] */
     int64_t *lengths;    /* [num_texts] tokens */
@@ -129,6 +141,11 @@ QK_MUST_CHECK qk_status qk__visit_windows(qk__ablation *a, int64_t first, int64_
                                           qk__visit_window *visit, qk_error *err);
 /* Fills num_texts, lengths, group_of and text_groups. */
 QK_MUST_CHECK qk_status qk__group_texts(qk__ablation *a, qk_error *err);
+
+/* directions.c */
+QK_MUST_CHECK qk_status qk__find_directions(qk__ablation *a, qk_error *err);
+void qk__free_directions(qk__ablation *a);
+qk__direction *qk__direction_of(const qk__ablation *a, size_t what, int draw, int head);
 
 /* measure.c */
 QK_MUST_CHECK qk_status qk__measure_text(qk__ablation *a, size_t number,

@@ -90,7 +90,7 @@ static void add_share(const qk__ablation *a, size_t group, const repeated *delta
     e->share_hi = i.hi;
 }
 
-/* Beside random groups. */
+/* Beside random groups, or random directions of the same heads. */
 static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta,
                       qk_ablation_effect *e)
 {
@@ -102,8 +102,10 @@ static void add_draws(const qk__ablation *a, size_t trial, const repeated *delta
     e->beyond = e->beyond_lo = e->beyond_hi = NAN;
     for (size_t i = 0; i < count; i++) {
         const qk__group *group = &list[trials[i].group];
-        if (group->draw == 0 || group->of != trials[trial].group ||
-            trials[i].what != trials[trial].what)
+        const bool random = trials[i].draw > 0
+                                ? trials[i].group == trials[trial].group
+                                : group->draw > 0 && group->of == trials[trial].group;
+        if (!random || trials[i].what != trials[trial].what)
             continue;
         rate(a, i, false, 0, QK_DISTANCE_BINS, &one);
         e->draws++;
@@ -207,7 +209,7 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
             for (size_t w = 0; w < a->num_whats; w++)
                 for (size_t i = 0; i < trials; i++)
                     if (list[i].group == g && list[i].what == w && of[g].draw == 0 &&
-                        of[g].single == (singles == 1)) {
+                        list[i].draw == 0 && of[g].single == (singles == 1)) {
                         qk_ablation_effect *e = &o->effects[o->num_effects++];
                         QK_TRY(find_effect(a, i, e, err));
                         add_novel(e, tokens, repeats);

@@ -199,7 +199,9 @@ static int by_layer(const void *a, const void *b)
         return one->first_layer < other->first_layer ? -1 : 1;
     if (one->group != other->group)
         return one->group < other->group ? -1 : 1;
-    return one->what < other->what ? -1 : one->what > other->what;
+    if (one->what != other->what)
+        return one->what < other->what ? -1 : 1;
+    return one->draw - other->draw;
 }
 
 static qk_status add_trials(qk__ablation *a, qk_error *err)
@@ -208,9 +210,15 @@ static qk_status add_trials(qk__ablation *a, qk_error *err)
     const qk__group *groups = qk__groups(a, &count);
     for (size_t g = 0; g < count; g++)
         for (size_t w = 0; w < a->num_whats; w++) {
-            const qk__trial trial = {w, g,
-                                     groups[g].heads[0] / a->recording.facts->num_q_heads};
-            QK_TRY(qk__buffer_append(&a->trials, &trial, sizeof trial, err));
+            const bool direction = a->whats[w].kind == QK_CHANGE_DIRECTION;
+            const int draws = direction && a->settings->controls ? a->settings->draws : 0;
+            if (direction && groups[g].draw > 0)
+                continue;
+            for (int draw = 0; draw <= draws; draw++) {
+                const qk__trial trial = {
+                    w, g, groups[g].heads[0] / a->recording.facts->num_q_heads, draw};
+                QK_TRY(qk__buffer_append(&a->trials, &trial, sizeof trial, err));
+            }
         }
     qk__trial *trials = qk__trials(a, &count);
     qsort(trials, count, sizeof *trials, by_layer);

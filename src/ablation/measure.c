@@ -156,6 +156,11 @@ static qk_status set_change(measuring *m, const qk__trial *trial, int head,
     if (what->kind == QK_CHANGE_ROTATION)
         change->frozen = m->frozen[trial->what * (size_t)a->recording.facts->num_layers +
                                    (size_t)change->layer];
+    if (what->kind == QK_CHANGE_DIRECTION) {
+        const qk__direction *d = qk__direction_of(a, trial->what, trial->draw, head);
+        change->values = d->u;
+        change->part = d->part;
+    }
     if (!what->profile && !what->mean)
         return QK_OK;
     const size_t values_of_bin =

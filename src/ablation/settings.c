@@ -16,7 +16,7 @@ static const qk_setting ROWS[] = {
      .value = "CHANGE,...",
      .help =
          "remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink, "
-         "uniform",
+         "uniform, direction:pcN|a[:PART]",
      .section = "Changes"},
     {"groups", QK_SETTING_PATHS, AT(groups), .value = "HEADS",
      .help = "heads that are changed together: each (one by one), layer, all, \"where "
@@ -24,6 +24,9 @@ static const qk_setting ROWS[] = {
      .unset = "each", .section = "Changes"},
     {"results", QK_SETTING_PATH, AT(results), .value = "DIR",
      .help = "results of the model, for --groups", .section = "Changes"},
+    {"capture", QK_SETTING_PATH, AT(capture), .value = "DIR",
+     .help = "capture of the model after RoPE, of other texts, for --what direction",
+     .section = "Changes"},
     {"suffix", QK_SETTING_INTEGER, AT(suffix), .min = 2, .max = 1 << 30, .value = "N",
      .unit = "rows", .help = "change the last N rows of each text alone", .unset = "all rows",
      .section = "Changes"},

@@ -8,8 +8,9 @@
 #include "base/parse_number.h"
 
 static const double TURN = 6.283185307179586;
-static const char WORDS[] = "remove, mean, freeze[:BAND], shuffle:TOKENS, profile, "
-                            "window:TOKENS[:KEPT], no-sink or uniform";
+static const char WORDS[] =
+    "remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink, "
+    "uniform or direction:pcN|a[:PART]";
 
 /* "64", "64:4": one or two numbers. */
 static bool parse_numbers(const char *text, int64_t *a, int64_t *b)
@@ -53,6 +54,28 @@ static bool parse_band(const char *band, qk__what *what)
            qk__parse_number(band + n + 1, &what->longest) && what->longest > what->shortest;
 }
 
+/* "pc0", "a", "pc1:0.5". */
+static bool parse_direction(const char *text, qk__what *what)
+{
+    char axis[24];
+    const size_t n = strcspn(text, ":");
+    int64_t component = -1;
+    double part = 1;
+    if (n == 0 || n >= sizeof axis)
+        return false;
+    memcpy(axis, text, n);
+    axis[n] = 0;
+    if (strcmp(axis, "a") != 0 &&
+        (strncmp(axis, "pc", 2) != 0 || !qk__parse_integer(axis + 2, &component) ||
+         component < 0 || component >= QK_MAX_DIM))
+        return false;
+    if (text[n] && (!qk__parse_number(text + n + 1, &part) || !(fabs(part) <= 100)))
+        return false;
+    what->component = (int)component;
+    what->part = (float)part;
+    return true;
+}
+
 static bool parse_what(const char *word, const char *rest, qk__what *what)
 {
     static const struct {
@@ -70,6 +93,10 @@ static bool parse_what(const char *word, const char *rest, qk__what *what)
             what->mean = strcmp(word, "mean") == 0;
             return !rest;
         }
+    if (strcmp(word, "direction") == 0) {
+        what->kind = QK_CHANGE_DIRECTION;
+        return rest && parse_direction(rest, what);
+    }
     what->kind = strcmp(word, "window") == 0 ? QK_CHANGE_WINDOW : QK_CHANGE_ROTATION;
     if (strcmp(word, "window") == 0)
         return rest && parse_numbers(rest, &what->window, &what->kept);

@@ -101,7 +101,7 @@ static qk_status add_rows(const qk__ablation *a, const qk__table *table, qk__buf
     const qk__group *of = qk__groups(a, &groups);
     if (strcmp(table->info.name, "ablation_positions.csv") == 0) {
         for (size_t i = 0; i < trials; i++)
-            if (of[list[i].group].draw == 0)
+            if (of[list[i].group].draw == 0 && list[i].draw == 0)
                 QK_TRY(add_positions(a, table, i, text, err));
         return QK_OK;
     }

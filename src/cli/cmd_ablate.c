@@ -86,7 +86,7 @@ static void print_effects(const qk_ablation_outcome *o, bool singles)
     if (count > 0) {
         qsort(list, count, sizeof *list, by_delta);
         cli_print("\n      loss        lo        hi      drift  change           %s\n",
-                  singles ? "head" : "group (random groups)");
+                  singles ? "head (controls)" : "group (controls)");
     }
     for (size_t i = 0; i < count && i < MAX_LISTED; i++) {
         const qk_ablation_effect *e = list[i];

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directions of queries, from a capture of other texts: a component of the head's PCA, or its axis of drift; and random ones
+ * beside them, which take as much out of the scores. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ablation/ablation.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "export/head_grid.h"
+
+/* The moments of all key heads are kept while queries are seen. */
+typedef struct finding {
+    qk__ablation *ablation;
+    const qk__grid *grid;
+    qk_moments **keys; /* [layers * key heads] */
+} finding;
+
+qk__direction *qk__direction_of(const qk__ablation *a, size_t what, int draw, int head)
+{
+    const size_t heads =
+        (size_t)a->recording.facts->num_layers * (size_t)a->recording.facts->num_q_heads;
+    const size_t draws = a->settings->controls ? (size_t)a->settings->draws : 0;
+    return &a->directions[(what * (1 + draws) + (size_t)draw) * heads + (size_t)head];
+}
+
+/* u'(S/n)u, and with the mean where rows count from 0. */
+static double spread_along(const qk_moments *m, const float *u, bool from_zero)
+{
+    double sum = 0, mean = 0;
+    for (size_t i = 0; i < m->dim; i++) {
+        double row = 0;
+        for (size_t j = 0; j < m->dim; j++)
+            row += m->sum_xx[i * m->dim + j] * (double)u[j];
+        sum += row * (double)u[i];
+        mean += m->mean[i] * (double)u[i];
+    }
+    return sum / (double)m->count + (from_zero ? mean * mean : 0);
+}
+
+/* The variance over keys of what the direction has in a query's scores, at the mean over queries: what all keys
+ * have in common softmax does not see. */
+static double scores_along(const qk_moments *q, const qk_moments *k, const float *u)
+{
+    return spread_along(q, u, true) * spread_along(k, u, false);
+}
+
+static qk_status set_direction(qk__direction *d, const double *axis, size_t width, float part,
+                               qk_error *err)
+{
+    double length = 0;
+    d->u = qk__calloc(width, sizeof *d->u);
+    if (!d->u)
+        return qk__nomem(err);
+    for (size_t i = 0; i < width; i++)
+        length += axis[i] * axis[i];
+    for (size_t i = 0; i < width; i++)
+        d->u[i] = (float)(axis[i] / sqrt(length));
+    d->part = part;
+    return QK_OK;
+}
+
+static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_moments *k,
+                           qk__direction *d, qk_error *err)
+{
+    qk_pca *pca = NULL;
+    qk_rotation *rotation = NULL;
+    const double *axis = NULL;
+    qk_status status;
+    if (what->component >= 0) {
+        qk_pca_settings settings;
+        qk_pca_settings_default(&settings);
+        settings.components = what->component + 1;
+        status = qk_pca_combined(q, k, &settings, &pca, err);
+        if (status == QK_OK && pca->num_components > (size_t)what->component)
+            axis = pca->axes + (size_t)what->component * q->dim;
+    } else {
+        const qk_rotation_settings settings = {.planes = 0};
+        status = qk_rotation_fit(q, k, &settings, &rotation, err);
+        axis = status == QK_OK ? rotation->a : NULL;
+    }
+    if (status == QK_OK && !axis)
+        status = qk__fail(err, QK_ERR_DEGENERATE, "has no axis for %s", what->name);
+    if (status == QK_OK)
+        status = set_direction(d, axis, q->dim, what->part, err);
+    qk_pca_free(&pca);
+    qk_rotation_free(&rotation);
+    return status;
+}
+
+static qk_status draw_directions(const qk__ablation *a, size_t what, int head,
+                                 const qk_moments *q, const qk_moments *k, qk_error *err)
+{
+    const qk__direction *own = qk__direction_of(a, what, 0, head);
+    const double wanted = scores_along(q, k, own->u);
+    double axis[QK_MAX_DIM];
+    for (int draw = 1; draw <= a->settings->draws && a->settings->controls; draw++) {
+        const uint64_t words[] = {what, (uint64_t)head, (uint64_t)draw};
+        qk__direction *d = qk__direction_of(a, what, draw, head);
+        qk__rng rng;
+        qk__rng_init(&rng, (uint64_t)a->settings->seed, words, 3);
+        for (size_t i = 0; i < q->dim; i++)
+            axis[i] = qk__rng_gaussian(&rng);
+        QK_TRY(set_direction(d, axis, q->dim, 0, err));
+        const double there = scores_along(q, k, d->u);
+        d->part = there > 0 ? own->part * (float)sqrt(wanted / there) : 0;
+    }
+    return QK_OK;
+}
+
+static qk_status take_keys(void *user, size_t place, const qk_moments *moments, qk_error *err)
+{
+    const finding *f = user;
+    qk_moments *none = qk__moments_create(moments->dim);
+    qk_status status =
+        none ? qk_moments_merge(moments, none, &f->keys[place], err) : qk__nomem(err);
+    qk_moments_free(&none);
+    return status;
+}
+
+static qk_status take_queries(void *user, size_t place, const qk_moments *q, qk_error *err)
+{
+    const finding *f = user;
+    const qk__ablation *a = f->ablation;
+    const size_t width = f->grid->heads[QK_QUERY];
+    const qk_moments *k =
+        f->keys[place / width * f->grid->heads[QK_KEY] + place % width / f->grid->group];
+    for (size_t w = 0; w < a->num_whats; w++)
+        if (a->whats[w].kind == QK_CHANGE_DIRECTION) {
+            QK_TRY(find_axis(&a->whats[w], q, k, qk__direction_of(a, w, 0, (int)place), err));
+            QK_TRY(draw_directions(a, w, (int)place, q, k, err));
+        }
+    return QK_OK;
+}
+
+static qk_status check_grid(const qk__ablation *a, const qk__grid *grid, qk_error *err)
+{
+    const qk_model_facts *facts = a->recording.facts;
+    if (grid->layers == (size_t)facts->num_layers &&
+        grid->heads[QK_QUERY] == (size_t)facts->num_q_heads &&
+        grid->heads[QK_KEY] == (size_t)facts->num_k_heads &&
+        grid->dim == (size_t)facts->head_dim)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s has %zu layers of %zu query and %zu key heads of %zu values, and the "
+                    "model other ones: is it a capture of this model?",
+                    a->settings->capture, grid->layers, grid->heads[QK_QUERY],
+                    grid->heads[QK_KEY], grid->dim);
+}
+
+static qk_status find_all(qk__ablation *a, qk__grid *grid, qk_error *err)
+{
+    const size_t heads = grid->layers * grid->heads[QK_QUERY];
+    const size_t keys = grid->layers * grid->heads[QK_KEY];
+    finding f = {.ablation = a, .grid = grid};
+    QK_TRY(check_grid(a, grid, err));
+    a->num_directions = a->num_whats * (1 + (size_t)a->settings->draws) * heads;
+    a->directions = qk__calloc(a->num_directions, sizeof *a->directions);
+    f.keys = qk__calloc(keys, sizeof *f.keys);
+    qk_status status = a->directions && f.keys ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__grid_each(grid, QK_KEY, take_keys, &f, err);
+    if (status == QK_OK)
+        status = qk__grid_each(grid, QK_QUERY, take_queries, &f, err);
+    for (size_t i = 0; f.keys && i < keys; i++)
+        qk_moments_free(&f.keys[i]);
+    free(f.keys);
+    return status;
+}
+
+qk_status qk__find_directions(qk__ablation *a, qk_error *err)
+{
+    bool needed = false;
+    for (size_t w = 0; w < a->num_whats; w++)
+        needed = needed || a->whats[w].kind == QK_CHANGE_DIRECTION;
+    if (!needed)
+        return QK_OK;
+    if (!a->settings->capture)
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "what: a direction is that of a capture of other texts: give --capture");
+    qk_export_settings source;
+    qk__grid grid;
+    qk_export_settings_default(&source);
+    source.source = a->settings->capture;
+    source.context = a->recorder.context;
+    qk_status status = qk__grid_open(&grid, &source, QK_STAGE_POST_ROPE, true, 0, err);
+    if (status == QK_OK)
+        status = find_all(a, &grid, err);
+    qk__grid_close(&grid);
+    return status;
+}
+
+void qk__free_directions(qk__ablation *a)
+{
+    for (size_t i = 0; i < a->num_directions; i++)
+        if (a->directions)
+            free(a->directions[i].u);
+    free(a->directions);
+}

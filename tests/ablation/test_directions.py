@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directions of queries, from a capture of other texts: axes and changes beside NumPy, controls, refusals."""
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from conftest import ROOT, read_head
+
+sys.path.insert(0, str(ROOT / "tests/prefill"))
+from branch_reference import DIRECTION, Llama, change  # noqa: E402
+from test_ablate_command import PASSAGES, STEP, rows_of, write_texts  # noqa: E402
+
+HEADS = [(0, 3), (2, 1)]
+TEXTS = [passage.encode()[:40].decode() for passage in PASSAGES[:3]]
+
+
+@pytest.fixture(scope="module")
+def capture(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("directions")
+    others = write_texts(folder, [passage[:300] for passage in PASSAGES[5:9]])
+    qkscope("capture", "-m", STEP, "-t", others, "--sampler", "all", "--stage", "both", "-o", folder / "capture", "-q", expect=0)
+    return folder / "capture"
+
+
+def ablate(qkscope, folder, *words, expect=0, out="out"):
+    return qkscope("ablate", "-m", STEP, "-t", write_texts(folder, TEXTS), "--heads", "0:3,2:1", "-q", "-o", folder / out, *words,
+                   expect=expect)
+
+
+def axis_of(name, folder, layer, head):
+    """Of the rows of queries and keys together; a: where they go with their positions."""
+    (q, t_q), (k, t_k) = (read_head(folder, f"l{layer:02d}h{number:02d}{kind}") for number, kind in ((head, "q"), (head // 2, "k")))
+    x, t = np.concatenate([q, k]), np.concatenate([t_q, t_k]).astype(float)
+    x -= x.mean(axis=0)
+    drift = x.T @ (t - t.mean())
+    return drift / np.linalg.norm(drift) if name == "a" else np.linalg.eigh(x.T @ x)[1][:, -1 - int(name[2:])]
+
+
+def delta_of(changes):
+    llama, deltas = Llama(STEP), []
+    for text in TEXTS:
+        tokens = list(text.encode())
+        here = np.arange(len(tokens) - 1)
+        clean, changed = llama.log_probabilities(tokens), llama.log_probabilities(tokens, changes)
+        deltas.append((clean - changed)[here, tokens[1:]])
+    return np.concatenate(deltas).mean()
+
+
+@pytest.mark.parametrize("word, part", [("pc0", 1), ("pc1", 1), ("pc0", 0.5), ("a", 1)])
+def test_axes(qkscope, capture, tmp_path, word, part):
+    what = f"direction:{word}" + ("" if part == 1 else f":{part}")
+    ablate(qkscope, tmp_path, "-w", what, "--capture", capture / "post", "--no-controls")
+    for row, at in zip(rows_of(tmp_path / "out"), HEADS, strict=True):
+        u = axis_of(word, capture / "post", *at)
+        assert float(row["delta"]) == pytest.approx(delta_of([change(*at, DIRECTION, values=u, part=part)]), abs=5e-6)
+        assert row["draws"] == "0"
+
+
+def test_controls(qkscope, capture, tmp_path):
+    """Random directions of the same heads: as many as asked for, others by the seed, and nothing where nothing is taken."""
+    words = ["-w", "direction:pc0,direction:pc0:0", "--capture", capture / "post", "--draws", "3"]
+    ablate(qkscope, tmp_path, *words)
+    ablate(qkscope, tmp_path, *words, "--threads", "1", "--memory", "1", out="again")
+    ablate(qkscope, tmp_path, *words, "--seed", "5", out="seed")
+    assert (tmp_path / "out/ablation.csv").read_bytes() == (tmp_path / "again/ablation.csv").read_bytes()
+    for row, other in zip(rows_of(tmp_path / "out"), rows_of(tmp_path / "seed"), strict=True):
+        random, least, most = (float(row[name]) for name in ("random", "random_least", "random_most"))
+        assert row["draws"] == "3" and row["delta"] == other["delta"]
+        if row["what"].endswith(":0"):
+            assert (float(row["delta"]), least, most) == (0, 0, 0)
+        else:
+            assert least < random < most and other["random"] != row["random"]
+            assert float(row["beyond"]) == pytest.approx(float(row["delta"]) - random, rel=1e-9)
+    made = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert made["draws"] == 3
+
+
+@pytest.mark.parametrize("words, code, said", [
+    (["-w", "direction:pc0"], 2, "give --capture"),
+    (["-w", "direction"], 2, "direction:pcN|a[:PART]"),
+    (["-w", "direction:pc"], 2, "direction:pcN|a[:PART]"),
+    (["-w", "direction:b"], 2, "direction:pcN|a[:PART]"),
+    (["-w", "direction:pc0:x"], 2, "direction:pcN|a[:PART]"),
+    (["-w", "direction:pc99", "--capture", "{}/post"], 1, "has no axis for direction:pc99"),
+    (["-w", "direction:pc0", "--capture", "{}/pre"], 1, "before RoPE"),
+    (["-w", "direction:pc0", "--capture", "{}/none"], 1, "none"),
+])
+def test_refused(qkscope, capture, tmp_path, words, code, said):
+    found = ablate(qkscope, tmp_path, *(word.format(capture) for word in words), expect=code)
+    assert said in found.err, found.err
+    assert not (tmp_path / "out").exists()
