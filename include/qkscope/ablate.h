@@ -35,8 +35,8 @@ typedef struct qk_ablation_settings {
      * no-sink, uniform, direction:pcN|a[:PART] (of queries: a component, or the axis of drift). BAND: all (of the pairs of a rotation), fast, middle, slow (thirds), or wavelengths in tokens,
      * "<64", "64-4096", ">4096". */
     const char *what;
-    /* Which heads are changed together: "each", one at a time; "layer", "all"; "where CONDITION" and "top N by COLUMN",
-     * as qk_head_list has them, of the results. */
+    /* Which heads are changed together: "each", one at a time; "layer", "all"; "where CONDITION" and "top N,N,... by COLUMN",
+     * as qk_head_list has them, of the results; heads, as qk_head_set_parse has them. */
     const char *const *groups;
     size_t num_groups;
     const char *results; /* folder of results of this model; NULL: none */

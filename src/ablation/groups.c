@@ -87,28 +87,16 @@ static qk_status add_layers(qk__ablation *a, bool *wanted, qk_error *err)
     return QK_OK;
 }
 
-/* "where CONDITION" or "top N by COLUMN": as a list of heads has them. */
-static qk_status add_listed(qk__ablation *a, const char *text, bool *wanted, qk_error *err)
+/* Heads of the results, as a list of heads has them. */
+static qk_status add_listed(qk__ablation *a, const char *name, qk_head_query query,
+                            bool *wanted, qk_error *err)
 {
     const qk_model_facts *facts = a->recording.facts;
-    qk_head_query query = {.results = a->settings->results, .columns = "layer,q_head"};
-    const char *by = strstr(text, " by ");
-    char number[24] = "";
-    int64_t top = 0;
-    if (strncmp(text, "where ", 6) == 0)
-        query.where = text + 6;
-    else if (strncmp(text, "top ", 4) == 0 && by && by - text < (long)sizeof number)
-        snprintf(number, sizeof number, "%.*s", (int)(by - text - 4), text + 4);
-    if (!query.where && (!qk__parse_integer(number, &top) || top < 1))
-        return qk__fail(
-            err, QK_ERR_ARGUMENT,
-            "groups: \"%s\": give each, layer, all, \"where CONDITION\" or \"top N by COLUMN\"",
-            text);
+    query.results = a->settings->results;
+    query.columns = "layer,q_head";
     if (!query.results)
         return qk__fail(err, QK_ERR_ARGUMENT,
-                        "groups: \"%s\" asks for results of the model: --results DIR", text);
-    query.sort = query.where ? NULL : by + 4;
-    query.top = (size_t)top;
+                        "groups: \"%s\" asks for results of the model: --results DIR", name);
     qk_columns *list;
     QK_TRY(qk_head_list(&query, &list, NULL, err));
     const int64_t *layers = qk_columns_integers(list, "layer"),
@@ -126,7 +114,50 @@ static qk_status add_listed(qk__ablation *a, const char *text, bool *wanted, qk_
         else
             wanted[layers[i] * facts->num_q_heads + heads[i]] = true;
     qk_columns_free(&list);
-    return status == QK_OK ? add_wanted(a, text, wanted, err) : status;
+    return status == QK_OK ? add_wanted(a, name, wanted, err) : status;
+}
+
+/* "top 1,2,4 by COLUMN": a group for each number. */
+static qk_status add_tops(qk__ablation *a, const char *text, bool *wanted, qk_error *err)
+{
+    const char *by = strstr(text, " by ");
+    char numbers[64];
+    qk_index_list list = {0};
+    if (!by || by - text - 4 >= (long)sizeof numbers)
+        return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"%s\": give \"top N by COLUMN\"", text);
+    snprintf(numbers, sizeof numbers, "%.*s", (int)(by - text - 4), text + 4);
+    qk_status status =
+        qk__context(err, qk_index_list_parse(numbers, &list, err), "groups: \"%s\"", text);
+    for (size_t i = 0; i < list.count && status == QK_OK; i++) {
+        char name[160];
+        const qk_head_query query = {.sort = by + 4, .top = (size_t)list.items[i]};
+        snprintf(name, sizeof name, "top %d%s", list.items[i], by);
+        status = list.items[i] > 0
+                     ? add_listed(a, name, query, wanted, err)
+                     : qk__fail(err, QK_ERR_ARGUMENT, "groups: \"%s\": 0 heads", text);
+    }
+    qk_index_list_free(&list);
+    return status;
+}
+
+/* "2:1,14-23:*", "@FILE". */
+static qk_status add_named(qk__ablation *a, const char *text, bool *wanted, qk_error *err)
+{
+    const int width = a->recording.facts->num_q_heads;
+    qk_head_set set = {0};
+    qk_error why = {0};
+    if (qk_head_set_parse(text, &set, &why) != QK_OK) {
+        qk_head_set_free(&set);
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "groups: \"%s\": give each, layer, all, \"where CONDITION\", \"top N by "
+            "COLUMN\" or heads, as 2:1,5:*: %s",
+            text, why.message);
+    }
+    for (int i = 0; i < num_heads(a); i++)
+        wanted[i] = qk_head_set_has(&set, i / width, i % width);
+    qk_head_set_free(&set);
+    return add_wanted(a, text, wanted, err);
 }
 
 /* ---- random groups ----------------------------------------------------------------------- */
@@ -244,8 +275,13 @@ static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
             status = add_layers(a, wanted, err);
         else if (strcmp(texts[i], "all") == 0)
             status = add_wanted(a, "all", wanted, err);
+        else if (strncmp(texts[i], "where ", 6) == 0)
+            status =
+                add_listed(a, texts[i], (qk_head_query){.where = texts[i] + 6}, wanted, err);
+        else if (strncmp(texts[i], "top ", 4) == 0)
+            status = add_tops(a, texts[i], wanted, err);
         else
-            status = add_listed(a, texts[i], wanted, err);
+            status = add_named(a, texts[i], wanted, err);
         QK_TRY(status);
     }
     return QK_OK;

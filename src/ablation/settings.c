@@ -19,8 +19,10 @@ static const qk_setting ROWS[] = {
          "uniform, direction:pcN|a[:PART]",
      .section = "Changes"},
     {"groups", QK_SETTING_PATHS, AT(groups), .value = "HEADS",
-     .help = "heads that are changed together: each (one by one), layer, all, \"where "
-             "CONDITION\" or \"top N by COLUMN\" of --results; may be given again",
+     .help =
+         "heads that are changed together: each (one by one), layer, all, \"where "
+         "CONDITION\" or \"top N,N,... by COLUMN\" of --results, or heads, as 2:1,5:*; may be "
+         "given again",
      .unset = "each", .section = "Changes"},
     {"results", QK_SETTING_PATH, AT(results), .value = "DIR",
      .help = "results of the model, for --groups", .section = "Changes"},
