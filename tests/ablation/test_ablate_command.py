@@ -365,12 +365,12 @@ def test_changes_that_change_nothing(qkscope, tmp_path):
 
 # ---- what must not change the bytes --------------------------------------------------------------
 
-SOME = ["-w", "remove,freeze,shuffle:4,profile,window:4", "--heads", "0:2-3,2:1,4:0", "--groups", "each", "--groups", "all",
+SOME = ["-w", "remove,mean,freeze,shuffle:4,profile,window:4", "--heads", "0:2-3,2:1,4:0", "--groups", "each", "--groups", "all",
         "--groups", "layer", "--draws", "2"]
 
-# Seven changes, with those that keep the first keys, of four heads, of all of them, and of three layers. There are no
+# Eight changes, with those that keep the first keys, of four heads, of all of them, and of three layers. There are no
 # others among the heads of which random groups could be.
-SOME_BRANCHES = 7 * (4 + 1 + 3)
+SOME_BRANCHES = 8 * (4 + 1 + 3)
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ static qk_status ablate(const char *output, bool dry, qk_error *err)
     s.results = results;
     s.groups = (const char *const[]){"top 1 by -r_q", "layer", "each"};
     s.num_groups = 3;
-    s.what = "remove,shuffle:4,freeze:slow,profile";
+    s.what = "remove,shuffle:4,freeze:slow,profile,mean";
     s.draws = 1;
     s.dry_run = dry;
     qk_status status = qk_ablation_run(&s, &outcome, err);
