@@ -40,7 +40,8 @@ typedef struct qk_ablation_settings {
     const char *const *groups;
     size_t num_groups;
     const char *results; /* folder of results of this model; NULL: none */
-    const char *capture; /* of this model, after RoPE, of other texts: directions are its; NULL: none */
+    const char *
+        capture; /* of this model, after RoPE, of other texts: directions are its; NULL: none */
     int64_t suffix; /* the last rows of each text alone are changed, >= 2; 0: all of them */
     bool controls;  /* those that nobody has to ask for: see docs/ablate.md */
     int draws;      /* random groups beside each group */

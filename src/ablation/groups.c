@@ -37,8 +37,13 @@ static qk_status add_wanted(qk__ablation *a, const char *name, const bool *wante
                             qk_error *err)
 {
     const bool *chosen = a->recording.selection->q_heads;
+    size_t count, groups;
+    const qk__group *group = qk__groups(a, &groups);
+    for (size_t i = 0; i < groups; i++)
+        if (strcmp(group[i].name, name) == 0)
+            return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"%s\" twice", name);
     int *heads = qk__calloc((size_t)num_heads(a), sizeof *heads);
-    size_t count = 0;
+    count = 0;
     if (!heads)
         return qk__nomem(err);
     for (int i = 0; i < num_heads(a); i++)
@@ -265,8 +270,8 @@ static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
     for (size_t i = 0; i < count; i++) {
         qk_status status;
         for (size_t j = 0; j < i; j++)
-            if (strcmp(texts[i], texts[j]) == 0)
-                return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"%s\" twice", texts[i]);
+            if (strcmp(texts[i], "each") == 0 && strcmp(texts[j], "each") == 0)
+                return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"each\" twice");
         for (int j = 0; j < num_heads(a); j++)
             wanted[j] = true;
         if (strcmp(texts[i], "each") == 0)

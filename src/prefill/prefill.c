@@ -207,7 +207,8 @@ qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
     if (!settings->sink && (rows || (!settings->attention && !settings->loss)))
         return qk__fail(err, QK_ERR_ARGUMENT, "a run without a sink");
     if (settings->outputs && (!settings->attention || !settings->loss))
-        return qk__fail(err, QK_ERR_ARGUMENT, "what heads put out comes with attention and losses");
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "what heads put out comes with attention and losses");
     if (!model->embedding.data)
         return qk__fail(err, QK_ERR_ARGUMENT, "a run of a model opened without its weights");
     if (num_sequences == 0)

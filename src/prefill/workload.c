@@ -287,7 +287,8 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
     int64_t step = (int64_t)block_panels(panels * QK_LANES), measured = 0;
     int threads = qk__count_threads(&settings->context);
     if (settings->attention && panels > 0)
-        measured = qk__prefill_measured_bytes(model, settings->outputs, panels, (panels + step - 1) / step);
+        measured = qk__prefill_measured_bytes(model, settings->outputs, panels,
+                                              (panels + step - 1) / step);
     if (settings->loss)
         measured += losses_bytes(&model->config, panels);
     return panels * sizes.per_panel + sizes.weights + measured +

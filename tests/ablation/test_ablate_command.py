@@ -499,6 +499,17 @@ def test_random_groups(qkscope, results, tmp_path):
     assert all(row["draws"] == "0" for row in rows_of(tmp_path / "plain", "ablation_groups.csv"))
 
 
+def test_groups_by_name_and_size(qkscope, results, tmp_path):
+    """Heads as they are named, in words and in a file; the best so many, several times."""
+    (tmp_path / "list").write_text("0:1,4:*\n2:3\n")
+    ablate(qkscope, write_texts(tmp_path, TEXTS[:2]), tmp_path / "out", "-w", "remove", "--results", results, "--no-controls",
+           "--groups", "3:1,0:2-3", "--groups", f"@{tmp_path / 'list'}", "--groups", "top 1,3-4 by -abs(r_k)")
+    made = {entry["group"]: [tuple(head) for head in entry["heads"]] for entry in manifest(tmp_path / "out")["groups"]}
+    best = sorted(rows_of(results, "heads.csv"), key=lambda row: -abs(float(row["r_k"])))
+    named = {"3:1,0:2-3": [(0, 2), (0, 3), (3, 1)], f"@{tmp_path / 'list'}": [(0, 1), (2, 3), *((4, i) for i in range(WIDTH))]}
+    assert made == named | {f"top {n} by -abs(r_k)": sorted((int(r["layer"]), int(r["q_head"])) for r in best[:n]) for n in (1, 3, 4)}
+
+
 # ---- folders -------------------------------------------------------------------------------------
 
 FEW = ["-w", "remove", "--heads", "0:3", "--max-texts", "3"]
@@ -612,6 +623,8 @@ def test_one_text(qkscope, tmp_path):
     (["-w", "remove,remove"], 2, "remove twice"), (["--heads", "9:0"], 2, "9:0"), (["--heads", "0:7"], 2, "0:7"),
     (["--layers", "5"], 2, "5"), (["--groups", "some"], 2, '"some"'),
     (["--groups", "all", "--groups", "layer", "--groups", "all"], 2, '"all" twice'),
+    (["--groups", "0:1", "--groups", "all", "--groups", "0:1"], 2, '"0:1" twice'), (["--groups", "9:0"], 1, "has none of the heads"),
+    (["--groups", "top 0 by r_q", "--results", EXAMPLE], 2, "0 heads"),
     (["--groups", "top many by r_q"], 2, "top many"), (["--groups", "top 2 by r_q"], 2, "--results"),
     (["--suffix", "1"], 2, "--suffix"), (["--ci", "100"], 2, "--ci"), (["--draws", "-1"], 2, "--draws"),
     (["--memory", "0"], 2, "--memory"),
