@@ -243,9 +243,9 @@ static qk_status check_output(const qk__ablation *a, qk_error *err)
     QK_TRY(qk__path_in(&path, output, QK__MANIFEST_NAME, err));
     if (!qk__is_file(path.text))
         return check_no_tables(output, err);
-    qk_status status = qk__read_file(path.text, (size_t)1 << 26, &text, err);
-    if (status == QK_OK)
-        status = qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err);
+    QK_TRY(qk__read_file(path.text, (size_t)1 << 26, &text, err));
+    if (qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err) != QK_OK)
+        root = NULL; /* no manifest, so not ours */
     const json_t *kind = root ? json_object_get(root, "kind") : NULL;
     const bool own =
         kind && json_is_string(kind) && strcmp(json_string_value(kind), "ablation") == 0;

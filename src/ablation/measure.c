@@ -223,7 +223,7 @@ static qk_status take_losses(void *user, const qk_prefill_losses *losses, qk_err
         const int cells[] = {qk_distance_bin(row + 1), QK__ABLATION_REPEATED};
         if (row < m->first_row)
             continue;
-        for (int c = 0; c < 1 + m->repeats[row]; c++) {
+        for (int c = 0; c < (m->repeats[row] ? 2 : 1); c++) {
             to->values[cells[c]] +=
                 text ? (double)losses->of[i] : (double)losses->of[i] - (double)m->losses[row];
             to->tokens[cells[c]] += text ? 1 : (double)losses->drift[i];
