@@ -59,14 +59,14 @@ static qk_status name_run(const qk__ablation *a, char name[64], qk_error *err)
 static void forecast(qk__ablation *a)
 {
     qk_ablation_outcome *o = a->outcome;
-    const qk_prefill_settings settings = {.loss = NULL};
+    const qk_prefill_settings settings = {.loss = qk__ignore_losses};
     size_t count;
     const qk__trial *trials = qk__trials(a, &count);
     o->texts = (int64_t)a->num_texts;
     o->branches = (int64_t)count;
     for (size_t t = 0; t < a->num_texts; t++) {
-        const int64_t rounds =
-            ((int64_t)count - 1) / qk__branches_at_once(a, a->lengths[t]) + 1;
+        const int64_t rounds = ((int64_t)count - 1) / qk__branches_at_once(a, a->lengths[t]) +
+                               1 + qk__needs_profiles(a);
         o->flops +=
             (double)rounds * qk_prefill_flops(a->recording.model, &settings, a->lengths[t]);
         for (size_t i = 0; i < count; i++)
@@ -75,19 +75,11 @@ static void forecast(qk__ablation *a)
     }
 }
 
-static qk_status ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
-{
-    (void)user;
-    (void)losses;
-    (void)err;
-    return QK_OK;
-}
-
 /* How long a forward of the first text takes, twice: the first one reads the weights. */
 static qk_status time_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_error *err)
 {
     const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
-                                          .loss = ignore_losses,
+                                          .loss = qk__ignore_losses,
                                           .context = {.threads = a->recorder.context.threads}};
     const qk_sequence sequence = {tokens->ids, (int64_t)tokens->count};
     qk_status status = QK_OK;

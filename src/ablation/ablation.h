@@ -134,6 +134,9 @@ void qk__profile_without(const qk__ablation *a, size_t head, uint32_t group, flo
 /* Its mean output over them, [QK_DISTANCE_BINS][head_dim]. */
 void qk__output_without(const qk__ablation *a, size_t head, uint32_t group, float *values);
 
+/* Of runs that need the last layer whole: for what heads put out, and for how long it takes. */
+qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err);
+
 /* windows.c: calls visit for each window, in order; tokens are the visitor's to free. */
 typedef qk_status qk__visit_window(qk__ablation *a, size_t number, qk_tokens *tokens,
                                    qk_error *err);

@@ -57,8 +57,7 @@ static qk_status take_attention(void *user, const qk_prefill_attention *sums, qk
     return QK_OK;
 }
 
-/* Where outputs are asked for, the last layer has to be run whole. */
-static qk_status ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
+qk_status qk__ignore_losses(void *user, const qk_prefill_losses *losses, qk_error *err)
 {
     (void)user;
     (void)losses;
@@ -72,7 +71,7 @@ static qk_status fit_text(qk__ablation *a, size_t number, qk_tokens *tokens, qk_
     const qk_prefill_settings settings = {.arithmetic = a->recorder.arithmetic,
                                           .attention = take_attention,
                                           .outputs = a->outputs != NULL,
-                                          .loss = a->outputs ? ignore_losses : NULL,
+                                          .loss = a->outputs ? qk__ignore_losses : NULL,
                                           .q_heads = a->recording.selection->q_heads,
                                           .user = &f,
                                           .context = {.threads = a->recorder.context.threads}};
