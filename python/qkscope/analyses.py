@@ -326,7 +326,7 @@ def _of_ablation(outcome: Any, folder: StrPath, dry: bool) -> Results:
     facts: dict[str, Any] = {"complete": False, "model": text(outcome.model) or ""}
     if dry:
         seconds = outcome.forecast if math.isfinite(outcome.forecast) else None
-        facts["forecast"] = Forecast(outcome.texts, outcome.tokens, outcome.branches, outcome.flops, seconds)
+        facts["forecast"] = Forecast(outcome.texts, outcome.branches, outcome.flops, seconds)
     else:
         facts["parts"] = (outcome.texts_there, outcome.texts)
     return Results(folder, [], _tables.read_csv, facts)

@@ -36,7 +36,6 @@ class Forecast(NamedTuple):
     """What a dry run of `qkscope.ablate` says."""
 
     texts: int  # windows of long ones are texts of their own
-    tokens: int  # that have a loss and are changed
     branches: int  # changes of each text
     flops: float
     seconds: float | None  # None: not known
