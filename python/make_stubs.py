@@ -17,14 +17,14 @@ HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
 # Written by python/make_stubs.py (make reference).
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 '''
 # Of the package, what their annotations name.
 IMPORTS = {
-    "analyses": "from .results import Results\nfrom .tables import Table\n",
-    "making": "from .captures import Capture\n",
+    "analyses": "from .outcomes import Losses\nfrom .results import Results\nfrom .tables import Table\n",
+    "making": "from .captures import Capture\nfrom .outcomes import Export\n",
 }
 
 

@@ -6,13 +6,14 @@ from ._call import (ArgumentError, Cancelled, DataError, Error, ExistsError, Inp
                     PartialError, ffi, lib)
 from ._compare import compare
 from ._run import PartialWarning, QkscopeWarning
-from .analyses import analyze, attention, compare_stages, comparison, pca, plasticity, rotate, study
+from .analyses import ablate, analyze, attention, compare_stages, comparison, loss, pca, plasticity, rotate, study
 from .captures import Block, Capture, CaptureInfo, Head, open
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
-from .making import repack, synth
+from .making import export, repack, synth
 from .merging import Outcome, find_shard, merge
-from .results import Results
+from .outcomes import Export, Losses, PositionLoss, TextLoss
+from .results import Forecast, Results
 from .sampler import Sampler, example_id
 from .sink import Model, Sink
 from .tables import Table
@@ -32,7 +33,8 @@ else:
 
 __version__ = ffi.string(lib.qk_version()).decode()
 __all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
-           "Figure", "Head", "HeadInspection", "InputOutputError", "Inspection", "Model", "NotFoundError",
-           "Outcome", "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results", "Sampler", "Sink",
-           "Table", "analyze", "attention", "compare", "compare_stages", "comparison", "example_id", "find_shard", "inspect", "merge", "open",
-           "pca", "plasticity", "repack", "rotate", "study", "synth", "write_capture"]
+           "Export", "Figure", "Forecast", "Head", "HeadInspection", "InputOutputError", "Inspection", "Losses", "Model",
+           "NotFoundError", "Outcome", "PartialError", "PartialWarning", "PositionLoss", "QkscopeWarning", "Report",
+           "Results", "Sampler", "Sink", "Table", "TextLoss", "ablate", "analyze", "attention", "compare",
+           "compare_stages", "comparison", "example_id", "export", "find_shard", "inspect", "loss", "merge", "open", "pca",
+           "plasticity", "repack", "rotate", "study", "synth", "write_capture"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import results as _results
@@ -15,7 +16,8 @@ from ._checks import path_of
 from ._folders import TemporaryFolder
 from ._run import PartialWarning, Progress, run, warn
 from ._settings import Keyword, Keywords, Settings, StrPath, wrong
-from .results import Failure, Results
+from .outcomes import Losses
+from .results import Failure, Forecast, Results
 
 _PLANES = 30  # of the complement, as the command has it
 _ALL = "pca,rotation,plasticity,attention"
@@ -25,6 +27,8 @@ _PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there i
 _SHARD = Keyword("shard", None, str | tuple[int, int] | None, None, "part i of n of the heads, (i, n) or \"i/n\": each "
                  "of n processes computes its part into one output folder, and the last one to end writes the tables",
                  "Running")
+_TEXT_SHARD = _SHARD._replace(about="part i of n of the texts, (i, n) or \"i/n\": each of n processes computes its part "
+                              "into one output folder, and the last one to end writes the tables")
 _COMPLEMENT = Keyword("complement", None, bool, False, "compute complement.csv, too: the planes of what is left, and "
                       "how they turn", "Rotation")
 _HIDDEN = ["combined"]  # false where kinds are given
@@ -38,6 +42,9 @@ _ATTENTION = Keywords(_TABLE, "attention", _HIDDEN, [_SHARD, _PROGRESS])
 _STAGES = Keywords("qk_stages_settings_table", "compare-stages", _HIDDEN, [_PROGRESS])
 _COMPARE = Keywords("qk_compare_settings_table", "compare", _HIDDEN, [_PROGRESS])
 _STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
+_MODEL = ("model", "text")  # what a model is run over
+_LOSS = Keywords("qk_recorder_settings_table", "loss", _MODEL, [_PROGRESS])
+_ABLATE = Keywords("qk_ablation_settings_table", "ablate", _MODEL, [_TEXT_SHARD, _PROGRESS])
 
 
 # ---- what they have in common -------------------------------------------------------------
@@ -248,6 +255,81 @@ def comparison(a: Any, b: Any, **keywords: Any) -> Results:
     if partial is not None:
         warn(f"{partial}; the results have the others", PartialWarning)
     return results
+
+
+# ---- a model ------------------------------------------------------------------------------
+
+@_LOSS
+def loss(model: StrPath, text: StrPath | Sequence[StrPath], **keywords: Any) -> Losses:
+    """How well a model foretells texts: loss and perplexity over all tokens, by position and by text.
+
+    model is a folder, a GGUF file, or "org/name" on the Hugging Face Hub; text a file, a folder, "repeat:64x2:8" for texts
+    that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/loss.md.
+
+        losses = qkscope.loss("examples/kjv-tiny/step-2004", "examples/kjv-tiny/passages.jsonl")
+        losses.perplexity, [text.loss for text in losses.texts]
+
+    Raises NotFoundError for a model or texts that are not there, ArgumentError for a value that a keyword does not take,
+    DataError for files that are damaged, a model that cannot be run, or where no text has two tokens.
+    """
+    settings = _LOSS.settings("loss", keywords, _MODEL)
+    values = settings.values
+    _set_model(settings, model, text)
+    out = ffi.new("qk_losses **")
+    made, _ = run(lib.qk_loss_run, values, out, context=values.context, out=out, free=lib.qk_losses_free,
+                  keep=settings, progress=keywords.get("progress"))
+    return Losses.of(made)
+
+
+@_ABLATE
+def ablate(model: StrPath, text: StrPath | Sequence[StrPath], **keywords: Any) -> Results:
+    """What a model loses without a head, or without its sense of position: its loss on texts while heads are changed.
+    Tables ablation, ablation_heads, ablation_groups and ablation_positions.
+
+    model and text as in loss. The arguments are the options of `qkscope ablate`; see docs/ablate.md. Without `output` the
+    results are in memory and in a private folder, which goes with them. With it, a run that was stopped goes on when it is
+    called again. With `dry_run` there are no tables, and results.forecast says how long it would take.
+
+        results = qkscope.ablate("examples/kjv-tiny/step-2004", "repeat:64x2:8", what="remove,freeze")
+        results.ablation.to_pandas().nlargest(5, "delta")
+
+    Raises as loss, and ExistsError where output holds something else.
+    """
+    settings = _ABLATE.settings("ablate", keywords, _MODEL)
+    values = settings.values
+    _set_model(settings, model, text)
+    _set_shard(values.recorder, keywords.get("shard"))
+    dry = bool(keywords.get("dry_run"))
+    if keywords.get("shard") is not None and keywords.get("output") is None and not dry:
+        raise TypeError("ablate(): processes that share an ablation need one output folder")
+    line = _line("ablate", (model,), {"text": text, **keywords})
+    values.command_line = line
+    outcome = ffi.gc(ffi.new("qk_ablation_outcome *"), lib.qk_ablation_outcome_free)
+    with _folder(settings, keywords.get("output")) as (folder, owned):
+        run(lib.qk_ablation_run, values, outcome, context=values.recorder.context, keep=(settings, line, outcome),
+            progress=keywords.get("progress"))
+        results = _of_ablation(outcome, folder, dry)
+        results.seconds, results._owned = outcome.seconds, owned
+    return results
+
+
+def _set_model(settings: Settings, model: Any, texts: Any) -> None:
+    for name, value in zip(_MODEL, (model, texts)):
+        if value is None:
+            raise wrong(name, value, "expected a model" if name == "model" else "expected texts")
+        settings.set(name, value)
+
+
+def _of_ablation(outcome: Any, folder: StrPath, dry: bool) -> Results:
+    if outcome.complete:
+        return Results.read(folder)
+    facts: dict[str, Any] = {"complete": False, "model": text(outcome.model) or ""}
+    if dry:
+        seconds = outcome.forecast if math.isfinite(outcome.forecast) else None
+        facts["forecast"] = Forecast(outcome.texts, outcome.branches, outcome.flops, seconds)
+    else:
+        facts["parts"] = (outcome.texts_there, outcome.texts)
+    return Results(folder, [], _tables.read_csv, facts)
 
 
 # ---- many ---------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by python/make_stubs.py (make reference).
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
+from .outcomes import Losses
 from .results import Results
 from .tables import Table
 
@@ -668,6 +669,176 @@ def comparison(
         progress
             None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
             of (what, done, total), which may return False to stop
+    """
+
+def loss(
+    model: str | os.PathLike[str],
+    text: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    revision: str | None = None,
+    offline: bool = False,
+    tokenizer: str | os.PathLike[str] | None = None,
+    dtype: Literal['float32', 'f32', 'bf16-sim', 'bf16', 'f16-sim'] = 'float32',
+    text_column: str | None = None,
+    max_texts: int | None = None,
+    max_length: int | None = None,
+    long: Literal['split', 'cut', 'skip'] = 'split',
+    threads: int | None = None,
+    tokens_at_once: int | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Losses:
+    """How well a model foretells texts: loss and perplexity over all tokens, by position and by text.
+
+    model is a folder, a GGUF file, or "org/name" on the Hugging Face Hub; text a file, a folder, "repeat:64x2:8" for texts
+    that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/loss.md.
+
+        losses = qkscope.loss("examples/kjv-tiny/step-2004", "examples/kjv-tiny/passages.jsonl")
+        losses.perplexity, [text.loss for text in losses.texts]
+
+    Raises NotFoundError for a model or texts that are not there, ArgumentError for a value that a keyword does not take,
+    DataError for files that are damaged, a model that cannot be run, or where no text has two tokens.
+
+    Model:
+        revision
+            branch, tag or commit of a model on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
+        tokenizer
+            tokenizer.json or its folder, or a GGUF file (None: the model's)
+        dtype = 'float32'
+            bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, f16-sim:
+            float32, rounded as a run in bfloat16 or float16 does ('float32' or 'f32' or 'bf16-sim'
+            or 'bf16' or 'f16-sim')
+    Texts:
+        text_column
+            column of .jsonl and .parquet that holds the text (None: text)
+        max_texts
+            take the first N texts (1 to 1e+15; None: all)
+        max_length
+            longest text, in tokens (1 to 1073741824 tokens; None: what the model was made for)
+        long = 'split'
+            what becomes of longer texts: split into windows, each an example; cut; or skipped
+            ('split' or 'cut' or 'skip')
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        tokens_at_once
+            tokens that are run together; more take more memory (1 to 1000000000 tokens; None: 8192)
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def ablate(
+    model: str | os.PathLike[str],
+    text: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    model_name: str | None = None,
+    what: str = 'remove,freeze,profile',
+    groups: Sequence[str | os.PathLike[str]] | None = None,
+    results: str | os.PathLike[str] | None = None,
+    capture: str | os.PathLike[str] | None = None,
+    suffix: int | None = None,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
+    controls: bool = True,
+    draws: int = 20,
+    seed: int = 0,
+    ci: float = 95.0,
+    memory: int = 2048,
+    dry_run: bool = False,
+    revision: str | None = None,
+    offline: bool = False,
+    tokenizer: str | os.PathLike[str] | None = None,
+    dtype: Literal['float32', 'f32', 'bf16-sim', 'bf16', 'f16-sim'] = 'float32',
+    text_column: str | None = None,
+    max_texts: int | None = None,
+    max_length: int | None = None,
+    long: Literal['split', 'cut', 'skip'] = 'split',
+    threads: int | None = None,
+    shard: str | tuple[int, int] | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """What a model loses without a head, or without its sense of position: its loss on texts while heads are changed.
+    Tables ablation, ablation_heads, ablation_groups and ablation_positions.
+
+    model and text as in loss. The arguments are the options of `qkscope ablate`; see docs/ablate.md. Without `output` the
+    results are in memory and in a private folder, which goes with them. With it, a run that was stopped goes on when it is
+    called again. With `dry_run` there are no tables, and results.forecast says how long it would take.
+
+        results = qkscope.ablate("examples/kjv-tiny/step-2004", "repeat:64x2:8", what="remove,freeze")
+        results.ablation.to_pandas().nlargest(5, "delta")
+
+    Raises as loss, and ExistsError where output holds something else.
+
+    Output:
+        output
+            folder for the tables
+        model_name
+            name in the tables (None: org/name, or the folder's name)
+    Changes:
+        what = 'remove,freeze,profile'
+            remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT], no-sink,
+            uniform, direction:pcN|a[:PART]
+        groups
+            heads that are changed together: each (one by one), layer, all, "where CONDITION" or
+            "top N,N,... by COLUMN" of --results, or heads, as 2:1,5:*; may be given again (None:
+            each)
+        results
+            results of the model, for --groups
+        capture
+            capture of the model after RoPE, of other texts, for --what direction
+        suffix
+            change the last N rows of each text alone (2 to 1073741824 rows; None: all rows)
+        layers
+            of these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            of these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2, 1),
+            5]; None: all)
+    Controls:
+        controls = True
+            False: neither random groups nor changes that keep the first keys
+        draws = 20
+            random groups beside each group (0 to 1000)
+        seed = 0
+            of random groups and shuffles (0 to 2147483647)
+        ci = 95.0
+            level of the intervals (1 to below 100)
+    Running:
+        memory = 2048
+            run as many changes at once as this takes (1 to 1073741824 MiB)
+        dry_run = False
+            say what would be run, and how long it takes
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        shard
+            part i of n of the texts, (i, n) or "i/n": each of n processes computes its part into
+            one output folder, and the last one to end writes the tables
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    Model:
+        revision
+            branch, tag or commit of a model on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
+        tokenizer
+            tokenizer.json or its folder, or a GGUF file (None: the model's)
+        dtype = 'float32'
+            bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, f16-sim:
+            float32, rounded as a run in bfloat16 or float16 does ('float32' or 'f32' or 'bf16-sim'
+            or 'bf16' or 'f16-sim')
+    Texts:
+        text_column
+            column of .jsonl and .parquet that holds the text (None: text)
+        max_texts
+            take the first N texts (1 to 1e+15; None: all)
+        max_length
+            longest text, in tokens (1 to 1073741824 tokens; None: what the model was made for)
+        long = 'split'
+            what becomes of longer texts: split into windows, each an example; cut; or skipped
+            ('split' or 'cut' or 'skip')
     """
 
 def study(

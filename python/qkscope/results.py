@@ -32,6 +32,15 @@ class Failure(NamedTuple):
     message: str
 
 
+class Forecast(NamedTuple):
+    """What a dry run of `qkscope.ablate` says."""
+
+    texts: int  # windows of long ones are texts of their own
+    branches: int  # changes of each text
+    flops: float
+    seconds: float | None  # None: not known
+
+
 class Results:
     """What an analysis computed.
 
@@ -42,6 +51,8 @@ class Results:
     `model`, `capture` (the folder that was read), `num_heads`, `num_rows`, `seconds` and `threads` say what was done.
     `folder` is where the files are: the `output` of the run, else a private folder, which goes with this object. Use
     it in a `with`, or call `close()`, to have it go at once.
+
+    `forecast` is what a dry run of `qkscope.ablate` says, else None.
 
     `complete` is False for those of a shard, while others compute theirs: there are no tables then, and `save`, `check`
     and all that needs tables raise, with what to do.
@@ -60,6 +71,7 @@ class Results:
         self.seconds: float = facts.get("seconds", 0.0)
         self.threads: int = facts.get("threads", 0)
         self.complete: bool = facts.get("complete", True)
+        self.forecast: Forecast | None = facts.get("forecast")
         self._parts: tuple[int, int] | None = facts.get("parts")  # that are there, of how many; None: not shared
         self._ci: dict[str, float] = facts.get("ci", {})
         self._load = load
@@ -294,7 +306,8 @@ class Results:
 
     def _facts(self) -> dict[str, Any]:
         return {"ci": self._ci, **{name: getattr(self, name) for name in
-                                   ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete")},
+                                   ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete",
+                                    "forecast")},
                 "parts": self._parts}
 
     def __reduce__(self) -> Any:
@@ -362,9 +375,12 @@ def _read(folder: Path) -> Results:
     call(lib.qk_results_check, path_of(folder, "folder"))
     files = [name for name in _known_files() if (folder / name).is_file()]
     try:
-        facts, failed = _told(json.loads(content))
+        manifest = json.loads(content)
+        facts, failed = (_told_of_ablation(manifest, files), []) if manifest.get("kind") == "ablation" else _told(manifest)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise damaged(place, error) from None
+    if "ablation_heads.csv" in files and "num_heads" not in facts:
+        facts["num_heads"] = len(_read_table(folder, "ablation_heads.csv"))
     return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
 
 
@@ -381,6 +397,11 @@ def _told(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Failure]]:
              "ci": {file: one["settings"]["ci"] for one in runs for file in one.get("tables", [])
                     if one.get("settings", {}).get("ci")}}
     return facts, failed
+
+
+def _told_of_ablation(manifest: dict[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    """Facts of the manifest of an ablation, which is of one run; its tables say of how many heads."""
+    return {"model": manifest.get("model", ""), "ci": dict.fromkeys(files, float(manifest["level"]))}
 
 
 # ---- folders ------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from conftest import EXAMPLE, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-SECTIONS = ["In ten lines", "Analyses", "Results", "Tables", "Comparing two results",
-            "Figures and reports in notebooks", "Progress, warnings, Ctrl-C", "Errors"]
+SECTIONS = ["In ten lines", "Analyses", "Running a model", "Files for other programs", "Results", "Tables",
+            "Comparing two results", "Figures and reports in notebooks", "Progress, warnings, Ctrl-C", "Errors"]
 
 
 def blocks(section):

@@ -17,7 +17,8 @@ from conftest import BUILD, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 # modules whose keywords come from tables of settings, so that they have stubs
-STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "comparison", "study"], "making": ["repack", "synth"]}
+STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "comparison", "loss", "ablate",
+                      "study"], "making": ["repack", "synth", "export"]}
 FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages", "comparison": "compare"}
 # options that have no keyword: what Python has other means for
@@ -53,6 +54,11 @@ SAMPLE = """
         page: str = results.report(title="Drift").html
         diff = qkscope.compare(results, same, "qk")
         saved: Path = results.save("out", force=True)
+        perplexity: float = qkscope.loss("model", ["a.txt", folder], max_length=64, dtype="bf16").perplexity
+        ablation: qkscope.Results = qkscope.ablate("model", "a.txt", what="remove", groups=["layer"], draws=3, dry_run=True)
+        print(perplexity, ablation.forecast.seconds if ablation.forecast else None)
+        files: tuple[str, ...] = qkscope.export("transformer-lens", results, folder, where="r_q > 0.7", top=3).files
+        print(files)
         return [page, figure.svg, str(saved), *diff.names, *(failure.message for failure in results.failed)]
 
 
@@ -73,6 +79,9 @@ WRONG = [
     ('print(qkscope.open(3))', 'has incompatible type "int"'),
     ('print(qkscope.open("c").head(0, 0, 1))', 'expected "str"'),
     ('qkscope.Sink("c", stages="post")', 'Unexpected keyword argument "stages"'),
+    ('print(qkscope.loss("m"))', 'Missing positional argument "text"'),
+    ('print(qkscope.ablate("m", "t", dtype="float8"))', "expected \"Literal['float32', "),
+    ('print(qkscope.export("q-filters", "c", "o", top="3"))', 'has incompatible type "str"; expected "int | None"'),
     ('print(qkscope.compare("a", 3))', 'has incompatible type "int"'),
 ]
 
@@ -200,7 +209,7 @@ def test_everything_public_has_a_docstring():
     bare = [name for name in qk.__all__ if callable(getattr(qk, name)) and not inspect.getdoc(getattr(qk, name))]
     assert bare == []
     for module in ("results", "tables", "figures", "analyses", "captures", "writing", "inspection", "making", "merging",
-                   "sampler", "sink"):
+                   "outcomes", "sampler", "sink"):
         module = importlib.import_module(f"qkscope.{module}")
         bare += [name for name, thing in public(module) if callable(thing) and not inspect.getdoc(thing)]
     assert bare == []
