@@ -13,7 +13,7 @@ from .._run import _Bar
 from .attention_sums import FAR_POSITION, SINK_KEYS, bin_of
 from .facts import Facts, before_of, check_before, check_model, decoder_of, find_facts, input_device, model_type
 from .guard import _as_written, refuse_kinds
-from .hooks import Call, Watch, layer_of
+from .hooks import Call, Watch
 from .rotation import INTERLEAVED, Rope, angles
 from .scores import LOW, Scores, why_not
 from .tokens import Encoder
@@ -202,6 +202,8 @@ class _Ablation:
                 raise DataError(f"model type {self.kind!r}: freeze: it cannot be told how layer {blind[0]} rotates")
         self.device = input_device(self.decoder)
         self.double = torch.float32 if self.device.type == "mps" else torch.float64
+        modules = dict(self.decoder.named_modules())
+        self.layer_of = {id(modules[f.module]): layer for layer, f in self.facts.layers.items()}
         self.profiles: dict[tuple[int, int], Any] = {}  # [groups of texts][bins of rows][shares, then rows]
 
     def heads(self, given: Any) -> list[tuple[int, int]]:
@@ -232,9 +234,8 @@ class _Ablation:
     def fit(self, ids: Any, group: int, heads: list[tuple[int, int]]) -> None:
         """Adds what heads attend to in a text."""
         def see(call: Call) -> None:
-            layer = layer_of(call, "")
             for at, h in heads:
-                if at == layer:
+                if at == self.layer_of.get(id(call.module)):
                     self._add(self.profiles[at, h][group], Head(call, h))
         self.logits(ids, see)
 
@@ -261,7 +262,7 @@ class _Ablation:
         ran = []
 
         def after(call: Call) -> None:
-            if layer_of(call, "") == head[0]:
+            if self.layer_of.get(id(call.module)) == head[0]:
                 shares = self.profile(head, group) if change.kind == "profile" else None
                 apply(call, head[1], change, self.facts.layers[head[0]].rope, shares, self.kind)
                 ran.append(head)
