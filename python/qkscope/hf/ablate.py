@@ -126,18 +126,23 @@ class Head:
                 raise DataError(f"model type {kind!r}: freeze: it cannot be told how {side} is rotated")
             both = (2 * pairs, 2 * pairs + 1) if rope.pairing == INTERLEAVED else (pairs, pairs + len(rope.frequencies))
             dims = piece.start + torch.cat(both)
-            before = before_of(self.call, side, rope)[0, h] * turned[1]
-            if not piece.exact:  # something was done to them after the rotation: a factor for each row, or it is not known
-                out = self.call.rotations[piece.rotation].outputs[piece.tensor]
-                out, after = (out.transpose(1, 2) if piece.transposed else out)[0, h], whole[0, h]
-                size = (after * out).sum(-1, keepdim=True) / (out * out).sum(-1, keepdim=True).clamp(min=1e-30)
-                if not bool((after - size * out).abs().max() <= 1e-2 * after.abs().max()):
-                    raise DataError(f"model type {kind!r}: freeze: what becomes of {side} after RoPE is more than a factor")
-                before = before * size
+            before = before_of(self.call, side, rope)[0, h] * turned[1] * self._factor(piece, whole[0, h], h, f"{kind!r}: freeze: {side}")
             new = whole.clone()
             new[0, h, :, dims] = before[:, dims].to(new.dtype)
             made.append(new)
         return Head(replace(self.call, query=made[0], key=made[1]), self.head)
+
+    def _factor(self, piece: Any, after: Any, h: int, what: str) -> Any:
+        """What each row was multiplied by after the rotation: probes of few tokens do not show it."""
+        out = self.call.rotations[piece.rotation].outputs[piece.tensor]
+        out = (out.transpose(1, 2) if piece.transposed else out)[0]
+        out, after = out[min(h, len(out) - 1)], after[:, piece.start:piece.start + piece.width]
+        if bool((out == after).all()):
+            return 1
+        size = (after * out).sum(-1, keepdim=True) / (out * out).sum(-1, keepdim=True).clamp(min=1e-30)
+        if not bool((after - size * out).abs().max() <= 1e-2 * after.abs().max()):
+            raise DataError(f"model type {what} is changed after RoPE by more than a factor")
+        return size
 
 
 def apply(call: Call, head: int, change: Change, rope: Rope | None, shares: Any, kind: str) -> None:
