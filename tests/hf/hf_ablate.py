@@ -19,6 +19,11 @@ TINY = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_laye
             max_position_embeddings=64)
 IDS = [[(7 * i + i * i) % 64 for i in range(n)] for n in (30, 41, 25)]
 
+# Part of a head is rotated; pairs side by side; sinks that are no keys, and windows; queries and keys of two parts.
+KINDS = {"gpt_neox": {}, "phi": {}, "cohere": dict(num_key_value_heads=2, logit_scale=1.0),
+         "gpt_oss": dict(num_key_value_heads=2, head_dim=8, num_local_experts=2, num_experts_per_tok=1, sliding_window=9),
+         "deepseek_v3": dict(q_lora_rank=8, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6, v_head_dim=5, first_k_dense_replace=9)}
+
 
 def made(kind, base=False, **more):
     """A model of random numbers, large ones, so that heads matter."""
@@ -47,6 +52,16 @@ def nothing(kind, **more):
     return [max(abs(row["delta"]) + abs(row["drift"]) for row in rows if row["what"] in ("window:64", "freeze:>1e9")), min(least)]
 
 
+def positions(kind, **more):
+    """Losses of a model of one head: without its rotation, and where all tokens stand at position 0."""
+    model = made(kind, **{**more, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1})
+    row, = ablate(model, None, IDS[:1], "freeze")
+    ids = torch.tensor(IDS[:1])
+    with torch.no_grad():
+        logits = model(input_ids=ids, position_ids=0 * ids, attention_mask=ids >= 0, use_cache=False).logits[0, :-1]
+    return [row["loss"], row["loss"] + row["delta"], float(torch.nn.functional.cross_entropy(logits.double(), ids[0, 1:]))]
+
+
 def checks():
     bert, llama = made("bert", is_decoder=False), made("llama")
     return {
@@ -63,10 +78,8 @@ def checks():
         "training": raised(lambda: ablate(made("llama").train(), None, IDS)),
         "one head": [[row["layer"], row["q_head"], row["what"], row["tokens"], len(row["texts"])] for row in
                      ablate(llama, None, [*IDS, [1], []], "remove,no-sink", heads=[(1, 2), (0, 3)])],
-        "nothing": {kind: nothing(kind, **more) for kind, more in (
-            ("gpt_neox", {}), ("cohere", dict(num_key_value_heads=2)), ("phi", {}),
-            ("gpt_oss", dict(num_key_value_heads=2, head_dim=8, num_local_experts=2, num_experts_per_tok=1, sliding_window=9)))},
-        "own function": made("llama").config._attn_implementation}
+        "nothing": {kind: nothing(kind, **more) for kind, more in KINDS.items()},
+        "positions": {kind: positions(kind, **more) for kind, more in KINDS.items()}}
 
 
 def main(folder, *models):

@@ -83,3 +83,9 @@ def test_nothing_changed(ran):
     """In types that the engine does not run, too, whatever attention function they have: exactly 0."""
     for kind, (largest, smallest) in json.loads((ran / "checks.json").read_text())["nothing"].items():
         assert largest == 0 and smallest > 1e-6, kind
+
+
+def test_positions(ran):
+    """A head by itself without rotation is the model with all tokens in one place."""
+    for kind, (loss, frozen, wanted) in json.loads((ran / "checks.json").read_text())["positions"].items():
+        assert frozen == pytest.approx(wanted, rel=1e-6) and abs(frozen - loss) > 2e-5 * loss, kind
