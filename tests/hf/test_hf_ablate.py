@@ -55,10 +55,10 @@ def test_engine(ran, qkscope, model, tmp_path):
 
 
 def test_texts(ran):
-    """A row over texts is that of its texts, token by token; keys are seen by the heads that share them as before."""
+    """A row over texts is that of its texts, token by token."""
     for row in rows_of(ran, "sdpa", TINY / "step-2004").values():
-        assert [text["text"] for text in row["texts"]] == [0, 1, 2] and [text["tokens"] for text in row["texts"]] == [n - 1 for n in LENGTHS]
         tokens = [text["tokens"] for text in row["texts"]]
+        assert [text["text"] for text in row["texts"]] == [0, 1, 2] and tokens == [n - 1 for n in LENGTHS]
         assert row["tokens"] == sum(tokens)
         for name in ("loss", "delta", "drift"):
             assert row[name] == pytest.approx(np.average([text[name] for text in row["texts"]], weights=tokens), rel=1e-12)

@@ -35,9 +35,12 @@ class Change:
         turning = [i for i, f in enumerate(frequencies) if f > 0]
         if self.band in THIRDS:
             return [i for n, i in enumerate(turning) if 3 * n // len(turning) == THIRDS.index(self.band)]
-        least, _, most = ("0-inf" if self.band == "all" else "0-" + self.band[1:] if self.band[0] == "<" else
-                          self.band[1:] + "-inf" if self.band[0] == ">" else self.band).partition("-")
-        return [i for i in turning if float(least) <= math.tau / frequencies[i] < float(most)]
+        told = ("0-inf" if self.band == "all" else "0-" + self.band[1:] if self.band[0] == "<" else
+                self.band[1:] + "-inf" if self.band[0] == ">" else self.band)
+        least, most = map(float, told.split("-"))
+        if not least < most:
+            raise ValueError(self.band)
+        return [i for i in turning if least <= math.tau / frequencies[i] < most]
 
 
 def parse_change(word: str) -> Change:
