@@ -4,7 +4,10 @@
     from qkscope.hf import capture
     with qkscope.Sink("out", keep="moments,reservoir=8") as sink:
         capture(model, tokenizer, texts, sink)
+
+`ablate` says what such a model loses without a head.
 """
+from .ablate import ablate
 from .bridge import capture
 
-__all__ = ["capture"]
+__all__ = ["ablate", "capture"]

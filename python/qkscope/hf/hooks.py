@@ -208,7 +208,8 @@ class Watch:
     same thread runs.
 
     rotations: also what the functions of the model's own files that rotate were given, since the last call.
-    after: called with the Call, its weights set, once the model's function has returned."""
+    after: called with the Call, its output and weights set, once the model's function has returned. What it changes in
+    `output`, in place, the model goes on with."""
 
     def __init__(self, decoder: Any, on_call: Callable[[Call], Any], *, rotations: bool = False,
                  after: Callable[[Call], Any] | None = None) -> None:
