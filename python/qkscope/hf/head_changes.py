@@ -52,7 +52,7 @@ def parse_change(word: str) -> Change:
             made.freezes([1.0])
             return made
         if kind == "window" and not plus:
-            window, kept = map(int, rest.split(":") if ":" in rest else (rest, 0))
+            window, kept = map(int, (rest if ":" in rest else rest + ":0").split(":"))
             if window >= 1 and kept >= 0:
                 return Change(word, kind, window=window, kept=kept)
         if word in ("remove", "profile", "no-sink", "uniform"):
@@ -103,7 +103,7 @@ class Head:
         made = []
         for side, piece, whole, h in (("q", rope.q, self.call.query, self.head),
                                       ("k", rope.k, self.call.key, self.head // self.scores.group)):
-            turned = piece and angles(self.call.rotations[piece.rotation], self.tokens)
+            turned = None if piece is None else angles(self.call.rotations[piece.rotation], self.tokens)
             if piece is None or turned is None:
                 raise DataError(f"model type {kind!r}: freeze: it cannot be told how {side} is rotated")
             both = (2 * pairs, 2 * pairs + 1) if rope.pairing == INTERLEAVED else (pairs, pairs + len(rope.frequencies))
