@@ -100,7 +100,8 @@ def commands(build, wrapper=()):
 # What says most for its time, for builds that are slow: every command from its input to tables, pictures and
 # pages, what it refuses, and files that are damaged. Folders and files of tests/.
 CORE = """
-    ablation/test_beside_results.py analysis/test_inspect.py base capture cli/test_generated.py cli/test_terminal_text.py cli/test_usage.py
+    ablation/test_beside_results.py analysis/test_inspect.py base capture cli/test_generated.py
+    cli/test_terminal_text.py cli/test_usage.py
     cli/test_wrong_path.py compare/test_compare_command.py export/test_export.py figure/test_bucket_plot.py
     figure/test_golden.py figure/test_head_map.py figure/test_hostile_text.py hub/test_cache.py hub/test_fetch_faults.py
     hub/test_get.py hub/test_inspect_hub.py hub/test_put_faults.py intervals/test_analyze.py intervals/test_commands.py model
