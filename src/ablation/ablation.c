@@ -236,13 +236,16 @@ static qk_status check_output(const qk__ablation *a, qk_error *err)
     if (!qk__is_file(path.text))
         return check_no_tables(output, err);
     QK_TRY(qk__read_file(path.text, (size_t)1 << 26, &text, err));
-    if (qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err) != QK_OK)
-        root = NULL; /* no manifest, so not ours */
-    const json_t *kind = root ? json_object_get(root, "kind") : NULL;
+    /* What is no JSON is not ours, either. */
+    const qk_status status =
+        qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err);
+    const json_t *kind = status == QK_OK ? json_object_get(root, "kind") : NULL;
     const bool own =
         kind && json_is_string(kind) && strcmp(json_string_value(kind), "ablation") == 0;
     json_decref(root);
     qk__buffer_free(&text);
+    if (status == QK_ERR_NOMEM)
+        return status;
     return own ? QK_OK
                : qk__fail(err, QK_ERR_EXISTS,
                           "%s holds something else than an ablation: give another folder",
