@@ -32,16 +32,16 @@ typedef struct qk_ablation_settings {
     /* Model, texts, layers and heads, arithmetic, output, shard and context; rows and the like are without effect. */
     qk_recorder_settings recorder;
     /* Changes, with commas between: remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT],
-     * no-sink, uniform, direction:pcN|a[:PART] (of queries: a component, or the axis of drift). BAND: all (of the pairs of a rotation), fast, middle, slow (thirds), or wavelengths in tokens,
-     * "<64", "64-4096", ">4096". */
+     * no-sink, uniform, direction:pcN|a[:PART] (of queries: a component, or the axis of drift). BAND: all (of the pairs of
+     * a rotation), fast, middle, slow (thirds), or wavelengths in tokens, "<64", "64-4096", ">4096". */
     const char *what;
     /* Which heads are changed together: "each", one at a time; "layer", "all"; "where CONDITION" and "top N,N,... by COLUMN",
      * as qk_head_list has them, of the results; heads, as qk_head_set_parse has them. */
     const char *const *groups;
     size_t num_groups;
     const char *results; /* folder of results of this model; NULL: none */
-    const char *
-        capture; /* of this model, after RoPE, of other texts: directions are its; NULL: none */
+    /* Of this model, after RoPE, of other texts: directions are its. NULL: none. */
+    const char *capture;
     int64_t suffix; /* the last rows of each text alone are changed, >= 2; 0: all of them */
     bool controls;  /* those that nobody has to ask for: see docs/ablate.md */
     int draws;      /* random groups beside each group */

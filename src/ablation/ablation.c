@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
-#include "base/json.h"
+#include "base/json_build.h"
 #include "results/manifest.h"
 
 enum { UNIT_NAME = 24 };
@@ -229,23 +229,13 @@ static qk_status check_no_tables(const char *output, qk_error *err)
 static qk_status check_output(const qk__ablation *a, qk_error *err)
 {
     const char *output = a->recorder.output;
-    qk__path path;
-    qk__buffer text = {0};
-    json_t *root = NULL;
-    QK_TRY(qk__path_in(&path, output, QK__MANIFEST_NAME, err));
-    if (!qk__is_file(path.text))
+    qk__manifest manifest;
+    QK_TRY(qk__manifest_read(&manifest, output, err));
+    const bool none = !manifest.root && !manifest.broken;
+    const bool own = strcmp(qk__json_string(manifest.root, "kind"), "ablation") == 0;
+    qk__manifest_free(&manifest);
+    if (none)
         return check_no_tables(output, err);
-    QK_TRY(qk__read_file(path.text, (size_t)1 << 26, &text, err));
-    /* What is no JSON is not ours, either. */
-    const qk_status status =
-        qk__json_parse(&root, (char *)text.data, text.size, QK__JSON_GIVEN, err);
-    const json_t *kind = status == QK_OK ? json_object_get(root, "kind") : NULL;
-    const bool own =
-        kind && json_is_string(kind) && strcmp(json_string_value(kind), "ablation") == 0;
-    json_decref(root);
-    qk__buffer_free(&text);
-    if (status == QK_ERR_NOMEM)
-        return status;
     return own ? QK_OK
                : qk__fail(err, QK_ERR_EXISTS,
                           "%s holds something else than an ablation: give another folder",

@@ -23,8 +23,8 @@ static qk_status check_stage(const qk__grid *grid, qk_stage wanted, qk_error *er
                         "if from %s it, add \"stage\": \"%s-rope\" to capture.json",
                         path, before ? "before" : "after", before ? "pre" : "post");
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s: capture.json says that it is %s RoPE, and this format needs vectors "
-                    "from %s it: capture with --stage %s, or both",
+                    "%s: capture.json says that it is %s RoPE, and vectors from %s it are "
+                    "needed: capture with --stage %s, or both",
                     path, before ? "after" : "before", before ? "before" : "after",
                     before ? "pre" : "post");
 }
@@ -58,8 +58,8 @@ static qk_status find_heads(qk__grid *grid, qk_kind kind, qk_error *err)
     if (missing == 0 && most > 0)
         return QK_OK;
     return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: %zu of %zu %s heads are not there, the first is %s: this format needs "
-                    "all heads of all %zu layers: capture without --layers, --heads and "
+                    "%s: %zu of %zu %s heads are not there, the first is %s: all heads of all "
+                    "%zu layers are needed: capture without --layers, --heads and "
                     "--sample-heads",
                     qk_capture_path(capture), missing, grid->layers * grid->heads[kind],
                     kind == QK_QUERY ? "query" : "key", first, grid->layers);
