@@ -42,8 +42,8 @@ enum { DENORMALS_ARE_ZERO = 0x40 }; /* a bit of the control register */
     } while (0)
 
 /* Some rows and lanes of a tile's sums, as sub_tile. */
-INLINE void sub_tile_of_pairs(const float *a, size_t row_step, size_t step, size_t length,
-                              size_t parts, size_t part_step, const float *b, float *y)
+INNERMOST void sub_tile_of_pairs(const float *a, size_t row_step, size_t step, size_t length,
+                                 size_t parts, size_t part_step, const float *b, float *y)
 {
     vec sum[TILE_ROWS][TILE_VECS];
     for (size_t r = 0; r < TILE_ROWS; r++)
