@@ -40,6 +40,9 @@ typedef struct qk_ablation_settings {
     const char *const *groups;
     size_t num_groups;
     const char *results; /* folder of results of this model; NULL: none */
+    /* Folder of an ablation of this model, of groups: of "each", only heads of those of its groups whose interval leaves
+     * out 0 are changed. NULL: all. */
+    const char *screen;
     /* Of this model, after RoPE, of other texts: directions are its. NULL: none. */
     const char *capture;
     int64_t suffix; /* the last rows of each text alone are changed, >= 2; 0: all of them */

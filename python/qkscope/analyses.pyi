@@ -739,6 +739,7 @@ def ablate(
     groups: Sequence[str | os.PathLike[str]] | None = None,
     results: str | os.PathLike[str] | None = None,
     capture: str | os.PathLike[str] | None = None,
+    screen: str | os.PathLike[str] | None = None,
     suffix: int | None = None,
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
@@ -789,6 +790,8 @@ def ablate(
             results of the model, for --groups
         capture
             capture of the model after RoPE, of other texts, for --what direction
+        screen
+            one by one only heads of groups whose loss changed in an earlier ablation
         suffix
             change the last N rows of each text alone (2 to 1073741824 rows; None: all rows)
         layers

@@ -4,6 +4,7 @@
  *     ablation.c     the order of events; it leads the others
  *     what.c         changes, from words
  *     groups.c       which heads are changed together, and random ones beside them
+ *     screen.c       heads of groups of an earlier ablation that mattered
  *     profiles.c     what heads attend to, and put out, in the other texts
  *     windows.c      texts, and windows of long ones
  *     directions.c   directions of queries, from a capture
@@ -42,6 +43,7 @@ typedef struct qk__what {
     int64_t block;            /* of a shuffle */
     double shortest, longest; /* of a freeze: wavelengths; thirds where these are 0 */
     int component;            /* of a direction: of the PCA; -1: the axis of drift */
+    bool next;                /* not that component, but one behind it, without position */
     float part;
     int third,
         thirds; /* from the fastest; of the pairs that turn, `third` .. third + thirds - 1 */
@@ -124,6 +126,9 @@ void qk__freeze_pairs(const qk__what *what, const qk_layer_facts *layer, bool *f
 
 /* groups.c: groups and trials */
 QK_MUST_CHECK qk_status qk__plan_trials(qk__ablation *a, qk_error *err);
+
+/* screen.c: [layers * query heads] */
+QK_MUST_CHECK qk_status qk__screen_heads(const qk__ablation *a, bool *screened, qk_error *err);
 
 /* profiles.c */
 bool qk__needs_profiles(const qk__ablation *a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directions of queries, from a capture of other texts: a component of the head's PCA, or its axis of drift; and random ones
- * beside them, which take as much out of the scores. */
+/* Directions of queries, from a capture of other texts: a component of the head's PCA, or its axis of drift; and beside them
+ * random ones and a component without position, which take as much out of the scores. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +61,22 @@ static qk_status set_direction(qk__direction *d, const double *axis, size_t widt
     return QK_OK;
 }
 
+/* The one behind a component that goes least with position; the number of components: none is behind it. */
+static size_t next_without_position(const qk_pca *pca, size_t component)
+{
+    size_t best = component + 1;
+    for (size_t i = best + 1; i < pca->num_components; i++) {
+        const qk_component *c = &pca->components[i], *b = &pca->components[best];
+        if (fmax(fabs(c->r_q), fabs(c->r_k)) < fmax(fabs(b->r_q), fabs(b->r_k)))
+            best = i;
+    }
+    return best < pca->num_components ? best : pca->num_components;
+}
+
 static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_moments *k,
                            qk__direction *d, qk_error *err)
 {
+    enum { BEHIND = 5 }; /* components that are looked at for one without position */
     qk_pca *pca = NULL;
     qk_rotation *rotation = NULL;
     const double *axis = NULL;
@@ -71,17 +84,21 @@ static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_m
     if (what->component >= 0) {
         qk_pca_settings settings;
         qk_pca_settings_default(&settings);
-        settings.components = what->component + 1;
+        settings.components = what->component + 1 + (what->next ? BEHIND : 0);
         status = qk_pca_combined(q, k, &settings, &pca, err);
-        if (status == QK_OK && pca->num_components > (size_t)what->component)
-            axis = pca->axes + (size_t)what->component * q->dim;
+        size_t component = (size_t)what->component;
+        if (status == QK_OK && what->next)
+            component = next_without_position(pca, component);
+        if (status == QK_OK && pca->num_components > component)
+            axis = pca->axes + component * q->dim;
     } else {
         const qk_rotation_settings settings = {.planes = 0};
         status = qk_rotation_fit(q, k, &settings, &rotation, err);
         axis = status == QK_OK ? rotation->a : NULL;
     }
     if (status == QK_OK && !axis)
-        status = qk__fail(err, QK_ERR_DEGENERATE, "has no axis for %s", what->name);
+        status = qk__fail(err, QK_ERR_DEGENERATE, "has no axis for %s%s", what->name,
+                          what->next ? ": --no-controls leaves that out" : "");
     if (status == QK_OK)
         status = set_direction(d, axis, q->dim, what->part, err);
     qk_pca_free(&pca);
@@ -89,11 +106,19 @@ static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_m
     return status;
 }
 
+/* So that it takes as much out of scores as the one that it stands beside; nothing, where it has next to none of them. */
+static void match(qk__direction *d, const qk__direction *own, const qk_moments *q,
+                  const qk_moments *k)
+{
+    const double wanted = scores_along(q, k, own->u), there = scores_along(q, k, d->u);
+    const double scale = there > 0 ? sqrt(wanted / there) : 0;
+    d->part = own->part * (scale < 1e6 ? (float)scale : 0);
+}
+
 static qk_status draw_directions(const qk__ablation *a, size_t what, int head,
                                  const qk_moments *q, const qk_moments *k, qk_error *err)
 {
     const qk__direction *own = qk__direction_of(a, what, 0, head);
-    const double wanted = scores_along(q, k, own->u);
     double axis[QK_MAX_DIM];
     for (int draw = 1; draw <= a->settings->draws && a->settings->controls; draw++) {
         const uint64_t words[] = {what, (uint64_t)head, (uint64_t)draw};
@@ -103,8 +128,7 @@ static qk_status draw_directions(const qk__ablation *a, size_t what, int head,
         for (size_t i = 0; i < q->dim; i++)
             axis[i] = qk__rng_gaussian(&rng);
         QK_TRY(set_direction(d, axis, q->dim, 0, err));
-        const double there = scores_along(q, k, d->u);
-        d->part = there > 0 ? own->part * (float)sqrt(wanted / there) : 0;
+        match(d, own, q, k);
     }
     return QK_OK;
 }
@@ -128,8 +152,12 @@ static qk_status take_queries(void *user, size_t place, const qk_moments *q, qk_
         f->keys[place / width * f->grid->heads[QK_KEY] + place % width / f->grid->group];
     for (size_t w = 0; w < a->num_whats; w++)
         if (a->whats[w].kind == QK_CHANGE_DIRECTION) {
-            QK_TRY(find_axis(&a->whats[w], q, k, qk__direction_of(a, w, 0, (int)place), err));
-            QK_TRY(draw_directions(a, w, (int)place, q, k, err));
+            qk__direction *d = qk__direction_of(a, w, 0, (int)place);
+            QK_TRY(find_axis(&a->whats[w], q, k, d, err));
+            if (a->whats[w].next) /* its own stands before it */
+                match(d, qk__direction_of(a, w - 1, 0, (int)place), q, k);
+            else
+                QK_TRY(draw_directions(a, w, (int)place, q, k, err));
         }
     return QK_OK;
 }
@@ -155,7 +183,8 @@ static qk_status find_all(qk__ablation *a, qk__grid *grid, qk_error *err)
     const size_t keys = grid->layers * grid->heads[QK_KEY];
     finding f = {.ablation = a, .grid = grid};
     QK_TRY(check_grid(a, grid, err));
-    a->num_directions = a->num_whats * (1 + (size_t)a->settings->draws) * heads;
+    const size_t draws = a->settings->controls ? (size_t)a->settings->draws : 0;
+    a->num_directions = a->num_whats * (1 + draws) * heads;
     a->directions = qk__calloc(a->num_directions, sizeof *a->directions);
     f.keys = qk__calloc(keys, sizeof *f.keys);
     qk_status status = a->directions && f.keys ? QK_OK : qk__nomem(err);

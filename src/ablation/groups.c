@@ -55,11 +55,15 @@ static qk_status add_wanted(qk__ablation *a, const char *name, const bool *wante
     return qk__fail(err, QK_ERR_DEGENERATE, "groups: \"%s\" has none of the heads", name);
 }
 
-static qk_status add_each(qk__ablation *a, qk_error *err)
+static qk_status add_each(qk__ablation *a, bool *wanted, qk_error *err)
 {
     const int width = a->recording.facts->num_q_heads;
+    if (a->settings->screen) {
+        memset(wanted, 0, (size_t)num_heads(a) * sizeof *wanted);
+        QK_TRY(qk__screen_heads(a, wanted, err));
+    }
     for (int i = 0; i < num_heads(a); i++) {
-        if (!a->recording.selection->q_heads[i])
+        if (!a->recording.selection->q_heads[i] || !wanted[i])
             continue;
         char name[32];
         int *head = qk__calloc(1, sizeof *head);
@@ -247,7 +251,9 @@ static qk_status add_trials(qk__ablation *a, qk_error *err)
     for (size_t g = 0; g < count; g++)
         for (size_t w = 0; w < a->num_whats; w++) {
             const bool direction = a->whats[w].kind == QK_CHANGE_DIRECTION;
-            const int draws = direction && a->settings->controls ? a->settings->draws : 0;
+            const int draws = direction && a->settings->controls && !a->whats[w].next
+                                  ? a->settings->draws
+                                  : 0;
             if (direction && groups[g].draw > 0)
                 continue;
             for (int draw = 0; draw <= draws; draw++) {
@@ -275,7 +281,7 @@ static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
         for (int j = 0; j < num_heads(a); j++)
             wanted[j] = true;
         if (strcmp(texts[i], "each") == 0)
-            status = add_each(a, err);
+            status = add_each(a, wanted, err);
         else if (strcmp(texts[i], "layer") == 0)
             status = add_layers(a, wanted, err);
         else if (strcmp(texts[i], "all") == 0)

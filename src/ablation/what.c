@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes, from words: "freeze:slow", "window:256:4". */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ablation/ablation.h"
@@ -126,9 +127,12 @@ static qk_status add_what(qk__ablation *a, const char *word, size_t length, qk_e
     if (a->num_whats + 2 > QK__MOST_WHATS)
         return qk__fail(err, QK_ERR_ARGUMENT, "what: at most %d changes", QK__MOST_WHATS / 2);
     a->whats[a->num_whats++] = what;
-    if (a->settings->controls && what.kind == QK_CHANGE_ROTATION) {
-        what.keep_first = true;
-        memcpy(what.name + length, "+first", sizeof "+first");
+    const char *control = what.kind == QK_CHANGE_ROTATION ? "+first" : "+next";
+    if (a->settings->controls && (what.kind == QK_CHANGE_ROTATION ||
+                                  (what.kind == QK_CHANGE_DIRECTION && what.component >= 0))) {
+        what.keep_first = what.kind == QK_CHANGE_ROTATION;
+        what.next = what.kind == QK_CHANGE_DIRECTION;
+        snprintf(what.name + length, sizeof what.name - length, "%s", control);
         a->whats[a->num_whats++] = what;
     }
     return QK_OK;

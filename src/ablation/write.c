@@ -156,7 +156,7 @@ static json_t *describe(const qk__ablation *a)
         whats = qk__json_append(whats, json_string(a->whats[i].name));
     return json_pack(
         "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:s, s:I, s:I, s:i, s:f, s:o, s:I, s:b, s:i, s:I, "
-        "s:f, s:s, s:o, s:o}",
+        "s:f, s:s, s:o, s:o, s:o}",
         "qkscope", QK_VERSION, "command_line", qk__json_text_or_null(s->command_line), "kind",
         "ablation", "model", o->model, "num_layers", facts->num_layers, "num_q_heads",
         facts->num_q_heads, "num_k_heads", facts->num_k_heads, "texts_xxh3_128",
@@ -165,7 +165,8 @@ static json_t *describe(const qk__ablation *a)
         (json_int_t)s->suffix, "controls", s->controls, "draws", s->draws, "seed",
         (json_int_t)s->seed, "level", s->level, "profiles",
         qk__needs_profiles(a) ? "of the other groups of texts" : "none", "groups",
-        list_groups(a), "capture", qk__json_text_or_null(s->capture));
+        list_groups(a), "capture", qk__json_text_or_null(s->capture), "screen",
+        qk__json_text_or_null(s->screen));
 }
 
 static qk_status clear(const void *context, qk_error *err)

@@ -510,6 +510,40 @@ def test_groups_by_name_and_size(qkscope, results, tmp_path):
     assert made == named | {f"top {n} by -abs(r_k)": sorted((int(r["layer"]), int(r["q_head"])) for r in best[:n]) for n in (1, 3, 4)}
 
 
+def test_screen(qkscope, tmp_path):
+    """Layers first; then only heads of those whose loss changed. Nothing else may stand for such a folder."""
+    texts, first, second = write_texts(tmp_path, TEXTS[:8]), tmp_path / "first", tmp_path / "second"
+    ablate(qkscope, texts, first, "-w", "remove,window:999", "--groups", "layer", "--groups", "1:2", "--no-controls",
+           "--layers", "0-2")
+    table = first / "ablation_groups.csv"
+    with table.open(newline="") as file:
+        columns, *body = csv.reader(file)
+    group, lo, hi = (columns.index(name) for name in ("group", "delta_lo", "delta_hi"))
+
+    def write(chosen):
+        rows = [[*row] for row in body]
+        for row in rows:
+            row[lo], row[hi] = chosen.get(row[group], ("-1", "1"))
+        with table.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+
+    def screened(*words, expect=0):
+        return ablate(qkscope, texts, second, "-w", "remove", "--screen", first, "--dry-run", "--json", *words, expect=expect)
+
+    write({"layer 2": ("-2", "-1"), "1:2": ("0.1", "0.2")})
+    assert json.loads(screened().out)["branches"] == WIDTH + 1
+    assert json.loads(screened("--heads", "2:0-1").out)["branches"] == 2
+    ablate(qkscope, texts, second, "-w", "remove", "--screen", first)
+    assert [(row["layer"], row["q_head"]) for row in rows_of(second)] == [("1", "2"), *(("2", str(i)) for i in range(WIDTH))]
+    assert manifest(second)["screen"] == str(first)
+    assert "is of step-2004, not of other" in screened("--model-name", "other", expect=1).err
+    assert "has no group with an interval" in ablate(qkscope, texts, tmp_path / "x", "--screen", second, expect=1).err
+    write({})
+    assert "no group of" in screened(expect=1).err
+    (first / "manifest.json").unlink()
+    assert "holds no complete ablation" in screened(expect=2).err
+
+
 # ---- folders -------------------------------------------------------------------------------------
 
 FEW = ["-w", "remove", "--heads", "0:3", "--max-texts", "3"]

@@ -66,6 +66,9 @@ def test_controls(qkscope, capture, tmp_path):
     ablate(qkscope, tmp_path, *words, "--seed", "5", out="seed")
     assert (tmp_path / "out/ablation.csv").read_bytes() == (tmp_path / "again/ablation.csv").read_bytes()
     for row, other in zip(rows_of(tmp_path / "out"), rows_of(tmp_path / "seed"), strict=True):
+        if row["what"].endswith("+next"):
+            assert row["draws"] == "0" and row["delta"] == other["delta"]
+            continue
         random, least, most = (float(row[name]) for name in ("random", "random_least", "random_most"))
         assert row["draws"] == "3" and row["delta"] == other["delta"]
         if row["what"].endswith(":0"):
@@ -77,7 +80,33 @@ def test_controls(qkscope, capture, tmp_path):
     assert made["draws"] == 3
 
 
+def next_of(folder, layer, head):
+    """Of the five behind PC0 the one whose correlation with position is least, and how much of it takes as much out of scores."""
+    (q, t_q), (k, t_k) = (read_head(folder, f"l{layer:02d}h{number:02d}{kind}") for number, kind in ((head, "q"), (head // 2, "k")))
+
+    def most(u):
+        return max(abs(np.corrcoef(x @ u, t)[0, 1]) for x, t in ((q, t_q), (k, t_k)))
+
+    def taken(u):
+        return np.mean((q @ u) ** 2) * np.var(k @ u)
+
+    axes = [axis_of(f"pc{i}", folder, layer, head) for i in range(6)]
+    u = min(axes[1:], key=most)
+    return u, np.sqrt(taken(axes[0]) / taken(u))
+
+
+def test_next_component(qkscope, capture, tmp_path):
+    ablate(qkscope, tmp_path, "-w", "direction:pc0,direction:a", "--capture", capture / "post", "--draws", "1")
+    rows = rows_of(tmp_path / "out")
+    assert [row["what"] for row in rows] == 2 * ["direction:pc0", "direction:pc0+next", "direction:a"]
+    for row, at in zip(rows[1::3], HEADS, strict=True):
+        u, part = next_of(capture / "post", *at)
+        assert float(row["delta"]) == pytest.approx(delta_of([change(*at, DIRECTION, values=u, part=part)]), abs=2e-5)
+        assert row["draws"] == "0"
+
+
 @pytest.mark.parametrize("words, code, said", [
+    (["-w", "direction:pc31", "--capture", "{}/post"], 1, "has no axis for direction:pc31+next: --no-controls"),
     (["-w", "direction:pc0"], 2, "give --capture"),
     (["-w", "direction"], 2, "direction:pcN|a[:PART]"),
     (["-w", "direction:pc"], 2, "direction:pcN|a[:PART]"),
