@@ -33,8 +33,8 @@ static const float lane_numbers[QK_LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8, 
 
 /* Macros, since what passes a vector through a call depends on the instruction set. */
 typedef vec unaligned_vec __attribute__((aligned(4), may_alias));
-#define LOAD(y, x)  ((y) = *(const unaligned_vec *)(x))
-#define STORE(x, y) (*(unaligned_vec *)(x) = (y))
+#define LOAD(y, x)  ((y) = *(const unaligned_vec *)(const void *)(x))
+#define STORE(x, y) (*(unaligned_vec *)(void *)(x) = (y))
 
 /* Some rows and lanes of a tile: a and y point to the first of them, b to the first lane. */
 INNERMOST void sub_tile(const float *a, size_t row_step, size_t step, size_t length,
