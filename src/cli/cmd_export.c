@@ -106,18 +106,16 @@ const cli_command cmd_export = {
         "window:256:128. How much each key head needs far keys, 0 to 1: what kvpress predicts "
         "from mean queries and keys, or what the model loses without far keys.\n\n"
         "q-filters: RESULTS is a capture of all heads after RoPE. Where the queries of each "
-        "key "
-        "head point.\n\n"
+        "key head point.\n\n"
         "transformer-lens: RESULTS is as for qkscope heads. A list [[layer, head], ...] of "
-        "those of "
-        "which a condition holds.\n\n"
+        "those of which a condition holds.\n\n"
         "A capture may keep moments in place of rows (docs/export.md).",
     .examples = "qkscope export kvpress-stats capture/pre -o stats\n"
                 "qkscope export duo-attention capture/pre -o duo\n"
                 "qkscope export duo-attention ablation -o duo\n"
                 "qkscope export q-filters capture/post -o filters\n"
-                "qkscope export transformer-lens results --where \"bias_strength_lo > 0\" -o "
-                "heads\n",
+                "qkscope export transformer-lens results "
+                "--where \"bias_strength_lo > 0\" -o heads\n",
     .table = &TABLE,
     .max_arguments = 2,
     .run = run_export,
