@@ -104,7 +104,8 @@ typedef struct qk_setting {
     const char *off;   /* of flags: the option that clears it, and what that means */
     const char *off_help;
     const char *section; /* heading in help */
-    /* The words of those that take it; NULL = all, "" = none: it is set by name alone. */
+    /* The words of those that take it, commands and, of a command with several formats, also these; NULL = all, "" =
+     * none: it is set by name alone. */
     const char *commands;
     const char *yaml; /* its key in files, "pca.n_components" */
     /* Where manifests have it. It decides results: where it differs, a study computes a model
@@ -141,7 +142,7 @@ typedef struct qk_settings_table {
 /* Owns the struct, and every text and list that was set by name. */
 typedef struct qk_settings qk_settings;
 
-/* Makes the struct with its defaults. command: the settings that this command takes; NULL = all
+/* Makes the struct with its defaults. command: the settings that this command, or format, takes; NULL = all
  * of the table. The table must outlive the settings. */
 QK_API QK_MUST_CHECK qk_status qk_settings_new(qk_settings **settings,
                                                const qk_settings_table *table,

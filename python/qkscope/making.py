@@ -11,7 +11,7 @@ from typing import Any
 from ._call import ffi, lib, text
 from ._checks import path_of
 from ._run import Progress, run, warn
-from ._settings import Keyword, Keywords, StrPath, wrong
+from ._settings import Keyword, Keywords, StrPath, keywords_of, wrong
 from .captures import Capture
 from .outcomes import Export
 from .results import Results
@@ -24,10 +24,6 @@ _FREQUENCIES = Keyword("frequencies", None, Iterable[float] | None, None, "radia
 _REPACK = Keywords("qk_repack_settings_table", "repack", ["output"], [_PROGRESS])
 _SYNTH = Keywords("qk_synth_settings_table", "synth", [], [_FREQUENCIES, _PROGRESS])
 _EXPORT = Keywords("qk_export_settings_table", "export", ["output"], [_PROGRESS])
-# Keywords of one format, and of formats that are made of captures.
-_OWN = {"kvpress-stats": ("dataset",), "duo-attention": ("model", "sink", "recent", "length"),
-        "transformer-lens": ("where", "sort", "top")}
-_OF_CAPTURES = ("revision", "split", "q_per_kv_group", "from_position")
 
 
 @_REPACK
@@ -86,13 +82,11 @@ def _formats() -> list[str]:
 
 
 def _note_idle(format: str, given: dict[str, Any]) -> None:
-    for other, names in _OWN.items():
-        for name in names:
-            if other != format and given.get(name) is not None:
-                warn(f"{name}={given[name]!r} does nothing without {other}")
-    for name in _OF_CAPTURES:
-        if format == "transformer-lens" and given.get(name) is not None:
-            warn(f"{name}={given[name]!r} does nothing without a capture")
+    """Of keywords of other formats."""
+    taken = {keyword.option for keyword in keywords_of(_EXPORT.table, format)}
+    for keyword in _EXPORT.all:
+        if keyword.option and keyword.option not in taken and given.get(keyword.name) is not None:
+            warn(f"{keyword.name}={given[keyword.name]!r} does nothing for {format}")
 
 
 @_EXPORT

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "ablation/ablation.h"
+#include "analysis/head_grid.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "export/head_grid.h"
 
 /* The moments of all key heads are kept while queries are seen. */
 typedef struct finding {
@@ -209,12 +209,12 @@ qk_status qk__find_directions(qk__ablation *a, qk_error *err)
         return qk__fail(
             err, QK_ERR_ARGUMENT,
             "what: a direction is that of a capture of other texts: give --capture");
-    qk_export_settings source;
+    qk_analysis_settings source;
     qk__grid grid;
-    qk_export_settings_default(&source);
-    source.source = a->settings->capture;
+    qk_analysis_settings_default(&source);
+    source.capture = a->settings->capture;
     source.context = a->recorder.context;
-    qk_status status = qk__grid_open(&grid, &source, QK_STAGE_POST_ROPE, true, 0, err);
+    qk_status status = qk__grid_open(&grid, &source, QK_STAGE_POST_ROPE, true, err);
     if (status == QK_OK)
         status = find_all(a, &grid, err);
     qk__grid_close(&grid);

@@ -157,17 +157,17 @@ const cli_command cmd_ablate = {
         "Runs a model over texts, and once more for each change of each attention head: the "
         "head is removed; its queries and keys are not rotated, so that it knows no position "
         "(freeze); or it gets the mean profile of its attention over distance, so that it "
-        "knows "
-        "nothing but position (profile); and others. Says how much loss rises (nats a token), "
-        "with intervals over texts, and writes tables into DIR.\n\nMODEL and TEXT are as for "
-        "qkscope capture. Heads are changed one by one; --groups changes several together, and "
-        "random ones beside them.\n\nA run that was stopped goes on when the same command is "
-        "given again; --dry-run says beforehand how long it takes.",
+        "knows nothing but position (profile); and others. Says how much loss rises (nats a "
+        "token), with intervals over texts, and writes tables into DIR.\n\n"
+        "MODEL and TEXT are as for qkscope capture. Heads are changed one by one; --groups "
+        "changes several together, and random ones beside them.\n\n"
+        "A run that was stopped goes on when the same command is given again; --dry-run says "
+        "beforehand how long it takes.",
     .examples =
         "qkscope ablate -m examples/kjv-tiny/step-2004 -t repeat:64x2:8 -o ablation\n"
         "qkscope ablate -m org/name -t texts/ -o out --what remove,freeze:slow,window:128:4\n"
-        "qkscope ablate -m org/name -t texts/ -o out --results results --groups \"where r_q > "
-        "0.7\"\n"
+        "qkscope ablate -m org/name -t texts/ -o out --results results "
+        "--groups \"where r_q > 0.7\"\n"
         "qkscope ablate -m org/name -t texts/ --dry-run\n",
     .table = &TABLE,
     .max_arguments = -1,

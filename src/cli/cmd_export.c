@@ -45,19 +45,21 @@ static int settle_export(const cli_call *call)
     return find_format(call->arguments[0], &r->settings.format);
 }
 
-/* Options of another format. */
-static void note_idle(const cli_call *call, qk_export_format format)
+/* Options of other formats: those that the rows of the library's table do not give to this one. */
+static void note_idle(const cli_call *call, const char *format)
 {
-    static const char *const OWN[][5] = {
-        [QK_EXPORT_KVPRESS_STATS] = {"dataset"},
-        [QK_EXPORT_DUO_ATTENTION] = {"model", "sink", "recent", "length"},
-        [QK_EXPORT_Q_FILTERS] = {NULL},
-        [QK_EXPORT_TRANSFORMER_LENS] = {"where", "sort", "top"}};
-    static const char *const CAPTURE[] = {"revision", "split", "q-per-kv-group",
-                                          "from-position", NULL};
-    for (int i = 0; qk_export_format_name(i); i++)
-        cli_note_idle(call, qk_export_format_name(i), (int)format != i, OWN[i]);
-    cli_note_idle(call, "capture", format == QK_EXPORT_TRANSFORMER_LENS, CAPTURE);
+    const qk_settings_table *all = &qk_export_settings_table;
+    const request *r = call->request;
+    qk_settings *taken;
+    if (r->common.quiet || qk_settings_new(&taken, all, format, NULL) != QK_OK)
+        return;
+    const size_t count = qk_settings_count(taken);
+    for (size_t i = 0, k = 0; i < all->count; i++)
+        if (k < count && qk_settings_row(taken, k) == &all->rows[i])
+            k++;
+        else if (cli_given(call, all->rows[i].name))
+            cli_error("note: --%s does nothing for %s", all->rows[i].name, format);
+    qk_settings_free(&taken);
 }
 
 static void tell_export(const request *r, const qk_export_outcome *o)
@@ -82,7 +84,7 @@ static int run_export(cli_call *call)
     int code = settle_export(call);
     if (code >= 0)
         return code;
-    note_idle(call, r->settings.format);
+    note_idle(call, qk_export_format_name((int)r->settings.format));
     cli_messages_init(&messages, &r->common, &r->settings.context);
     qk_status status = qk_export(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
@@ -104,18 +106,16 @@ const cli_command cmd_export = {
         "window:256:128. How much each key head needs far keys, 0 to 1: what kvpress predicts "
         "from mean queries and keys, or what the model loses without far keys.\n\n"
         "q-filters: RESULTS is a capture of all heads after RoPE. Where the queries of each "
-        "key "
-        "head point.\n\n"
+        "key head point.\n\n"
         "transformer-lens: RESULTS is as for qkscope heads. A list [[layer, head], ...] of "
-        "those of "
-        "which a condition holds.\n\n"
+        "those of which a condition holds.\n\n"
         "A capture may keep moments in place of rows (docs/export.md).",
     .examples = "qkscope export kvpress-stats capture/pre -o stats\n"
                 "qkscope export duo-attention capture/pre -o duo\n"
                 "qkscope export duo-attention ablation -o duo\n"
                 "qkscope export q-filters capture/post -o filters\n"
-                "qkscope export transformer-lens results --where \"bias_strength_lo > 0\" -o "
-                "heads\n",
+                "qkscope export transformer-lens results "
+                "--where \"bias_strength_lo > 0\" -o heads\n",
     .table = &TABLE,
     .max_arguments = 2,
     .run = run_export,

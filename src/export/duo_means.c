@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "capture/capture.h"
 #include "export/export.h"
-#include "export/head_grid.h"
 #include "stats/attention_profile.h"
 
 typedef struct means {
@@ -178,7 +177,7 @@ qk_status qk__scores_by_means(const qk_export_settings *settings, qk__duo_scores
                               qk_error *err)
 {
     means m = {.length = (size_t)settings->length};
-    qk_status status = qk__grid_open(&m.grid, settings, QK_STAGE_PRE_ROPE, true, 0, err);
+    qk_status status = qk__export_open(&m.grid, settings, QK_STAGE_PRE_ROPE, true, 0, err);
     if (status == QK_OK)
         status = score(&m, settings->model, scores, err);
     qk__grid_close(&m.grid);

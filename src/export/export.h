@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the formats share: what is asked, and files that wait for their places. export.c leads. A format is a file:
- * kvpress_stats.c, q_filters.c, duo_attention.c, head_list_file.c; those of a capture see it through head_grid.h. */
+ * kvpress_stats.c, q_filters.c, duo_attention.c, head_list_file.c; those of a capture open it with export_capture.c. */
 #ifndef QK_EXPORT_EXPORT_H
 #define QK_EXPORT_EXPORT_H
 
@@ -8,6 +8,7 @@
 
 #include <qkscope/export.h>
 
+#include "analysis/head_grid.h"
 #include "place/place.h"
 #include "tensors/tensors_write.h"
 
@@ -39,6 +40,13 @@ QK_MUST_CHECK qk_status qk__export_json(qk__export *x, const char *name, json_t 
 
 /* A number as float32. QK_ERR_INCONSISTENT: it is too large, or none. */
 QK_MUST_CHECK qk_status qk__export_float(double value, float *to, qk_error *err);
+
+/* ---- a capture (export_capture.c) ------------------------------------------------------- */
+
+/* qk__grid_open of the source. from: positions below it are left out, unless the settings say otherwise. */
+QK_MUST_CHECK qk_status qk__export_open(qk__grid *grid, const qk_export_settings *settings,
+                                        qk_stage stage, bool groups, int64_t from,
+                                        qk_error *err);
 
 /* ---- how much key heads need far keys (duo_means.c, duo_ablation.c) --------------------- */
 

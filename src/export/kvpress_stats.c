@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "export/export.h"
-#include "export/head_grid.h"
 
 /* kvpress leaves so many out of each text, whose vectors are unlike all others. */
 enum { SINK = 4 };
@@ -65,7 +64,7 @@ qk_status qk__export_kvpress_stats(qk__export *x, qk_error *err)
                         "from-position: kvpress leaves out the first %d positions of a text: "
                         "give %d or more",
                         SINK, SINK);
-    qk_status status = qk__grid_open(&grid, x->settings, QK_STAGE_PRE_ROPE, false, SINK, err);
+    qk_status status = qk__export_open(&grid, x->settings, QK_STAGE_PRE_ROPE, false, SINK, err);
     if (status == QK_OK)
         status = make(x, &grid, &s, err);
     qk__grid_close(&grid);

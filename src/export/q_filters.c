@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "export/export.h"
-#include "export/head_grid.h"
 #include "stats/eigen.h"
 
 typedef struct filters {
@@ -114,7 +113,7 @@ qk_status qk__export_q_filters(qk__export *x, qk_error *err)
 {
     qk__grid grid;
     filters f = {0};
-    qk_status status = qk__grid_open(&grid, x->settings, QK_STAGE_POST_ROPE, true, 0, err);
+    qk_status status = qk__export_open(&grid, x->settings, QK_STAGE_POST_ROPE, true, 0, err);
     if (status == QK_OK)
         status = make(x, &grid, &f, err);
     qk__grid_close(&grid);

@@ -4,6 +4,7 @@ written then."""
 import json
 import math
 import os
+import re
 import shutil
 
 import numpy as np
@@ -319,9 +320,21 @@ def test_results_and_models_are_no_captures(qkscope, tmp_path):
     assert "model" in qkscope("export", "q-filters", MODEL, "-o", tmp_path / "out", expect=1).err
 
 
-def test_options_of_other_formats_are_told(qkscope, after, tmp_path):
-    done = qkscope("export", "q-filters", after, "-o", tmp_path / "out", "--sink", 4, "--where", "r_q > 0", expect=0)
-    assert "--sink" in done.err and "--where" in done.err
+@pytest.mark.parametrize("format, own", [
+    ("kvpress-stats", ["revision", "split", "q-per-kv-group", "from-position", "dataset"]),
+    ("duo-attention", ["revision", "split", "q-per-kv-group", "from-position", "model", "sink", "recent", "length"]),
+    ("q-filters", ["revision", "split", "q-per-kv-group", "from-position"]),
+    ("transformer-lens", ["where", "sort", "top"]),
+])
+def test_options_of_other_formats_are_told(qkscope, tmp_path, format, own):
+    """Whether or not the export then comes to an end; -q is silent."""
+    given = {"dataset": "x", "revision": "main", "split": "s", "q-per-kv-group": 2, "from-position": 5, "where": "r_q > 0",
+             "sort": "r_q", "top": 3, "model": "m", "sink": 4, "recent": 8, "length": 100, "threads": 1}
+    options = [part for name, value in given.items() for part in (f"--{name}", value)]
+    done = qkscope("export", format, tmp_path / "absent", "-o", tmp_path / "out", "--force", "--offline", *options)
+    assert set(re.findall(r"note: --(\S+) does nothing for (\S+)\n", done.err)) == {
+        (name, format) for name in given if name not in [*own, "threads"]}
+    assert "note" not in qkscope("export", format, tmp_path / "absent", "-o", tmp_path / "out", "-q", *options).err
 
 
 # ---- the output folder -----------------------------------------------------------------------

@@ -186,6 +186,6 @@ def test_what_export_refuses(ablation, capture, tmp_path):
 
 
 def test_keywords_of_another_format_are_named(capture, tmp_path):
-    with pytest.warns(qk.QkscopeWarning, match="^top=3 does nothing without transformer-lens$") as seen:
+    with pytest.warns(qk.QkscopeWarning, match="^top=3 does nothing for q-filters$") as seen:
         qk.export("q-filters", capture / "post", tmp_path / "out", top=3, progress=False)
     assert {one.filename for one in seen} == {__file__}

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A capture of which every head of every layer is wanted: is all of it there, and moments of each. */
-#ifndef QK_EXPORT_HEAD_GRID_H
-#define QK_EXPORT_HEAD_GRID_H
-
-#include <qkscope/export.h>
+#ifndef QK_ANALYSIS_HEAD_GRID_H
+#define QK_ANALYSIS_HEAD_GRID_H
 
 #include "analysis/run.h"
 
@@ -16,10 +14,10 @@ typedef struct qk__grid {
     int64_t texts, length; /* behind the first head; the latest position of its rows, plus 1 */
 } qk__grid;
 
-/* To be closed whatever is returned; it must not move. stage: that vectors have to be from. groups: key heads are
- * asked for, too. from: positions below it are left out, unless the settings say otherwise. */
-QK_MUST_CHECK qk_status qk__grid_open(qk__grid *grid, const qk_export_settings *settings,
-                                      qk_stage stage, bool groups, int64_t from, qk_error *err);
+/* To be closed whatever is returned; it must not move. settings: which capture, which rows of it, the context; moments
+ * alone are read. stage: that vectors have to be from. groups: key heads are asked for, too. */
+QK_MUST_CHECK qk_status qk__grid_open(qk__grid *grid, const qk_analysis_settings *settings,
+                                      qk_stage stage, bool groups, qk_error *err);
 void qk__grid_close(qk__grid *grid);
 
 /* Calls see for each head of a kind, at place layer * heads of a layer + head, from several threads. The failure told

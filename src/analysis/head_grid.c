@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every head of a capture: whether it is there, and its moments, of rows or as the capture keeps them. */
-#include "export/head_grid.h"
+#include "analysis/head_grid.h"
 
 #include "analysis/head_data.h"
 #include "base/error.h"
@@ -150,21 +150,13 @@ static qk_status look_at_first(qk__grid *grid, qk_error *err)
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-qk_status qk__grid_open(qk__grid *grid, const qk_export_settings *settings, qk_stage stage,
-                        bool groups, int64_t from, qk_error *err)
+qk_status qk__grid_open(qk__grid *grid, const qk_analysis_settings *settings, qk_stage stage,
+                        bool groups, qk_error *err)
 {
-    qk_analysis_settings *s = &grid->settings;
-    *grid = (qk__grid){0};
-    qk_analysis_settings_default(s);
-    s->capture = settings->source;
-    s->revision = settings->revision;
-    s->prefix = settings->prefix;
-    s->q_per_kv_group = settings->q_per_kv_group;
-    s->from_position = settings->from_position < 0 ? from : settings->from_position;
-    s->combined = groups;
-    s->analyses = 0; /* moments alone */
-    s->context = settings->context;
-    QK_TRY(qk__run_open(&grid->run, s, err));
+    *grid = (qk__grid){.settings = *settings};
+    grid->settings.combined = groups;
+    grid->settings.analyses = 0; /* moments alone */
+    QK_TRY(qk__run_open(&grid->run, &grid->settings, err));
     QK_TRY(check_stage(grid, stage, err));
     grid->layers = (size_t)qk_capture_num_layers(grid->run.capture);
     QK_TRY(find_heads(grid, QK_QUERY, err));
