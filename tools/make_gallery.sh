@@ -75,12 +75,6 @@ take "$out/post/figures" ablation-01-remove ablation-02-two-sides ablation-03-r-
     stages-01-rotary-pairs-kjv-tiny attention-03-self attention-05-induction attention-06-information \
     attention-07-r-q attention-08-r-k attention-09-plasticity attention-10-slopes attention-11-profiles-kjv-tiny \
     attention-12-profiles-by-depth-kjv-tiny attention-13-layer-curves # rotary pairs of SmolLM2 have 0.9 MB
-run pca "$out/kjv-tiny/post" -o "$out/groups" --model-name kjv-tiny
-run ablate --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --max-texts 12 \
-    --what remove,window:16:4 --results "$out/groups" --groups "top 1-6 by -abs(r_k)" --draws 10 \
-    --model-name kjv-tiny -o "$out/groups/ablation"
-run report "$out/groups"
-take "$out/groups/figures" ablation-05-groups
 run capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --id-column id \
     -o "$out/step-20"
 run compare "$out/step-20" "$out/kjv-tiny/post" -o "$out/changes"

@@ -16,7 +16,6 @@ void qk__builder_free(qk__builder *builder)
     qk__text_set_free(&builder->names);
     free(builder->models);
     free(builder->heads);
-    free(builder->groups);
     qk__lookup_free(&builder->head_lookup);
     qk__series_free(&builder->components);
     qk__series_free(&builder->profile);

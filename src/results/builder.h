@@ -48,8 +48,6 @@ struct qk__builder {
     qk__lookup head_lookup;
     size_t last_head; /* of the row before, which most often is that of this row */
 
-    qk__ablated_group *groups; /* [results->num_groups], not yet in order */
-    size_t group_capacity;
     qk__series components, profile, weights, rope_pairs, score_curve, attention;
     qk__distances distances;
 };
@@ -89,7 +87,6 @@ QK_MUST_CHECK qk_status qk__list_model(qk__builder *builder, const qk__listed_mo
 QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_head_tables(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_series_tables(qk__builder *builder, qk_error *err);
-QK_MUST_CHECK qk_status qk__read_group_table(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_distances(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err);
 

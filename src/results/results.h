@@ -85,13 +85,6 @@ typedef struct qk__score {
     double *values;             /* [num_score_columns] */
 } qk__score;
 
-/* The first `heads` heads of an order, changed together, and what the loss rises by; beside as many random ones. NaN:
- * none. */
-typedef struct qk__ablated_group {
-    const char *order, *what; /* "by -r_q", "remove" */
-    double heads, delta, lo, hi, random, least, most;
-} qk__ablated_group;
-
 typedef struct qk__results {
     const char *title; /* of the study, "" = none */
     size_t num_models;
@@ -105,8 +98,6 @@ typedef struct qk__results {
     const char **score_columns; /* numeric columns */
     size_t num_scores;
     qk__score *scores;
-    size_t num_groups;
-    qk__ablated_group *groups; /* by order, change and number of heads */
 } qk__results;
 
 typedef struct qk__builder qk__builder; /* results while they are read: builder.h */

@@ -17,30 +17,6 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_curves_of_groups(qkscope, results, tmp_path):
-    """A figure of groups of two sizes or more, with the numbers of the table; of one size there is none."""
-    out, model = tmp_path / "results", json.loads((EXAMPLE / "capture.json").read_text())["model"]
-    shutil.copytree(results, out, ignore=shutil.ignore_patterns("ablation"))
-
-    def ablate(*groups):
-        qkscope("ablate", "-m", MODEL, "-t", "repeat:24x2:6", "-w", "remove,uniform", "--results", out, "--draws", "3", "-q",
-                "--groups", "each", *(word for group in groups for word in ("--groups", group)), "--model-name", model,
-                "-o", out / "ablation", expect=0)
-        return qkscope("report", out, "--list", expect=0).out
-
-    assert "ablation-05-groups" not in ablate("top 2 by -r_q", "layer")
-    assert "ablation-05-groups" in ablate("top 3,1,2 by -r_q", "layer", "top 1 by -r_k")
-    qkscope("report", out, "--figure", "ablation-05-groups", "-q", expect=0)
-    table = {(r["what"], r["group"]): r for r in rows(out / "ablation/ablation_groups.csv")}
-    blocks = (out / "figures/ablation-05-groups.dat").read_text().strip().split("\n\n\n")
-    assert len(blocks) == 2
-    for what, block in zip(("remove", "uniform"), blocks, strict=True):
-        shown = [[float(word) for word in line.split()] for line in block.splitlines() if not line.startswith("#")]
-        names = ("heads", "delta", "delta_lo", "delta_hi", "random", "random_least", "random_most")
-        wanted = [[float(table[what, f"top {n} by -r_q"][name] or "nan") for name in names] for n in (1, 2, 3)]
-        assert [pytest.approx(row, rel=1e-5, nan_ok=True) for row in wanted] == shown
-
-
 @pytest.fixture(scope="module")
 def results(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("beside") / "results"
