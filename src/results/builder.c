@@ -25,6 +25,7 @@ void qk__builder_free(qk__builder *builder)
     qk__series_free(&builder->attention);
     qk__distances_free(&builder->distances);
     qk__manifest_free(&builder->manifest);
+    qk__manifest_free(&builder->ablation);
     *builder = (qk__builder){0};
 }
 
@@ -42,17 +43,24 @@ static qk_status check_owner(const qk__builder *builder, const char *name, qk_er
 }
 
 /* An ablation has a folder of its own, which may lie in that of the results. */
-static qk_status find_ablation(const qk__builder *builder, const qk__table *table,
-                               qk__path *path, qk_error *err)
+static qk_status find_ablation(qk__builder *builder, const qk__table *table, qk__path *path,
+                               qk_error *err)
 {
     qk__path folder;
-    qk__manifest manifest;
     QK_TRY(qk__path_in(&folder, builder->tables, "ablation", err));
     QK_TRY(qk__path_in(path, folder.text, table->info.name, err));
-    QK_TRY(qk__manifest_read(&manifest, folder.text, err));
-    qk_status status = qk__manifest_check(&manifest, folder.text, err);
-    qk__manifest_free(&manifest);
-    return status;
+    qk__manifest_free(&builder->ablation);
+    QK_TRY(qk__manifest_read(&builder->ablation, folder.text, err));
+    return qk__manifest_check(&builder->ablation, folder.text, err);
+}
+
+qk_status qk__refuse_ablation(const qk__builder *builder, const char *path, const char *model,
+                              qk_error *err)
+{
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s: is of the model '%.100s', and the results are of '%.100s': give "
+                    "ablate --model-name, or another folder",
+                    path, model, builder->names.items[0]);
 }
 
 /* Where the tables are now: in the run at hand, else in a folder. */

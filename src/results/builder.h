@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results while their tables are read. builder.c leads: it keeps models and heads in order of
- * appearance and finds them by name and by ids. models.c, head_tables.c, series_tables.c and
- * scores.c each take in some of the tables; finish.c, and models.c for names, then put everything
+ * appearance and finds them by name and by ids. models.c, head_tables.c, series_tables.c,
+ * group_curves.c and scores.c each take in some of the tables; finish.c, and models.c for names, then put everything
  * into the arrays of the results. */
 #ifndef QK_RESULTS_BUILDER_H
 #define QK_RESULTS_BUILDER_H
@@ -32,7 +32,8 @@ struct qk__builder {
     qk__arena *arena;   /* of the results */
     const char *folder; /* of the results */
     qk__manifest manifest;
-    const char *tables;             /* folder of the tables that are read now */
+    qk__manifest ablation; /* of the folder in it, once a table of that was looked for */
+    const char *tables;    /* folder of the tables that are read now */
     const qk_analysis_results *run; /* that has them in memory; NULL: the folder has them */
     unsigned contents;              /* which tables to read; 0: all that are there */
     bool any_table;
@@ -79,6 +80,10 @@ const char *qk__head_text(const qk__builder *builder, size_t head,
 QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name, qk__feed *feed,
                                        qk_error *err);
 
+/* An ablation in a folder of results is of one of their models; fails for one that is not. */
+qk_status qk__refuse_ablation(const qk__builder *builder, const char *path, const char *model,
+                              qk_error *err);
+
 /* A model as models.csv has it; *is_new is false where it was there before. */
 QK_MUST_CHECK qk_status qk__list_model(qk__builder *builder, const qk__listed_model *listed,
                                        bool *is_new, qk_error *err);
@@ -88,6 +93,7 @@ QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_head_tables(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_series_tables(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_distances(qk__builder *builder, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_group_curves(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err);
 
 /* Then: names, labels, families, phases and slugs of the models; their heads; their curves. */

@@ -141,16 +141,12 @@ static qk_status read_row(const head_table *t, qk_error *err)
     return QK_OK;
 }
 
-/* An ablation in a folder of results is of one of their models. */
 static qk_status check_model(const head_table *t, size_t known, qk_error *err)
 {
     const qk__text_set *names = &t->builder->names;
     if (t->which != QK__ABLATED || known == 0 || names->count == known)
         return QK_OK;
-    return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s: is of the model '%.100s', and the results are of '%.100s': give "
-                    "ablate --model-name, or another folder",
-                    qk__feed_path(&t->feed), names->items[known], names->items[0]);
+    return qk__refuse_ablation(t->builder, qk__feed_path(&t->feed), names->items[known], err);
 }
 
 static qk_status read_table(head_table *t, qk_error *err)

@@ -272,3 +272,12 @@ int qk__manifest_layers(const qk__manifest *manifest, const char *model)
     }
     return layers > 0 && layers < (1 << 20) ? (int)layers : 0;
 }
+
+int qk__manifest_query_heads(const qk__manifest *manifest)
+{
+    const json_int_t most = 1 << 15;
+    json_int_t layers = json_integer_value(json_object_get(manifest->root, "num_layers"));
+    json_int_t heads = json_integer_value(json_object_get(manifest->root, "num_q_heads"));
+    bool known = layers > 0 && layers < most && heads > 0 && heads < most;
+    return known ? (int)(layers * heads) : 0;
+}

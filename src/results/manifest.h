@@ -49,5 +49,7 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
 
 /* Layers of the model of a run; 0: not known. */
 int qk__manifest_layers(const qk__manifest *manifest, const char *model);
+/* Query heads of the model of an ablation, in all layers; 0: not known. */
+int qk__manifest_query_heads(const qk__manifest *manifest);
 
 #endif

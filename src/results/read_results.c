@@ -28,6 +28,7 @@ static qk_status read_tables(qk__builder *builder, qk_error *err)
 {
     QK_TRY(qk__read_head_tables(builder, err));
     QK_TRY(qk__read_series_tables(builder, err));
+    QK_TRY(qk__read_group_curves(builder, err));
     return qk__read_distances(builder, err);
 }
 

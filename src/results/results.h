@@ -5,8 +5,8 @@
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
- * score_by_distance.csv, attention.csv, attention_profile.csv and, from `qkscope study`,
- * models.csv and scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts
+ * score_by_distance.csv, attention.csv, attention_profile.csv, in its folder `ablation`
+ * ablation_heads.csv and ablation_groups.csv, and, from `qkscope study`, models.csv and scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts
  * 0; rows are matched by (model, layer, q_head). */
 #ifndef QK_RESULTS_RESULTS_H
 #define QK_RESULTS_RESULTS_H
@@ -85,6 +85,25 @@ typedef struct qk__score {
     double *values;             /* [num_score_columns] */
 } qk__score;
 
+/* What a model loses while more and more of its heads are changed together: the groups of
+ * ablation_groups.csv that are called "top N by COLUMN", of one change. */
+typedef struct qk__group_point {
+    double heads;
+    double delta, delta_lo, delta_hi; /* nats a token */
+    double random, random_least, random_most;
+} qk__group_point;
+typedef struct qk__group_curve {
+    const char *what, *column;     /* the change; the column with its sign: "-remove_loss" */
+    size_t count;                  /* 2 or more, not all of one number of heads */
+    const qk__group_point *points; /* [count] by heads */
+} qk__group_curve;
+typedef struct qk__group_curves {
+    const char *model; /* as the ablation's manifest has it, "" unknown */
+    int num_heads;     /* query heads of that model; 0 unknown */
+    size_t count;
+    const qk__group_curve *items; /* in order of appearance */
+} qk__group_curves;
+
 typedef struct qk__results {
     const char *title; /* of the study, "" = none */
     size_t num_models;
@@ -98,6 +117,7 @@ typedef struct qk__results {
     const char **score_columns; /* numeric columns */
     size_t num_scores;
     qk__score *scores;
+    qk__group_curves groups;
 } qk__results;
 
 typedef struct qk__builder qk__builder; /* results while they are read: builder.h */

@@ -24,6 +24,9 @@ static void add_tables(void)
              "m,0,0,0,0,1,10,.5\nn,1,2,1,40,30,10,.5\nn,1,2,1,4000,2,3,.1\n");
     tree_add("scores.csv", "model,family,s\nm,F,1\nz,,2\n");
     tree_add("manifest.json", "{\"title\": \"T\"}");
+    tree_add("ablation/ablation_groups.csv",
+             "group,heads,what,delta\ntop 1 by r_q,1,remove,.1\ntop 2 by r_q,2,remove,.2\n");
+    tree_add("ablation/manifest.json", "{\"kind\": \"ablation\", \"model\": \"m\"}");
 }
 
 static void every_allocation(void **state)
@@ -45,6 +48,8 @@ static void every_allocation(void **state)
         }
         assert_int_equal(results->num_models, 2);
         assert_int_equal(results->models[1].distances.columns, 4000 / 4 + 1);
+        assert_int_equal(results->groups.count, 1);
+        assert_int_equal(results->groups.items[0].count, 2);
         qk__results_free(&results);
         if (!reached) {
             assert_true(n > 40);
