@@ -70,6 +70,12 @@ run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE
 run compare-stages "$out/kjv-tiny" -o "$out/post" --model-name kjv-tiny
 run ablate --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --max-texts 12 \
     --no-controls --model-name kjv-tiny -o "$out/post/ablation"
+tail -n 12 examples/kjv-tiny/passages.jsonl >"$out/other-texts.jsonl"
+run ablate --model examples/kjv-tiny/step-2004 --text "$out/other-texts.jsonl" --what remove \
+    --groups 'top 1,2,4,8,16 by -remove_loss' --groups 'top 1,2,4,8,16 by remove_loss' --results "$out/post" \
+    --model-name kjv-tiny -o "$out/groups"
+run report "$out/groups"
+take "$out/groups/figures" ablation-05-groups
 run report "$out/post"
 take "$out/post/figures" ablation-01-remove ablation-02-two-sides ablation-03-r-q ablation-04-layer-curves \
     stages-01-rotary-pairs-kjv-tiny attention-03-self attention-05-induction attention-06-information \

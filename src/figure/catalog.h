@@ -191,7 +191,7 @@ qk__build_fn qk__build_ends;
 
 /* Figures that are like no other: other_maps.c; bucket_plot.c, plasticity along the context, head by head;
  * score_figure.c, against an external score; head_curves.c, scores and attention by distance of some heads;
- * compare_figures.c, two models. */
+ * group_figure.c, heads that are changed together; compare_figures.c, two models. */
 qk__applies_fn qk__has_distances, qk__has_rotary_pairs, qk__has_category_changes,
     qk__has_change_maps;
 qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_category_changes,
@@ -199,7 +199,7 @@ qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_category_cha
 qk__applies_fn qk__has_profiles, qk__has_scores, qk__has_score_curves, qk__has_attention_curves;
 qk__build_fn qk__build_profiles, qk__build_scores, qk__build_score_curves,
     qk__build_attention_curves, qk__build_attention_by_depth;
-qk__applies_fn qk__has_compared_heads, qk__has_spaces;
-qk__build_fn qk__build_compared_heads, qk__build_spaces;
+qk__applies_fn qk__has_group_curves, qk__has_compared_heads, qk__has_spaces;
+qk__build_fn qk__build_group_curves, qk__build_compared_heads, qk__build_spaces;
 
 #endif
