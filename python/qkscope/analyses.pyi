@@ -791,7 +791,7 @@ def ablate(
         capture
             capture of the model after RoPE, of other texts, for --what direction
         screen
-            one by one only heads of groups whose loss changed in an earlier ablation
+            of --groups each, only heads of groups whose loss changed in output, an earlier ablation
         suffix
             change the last N rows of each text alone (2 to 1073741824 rows; None: all rows)
         layers

@@ -273,11 +273,16 @@ static qk_status add_asked(qk__ablation *a, bool *wanted, qk_error *err)
     static const char *const EACH[] = {"each"};
     const char *const *texts = s->num_groups > 0 ? s->groups : EACH;
     const size_t count = s->num_groups > 0 ? s->num_groups : 1;
+    size_t each = 0;
+    for (size_t i = 0; i < count; i++)
+        each += strcmp(texts[i], "each") == 0;
+    if (each > 1)
+        return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"each\" twice");
+    if (s->screen && each == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "screen: heads are changed one by one: give --groups each, too");
     for (size_t i = 0; i < count; i++) {
         qk_status status;
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(texts[i], "each") == 0 && strcmp(texts[j], "each") == 0)
-                return qk__fail(err, QK_ERR_ARGUMENT, "groups: \"each\" twice");
         for (int j = 0; j < num_heads(a); j++)
             wanted[j] = true;
         if (strcmp(texts[i], "each") == 0)

@@ -14,13 +14,11 @@ static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifes
     const qk_model_facts *facts = a->recording.facts;
     const char *folder = a->settings->screen;
     const char *model = qk__json_string(manifest->root, "model");
-    if (strcmp(qk__json_string(manifest->root, "kind"), "ablation") != 0 || !manifest->complete)
-        return qk__fail(err, QK_ERR_ARGUMENT, "screen: %s holds no complete ablation", folder);
+    QK_TRY(qk__manifest_check(manifest, folder, err));
+    if (strcmp(qk__json_string(manifest->root, "kind"), "ablation") != 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "screen: %s holds no ablation", folder);
     if (strcmp(model, a->recording.model_name) != 0 ||
-        json_integer_value(json_object_get(manifest->root, "num_layers")) !=
-            facts->num_layers ||
-        json_integer_value(json_object_get(manifest->root, "num_q_heads")) !=
-            facts->num_q_heads)
+        qk__manifest_query_heads(manifest) != facts->num_layers * facts->num_q_heads)
         return qk__fail(err, QK_ERR_INCONSISTENT, "screen: %s is of %s, not of %s", folder,
                         model, a->recording.model_name);
     return QK_OK;

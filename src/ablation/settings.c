@@ -30,7 +30,8 @@ static const qk_setting ROWS[] = {
      .help = "capture of the model after RoPE, of other texts, for --what direction",
      .section = "Changes"},
     {"screen", QK_SETTING_PATH, AT(screen), .value = "DIR",
-     .help = "one by one only heads of groups whose loss changed in an earlier ablation",
+     .help = "of --groups each, only heads of groups whose loss changed in DIR, an earlier "
+             "ablation",
      .section = "Changes"},
     {"suffix", QK_SETTING_INTEGER, AT(suffix), .min = 2, .max = 1 << 30, .value = "N",
      .unit = "rows", .help = "change the last N rows of each text alone", .unset = "all rows",

@@ -538,10 +538,11 @@ def test_screen(qkscope, tmp_path):
     assert manifest(second)["screen"] == str(first)
     assert "is of step-2004, not of other" in screened("--model-name", "other", expect=1).err
     assert "has no group with an interval" in ablate(qkscope, texts, tmp_path / "x", "--screen", second, expect=1).err
+    assert "give --groups each" in screened("--groups", "layer", expect=2).err
     write({})
     assert "no group of" in screened(expect=1).err
     (first / "manifest.json").unlink()
-    assert "holds no complete ablation" in screened(expect=2).err
+    assert "holds no ablation" in screened(expect=2).err
 
 
 # ---- folders -------------------------------------------------------------------------------------
