@@ -2,9 +2,40 @@
 /* Asks fontconfig, as Pango does, which characters the fonts of this machine can draw. */
 #include "figure/glyphs.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 #include <fontconfig/fontconfig.h>
+
+#include "base/buffer.h"
+#include "base/library.h"
+
+/* FUNCTION(name): of fontconfig, and what it is called there after "Fc". */
+#define FUNCTIONS(FUNCTION)                                                                    \
+    FUNCTION(InitLoadConfigAndFonts)                                                           \
+    FUNCTION(ConfigGetFonts)                                                                   \
+    FUNCTION(ConfigDestroy)                                                                    \
+    FUNCTION(PatternGetCharSet)                                                                \
+    FUNCTION(CharSetHasChar)
+
+struct qk__fontconfig {
+    FcConfig *config; /* NULL: could not be read */
+#define MEMBER(name) __typeof__(&Fc##name) name;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* What draws figures brings it. Where it is not, nothing is known of fonts, and there are none to draw with. */
+static bool load(struct qk__fontconfig *fc)
+{
+    static const char *const NAMES[] = {"libfontconfig.so.1", NULL};
+    void *library;
+    bool all = qk__library_load(NAMES, "fonts", "", &library, NULL) == QK_OK;
+#define FIND(name)                                                                             \
+    all = all && qk__library_find(library, "Fc" #name, &fc->name, sizeof fc->name);
+    FUNCTIONS(FIND)
+#undef FIND
+    return all;
+}
 
 /* Latin, Greek and Cyrillic, and what our own texts use beyond them; so most figures never look
  * at the fonts. */
@@ -26,15 +57,19 @@ bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
     if (is_common(character) || is_invisible(character))
         return true;
     if (!glyphs->loaded) {
-        glyphs->config = FcInitLoadConfigAndFonts();
         glyphs->loaded = true;
+        glyphs->fc = qk__calloc(1, sizeof *glyphs->fc);
+        if (glyphs->fc && load(glyphs->fc))
+            glyphs->fc->config = glyphs->fc->InitLoadConfigAndFonts();
     }
+    const struct qk__fontconfig *fc = glyphs->fc;
     const FcFontSet *fonts =
-        glyphs->config ? FcConfigGetFonts(glyphs->config, FcSetSystem) : NULL;
+        fc && fc->config ? fc->ConfigGetFonts(fc->config, FcSetSystem) : NULL;
     for (int i = 0; fonts && i < fonts->nfont; i++) {
         FcCharSet *characters;
-        if (FcPatternGetCharSet(fonts->fonts[i], FC_CHARSET, 0, &characters) == FcResultMatch &&
-            FcCharSetHasChar(characters, character))
+        if (fc->PatternGetCharSet(fonts->fonts[i], FC_CHARSET, 0, &characters) ==
+                FcResultMatch &&
+            fc->CharSetHasChar(characters, character))
             return true;
     }
     return false;
@@ -42,7 +77,8 @@ bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
 
 void qk__glyphs_free(qk__glyphs *glyphs)
 {
-    if (glyphs->config)
-        FcConfigDestroy(glyphs->config);
+    if (glyphs->fc && glyphs->fc->config)
+        glyphs->fc->ConfigDestroy(glyphs->fc->config);
+    free(glyphs->fc);
     *glyphs = (qk__glyphs){0};
 }

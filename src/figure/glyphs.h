@@ -11,7 +11,7 @@
 /* The fonts, looked up when a character first asks for them. Zero-initialise. */
 typedef struct qk__glyphs {
     bool loaded;
-    void *config; /* fontconfig's; NULL: could not be read */
+    struct qk__fontconfig *fc; /* NULL without memory */
 } qk__glyphs;
 
 /* True where some font has the character, or when it is one that every text font has. */
