@@ -119,15 +119,13 @@ const cli_command cmd_get = {
     .usage = "ORG/NAME [options]",
     .description =
         "Brings the files of a dataset, or with --model of a model, into the Hugging Face "
-        "cache, "
-        "where other programs find them, and prints the folder. What is in the cache is not "
-        "fetched again; a file that was cut off is gone on with. Every file is checked by the "
-        "hash that the Hub lists before it takes its name.\n\nOf a capture --layers and "
-        "--heads "
-        "choose; key heads that the chosen query heads attend to come along. Without them all "
-        "files of a dataset are fetched, and of a model what qkscope capture needs.\n\nFor "
-        "what "
-        "is private or gated, log in with hf auth login or set HF_TOKEN.",
+        "cache, where other programs find them, and prints the folder. What is in the cache "
+        "is not fetched again; a file that was cut off is gone on with. Every file is "
+        "checked by the hash that the Hub lists before it takes its name.\n\nOf a capture "
+        "--layers and --heads choose; key heads that the chosen query heads attend to come "
+        "along. Without them all files of a dataset are fetched, and of a model what qkscope "
+        "capture needs.\n\nFor what is private or gated, log in with hf auth login or set "
+        "HF_TOKEN.",
     .examples = "qkscope get --list viktoroo/sniffed-qk\n"
                 "qkscope get viktoroo/sniffed-qk --revision qwen3-8b --layers 0-3\n"
                 "qkscope get --model HuggingFaceTB/SmolLM2-135M\n",

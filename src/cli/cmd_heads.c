@@ -404,17 +404,17 @@ const cli_command cmd_heads = {
     .usage = "RESULTS [RESULTS] [options]",
     .description =
         "Lists the heads of which a condition holds, a row each, with their numbers from the "
-        "tables. RESULTS is the output folder of pca, rotate, plasticity, attention, analyze, "
-        "compare-stages or study.\n\nA condition compares columns with numbers or texts by ==, "
-        "!=, <, <=, >, >=, and joins such comparisons by and, or, not and parentheses. "
-        "abs(r_k) is r_k without its sign; probability is category_probability; a text with "
-        "spaces "
-        "stands in quotes. A comparison with an empty field does not hold. 'qkscope explain' "
-        "lists the columns there are.\n\nOf two folders, of one model each, a row has both: "
-        "a.r_q is of the first, b.r_q of the second, diff.r_q the second less the first. "
-        "--columns r_q is a.r_q and b.r_q.\n\nNumbers are rounded, except as CSV and JSON. A "
-        "list is what --heads takes, as it is or as @FILE (docs/heads.md). Results "
-        "that are not complete, or were changed, are refused unless --force is given.",
+        "tables. RESULTS is the output folder of pca, rotate, plasticity, attention, "
+        "analyze, compare-stages or study.\n\nA condition compares columns with numbers or "
+        "texts by ==, !=, <, <=, >, >=, and joins such comparisons by and, or, not and "
+        "parentheses. abs(r_k) is r_k without its sign; probability is category_probability; "
+        "a text with spaces stands in quotes. A comparison with an empty field does not "
+        "hold. 'qkscope explain' lists the columns there are.\n\nOf two folders, of one "
+        "model each, a row has both: a.r_q is of the first, b.r_q of the second, diff.r_q "
+        "the second less the first. --columns r_q is a.r_q and b.r_q.\n\nNumbers are "
+        "rounded, except as CSV and JSON. A list is what --heads takes, as it is or as @FILE "
+        "(docs/heads.md). Results that are not complete, or were changed, are refused unless "
+        "--force is given.",
     .examples =
         "qkscope heads results\n"
         "qkscope heads results --where \"category == position-dominated and probability >= "
