@@ -60,12 +60,15 @@ class World:
 
     def run_as_shown(self, command):
         """What the command is to write is not there yet; `make demo` builds nothing anew."""
+        command, _, target = command.partition(" > ")
         words = shlex.split(command)
         if "-o" in words:
             shutil.rmtree(self.folder / words[words.index("-o") + 1], ignore_errors=True)
         if "study studies/" in command:
             command += " --no-figures"  # of 21 models; test_study_figures.py draws those of a few
-        self.run("tools/demo.sh" if command == "make demo" else command)
+        said = self.run("tools/demo.sh" if command == "make demo" else command)
+        if target.endswith((".tex", ".txt")):
+            (self.folder / target).write_text(said)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +125,22 @@ def add_gallery(world):
         world.run(f"qkscope analyze examples/kjv-tiny-capture -o results/gallery/{name} --quiet")
 
 
-@pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 20), ("docs/tutorial.md", add_inputs, 6),
-                                                  ("docs/index.md", add_inputs, 3),
+def add_nothing(world):
+    """What a page needs beyond the examples is made by its own commands."""
+
+
+def add_steps(world):
+    """The study file that the page shows."""
+    page = (ROOT / "docs/howto/training.md").read_text()
+    (world.folder / "STUDY.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.S)[1])
+
+
+@pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 6), ("docs/commands.md", add_inputs, 20),
+                                                  ("docs/tutorial.md", add_inputs, 6), ("docs/index.md", add_inputs, 3),
+                                                  ("docs/howto/positional-heads.md", add_nothing, 5), ("docs/howto/rope.md", add_nothing, 4),
+                                                  ("docs/howto/need-position.md", add_nothing, 2), ("docs/howto/windows.md", add_nothing, 7),
+                                                  ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 5),
+                                                  ("docs/howto/paper.md", add_nothing, 4),
                                                   pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.skipif(
                                                       not FULL_SWEEP, reason="half a minute of what test_gallery.py draws, too"))])
 def test_every_command_of_a_page(world, page, prepare, least):
