@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from ._call import (ArgumentError, Cancelled, DataError, Error, ExistsError, InputOutputError, NotFoundError,
                     PartialError, ffi, lib)
-from ._compare import compare
+from ._compare import side_by_side
 from ._run import PartialWarning, QkscopeWarning
-from .analyses import ablate, analyze, attention, compare_stages, comparison, loss, pca, plasticity, rotate, study
+from .analyses import ablate, analyze, attention, compare, compare_stages, loss, pca, plasticity, rotate, study
 from .captures import Block, Capture, CaptureInfo, Head, open
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
@@ -31,10 +31,15 @@ else:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "hf", "ray", "__version__"])
+
+
 __version__ = ffi.string(lib.qk_version()).decode()
 __all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
            "Export", "Figure", "Forecast", "Head", "HeadInspection", "InputOutputError", "Inspection", "Losses", "Model",
            "NotFoundError", "Outcome", "PartialError", "PartialWarning", "PositionLoss", "QkscopeWarning", "Report",
            "Results", "Sampler", "Sink", "Table", "TextLoss", "ablate", "analyze", "attention", "compare",
-           "compare_stages", "comparison", "example_id", "export", "find_shard", "inspect", "loss", "merge", "open", "pca",
-           "plasticity", "repack", "rotate", "study", "synth", "write_capture"]
+           "compare_stages", "example_id", "export", "find_shard", "inspect", "loss", "merge", "open", "pca",
+           "plasticity", "repack", "rotate", "side_by_side", "study", "synth", "write_capture"]

@@ -10,17 +10,17 @@ from .results import Results
 from .tables import Table
 
 
-def compare(a: Results | StrPath, b: Results | StrPath, table: str = "heads") -> Table:
+def side_by_side(a: Results | StrPath, b: Results | StrPath, table: str = "heads") -> Table:
     """One table of two results side by side, such as two checkpoints or two texts.
 
     a and b are Results, or folders that hold some. Rows are those of the heads (and components, ...) of either;
     numbers become NAME_a, NAME_b and NAME_diff, which is b - a; texts NAME_a and NAME_b. Where both have an interval of
     a number (NAME_lo, NAME_hi, from ci=95), NAME_diff_lo and NAME_diff_hi are one of the difference at the same
     confidence, by the method of Zou and Donner, which holds where the texts of a and b are not the same; where they
-    are, it is wider than need be. `comparison` says more: pairs texts, tests, and sums up.
+    are, it is wider than need be. `compare` says more: pairs texts, tests, and sums up.
 
-        qkscope.compare(first, second)["category_b"]
-        qkscope.compare(first, second, "rotated").to_pandas()
+        qkscope.side_by_side(first, second)["category_b"]
+        qkscope.side_by_side(first, second, "rotated").to_pandas()
 
     Raises KeyError where one of them has no such table, and ValueError for one whose rows are not of heads.
     """

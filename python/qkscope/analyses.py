@@ -223,27 +223,27 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
 
 
 @_COMPARE
-def comparison(a: Any, b: Any, **keywords: Any) -> Results:
+def compare(a: Any, b: Any, **keywords: Any) -> Results:
     """What changed from a to b, head by head: tables compare, compare_heads and, of captures, compare_angles.
 
     a and b are results (or a folder with some, or "FOLDER:MODEL" for one of several models there), or captures, which are
     analysed first. Two captures of the same texts say most: their differences are paired by text. With `output` the page
     (compare.html) and its figures are written, too; they need gnuplot.
 
-        changes = qkscope.comparison("captures/step-20", "captures/step-2004", subspace=5)
+        changes = qkscope.compare("captures/step-20", "captures/step-2004", subspace=5)
         changes.compare.to_pandas().query("p_corrected < 0.05")
         changes.compare_angles["overlap"]
 
     Raises as analyze, and DataError where no head is in both.
     """
-    settings = _COMPARE.settings("comparison", keywords)
+    settings = _COMPARE.settings("compare", keywords)
     values = settings.values
     sides = [side.folder if isinstance(side, Results) else side for side in (a, b)]
     for name, side in zip("ab", sides):
         settings.set(name, _path(side), name)
     if keywords.get("output") is None:
         values.html = False
-    line = _line("comparison", tuple(sides), keywords)
+    line = _line("compare", tuple(sides), keywords)
     values.input.command_line = line
     out = ffi.new("qk_compare_outcome **")
     with _folder(settings, keywords.get("output")) as (folder, owned):

@@ -579,7 +579,7 @@ def compare_stages(
             of (what, done, total), which may return False to stop
     """
 
-def comparison(
+def compare(
     a: Any,
     b: Any,
     *,
@@ -610,7 +610,7 @@ def comparison(
     analysed first. Two captures of the same texts say most: their differences are paired by text. With `output` the page
     (compare.html) and its figures are written, too; they need gnuplot.
 
-        changes = qkscope.comparison("captures/step-20", "captures/step-2004", subspace=5)
+        changes = qkscope.compare("captures/step-20", "captures/step-2004", subspace=5)
         changes.compare.to_pandas().query("p_corrected < 0.05")
         changes.compare_angles["overlap"]
 

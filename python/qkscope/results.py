@@ -292,7 +292,8 @@ class Results:
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""
         failed += "" if self.complete else ", not complete"
-        return (f"<Results of {self.model or self.capture or self.folder}: {self.num_heads} heads{failed}; "
+        of = self.model or self.capture or ("a run" if self._owned else self.folder)
+        return (f"<Results of {of}: {self.num_heads} heads{failed}; "
                 f"{', '.join(name.removesuffix('.csv') for name in self.tables)}>")
 
     def _repr_html_(self) -> str:
@@ -407,10 +408,7 @@ def _told_of_ablation(manifest: dict[str, Any], files: Sequence[str]) -> dict[st
 # ---- folders ------------------------------------------------------------------------------
 
 def _known_files() -> list[str]:
-    names: list[str] = []
-    while (info := lib.qk_schema_table(len(names))) != ffi.NULL:
-        names.append(text(info.name))
-    return [*names, "schema.json", "manifest.json"]
+    return [*tables.known(), "schema.json", "manifest.json"]
 
 
 def _check_target(target: Path, force: bool) -> None:

@@ -32,6 +32,10 @@ class Column(NamedTuple):
     method: str | None = None
     option: str | None = None
 
+    def __repr__(self) -> str:
+        kind = ", ".join(part for part in (self.type, self.unit, self.range) if part)
+        return f"<Column {self.name}: {kind}{f'; {self.about}' if self.about else ''}>"
+
 
 def _column(info: Any) -> Column:
     return Column(text(info.name), text(lib.qk_column_type_name(info.type)),
@@ -109,7 +113,9 @@ class Table:
         try:
             return self.schema[name]
         except (KeyError, TypeError):
-            raise KeyError(f"{self.name} has no column {name!r}; it has {', '.join(self.schema)}") from None
+            others = [table for table in known() if table != self.name and name in schema_of(table)]
+            where = f", but {' and '.join(others)} may; this" if others else "; it"
+            raise KeyError(f"{self.name} has no column {name!r}{where} has {', '.join(self.schema)}") from None
 
     def _pointer(self, column: Column) -> Any:
         get = {"real": lib.qk_columns_reals, "integer": lib.qk_columns_integers,
@@ -194,9 +200,10 @@ class Table:
 
     def _repr_html_(self) -> str:
         columns = [self.column(name)[:_SHOWN] for name in self.names]
-        head = "".join(f'<th title="{html.escape(c.about or "")}">{html.escape(c.name)}</th>'
-                       for c in self.schema.values())
-        rows = "".join(f"<tr>{''.join(f'<td>{_shown(value)}</td>' for value in row)}</tr>"
+        sides = [f"style='text-align:{'left' if c.type == 'text' else 'right'}'" for c in self.schema.values()]
+        head = "".join(f'<th {side} title="{html.escape(c.about or "")}">{html.escape(c.name)}</th>'
+                       for side, c in zip(sides, self.schema.values()))
+        rows = "".join(f"<tr>{''.join(f'<td {side}>{_shown(value)}</td>' for side, value in zip(sides, row))}</tr>"
                        for row in zip(*columns))
         more = f", of which the first {_SHOWN}" if len(self) > _SHOWN else ""
         return (f"<div style='overflow-x:auto'><table><caption>{html.escape(self.name)}: {len(self)} rows{more}"
@@ -259,6 +266,14 @@ def of_run(results: Any, name: str, handle: Any) -> Table:
     made = ffi.new("qk_columns **")
     call(lib.qk_results_table, results, name.encode(), made)
     return of_columns(made[0], name)
+
+
+def known() -> list[str]:
+    """The tables that this version writes."""
+    names: list[str] = []
+    while (info := lib.qk_schema_table(len(names))) != ffi.NULL:
+        names.append(text(info.name))
+    return names
 
 
 def schema_of(name: str) -> dict[str, Column]:

@@ -452,7 +452,7 @@ def test_a_folder_that_cannot_be_written(qkscope, made, tmp_path):
 def test_python(qkscope, made, tmp_path):
     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
     compare(qkscope, made / "a", made / "b", tmp_path / "command", "--subspace", 2)
-    changes = qk.comparison(made / "a", made / "b", subspace=2, progress=False)
+    changes = qk.compare(made / "a", made / "b", subspace=2, progress=False)
     assert changes.tables == ["compare.csv", "compare_heads.csv", "compare_angles.csv"]
     for name in changes.tables:
         assert (changes.folder / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
@@ -463,16 +463,16 @@ def test_python(qkscope, made, tmp_path):
     changes.close()
     assert not changes.folder.exists()
     pair = [qk.analyze(made / name, ci=95, progress=False) for name in "ab"]
-    tables = qk.comparison(*pair, output=tmp_path / "kept", html=False, progress=False)
+    tables = qk.compare(*pair, output=tmp_path / "kept", html=False, progress=False)
     assert "compare_angles" not in tables and tables.folder == tmp_path / "kept"
-    side = qk.compare(*pair, "rotated")
+    side = qk.side_by_side(*pair, "rotated")
     rows = [r for r in tables.compare if r.metric == "bias_strength"]
     assert [r.difference for r in rows] == side.column("bias_strength_diff")
     assert [r.difference_lo for r in rows] == side.column("bias_strength_diff_lo")  # one mechanism
     with pytest.raises(qk.DataError, match="no head is in both"):
-        qk.comparison(made / "of-a", qk.pca(made / "more", layers=2, progress=False), progress=False)
+        qk.compare(made / "of-a", qk.pca(made / "more", layers=2, progress=False), progress=False)
     with pytest.raises(ValueError, match="subspace"):
-        qk.comparison(made / "a", made / "b", subspace=0)
+        qk.compare(made / "a", made / "b", subspace=0)
 
 
 def test_every_head_of_the_example(qkscope, tmp_path):

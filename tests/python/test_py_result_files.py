@@ -34,7 +34,7 @@ def cut(file):
 def test_tables_that_changed_are_not_read(saved, results):
     assert qk.Results.read(saved).qk.column("r_q") == results.qk.column("r_q")
     cut(saved / "qk.csv")
-    for read in (qk.Results.read, lambda folder: qk.compare(results, folder), lambda folder: qk.compare(folder, results)):
+    for read in (qk.Results.read, lambda folder: qk.side_by_side(results, folder), lambda folder: qk.side_by_side(folder, results)):
         with pytest.raises(qk.DataError, match=r"saved/qk.csv is not as it was written; run the analysis again"):
             read(saved)
     (saved / "qk.csv").unlink()
@@ -80,7 +80,7 @@ def test_tables_that_changed_under_results(saved, change):
 
 
 def test_no_results_there(tmp_path, results):
-    for read in (qk.Results.read, lambda folder: qk.compare(results, folder)):
+    for read in (qk.Results.read, lambda folder: qk.side_by_side(results, folder)):
         with pytest.raises(qk.NotFoundError, match="nope/manifest.json: .*; give a folder with results") as raised:
             read(tmp_path / "nope")
         assert raised.value.status == "QK_ERR_NOT_FOUND" and raised.value.errno == 2

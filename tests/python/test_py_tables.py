@@ -239,6 +239,11 @@ def test_streams_that_nobody_takes_do_not_leak(results, resident):
     assert resident() - before < 1 << 20
 
 
+def test_what_is_public():
+    assert {"analyze", "compare", "side_by_side", "hf", "ray"} <= set(dir(qk)) and "annotations" not in dir(qk)
+    assert all(name.startswith("__") or name in {"hf", "ray"} or name in qk.__all__ for name in dir(qk))
+
+
 # ---- tables of one's own ------------------------------------------------------------------
 
 def test_rows_schema_and_shows(results):
@@ -250,8 +255,13 @@ def test_rows_schema_and_shows(results):
     assert "omega" not in table and "category" in table and "r_q" in table
     with pytest.raises(KeyError, match="heads.csv has no column 'r_qq'"):
         table["r_qq"]
+    with pytest.raises(KeyError, match="heads.csv has no column 'ap_drop', but head_metrics.csv and model_report.csv may; this has model, "):
+        table["ap_drop"]
+    assert repr(column).startswith("<Column category_probability: real, probability, 0 .. 1; ")
     page = results.qk._repr_html_()
     assert "<table>" in page and page.count("<tr>") == 11 and "of which the first 10" in page
+    assert page.count("<td style='text-align:left'>") == 10 and page.count("<th style='text-align:left'") == 1  # the model's name
+    assert str(results.folder) not in repr(results)
     assert repr(table) == f"<Table heads.csv: {len(table)} rows, {len(table.names)} columns>"
 
 
@@ -284,7 +294,7 @@ def test_compare(tmp_path, windows):
     numpy = pytest.importorskip("numpy")
     a = qk.analyze(windows, ci=95, progress=False)
     b = qk.analyze(windows, ci=95, max_samples=300, layers=[1], progress=False)
-    table = qk.compare(a, b, "qk")
+    table = qk.side_by_side(a, b, "qk")
     assert table.names[:4] == ["layer", "q_head", "k_head", "pc"]
     assert len(table) == len(a.qk) and table.column("r_q_a") == a.qk.column("r_q")
     second = table["layer"] == 1
@@ -297,13 +307,13 @@ def test_compare(tmp_path, windows):
     half = {side: (table[f"r_q_hi_{side}"] - table[f"r_q_lo_{side}"])[first] for side in "ab"}
     assert (hi - lo >= numpy.maximum(half["a"], half["b"]) * 0.999).all()
     assert (hi - lo <= half["a"] + half["b"]).all()
-    assert qk.compare(a, b)["category_a"] == a.heads["category"]
+    assert qk.side_by_side(a, b)["category_a"] == a.heads["category"]
     a.save(tmp_path / "a")
-    assert qk.compare(tmp_path / "a", b, "qk.csv").column("r_q_diff") == table.column("r_q_diff")
+    assert qk.side_by_side(tmp_path / "a", b, "qk.csv").column("r_q_diff") == table.column("r_q_diff")
     with pytest.raises(ValueError, match="model_report.csv: has no rows of heads"):
-        qk.compare(a, a, "model_report")
+        qk.side_by_side(a, a, "model_report")
     with pytest.raises(KeyError, match="no table 'stages'"):
-        qk.compare(a, b, "stages")
+        qk.side_by_side(a, b, "stages")
 
 
 @pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
@@ -312,7 +322,7 @@ def test_compare_matches_rows_by_what_they_are_of(qkscope, tmp_path, windows):
     synth(qkscope, tmp_path / "other", layers=2, dim=16, rows=170, sliding_window=300, seed=5)
     a, b = (qk.analyze(folder, complement=True, progress=False) for folder in (windows, tmp_path / "other"))
     for name in set(a.tables) - {"model_report.csv"}:
-        table = qk.compare(a, b, name)
+        table = qk.side_by_side(a, b, name)
         keys = [column for column in table.names if column in a[name].names]
         assert keys[:3] == ["layer", "q_head", "k_head"]
         found = {}
@@ -324,8 +334,8 @@ def test_compare_matches_rows_by_what_they_are_of(qkscope, tmp_path, windows):
         for column in [n for n in table.names if n.endswith(("_a", "_b")) and n not in a[name].names]:
             for row, value in zip(zip(*(table.column(key) for key in keys)), table.column(column)):
                 assert value == found.get((row, column))
-    assert all(value is not None for value in qk.compare(a, b, "head_metrics").column("ap_overall_diff"))
-    assert set(qk.compare(a, b, "head_metrics")["n_q_diff"].tolist()) == {80.0}  # 20 of each of 4 texts
+    assert all(value is not None for value in qk.side_by_side(a, b, "head_metrics").column("ap_overall_diff"))
+    assert set(qk.side_by_side(a, b, "head_metrics")["n_q_diff"].tolist()) == {80.0}  # 20 of each of 4 texts
 
 
 def test_intervals_of_differences():
@@ -356,7 +366,7 @@ def test_intervals_of_two_levels_have_none(windows, tmp_path):
     a.save(tmp_path / "a")
     for first in (a, tmp_path / "a"):
         with pytest.warns(qk.QkscopeWarning, match="qk.csv: with intervals of 80 % and of 95 %") as seen:
-            table = qk.compare(first, b, "qk")
+            table = qk.side_by_side(first, b, "qk")
         assert {one.filename for one in seen if one.category is qk.QkscopeWarning} == {__file__}
         assert "r_q_diff" in table.names and "r_q_diff_lo" not in table.names
     assert (a.confidence("qk"), b.confidence("qk"), a.confidence("heads")) == (95, 80, None)

@@ -17,10 +17,10 @@ from conftest import BUILD, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 # modules whose keywords come from tables of settings, so that they have stubs
-STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "comparison", "loss", "ablate",
+STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "compare", "loss", "ablate",
                       "study"], "making": ["repack", "synth", "export"]}
 FUNCTIONS = sum(STUBS.values(), [])
-COMMANDS = {"compare_stages": "compare-stages", "comparison": "compare"}
+COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
 OFF = {"float32": "bfloat16"}  # options that switch off what has another name
 OF_THE_SHELL = {"config", "quiet", "verbose", "json", "help", "version", "combined"}
@@ -52,7 +52,7 @@ SAMPLE = """
             with sink.text(0, tokens=5, example_id=qkscope.example_id("a")):
                 sink.put(0, 0, "q", [], positions=sink.positions(0, 0, "q"))
         page: str = results.report(title="Drift").html
-        diff = qkscope.compare(results, same, "qk")
+        diff = qkscope.side_by_side(results, same, "qk")
         saved: Path = results.save("out", force=True)
         perplexity: float = qkscope.loss("model", ["a.txt", folder], max_length=64, dtype="bf16").perplexity
         ablation: qkscope.Results = qkscope.ablate("model", "a.txt", what="remove", groups=["layer"], draws=3, dry_run=True)
@@ -82,7 +82,7 @@ WRONG = [
     ('print(qkscope.loss("m"))', 'Missing positional argument "text"'),
     ('print(qkscope.ablate("m", "t", dtype="float8"))', "expected \"Literal['float32', "),
     ('print(qkscope.export("q-filters", "c", "o", top="3"))', 'has incompatible type "str"; expected "int | None"'),
-    ('print(qkscope.compare("a", 3))', 'has incompatible type "int"'),
+    ('print(qkscope.side_by_side("a", 3))', 'has incompatible type "int"'),
 ]
 
 
