@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
 enum { OUT_BUFFER_BYTES = 1 << 16 };
 
@@ -390,7 +391,7 @@ const char *qk__outfile_temporary(const qk__outfile *file)
 qk_status qk__outfile_finish(qk__outfile *file, qk_error *err)
 {
     QK_TRY(flush_pending(file, err));
-    if (fsync(file->fd) != 0)
+    if (qk__sync(file->fd) != 0)
         return fail_errno(err, "sync", file->path);
     int fd = file->fd;
     file->fd = -1;

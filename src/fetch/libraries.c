@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading libcurl and libcrypto. */
-#define _DEFAULT_SOURCE /* RTLD_NODELETE */
 #include "fetch/libraries.h"
 
 #include <dlfcn.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
 #define REMEDY                                                                                 \
     "install libcurl (Debian and Ubuntu: libcurl4), or fetch with hf download, which shares "  \
@@ -26,23 +26,31 @@ static bool is_memory_short(char *why, size_t size)
            strstr(said, "out of memory");
 }
 
-/* The first of the names that is there. Neither library may be removed from a program in
- * which it has run: they leave behind what runs at its end. */
-static qk_status load_any(const char *const *names, void **library, qk_error *err)
+typedef struct version {
+    const char *name, *number;
+} version;
+
+/* The first of the versions that is there; {NULL} ends them. Neither library may be removed from a program in which
+ * it has run, since they leave behind what runs at its end: nothing closes them. */
+static qk_status load_any(const version *versions, void **library, qk_error *err)
 {
-    char why[512] = "";
+    char why[512] = "", file[128];
     *library = NULL;
-    for (const char *const *name = names; *name && !*library; name++) {
-        errno = 0;
-        *library = dlopen(*name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (!*library && is_memory_short(why, sizeof why))
-            return qk__nomem(err);
+    for (const version *v = versions; v->name && !*library; v++) {
+        for (int i = 0; !*library && qk__library_file(file, sizeof file, v->name, v->number, i);
+             i++) {
+            errno = 0;
+            *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+            if (!*library && is_memory_short(why, sizeof why))
+                return qk__nomem(err);
+        }
     }
-    return *library
-               ? QK_OK
-               : qk__fail(err, QK_ERR_UNSUPPORTED,
-                          "%s, which is needed for fetching, cannot be loaded (%s): " REMEDY,
-                          *names, why);
+    if (*library)
+        return QK_OK;
+    qk__library_file(file, sizeof file, versions->name, versions->number, 0);
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    "%s, which is needed for fetching, cannot be loaded (%s): " REMEDY, file,
+                    why);
 }
 
 /* C has no cast from data to functions; POSIX has. */
@@ -68,11 +76,11 @@ static qk_status start_crypto(void *crypto, qk_error *err)
 
 qk_status qk__libraries_load(qk__libraries *libraries, qk_error *err)
 {
-    static const char *const CURL_NAMES[] = {"libcurl.so.4", NULL};
-    static const char *const CRYPTO_NAMES[] = {"libcrypto.so.3", "libcrypto.so.1.1", NULL};
+    static const version CURL[] = {{"curl", "4"}, {NULL, NULL}};
+    static const version CRYPTO[] = {{"crypto", "3"}, {"crypto", "1.1"}, {NULL, NULL}};
     void *curl, *crypto;
-    QK_TRY(load_any(CURL_NAMES, &curl, err));
-    QK_TRY(load_any(CRYPTO_NAMES, &crypto, err));
+    QK_TRY(load_any(CURL, &curl, err));
+    QK_TRY(load_any(CRYPTO, &crypto, err));
     QK_TRY(start_crypto(crypto, err));
     bool all = true;
 #define CURL_FUNCTION(name)                                                                    \
