@@ -3,8 +3,11 @@
 #include "figure/glyphs.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <fontconfig/fontconfig.h>
+
+#include "base/library.h"
 
 /* Latin, Greek and Cyrillic, and what our own texts use beyond them; so most figures never look
  * at the fonts. */
@@ -21,20 +24,49 @@ static bool is_invisible(uint32_t c)
            (c >= 0x2060 && c <= 0x206f) || (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff;
 }
 
+struct qk__fontconfig {
+    __typeof__(&FcInitLoadConfigAndFonts) load;
+    __typeof__(&FcConfigGetFonts) fonts;
+    __typeof__(&FcPatternGetCharSet) characters;
+    __typeof__(&FcCharSetHasChar) has;
+    __typeof__(&FcConfigDestroy) destroy;
+};
+
+/* Whoever has gnuplot has fontconfig; who has neither needs it not. */
+static bool find_fontconfig(struct qk__fontconfig *f)
+{
+    static const qk__library LIBRARY = {"fontconfig", {"1"}, "figures", "install gnuplot"};
+    void *library;
+    return qk__library_load(&LIBRARY, &library, NULL) == QK_OK &&
+           qk__library_find(library, "FcInitLoadConfigAndFonts", &f->load, sizeof f->load) &&
+           qk__library_find(library, "FcConfigGetFonts", &f->fonts, sizeof f->fonts) &&
+           qk__library_find(library, "FcPatternGetCharSet", &f->characters,
+                            sizeof f->characters) &&
+           qk__library_find(library, "FcCharSetHasChar", &f->has, sizeof f->has) &&
+           qk__library_find(library, "FcConfigDestroy", &f->destroy, sizeof f->destroy);
+}
+
+static void load_fonts(qk__glyphs *glyphs)
+{
+    glyphs->loaded = true;
+    glyphs->library = calloc(1, sizeof *glyphs->library);
+    if (glyphs->library && find_fontconfig(glyphs->library))
+        glyphs->config = glyphs->library->load();
+}
+
 bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
 {
     if (is_common(character) || is_invisible(character))
         return true;
-    if (!glyphs->loaded) {
-        glyphs->config = FcInitLoadConfigAndFonts();
-        glyphs->loaded = true;
-    }
+    if (!glyphs->loaded)
+        load_fonts(glyphs);
+    const struct qk__fontconfig *library = glyphs->library;
     const FcFontSet *fonts =
-        glyphs->config ? FcConfigGetFonts(glyphs->config, FcSetSystem) : NULL;
+        glyphs->config ? library->fonts(glyphs->config, FcSetSystem) : NULL;
     for (int i = 0; fonts && i < fonts->nfont; i++) {
         FcCharSet *characters;
-        if (FcPatternGetCharSet(fonts->fonts[i], FC_CHARSET, 0, &characters) == FcResultMatch &&
-            FcCharSetHasChar(characters, character))
+        if (library->characters(fonts->fonts[i], FC_CHARSET, 0, &characters) == FcResultMatch &&
+            library->has(characters, character))
             return true;
     }
     return false;
@@ -43,6 +75,7 @@ bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
 void qk__glyphs_free(qk__glyphs *glyphs)
 {
     if (glyphs->config)
-        FcConfigDestroy(glyphs->config);
+        glyphs->library->destroy(glyphs->config);
+    free(glyphs->library);
     *glyphs = (qk__glyphs){0};
 }

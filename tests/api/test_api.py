@@ -59,7 +59,7 @@ def test_a_library_exports_its_list(library):
 
 def test_the_core_needs_no_library_for_figures_and_files_of_settings():
     assert not NOT_IN_CORE.search(output("ldd", shared_library("libqkscope-core")))
-    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"fontconfig", "png", "yaml"}
+    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"png", "yaml"}
 
 
 def test_numbers_do_not_come_from_functions_whose_last_digit_depends_on_the_processor():
