@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page arm64 valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
+	coverage-page arm64 portable-check valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
 	site clean
 
 build: tools/.packages
@@ -103,6 +103,15 @@ arm64: build
 coverage-page: asan-core
 	@python3 tools/coverage.py build-asan --page
 
+# What stands for Linux's own ways elsewhere (src/base/system.h), tried here.
+portable-check: tools/.packages-test .venv/ready
+	@test -f build-portable/build.ninja || meson setup build-portable -Dtests=true -Dlinux_ways=false --buildtype=debug >/dev/null
+	@ninja -C build-portable --quiet qkscope $(foreach name,process context parallel paths,tests/base/test_$(name)) \
+		$(foreach name,shard units units_memory,tests/units/test_$(name))
+	@meson test -C build-portable --no-rebuild --quiet \
+		$(addprefix base-,process context parallel paths) $(addprefix units-,shard units memory)
+	@QKSCOPE_BUILD=build-portable $(PYTHON) -m pytest -q -p no:cacheprovider -n 2 tests/place tests/hub/test_get.py tests/hub/test_put_paths.py
+
 # Unit tests and the main job under valgrind.
 valgrind: tools/.packages-dev programs
 	@python3 tests/run.py $(BUILD) --valgrind
@@ -166,7 +175,7 @@ deb: tools/.packages-deb dist
 	@tools/deb.sh $(BUILD) $(ARCHIVE)
 
 clean:
-	rm -rf $(BUILD) build-asan results
+	rm -rf $(BUILD) build-asan build-portable results
 
 tools/.packages: tools/packages.txt
 	@tools/install-packages.sh $^

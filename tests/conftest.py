@@ -106,6 +106,13 @@ def sanitized(program):
 
 
 @pytest.fixture(scope="session")
+def exchange(program):
+    """For tests of folders that change places in one step, which a build with -Dlinux_ways=false cannot do here."""
+    if b"renameat2" not in program.read_bytes():
+        pytest.skip("this build exchanges no folders")
+
+
+@pytest.fixture(scope="session")
 def qkscope(program):
     """qkscope("pca", folder, ...) -> Outcome; expect= checks the exit code."""
     def run(*arguments, expect=None, env=None, timeout=120, executable=None, **options):

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of the functions that a user has given, and relays between two calls. */
-#define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "base/context.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
+
+#include "base/system.h"
 
 enum { MESSAGE_SIZE = 2200 };
 
-static int count_processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
-}
-
 int qk__count_threads(const qk_context *context)
 {
-    return context->threads > 0 ? context->threads : count_processors();
+    return context->threads > 0 ? context->threads : qk__count_processors();
 }
 
 void qk__tell_notice(const qk_context *context, qk_notice_level level, const char *fmt, ...)

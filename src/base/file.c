@@ -14,8 +14,17 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
-enum { OUT_BUFFER_BYTES = 1 << 16 };
+enum {
+    OUT_BUFFER_BYTES = 1 << 16,
+    MAX_CALL = 1 << 30, /* macOS refuses what is longer than an int; Linux does a part of it */
+};
+
+static size_t call_size(size_t size)
+{
+    return size < MAX_CALL ? size : MAX_CALL;
+}
 
 static qk_status fail_errno(qk_error *err, const char *what, const char *path)
 {
@@ -30,7 +39,7 @@ qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset, qk_error 
 {
     uint8_t *next = data;
     while (size > 0) {
-        ssize_t got = pread(fd, next, size, (off_t)offset);
+        ssize_t got = pread(fd, next, call_size(size), (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -102,7 +111,7 @@ qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset, qk
 {
     const uint8_t *next = data;
     while (size > 0) {
-        ssize_t put = pwrite(fd, next, size, (off_t)offset);
+        ssize_t put = pwrite(fd, next, call_size(size), (off_t)offset);
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
@@ -346,7 +355,7 @@ qk_status qk__outfile_open_in(qk__outfile **file, const char *folder, const char
 static qk_status write_fully(qk__outfile *file, const uint8_t *data, size_t size, qk_error *err)
 {
     while (size > 0) {
-        ssize_t put = write(file->fd, data, size);
+        ssize_t put = write(file->fd, data, call_size(size));
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
@@ -390,7 +399,7 @@ const char *qk__outfile_temporary(const qk__outfile *file)
 qk_status qk__outfile_finish(qk__outfile *file, qk_error *err)
 {
     QK_TRY(flush_pending(file, err));
-    if (fsync(file->fd) != 0)
+    if (qk__sync(file->fd) != 0)
         return fail_errno(err, "sync", file->path);
     int fd = file->fd;
     file->fd = -1;

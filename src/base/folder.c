@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/system.h"
 
 enum { MAX_DEPTH = 100, OPEN_FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
@@ -298,7 +299,7 @@ static qk_status sync_one(int at, const char *name, const char *path, int folder
     (void)at;
     (void)name;
     /* some file systems cannot sync a folder */
-    return folder < 0 || fsync(folder) == 0 || errno == EINVAL ? QK_OK
+    return folder < 0 || qk__sync(folder) == 0 || errno == EINVAL ? QK_OK
                                                                : fail_errno(err, "sync", path);
 }
 

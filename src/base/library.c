@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE /* RTLD_NODELETE */
+/* Loading shared libraries. */
 #include "base/library.h"
 
 #include <dlfcn.h>
@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
-/* errno was 0 before the loader was called: it has words for its failures, and no number. */
-bool qk__library_is_memory_short(char *why, size_t size)
+/* Of a failure of the loader, before which errno was 0: it has words for it, and no number. *why: the first. */
+static bool is_memory_short(char *why, size_t size)
 {
     bool is = errno == ENOMEM;
     const char *said = dlerror();
@@ -20,28 +21,37 @@ bool qk__library_is_memory_short(char *why, size_t size)
            strstr(said, "out of memory");
 }
 
-qk_status qk__library_load(const char *const *names, const char *needed_for, const char *remedy,
-                           void **library, qk_error *err)
+qk_status qk__library_load(const qk__library *library, void **handle, qk_error *err)
 {
-    char why[512] = "";
-    *library = NULL;
-    for (const char *const *name = names; *name && !*library; name++) {
-        errno = 0;
-        *library = dlopen(*name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (!*library && qk__library_is_memory_short(why, sizeof why))
-            return qk__nomem(err);
-    }
-    return *library ? QK_OK
-                    : qk__fail(err, QK_ERR_UNSUPPORTED,
-                               "%s, which is needed for %s, cannot be loaded (%s): %s", *names,
-                               needed_for, why, remedy);
+    char why[512] = "", file[128];
+    *handle = NULL;
+    for (const char *const *version = library->versions; *version && !*handle; version++)
+        for (int i = 0;
+             !*handle && qk__library_file(file, sizeof file, library->name, *version, i); i++) {
+            errno = 0;
+            *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+            if (!*handle && is_memory_short(why, sizeof why))
+                return qk__nomem(err);
+        }
+    if (*handle)
+        return QK_OK;
+    qk__library_file(file, sizeof file, library->name, *library->versions, 0);
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    "%s, which is needed for %s, cannot be loaded (%s): %s", file,
+                    library->purpose, why, library->remedy);
 }
 
 /* C has no cast from data to functions; POSIX has. */
-bool qk__library_find(void *library, const char *name, void *function, size_t size)
+bool qk__library_find(void *handle, const char *name, void *function, size_t size)
 {
     errno = 0;
-    void *symbol = dlsym(library, name);
+    void *symbol = dlsym(handle, name);
     memcpy(function, &symbol, size);
     return symbol != NULL;
+}
+
+bool qk__library_no_memory(void)
+{
+    char why[8] = ""; /* is not shown */
+    return is_memory_short(why, sizeof why);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared library that is loaded when it is first needed: one that few runs need, and that would take a large part of
- * the time in which the program starts. Its header alone is used to compile. */
+/* Shared libraries that few runs need: loaded when they are. */
 #ifndef QK_BASE_LIBRARY_H
 #define QK_BASE_LIBRARY_H
 
@@ -9,15 +8,19 @@
 
 #include <qkscope/common.h>
 
-/* The first of the names that is there; the list ends with NULL. QK_ERR_UNSUPPORTED: none is, and the message ends
- * with the remedy. It stays loaded until the program ends: a library may leave behind what runs then. */
-QK_MUST_CHECK qk_status qk__library_load(const char *const *names, const char *needed_for,
-                                         const char *remedy, void **library, qk_error *err);
+typedef struct qk__library {
+    const char *name, *versions[3]; /* "curl" of "4"; the first that is there */
+    const char *purpose, *remedy;   /* for who lacks it */
+} qk__library;
 
-/* Sets the pointer to a function, of that size; false where the library has none of that name. */
-bool qk__library_find(void *library, const char *name, void *function, size_t size);
+/* It stays loaded until the program ends. QK_ERR_UNSUPPORTED: it is not there. */
+QK_MUST_CHECK qk_status qk__library_load(const qk__library *library, void **handle,
+                                         qk_error *err);
 
-/* Whether the loader's last failure was one of memory. Its words are kept in why, unless something is there. */
-bool qk__library_is_memory_short(char *why, size_t size);
+/* Fills a pointer to a function of `size` bytes; false: there is none, or no memory. */
+bool qk__library_find(void *handle, const char *name, void *function, size_t size);
+
+/* After a failed find: whether it was for memory. */
+bool qk__library_no_memory(void);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running another program by posix_spawn, and reading what it complains of. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#ifdef QK_HAVE_ADDCHDIR
 #define _GNU_SOURCE /* posix_spawn_file_actions_addchdir_np */
+#endif
 #include "base/process.h"
 
 #include <errno.h>
@@ -13,7 +16,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/expand.h"
 #include "base/file.h"
+#include "base/system.h"
 
 extern char **environ;
 
@@ -39,27 +44,29 @@ static qk_status drain(int fd, qk__buffer *messages, qk_error *err)
 }
 
 /* Standard error first: where this process has its own closed, the pipe may lie at 0 or 1. */
-static int add_actions(posix_spawn_file_actions_t *actions, const char *directory,
-                       int stderr_fd)
+static int add_actions(posix_spawn_file_actions_t *actions, int stderr_fd)
 {
     int failed = posix_spawn_file_actions_adddup2(actions, stderr_fd, 2);
     if (!failed)
         failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     if (!failed)
         failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
-    if (!failed && directory)
-        failed = posix_spawn_file_actions_addchdir_np(actions, directory);
     return failed;
 }
 
 /* A program starts with no signal blocked, whatever the thread that starts it blocks: otherwise
  * it could not be interrupted. */
-static int set_signals(posix_spawnattr_t *attributes)
+static int set_attributes(posix_spawnattr_t *attributes)
 {
+    short flags = POSIX_SPAWN_SETSIGMASK;
+#ifdef POSIX_SPAWN_CLOEXEC_DEFAULT
+    flags |=
+        POSIX_SPAWN_CLOEXEC_DEFAULT; /* nor anything open but 0, 1 and 2: system_portable.c */
+#endif
     sigset_t none;
     sigemptyset(&none);
     int failed = posix_spawnattr_setsigmask(attributes, &none);
-    return failed ? failed : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
+    return failed ? failed : posix_spawnattr_setflags(attributes, flags);
 }
 
 /* The environment without one variable, to free(); NULL when out of memory. */
@@ -75,27 +82,98 @@ static char **make_environment(const char *hidden)
     return variables;
 }
 
+/* A program, and how it is started. */
+typedef struct launch {
+    char *const *arguments;
+    char *const *variables;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+} launch;
+
+#ifdef QK_HAVE_ADDCHDIR
+
+static int spawn_in(launch *l, const char *directory, const char *path, pid_t *child)
+{
+    int failed = directory ? posix_spawn_file_actions_addchdir_np(&l->actions, directory) : 0;
+    return failed ? failed
+                  : posix_spawnp(child, path, &l->actions, &l->attributes, l->arguments,
+                                 l->variables);
+}
+
+#else
+
+/* Whether there is such a program; a shell could not tell it from one that fails. */
+static bool is_program(const char *path)
+{
+    const char *folders = qk__environment("PATH");
+    bool found = access(path, X_OK) == 0;
+    if (strchr(path, '/'))
+        return found;
+    found = false;
+    for (const char *at = folders ? folders : "/bin:/usr/bin"; !found;) {
+        int length = (int)strcspn(at, ":");
+        char *file = qk__format("%.*s%s%s", length, at, length > 0 ? "/" : "", path);
+        found = !file || (qk__is_file(file) && access(file, X_OK) == 0);
+        free(file);
+        if (!at[length])
+            break;
+        at += length + 1;
+    }
+    return found;
+}
+
+/* By a shell, which changes the folder and becomes the program. */
+static int spawn_in(launch *l, const char *directory, const char *path, pid_t *child)
+{
+    enum { FRONT = 5 };
+    size_t count = 0;
+    if (!directory)
+        return posix_spawnp(child, path, &l->actions, &l->attributes, l->arguments,
+                            l->variables);
+    if (!is_program(path))
+        return ENOENT;
+    while (l->arguments[count])
+        count++;
+    char *folder = realpath(directory, NULL); /* "" and CDPATH mean something to a shell */
+    const char **words = qk__calloc(FRONT + count + 1, sizeof *words);
+    int failed = folder && words ? 0 : ENOMEM;
+    if (!failed) {
+        const char *front[FRONT] = {"sh", "-c", "cd \"$0\" && exec \"$@\"", folder, path};
+        memcpy(words, front, sizeof front);
+        for (size_t i = 1; i < count; i++)
+            words[FRONT + i - 1] = l->arguments[i];
+        char *const *arguments;
+        memcpy(&arguments, &words, sizeof arguments);
+        failed =
+            posix_spawn(child, "/bin/sh", &l->actions, &l->attributes, arguments, l->variables);
+    }
+    free(words);
+    free(folder);
+    return failed;
+}
+
+#endif
+
 /* 0 or an errno. path is what argv[0] stands for. */
 static int spawn(const char *path, const char *const *argv, const char *directory,
                  char **variables, int stderr_fd, pid_t *child)
 {
-    char *const *arguments; /* the interface is older than const; it does not write to them */
-    memcpy(&arguments, &argv, sizeof arguments);
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int failed = posix_spawn_file_actions_init(&actions);
+    launch l = {.variables = variables};
+    /* the interface is older than const; it does not write to them */
+    memcpy(&l.arguments, &argv, sizeof l.arguments);
+    int failed = posix_spawn_file_actions_init(&l.actions);
     if (failed)
         return failed;
-    failed = posix_spawnattr_init(&attributes);
+    failed = posix_spawnattr_init(&l.attributes);
     if (!failed) {
-        failed = add_actions(&actions, directory, stderr_fd);
+        failed = add_actions(&l.actions, stderr_fd);
         if (!failed)
-            failed = set_signals(&attributes);
+            failed = set_attributes(&l.attributes);
         if (!failed)
-            failed = posix_spawnp(child, path, &actions, &attributes, arguments, variables);
-        posix_spawnattr_destroy(&attributes);
+            failed = spawn_in(&l, directory, path, child);
+        posix_spawnattr_destroy(&l.attributes);
     }
-    posix_spawn_file_actions_destroy(&actions);
+    posix_spawn_file_actions_destroy(&l.actions);
     return failed;
 }
 
@@ -135,7 +213,7 @@ qk_status qk__process_run(const char *const *argv, const char *directory, const 
     if (directory && !qk__is_dir(directory))
         return qk__fail(err, QK_ERR_IO, "'%s' is not a folder", directory);
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (qk__open_pipe(ends) != 0)
         return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(errno));
     pid_t child;
     qk_status status = start_program(argv, directory, hidden, ends[1], &child, err);

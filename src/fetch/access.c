@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the Hub is, who asks, and whether anything may be asked: settings, then the environment, as
  * huggingface_hub reads it. */
-#define _DEFAULT_SOURCE /* explicit_bzero */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,8 +142,8 @@ void qk__access_close(qk__access *access)
 {
     free(access->endpoint);
     free(access->origin);
-    if (access->token)
-        explicit_bzero(access->token, strlen(access->token));
+    for (volatile char *p = access->token; p && *p;) /* volatile: it is not left out */
+        *p++ = 0;
     free(access->token);
     *access = (qk__access){0};
 }

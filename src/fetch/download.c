@@ -2,18 +2,19 @@
 /* One file into the cache. Its bytes gather in a file of this process alone, blobs/<etag>.<8 digits>.qkscope.
  * incomplete, are checked, and take their name by a rename. What a run that was cut off has gathered is
  * copied, not taken over: whether that run has ended only a lock tells, and locks may lie. */
-#define _DEFAULT_SOURCE /* flock */
+#define _DEFAULT_SOURCE /* getentropy */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/lock.h"
+#include "base/system.h"
 #include "fetch/fetch.h"
 
 #define ENDING ".qkscope.incomplete"
@@ -261,7 +262,7 @@ static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_e
         QK_TRY(qk__path_set(&at, err, "%s/blobs/%s", p->fetch->folder, names->items[i]));
         struct stat st;
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        if (fd >= 0 && qk__lock_try(fd, false) == QK__LOCK_HELD)
             *busy = true;
         else if (fd >= 0 && is_there(path, fd) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
             if (st.st_size > p->size && st.st_size <= p->file->size) {
@@ -284,16 +285,14 @@ static qk_status use_leftovers(part *p, const qk__names *names, bool *busy, qk_e
  * have taken it for a leftover, and removed it, or be about to. */
 static bool is_mine(const part *p)
 {
-    if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return false;
-    return is_there(p->path, p->fd);
+    return qk__lock_try(p->fd, false) != QK__LOCK_HELD && is_there(p->path, p->fd);
 }
 
 static qk_status open_part(part *p, qk_error *err)
 {
     uint32_t number;
     for (int i = 0; i < 100; i++) {
-        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        if (getentropy(&number, sizeof number) != 0)
             return fail_errno(err, "draw a random number", p->blob);
         free(p->path);
         p->path = qk__format("%s.%0*x" ENDING, p->blob, RANDOM_DIGITS, (unsigned)number);
@@ -327,7 +326,7 @@ static void close_part(part *p, bool keep)
 /* Bytes on disk first, then the name. */
 static qk_status publish(part *p, qk_error *err)
 {
-    if (fdatasync(p->fd) != 0)
+    if (qk__sync(p->fd) != 0)
         return fail_errno(err, "write", p->path);
     if (rename(p->path, p->blob) == 0)
         return QK_OK;

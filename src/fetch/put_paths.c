@@ -2,14 +2,14 @@
 /* What is sent of this machine's folders. A file is sent only if it lies in the capture, links followed. Texts in
  * capture.json, examples.csv and truth.json that are absolute paths, and those in README.md, are told, or shortened to
  * names of files. */
-#define _GNU_SOURCE /* memfd_create */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "capture/capture.h"
 #include "fetch/put.h"
 
@@ -185,14 +185,15 @@ static qk_status scan(texts t, qk__buffer *out, const char **first, size_t *leng
     return out ? qk__buffer_append(out, kept, (size_t)(t.stop - kept), err) : QK_OK;
 }
 
-/* Sends these bytes in place of the file's: they lie in memory, and are read as a file is. */
+/* Sends these bytes in place of the file's: they lie in memory where that can be, and are read as a file is. */
 static qk_status replace(qk__put_file *file, const qk__buffer *bytes, qk_error *err)
 {
-    int fd = memfd_create("qkscope", MFD_CLOEXEC);
+    char path[QK__UNNAMED_SIZE];
+    int fd = qk__open_unnamed(path);
     qk_status status =
         fd < 0 ? qk__fail(err, QK_ERR_IO, "memory for %s: %s", file->path, strerror(errno))
                : qk__write_at(fd, bytes->data, bytes->size, 0, err);
-    char *source = qk__format("/proc/self/fd/%d", fd);
+    char *source = qk__strdup(path);
     if (status == QK_OK && !source)
         status = qk__nomem(err);
     if (status != QK_OK) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "fetch/fetch.h"
 
 enum { MAX_RECORD = 256 << 20 };
@@ -31,7 +32,7 @@ qk_status qk__record_add(const qk__fetch *f, char sign, const qk__repo_file *con
     if (status == QK_OK && count > 0) {
         fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0 || write(fd, text.data, text.size) != (ssize_t)text.size ||
-            (sign == '-' && fdatasync(fd) != 0))
+            (sign == '-' && qk__sync(fd) != 0))
             status = qk__fail(err, QK_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
     }
     if (fd >= 0)

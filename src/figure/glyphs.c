@@ -2,40 +2,12 @@
 /* Asks fontconfig, as Pango does, which characters the fonts of this machine can draw. */
 #include "figure/glyphs.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #include <fontconfig/fontconfig.h>
 
-#include "base/buffer.h"
 #include "base/library.h"
-
-/* FUNCTION(name): of fontconfig, and what it is called there after "Fc". */
-#define FUNCTIONS(FUNCTION)                                                                    \
-    FUNCTION(InitLoadConfigAndFonts)                                                           \
-    FUNCTION(ConfigGetFonts)                                                                   \
-    FUNCTION(ConfigDestroy)                                                                    \
-    FUNCTION(PatternGetCharSet)                                                                \
-    FUNCTION(CharSetHasChar)
-
-struct qk__fontconfig {
-    FcConfig *config; /* NULL: could not be read */
-#define MEMBER(name) __typeof__(&Fc##name) name;
-    FUNCTIONS(MEMBER)
-#undef MEMBER
-};
-
-/* What draws figures brings it. Where it is not, nothing is known of fonts, and there are none to draw with. */
-static bool load(struct qk__fontconfig *fc)
-{
-    static const char *const NAMES[] = {"libfontconfig.so.1", NULL};
-    void *library;
-    bool all = qk__library_load(NAMES, "fonts", "", &library, NULL) == QK_OK;
-#define FIND(name)                                                                             \
-    all = all && qk__library_find(library, "Fc" #name, &fc->name, sizeof fc->name);
-    FUNCTIONS(FIND)
-#undef FIND
-    return all;
-}
 
 /* Latin, Greek and Cyrillic, and what our own texts use beyond them; so most figures never look
  * at the fonts. */
@@ -52,24 +24,49 @@ static bool is_invisible(uint32_t c)
            (c >= 0x2060 && c <= 0x206f) || (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff;
 }
 
+struct qk__fontconfig {
+    __typeof__(&FcInitLoadConfigAndFonts) load;
+    __typeof__(&FcConfigGetFonts) fonts;
+    __typeof__(&FcPatternGetCharSet) characters;
+    __typeof__(&FcCharSetHasChar) has;
+    __typeof__(&FcConfigDestroy) destroy;
+};
+
+/* Whoever has gnuplot has fontconfig; who has neither needs it not. */
+static bool find_fontconfig(struct qk__fontconfig *f)
+{
+    static const qk__library LIBRARY = {"fontconfig", {"1"}, "figures", "install gnuplot"};
+    void *library;
+    return qk__library_load(&LIBRARY, &library, NULL) == QK_OK &&
+           qk__library_find(library, "FcInitLoadConfigAndFonts", &f->load, sizeof f->load) &&
+           qk__library_find(library, "FcConfigGetFonts", &f->fonts, sizeof f->fonts) &&
+           qk__library_find(library, "FcPatternGetCharSet", &f->characters,
+                            sizeof f->characters) &&
+           qk__library_find(library, "FcCharSetHasChar", &f->has, sizeof f->has) &&
+           qk__library_find(library, "FcConfigDestroy", &f->destroy, sizeof f->destroy);
+}
+
+static void load_fonts(qk__glyphs *glyphs)
+{
+    glyphs->loaded = true;
+    glyphs->library = calloc(1, sizeof *glyphs->library);
+    if (glyphs->library && find_fontconfig(glyphs->library))
+        glyphs->config = glyphs->library->load();
+}
+
 bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
 {
     if (is_common(character) || is_invisible(character))
         return true;
-    if (!glyphs->loaded) {
-        glyphs->loaded = true;
-        glyphs->fc = qk__calloc(1, sizeof *glyphs->fc);
-        if (glyphs->fc && load(glyphs->fc))
-            glyphs->fc->config = glyphs->fc->InitLoadConfigAndFonts();
-    }
-    const struct qk__fontconfig *fc = glyphs->fc;
+    if (!glyphs->loaded)
+        load_fonts(glyphs);
+    const struct qk__fontconfig *library = glyphs->library;
     const FcFontSet *fonts =
-        fc && fc->config ? fc->ConfigGetFonts(fc->config, FcSetSystem) : NULL;
+        glyphs->config ? library->fonts(glyphs->config, FcSetSystem) : NULL;
     for (int i = 0; fonts && i < fonts->nfont; i++) {
         FcCharSet *characters;
-        if (fc->PatternGetCharSet(fonts->fonts[i], FC_CHARSET, 0, &characters) ==
-                FcResultMatch &&
-            fc->CharSetHasChar(characters, character))
+        if (library->characters(fonts->fonts[i], FC_CHARSET, 0, &characters) == FcResultMatch &&
+            library->has(characters, character))
             return true;
     }
     return false;
@@ -77,8 +74,8 @@ bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
 
 void qk__glyphs_free(qk__glyphs *glyphs)
 {
-    if (glyphs->fc && glyphs->fc->config)
-        glyphs->fc->ConfigDestroy(glyphs->fc->config);
-    free(glyphs->fc);
+    if (glyphs->config)
+        glyphs->library->destroy(glyphs->config);
+    free(glyphs->library);
     *glyphs = (qk__glyphs){0};
 }

@@ -11,7 +11,8 @@
 /* The fonts, looked up when a character first asks for them. Zero-initialise. */
 typedef struct qk__glyphs {
     bool loaded;
-    struct qk__fontconfig *fc; /* NULL without memory */
+    struct qk__fontconfig *library; /* NULL: not there */
+    void *config;                   /* its own; NULL: could not be read */
 } qk__glyphs;
 
 /* True where some font has the character, or when it is one that every text font has. */

@@ -2,14 +2,12 @@
 /* What a download leaves in the cache: blobs by their hashes, snapshots of links to them, refs. Each
  * appears by a rename or a link, so other programs see it whole or not at all, and nothing depends on
  * locks: on some network file systems a lock is granted to everybody. */
-#define _XOPEN_SOURCE   700
-#define _DEFAULT_SOURCE /* flock */
+#define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +16,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/lock.h"
+#include "base/system.h"
 #include "hub/hub.h"
 
 enum { SECONDS_LEFT = 60 };
@@ -178,7 +178,7 @@ static bool add_reference(const char *path, const char *line)
     bool done = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     if (done && (st.st_mode & 0777) != 0666 && fchmod(fd, 0666) != 0)
         errno = 0; /* another user's */
-    done = done && write(fd, line, size) == (ssize_t)size && fsync(fd) == 0;
+    done = done && write(fd, line, size) == (ssize_t)size && qk__sync(fd) == 0;
     close(fd);
     return done;
 }
@@ -188,8 +188,8 @@ static bool add_reference(const char *path, const char *line)
 static int take_lock(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd >= 0 && (fchmod(fd, 0666) != 0 || flock(fd, LOCK_EX) != 0))
-        errno = 0;
+    if (fd >= 0 && fchmod(fd, 0666) == 0)
+        qk__lock_wait(fd);
     return fd;
 }
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks of folders. They belong to the open folder, so a second run of one process is kept out as one of
  * another is. */
-#define _DEFAULT_SOURCE /* flock */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "place/place.h"
 
 /* ---- locks ------------------------------------------------------------------------------ */
@@ -24,8 +23,7 @@ bool qk__place_is_held(int lock, bool shared)
     enum { TRIES = 20 };
     const struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
     for (int i = 0; i < TRIES; i++) {
-        /* some network file systems have no locks: then there is none */
-        if (flock(lock, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        if (qk__lock_try(lock, shared) != QK__LOCK_HELD)
             return false;
         nanosleep(&moment, NULL);
     }
@@ -47,7 +45,7 @@ bool qk__place_try(const char *path, int *lock)
 static void unlock(int *lock)
 {
     if (*lock >= 0) {
-        flock(*lock, LOCK_UN);
+        qk__unlock(*lock);
         close(*lock);
     }
     *lock = -1;
@@ -80,7 +78,7 @@ static size_t existing_part(char *path)
  * another shard holds. */
 static void remove_made(const qk__hold *place)
 {
-    if (flock(place->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (qk__lock_try(place->lock, false) == QK__LOCK_HELD)
         return;
     char *path = qk__strdup(place->path);
     size_t length = path ? strlen(path) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder takes the place of another in one step, so that a reader finds the old or the new,
  * whatever happens to this process. */
-#define _GNU_SOURCE /* renameat2 */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "place/place.h"
 
 char *qk__place_beside(const char *path, const char *word)
@@ -66,13 +67,8 @@ static bool exchange(const char *made, const char *place, bool replaces)
 {
     if (rename(made, place) == 0)
         return true;
-#ifdef RENAME_EXCHANGE
     return replaces && (errno == ENOTEMPTY || errno == EEXIST) &&
-           renameat2(AT_FDCWD, made, AT_FDCWD, place, RENAME_EXCHANGE) == 0;
-#else
-    (void)replaces;
-    return false;
-#endif
+           qk__exchange_names(made, place) == 0;
 }
 
 static qk_status move_back(const char *beside, const char *made, qk_error *err)

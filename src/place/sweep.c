@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removing what a killed run has left in a place. */
-#define _DEFAULT_SOURCE /* flock */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "place/place.h"
 
 static bool is_temporary(const char *name, const void *context)
@@ -69,9 +68,9 @@ qk_status qk__place_sweep_figures(qk__hold *place, const char *const *names, siz
     const figure_names figures = {names, count};
     if (place->lock < 0)
         return QK_OK;
-    if (flock(place->lock, LOCK_EX | LOCK_NB) == 0)
+    if (qk__lock_try(place->lock, false) == QK__LOCK_TAKEN)
         QK_TRY(qk__empty_below(place->path, "", is_staging_of, &figures, err));
-    /* flock may drop the lock that it could not make exclusive: take it again */
+    /* it may be lost where it could not be made exclusive: take it again */
     return qk__place_is_held(place->lock, true)
                ? qk__fail(err, QK_ERR_EXISTS, "%s: another run is at work in this folder",
                           place->path)

@@ -49,7 +49,7 @@ static char *make_header(const qk__tensor_out *tensors, size_t count, const json
 /* The header is filled up with spaces, so that the arrays begin at a multiple of 8. */
 static qk_status write_header(qk__outfile *file, const char *text, qk_error *err)
 {
-    static const char spaces[LENGTH_BYTES] = "        ";
+    static const char spaces[] = "        ";
     size_t length = strlen(text), fill = -length % LENGTH_BYTES;
     uint64_t total = length + fill;
     uint8_t bytes[LENGTH_BYTES];

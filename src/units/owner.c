@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Telling processes apart that share a folder, and whether one of this machine is alive. */
-#define _XOPEN_SOURCE 700 /* readlink */
+#define _XOPEN_SOURCE 700 /* kill */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,46 +10,16 @@
 
 #include "base/fingerprint.h"
 #include "base/parse_number.h"
+#include "base/system.h"
 #include "units/units.h"
 
 enum { MACHINE_DIGITS = 16, HOST_LETTERS = 64 };
 
-/* The beginning of a small file, "" where there is none. */
-static void read_start(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
-    text[got > 0 ? got : 0] = 0;
-    if (fd >= 0)
-        close(fd);
-}
-
-/* When a process started, in ticks since the machine did: a number that came to be used again
- * is another process. 0 where the system does not tell. */
-static int64_t started(int64_t pid)
-{
-    enum { FIELD = 22, AFTER_NAME = 2 };
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    read_start(path, text, sizeof text);
-    char *p = strrchr(text, ')'); /* the name before it may hold anything */
-    for (int field = AFTER_NAME; p && field < FIELD; field++)
-        if ((p = strchr(p, ' ')) != NULL)
-            p++;
-    int64_t ticks;
-    if (p)
-        p[strcspn(p, " ")] = 0;
-    return p && qk__parse_integer(p, &ticks) ? ticks : 0;
-}
-
-/* Numbers of processes mean something within one start of one system, and one namespace. */
 static void name_machine(const char *host, char machine[MACHINE_DIGITS + 1])
 {
-    char text[512], boot[64], hash[QK__FINGERPRINT_SIZE], space[64];
-    ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
-    space[length > 0 ? length : 0] = 0;
-    read_start("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    snprintf(text, sizeof text, "%s %s %s", host, boot, space);
+    char text[512], boot[128], hash[QK__FINGERPRINT_SIZE];
+    qk__name_boot(boot, sizeof boot);
+    snprintf(text, sizeof text, "%s %s", host, boot);
     qk__fingerprint_bytes(text, strlen(text), hash);
     snprintf(machine, MACHINE_DIGITS + 1, "%.*s", MACHINE_DIGITS, hash);
 }
@@ -69,7 +38,7 @@ void qk__owner_self(char text[QK__OWNER_SIZE])
             *p = '_';
     long long pid = (long long)getpid();
     snprintf(text, QK__OWNER_SIZE, "%s-%s-%lld-%lld", host, machine, pid,
-             (long long)started(pid));
+             (long long)qk__process_start(pid));
 }
 
 /* Cuts off what follows the last '-' and reads it as a number. */
@@ -95,5 +64,5 @@ qk__life qk__owner_life(const char *text)
         return QK__LIFE_ELSEWHERE;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return QK__LIFE_GONE;
-    return start > 0 && started(pid) != start ? QK__LIFE_GONE : QK__LIFE_ALIVE;
+    return start > 0 && qk__process_start(pid) != start ? QK__LIFE_GONE : QK__LIFE_ALIVE;
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Characters that no font here has: pictures show '?' for them, an SVG the characters themselves."""
+import os
+
 import pytest
 
 from figure_files import draw_texts, needs_gnuplot, svg_texts
@@ -21,3 +23,18 @@ def test_a_picture_shows_question_marks(tmp_path, role):
 def test_common_characters_need_no_variable(tmp_path):
     assert draw_texts(tmp_path, ["naïve Ωмега – ‘q’"], role="title").code == 0
     assert "text1" not in (tmp_path / "sample.gp").read_text()
+
+
+def test_without_fontconfig(tmp_path):
+    """It is loaded when a character asks for it. Then nothing is known of the fonts, and the picture is drawn all the same."""
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "libfontconfig.so.1").write_text("no library")
+    gnuplot = tmp_path / "bin" / "gnuplot"
+    gnuplot.parent.mkdir()
+    gnuplot.write_text('#!/bin/sh\nunset LD_LIBRARY_PATH\nPATH=${PATH#*:} exec gnuplot "$@"\n')
+    gnuplot.chmod(0o755)
+    path = f"{gnuplot.parent}:{os.environ['PATH']}"
+    for name, env in [("with", {}), ("without", {"LD_LIBRARY_PATH": tmp_path / "bad"})]:
+        drawn = draw_texts(tmp_path / name, ["a∀b"], role="title", env={"PATH": path, **env})
+        assert drawn.code == 0, drawn.err
+        assert ("a?b" in (tmp_path / name / "sample.gp").read_text()) == (name == "without")

@@ -28,6 +28,7 @@ def fail_once(program, fault, words, *only):
     return run
 
 
+@pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("words", [CAPTURE, REPACK], ids=["capture", "repack"])
 def test_what_was_not_removed_is_removed_by_the_next_run(program, qkscope, tmp_path, words):
     out, left = tmp_path / "out", 0

@@ -107,6 +107,7 @@ def put_link(out, name, target):
     return place
 
 
+@pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("before, command, link, refused", CASES,
                          ids=[f"{b.__name__} {command[0]} {command[-1]} {link}" for b, command, link, _ in CASES])
 def test_what_a_link_leads_to_stays(qkscope, outside, tmp_path, before, command, link, refused):
@@ -151,6 +152,7 @@ def test_sink(outside, tmp_path):
     assert all_of(outside) == kept
 
 
+@pytest.mark.usefixtures("exchange")
 def test_the_output_folder_may_be_a_link(qkscope, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

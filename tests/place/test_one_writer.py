@@ -86,6 +86,7 @@ def test_a_writer_of_vectors_holds_its_folder(program, qkscope, tmp_path, words)
     qkscope("inspect", out, expect=0)
 
 
+@pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("words", [["repack", EXAMPLE, "--force"], [*CAPTURE, "--max-texts", "3", "--force"]])
 def test_a_shard_of_another_machine_is_asked(qkscope, parts, tmp_path, words):
     """Its lock does not reach here, but its number does."""

@@ -22,6 +22,7 @@ CASES = {"capture": ([], CAPTURE), "capture force": (CAPTURE, [*CAPTURE, "--forc
          "study": ([], ["study", "s.yaml", "--no-figures"])}
 
 
+@pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("owner", [None, (1234, 5678)])
 @pytest.mark.parametrize("name", CASES)
 def test_it_stays_as_it_was(qkscope, tmp_path, name, owner):
@@ -45,6 +46,7 @@ def test_it_stays_as_it_was(qkscope, tmp_path, name, owner):
     assert any((out / name).exists() for name in ("capture.json", "post/capture.json", "manifest.json"))
 
 
+@pytest.mark.usefixtures("exchange")
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 def test_nobody_looks_in_before_it_is_there(program, qkscope, sanitized, tmp_path):
     """A repack is made beside its place, where the rights of the folder that it replaces do not hold."""

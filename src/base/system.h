@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What POSIX has no word for: every system has its own, or something else stands for it. Meson picks one of
+ *     system_linux.c      Linux's own ways
+ *     system_portable.c   those of macOS, and of whatever else has POSIX; -Dlinux_ways=false tries it on Linux
+ * What returns an int returns 0 or a descriptor, or -1 and errno. */
+#ifndef QK_BASE_SYSTEM_H
+#define QK_BASE_SYSTEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Processors that this process may use. */
+int qk__count_processors(void);
+
+/* The bytes of an open file or folder are on the disk. */
+int qk__sync(int fd);
+
+/* Two names of one file system change places in one step. Not every system or file system can. */
+int qk__exchange_names(const char *a, const char *b);
+
+/* A pipe that programs do not inherit. */
+int qk__open_pipe(int ends[2]);
+
+/* A file without a name, in memory where that can be, to write to; as long as it is open it can be
+ * opened for reading at `path`. */
+enum { QK__UNNAMED_SIZE = 40 };
+int qk__open_unnamed(char path[QK__UNNAMED_SIZE]);
+
+/* When a process started, in the system's own unit: a number that came to be used again is another process.
+ * 0: there is none, or the system does not tell. */
+int64_t qk__process_start(int64_t pid);
+
+/* Within what the numbers of processes mean something: one start of one system, one namespace. "": not told. */
+void qk__name_boot(char *text, size_t size);
+
+/* The i-th file in which to look for a shared library, "curl" of version "4"; false: there are no more. */
+bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands for it on macOS, and on whatever else has POSIX. */
+#define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
+#include "base/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
+
+#include "base/buffer.h"
+#include "base/expand.h"
+
+int qk__count_processors(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+/* fsync of macOS leaves the bytes with the disk, which may keep them from the plate for a while. */
+int qk__sync(int fd)
+{
+#ifdef F_FULLFSYNC
+    if (fcntl(fd, F_FULLFSYNC) == 0)
+        return 0;
+#endif
+    return fsync(fd);
+}
+
+int qk__exchange_names(const char *a, const char *b)
+{
+#ifdef __APPLE__
+    return renamex_np(a, b, RENAME_SWAP);
+#else
+    (void)a;
+    (void)b;
+    errno = ENOTSUP;
+    return -1;
+#endif
+}
+
+/* A program that another thread starts just between the two calls has the pipe, too: reading it then ends
+ * when that program does, so on macOS programs are given nothing but what they are to have (process.c). */
+int qk__open_pipe(int ends[2])
+{
+    if (pipe(ends) != 0)
+        return -1;
+    if (fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0)
+        return 0;
+    int why = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = why;
+    return -1;
+}
+
+int qk__open_unnamed(char path[QK__UNNAMED_SIZE])
+{
+    const char *parent = qk__environment("TMPDIR");
+    char *name = qk__format("%s/qkscope.XXXXXX", parent ? parent : "/tmp");
+    int fd = name ? mkstemp(name) : -1;
+    if (fd >= 0) {
+        unlink(name);
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    free(name);
+    snprintf(path, QK__UNNAMED_SIZE, "/dev/fd/%d", fd);
+    return fd;
+}
+
+#ifdef __APPLE__
+
+int64_t qk__process_start(int64_t pid)
+{
+    int name[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, (int)pid};
+    struct kinfo_proc found;
+    size_t size = sizeof found;
+    if (sysctl(name, sizeof name / sizeof *name, &found, &size, NULL, 0) != 0 ||
+        size != sizeof found)
+        return 0;
+    return (int64_t)found.kp_proc.p_starttime.tv_sec * 1000000 +
+           found.kp_proc.p_starttime.tv_usec;
+}
+
+void qk__name_boot(char *text, size_t size)
+{
+    if (sysctlbyname("kern.bootsessionuuid", text, &size, NULL, 0) != 0)
+        *text = 0;
+}
+
+/* First where the loader looks; what Homebrew and MacPorts install lies elsewhere. */
+bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i)
+{
+    static const char *const FOLDERS[] = {"",
+                                          "/opt/homebrew/lib/",
+                                          "/opt/homebrew/opt/openssl@3/lib/",
+                                          "/usr/local/lib/",
+                                          "/usr/local/opt/openssl@3/lib/",
+                                          "/opt/local/lib/"};
+    if ((size_t)i >= sizeof FOLDERS / sizeof *FOLDERS)
+        return false;
+    snprintf(file, size, "%slib%s.%s.dylib", FOLDERS[i], name, version);
+    return true;
+}
+
+#else
+
+int64_t qk__process_start(int64_t pid)
+{
+    (void)pid;
+    return 0;
+}
+
+void qk__name_boot(char *text, size_t size)
+{
+    snprintf(text, size, "%s", "");
+}
+
+bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i)
+{
+    snprintf(file, size, "lib%s.so.%s", name, version);
+    return i == 0;
+}
+
+#endif
