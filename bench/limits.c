@@ -152,7 +152,7 @@ static void print_kernels(size_t dim)
     for (size_t i = 0; i < columns * TILE_ROWS; i++)
         tile[i] = (double)(i % 1000) / 1000;
     printf("  \"gram_gflops\": {");
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__gram_kernels) {
         const qk__gram_kernel *kernel = qk__gram_kernels[k];
         double best = 1e9, flops = (double)TILE_ROWS * (double)dim * (double)(dim + 1);
         for (int run = 0; run < 100 * RUNS; run++) {

@@ -158,7 +158,9 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
     double work = 2e-9 * (double)outputs * (double)inputs * (double)(panels * QK_LANES);
     openblas_set_num_threads(1);
     for (int i = 0; i < RUNS; i++) {
-        for (size_t k = 1; k < qk__simd_count(); k++) {
+        qk__each_version (k, qk__panel_kernels) {
+            if (k == QK_PORTABLE)
+                continue;
             double start = seconds(CLOCK_THREAD_CPUTIME_ID);
             qk__matrix_apply(qk__panel_kernels[k], &matrix, &in, &out);
             double rate = work / (seconds(CLOCK_THREAD_CPUTIME_ID) - start);
@@ -172,8 +174,9 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
         best_blas = rate > best_blas ? rate : best_blas;
     }
     printf("{");
-    for (size_t k = 1; k < qk__simd_count(); k++)
-        printf("\"%s\": %.1f, ", qk__simd_names[k], best[k]);
+    qk__each_version (k, qk__panel_kernels)
+        if (k != QK_PORTABLE)
+            printf("\"%s\": %.1f, ", qk__simd_names[k], best[k]);
     printf("\"sgemm\": %.1f}\n", best_blas);
     free(x);
     free(y);

@@ -5,7 +5,7 @@
 const char *const qk__simd_names[QK_NUM_SIMD] = {
     [QK_PORTABLE] = "portable",       [QK_AVX2] = "avx2",
     [QK_AVX512] = "avx512",           [QK_AVX512_BYTES] = "avx512-bytes",
-    [QK_AVX512_BF16] = "avx512-bf16",
+    [QK_AVX512_BF16] = "avx512-bf16", [QK_NEON] = "neon",
 };
 
 /* Every processor with AVX2 has F16C; to ask for it costs microseconds in a virtual machine. */
@@ -25,12 +25,11 @@ bool qk__simd_has(size_t set)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
     }
 #endif
+#ifdef QK_HAVE_ARM64_KERNELS
+    if (set == QK_NEON)
+        return true;
+#endif
     return set == QK_PORTABLE;
-}
-
-size_t qk__simd_count(void)
-{
-    return qk__best_simd(1u << QK_AVX2 | 1u << QK_AVX512) + 1;
 }
 
 size_t qk__best_simd(unsigned sets)

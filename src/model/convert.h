@@ -23,5 +23,6 @@ const qk__convert_kernel *qk__best_convert_kernel(void);
 extern const qk__convert_kernel *const qk__convert_kernels[QK_NUM_SIMD];
 extern const qk__convert_kernel qk__convert_portable;
 extern const qk__convert_kernel qk__convert_avx2;
+extern const qk__convert_kernel qk__convert_neon;
 
 #endif

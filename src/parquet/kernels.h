@@ -32,6 +32,7 @@ extern const qk__parquet_kernel *const qk__parquet_kernels[QK_NUM_SIMD];
 extern const qk__parquet_kernel qk__parquet_portable;
 extern const qk__parquet_kernel qk__parquet_avx2;
 extern const qk__parquet_kernel qk__parquet_avx512_bytes;
+extern const qk__parquet_kernel qk__parquet_neon;
 
 /* The value of an IEEE 754 half; exact. */
 float qk__half_to_float(uint16_t half);

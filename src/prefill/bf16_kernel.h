@@ -58,6 +58,7 @@ extern const qk__bf16_kernel *const qk__bf16_kernels[QK_NUM_SIMD];
 extern const qk__bf16_kernel qk__bf16_portable;
 extern const qk__bf16_kernel qk__bf16_avx2;
 extern const qk__bf16_kernel qk__bf16_avx512;
+extern const qk__bf16_kernel qk__bf16_neon;
 extern const qk__bf16_kernel qk__bf16_words; /* with AVX512_BF16 */
 
 #endif

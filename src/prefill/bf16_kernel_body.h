@@ -2,8 +2,8 @@
 /* Products of bfloat16 numbers without an instruction for them, to the same bits as with it: fused
  * multiplications in float32, of each pair the second first, and what is smaller than 2^-126 is 0.
  * For the file of each instruction set to include behind panel_kernel_body.h. The processor takes
- * small numbers for 0 by itself during WHILE_FLUSHING(call); a file that defines it otherwise
- * defines FLUSHED(x), too: x, or 0 with its sign where it is small. */
+ * small numbers for 0 by itself during WHILE_FLUSHING(sums, ...), which is sums(..., false); a file that defines
+ * it otherwise defines FLUSHED(x), too: x, or 0 with its sign where it is small; sums(..., true) uses that. */
 #ifndef QK_PREFILL_BF16_KERNEL_BODY_H
 #define QK_PREFILL_BF16_KERNEL_BODY_H
 
@@ -18,11 +18,11 @@
 enum { DENORMALS_ARE_ZERO = 0x40 }; /* a bit of the control register */
 
 #define FLUSHED(x) (x)
-#define WHILE_FLUSHING(call)                                                                   \
+#define WHILE_FLUSHING(sums, ...)                                                              \
     do {                                                                                       \
         unsigned control_ = _mm_getcsr();                                                      \
         _mm_setcsr(control_ | _MM_FLUSH_ZERO_ON | DENORMALS_ARE_ZERO);                         \
-        call;                                                                                  \
+        sums(__VA_ARGS__, false);                                                              \
         _mm_setcsr(control_);                                                                  \
     } while (0)
 #endif
@@ -36,14 +36,18 @@ enum { DENORMALS_ARE_ZERO = 0x40 }; /* a bit of the control register */
         _Pragma("GCC unroll 8") for (size_t r_ = 0; r_ < TILE_ROWS; r_++)                      \
         {                                                                                      \
             vec w_ = ALL((from)[r_ * row_step]);                                               \
-            for (size_t v_ = 0; v_ < TILE_VECS; v_++)                                          \
-                sum[r_][v_] = FLUSHED(FMA(w_, x_[v_], sum[r_][v_]));                           \
+            for (size_t v_ = 0; v_ < TILE_VECS; v_++) {                                        \
+                sum[r_][v_] = FMA(w_, x_[v_], sum[r_][v_]);                                    \
+                if (flush)                                                                     \
+                    sum[r_][v_] = FLUSHED(sum[r_][v_]);                                        \
+            }                                                                                  \
         }                                                                                      \
     } while (0)
 
-/* Some rows and lanes of a tile's sums, as sub_tile. */
+/* Some rows and lanes of a tile's sums, as sub_tile; flush is a constant at each call. */
 INNERMOST void sub_tile_of_pairs(const float *a, size_t row_step, size_t step, size_t length,
-                                 size_t parts, size_t part_step, const float *b, float *y)
+                                 size_t parts, size_t part_step, const float *b, float *y,
+                                 bool flush)
 {
     vec sum[TILE_ROWS][TILE_VECS];
     for (size_t r = 0; r < TILE_ROWS; r++)
@@ -71,12 +75,20 @@ INNERMOST void sub_tile_of_pairs(const float *a, size_t row_step, size_t step, s
 /* Not inlined: nothing of it may move to where the control register is another. */
 static __attribute__((noinline)) void sums_of_pairs(const float *a, size_t row_step,
                                                     size_t step, size_t length, size_t parts,
-                                                    size_t part_step, const float *b, float *y)
+                                                    size_t part_step, const float *b, float *y,
+                                                    bool flush)
 {
     for (size_t r = 0; r < QK_TILE; r += TILE_ROWS)
-        for (size_t lane = 0; lane < QK_LANES; lane += TILE_VECS * WIDTH)
-            sub_tile_of_pairs(a + r * row_step, row_step, step, length, parts, part_step,
-                              b + lane, y + r * QK_LANES + lane);
+        for (size_t lane = 0; lane < QK_LANES; lane += TILE_VECS * WIDTH) {
+            const float *from = a + r * row_step;
+            float *to = y + r * QK_LANES + lane;
+            if (flush)
+                sub_tile_of_pairs(from, row_step, step, length, parts, part_step, b + lane, to,
+                                  true);
+            else
+                sub_tile_of_pairs(from, row_step, step, length, parts, part_step, b + lane, to,
+                                  false);
+        }
 }
 
 static void tile_of_pairs(const float *a, size_t row_step, size_t step, size_t length,
@@ -84,7 +96,7 @@ static void tile_of_pairs(const float *a, size_t row_step, size_t step, size_t l
                           float *y)
 {
     float sums[QK_TILE * QK_LANES];
-    WHILE_FLUSHING(sums_of_pairs(a, row_step, step, length, parts, part_step, b, sums));
+    WHILE_FLUSHING(sums_of_pairs, a, row_step, step, length, parts, part_step, b, sums);
     for (size_t i = 0; i < QK_TILE * QK_LANES; i++) {
         float value = sums[i] * scale;
         y[i] = add ? y[i] + value : value;

@@ -14,14 +14,14 @@ typedef bool mask;
 
 enum { WIDTH = 1, TILE_ROWS = 4, TILE_VECS = 16 };
 
-#define ALL(x)               (x)
-#define FMA(a, b, c)         fmaf(a, b, c)
-#define LARGER(x, y)         ((x) > (y) ? (x) : (y))
-#define SMALLER(x, y)        ((x) < (y) ? (x) : (y))
-#define KEEP_FROM(y, x, low) ((x) < (low) ? 0.0f : (y))
-#define POWER(t)             power(t)
-#define FLUSHED(x)           flushed(x)
-#define WHILE_FLUSHING(call) call
+#define ALL(x)                    (x)
+#define FMA(a, b, c)              fmaf(a, b, c)
+#define LARGER(x, y)              ((x) > (y) ? (x) : (y))
+#define SMALLER(x, y)             ((x) < (y) ? (x) : (y))
+#define KEEP_FROM(y, x, low)      ((x) < (low) ? 0.0f : (y))
+#define POWER(t)                  power(t)
+#define FLUSHED(x)                flushed(x)
+#define WHILE_FLUSHING(sums, ...) sums(__VA_ARGS__, true)
 
 static inline float power(float t)
 {
@@ -54,6 +54,7 @@ const qk__panel_kernel *const qk__panel_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__panel_portable,
     [QK_AVX2] = QK__ON_X86(qk__panel_avx2),
     [QK_AVX512] = QK__ON_X86(qk__panel_avx512),
+    [QK_NEON] = QK__ON_ARM64(qk__panel_neon),
 };
 
 const qk__panel_kernel *qk__best_panel_kernel(void)
@@ -62,10 +63,9 @@ const qk__panel_kernel *qk__best_panel_kernel(void)
 }
 
 const qk__bf16_kernel *const qk__bf16_kernels[QK_NUM_SIMD] = {
-    [QK_PORTABLE] = &qk__bf16_portable,
-    [QK_AVX2] = QK__ON_X86(qk__bf16_avx2),
-    [QK_AVX512] = QK__ON_X86(qk__bf16_avx512),
-    [QK_AVX512_BF16] = QK__ON_X86(qk__bf16_words),
+    [QK_PORTABLE] = &qk__bf16_portable,        [QK_AVX2] = QK__ON_X86(qk__bf16_avx2),
+    [QK_AVX512] = QK__ON_X86(qk__bf16_avx512), [QK_AVX512_BF16] = QK__ON_X86(qk__bf16_words),
+    [QK_NEON] = QK__ON_ARM64(qk__bf16_neon),
 };
 
 const qk__bf16_kernel *qk__best_bf16_kernel(void)

@@ -118,5 +118,6 @@ extern const qk__panel_kernel *const qk__panel_kernels[QK_NUM_SIMD];
 extern const qk__panel_kernel qk__panel_portable;
 extern const qk__panel_kernel qk__panel_avx2;
 extern const qk__panel_kernel qk__panel_avx512;
+extern const qk__panel_kernel qk__panel_neon;
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The portable Gram kernel, which the others must equal, and the choice among them. */
 #include "stats/gram.h"
-#include "stats/gram_pack.h"
 
 #include <math.h>
 
 #include <qkscope/stats.h>
+
+enum { WIDTH = 2 };
+
+#include "stats/gram_pack.h"
 
 static void gram_portable(const double *tile, size_t rows, size_t panels, bool fresh,
                           double *gram)
@@ -33,6 +36,7 @@ const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__gram_portable,
     [QK_AVX2] = QK__ON_X86(qk__gram_avx2),
     [QK_AVX512] = QK__ON_X86(qk__gram_avx512),
+    [QK_NEON] = QK__ON_ARM64(qk__gram_neon),
 };
 
 const qk__gram_kernel *qk__best_gram_kernel(void)

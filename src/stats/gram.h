@@ -75,5 +75,6 @@ extern const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD];
 extern const qk__gram_kernel qk__gram_portable;
 extern const qk__gram_kernel qk__gram_avx2;
 extern const qk__gram_kernel qk__gram_avx512;
+extern const qk__gram_kernel qk__gram_neon;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all Gram kernels do alike: packing rows into a tile, adding Gram matrices, and the form
- * v^T gram v. The compiler fits the vectors to the instruction set of the file that includes
- * this. */
+ * v^T gram v; in vectors of WIDTH doubles, which the file that includes this defines: as wide as its
+ * instruction set has them. (gcc takes wider ones apart badly.) */
 #ifndef QK_STATS_GRAM_PACK_H
 #define QK_STATS_GRAM_PACK_H
 
@@ -9,53 +9,60 @@
 
 #include "stats/gram.h"
 
-typedef double vec_f64 __attribute__((vector_size(PANEL * sizeof(double))));
-typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
+enum { PARTS = PANEL / WIDTH }; /* vectors that make a panel */
 
-/* y = PANEL values at x. Macros, since what passes a vector through a call depends on the
- * instruction set. */
-#define LOAD_F64(y, x) memcpy(&(y), x, sizeof(vec_f64))
-#define LOAD_F32(y, x)                                                                         \
-    do {                                                                                       \
-        vec_f32 narrow_;                                                                       \
-        memcpy(&narrow_, x, sizeof narrow_);                                                   \
-        (y) = __builtin_convertvector(narrow_, vec_f64);                                       \
-    } while (0)
+#define INLINE static inline __attribute__((always_inline))
+
+typedef double vec __attribute__((vector_size(WIDTH * sizeof(double))));
+typedef float vec_f32 __attribute__((vector_size(WIDTH * sizeof(float))));
+
+/* At any address. (memcpy goes through halves of the wider vectors, and waits for them.) */
+typedef vec vec_at __attribute__((aligned(8), may_alias));
+typedef vec_f32 vec_f32_at __attribute__((aligned(4), may_alias));
+
+/* Macros, since what passes a vector through a call depends on the instruction set. */
+#define LOAD_F64(y, x) ((y) = *(const vec_at *)(x))
+#define LOAD_F32(y, x) ((y) = __builtin_convertvector(*(const vec_f32_at *)(x), vec))
+#define STORE(x, y)    (*(vec_at *)(x) = (y))
 
 /* One panel of `rows` rows: x - pilot into the tile, and the column sums carried on; sum_o where there is an o.
  * With fewer than PANEL columns left, the last ones are read through a zeroed copy. */
 #define DEFINE_PACK(name, type, load)                                                          \
-    static inline __attribute__((always_inline)) void name##_panel(                            \
-        const type *x, const uint32_t *index, size_t dim, size_t width, const double *pilot,   \
-        const double *t, const double *o, size_t rows, double *out, double *sum,               \
-        double *sum_t, double *sum_o)                                                          \
+    INLINE void name##_panel(const type *x, const uint32_t *index, size_t dim, size_t width,   \
+                             const double *pilot, const double *t, const double *o,            \
+                             size_t rows, double *out, double *sum, double *sum_t,             \
+                             double *sum_o)                                                    \
     {                                                                                          \
-        vec_f64 shift, s, st, so = {0};                                                        \
-        LOAD_F64(shift, pilot);                                                                \
-        LOAD_F64(s, sum);                                                                      \
-        LOAD_F64(st, sum_t);                                                                   \
-        if (o)                                                                                 \
-            LOAD_F64(so, sum_o);                                                               \
-        for (size_t r = 0; r < rows; r++) {                                                    \
-            vec_f64 y;                                                                         \
-            if (width == PANEL) {                                                              \
-                load(y, x + index[r] * dim);                                                   \
-            } else {                                                                           \
-                type partial[PANEL] = {0};                                                     \
-                memcpy(partial, x + index[r] * dim, width * sizeof(type));                     \
-                load(y, partial);                                                              \
-            }                                                                                  \
-            y -= shift;                                                                        \
-            memcpy(out + r * PANEL, &y, sizeof y);                                             \
-            s += y;                                                                            \
-            st += y * t[r];                                                                    \
+        vec shift[PARTS], s[PARTS], st[PARTS], so[PARTS] = {{0}};                              \
+        for (size_t h = 0; h < PARTS; h++) {                                                   \
+            LOAD_F64(shift[h], pilot + h * WIDTH);                                             \
+            LOAD_F64(s[h], sum + h * WIDTH);                                                   \
+            LOAD_F64(st[h], sum_t + h * WIDTH);                                                \
             if (o)                                                                             \
-                so += y * o[r];                                                                \
+                LOAD_F64(so[h], sum_o + h * WIDTH);                                            \
         }                                                                                      \
-        memcpy(sum, &s, sizeof s);                                                             \
-        memcpy(sum_t, &st, sizeof st);                                                         \
-        if (o)                                                                                 \
-            memcpy(sum_o, &so, sizeof so);                                                     \
+        for (size_t r = 0; r < rows; r++) {                                                    \
+            const type *from = x + index[r] * dim;                                             \
+            type partial[PANEL] = {0};                                                         \
+            if (width < PANEL)                                                                 \
+                from = memcpy(partial, from, width * sizeof(type));                            \
+            for (size_t h = 0; h < PARTS; h++) {                                               \
+                vec y;                                                                         \
+                load(y, from + h * WIDTH);                                                     \
+                y -= shift[h];                                                                 \
+                STORE(out + r * PANEL + h * WIDTH, y);                                         \
+                s[h] += y;                                                                     \
+                st[h] += y * t[r];                                                             \
+                if (o)                                                                         \
+                    so[h] += y * o[r];                                                         \
+            }                                                                                  \
+        }                                                                                      \
+        for (size_t h = 0; h < PARTS; h++) {                                                   \
+            STORE(sum + h * WIDTH, s[h]);                                                      \
+            STORE(sum_t + h * WIDTH, st[h]);                                                   \
+            if (o)                                                                             \
+                STORE(sum_o + h * WIDTH, so[h]);                                               \
+        }                                                                                      \
     }                                                                                          \
                                                                                                \
     static void name(const type *x, const uint32_t *index, size_t dim, const double *pilot,    \
@@ -76,37 +83,37 @@ DEFINE_PACK(pack_f64, double, LOAD_F64)
 
 static void add(double *to, const double *from, size_t count)
 {
-    for (size_t i = 0; i < count; i += PANEL) {
-        vec_f64 x, y;
+    for (size_t i = 0; i < count; i += WIDTH) {
+        vec x, y;
         LOAD_F64(x, to + i);
         LOAD_F64(y, from + i);
         x += y;
-        memcpy(to + i, &x, sizeof x);
+        STORE(to + i, x);
     }
 }
 
 /* Each entry above the diagonal panel stands for two. */
 static double form(const double *gram, size_t panels, const double *v)
 {
-    vec_f64 inside = {0}, above = {0};
+    vec inside[PARTS] = {{0}}, above[PARTS] = {{0}};
     for (size_t p = 0; p < panels; p++)
-        for (size_t i = 0; i < PANEL; i++) {
-            vec_f64 g, x, row = {0};
-            LOAD_F64(g, gram);
-            LOAD_F64(x, v + p * PANEL);
-            inside += g * x * v[p * PANEL + i];
-            for (size_t q = p + 1; q < panels; q++) {
-                LOAD_F64(g, gram + (q - p) * PANEL);
-                LOAD_F64(x, v + q * PANEL);
-                row += g * x;
+        for (size_t i = 0; i < PANEL; i++, gram += (panels - p) * PANEL)
+            for (size_t h = 0; h < PARTS; h++) {
+                vec g, x, row = {0};
+                LOAD_F64(g, gram + h * WIDTH);
+                LOAD_F64(x, v + p * PANEL + h * WIDTH);
+                inside[h] += g * x * v[p * PANEL + i];
+                for (size_t q = p + 1; q < panels; q++) {
+                    LOAD_F64(g, gram + (q - p) * PANEL + h * WIDTH);
+                    LOAD_F64(x, v + q * PANEL + h * WIDTH);
+                    row += g * x;
+                }
+                above[h] += row * v[p * PANEL + i];
             }
-            above += row * v[p * PANEL + i];
-            gram += (panels - p) * PANEL;
-        }
     double sum = 0, twice = 0;
     for (size_t i = 0; i < PANEL; i++) {
-        sum += inside[i];
-        twice += above[i];
+        sum += inside[i / WIDTH][i % WIDTH];
+        twice += above[i / WIDTH][i % WIDTH];
     }
     return sum + 2 * twice;
 }

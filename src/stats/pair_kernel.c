@@ -46,6 +46,7 @@ const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD] = {
     [QK_PORTABLE] = &qk__pair_portable,
     [QK_AVX2] = QK__ON_X86(qk__pair_avx2),
     [QK_AVX512] = QK__ON_X86(qk__pair_avx512),
+    [QK_NEON] = QK__ON_ARM64(qk__pair_neon),
 };
 
 const qk__pair_kernel *qk__best_pair_kernel(void)

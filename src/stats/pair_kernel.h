@@ -109,5 +109,6 @@ extern const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD];
 extern const qk__pair_kernel qk__pair_portable;
 extern const qk__pair_kernel qk__pair_avx2;
 extern const qk__pair_kernel qk__pair_avx512;
+extern const qk__pair_kernel qk__pair_neon;
 
 #endif

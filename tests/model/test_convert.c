@@ -37,30 +37,29 @@ static void test_versions_agree(void **state)
 {
     (void)state;
     const qk__convert_kernel *plain = &qk__convert_portable;
-    const qk__convert_kernel *avx2 = qk__convert_kernels[QK_AVX2];
-    if (!qk__simd_has(QK_AVX2))
-        skip();
     static uint8_t source[2 * ALL + 1];
     static float a[ALL], b[ALL];
-    for (int shift = 0; shift < 2; shift++) {
-        for (int i = 0; i < ALL; i++) {
-            uint16_t half = (uint16_t)(i * 40503); /* each once, in no order */
-            memcpy(source + shift + (ptrdiff_t)2 * i, &half, sizeof half);
+    qk__each_version (k, qk__convert_kernels)
+        for (int shift = 0; shift < 2; shift++) {
+            const qk__convert_kernel *other = qk__convert_kernels[k];
+            for (int i = 0; i < ALL; i++) {
+                uint16_t half = (uint16_t)(i * 40503); /* each once, in no order */
+                memcpy(source + shift + (ptrdiff_t)2 * i, &half, sizeof half);
+            }
+            for (size_t count = 0; count < 40; count++) {
+                memset(a, 0, 64 * sizeof *a);
+                memset(b, 0, 64 * sizeof *b);
+                plain->from_f16(source + shift, a, count);
+                other->from_f16(source + shift, b, count);
+                assert_memory_equal(a, b, 64 * sizeof *a);
+            }
+            plain->from_f16(source + shift, a, ALL);
+            other->from_f16(source + shift, b, ALL);
+            assert_memory_equal(a, b, sizeof a);
+            plain->from_bf16(source + shift, a, ALL - 3);
+            other->from_bf16(source + shift, b, ALL - 3);
+            assert_memory_equal(a, b, (ALL - 3) * sizeof *a);
         }
-        for (size_t count = 0; count < 40; count++) {
-            memset(a, 0, 64 * sizeof *a);
-            memset(b, 0, 64 * sizeof *b);
-            plain->from_f16(source + shift, a, count);
-            avx2->from_f16(source + shift, b, count);
-            assert_memory_equal(a, b, 64 * sizeof *a);
-        }
-        plain->from_f16(source + shift, a, ALL);
-        avx2->from_f16(source + shift, b, ALL);
-        assert_memory_equal(a, b, sizeof a);
-        plain->from_bf16(source + shift, a, ALL - 3);
-        avx2->from_bf16(source + shift, b, ALL - 3);
-        assert_memory_equal(a, b, (ALL - 3) * sizeof *a);
-    }
 }
 
 static void test_rows(void **state)

@@ -24,12 +24,6 @@ static uint64_t next_random(void)
     return state;
 }
 
-/* NULL where there is none for the instruction set. */
-static const qk__parquet_kernel *version(size_t set)
-{
-    return qk__simd_has(set) ? qk__parquet_kernels[set] : NULL;
-}
-
 /* Bit by bit. */
 static uint32_t bits_at(const uint8_t *src, size_t bit, unsigned width)
 {
@@ -69,14 +63,14 @@ static void check_unpack(const qk__parquet_kernel *k, unsigned width, size_t cou
 static void test_unpack(void **unused)
 {
     (void)unused;
-    for (size_t v = 0; v < QK_NUM_SIMD; v++)
-        for (unsigned width = 0; version(v) && width <= 32; width++)
+    qk__each_version (v, qk__parquet_kernels)
+        for (unsigned width = 0; width <= 32; width++)
             for (size_t count = 0; count < 80; count++)
                 for (int kind = 0; kind < 3; kind++)
-                    check_unpack(version(v), width, count, kind);
-    for (size_t v = 0; v < QK_NUM_SIMD; v++)
-        for (unsigned width = 0; version(v) && width <= 32; width++)
-            check_unpack(version(v), width, MOST - width, 2);
+                    check_unpack(qk__parquet_kernels[v], width, count, kind);
+    qk__each_version (v, qk__parquet_kernels)
+        for (unsigned width = 0; width <= 32; width++)
+            check_unpack(qk__parquet_kernels[v], width, MOST - width, 2);
 }
 
 static void check_join(const qk__parquet_kernel *k, size_t count, size_t stride)
@@ -105,10 +99,10 @@ static void check_join(const qk__parquet_kernel *k, size_t count, size_t stride)
 static void test_join(void **unused)
 {
     (void)unused;
-    for (size_t v = 0; v < QK_NUM_SIMD; v++)
-        for (size_t count = 0; version(v) && count < 200; count++)
+    qk__each_version (v, qk__parquet_kernels)
+        for (size_t count = 0; count < 200; count++)
             for (size_t skip = 0; skip < 3; skip++)
-                check_join(version(v), count, count + skip);
+                check_join(qk__parquet_kernels[v], count, count + skip);
 }
 
 /* From the definition of the format, not from its bits. */

@@ -54,12 +54,6 @@ static float taken(float x)
     return fabsf(x) < FLT_MIN ? copysignf(0, x) : qk__bf16(x);
 }
 
-/* NULL where there is none for the instruction set. */
-static const qk__bf16_kernel *version(size_t set)
-{
-    return qk__simd_has(set) ? qk__bf16_kernels[set] : NULL;
-}
-
 /* ---- one product by each kernel --------------------------------------------------------- */
 
 typedef struct problem {
@@ -113,21 +107,45 @@ static void kernels_agree(void **state)
     static problem p;
     if (!qk__simd_has(QK_AVX512_BF16))
         print_message("# no AVX512_BF16 here: only the kernels without it are compared\n");
-    for (size_t k = 1; k < QK_NUM_SIMD; k++) {
-        if (!version(k))
-            continue;
+    qk__each_version (k, qk__bf16_kernels) {
         uint64_t seed = 1;
         for (int round = 0; round < 200; round++) {
             float expected[PANEL], y[PANEL];
             draw(&p, &seed, round);
             by_rows(&qk__bf16_portable, &p, expected);
-            by_rows(version(k), &p, y);
+            by_rows(qk__bf16_kernels[k], &p, y);
             assert_same(y, expected, PANEL);
             by_columns(&qk__bf16_portable, &p, expected);
-            by_columns(version(k), &p, y);
+            by_columns(qk__bf16_kernels[k], &p, y);
             assert_same(y, expected, PANEL);
         }
     }
+}
+
+/* 2^-126 stays what it is where a product is too small to be seen, though the exact sum is below it. */
+static void what_rounds_up_is_kept(void **state)
+{
+    (void)state;
+    static const float factors[] = {0x1p-80f, 0x1p-63f}, sums[] = {0x1p-126f, 0};
+    static problem p;
+    qk__each_version (k, qk__bf16_kernels)
+        for (int i = 0; i < 2; i++) {
+            float y[PANEL];
+            memset(&p, 0, sizeof p);
+            p.length = 4;
+            p.parts = 1;
+            for (size_t lane = 0; lane < QK_LANES; lane++) {
+                p.features[0][1][lane] = 1;
+                p.features[0][2][lane] = -factors[i];
+            }
+            for (size_t r = 0; r < QK_TILE; r++) {
+                p.rows[0][r][1] = 0x1p-126f;
+                p.rows[0][r][2] = factors[i];
+            }
+            by_rows(qk__bf16_kernels[k], &p, y);
+            for (size_t j = 0; j < PANEL; j++)
+                assert_true(y[j] == sums[i]);
+        }
 }
 
 /* ---- what they should be ---------------------------------------------------------------- */
@@ -178,15 +196,13 @@ static void sums_are_right(void **state)
     (void)state;
     static problem p;
     double worst = 0;
-    for (size_t k = 0; k < QK_NUM_SIMD; k++) {
+    qk__each_version (k, qk__bf16_kernels) {
         uint64_t seed = 3;
-        if (!version(k))
-            continue;
         for (int round = 0; round < 100; round += 4) {
             float y[PANEL], z[PANEL];
             draw(&p, &seed, round);
-            by_rows(version(k), &p, y);
-            by_columns(version(k), &p, z);
+            by_rows(qk__bf16_kernels[k], &p, y);
+            by_columns(qk__bf16_kernels[k], &p, z);
             for (size_t i = 0; i < PANEL; i++) {
                 size_t r = i / QK_LANES, lane = i % QK_LANES;
                 double of_rows = p.add ? p.before[i] : 0, of_columns = 0;
@@ -217,10 +233,8 @@ static void sums_are_right(void **state)
 static void pairing_is_rounding(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < QK_NUM_SIMD; k++) {
-        const qk__bf16_kernel *kernel = version(k);
-        if (!kernel)
-            continue;
+    qk__each_version (k, qk__bf16_kernels) {
+        const qk__bf16_kernel *kernel = qk__bf16_kernels[k];
         uint64_t seed = 4;
         for (size_t n = 1; n < 70; n++) {
             float x[72], y[72];
@@ -256,10 +270,8 @@ static void panels_move(void **state)
 {
     (void)state;
     enum { HEADS = 3, D = 5 };
-    for (size_t k = 0; k < QK_NUM_SIMD; k++) {
-        const qk__bf16_kernel *kernel = version(k);
-        if (!kernel)
-            continue;
+    qk__each_version (k, qk__bf16_kernels) {
+        const qk__bf16_kernel *kernel = qk__bf16_kernels[k];
         float x[HEADS * D * QK_LANES], y[HEADS * D * QK_LANES], apart[D * QK_LANES];
         uint64_t seed = 5;
         size_t paired = qk__paired(kernel, D) * QK_LANES;
@@ -277,8 +289,11 @@ static void panels_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_agree),  cmocka_unit_test(portable_is_the_definition),
-        cmocka_unit_test(sums_are_right), cmocka_unit_test(pairing_is_rounding),
+        cmocka_unit_test(kernels_agree),
+        cmocka_unit_test(what_rounds_up_is_kept),
+        cmocka_unit_test(portable_is_the_definition),
+        cmocka_unit_test(sums_are_right),
+        cmocka_unit_test(pairing_is_rounding),
         cmocka_unit_test(panels_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

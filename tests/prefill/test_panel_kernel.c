@@ -49,7 +49,7 @@ static void products_agree(void **state)
 {
     (void)state;
     static float a[QK_TILE * STEP * PARTS], b[LENGTH * PARTS * QK_LANES];
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__panel_kernels) {
         const qk__panel_kernel *kernel = qk__panel_kernels[k];
         uint64_t seed = 1;
         for (size_t round = 0; round < 40; round++) {
@@ -116,7 +116,7 @@ static void softmax_start(softmax_state *s, uint64_t *seed, bool wild)
 static void softmax_agrees(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__panel_kernels) {
         uint64_t seed = 3;
         for (size_t round = 0; round < 50; round++) {
             softmax_state x, y;
@@ -182,7 +182,7 @@ static void fill_scores(tally_state *s, uint64_t *seed, bool wild)
 static void tallies_agree(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__panel_kernels) {
         uint64_t seed = 8;
         for (size_t round = 0; round < 30; round++) {
             static tally_state x, y, plain;
@@ -347,7 +347,7 @@ static void activations_are_right(void **state)
     static float x[QK_LANES * 400], y[QK_LANES * 400];
     enum { N = QK_LANES * 400 };
     for (int activation = QK_SILU; activation <= QK_GELU_TANH; activation++)
-        for (size_t k = 0; k < qk__simd_count(); k++) {
+        qk__each_version (k, qk__panel_kernels) {
             double worst = 0;
             for (size_t i = 0; i < N; i++)
                 x[i] = y[i] = ((float)i - N / 2) / 400;
@@ -365,7 +365,7 @@ static void activations_agree(void **state)
     (void)state;
     float x[QK_LANES * 8], y[QK_LANES * 8], start[QK_LANES * 8];
     uint64_t seed = 5;
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__panel_kernels)
         for (size_t round = 0; round < 50; round++) {
             fill(start, QK_LANES * 8, &seed, round % 2);
             for (size_t i = 0; i < QK_LANES * 8; i++)
@@ -387,7 +387,7 @@ static void norms_agree(void **state)
     static float x[WIDTH * QK_LANES], expected[WIDTH * QK_LANES], y[WIDTH * QK_LANES];
     float weight[WIDTH];
     uint64_t seed = 6;
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__panel_kernels)
         for (int round = 0; round < 36; round++) {
             qk__norm norm = {(qk__norm_kind)(round / 3 % 3), 1e-5f, (qk__rounding)(round % 3),
                              1 + (size_t)round * 29 % WIDTH, weight};
@@ -405,7 +405,7 @@ static void turns_agree(void **state)
 {
     (void)state;
     uint64_t seed = 7;
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__panel_kernels)
         for (int round = 0; round < 60; round++) {
             float a[2][QK_LANES], b[2][QK_LANES], c[QK_LANES], s[QK_LANES];
             fill(a[0], QK_LANES, &seed, round % 5 == 4);

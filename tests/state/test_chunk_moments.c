@@ -25,7 +25,7 @@ static void test_every_kernel_gives_the_same_bits(void **state)
     const qk__chunk_rows rows = some_rows(ROWS);
     qk__chunk_moments *expected = make_chunk(&queries, &rows), *found;
     assert_int_equal(qk__chunk_moments_create(&found, NULL), QK_OK);
-    for (size_t i = 0; i < qk__simd_count(); i++) {
+    qk__each_version (i, qk__gram_kernels) {
         found->kernel = qk__gram_kernels[i];
         assert_int_equal(qk__chunk_moments_compute(found, &queries, &rows, NULL), QK_OK);
         assert_same_chunk(expected, found);

@@ -283,7 +283,7 @@ static void kernels_agree_to_the_last_bit(void **state)
     (void)state;
     static outcome portable, other;
     run(qk__matrix_kernels[0], &portable);
-    for (size_t k = 1; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__matrix_kernels) {
         run(qk__matrix_kernels[k], &other);
         assert_memory_equal(&portable, &other, sizeof portable);
     }

@@ -51,7 +51,7 @@ static void kernels_agree_on_gram(void **state)
     fixture *f = *state;
     uint64_t seed = 1;
     static const size_t rows[] = {0, 1, 2, 7, 31, 127, 128};
-    for (size_t k = 1; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__gram_kernels)
         for (size_t panels = 1; panels <= MAX_PANELS; panels++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
                 for (size_t i = 0; i < TILE_ROWS * COLUMNS; i++)
@@ -69,7 +69,7 @@ static void kernels_agree_on_packing(void **state)
 {
     fixture *f = *state;
     uint64_t seed = 2;
-    for (size_t k = 1; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__gram_kernels)
         for (size_t dim = 1; dim <= COLUMNS; dim += 1 + dim / 8) {
             for (size_t i = 0; i < TILE_ROWS * COLUMNS; i++) {
                 f->x32[i] = (float)random_wild(&seed, 40);
@@ -153,7 +153,7 @@ static void forms_are_sums_of_squares(void **state)
                 y += f->tile[(i / PANEL * TILE_ROWS + r) * PANEL + i % PANEL] * v[i];
             expected += y * y;
         }
-        for (size_t k = 0; k < qk__simd_count(); k++) {
+        qk__each_version (k, qk__gram_kernels) {
             const qk__gram_kernel *kernel = qk__gram_kernels[k];
             kernel->gram(f->tile, rows, panels, true, f->gram[0]);
             assert_true(kernel->form(f->gram[0], panels, v) == expected);
@@ -171,7 +171,7 @@ static void kernels_agree_on_forms(void **state)
         for (size_t i = 0; i < panels * PANEL; i++)
             f->pilot[i] = random_unit(&seed);
         double reference = qk__gram_portable.form(f->gram[0], panels, f->pilot);
-        for (size_t k = 1; k < qk__simd_count(); k++) {
+        qk__each_version (k, qk__gram_kernels) {
             double other = qk__gram_kernels[k]->form(f->gram[0], panels, f->pilot);
             assert_memory_equal(&reference, &other, sizeof other);
         }
@@ -183,7 +183,7 @@ static void kernels_add(void **state)
     fixture *f = *state;
     uint64_t seed = 8;
     size_t size = qk__gram_size(MAX_PANELS);
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__gram_kernels) {
         for (size_t i = 0; i < size; i++) {
             f->gram[0][i] = random_unit(&seed);
             f->gram[1][i] = random_unit(&seed);

@@ -33,7 +33,7 @@ static void undecided_matches_erfc(void **state)
     (void)state;
     uint64_t seed = 1;
     double worst = 0, u[LANES] = {0}, w[LANES] = {0}, pp[LANES];
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__pair_kernels)
         for (size_t i = 0; i < 80000; i++) {
             double z = i <= 40000 ? (double)i / 1000 : 40 * fabs(random_unit(&seed));
             u[0] = i % 2 ? z : -z;
@@ -53,7 +53,7 @@ static void undecided_takes_anything(void **state)
     const double w[LANES] = {0, -INFINITY, 1, 0, 1e308, 0, 0, 1};
     const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 0};
     double pp[LANES];
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__pair_kernels) {
         qk__pair_kernels[k]->undecided(u, w, 1e6, LANES, pp);
         assert_memory_equal(pp, expected, sizeof pp);
     }
@@ -63,7 +63,7 @@ static void undecided_takes_anything(void **state)
 static void nothing_is_divided_by_zero(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__pair_kernels) {
         const qk__pair_kernel *kernel = qk__pair_kernels[k];
         const double v[LANES] = {0, 0, 0, 0, -1, 5e-324, 1, 4};
         const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 1};
@@ -95,16 +95,16 @@ static void kernels_agree_on_whitening(void **state)
         qk__whitening p = {NULL, d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
         double first[ROOM] = {0}, first_dots[2];
         qk__pair_portable.whiten_f32(&p, narrow[0], narrow[1], first, first_dots);
-        for (size_t k = 0; k < 2 * qk__simd_count(); k++) {
-            const qk__pair_kernel *kernel = qk__pair_kernels[k / 2];
-            double out[ROOM] = {0}, dots[2];
-            if (k % 2)
-                kernel->whiten_f64(&p, wide[0], wide[1], out, dots);
-            else
-                kernel->whiten_f32(&p, narrow[0], narrow[1], out, dots);
-            assert_memory_equal(out, first, sizeof out);
-            assert_memory_equal(dots, first_dots, sizeof dots);
-        }
+        qk__each_version (k, qk__pair_kernels)
+            for (int i = 0; i < 2; i++) {
+                double out[ROOM] = {0}, dots[2];
+                if (i)
+                    qk__pair_kernels[k]->whiten_f64(&p, wide[0], wide[1], out, dots);
+                else
+                    qk__pair_kernels[k]->whiten_f32(&p, narrow[0], narrow[1], out, dots);
+                assert_memory_equal(out, first, sizeof out);
+                assert_memory_equal(dots, first_dots, sizeof dots);
+            }
     }
 }
 
@@ -114,7 +114,7 @@ static void kernels_agree_on_matrices(void **state)
     uint64_t seed = 3;
     static double factor[ROOM * ROOM], y[KEYS * ROOM], out[2][KEYS * ROOM];
     double v[2][KEYS + 1];
-    for (size_t k = 1; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__pair_kernels)
         for (size_t ld = LANES; ld <= 72; ld += LANES)
             for (size_t rows = 0; rows <= KEYS; rows++) {
                 memset(factor, 0, sizeof factor);
@@ -140,7 +140,7 @@ static void kernels_agree_on_lists(void **state)
     uint64_t seed = 4;
     static double in[4][ROOM], out[2][5][ROOM];
     static int32_t bins[2][2][ROOM];
-    for (size_t k = 1; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__pair_kernels)
         for (size_t n = 0; n <= MAX; n++) {
             for (size_t i = 0; i < 4; i++)
                 fill(in[i], ROOM, &seed);
@@ -173,7 +173,7 @@ static void draws_are_the_generators(void **state)
     enum { STEPS = 40 };
     static const uint32_t bounds[] = {1024, 65537, (1 << 21) - STEPS, 1 << 21, 2147483000};
     static uint32_t out[STEPS * LANES];
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__pair_kernels)
         for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
             qk__rng rng[LANES];
             uint64_t sides[4][LANES];
@@ -209,7 +209,7 @@ static void members_are_found(void **state)
     static uint32_t out[RUNS * 64 + 15];
     static double values[3][RUNS * 64], picked[3][RUNS * 64];
     static int32_t bins[RUNS * 64], picked_bins[RUNS * 64];
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__pair_kernels)
         for (int density = 0; density < 5; density++) {
             qk__pair_run runs[RUNS];
             uint32_t at = 0;
@@ -257,7 +257,7 @@ static void lists_are_what_they_say(void **state)
                                    (double *)(uintptr_t)position};
     double u[ROOM] = {0}, w[ROOM] = {0}, mid[ROOM] = {0};
     int32_t bin[ROOM] = {0}, cell[ROOM] = {0};
-    for (size_t k = 0; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__pair_kernels) {
         const qk__pair_kernel *kernel = qk__pair_kernels[k];
         const qk__pair_list list = {u, w, mid, bin, NULL};
         kernel->differences(&scores, 0, 1, 2, 512, 10, &list, 0);

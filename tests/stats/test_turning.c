@@ -383,7 +383,7 @@ static void kernels_agree_to_the_last_bit(void **state)
     static outcome portable, other;
     run(qk__turn_kernels[0], &portable);
     assert_true(portable.highest > 0);
-    for (size_t k = 1; k < qk__simd_count(); k++) {
+    qk__each_version (k, qk__turn_kernels) {
         run(qk__turn_kernels[k], &other);
         assert_memory_equal(&portable, &other, sizeof portable);
     }
