@@ -123,9 +123,9 @@ def test_the_map_by_keyboard(made, open_page):
 def card(page):
     """Column: (value, share of the heads of its model below it)."""
     number = lambda text: float(text.replace("−", "-"))
-    return {row[0].split()[0]: (number(row[1]), None if row[2] == "–" else float(row[2].rstrip("\xa0 %")))
-            for row in page.eval_on_selector_all("#head-numbers tr",
-                                                 "rs => rs.map(r => [...r.cells].map(c => c.textContent))")}
+    return {row[0]: (number(row[1]), None if row[2] == "–" else float(row[2].rstrip("\xa0 %")))
+            for row in page.eval_on_selector_all("#head-numbers tr:has(td.value)",
+                                                 "rs => rs.map(r => [r.querySelector('code').textContent, ...[...r.cells].slice(1).map(c => c.firstChild.textContent)])")}
 
 
 def test_a_link_to_a_head_opens_it(made, open_page):
@@ -144,7 +144,7 @@ def test_a_link_to_a_head_opens_it(made, open_page):
         assert shown[name][1] == pytest.approx(100 * below / (known - 1), abs=0.51)
     page.click("#head-next")
     assert page.inner_text("#head-title") == f"Model 1, layer {rows[46]['layer']}, head {rows[46]['q_head']}"
-    page.wait_for_function("() => location.hash.includes('head=m1')")
+    page.wait_for_function("() => location.hash.includes('heads=m1/')")
     page.keyboard.press("Escape")
     page.wait_for_function("() => location.hash === ''")
     page.goto(f"{path.as_uri()}#head=nobody/L0H0")

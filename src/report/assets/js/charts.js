@@ -102,7 +102,7 @@ class HeadChart {
   fillSelects() {
     const has = (pair) => pair.every((name) => COLUMNS.has(name));
     const fits = DEFAULT_AXES.filter(has);
-    const numeric = [...COLUMNS.values()].filter((column) => !column.text);
+    const numeric = [...COLUMNS.values()].filter((column) => !column.text && !column.end);
     const fallback = [numeric[0].name, numeric[numeric.length - 1].name];
     const pair = fits[this.index] || fits[0] || fallback;
     for (const [i, axis] of ["x", "y"].entries())

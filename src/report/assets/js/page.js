@@ -195,7 +195,10 @@ function showCounts() {
   $("selection").textContent = selected ? `${selected.toLocaleString("en")} selected` : "none selected";
   $("save-heads").textContent = selected ? "Export the selection as CSV" : "Export the shown heads as CSV";
   $("clear").disabled = selected === 0;
-  $("open-head").disabled = selected !== 1;
+  const words = selected > 1 ? `Open the ${selected} marked heads side by side` : "Open the marked head";
+  $("open-head").disabled = selected < 1 || selected > MOST_TOGETHER;
+  $("open-head").textContent = $("map-open").textContent = words;
+  $("map-open").hidden = $("open-head").disabled;
   $("no-heads").hidden = state.shown.length > 0;
   $("select-all").disabled = state.shown.length === 0;
   const away = [...state.selected].filter((head) => !passing[head]).length;
@@ -230,7 +233,7 @@ function startControls() {
     resetFilters();
     $("search").focus();
   });
-  $("open-head").addEventListener("click", () => openHead([...state.selected][0], $("open-head")));
+  $("open-head").addEventListener("click", () => openMarked($("open-head")));
   $("save-heads").addEventListener("click", saveHeads);
   $("select-all").addEventListener("click", () => select(state.shown, true));
   $("clear").addEventListener("click", () => select([], false));
