@@ -327,6 +327,44 @@ def test_what_is_filtered_out_has_no_ring(made, open_page):
     assert not any(inked)
 
 
+def test_a_number_filters_while_it_is_typed(made, open_page):
+    path, rows = made
+    page = explorer(open_page(path))
+    page.select_option("#range-field", "r_q")
+    axes = "() => { const { x, y } = Chart.getChart(document.querySelector('.chart canvas[role=img]')).scales; return [x.min, x.max, y.min, y.max]; }"
+    before = page.evaluate(axes)
+    page.fill("#range-low", "0.5")
+    expected = {i for i, r in enumerate(rows) if r["r_q"] >= 0.5}
+    wait_for_count(page, f"{len(expected)} of {len(rows)}")
+    away = page.evaluate("() => Chart.getChart(document.querySelector('.chart canvas[role=img]')).data.datasets.at(-1).data.map((p) => p.head)")
+    assert set(away) == set(range(len(rows))) - expected and len(away) > 5
+    assert page.evaluate(axes) == before
+    assert "−" in page.evaluate("() => Chart.getChart(document.querySelector('.chart canvas[role=img]')).options.scales.x.ticks.callback(-0.5)")
+    page.wait_for_function("() => location.hash.includes('range=r_q:0.5:Infinity')")
+    page.click("#range-add")
+    assert page.input_value("#range-low") == "" and page.locator("#ranges li").count() == 1
+    wait_for_count(page, f"{len(expected)} of {len(rows)}")
+
+
+def test_rings_lie_under_what_is_written(made, open_page):
+    """A tooltip is part of the chart's canvas, which stands before that of the rings."""
+    page = explorer(open_page(made[0]))
+    assert page.evaluate("""() => [...document.querySelectorAll('.canvas')].every((box) => {
+        const [over, chart] = box.querySelectorAll('canvas');
+        return over.matches('.over') && chart.matches('[role=img]') && getComputedStyle(chart).position === 'relative';
+    })""")
+
+
+def test_nothing_is_blank_on_paper(made, open_page):
+    """What is drawn when it comes into view is drawn before printing, too."""
+    page = open_page(made[0], viewport=WIDE)
+    page.pdf()  # as the browser prints: before and after it the page is told
+    boxes = page.locator(".extreme canvas")
+    assert boxes.count() == 7
+    assert page.evaluate("""() => [...document.querySelectorAll('.extreme canvas, #map-grid canvas')].every((c) =>
+        c.width > 50 && c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))""")
+
+
 def test_when_nothing_is_left(made, open_page):
     page = explorer(open_page(made[0]))
     page.fill("#search", "no such head")

@@ -84,3 +84,6 @@ function show(value, digits = 4) {
   const text = size >= 1e-3 && size < 1e5 ? value.toPrecision(digits) : value.toExponential(digits - 1);
   return text.replace(/-/g, "−");
 }
+
+// Without zeros at its end: 0.5, not 0.50.
+const tickText = (value) => show(Number(value.toPrecision(3)), 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");

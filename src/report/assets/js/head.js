@@ -312,13 +312,14 @@ function extremeCard(column, heads) {
   return { box, scatter };
 }
 
-const extremes = { cards: [] };
+const extremes = { cards: [], filled: false };
 
 function drawExtremes() {
   for (const { box, scatter } of extremes.cards) scatter.draw(Math.max(box.clientWidth - 2, 120), 190);
 }
 
 function fillExtremes() {
+  extremes.filled = true;
   const model = $("extremes-model").value;
   const heads = RAW.model.flatMap((m, h) => (model === "" || Number(model) === m ? [h] : []));
   extremes.cards = EXTREME_FIELDS.filter((name) => COLUMNS.has(name))
@@ -329,16 +330,20 @@ function fillExtremes() {
   drawExtremes();
 }
 
+function showExtremes() {
+  if (!extremes.filled) fillExtremes();
+}
+
 function startHeads() {
   makeCard();
   const model = $("extremes-model");
-  model.replaceChildren(new Option("all models", ""), ...RAW.models.map((m, i) => new Option(shortText(m.label), i)));
+  model.replaceChildren(new Option("all models", ""), ...RAW.models.map((m, i) => new Option(shortText(m.label, 120), i)));
   model.closest("label").hidden = RAW.models.length < 2;
   model.addEventListener("change", fillExtremes);
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
-    fillExtremes();
+    showExtremes();
     new ResizeObserver(() => requestAnimationFrame(drawExtremes)).observe($("extremes-list"));
   }, { rootMargin: "400px" }).observe($("extremes-list").parentElement);
   on("color", drawExtremes);

@@ -274,7 +274,7 @@ function startMap() {
   const first = (FIRST_FIELDS.find((name) => COLUMNS.has(name)) || columns[0].name);
   field.replaceChildren(...columns.map(({ name, label }) =>
     new Option(name === label ? name : `${name}: ${label}`, name, false, name === first)));
-  model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label), m.name)));
+  model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label, 120), m.name)));
   model.closest("label").hidden = RAW.models.length < 2;
   maps.field = first;
   maps.hint = $("map-status").textContent;

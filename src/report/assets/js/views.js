@@ -67,9 +67,6 @@ function roundTicks(low, high, most) {
   return out;
 }
 
-// Without zeros at its end: 0.5, not 0.50.
-const tickText = (value) => show(Number(value.toPrecision(3)), 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
-
 const logTicks = (low, high) => {
   const decades = Array.from({ length: 17 }, (_, i) => 10 ** (i - 8)).filter((v) => v >= low && v <= high);
   return decades.length > 1 ? decades : [low, high];
