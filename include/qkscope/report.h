@@ -79,6 +79,10 @@ typedef struct qk_report_settings {
     const char *score_column;   /* which benchmark; NULL = the file's first numeric column */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
     bool html;                  /* false: figures alone */
+    /* Pictures of the queries and keys of heads on the page, from the captures that the manifests of the
+     * results name, where these are there. */
+    bool points;
+    qk_head_set heads; /* of these; none = of all, or where there are more than 300 of some */
     bool alone; /* the page without figures/ beside it, which then does not speak of them */
     /* Names of the figures to draw; the others stay as they are, and there is no page. Of figures
      * that there are for each model, the name without the model means all of them. */

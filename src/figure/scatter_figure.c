@@ -118,8 +118,8 @@ static double round_step(double range, double most)
     return 10 * power;
 }
 
-/* With or without 0 on it. */
-static void set_axis(qk__figure *figure, char axis, qk__range shown, double tics, bool zero)
+/* What an axis shows of such values, with or without 0 on it. */
+static qk__range widen(qk__range shown, bool zero)
 {
     if (zero)
         qk__range_add(&shown, 0);
@@ -128,13 +128,11 @@ static void set_axis(qk__figure *figure, char axis, qk__range shown, double tics
     if (!(room >
           1e-9 * fmax(fabs(low), fabs(high)))) /* no spread: any range around it will do */
         room = fmax(fabs(low), fabs(high)) > 0 ? 0.5 * fmax(fabs(low), fabs(high)) : 1;
-    qk__figure_print(figure, "set %crange [%.9g:%.9g]; set %ctics %.9g\n", axis, low - room,
-                     high + room, axis, round_step(high - low + 2 * room, tics));
+    return (qk__range){low - room, high + room};
 }
 
-static void set_panel_axes(qk__figure *figure, const collage *c, const qk__scatter_panel *panel)
+qk__scatter_axes qk__panel_axes(const qk__scatter *s, const qk__scatter_panel *panel)
 {
-    const double line = c->type * TYPE * qk__em(figure);
     qk__range x = QK__NO_RANGE, y = QK__NO_RANGE;
     for (size_t i = 0; i < panel->count; i++) {
         qk__range_add(&x, panel->points[i].x);
@@ -142,8 +140,23 @@ static void set_panel_axes(qk__figure *figure, const collage *c, const qk__scatt
     }
     if (panel->count == 0)
         x = y = (qk__range){0, 0};
-    set_axis(figure, 'x', x, floor(c->sheet.first.width / (3.4 * line)), c->shown->zero_lines);
-    set_axis(figure, 'y', y, floor(c->sheet.first.height / (2.3 * line)), c->shown->zero_lines);
+    x = widen(x, s->zero_lines);
+    y = widen(y, s->zero_lines);
+    return (qk__scatter_axes){x.low, x.high, y.low, y.high};
+}
+
+static void set_axis(qk__figure *figure, char axis, double low, double high, double tics)
+{
+    qk__figure_print(figure, "set %crange [%.9g:%.9g]; set %ctics %.9g\n", axis, low, high,
+                     axis, round_step(high - low, tics));
+}
+
+static void set_panel_axes(qk__figure *figure, const collage *c, const qk__scatter_panel *panel)
+{
+    const double line = c->type * TYPE * qk__em(figure);
+    const qk__scatter_axes axes = qk__panel_axes(c->shown, panel);
+    set_axis(figure, 'x', axes.x_low, axes.x_high, floor(c->sheet.first.width / (3.4 * line)));
+    set_axis(figure, 'y', axes.y_low, axes.y_high, floor(c->sheet.first.height / (2.3 * line)));
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
@@ -308,9 +321,8 @@ static void draw_scatter_panel(qk__figure *figure, const collage *c, size_t i, c
 }
 
 /* The points alone, in the places that they have in the figure. */
-static void add_point_image(qk__figure *figure, const collage *c, const layers *of)
+static void put_points(qk__figure *figure, const collage *c, const layers *of)
 {
-    qk__figure_begin_raster(figure, true);
     qk__print_position_colors(figure, c->q, c->k, c->shown->one_text);
     for (size_t i = 0; i < c->shown->num_panels; i++) {
         const qk__place place = qk__panel_place(&c->sheet, i);
@@ -319,7 +331,6 @@ static void add_point_image(qk__figure *figure, const collage *c, const layers *
         qk__figure_print(figure, "unset xtics; unset ytics\n");
         plot_points(figure, c, &c->shown->panels[i], &of[i]);
     }
-    qk__figure_end_raster(figure);
 }
 
 /* ---- colour bars ------------------------------------------------------------------------ */
@@ -414,24 +425,56 @@ static void draw_collage(qk__figure *figure, collage *c, const layers *of)
     qk__end_sheet(figure);
 }
 
+static layers *add_all_layers(qk__figure *figure, const qk__scatter *s)
+{
+    layers *of = qk__figure_alloc(figure, s->num_panels, sizeof *of);
+    for (size_t i = 0; of && i < s->num_panels; i++)
+        of[i] = add_layers(figure, s, &s->panels[i]);
+    return of;
+}
+
+static collage collage_of(const qk__scatter *s)
+{
+    return (collage){
+        .shown = s, .q = qk__round_span(s->q), .k = qk__round_span(s->k), .notes = notes_of(s)};
+}
+
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
 {
     enum { WIDEST = 20000 };
-    collage c = {
-        .shown = s, .q = qk__round_span(s->q), .k = qk__round_span(s->k), .notes = notes_of(s)};
-    layers *of = qk__figure_alloc(figure, s->num_panels, sizeof *of);
+    collage c = collage_of(s);
+    layers *of = add_all_layers(figure, s);
     size_t points = 0;
     if (!of)
         return;
-    for (size_t i = 0; i < s->num_panels; i++) {
-        of[i] = add_layers(figure, s, &s->panels[i]);
+    for (size_t i = 0; i < s->num_panels; i++)
         points += s->panels[i].count;
-    }
     qk__suit_width(figure, WIDEST); /* until it is known what the panels take */
     qk__set_own_heading(figure, s->title, s->subtitle);
     plan_collage(figure, &c);
     c.raster = points > MANY_POINTS;
-    if (c.raster)
-        add_point_image(figure, &c, of);
+    if (c.raster) {
+        qk__figure_begin_raster(figure, true);
+        put_points(figure, &c, of);
+        qk__figure_end_raster(figure);
+    }
     draw_collage(figure, &c, of);
+}
+
+void qk__figure_points(qk__figure *figure, const qk__scatter *s, int width, int height)
+{
+    collage c = collage_of(s);
+    layers *of = add_all_layers(figure, s);
+    if (!of)
+        return;
+    c.type = 1;
+    c.sheet.columns = (size_t)s->columns;
+    c.sheet.first = (qk__place){0, 0, width, height};
+    c.sheet.across = width;
+    c.sheet.down = height;
+    figure->width = s->columns * width;
+    figure->height = (int)((s->num_panels + c.sheet.columns - 1) / c.sheet.columns) * height;
+    qk__figure_print(figure, "unset key; unset border\nset multiplot\n");
+    put_points(figure, &c, of);
+    qk__end_sheet(figure);
 }

@@ -56,6 +56,13 @@ typedef struct qk__scatter {
  * over earlier ones. A block of data is one panel's points of one kind or the background
  * (columns x, y, position, key), or a colour bar. */
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);
+/* The points alone, without a word: each panel is a cell of the picture, of that size, and its edges are the
+ * axes of the panel (qk__scatter_axes). */
+void qk__figure_points(qk__figure *figure, const qk__scatter *scatter, int width, int height);
+typedef struct qk__scatter_axes {
+    double x_low, x_high, y_low, y_high;
+} qk__scatter_axes;
+qk__scatter_axes qk__panel_axes(const qk__scatter *scatter, const qk__scatter_panel *panel);
 /* The same of panels that are strips (strip_figure.c). A block has position of the key and of the row, weight,
  * colour, column and strip. */
 void qk__figure_strips(qk__figure *figure, const qk__scatter *scatter);

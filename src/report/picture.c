@@ -3,7 +3,6 @@
  * need. */
 #include "report/picture.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,7 +13,6 @@ enum {
     MAX_FILE = 64 << 20,
     MAX_NAME = 32,
     MAX_COLOR = 40,
-    PER_LETTER = 13, /* tenths: letters of a picture's text that are larger on a phone */
 };
 
 /* Words between spaces. */
@@ -210,27 +208,11 @@ static bool copy_contents(reader *r)
 
 /* ---- plates ----------------------------------------------------------------------------- */
 
-/* The box that a picture stands in. Its text can be read where it is `legible` pixels wide: on a narrow
- * screen one scrolls it. */
-static void put_plate(qk__page *page, double width, double height, double legible)
+/* The box that a picture stands in. */
+static void put_plate(qk__page *page, double width, double height)
 {
     qk__open(page, "div.plate[style=max-width:%.0fpx]", width);
-    qk__open(page, "div.sheet[style=aspect-ratio:%.0f/%.0f;--legible:%.0fpx]", width, height,
-             legible);
-}
-
-/* How wide it is where its smallest letters have LEGIBLE pixels. */
-static double legible_width(const char *svg, double width)
-{
-    static const char SIZE[] = "font-size=\"";
-    const double LEGIBLE = 11.5;
-    double least = HUGE_VAL;
-    for (const char *p = svg; (p = strstr(p, SIZE));) {
-        p += sizeof SIZE - 1;
-        double size = strtod(p, NULL);
-        least = size > 0 ? fmin(least, size) : least;
-    }
-    return isfinite(least) ? fmin(width * LEGIBLE / least, 4 * width) : width;
+    qk__open(page, "div.sheet[style=aspect-ratio:%.0f/%.0f]", width, height);
 }
 
 bool qk__put_svg(qk__page *page, const char *svg, const char *label, const qk__theme *theme)
@@ -249,7 +231,7 @@ bool qk__put_svg(qk__page *page, const char *svg, const char *label, const qk__t
     if (*r.p++ != '>' || !(box[2] > 0 && box[3] > 0 && box[2] < 1e5 && box[3] < 1e5))
         return false;
     page->pictures++;
-    put_plate(page, box[2], box[3], legible_width(svg, box[2]));
+    put_plate(page, box[2], box[3]);
     qk__open(page, "svg[viewBox=0 0 %.0f %.0f][role=img][aria-label=%s]", box[2], box[3],
              label);
     if (copy_contents(&r)) {
@@ -267,7 +249,7 @@ void qk__put_png(qk__page *page, const qk__buffer *png, double width, double hei
     char *data = qk__base64(png->data, png->size);
     if (!data)
         qk__page_nomem(page);
-    put_plate(page, width, height, width * PER_LETTER / 10);
+    put_plate(page, width, height);
     qk__open(page, "img.%s[alt=%s][src=data:image/png;base64,%s]", dark ? "dark" : "light",
              label, data ? data : "");
     qk__close(page, "div div");

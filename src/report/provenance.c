@@ -19,7 +19,7 @@ static bool holds(const json_t *array, const char *text)
     const json_t *one;
     json_array_foreach(array, i, one)
     {
-        if (strcmp(json_string_value(one), text) == 0)
+        if (json_is_string(one) && strcmp(json_string_value(one), text) == 0)
             return true;
     }
     return false;
@@ -104,11 +104,12 @@ static void add_run(qk__provenance *p, const json_t *run, const char *label)
     size_t i;
     const json_t *warning;
     const char *model = *label ? label : qk__json_string(run, "model");
-    json_t *entry = json_pack("{s:o, s:o, s:o, s:o, s:o}", "model", qk__json_text(model),
-                              "capture", qk__json_text(qk__json_string(run, "capture")), "date",
-                              qk__json_text(qk__json_string(run, "date")), "host",
-                              qk__json_text(qk__json_string(run, "host")), "version",
-                              qk__json_text(qk__json_string(run, "qkscope")));
+    json_t *entry =
+        json_pack("{s:O, s:o, s:o, s:o, s:o, s:o}", "run", run, "model", qk__json_text(model),
+                  "capture", qk__json_text(qk__json_string(run, "capture")), "date",
+                  qk__json_text(qk__json_string(run, "date")), "host",
+                  qk__json_text(qk__json_string(run, "host")), "version",
+                  qk__json_text(qk__json_string(run, "qkscope")));
     p->runs = qk__json_append(p->runs, name_source(entry, qk__json_string(run, "capture")));
     json_array_foreach(json_object_get(run, "warnings"), i, warning)
     {
@@ -195,23 +196,35 @@ void qk__provenance_free(qk__provenance *provenance)
     *provenance = (qk__provenance){0};
 }
 
+static bool has_made(const json_t *entry, const char *table)
+{
+    return holds(json_object_get(json_object_get(entry, "run"), "tables"), table);
+}
+
+const json_t *qk__provenance_run(const qk__provenance *provenance, const char *name,
+                                 const char *label)
+{
+    size_t i;
+    const json_t *entry, *found = NULL;
+    json_array_foreach(provenance->runs, i, entry)
+    {
+        const char *model = qk__json_string(entry, "model"),
+                   *capture = qk__json_string(entry, "capture");
+        if (!*capture || (strcmp(model, name) != 0 && strcmp(model, label) != 0))
+            continue;
+        if (found && strcmp(qk__json_string(found, "capture"), capture) != 0)
+            return NULL;
+        if (!found || has_made(entry, "heads.csv"))
+            found = entry;
+    }
+    return found;
+}
+
 const char *qk__provenance_capture(const qk__provenance *provenance, const char *name,
                                    const char *label)
 {
-    size_t i;
-    const json_t *run;
-    const char *found = NULL;
-    json_array_foreach(provenance->runs, i, run)
-    {
-        const char *model = qk__json_string(run, "model"),
-                   *capture = qk__json_string(run, "capture");
-        if (!*capture || (strcmp(model, name) != 0 && strcmp(model, label) != 0))
-            continue;
-        if (found && strcmp(found, capture) != 0)
-            return NULL;
-        found = capture;
-    }
-    return found;
+    const json_t *entry = qk__provenance_run(provenance, name, label);
+    return entry ? qk__json_string(entry, "capture") : NULL;
 }
 
 static int compare_texts(const void *a, const void *b)

@@ -12,7 +12,7 @@
 
 typedef struct qk__provenance {
     /* An entry for each run, in order; what its manifest does not say is "" there:
-     * {"model", "capture", "source", "commit", "date", "host", "version"}. The source is a dataset of
+     * {"model", "capture", "source", "commit", "date", "host", "version"}, and "run", the run itself. The source is a dataset of
      * the Hub ("org/name", with its commit) or the folder that was read, which capture always is. */
     json_t *runs;
     json_t *warnings;         /* {text: [models it is about]}, in order */
@@ -31,6 +31,10 @@ void qk__provenance_free(qk__provenance *provenance);
 /* The capture that the runs of a model read; NULL: none is known, or there are several. */
 const char *qk__provenance_capture(const qk__provenance *provenance, const char *name,
                                    const char *label);
+
+/* The entry of a run that read it, one that made heads.csv where there is one; NULL likewise. */
+const json_t *qk__provenance_run(const qk__provenance *provenance, const char *name,
+                                 const char *label);
 
 /* The distinct texts of a member over all runs, ascending, without ""; a new array, NULL when out
  * of memory. */

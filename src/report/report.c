@@ -38,6 +38,12 @@ static const qk_setting ROWS[] = {
     {"alone", QK_SETTING_FLAG, AT(alone),
      .help = "report.html alone: without figures/, and without a word of the files in it",
      .section = "Output"},
+    {"points", QK_SETTING_FLAG, AT(points), .number = true, .off = "no-points",
+     .off_help = "without pictures of queries and keys: no capture is read", .section = "Page"},
+    {"heads", QK_SETTING_HEADS, AT(heads), .value = "L:H,...",
+     .help = "heads whose queries and keys the page shows: 5:13,1:8, 2:*, 5 (of every layer), "
+             "@FILE",
+     .unset = "all, or the most extreme of more than 300", .section = "Page"},
     {"figure", QK_SETTING_PATHS, AT(names), .value = "NAME",
      .help = "this figure, not the page; may be given several times",
      .unset = "all, and the page", .section = "Figures"},
@@ -102,6 +108,8 @@ static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
     QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
+    QK_TRY(qk__points_draw(report->settings, report->results, &report->provenance,
+                           report->staging, &report->points, err));
     qk__write_document(page, report);
     return QK_OK;
 }
@@ -118,6 +126,7 @@ static qk_status write_report_page(qk__report *report, qk_report_outcome *outcom
         status = qk__page_write(&page, outcome->html, file, err);
     outcome->html_bytes = page.out.size;
     qk__page_free(&page);
+    qk__points_free(&report->points);
     qk__provenance_free(&report->provenance);
     qk__headlines_free(&report->headlines);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of the page for programs: the numbers that the explorer shows (one JSON block, column by column),
  * and the scripts. */
+#include <math.h>
 #include <string.h>
 
 #include "base/json_build.h"
@@ -71,18 +72,46 @@ static json_t *scale_of(const qk__results *results, const qk__field *field)
                      qk__json_number(scale.high), "colors", colors);
 }
 
+/* Intervals of a field, and what these are about where that is not its value; some field has none. */
+static json_t *add_intervals(json_t *entry, const qk__results *results, const qk__field *field)
+{
+    static const struct {
+        const char *name;
+        ptrdiff_t numbers;
+    } PARTS[] = {{"lo", offsetof(qk__result_head, lo)},
+                 {"hi", offsetof(qk__result_head, hi)},
+                 {"cv", offsetof(qk__result_head, cv)}};
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+        json_t *list = json_array();
+        bool any = false;
+        qk__each_model (results, model)
+            qk__each_head (model, head) {
+                const void *numbers = (const char *)head + PARTS[i].numbers;
+                double value = qk__field_value(field, numbers);
+                any |= isfinite(value);
+                list = qk__json_append(list, qk__json_number(value));
+            }
+        if (any)
+            entry = qk__json_set(entry, PARTS[i].name, list);
+        else
+            json_decref(list);
+    }
+    return entry;
+}
+
 static json_t *fields(const qk__results *results)
 {
     json_t *list = json_array();
     for (size_t f = 0; f < qk__num_fields; f++) {
         const qk__field *field = &qk__fields[f];
-        if (field->use != QK__LISTED && qk__has_field(results, field->info.name))
-            list = qk__json_append(list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name",
-                                                   field->info.name, "table", field->file,
-                                                   "label", qk__clean_text(field->info.label),
-                                                   "about", qk__clean_text(field->info.about),
-                                                   "scale", scale_of(results, field), "values",
-                                                   column(results, field, 0)));
+        if (field->use == QK__LISTED || !qk__has_field(results, field->info.name))
+            continue;
+        json_t *entry = json_pack(
+            "{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "name", field->info.name, "table",
+            field->file, "label", qk__clean_text(field->info.label), "about",
+            qk__clean_text(field->info.about), "unit", field->info.unit ? field->info.unit : "",
+            "scale", scale_of(results, field), "values", column(results, field, 0));
+        list = qk__json_append(list, add_intervals(entry, results, field));
     }
     return list;
 }
@@ -152,6 +181,8 @@ void qk__section_scripts(qk__page *page, const qk__report *report)
     qk__page_json(page, "qk-headlines", headlines(&report->headlines), HEADLINE_DIGITS);
     if (report->num_heads > 0)
         qk__page_json(page, "qk-heads", heads(report), DIGITS);
+    if (report->num_heads > 0)
+        qk__section_views(page, report);
     script(page, &qk__asset_chart);
     script(page, &qk__asset_script);
 }

@@ -436,6 +436,26 @@ static void stands_out(qk__page *page, const qk__report *report)
     qk__close(page, "div");
 }
 
+/* Of which heads the page shows queries and keys. */
+static void put_points_note(qk__page *page, const qk__report *report)
+{
+    const qk__points *points = &report->points;
+    const char *why = points->num_models > 0 ? points->models[0].why : NULL;
+    qk__open(page, "p.note#points-note");
+    if (points->shown == report->num_heads)
+        qk__say(page, "A head by itself shows its queries and keys as well.");
+    else if (points->shown > 0)
+        qk__say(
+            page,
+            "Of *%zu* of %zu heads the page shows queries and keys as well; `qkscope report "
+            "RESULTS --heads LAYER:HEAD` chooses others.",
+            points->shown, report->num_heads);
+    else
+        qk__say(page, "It does not show queries and keys of heads: %s.",
+                why ? why : "none could be drawn");
+    qk__close(page, "p");
+}
+
 void qk__section_overview(qk__page *page, const qk__report *report)
 {
     qk__open(page, "div.cards");
@@ -445,6 +465,8 @@ void qk__section_overview(qk__page *page, const qk__report *report)
     qk__close(page, "div");
     if (report->num_heads > 0)
         qk__page_asset(page, &qk__asset_map);
+    if (report->num_heads > 0)
+        put_points_note(page, report);
     else
         qk__put(page, "p.empty", "There is no table of heads, so there is no picture of them.");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sections of the page, each in its file: section_overview.c, section_findings.c, section_summary.c,
- * section_figures.c with section_files.c, section_manifest.c, section_data.c (for programs). A table in
+ * section_figures.c with section_files.c, section_manifest.c, section_data.c and section_views.c (for programs). A table in
  * section_top.c puts them in order, and makes their frames, with headings. */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
@@ -10,6 +10,7 @@
 #include "figure/catalog.h"
 #include "report/collages.h"
 #include "report/findings.h"
+#include "report/head_points.h"
 #include "report/page.h"
 #include "report/provenance.h"
 #include "results/headline.h"
@@ -27,6 +28,7 @@ typedef struct qk__report {
     qk__headlines headlines;
     qk__findings findings;
     qk__provenance provenance;
+    qk__points points;
     char title[256];
     size_t num_heads;
 } qk__report;
@@ -43,6 +45,8 @@ void qk__section_manifest(qk__page *page, const qk__report *report);
 /* What can be saved from the page, and where on a collage which head is: a JSON block. Needs the
  * collages that are shown. */
 void qk__section_files(qk__page *page, const qk__report *report, const qk__collages *collages);
+/* Pictures and curves of heads, which the view of a head shows: a JSON block. */
+void qk__section_views(qk__page *page, const qk__report *report);
 /* The numbers of all heads, and the scripts. */
 void qk__section_scripts(qk__page *page, const qk__report *report);
 

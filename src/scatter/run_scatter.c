@@ -27,6 +27,7 @@ typedef struct scatter {
     qk__head_view *views;
     size_t num_figures, per_figure; /* figures, and views in each */
     picture *figures;
+    qk__head_cells *cells; /* to be filled, where points alone are drawn; else NULL */
 } scatter;
 
 void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
@@ -135,6 +136,11 @@ static qk_status look_at_head(void *context, size_t i, int worker, qk_error *err
     const qk__look look = {&c->run, worker, c->settings, &c->views[i]};
     qk_status status = qk__head_view_make(&look, &bytes, &rows, err);
     qk__run_progress(&c->run, 1, bytes, rows);
+    if (c->cells && status != QK_OK && status != QK_ERR_NOMEM) {
+        c->views[i].num_panels = 0;
+        c->cells->items[i].why = qk__strdup(err->message);
+        return c->cells->items[i].why ? QK_OK : qk__nomem(err);
+    }
     return status;
 }
 
@@ -209,14 +215,49 @@ static qk__scatter plan_plot(const qk_scatter_settings *s, const qk__head_view *
     return plot;
 }
 
+/* Points of view i in the cell that comes next. */
+static void place_cell(const scatter *c, size_t i, qk__scatter *plot, qk__scatter_panel *panels)
+{
+    qk__head_cell *cell = &c->cells->items[i];
+    if (cell->why)
+        return;
+    add_panels(&c->views[i], panels + plot->num_panels);
+    cell->axes = qk__panel_axes(plot, &panels[plot->num_panels]);
+    cell->figure = i / c->per_figure;
+    cell->cell = plot->num_panels++;
+}
+
+/* All heads have the same colours, whichever figure they are in. */
+static void draw_cells(const scatter *c, size_t first, size_t count, qk__figure *figure,
+                       qk__scatter_panel *panels)
+{
+    qk__scatter plot = {
+        .panels = panels, .columns = c->settings->columns, .q = c->cells->q, .k = c->cells->k};
+    for (size_t i = first; i < first + count; i++)
+        place_cell(c, i, &plot, panels);
+    plot.num_panels += plot.num_panels == 0; /* an empty one */
+    qk__figure_points(figure, &plot, QK__CELL_WIDTH, QK__CELL_HEIGHT);
+}
+
+static void draw_views(const scatter *c, size_t first, size_t count, qk__figure *figure,
+                       qk__scatter_panel *panels)
+{
+    char pcs[2][16];
+    qk__scatter plot = plan_plot(c->settings, c->views + first, count, panels);
+    choose_axis_names(c->settings, &plot, pcs);
+    if (c->settings->basis == QK_BASIS_ATTENTION)
+        qk__figure_strips(figure, &plot);
+    else
+        qk__figure_scatter(figure, &plot);
+}
+
 static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
     scatter *c = context;
     const qk_scatter_settings *s = c->settings;
-    const qk__head_view *views = c->views + i * c->per_figure;
-    size_t left = c->num_views - i * c->per_figure;
-    size_t count = left < c->per_figure ? left : c->per_figure;
+    const size_t first = i * c->per_figure, left = c->num_views - first;
+    const size_t count = left < c->per_figure ? left : c->per_figure;
     qk_status status = QK_OK;
     qk__figure figure;
     if (atomic_load(&c->run.cancelled))
@@ -226,18 +267,14 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
     qk__scatter_panel *panels =
         qk__figure_alloc(&figure, (size_t)QK__SCATTER_SIDE * QK__SCATTER_SIDE, sizeof *panels);
     qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);
-    if (panels && heads) {
-        char pcs[2][16];
-        qk__scatter plot = plan_plot(s, views, count, panels);
+    if (panels && heads && c->cells)
+        draw_cells(c, first, count, &figure, panels);
+    else if (panels && heads) {
         const qk__scatter_shown shown = {s, &qk_scatter_settings_table, c->figures[i].name,
                                          heads, count};
         for (size_t v = 0; v < count; v++)
-            heads[v] = views[v].head;
-        choose_axis_names(s, &plot, pcs);
-        if (s->basis == QK_BASIS_ATTENTION)
-            qk__figure_strips(&figure, &plot);
-        else
-            qk__figure_scatter(&figure, &plot);
+            heads[v] = c->views[first + v].head;
+        draw_views(c, first, count, &figure, panels);
         status = qk__scatter_note(&shown, &figure.note, err);
     }
     if (status == QK_OK)
@@ -277,6 +314,27 @@ static qk_status draw_figures(scatter *c, qk_error *err)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
+static qk_status list_cells(scatter *c, qk_error *err)
+{
+    *c->cells = (qk__head_cells){
+        .items = qk__calloc(c->num_views, sizeof *c->cells->items), .q = {0, -1}, .k = {0, -1}};
+    if (!c->cells->items)
+        return qk__nomem(err);
+    for (size_t i = 0; i < c->num_views; i++)
+        c->cells->items[i].head = c->views[i].head;
+    c->cells->count = c->num_views;
+    return QK_OK;
+}
+
+void qk__head_cells_free(qk__head_cells *cells)
+{
+    for (size_t i = 0; i < cells->count; i++)
+        free(cells->items[i].why);
+    free(cells->items);
+    qk__strings_free(cells->figures, cells->num_figures);
+    *cells = (qk__head_cells){0};
+}
+
 static qk_status choose_scatter_heads(scatter *c, qk_error *err)
 {
     qk_scatter_head *heads;
@@ -285,7 +343,8 @@ static qk_status choose_scatter_heads(scatter *c, qk_error *err)
     for (size_t i = 0; c->views && i < c->num_views; i++)
         c->views[i].head = heads[i];
     free(heads);
-    return c->views ? set_names(c, err) : qk__nomem(err);
+    QK_TRY(c->views ? set_names(c, err) : qk__nomem(err));
+    return c->cells ? list_cells(c, err) : QK_OK;
 }
 
 static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk_error *err)
@@ -357,6 +416,10 @@ static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error 
     QK_TRY(look_at_heads(c, err));
     if (c->settings->basis == QK_BASIS_ATTENTION)
         QK_TRY(check_one_text(c, err));
+    for (size_t i = 0; c->cells && i < c->num_views; i++) {
+        widen_span(&c->cells->q, c->views[i].q);
+        widen_span(&c->cells->k, c->views[i].k);
+    }
     QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
 }
@@ -376,15 +439,10 @@ static qk_status draw_scatters(scatter *c, const qk_analysis_settings *input,
     return status;
 }
 
-qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome **outcome,
-                         qk_error *err)
+/* err: not NULL. */
+static qk_status scatter_with(const qk_scatter_settings *settings, qk__head_cells *cells,
+                              qk_scatter_outcome **outcome, qk_error *err)
 {
-    QK_NEED(err, outcome);
-    double start = qk__now();
-    qk_error own = {0};
-    err = err ? err : &own;
-    *outcome = NULL;
-    QK_NEED(err, settings);
     QK_TRY(qk__scatter_check_settings(settings, err));
     /* Only moments are kept of a head, and its rows are read again, whatever the input's
      * settings ask for. */
@@ -395,13 +453,43 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     input.sample_heads = 0;
     input.ci = 0;
     input.lda = false;
-    scatter c = {.settings = settings};
+    scatter c = {.settings = settings, .cells = cells};
     if (settings->heads.count > 0) { /* of a capture on the Hub nothing else is fetched */
         input.heads = settings->heads;
         input.layers = (qk_index_list){0};
     }
-    qk_status status = draw_scatters(&c, &input, outcome, err);
+    return draw_scatters(&c, &input, outcome, err);
+}
+
+qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome **outcome,
+                         qk_error *err)
+{
+    QK_NEED(err, outcome);
+    double start = qk__now();
+    qk_error own = {0};
+    err = err ? err : &own;
+    *outcome = NULL;
+    QK_NEED(err, settings);
+    qk_status status = scatter_with(settings, NULL, outcome, err);
     if (*outcome)
         (*outcome)->seconds = qk__now() - start;
+    return status;
+}
+
+qk_status qk__scatter_cells(const qk_scatter_settings *settings, qk__head_cells *cells,
+                            qk_error *err)
+{
+    qk_scatter_outcome *outcome = NULL;
+    *cells = (qk__head_cells){0};
+    qk_status status = scatter_with(settings, cells, &outcome, err);
+    if (status == QK_OK) {
+        cells->figures = outcome->figures;
+        cells->num_figures = outcome->num_figures;
+        outcome->figures = NULL;
+        outcome->num_figures = 0;
+    } else {
+        qk__head_cells_free(cells);
+    }
+    qk_scatter_outcome_free(&outcome);
     return status;
 }

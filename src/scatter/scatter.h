@@ -42,6 +42,27 @@ typedef struct qk__head_view {
     qk__position_span q, k;
 } qk__head_view;
 
+/* The same heads in cells of pictures that hold points alone, for a page with axes of its own
+ * (run_scatter.c). Cells lie row by row, settings.columns a row. */
+enum { QK__CELL_WIDTH = 200, QK__CELL_HEIGHT = 170 }; /* of the picture's nominal size */
+typedef struct qk__head_cell {
+    qk_scatter_head head;
+    size_t figure, cell;   /* which of the figures, which cell of it */
+    qk__scatter_axes axes; /* the edges of the cell */
+    char *why;             /* the head has no points, for this reason; else NULL */
+} qk__head_cell;
+typedef struct qk__head_cells {
+    size_t count;
+    qk__head_cell *items; /* in the order of qk__scatter_select */
+    char **figures;       /* names; those of the outcome */
+    size_t num_figures;
+    qk__position_span q, k;
+} qk__head_cells;
+/* Draws them. Unlike qk_scatter_run it leaves a head out that has no such axes, or no rows. */
+QK_MUST_CHECK qk_status qk__scatter_cells(const qk_scatter_settings *settings,
+                                          qk__head_cells *cells, qk_error *err);
+void qk__head_cells_free(qk__head_cells *cells);
+
 /* The heads to draw, in panel order (scatter_heads.c). Release with free(). */
 QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
                                            qk_scatter_head **heads, size_t *count,

@@ -20,7 +20,7 @@
 #include "report/report.h"
 #include "results/read_results.h"
 #include "settings/settings_json.h"
-#include "study/extreme_heads.h"
+#include "report/extreme_heads.h"
 #include "study/study.h"
 
 /* One collage of a model. */

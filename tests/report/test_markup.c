@@ -190,7 +190,7 @@ static void numbers(void **state)
 #define OPEN "<?xml version='1.0'?><svg width='9' viewBox='0 0 800 400' onload='bad()'>"
 #define PLATE                                                                                  \
     "<div class=\"plate\" style=\"max-width:800px\"><div class=\"sheet\" "                     \
-    "style=\"aspect-ratio:800/400;--legible:800px\">"                                          \
+    "style=\"aspect-ratio:800/400\">"                                                          \
     "<svg viewBox=\"0 0 800 400\" role=\"img\" aria-label=\"L\">"
 
 static void expect_svg(const char *body, const char *text)
@@ -219,19 +219,6 @@ static void svg_keeps_drawings(void **state)
         "<g fill=\"var(--fig-ink)\" stroke=\"var(--fig-bg)\" color=\"var(--fig-ink)\"/>");
     expect_svg("<text>a > b</text>", "<text>a > b</text>"); /* as gnuplot writes it */
     expect_svg("<g fill='#101010'/>", "<g fill=\"#101010\"/>");
-}
-
-/* A picture whose smallest letters have 5 pixels is as wide as makes them 11.5. */
-static void svg_can_be_read(void **state)
-{
-    (void)state;
-    static const char svg[] =
-        OPEN "<text font-size=\"12.00\">a<tspan font-size=\"5\">b</tspan></text></svg>";
-    qk__page page = {.status = QK_OK};
-    assert_true(qk__put_svg(&page, svg, "L", qk__theme_of(QK_THEME_PAPER)));
-    qk__page_bytes(&page, "", 1);
-    assert_non_null(strstr((char *)page.out.data, "--legible:1840px"));
-    qk__page_free(&page);
 }
 
 static void svg_leaves_out_the_rest(void **state)
@@ -335,7 +322,6 @@ int main(void)
         cmocka_unit_test(json_and_links),
         cmocka_unit_test(numbers),
         cmocka_unit_test(svg_keeps_drawings),
-        cmocka_unit_test(svg_can_be_read),
         cmocka_unit_test(svg_leaves_out_the_rest),
         cmocka_unit_test(what_is_no_svg),
         cmocka_unit_test(intervals),

@@ -123,9 +123,9 @@ def test_the_map_by_keyboard(made, open_page):
 def card(page):
     """Column: (value, share of the heads of its model below it)."""
     number = lambda text: float(text.replace("−", "-"))
-    return {row[0].split()[0]: (number(row[1]), None if row[2] == "–" else float(row[2].rstrip("\xa0 %")))
-            for row in page.eval_on_selector_all("#head-numbers tr",
-                                                 "rs => rs.map(r => [...r.cells].map(c => c.textContent))")}
+    return {row[0]: (number(row[1]), None if row[2] == "–" else float(row[2].rstrip("\xa0 %")))
+            for row in page.eval_on_selector_all("#head-numbers tr:has(td.value)",
+                                                 "rs => rs.map(r => [r.querySelector('code').textContent, ...[...r.cells].slice(1).map(c => c.firstChild.textContent)])")}
 
 
 def test_a_link_to_a_head_opens_it(made, open_page):
@@ -144,7 +144,7 @@ def test_a_link_to_a_head_opens_it(made, open_page):
         assert shown[name][1] == pytest.approx(100 * below / (known - 1), abs=0.51)
     page.click("#head-next")
     assert page.inner_text("#head-title") == f"Model 1, layer {rows[46]['layer']}, head {rows[46]['q_head']}"
-    page.wait_for_function("() => location.hash.includes('head=m1')")
+    page.wait_for_function("() => location.hash.includes('heads=m1/')")
     page.keyboard.press("Escape")
     page.wait_for_function("() => location.hash === ''")
     page.goto(f"{path.as_uri()}#head=nobody/L0H0")
@@ -325,6 +325,44 @@ def test_what_is_filtered_out_has_no_ring(made, open_page):
     inked = page.eval_on_selector_all(".chart canvas.over", """(cs) => cs.map((c) => c.getContext('2d')
         .getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))""")
     assert not any(inked)
+
+
+def test_a_number_filters_while_it_is_typed(made, open_page):
+    path, rows = made
+    page = explorer(open_page(path))
+    page.select_option("#range-field", "r_q")
+    axes = "() => { const { x, y } = Chart.getChart(document.querySelector('.chart canvas[role=img]')).scales; return [x.min, x.max, y.min, y.max]; }"
+    before = page.evaluate(axes)
+    page.fill("#range-low", "0.5")
+    expected = {i for i, r in enumerate(rows) if r["r_q"] >= 0.5}
+    wait_for_count(page, f"{len(expected)} of {len(rows)}")
+    away = page.evaluate("() => Chart.getChart(document.querySelector('.chart canvas[role=img]')).data.datasets.at(-1).data.map((p) => p.head)")
+    assert set(away) == set(range(len(rows))) - expected and len(away) > 5
+    assert page.evaluate(axes) == before
+    assert "−" in page.evaluate("() => Chart.getChart(document.querySelector('.chart canvas[role=img]')).options.scales.x.ticks.callback(-0.5)")
+    page.wait_for_function("() => location.hash.includes('range=r_q:0.5:Infinity')")
+    page.click("#range-add")
+    assert page.input_value("#range-low") == "" and page.locator("#ranges li").count() == 1
+    wait_for_count(page, f"{len(expected)} of {len(rows)}")
+
+
+def test_rings_lie_under_what_is_written(made, open_page):
+    """A tooltip is part of the chart's canvas, which stands before that of the rings."""
+    page = explorer(open_page(made[0]))
+    assert page.evaluate("""() => [...document.querySelectorAll('.canvas')].every((box) => {
+        const [over, chart] = box.querySelectorAll('canvas');
+        return over.matches('.over') && chart.matches('[role=img]') && getComputedStyle(chart).position === 'relative';
+    })""")
+
+
+def test_nothing_is_blank_on_paper(made, open_page):
+    """What is drawn when it comes into view is drawn before printing, too."""
+    page = open_page(made[0], viewport=WIDE)
+    page.pdf()  # as the browser prints: before and after it the page is told
+    boxes = page.locator(".extreme canvas")
+    assert boxes.count() == 7
+    assert page.evaluate("""() => [...document.querySelectorAll('.extreme canvas, #map-grid canvas')].every((c) =>
+        c.width > 50 && c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))""")
 
 
 def test_when_nothing_is_left(made, open_page):

@@ -140,9 +140,9 @@ def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
     numbers = page.inner_text("#head-numbers")
     assert "Below 0.25 PC0 does not count as following position, above 0.7 it does" in numbers
     assert "Without its sign, below 0.25" in numbers
-    words = shlex.split(page.inner_text("#head-pictures code"))
+    words = shlex.split(page.locator("#head-view code", has_text="qkscope attention").first.inner_text())
     run = json.loads((tmp_path / "out" / "manifest.json").read_text())["runs"][0]
-    assert words == ["qkscope", "scatter", run["capture"], "--heads", "0:0", "-o", "figures"]
+    assert words == ["qkscope", "attention", run["capture"], "-o", "RESULTS"]
     assert Path(words[2]).resolve() == capture.resolve()
     page.click("#head-close")
     explorer(page)

@@ -83,7 +83,8 @@ def test_nothing_sticks_out_and_all_can_be_read(study, open_page, width, media):
     drawn = [text for text in texts if text[2] == "drawn"]
     assert len(texts) > 500 and len(drawn) > 300
     if width == 390:
-        assert [text for text in texts if text[0] < 11] == []
+        assert [text for text in texts if text[0] < 11 and text[2] != "drawn"] == []
+        assert page.evaluate("() => [...document.querySelectorAll('.plate')].every((p) => p.scrollWidth <= p.clientWidth + 1)")
     if media == "print":
         assert page.is_visible("#analysed") and page.is_visible("#map-grid canvas >> nth=0")
         assert not page.is_visible("#explorer") and not page.is_visible("#contents")

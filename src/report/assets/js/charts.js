@@ -37,18 +37,29 @@ const thresholds = {
   },
 };
 
-// Marks lie on a canvas of their own, so that pointing at a head draws one ring, not all points again.
+// Marks lie on a canvas of their own, under the points and what is written over these, so that pointing at a head
+// draws one ring, not all points again.
 const overlay = {
   id: "overlay",
   afterRender: (chart) => chart.qkOwner.drawMarks(chart),
 };
+
+// Axes are those of all heads, so that a filter moves none.
+function rangeOf(column) {
+  const known = column.values.filter((v) => Number.isFinite(v));
+  if (!known.length) return {};
+  const low = known.reduce((a, b) => Math.min(a, b)), high = known.reduce((a, b) => Math.max(a, b));
+  const room = 0.03 * (high - low) || 0.5;
+  return { min: low - room, max: high + room };
+}
 
 function axisOptions(name) {
   const column = COLUMNS.get(name);
   return {
     type: "linear", qkField: name,
     title: { display: true, text: name, color: css("--ink") },
-    ticks: { color: css("--muted"), maxTicksLimit: 7, ...(column.id && name !== "depth" ? { precision: 0 } : {}) },
+    ...rangeOf(column),
+    ticks: { color: css("--muted"), maxTicksLimit: 7, callback: tickText, ...(column.id && name !== "depth" ? { precision: 0 } : {}) },
     grid: { color: css("--line"), borderColor: css("--faint") },
   };
 }
@@ -84,7 +95,8 @@ class HeadChart {
     this.over.setAttribute("aria-hidden", "true");
     this.empty = document.createElement("p");
     Object.assign(this.empty, { className: "empty over", textContent: "No head to show has both numbers.", hidden: true });
-    this.rubber.before(this.over, this.empty);
+    this.canvas.before(this.over);
+    this.rubber.before(this.empty);
     this.selects = { x: box.querySelector("[data-axis=x]"), y: box.querySelector("[data-axis=y]") };
     this.chart = null;
     this.visible = false;
@@ -102,7 +114,7 @@ class HeadChart {
   fillSelects() {
     const has = (pair) => pair.every((name) => COLUMNS.has(name));
     const fits = DEFAULT_AXES.filter(has);
-    const numeric = [...COLUMNS.values()].filter((column) => !column.text);
+    const numeric = [...COLUMNS.values()].filter((column) => !column.text && !column.end);
     const fallback = [numeric[0].name, numeric[numeric.length - 1].name];
     const pair = fits[this.index] || fits[0] || fallback;
     for (const [i, axis] of ["x", "y"].entries())
@@ -129,8 +141,21 @@ class HeadChart {
     return out.sort((a, b) => a.x - b.x || a.head - b.head); // what is not parsed must be in order
   }
 
-  // One dataset a group.
+  // Those that a filter leaves out stay as grey points, which nothing happens to.
+  others() {
+    const away = RAW.model.map((_, head) => head).filter((head) => !passing[head]);
+    return {
+      label: "filtered out", data: this.points(away), pointStyle: "circle", order: 1 + groups.list.length, away: true,
+      backgroundColor: css("--line"), borderColor: css("--line"), borderWidth: 0, radius: 2, hoverRadius: 2, hitRadius: -2,
+    };
+  }
+
+  // One dataset a group, and behind them all that is filtered out.
   datasets() {
+    return [...this.groupSets(), this.others()];
+  }
+
+  groupSets() {
     const size = state.shown.length > 4000 ? 2 : state.shown.length > 800 ? 2.5 : 3.5;
     const members = groups.list.map(() => []);
     for (const head of state.shown) members[groups.index[head]].push(head);
@@ -197,7 +222,7 @@ class HeadChart {
   }
 
   describe() {
-    const points = this.chart.data.datasets.reduce((sum, set) => sum + set.data.length, 0);
+    const points = this.chart.data.datasets.reduce((sum, set) => sum + (set.away ? 0 : set.data.length), 0);
     this.empty.hidden = points > 0;
     this.canvas.setAttribute("aria-label",
       `Chart of ${this.field("y")} over ${this.field("x")}, ${state.shown.length} heads; ` +

@@ -48,8 +48,13 @@ function makeColumns() {
   if (RAW.category.some((c) => c >= 0))
     text("category", "category", "kind of head, from r_q and r_k on PC0", RAW.categories,
       numbers(RAW.category.map((c) => (c < 0 ? null : c))));
-  for (const field of RAW.fields)
+  for (const field of RAW.fields) {
     addColumn({ ...field, text: false, values: numbers(field.values) });
+    for (const [end, word] of [["lo", "lower"], ["hi", "upper"]])
+      if (field[end])
+        addColumn({ name: `${field.name}_${end}`, label: `${word} end of the interval of ${field.name}`, end: true, text: false,
+          about: `${word} end of the interval of ${field.name} over texts`, values: numbers(field[end]) });
+  }
   RAW.fields = null; // the copies above are what is used
 }
 
@@ -79,3 +84,6 @@ function show(value, digits = 4) {
   const text = size >= 1e-3 && size < 1e5 ? value.toPrecision(digits) : value.toExponential(digits - 1);
   return text.replace(/-/g, "−");
 }
+
+// Without zeros at its end: 0.5, not 0.50.
+const tickText = (value) => show(Number(value.toPrecision(3)), 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One head: all its numbers, where it stands among the others, its panel of a collage. And the most
-// extreme heads of some columns.
+// One head, or some side by side: where they stand among the others, and all that there is of them
+// (views.js). And the most extreme heads of some columns.
 
 const EXTREME_FIELDS = ["r_q", "r_k", "bias_strength", "separation_strength", "plane_var_fraction", "ap_overall", "ap_drop"];
 const EXTREMES = 3; // on each side
 const FILES = readBlock("qk-files") || { figures: {}, collages: [] };
-const card = { head: -1, opener: null };
+const MOST_TOGETHER = 6;
+const card = { heads: [], opener: null, plots: [] };
 
 function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -15,17 +16,30 @@ function make(tag, properties = {}, ...children) {
 
 const modelLabel = (head) => shortText(RAW.models[RAW.model[head]].label);
 
-// "Model/L5H13": what an address calls a head.
+// "2:1,14:3": what an address calls heads; where there are several models, "MODEL/2:1".
 function headLink(head) {
-  return `${RAW.models[RAW.model[head]].name}/${headName(head)}`;
+  const name = encodeURIComponent(RAW.models[RAW.model[head]].name);
+  return `${RAW.models.length > 1 ? `${name}/` : ""}${RAW.layer[head]}:${RAW.q_head[head]}`;
 }
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// "2:1" is of the first model that has it. Addresses of earlier versions have "MODEL/L5H13".
 function findHead(link) {
-  const parts = /^(.*)\/L(\d+)H(\d+)$/s.exec(link);
+  const parts = /^(?:(.*)\/)?(?:(\d+):(\d+)|L(\d+)H(\d+))$/s.exec(link.trim());
   if (!parts) return -1;
-  for (let head = 0; head < NUM_HEADS; head++)
-    if (RAW.layer[head] === Number(parts[2]) && RAW.q_head[head] === Number(parts[3])
-      && RAW.models[RAW.model[head]].name === parts[1]) return head;
+  const [layer, row] = [Number(parts[2] ?? parts[4]), Number(parts[3] ?? parts[5])];
+  for (let head = 0; head < NUM_HEADS; head++) {
+    const { name, label } = RAW.models[RAW.model[head]];
+    if (RAW.layer[head] === layer && RAW.q_head[head] === row
+      && (parts[1] === undefined || [name, label].includes(parts[1]) || name === decoded(parts[1]))) return head;
+  }
   return -1;
 }
 
@@ -145,75 +159,87 @@ function cutPicture({ image, name, cut }) {
   return make("figure", {}, canvas, make("figcaption", {}, "Its queries (blue) and keys (red); faint is early, strong is late. ", link));
 }
 
-// ---- the card --------------------------------------------------------------------------------------
+// ---- the view --------------------------------------------------------------------------------------
 
-// "higher than 83 % of 300 heads", of those of its model that have the number.
-function standing(column, head, heads) {
-  const value = column.values[head];
-  const others = heads.filter((h) => h !== head && !Number.isNaN(column.values[h]));
-  if (Number.isNaN(value) || !others.length) return NaN;
-  return others.filter((h) => column.values[h] < value).length / others.length;
+function whatIs(head) {
+  const category = COLUMNS.get("category"), kind = category ? textOf(category, head) : "";
+  return `${kind ? `${kind}; ` : ""}layer ${RAW.layer[head]} of 0 to ${RAW.models[RAW.model[head]].last_layer}, attends with key head ${RAW.k_head[head]}.`;
 }
 
-// What a head's category comes from, as far as the manifests say.
-function categoryLimits(name) {
-  const [low, high] = RAW.thresholds;
-  if (low === null || high === null || !COLUMNS.has("category")) return [];
-  return [make("br"), make("small", { textContent:
-    `${name === "r_k" ? "Without its sign, b" : "B"}elow ${low} PC0 does not count as following position, above ${high} it does` })];
+function standingPicture(heads) {
+  const same = RAW.model.flatMap((m, h) => (heads.some((head) => RAW.model[head] === m) ? [h] : []));
+  const pair = DEFAULT_AXES.find((names) => names.every((name) => COLUMNS.has(name)
+    && heads.some((head) => !Number.isNaN(COLUMNS.get(name).values[head]))));
+  if (!pair) return [];
+  const words = heads.length > 1 ? "These heads among those of their models" : "This head among those of its model";
+  const chart = new SmallScatter(...pair, same, heads, words);
+  requestAnimationFrame(() => chart.draw(Math.min(340, $("head-view").clientWidth), 240));
+  return [make("div", { className: "view-part" }, make("h3", { textContent: "Among the others" }),
+    make("p", { className: "note", textContent: `${words}.` }), chart.canvas)];
 }
 
-const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-function numberRow(column, head, heads) {
-  const share = standing(column, head, heads);
-  const bar = make("td", { className: "share", textContent: Number.isNaN(share) ? "–" : `${Math.round(100 * share)} %` });
-  bar.style.setProperty("--p", Number.isNaN(share) ? 0 : share);
-  const name = make("th", { scope: "row" }, make("code", { textContent: column.name }));
-  if (column.label !== column.name) name.append(` ${column.label}`);
-  if (column.name === "r_q" || column.name === "r_k") name.append(...categoryLimits(column.name));
-  name.title = column.about;
-  return make("tr", {}, name, make("td", { className: "value", textContent: show(column.values[head]) }), bar);
+function whoIs(head) {
+  const item = make("li", {}, make("b", {}, make("bdi", { textContent: headTitle(head) })), ` ${whatIs(head)} `);
+  if (card.heads.length < 2) return make("p", { textContent: whatIs(head) });
+  const remove = make("button", { type: "button", textContent: "Remove" });
+  remove.setAttribute("aria-label", `Remove ${headTitle(head)}`);
+  remove.addEventListener("click", () => {
+    showHeads(card.heads.filter((h) => h !== head));
+    $("head-title").focus();
+  });
+  item.append(remove);
+  return item;
 }
 
-function fillCard(head) {
-  const heads = RAW.model.flatMap((m, h) => (m === RAW.model[head] ? [h] : []));
-  const numeric = [...COLUMNS.values()].filter((column) => !column.text && !column.id);
-  const category = COLUMNS.get("category");
-  $("head-title").replaceChildren(make("bdi", { textContent: modelLabel(head) }),
-    `, layer ${RAW.layer[head]}, head ${RAW.q_head[head]}`);
-  $("head-what").textContent = `${category && textOf(category, head) ? `${textOf(category, head)}; ` : ""}`
-    + `layer ${RAW.layer[head]} of 0 to ${RAW.models[RAW.model[head]].last_layer}, attends with key head ${RAW.k_head[head]}.`;
-  const pair = DEFAULT_AXES.find((names) => names.every((name) => COLUMNS.has(name) && !Number.isNaN(COLUMNS.get(name).values[head])));
-  const pictures = [];
-  if (pair) {
-    const chart = new SmallScatter(...pair, heads, [head], `This head among the ${heads.length} of its model`);
-    pictures.push(make("figure", {}, chart.canvas, make("figcaption", { textContent: "This head among those of its model." })));
-    requestAnimationFrame(() => chart.draw(Math.min(340, $("head-pictures").clientWidth), 240));
-  }
-  const panels = panelsOf(head);
-  pictures.push(...panels.map(cutPicture));
-  if (!panels.length)
-    pictures.push(make("p", { className: "empty" }, "No collage of this report shows its queries and keys. They are drawn by ",
-      make("code", { textContent: `qkscope scatter ${shellWord(RAW.models[RAW.model[head]].capture || "CAPTURE")} --heads ${RAW.layer[head]}:${RAW.q_head[head]} -o figures` }), "."));
-  $("head-pictures").replaceChildren(...pictures);
-  $("head-numbers").replaceChildren(...numeric.filter((column) => !Number.isNaN(column.values[head]))
-    .map((column) => numberRow(column, head, heads)));
-  $("head-before").disabled = head === 0;
-  $("head-next").disabled = head === NUM_HEADS - 1;
-  $("head-link").href = linkText({ head: headLink(head) }) || "#";
+function fillCard() {
+  const { heads } = card, [head] = heads;
+  if (heads.length === 1)
+    $("head-title").replaceChildren(make("bdi", { textContent: modelLabel(head) }), `, layer ${RAW.layer[head]}, head ${RAW.q_head[head]}`);
+  else $("head-title").textContent = `${heads.length} heads side by side`;
+  $("head-what").replaceChildren(...(heads.length > 1 ? [make("ul", {}, ...heads.map(whoIs))] : [whoIs(head)]));
+  const { elements, plots } = viewOf(heads);
+  card.plots = plots;
+  $("head-view").className = heads.length > 1 ? "several" : "one";
+  $("head-view").replaceChildren(...elements.slice(0, -1), ...standingPicture(heads), ...elements.slice(-1));
+  requestAnimationFrame(() => drawPlots(plots));
+  $("head-before").disabled = heads.length > 1 || head === 0;
+  $("head-next").disabled = heads.length > 1 || head === NUM_HEADS - 1;
+  $("head-add").hidden = heads.length >= MOST_TOGETHER;
+  $("head-said").textContent = "";
+  $("head-mark").textContent = heads.length > 1 ? "Mark them in the explorer" : "Mark it in the explorer";
+  $("head-link").textContent = heads.length > 1 ? "Link to these heads" : "Link to this head";
+  $("head-link").href = linkText({ heads: heads.map(headLink).join() }) || "#";
 }
 
-function openHead(head, opener = null) {
+// Of more than there is room for the first ones.
+function showHeads(heads, opener = null) {
   const dialog = $("head-card");
-  card.head = head;
+  card.heads = heads.slice(0, MOST_TOGETHER);
   if (!dialog.open) {
     card.opener = opener || document.activeElement;
     dialog.showModal();
   }
-  fillCard(head);
+  fillCard();
   dialog.scrollTop = 0;
   linkChanged();
+}
+
+const openHead = (head, opener = null) => showHeads([head], opener);
+
+// Those that are marked, in the order of the page.
+function openMarked(opener) {
+  showHeads([...state.selected].sort((a, b) => a - b), opener);
+}
+
+function addHead() {
+  const input = $("head-other"), head = findHead(input.value);
+  if (head < 0 || card.heads.includes(head)) {
+    $("head-said").textContent = head < 0 ? `There is no head ${shortText(input.value, 40)}: write layer and head as 2:1.` : "It is here already.";
+    return;
+  }
+  input.value = "";
+  showHeads([...card.heads, head]);
+  $("head-title").focus();
 }
 
 // A dialog by its parts, so that the page without scripts has none that never opens.
@@ -223,36 +249,42 @@ function makeCard() {
     out.addEventListener("click", action);
     return out;
   };
+  const other = make("input", { id: "head-other", placeholder: RAW.models.length > 1 ? "MODEL/2:1" : "2:1", size: 10 });
+  const add = make("form", { id: "head-add" }, make("label", {}, "Beside head ", other), " ",
+    make("button", { type: "submit", textContent: "Show" }));
+  add.addEventListener("submit", (event) => {
+    event.preventDefault();
+    addHead();
+  });
+  const said = make("span", { id: "head-said" });
+  said.setAttribute("role", "status");
   const dialog = make("dialog", { id: "head-card" },
     make("div", { className: "dialog-bar" },
       make("h2", { id: "head-title", tabIndex: -1, autofocus: true }),
       make("span", { className: "dialog-buttons" },
-        button("head-before", "Previous head", () => openHead(card.head - 1)),
-        button("head-next", "Next head", () => openHead(card.head + 1)),
+        button("head-before", "Previous head", () => openHead(card.heads[0] - 1)),
+        button("head-next", "Next head", () => openHead(card.heads[0] + 1)),
         button("head-close", "Close", () => dialog.close()))),
-    make("p", { id: "head-what" }),
-    make("div", { id: "head-pictures", className: "head-pictures" }),
-    make("p", { className: "head-actions" },
+    make("div", { id: "head-what" }),
+    make("div", { className: "head-actions" }, add, said,
       button("head-mark", "Mark it in the explorer", () => {
-        const { head } = card;
+        const { heads } = card;
         card.opener = null;
         dialog.close();
-        select([head], false);
+        select(heads, false);
         goTo("explorer");
       }),
       make("a", { id: "head-link", textContent: "Link to this head" })),
-    make("table", { className: "card-numbers" },
-      make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: "Number" }),
-        make("th", { scope: "col", textContent: "Value" }),
-        make("th", { scope: "col", textContent: "Heads of its model below it" }))),
-      make("tbody", { id: "head-numbers" })));
+    make("div", { id: "head-view" }));
   dialog.setAttribute("aria-labelledby", "head-title");
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => {
-    card.head = -1;
+    card.heads = card.plots = [];
     if (card.opener && card.opener.isConnected) card.opener.focus({ preventScroll: true });
     linkChanged();
   });
+  new ResizeObserver(() => dialog.open && requestAnimationFrame(() => drawPlots(card.plots))).observe(dialog);
+  on("color", () => drawPlots(card.plots));
   document.body.append(dialog);
 }
 
@@ -280,13 +312,14 @@ function extremeCard(column, heads) {
   return { box, scatter };
 }
 
-const extremes = { cards: [] };
+const extremes = { cards: [], filled: false };
 
 function drawExtremes() {
   for (const { box, scatter } of extremes.cards) scatter.draw(Math.max(box.clientWidth - 2, 120), 190);
 }
 
 function fillExtremes() {
+  extremes.filled = true;
   const model = $("extremes-model").value;
   const heads = RAW.model.flatMap((m, h) => (model === "" || Number(model) === m ? [h] : []));
   extremes.cards = EXTREME_FIELDS.filter((name) => COLUMNS.has(name))
@@ -297,23 +330,30 @@ function fillExtremes() {
   drawExtremes();
 }
 
+function showExtremes() {
+  if (!extremes.filled) fillExtremes();
+}
+
 function startHeads() {
   makeCard();
   const model = $("extremes-model");
-  model.replaceChildren(new Option("all models", ""), ...RAW.models.map((m, i) => new Option(shortText(m.label), i)));
+  model.replaceChildren(new Option("all models", ""), ...RAW.models.map((m, i) => new Option(shortText(m.label, 120), i)));
   model.closest("label").hidden = RAW.models.length < 2;
   model.addEventListener("change", fillExtremes);
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
-    fillExtremes();
+    showExtremes();
     new ResizeObserver(() => requestAnimationFrame(drawExtremes)).observe($("extremes-list"));
   }, { rootMargin: "400px" }).observe($("extremes-list").parentElement);
   on("color", drawExtremes);
-  linkPart("head", () => (card.head < 0 ? "" : headLink(card.head)), (value) => {
-    const head = findHead(value);
-    if (head >= 0) openHead(head);
+  const openLink = (value) => {
+    const names = value.split(",").filter(Boolean), heads = [...new Set(names.map(findHead))];
+    const none = names.find((name) => findHead(name) < 0);
+    if (none !== undefined) $("map-status").textContent = `There is no head ${shortText(none, 80)} in this report.`;
+    if (heads.some((head) => head >= 0)) showHeads(heads.filter((head) => head >= 0));
     else if ($("head-card").open) $("head-card").close();
-    if (value && head < 0) $("map-status").textContent = `There is no head ${shortText(value, 80)} in this report.`;
-  });
+  };
+  linkPart("heads", () => card.heads.map(headLink).join(), openLink);
+  linkPart("head", () => "", openLink); // what earlier versions called one head
 }

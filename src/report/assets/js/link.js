@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the page in its address: "#map=r_k&head=Model/L5H13", or "#figures" where nothing but a
+// The state of the page in its address: "#map=r_k&heads=2:1,14:3", or "#figures" where nothing but a
 // place is asked for. A part has a key, what it is now ("" by default), and how it is set.
 
 const linkParts = new Map();
@@ -17,7 +17,7 @@ function linkText(changes = {}) {
     const value = key in changes ? changes[key] : part.get();
     if (value) fields.set(key, value);
   }
-  const text = fields.toString();
+  const text = fields.toString().replace(/%(3A|2C|2F)/g, decodeURIComponent); // which a place may have as they are
   if (!text) return linkPlace ? `#${linkPlace}` : "";
   return `#${linkPlace ? `at=${encodeURIComponent(linkPlace)}&` : ""}${text}`;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All heads in one picture: layer by head, one map a model, coloured by any column. What has no number
-// is hatched. Cells are drawn on a canvas; pointer and arrow keys walk, a click or Enter opens the head.
+// is hatched. Cells are drawn on a canvas; pointer and arrow keys walk, a click or Enter opens the head, with
+// Shift it marks it, so that several can be opened side by side.
 
 const FIRST_FIELDS = ["r_q", "category", "ap_overall", "bias_strength"];
 const MANY_MAPS = 4; // that are drawn smaller
@@ -89,7 +90,7 @@ class HeadMap {
     this.canvas.addEventListener("pointerleave", () => this.look(null));
     this.canvas.addEventListener("click", (event) => {
       const cell = this.cellAt(event);
-      if (cell && this.at(cell) >= 0) openHead(this.at(cell), this.canvas);
+      if (cell) this.choose(cell, event.shiftKey);
     });
     this.canvas.addEventListener("focus", () => this.look(this.cursor || this.firstCell()));
     this.canvas.addEventListener("blur", () => this.look(null));
@@ -117,12 +118,19 @@ class HeadMap {
     const cell = this.cursor || this.firstCell();
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      if (this.at(cell) >= 0) openHead(this.at(cell), this.canvas);
+      this.choose(cell, event.shiftKey);
     } else if (event.key in steps) {
       event.preventDefault();
       const [x, y] = steps[event.key];
       this.look([Math.min(Math.max(cell[0] + x, 0), this.layers - 1), Math.min(Math.max(cell[1] + y, 0), this.rows - 1)]);
     }
+  }
+
+  choose(cell, mark) {
+    const head = this.at(cell);
+    if (head < 0) return;
+    if (mark) toggle(head);
+    else openHead(head, this.canvas);
   }
 
   // Says and marks what is under pointer or keyboard.
@@ -156,7 +164,9 @@ class HeadMap {
         context.fillRect(x, y, this.width - gap, this.height - gap);
       }
     this.drawLabels(context);
-    if (this.marked) this.drawMark(context);
+    for (const head of state.selected)
+      if (RAW.model[head] === this.model) this.drawMark(context, [RAW.layer[head], RAW.q_head[head]], "--mark");
+    if (this.marked) this.drawMark(context, this.marked, "--ink");
   }
 
   drawLabels(context) {
@@ -182,9 +192,8 @@ class HeadMap {
     context.restore();
   }
 
-  drawMark(context) {
-    const [layer, row] = this.marked;
-    for (const [color, line] of [["--paper", 4], ["--ink", 2]]) {
+  drawMark(context, [layer, row], ink) {
+    for (const [color, line] of [["--paper", 4], [ink, 2]]) {
       context.strokeStyle = css(color);
       context.lineWidth = line;
       context.strokeRect(MAP_GUTTER + layer * this.width - 1, row * this.height - 1, this.width + 1, this.height + 1);
@@ -261,11 +270,11 @@ function chooseMaps() {
 
 function startMap() {
   const field = $("map-field"), model = $("map-model");
-  const columns = [...COLUMNS.values()].filter((c) => !["model", "family", "phase", "layer", "q_head", "depth"].includes(c.name));
+  const columns = [...COLUMNS.values()].filter((c) => !c.end && !["model", "family", "phase", "layer", "q_head", "depth"].includes(c.name));
   const first = (FIRST_FIELDS.find((name) => COLUMNS.has(name)) || columns[0].name);
   field.replaceChildren(...columns.map(({ name, label }) =>
     new Option(name === label ? name : `${name}: ${label}`, name, false, name === first)));
-  model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label), m.name)));
+  model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label, 120), m.name)));
   model.closest("label").hidden = RAW.models.length < 2;
   maps.field = first;
   maps.hint = $("map-status").textContent;
@@ -293,5 +302,7 @@ function startMap() {
     model.value = RAW.models.some((m) => m.name === value) ? value : "";
     apply();
   });
+  $("map-open").addEventListener("click", () => openMarked($("map-open")));
   on("color", drawMaps);
+  on("selection", () => maps.list.forEach((map) => map.draw()));
 }

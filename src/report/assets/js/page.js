@@ -49,9 +49,11 @@ function startTheme() {
 function startPrinting() {
   let opened = [];
   addEventListener("beforeprint", () => {
+    if (RAW) showExtremes(); // which are drawn when they come into view
     for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
     opened = [...document.querySelectorAll("main details:not([open])")].filter((d) => !d.closest("#explorer"));
     opened.forEach((details) => (details.open = true));
+    if (RAW) drawExtremes();
   });
   addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
 }
@@ -59,7 +61,7 @@ function startPrinting() {
 // ---- controls of the explorer ----------------------------------------------------------------------
 
 function option(text, value) {
-  return new Option(shortText(text), value);
+  return new Option(shortText(text, 120), value);
 }
 
 function fillControls() {
@@ -92,6 +94,8 @@ function readControls() {
   state.only.clear();
   for (const name of ["model", "family", "phase", "category"])
     if ($(`only-${name}`).value !== "") state.only.set(name, Number($(`only-${name}`).value));
+  const [low, high] = [numberOf($("range-low"), -Infinity), numberOf($("range-high"), Infinity)];
+  state.typed = low > -Infinity || high < Infinity ? { name: $("range-field").value, low, high } : null;
   state.layers = [numberOf($("layer-low"), -Infinity), numberOf($("layer-high"), Infinity)];
 }
 
@@ -118,7 +122,7 @@ function linkControls() {
   }
   input("from", "layer-low");
   input("to", "layer-high");
-  linkPart("range", () => state.ranges.map((r) => `${r.name}:${r.low}:${r.high}`).join(";"), (value) => {
+  linkPart("range", () => [...state.ranges, ...(state.typed ? [state.typed] : [])].map((r) => `${r.name}:${r.low}:${r.high}`).join(";"), (value) => {
     state.ranges = value.split(";").map((one) => one.split(":")).filter(([name]) => COLUMNS.has(name) && !COLUMNS.get(name).text)
       .map(([name, low, high]) => ({ name, low: Number(low), high: Number(high) }));
     showRanges();
@@ -167,6 +171,7 @@ function addRange() {
   }
   state.ranges.push({ name: $("range-field").value, low, high });
   $("range-low").value = $("range-high").value = "";
+  state.typed = null;
   showRanges();
   applyFilter();
 }
@@ -195,7 +200,10 @@ function showCounts() {
   $("selection").textContent = selected ? `${selected.toLocaleString("en")} selected` : "none selected";
   $("save-heads").textContent = selected ? "Export the selection as CSV" : "Export the shown heads as CSV";
   $("clear").disabled = selected === 0;
-  $("open-head").disabled = selected !== 1;
+  const words = selected > 1 ? `Open the ${selected} marked heads side by side` : "Open the marked head";
+  $("open-head").disabled = selected < 1 || selected > MOST_TOGETHER;
+  $("open-head").textContent = $("map-open").textContent = words;
+  $("map-open").hidden = $("open-head").disabled;
   $("no-heads").hidden = state.shown.length > 0;
   $("select-all").disabled = state.shown.length === 0;
   const away = [...state.selected].filter((head) => !passing[head]).length;
@@ -212,7 +220,7 @@ function startControls() {
   colorBy($("color-by").value);
   $("filters").addEventListener("submit", (event) => event.preventDefault());
   $("filters").addEventListener("input", (event) => {
-    if (event.target.matches("[id^=range-], #color-by")) return;
+    if (event.target.matches("#color-by")) return;
     clearTimeout(typing);
     typing = setTimeout(apply, 120);
   });
@@ -230,7 +238,7 @@ function startControls() {
     resetFilters();
     $("search").focus();
   });
-  $("open-head").addEventListener("click", () => openHead([...state.selected][0], $("open-head")));
+  $("open-head").addEventListener("click", () => openMarked($("open-head")));
   $("save-heads").addEventListener("click", saveHeads);
   $("select-all").addEventListener("click", () => select(state.shown, true));
   $("clear").addEventListener("click", () => select([], false));

@@ -6,6 +6,7 @@ const state = {
   only: new Map(), // text column -> index
   layers: [-Infinity, Infinity],
   ranges: [], // {name, low, high}
+  typed: null, // another one, that is being written
   hidden: new Set(), // groups of the legend
   colorBy: "",
   sort: { name: "", down: false },
@@ -79,7 +80,7 @@ function passes(head, words) {
     if (COLUMNS.get(name).values[head] !== index) return false;
   const layer = RAW.layer[head];
   if (layer < state.layers[0] || layer > state.layers[1]) return false;
-  for (const { name, low, high } of state.ranges) {
+  for (const { name, low, high } of state.typed ? [...state.ranges, state.typed] : state.ranges) {
     const value = COLUMNS.get(name).values[head];
     if (!(value >= low && value <= high)) return false;
   }

@@ -25,13 +25,6 @@ function zoomFit() {
   zoomTo(zoom.fit);
 }
 
-// Never smaller than on the page: on a phone that is where its text can be read.
-function zoomStart() {
-  zoomFit();
-  const read = parseFloat(getComputedStyle(zoom.home).getPropertyValue("--legible")) / zoom.width;
-  if (zoom.fit < read && innerWidth <= 640) zoomTo(read, [0, 0]);
-}
-
 // The picture itself moves into the dialog and back, so that nothing is on the page twice.
 function takePicture(sheet) {
   const picture = sheet.querySelector("svg, img");
@@ -62,7 +55,7 @@ function openZoom(sheet, opener) {
   returnPicture();
   if (!dialog.open) dialog.showModal();
   takePicture(sheet);
-  zoomStart();
+  zoomFit();
   $("zoom-area").focus();
   const at = zoom.all.indexOf(sheet);
   $("zoom-before").disabled = at <= 0;
@@ -140,7 +133,7 @@ function makeZoom() {
     if (zoom.opener) zoom.opener.focus({ preventScroll: true });
   });
   followFingers(area);
-  new ResizeObserver(() => dialog.open && zoom.picture && zoomStart()).observe(area);
+  new ResizeObserver(() => dialog.open && zoom.picture && zoomFit()).observe(area);
   document.body.append(dialog);
 }
 

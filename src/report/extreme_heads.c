@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the heads with the highest and the lowest numbers of a model. */
-#include "study/extreme_heads.h"
+#include "report/extreme_heads.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heads of a model that stand out most: those that a reader wants to see. */
-#ifndef QK_STUDY_EXTREME_HEADS_H
-#define QK_STUDY_EXTREME_HEADS_H
+#ifndef QK_REPORT_EXTREME_HEADS_H
+#define QK_REPORT_EXTREME_HEADS_H
 
 #include <qkscope/report.h>
 

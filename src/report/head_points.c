@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Has the rows of heads drawn, many heads to a sheet, and cuts the sheets into pictures of one head. */
+#include "report/head_points.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/context.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "base/json_build.h"
+#include "base/parallel.h"
+#include "figure/figure.h"
+#include "report/extreme_heads.h"
+#include "report/thumbnail.h"
+#include "settings/head_set.h"
+
+enum {
+    ROOM = 20000,  /* bytes on the page that the pictures of a head take, on average */
+    POINTS = 1500, /* of each kind in a picture */
+    SHEET = 6,     /* cells of a sheet, across and down */
+    MAX_FILE = 64 << 20,
+};
+
+const char *const qk__point_plane_names[QK__NUM_POINT_PLANES] = {"pca", "ab"};
+static const qk_scatter_basis BASES[QK__NUM_POINT_PLANES] = {QK_BASIS_PCA, QK_BASIS_AB};
+
+/* How small a picture is made, and how many shades of blue and of red it has, the best first. */
+static const struct {
+    size_t divisor;
+    int shades;
+} SIZES[] = {{1, 15}, {1, 7}, {2, 15}, {2, 7}, {3, 7}, {4, 3}};
+enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
+
+void qk__points_free(qk__points *points)
+{
+    for (size_t m = 0; m < points->num_models; m++) {
+        qk__model_points *of = &points->models[m];
+        for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
+            for (size_t i = 0; of->planes[p].pictures && i < of->planes[p].cells.count; i++)
+                qk__buffer_free(&of->planes[p].pictures[i]);
+            free(of->planes[p].pictures);
+            qk__head_cells_free(&of->planes[p].cells);
+        }
+        qk_head_set_free(&of->chosen);
+        free(of->why);
+        free(of->command);
+    }
+    free(points->models);
+    *points = (qk__points){0};
+}
+
+/* ---- the capture ------------------------------------------------------------------------ */
+
+/* Texts from qk__format, NULL out of memory. */
+static qk_status give_reason(qk__model_points *of, char *why, char *command, qk_error *err)
+{
+    of->why = why;
+    of->command = command;
+    return why && command ? QK_OK : qk__nomem(err);
+}
+
+/* Whether the file has this size, of a packed one as far as is known. */
+static bool has_size(const char *capture, const char *file, int64_t bytes)
+{
+    struct stat st;
+    char *path = strchr(file, '#') ? NULL : qk__path_join(capture, file);
+    bool other = path && (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != bytes);
+    free(path);
+    return !other;
+}
+
+static bool is_same_manifest(const char *capture, const json_t *was)
+{
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    char *path = qk__path_join(capture, "capture.json");
+    bool same = path && qk__fingerprint_file(path, &bytes, hash, NULL) == QK_OK &&
+                strcmp(hash, qk__json_string(was, "xxh3_128")) == 0;
+    free(path);
+    return same;
+}
+
+/* Its capture.json, and the sizes of its files: hashes of all rows would take longer than the page. */
+static bool is_unchanged(const char *capture, const json_t *run)
+{
+    size_t i;
+    const json_t *entry, *manifest = json_object_get(run, "capture_json");
+    if (json_is_object(manifest) && !is_same_manifest(capture, manifest))
+        return false;
+    json_array_foreach(json_object_get(run, "inputs"), i, entry)
+    {
+        if (!has_size(capture, qk__json_string(entry, "file"),
+                      json_integer_value(json_object_get(entry, "bytes"))))
+            return false;
+    }
+    return true;
+}
+
+/* Leaves a reason where there are no rows of this model to draw. */
+static qk_status look_for_rows(const json_t *entry, qk__model_points *of, qk_error *err)
+{
+    if (!entry)
+        return give_reason(
+            of, qk__strdup("no manifest says which capture these numbers are of"),
+            qk__strdup("qkscope scatter CAPTURE --heads LAYER:HEAD -o figures"), err);
+    const char *capture = qk__json_string(entry, "capture"),
+               *source = qk__json_string(entry, "source"),
+               *commit = qk__json_string(entry, "commit");
+    const json_t *run = json_object_get(entry, "run"), *kept = json_object_get(run, "kept");
+    if (strcmp(qk__json_string(kept, "rows"), "none") == 0)
+        return give_reason(of, qk__format("the capture %s keeps moments, and no rows", capture),
+                           qk__strdup("qkscope capture --model MODEL --text TEXT -o CAPTURE"),
+                           err);
+    if (!qk__is_dir(capture))
+        return give_reason(
+            of, qk__format("the capture %s was not there when this page was made", capture),
+            *commit ? qk__format("qkscope get %s --revision %s && qkscope report RESULTS",
+                                 source, commit)
+                    : qk__strdup("qkscope report RESULTS"),
+            err);
+    if (!is_unchanged(capture, run))
+        return give_reason(of, qk__format("the capture %s is not as it was analysed", capture),
+                           qk__format("qkscope analyze CAPTURE -o RESULTS"), err);
+    return QK_OK;
+}
+
+/* ---- which heads ------------------------------------------------------------------------ */
+
+static bool is_named(const qk_head_set *set, const qk__result_head *head)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (qk__range_has(&set->items[i], head->layer, head->q_head))
+            return true;
+    return false;
+}
+
+bool qk__points_has(const qk__model_points *of, const qk__result_head *head)
+{
+    return is_named(&of->chosen, head);
+}
+
+/* Of this many, the extremes, and others at equal steps. */
+static qk_status take_some(const qk__result_model *model, size_t most, qk_head_set *chosen,
+                           qk_error *err)
+{
+    qk_head_range extremes[QK__NUM_EXTREMES];
+    const size_t count = qk__extreme_heads(model, extremes);
+    for (size_t i = 0; i < count; i++)
+        QK_TRY(qk__head_set_add(chosen, extremes[i], err));
+    for (size_t i = 0; i < most && chosen->count < most; i++) {
+        const qk__result_head *head = &model->heads[i * model->num_heads / most];
+        if (!is_named(chosen, head))
+            QK_TRY(qk__head_set_add(
+                chosen, (qk_head_range){head->layer, head->layer, head->q_head, head->q_head},
+                err));
+    }
+    return QK_OK;
+}
+
+static qk_status choose_heads(const qk_report_settings *settings, const qk__results *results,
+                              const qk__result_model *model, qk_head_set *chosen, qk_error *err)
+{
+    const qk_head_set *named = &settings->heads;
+    const bool all = named->count == 0 && qk__count_heads(results) <= QK__MOST_HEADS_SHOWN;
+    if (!all && named->count == 0)
+        return take_some(model, QK__MOST_HEADS_SHOWN / results->num_models, chosen, err);
+    qk__each_head (model, head)
+        if (all || is_named(named, head))
+            QK_TRY(qk__head_set_add(
+                chosen, (qk_head_range){head->layer, head->layer, head->q_head, head->q_head},
+                err));
+    return QK_OK;
+}
+
+/* A head that nobody has is a mistake. */
+static qk_status check_named(const qk_head_set *named, const qk__results *results,
+                             qk_error *err)
+{
+    for (size_t i = 0; i < named->count; i++) {
+        bool found = false;
+        char text[QK__HEAD_RANGE_SIZE];
+        qk__each_model (results, model)
+            qk__each_head (model, head)
+                found |= qk__range_has(&named->items[i], head->layer, head->q_head);
+        qk__head_range_text(&named->items[i], text);
+        if (!found)
+            return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
+                            text);
+    }
+    return QK_OK;
+}
+
+/* ---- drawing ---------------------------------------------------------------------------- */
+
+static int64_t setting(const json_t *run, const char *name)
+{
+    return json_integer_value(json_object_get(json_object_get(run, "settings"), name));
+}
+
+/* The rows that the run read, of heads of its groups: then axes are those of its numbers. */
+static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
+                                            const json_t *entry, const qk_head_set *heads,
+                                            const qk_context *context)
+{
+    const json_t *run = json_object_get(entry, "run");
+    qk_scatter_settings s;
+    qk_scatter_settings_default(&s);
+    s.input.capture = qk__json_string(entry, "capture");
+    s.input.max_samples = setting(run, "max_samples");
+    s.input.from_position = setting(run, "from_position");
+    s.input.random_rows = setting(run, "random_rows");
+    s.input.seed = setting(run, "seed");
+    s.input.q_per_kv_group = (int)setting(run, "q_per_kv_group");
+    s.input.context = *context;
+    s.heads = *heads;
+    s.rows = s.columns = SHEET;
+    s.max_points = POINTS;
+    s.figures.formats = QK_FIGURE_PNG;
+    s.figures.theme = QK_THEME_PAPER; /* a page that is dark turns the pictures' colours over */
+    s.figures.gnuplot = settings->figures.gnuplot;
+    return s;
+}
+
+static qk_status draw_plane(qk_scatter_settings s, const char *staging, size_t m, int p,
+                            qk__points_plane *plane, qk_error *err)
+{
+    char name[64];
+    snprintf(name, sizeof name, "_points-%zu-%s", m, qk__point_plane_names[p]);
+    s.output = staging;
+    s.name = name;
+    s.basis = BASES[p];
+    QK_TRY(qk__scatter_cells(&s, &plane->cells, err));
+    plane->pictures = qk__calloc(plane->cells.count, sizeof *plane->pictures);
+    return plane->pictures ? QK_OK : qk__nomem(err);
+}
+
+/* What keeps the pictures from the page, but nothing else from being made. */
+static qk_status forgive(qk_status status, qk__model_points *of, qk_error *err)
+{
+    if (status == QK_OK || status == QK_ERR_NOMEM || status == QK_ERR_CANCELLED ||
+        qk__is_unwritten(status, err->message))
+        return status;
+    for (int p = 0; p < QK__NUM_POINT_PLANES; p++)
+        qk__head_cells_free(&of->planes[p].cells);
+    return give_reason(of, qk__format("they could not be drawn: %s", err->message),
+                       qk__strdup("qkscope report RESULTS"), err);
+}
+
+static qk_status draw_model(const qk_report_settings *settings, const qk__results *results,
+                            const qk__provenance *provenance, const char *staging, size_t m,
+                            qk__model_points *of, qk_error *err)
+{
+    const qk__result_model *model = &results->models[m];
+    const json_t *entry = qk__provenance_run(provenance, model->name, model->label);
+    QK_TRY(choose_heads(settings, results, model, &of->chosen, err));
+    if (!settings->points)
+        return give_reason(of, qk__strdup("they were not asked for"),
+                           qk__strdup("qkscope report RESULTS"), err);
+    QK_TRY(look_for_rows(entry, of, err));
+    if (of->chosen.count == 0 || of->why)
+        return QK_OK;
+    qk__relay relay = {.to = &settings->context, .held_back = QK__ALL_NOTICES};
+    qk_context context = qk__relay_context(&relay);
+    context.progress = NULL; /* figures are counted, not these */
+    const qk_scatter_settings s = scatter_settings(settings, entry, &of->chosen, &context);
+    qk_status status = QK_OK;
+    for (int p = 0; p < QK__NUM_POINT_PLANES && status == QK_OK; p++)
+        status = draw_plane(s, staging, m, p, &of->planes[p], err);
+    return forgive(status, of, err);
+}
+
+/* ---- cutting ---------------------------------------------------------------------------- */
+
+typedef struct sheet {
+    qk__points_plane *plane;
+    size_t figure; /* of its cells */
+} sheet;
+
+typedef struct cutting {
+    const char *staging;
+    sheet *sheets;
+    size_t count, size; /* size: of SIZES */
+} cutting;
+
+/* Colours say positions: so all pictures have the same ones, whatever is frequent in them. */
+static qk__palette palette_of(int shades)
+{
+    qk__palette palette = {.count = 1 + 2 * shades, .colors = {{255, 255, 255}}};
+    for (int i = 0; i < shades; i++) {
+        double x = (i + 0.5) / shades;
+        qk_ramp_color(QK_RAMP_BLUES, x, palette.colors[1 + i]);
+        qk_ramp_color(QK_RAMP_REDS, x, palette.colors[1 + shades + i]);
+    }
+    return palette;
+}
+
+static void cut_cell(const qk__pixels *pixels, const qk__head_cell *cell, size_t size,
+                     qk__buffer *picture)
+{
+    const size_t width = pixels->width / SHEET, rows = pixels->width * QK__CELL_HEIGHT;
+    const size_t height = rows / (SHEET * QK__CELL_WIDTH);
+    const qk__palette palette = palette_of(SIZES[size].shades);
+    qk__pixels one;
+    if (!qk__pixels_cut(pixels, cell->cell % SHEET * width, cell->cell / SHEET * height, width,
+                        height, &one))
+        return;
+    (void)qk__pixels_write(&one, SIZES[size].divisor, &palette, picture);
+    qk__pixels_free(&one);
+}
+
+static void cut_sheet(void *context, size_t i, int worker)
+{
+    (void)worker;
+    const cutting *all = context;
+    qk__points_plane *plane = all->sheets[i].plane;
+    char *path =
+        qk__format("%s/%s.png", all->staging, plane->cells.figures[all->sheets[i].figure]);
+    qk__buffer file = {0};
+    qk__pixels pixels = {0};
+    if (path && qk__read_file(path, MAX_FILE, &file, NULL) == QK_OK &&
+        qk__pixels_read(&file, &pixels))
+        for (size_t c = 0; c < plane->cells.count; c++) {
+            const qk__head_cell *cell = &plane->cells.items[c];
+            if (cell->figure != all->sheets[i].figure || cell->why)
+                continue;
+            qk__buffer_free(&plane->pictures[c]);
+            cut_cell(&pixels, cell, all->size, &plane->pictures[c]);
+        }
+    qk__pixels_free(&pixels);
+    qk__buffer_free(&file);
+    free(path);
+}
+
+/* As base64. */
+static size_t picture_bytes(const qk__buffer *picture)
+{
+    return (picture->size + 2) / 3 * 4;
+}
+
+/* Sums up; pictures behind the room are dropped. */
+static void count_pictures(qk__points *points, size_t room)
+{
+    points->bytes = points->shown = 0;
+    for (size_t m = 0; m < points->num_models; m++) {
+        qk__model_points *of = &points->models[m];
+        of->shown = 0;
+        for (size_t i = 0; i < of->planes[0].cells.count; i++) {
+            bool any = false;
+            for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
+                qk__buffer *picture = &of->planes[p].pictures[i];
+                if (points->bytes + picture_bytes(picture) > room)
+                    qk__buffer_free(picture);
+                points->bytes += picture_bytes(picture);
+                any |= picture->size > 0;
+            }
+            of->shown += any;
+        }
+        points->shown += of->shown;
+    }
+}
+
+static qk_status list_sheets(const qk__points *points, cutting *all, qk_error *err)
+{
+    for (int filled = 0; filled < 2; filled++) {
+        all->count = 0;
+        for (size_t m = 0; m < points->num_models; m++)
+            for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
+                qk__points_plane *plane = &points->models[m].planes[p];
+                for (size_t f = 0; f < plane->cells.num_figures; f++, all->count++)
+                    if (filled)
+                        all->sheets[all->count] = (sheet){plane, f};
+            }
+        if (!filled && !(all->sheets = qk__calloc(all->count + 1, sizeof *all->sheets)))
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
+/* Pictures of the first size at which all have room, or of the last. */
+static qk_status cut_sheets(qk__points *points, const char *staging, int threads, qk_error *err)
+{
+    cutting all = {.staging = staging};
+    size_t room = 0;
+    for (size_t m = 0; m < points->num_models; m++)
+        room += ROOM * points->models[m].planes[0].cells.count;
+    QK_TRY(list_sheets(points, &all, err));
+    for (all.size = 0; all.size < NUM_SIZES; all.size++) {
+        qk__parallel_for(all.count, threads, cut_sheet, &all);
+        count_pictures(points, SIZE_MAX);
+        if (points->bytes <= room)
+            break;
+    }
+    count_pictures(points, room);
+    free(all.sheets);
+    return QK_OK;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+qk_status qk__points_draw(const qk_report_settings *settings, const qk__results *results,
+                          const qk__provenance *provenance, const char *staging,
+                          qk__points *points, qk_error *err)
+{
+    qk_error own = {0};
+    qk_status status = QK_OK;
+    err = err ? err : &own;
+    *points = (qk__points){0};
+    QK_TRY(check_named(&settings->heads, results, err));
+    *points =
+        (qk__points){0, qk__calloc(results->num_models + 1, sizeof *points->models), 0, 0};
+    if (!points->models)
+        return qk__nomem(err);
+    points->num_models = results->num_models;
+    for (size_t m = 0; m < results->num_models && status == QK_OK; m++)
+        status = draw_model(settings, results, provenance, staging, m, &points->models[m], err);
+    if (status == QK_OK)
+        status = cut_sheets(points, staging, qk__count_threads(&settings->context), err);
+    if (status != QK_OK)
+        qk__points_free(points);
+    return status;
+}
