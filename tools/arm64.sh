@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds for arm64 in a folder of BUILD-arm64, runs the main jobs there under an emulator, and compares every table
-# and every vector with those of BUILD, byte by byte: tools/arm64.sh BUILD. CC is the compiler, aarch64-linux-gnu-gcc
-# where it is not given; "clang --target=aarch64-linux-gnu" is another.
+# Builds for arm64 in a folder of BUILD-arm64, runs the tests of its kernels and the main jobs there under an emulator,
+# and compares every table and every vector with those of BUILD, byte by byte: tools/arm64.sh BUILD. CC is the compiler,
+# aarch64-linux-gnu-gcc where it is not given; "clang --target=aarch64-linux-gnu" is another.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(realpath "$1")
@@ -11,10 +11,11 @@ other=$build-arm64/${cc%% *}
 emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
 
 if [ -z "$emulator" ] || ! command -v "${cc%% *}" >/dev/null ||
-    [ ! -e /usr/lib/aarch64-linux-gnu/pkgconfig/jansson.pc ]; then
+    [ ! -e /usr/lib/aarch64-linux-gnu/pkgconfig/jansson.pc ] ||
+    [ ! -e /usr/lib/aarch64-linux-gnu/pkgconfig/cmocka.pc ]; then
     echo "This needs a compiler for arm64, an emulator, and the libraries of arm64:" >&2
     echo "    dpkg --add-architecture arm64 && apt-get update" >&2
-    echo "    apt-get install --no-install-recommends gcc-aarch64-linux-gnu qemu-user-static \\" >&2
+    echo "    apt-get install --no-install-recommends gcc-aarch64-linux-gnu qemu-user-static libcmocka-dev:arm64 \\" >&2
     echo "        \$(grep -xE '(lib.*|zlib1g)-dev' tools/packages.txt | sed 's/\$/:arm64/')" >&2
     exit 1
 fi
@@ -36,15 +37,26 @@ cpu_family = 'aarch64'
 cpu = 'aarch64'
 endian = 'little'
 EOF
-[ -f "$other/build.ninja" ] || meson setup "$other" "$root" --cross-file "$other/cross.ini" -Dtests=false \
-    >"$other/setup.log" || { cat "$other/setup.log"; exit 1; }
-ninja -C "$other" --quiet
+[ -f "$other/build.ninja" ] || meson setup "$other" "$root" --cross-file "$other/cross.ini" >"$other/setup.log" ||
+    { cat "$other/setup.log"; exit 1; }
+
+# Those that compare versions for NEON with plain C.
+kernels="model/test_convert parquet/test-parquet-kernels prefill/test_bf16_kernel prefill/test_panel_kernel
+    state/test_chunk_moments stats/test_gram stats/test_pair_kernel"
+# shellcheck disable=SC2046,SC2086 # a program a word
+ninja -C "$other" --quiet qkscope $(printf 'tests/%s ' $kernels)
+for test in $kernels; do
+    "$emulator" "$other/tests/$test" >"$other/test.log" 2>&1 || { cat "$other/test.log"; exit 1; }
+done
+echo "tests of kernels pass"
 
 # Every analysis with what it can add, one thread each.
 jobs() {
     capture=$root/examples/kjv-tiny-capture
     "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 4 \
         --rows 400 --threads 1 -o capture
+    "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 2 \
+        --rows 400 --dtype bf16 --threads 1 -o capture-bf16
     "$@" synth --rows 50 --dim 16 --threads 1 -o synth
     "$@" pca "$capture" --ci 95 --lda --threads 1 -o pca
     "$@" rotate "$capture" --ci 95 --complement --threads 1 -o rotate
