@@ -33,6 +33,8 @@ void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_
     }
     b->num_keys = at + count;
     b->num_done = at < b->num_done ? at : b->num_done;
+    b->part[0] = b->coordinates;
+    b->split = TILE_KEYS;
 }
 
 /* Where there is a factor, it is applied to many keys at a time. */
@@ -45,6 +47,45 @@ static void finish_keys(qk__pair_walk *w)
         w->kernel->multiply(p->factor, p->ld, b->mirrored + at, b->num_keys - b->num_done,
                             b->coordinates + at);
     b->num_done = b->num_keys;
+}
+
+static void copy_scores(const qk__key_scores *to, size_t at, const qk__key_scores *from,
+                        size_t i, size_t count)
+{
+    memcpy(to->mean + at, from->mean + i, count * sizeof *to->mean);
+    memcpy(to->slope + at, from->slope + i, count * sizeof *to->slope);
+    memcpy(to->position + at, from->position + i, count * sizeof *to->position);
+}
+
+void qk__block_prepare(qk__pair_walk *w, const qk__seen_key *keys, size_t count, size_t centre)
+{
+    qk__pair_block *b = &w->block;
+    size_t ld = w->sums->whitening->ld;
+    for (size_t at = 0, n; at < count; at += n) {
+        n = count - at < TILE_KEYS ? count - at : TILE_KEYS;
+        qk__block_load(w, 0, keys + at, n, centre);
+        finish_keys(w);
+        memcpy(w->prepared + at * ld, b->coordinates, n * ld * sizeof *w->prepared);
+        copy_scores(&w->prepared_scores, at, &b->scores, 0, n);
+    }
+}
+
+void qk__block_take(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t from,
+                    size_t count)
+{
+    qk__pair_block *b = &w->block;
+    for (size_t i = 0; i < count; i++)
+        b->key[at + i] = &keys[from + i];
+    copy_scores(&b->scores, at, &w->prepared_scores, from, count);
+    b->part[at > 0] = w->prepared + from * w->sums->whitening->ld;
+    b->split = at > 0 ? at : TILE_KEYS;
+    b->num_keys = b->num_done = at + count;
+}
+
+/* Coordinates of keys `key` .. of the block. */
+static const double *coordinates(const qk__pair_block *b, size_t key, size_t ld)
+{
+    return key < b->split ? b->part[0] + key * ld : b->part[1] + (key - b->split) * ld;
 }
 
 void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, size_t start)
@@ -83,16 +124,7 @@ static void sort_rows(qk__pair_walk *w)
     uint32_t at = 0;
     for (size_t i = 0; i < b->num_rows; i++) {
         b->sorted[i]->at = at;
-        at += b->sorted[i]->end - b->sorted[i]->from;
-    }
-}
-
-/* What the kernel that looks for drawn pairs takes, in the order in which rows came. */
-static void set_runs(qk__pair_block *b)
-{
-    for (size_t i = 0; i < b->num_rows; i++) {
-        const qk__block_row *r = &b->row[i];
-        b->run[i] = (qk__pair_run){.number = r->number, .at = r->at, .count = r->end - r->from};
+        at += b->sorted[i]->count = b->sorted[i]->end - b->sorted[i]->from;
     }
 }
 
@@ -146,24 +178,39 @@ static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
     return all;
 }
 
-/* What the pairs of a row count, where keys have weights. */
-static void weigh_row(const qk__pair_walk *w, const qk__block_row *r)
+/* What the pairs of a row count, where keys have weights. which: of the keys, or NULL. */
+static void weigh_row(const qk__pair_walk *w, const qk__block_row *r, const uint32_t *which)
 {
     const qk__pair_block *b = &w->block;
     double *weight = b->all.list.weight + r->at;
-    for (uint32_t k = r->from; k < r->end; k++)
-        weight[k - r->from] =
-            qk__pair_weight(w->sums->space->index, b->key[r->left]->place, b->key[k]->place);
+    for (uint32_t i = 0; i < r->count; i++)
+        weight[i] = qk__pair_weight(w->sums->space->index, b->key[r->left]->place,
+                                    b->key[r->from + (which ? which[i] : i)]->place);
 }
 
-/* u, w and the rest of all rows. Distances go through the keys a few at a time; the other
- * kernel writes whole lanes, so its rows come in the order in which they lie. */
+/* u, w and the rest of a row, but for their scale. Kernels write whole lanes, so rows come in the order
+ * in which they lie. */
+static void form_row(const qk__pair_walk *w, const qk__block_row *r, const qk__pair_list *list,
+                     const uint32_t *which)
+{
+    const qk__bin_table *bins = w->sums->tally->bins;
+    w->kernel->differences(&w->block.scores, r->left, r->from, which, r->count,
+                           bins ? bins->width : 1, bins ? (double)bins->lags : 0, list, r->at);
+    if (list->weight)
+        weigh_row(w, r, which);
+}
+
+static uint32_t near_keys(size_t ld)
+{
+    return (uint32_t)(ld * LANES < NEAR_VALUES ? NEAR_VALUES / ld : LANES);
+}
+
+/* All pairs of all rows. Distances go through the keys a few at a time. */
 static void form_pairs(qk__pair_walk *w)
 {
     qk__pair_block *b = &w->block;
     size_t ld = w->sums->whitening->ld;
-    uint32_t step = (uint32_t)(ld * LANES < NEAR_VALUES ? NEAR_VALUES / ld : LANES);
-    const qk__bin_table *bins = w->sums->tally->bins;
+    uint32_t step = near_keys(ld);
     const qk__pair_list list = wanted(w, &b->all.list);
     for (uint32_t near = 0; near < b->num_keys; near += step)
         for (size_t i = 0; i < b->num_rows; i++) {
@@ -171,17 +218,11 @@ static void form_pairs(qk__pair_walk *w)
             uint32_t from = r->from > near ? r->from : near;
             uint32_t end = r->end < near + step ? r->end : near + step;
             if (from < end)
-                w->kernel->distances(b->coordinates + r->left * ld, b->coordinates + from * ld,
-                                     end - from, ld, b->all.v + r->at + (from - r->from));
+                w->kernel->distances(coordinates(b, r->left, ld), coordinates(b, from, ld),
+                                     NULL, end - from, ld, b->all.v + r->at + (from - r->from));
         }
-    for (size_t i = 0; i < b->num_rows; i++) {
-        const qk__block_row *r = b->sorted[i];
-        w->kernel->differences(&b->scores, r->left, r->from, r->end - r->from,
-                               bins ? bins->width : 1, bins ? (double)bins->lags : 0, &list,
-                               r->at);
-        if (list.weight)
-            weigh_row(w, r);
-    }
+    for (size_t i = 0; i < b->num_rows; i++)
+        form_row(w, b->sorted[i], &list, NULL);
     w->kernel->normalise(b->all.v, b->all.list.u, b->all.list.w, b->num_pairs);
 }
 
@@ -244,26 +285,76 @@ static size_t copy_seen(qk__pair_walk *w, size_t active)
 
 /* ---- pairs that were drawn -------------------------------------------------------------- */
 
-/* Pairs of the block in the set. Rows of an example come into sight one after the other, and
- * its seen keys are one more than its seen rows. */
-static size_t find_members(qk__pair_walk *w, size_t active)
+/* Bits number .. number + count - 1 of a set, at most 64. */
+static uint64_t cut_set(const uint64_t *set, uint64_t number, uint32_t count)
+{
+    const uint64_t *word = set + (number >> 6), shift = number & 63;
+    return (word[0] >> shift | word[1] << 1 << (63 - shift)) & (UINT64_MAX >> (64 - count));
+}
+
+/* Which pairs of the block an active bucket has drawn. Rows of an example come into sight one after
+ * the other, and its seen keys are one more than its seen rows. */
+static void find_drawn(qk__pair_walk *w, size_t active)
 {
     qk__pair_block *b = &w->block;
-    size_t n = 0;
-    uint64_t base = w->base[active];
-    for (size_t i = 0, end; i < b->num_rows; i = end) {
-        size_t seen = i;
-        end = i + 1;
-        while (end < b->num_rows && b->row[end].number != 0)
+    const uint64_t *set = w->sets[active];
+    uint64_t base = w->base[active], *drawn = w->drawn + active * MAX_ROWS;
+    for (size_t i = 0, seen, end; i < b->num_rows; i = end) {
+        for (end = i + 1; end < b->num_rows && b->row[end].number != 0;)
             end++;
-        while (seen < end && b->row[seen].first <= active)
-            seen++;
-        n += w->kernel->members(w->sets[active], base, b->run + i, seen - i, w->members + n);
+        for (seen = i; seen < end && b->row[seen].first <= active; seen++) {
+            const qk__block_row *r = &b->row[seen];
+            drawn[seen] = cut_set(set, base + r->number, r->end - r->from);
+            b->among[seen] |= drawn[seen];
+        }
+        for (size_t hidden = seen; hidden < end; hidden++)
+            drawn[hidden] = 0;
         if (!b->long_example)
             base += (uint64_t)(seen - i + 1) * (seen - i) / 2;
     }
     w->base[active] = base;
-    return n;
+}
+
+/* Distances, a few keys at a time. */
+static void measure_drawn(qk__pair_walk *w)
+{
+    qk__pair_block *b = &w->block;
+    size_t ld = w->sums->whitening->ld;
+    uint32_t step = near_keys(ld), done[MAX_ROWS] = {0};
+    for (uint32_t near = step; near < STRETCH + step; near += step)
+        for (size_t i = 0; i < b->num_rows; i++) {
+            const qk__block_row *r = &b->row[i];
+            const uint32_t *which = b->which + r->at + done[i];
+            uint32_t n = 0;
+            while (done[i] + n < r->count && which[n] < near)
+                n++;
+            w->kernel->distances(coordinates(b, r->left, ld), coordinates(b, r->from, ld),
+                                 which, n, ld, b->all.v + r->at + done[i]);
+            done[i] += n;
+        }
+}
+
+/* The pairs that any active bucket has drawn, in the order in which rows came. */
+static void form_drawn(qk__pair_walk *w)
+{
+    static const uint64_t all = UINT64_MAX;
+    static const uint32_t none = 0;
+    qk__pair_block *b = &w->block;
+    const qk__pair_list list = wanted(w, &b->all.list);
+    memset(b->among, 0, b->num_rows * sizeof *b->among);
+    for (size_t r = b->sorted[0]->first; r <= b->last; r++)
+        find_drawn(w, r);
+    b->num_pairs = 0;
+    for (size_t i = 0; i < b->num_rows; i++) {
+        qk__block_row *r = &b->row[i];
+        uint32_t *which = b->which + b->num_pairs;
+        r->at = b->at[i] = (uint32_t)b->num_pairs;
+        r->count = (uint32_t)w->kernel->members(&b->among[i], &all, &none, 1, which);
+        b->num_pairs += r->count;
+        form_row(w, r, &list, which);
+    }
+    measure_drawn(w);
+    w->kernel->normalise(b->all.v, b->all.list.u, b->all.list.w, b->num_pairs);
 }
 
 void qk__block_count_example(qk__pair_walk *w, const qk__seen_key *keys, size_t count)
@@ -281,7 +372,8 @@ static void tally_drawn(qk__pair_walk *w, size_t active)
 {
     qk__pair_block *b = &w->block;
     const qk__pair_list list = wanted(w, &b->some.list);
-    size_t n = find_members(w, active);
+    size_t n = w->kernel->members(w->drawn + active * MAX_ROWS, b->among, b->at, b->num_rows,
+                                  w->members);
     w->kernel->pick(&b->all.list, w->members, n, &list);
     for (size_t i = 0; i < n && list.weight; i++)
         list.weight[i] = b->all.list.weight[w->members[i]];
@@ -308,7 +400,7 @@ static void tally_block(qk__pair_walk *w, size_t active)
     const qk__pair_list *list = &b->all.list;
     if (w->reach[active] == 0)
         return;
-    if (w->sets && w->sets[active]) {
+    if (w->sets) {
         tally_drawn(w, active);
         return;
     }
@@ -333,10 +425,11 @@ void qk__block_finish(qk__pair_walk *w)
     if (b->num_rows > 0) {
         sort_rows(w);
         finish_keys(w);
-        form_pairs(w);
         if (w->sets)
-            set_runs(b);
-        if (w->sums->tally->cells && !w->sums->space->grid->window)
+            form_drawn(w);
+        else
+            form_pairs(w);
+        if (!w->sets && w->sums->tally->cells && !w->sums->space->grid->window)
             find_segments(w);
         for (size_t r = b->sorted[0]->first; r <= b->last; r++)
             tally_block(w, r);

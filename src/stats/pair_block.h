@@ -20,9 +20,10 @@ typedef struct qk__seen_key {
     size_t first, last;
 } qk__seen_key;
 
-/* Pairs of key `left` with the keys from..end-1 of the block, at `at` in its lists. */
+/* Pairs of key `left` with the keys from..end-1 of the block, or some of them: `count` pairs at `at`
+ * in its lists. */
 typedef struct qk__block_row {
-    uint32_t left, from, end, at;
+    uint32_t left, from, end, at, count;
     size_t first;    /* of the left key */
     uint64_t number; /* of its first pair among those of the example, all keys counted */
 } qk__block_row;
@@ -38,14 +39,20 @@ typedef struct qk__pair_block {
     size_t num_done; /* keys whose coordinates are there; the others are mirrored only */
     size_t last;     /* active bucket that sees a row */
     const qk__seen_key *key[TILE_KEYS];
-    double *coordinates;             /* [TILE_KEYS][ld] */
-    double *mirrored;                /* the same before the factor, where there is one */
-    qk__key_scores scores;           /* [TILE_KEYS + LANES] */
+    double *coordinates;   /* [TILE_KEYS][ld] of the keys that were loaded */
+    double *mirrored;      /* the same before the factor, where there is one */
+    const double *part[2]; /* [][ld] coordinates of the keys before `split`, and from it on */
+    size_t split;
+    qk__key_scores scores;           /* [2 TILE_KEYS + LANES] */
     qk__block_row row[MAX_ROWS];     /* as they come */
     qk__block_row *sorted[MAX_ROWS]; /* by first */
     qk__block_segment segment[MAX_ROWS];
     bool long_example; /* a part of one; else a number of whole ones */
-    qk__pair_run run[MAX_ROWS];
+
+    /* Where pairs were drawn, the block has those that some bucket has drawn: for each row the keys
+     * from..end-1 among them, a bit each, and its place; for each pair its key, less `from`. */
+    uint64_t among[MAX_ROWS];
+    uint32_t at[MAX_ROWS], which[MAX_PAIRS + 15];
     qk__pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
 } qk__pair_block;
 
@@ -56,11 +63,16 @@ typedef struct qk__pair_walk {
     const uint64_t *const *sets; /* or NULL */
     size_t num_active;
     bool only_cells;
-    uint64_t *base;    /* [num_active] pairs that a bucket sees in earlier examples */
-    uint32_t *members; /* [MAX_PAIRS + 15] of the block that a bucket has drawn */
+    uint64_t *base; /* [num_active] pairs that a bucket sees in earlier examples */
+    uint64_t *
+        drawn; /* [num_active][MAX_ROWS] keys of each row that a bucket has drawn, bits of `among` */
+    uint32_t *members; /* [MAX_PAIRS + 15] places in the block of what a bucket has drawn */
     qk__seen_key *keys;
     size_t *reach; /* [num_active + 1] rows of the block that begin below an active bucket */
     double *memory;
+    double *prepared; /* [num_prepared][ld] coordinates of a long example's keys */
+    qk__key_scores prepared_scores;
+    size_t num_prepared; /* that there is room for */
     qk__pair_block block;
 } qk__pair_walk;
 
@@ -81,6 +93,12 @@ static inline bool qk__walk_sees(const qk__pair_walk *w, size_t place, size_t ac
  * keep their digits however far the keys are from zero. */
 void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t count,
                     size_t centre);
+
+/* Loads all keys of a long example, at most num_prepared, once; then puts some of them, from
+ * keys[from] on, at `at` of the block. */
+void qk__block_prepare(qk__pair_walk *w, const qk__seen_key *keys, size_t count, size_t centre);
+void qk__block_take(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t from,
+                    size_t count);
 
 /* Pairs of key `left` with from..end-1, less those at the beginning that have gone out of sight
  * before it comes into sight. `start` is the place of their example's first key. */

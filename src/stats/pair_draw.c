@@ -12,10 +12,7 @@
 #include "base/error.h"
 #include "stats/pair_sets.h"
 
-enum {
-    BATCH = 64,
-    KEY_VALUES = 1 << 20, /* coordinates of one example's keys, at most */
-};
+enum { BATCH = 64 };
 
 typedef struct draw {
     const qk__pair_sums *sums;
@@ -58,7 +55,7 @@ static void measure_prepared(draw *d)
     qk__pair_room *room = &d->room;
     for (size_t i = 0; i < d->filled; i++) {
         size_t late = d->late_key[i], early = d->early_key[i];
-        kernel->distances(d->keys + late * ld, d->keys + early * ld, 1, ld, &room->v[i]);
+        kernel->distances(d->keys + late * ld, d->keys + early * ld, NULL, 1, ld, &room->v[i]);
         room->list.u[i] = d->scores[late][0] - d->scores[early][0];
         room->list.w[i] = d->scores[late][1] - d->scores[early][1];
     }
@@ -76,7 +73,7 @@ static void measure_pairs(draw *d)
     }
     if (p->factor)
         kernel->multiply(p->factor, p->ld, d->mirrored, d->filled, d->coordinates);
-    kernel->distances(d->zero, d->coordinates, d->filled, p->ld, d->room.v);
+    kernel->distances(d->zero, d->coordinates, NULL, d->filled, p->ld, d->room.v);
 }
 
 static void place_pairs(draw *d)
@@ -191,23 +188,12 @@ static void walk_numbers(draw *d, size_t limit)
         finish_batch(d);
 }
 
-static size_t longest_example(const qk__key_index *index)
-{
-    size_t longest = 0;
-    for (size_t e = 0; e < index->num_examples; e++) {
-        size_t keys = index->start[e + 1] - index->start[e];
-        longest = keys > longest ? keys : longest;
-    }
-    return longest;
-}
-
 static qk_status allocate_draw(draw *d, size_t limit, qk_error *err)
 {
     size_t ld = d->sums->whitening->ld, tile = BATCH * ld;
     d->numbers = qk__calloc(limit, sizeof *d->numbers);
     d->seen = qk__calloc(d->sums->space->index->rows + 1, sizeof *d->seen);
-    d->capacity = longest_example(d->sums->space->index);
-    d->capacity = d->capacity < KEY_VALUES / ld ? d->capacity : KEY_VALUES / ld;
+    d->capacity = qk__keys_to_prepare(d->sums);
     d->memory = qk__alloc_aligned(2 * tile + ld + d->capacity * ld, sizeof(double));
     d->scores = qk__calloc(d->capacity + 1, sizeof *d->scores);
     if (!d->numbers || !d->seen || !d->memory || !d->scores)

@@ -45,12 +45,6 @@ typedef struct qk__pair_list {
     double *weight; /* NULL: each counts as one. No kernel looks at it */
 } qk__pair_list;
 
-/* Up to 64 neighbours of a list, at `at`: pairs number, number + 1, ... */
-typedef struct qk__pair_run {
-    uint64_t number;
-    uint32_t at, count;
-} qk__pair_run;
-
 struct qk__pair_kernel {
     /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
     void (*whiten_f32)(const qk__whitening *p, const float *row, const float *centre,
@@ -62,14 +56,17 @@ struct qk__pair_kernel {
     void (*multiply)(const double *factor, size_t ld, const double *y, size_t rows,
                      double *out);
 
-    /* v[j] = |left - right_j|^2 for right[n][ld]. Writes n values and no more. */
-    void (*distances)(const double *left, const double *right, size_t n, size_t ld, double *v);
+    /* v[j] = |left - right_j|^2 for right[][ld], j being 0 .. n-1 or, unless `which` is NULL, which[0 .. n-1].
+     * Writes n values and no more. */
+    void (*distances)(const double *left, const double *right, const uint32_t *which, size_t n,
+                      size_t ld, double *v);
 
-    /* Differences of key `left` and keys at ..+n-1: u and w still without their scale,
-     * bin = floor(|difference of positions| / width) * stride. Where pairs->mid is NULL,
+    /* Differences of key `left` and n keys from `at` on, or at + which[..]: u and w still without their
+     * scale, bin = floor(|difference of positions| / width) * stride. Where pairs->mid is NULL,
      * neither it nor bin is wanted. */
-    void (*differences)(const qk__key_scores *scores, size_t left, size_t at, size_t n,
-                        double width, double stride, const qk__pair_list *pairs, size_t out);
+    void (*differences)(const qk__key_scores *scores, size_t left, size_t at,
+                        const uint32_t *which, size_t n, double width, double stride,
+                        const qk__pair_list *pairs, size_t out);
 
     /* u, w times 1 / sqrt(v); v <= 0 counts as tiny. */
     void (*normalise)(const double *v, double *u, double *w, size_t n);
@@ -87,11 +84,10 @@ struct qk__pair_kernel {
     bool (*draw)(uint64_t state[4][LANES], const uint32_t n[LANES], size_t steps,
                  uint32_t *out);
 
-    /* Where in their list those pairs of the runs are whose number, plus base, is in the set
-     * (one bit each; a word more than that is readable). Returns how many; out has room for
-     * all of them and 15 more. */
-    size_t (*members)(const uint64_t *set, uint64_t base, const qk__pair_run *runs,
-                      size_t num_runs, uint32_t *out);
+    /* Lists the bits of in[words]: a bit of in[i] that has k bits of among[i] below it as at[i] + k.
+     * Returns how many; out has room for all of them and 15 more. */
+    size_t (*members)(const uint64_t *in, const uint64_t *among, const uint32_t *at,
+                      size_t words, uint32_t *out);
 
     /* to[i] = from[which[i]]; mid and bin only where to->mid is not NULL. */
     void (*pick)(const qk__pair_list *from, const uint32_t *which, size_t n,

@@ -52,17 +52,19 @@ static inline __attribute__((always_inline)) void add_lanes_each(__m512d (*sum)[
 }
 #define ADD_LANES_EACH add_lanes_each
 
-static inline __attribute__((always_inline)) size_t list_bits(uint64_t in, uint32_t at,
-                                                              uint32_t count, uint32_t *out)
+static inline __attribute__((always_inline)) size_t list_bits(uint64_t in, uint64_t among,
+                                                              uint32_t at, uint32_t *out)
 {
     const __m512i lanes =
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     size_t n = 0;
-    for (uint32_t c = 0; c < count; c += 16, in >>= 16) {
-        __mmask16 some = (__mmask16)in;
-        __m512i place = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)(at + c)));
+    for (; in != 0; in >>= 16, among >>= 16) {
+        __mmask16 some = (__mmask16)in, all = (__mmask16)among;
+        __m512i place = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)at));
+        place = _mm512_maskz_expand_epi32(all, place); /* how many of `all` are below */
         _mm512_storeu_si512(out + n, _mm512_maskz_compress_epi32(some, place));
         n += (size_t)__builtin_popcount(some);
+        at += (uint32_t)__builtin_popcount(all);
     }
     return n;
 }

@@ -132,8 +132,8 @@ static void multiply(const double *factor, size_t ld, const double *y, size_t ro
 
 /* Distances of `left` to `count` rows, their sums side by side; count is a constant at each
  * call. */
-INLINE void distance_block(const double *left, const double *right, size_t count, size_t ld,
-                           double *v)
+INLINE void distance_block(const double *left, const double *const *right, size_t count,
+                           size_t ld, double *v)
 {
     vec sum[BLOCK][PARTS];
     for (size_t j = 0; j < count; j++)
@@ -145,7 +145,7 @@ INLINE void distance_block(const double *left, const double *right, size_t count
             LOAD(x, left + c + h * WIDTH);
             for (size_t j = 0; j < count; j++) {
                 vec y;
-                LOAD(y, right + j * ld + c + h * WIDTH);
+                LOAD(y, right[j] + c + h * WIDTH);
                 y = x - y;
                 sum[j][h] = FMA(y, y, sum[j][h]);
             }
@@ -156,16 +156,22 @@ INLINE void distance_block(const double *left, const double *right, size_t count
     ADD_LANES_EACH(sum, count, v);
 }
 
-static void distances(const double *left, const double *right, size_t n, size_t ld, double *v)
+static void distances(const double *left, const double *right, const uint32_t *which, size_t n,
+                      size_t ld, double *v)
 {
+    const double *row[BLOCK];
     size_t j = 0;
-    for (; j + BLOCK <= n; j += BLOCK)
-        distance_block(left, right + j * ld, BLOCK, ld, v + j);
-    const double *rest = right + j * ld;
+    for (; j + BLOCK <= n; j += BLOCK) {
+        for (size_t i = 0; i < BLOCK; i++)
+            row[i] = right + (which ? which[j + i] : j + i) * ld;
+        distance_block(left, row, BLOCK, ld, v + j);
+    }
+    for (size_t i = 0; i < n - j; i++)
+        row[i] = right + (which ? which[j + i] : j + i) * ld;
     switch (n - j) {
 #define DISTANCE_CASE(count)                                                                   \
     case count:                                                                                \
-        distance_block(left, rest, count, ld, v + j);                                          \
+        distance_block(left, row, count, ld, v + j);                                           \
         break
         DISTANCE_CASE(1);
         DISTANCE_CASE(2);
@@ -179,22 +185,31 @@ static void distances(const double *left, const double *right, size_t n, size_t 
     }
 }
 
-static void differences(const qk__key_scores *scores, size_t left, size_t at, size_t n,
-                        double width, double stride, const qk__pair_list *pairs, size_t out)
+/* WIDTH numbers from x on, or those at `which`. */
+INLINE vec load_some(const double *x, const uint32_t *which, size_t i)
+{
+    double some[WIDTH];
+    vec y;
+    for (size_t l = 0; l < WIDTH && which; l++)
+        some[l] = x[which[i + l]];
+    LOAD(y, which ? some : x + i);
+    return y;
+}
+
+static void differences(const qk__key_scores *scores, size_t left, size_t at,
+                        const uint32_t *which, size_t n, double width, double stride,
+                        const qk__pair_list *pairs, size_t out)
 {
     vec mean = ALL(scores->mean[left]), slope = ALL(scores->slope[left]);
     vec position = ALL(scores->position[left]), half = ALL(0.5);
     for (size_t i = 0; i < n; i += WIDTH) {
-        vec a, b, s;
-        LOAD(a, scores->mean + at + i);
-        LOAD(b, scores->slope + at + i);
-        LOAD(s, scores->position + at + i);
-        a = mean - a;
-        b = slope - b;
+        vec a = mean - load_some(scores->mean + at, which, i);
+        vec b = slope - load_some(scores->slope + at, which, i);
         STORE(pairs->u + out + i, a);
         STORE(pairs->w + out + i, b);
         if (!pairs->mid)
             continue;
+        vec s = load_some(scores->position + at, which, i);
         vec mid = (position + s) * half;
         STORE(pairs->mid + out + i, mid);
         vec far = (vec)((bits)(position - s) & ~SIGN);
@@ -354,33 +369,30 @@ static bool draw_below(uint64_t state[4][LANES], const uint32_t n[LANES], size_t
 }
 
 #ifndef LIST_BITS
-/* at + the places of the bits that are set. Four at a time: how many there are is hard to
- * foresee. What is too much is overwritten. */
-INLINE size_t list_bits(uint64_t in, uint32_t at, uint32_t count, uint32_t *out)
+/* Four at a time, at least: how many there are is hard to foresee. What is too much is
+ * overwritten. */
+INLINE size_t list_bits(uint64_t in, uint64_t among, uint32_t at, uint32_t *out)
 {
-    (void)count;
-    size_t n = (size_t)__builtin_popcountll(in);
-    for (size_t i = 0; i < n; i += 4)
+    size_t n = (size_t)__builtin_popcountll(in), i = 0;
+    do {
         for (size_t j = 0; j < 4; j++) {
-            out[i + j] = at + (uint32_t)__builtin_ctzll(in | UINT64_C(1) << 63);
+            uint64_t below = (in & -in) - 1;
+            out[i + j] = at + (uint32_t)__builtin_popcountll(among & below);
             in &= in - 1;
         }
+        i += 4;
+    } while (i < n);
     return n;
 }
 #define LIST_BITS list_bits
 #endif
 
-static size_t members(const uint64_t *set, uint64_t base, const qk__pair_run *runs,
-                      size_t num_runs, uint32_t *out)
+static size_t members(const uint64_t *in, const uint64_t *among, const uint32_t *at,
+                      size_t words, uint32_t *out)
 {
     size_t n = 0;
-    for (size_t r = 0; r < num_runs; r++) {
-        uint64_t first = base + runs[r].number, shift = first & 63;
-        const uint64_t *word = set + (first >> 6);
-        uint64_t in = (word[0] >> shift | word[1] << 1 << (63 - shift)) &
-                      (UINT64_MAX >> (64 - runs[r].count));
-        n += LIST_BITS(in, runs[r].at, runs[r].count, out + n);
-    }
+    for (size_t i = 0; i < words; i++)
+        n += LIST_BITS(in[i], among[i], at[i], out + n);
     return n;
 }
 

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "stats/block_rows.h"
 
+enum { KEY_VALUES = 1 << 20 }; /* coordinates of one example's keys, at most */
+
 qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, bool weighted,
                                qk_error *err)
 {
@@ -44,6 +46,17 @@ void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening,
         kernel->whiten_f32(whitening, keys->f32 + row * d, keys->f32 + zero * d, out, scores);
     else
         kernel->whiten_f64(whitening, keys->f64 + row * d, keys->f64 + zero * d, out, scores);
+}
+
+size_t qk__keys_to_prepare(const qk__pair_sums *sums)
+{
+    const qk__key_index *index = sums->space->index;
+    size_t longest = 0, most = KEY_VALUES / sums->whitening->ld;
+    for (size_t e = 0; e < index->num_examples; e++) {
+        size_t keys = index->start[e + 1] - index->start[e];
+        longest = keys > longest ? keys : longest;
+    }
+    return longest < most ? longest : most;
 }
 
 void qk__prefetch_key(const qk__pair_space *space, size_t place)

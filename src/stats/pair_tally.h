@@ -32,6 +32,10 @@ void qk__pair_room_free(qk__pair_room *room);
 void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening, size_t place,
                     size_t centre, double *out, double scores[2]);
 
+/* How many keys of one example to make room for, so that each is whitened once: those of the longest, up
+ * to a limit. */
+size_t qk__keys_to_prepare(const qk__pair_sums *sums);
+
 /* Asks for a key's row ahead of time: rows come in any order, and waiting for them would take
  * longer than all the arithmetic. */
 void qk__prefetch_key(const qk__pair_space *space, size_t place);

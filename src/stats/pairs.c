@@ -48,14 +48,26 @@ static bool never_together(const qk__seen_key *late, size_t num_late, const qk__
     return last < first;
 }
 
+static void load_stretch(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t from,
+                         size_t count, size_t centre, bool prepared)
+{
+    if (prepared)
+        qk__block_take(w, at, keys, from, count);
+    else
+        qk__block_load(w, at, keys + from, count, centre);
+}
+
 /* A long example: each stretch of it with itself and with those before it. */
 static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, size_t centre)
 {
     qk__pair_block *b = &w->block;
+    bool prepared = count <= w->num_prepared;
     qk__block_finish(w);
+    if (prepared)
+        qk__block_prepare(w, keys, count, centre);
     for (size_t late = 0; late < count; late += STRETCH) {
         size_t num_late = count - late < STRETCH ? count - late : STRETCH;
-        qk__block_load(w, 0, keys + late, num_late, centre);
+        load_stretch(w, 0, keys, late, num_late, centre, prepared);
         for (size_t i = 1; i < num_late; i++)
             qk__block_add_row(b, i, 0, i, centre);
         b->long_example = true;
@@ -63,7 +75,7 @@ static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, s
         for (size_t early = 0; early < late; early += STRETCH) {
             if (never_together(keys + late, num_late, keys + early, STRETCH))
                 continue;
-            qk__block_load(w, num_late, keys + early, STRETCH, centre);
+            load_stretch(w, num_late, keys, early, STRETCH, centre, prepared);
             for (size_t i = 0; i < num_late; i++)
                 qk__block_add_row(b, i, num_late, num_late + STRETCH, centre);
             b->long_example = true;
@@ -114,10 +126,11 @@ static void walk_groups(qk__pair_walk *w)
 
 static qk_status allocate_walk(qk__pair_walk *w, qk_error *err)
 {
-    size_t ld = w->sums->whitening->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
+    size_t ld = w->sums->whitening->ld, tile = TILE_KEYS * ld, line = 2 * TILE_KEYS + LANES;
     size_t tiles = w->sums->whitening->factor ? 2 : 1;
     qk__pair_block *b = &w->block;
-    w->memory = qk__alloc_aligned(tiles * tile + 3 * line, sizeof(double));
+    size_t longest = qk__keys_to_prepare(w->sums), room = longest > STRETCH ? longest : 0;
+    w->memory = qk__alloc_aligned(tiles * tile + 3 * line + room * (ld + 3), sizeof(double));
     w->keys = qk__calloc(w->sums->space->index->rows + 1, sizeof *w->keys);
     w->reach = qk__calloc(w->num_active + 1, sizeof *w->reach);
     if (!w->memory || !w->keys || !w->reach)
@@ -128,10 +141,16 @@ static qk_status allocate_walk(qk__pair_walk *w, qk_error *err)
     b->scores.slope = b->scores.mean + line;
     b->scores.position = b->scores.slope + line;
     memset(b->scores.mean, 0, 3 * line * sizeof(double));
+    w->num_prepared = room;
+    w->prepared = b->scores.mean + 3 * line;
+    w->prepared_scores.mean = w->prepared + room * ld;
+    w->prepared_scores.slope = w->prepared_scores.mean + room;
+    w->prepared_scores.position = w->prepared_scores.slope + room;
     if (w->sets) {
         w->base = qk__calloc(w->num_active, sizeof *w->base);
+        w->drawn = qk__calloc(w->num_active * MAX_ROWS, sizeof *w->drawn);
         w->members = qk__calloc(MAX_PAIRS + 15, sizeof *w->members);
-        if (!w->base || !w->members)
+        if (!w->base || !w->drawn || !w->members)
             return qk__nomem(err);
     }
     QK_TRY(qk__pair_room_create(&b->all, MAX_PAIRS, w->sums->space->index->weight, err));
@@ -166,6 +185,7 @@ qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
     free(keys);
     free(w->reach);
     free(w->base);
+    free(w->drawn);
     free(w->members);
     free(w);
     return status;

@@ -9,8 +9,8 @@
  * `only_cells` just pairs of one key bucket to their cells. Cells with more than tally->limit
  * pairs are left alone then.
  *
- * sets[num_active], if not NULL, has for each active bucket NULL or the pairs that count for
- * it, one bit each; such a bucket adds nothing to its cells. Pairs are numbered example by
+ * sets[num_active], if not NULL, has for each active bucket the pairs that count for it, one
+ * bit each and a word to spare; nothing is added to cells then. Pairs are numbered example by
  * example, (1, 0), (2, 0), (2, 1), (3, 0), ... of the keys that the bucket sees. There must be
  * no window. */
 QK_MUST_CHECK qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,

@@ -126,7 +126,7 @@ static void kernels_agree_on_matrices(void **state)
                     memset(out[i], 0, sizeof out[i]);
                     kernel->multiply(factor, ld, y, rows, out[i]);
                     v[i][rows] = 17; /* not written */
-                    kernel->distances(factor, y, rows, ld, v[i]);
+                    kernel->distances(factor, y, NULL, rows, ld, v[i]);
                     assert_true(v[i][rows] == 17);
                 }
                 assert_memory_equal(out[0], out[1], sizeof out[0]);
@@ -151,7 +151,7 @@ static void kernels_agree_on_lists(void **state)
                 const qk__pair_kernel *kernel = qk__pair_kernels[i ? k : 0];
                 const qk__key_scores scores = {in[0], in[1], in[2]};
                 const qk__pair_list list = {out[i][0], out[i][1], out[i][2], bins[i][0], NULL};
-                kernel->differences(&scores, 3, 0, n, 512, 40, &list, 0);
+                kernel->differences(&scores, 3, 0, NULL, n, 512, 40, &list, 0);
                 kernel->normalise(in[3], out[i][0], out[i][1], n);
                 kernel->undecided(out[i][0], out[i][1], 123.25, n, out[i][3]);
                 kernel->lags(out[i][2], bins[i][0], 9000.5, 512, -3, n, bins[i][1]);
@@ -201,41 +201,45 @@ static void draws_are_the_generators(void **state)
         }
 }
 
+static uint64_t random_word(double share, uint64_t *seed)
+{
+    uint64_t word = 0;
+    for (int b = 0; b < 64; b++)
+        word |= (uint64_t)(fabs(random_unit(seed)) < share) << b;
+    return word;
+}
+
+/* Bits of a part of a word, by their numbers among those of the whole. */
 static void members_are_found(void **state)
 {
     (void)state;
-    enum { WORDS = 40, RUNS = 30 };
-    uint64_t seed = 6, set[WORDS + 1] = {0};
-    static uint32_t out[RUNS * 64 + 15];
-    static double values[3][RUNS * 64], picked[3][RUNS * 64];
-    static int32_t bins[RUNS * 64], picked_bins[RUNS * 64];
+    enum { WORDS = 30 };
+    uint64_t seed = 6, in[WORDS], among[WORDS];
+    static uint32_t at[WORDS], out[WORDS * 64 + 15];
+    static double values[3][WORDS * 64], picked[3][WORDS * 64];
+    static int32_t bins[WORDS * 64], picked_bins[WORDS * 64];
+    for (uint32_t i = 0; i < WORDS * 64; i++) {
+        values[0][i] = i + 0.25;
+        values[1][i] = i + 0.5;
+        values[2][i] = i + 0.75;
+        bins[i] = (int32_t)i * 3;
+    }
     qk__each_version (k, qk__pair_kernels)
-        for (int density = 0; density < 5; density++) {
-            qk__pair_run runs[RUNS];
-            uint32_t at = 0;
+        for (int density = 0; density < 25; density++) {
+            uint32_t next = 0;
             size_t found = 0;
-            for (size_t i = 0; i < WORDS * 64; i++) {
-                bool in = density == 4 || fabs(random_unit(&seed)) < 0.02 * pow(3, density);
-                set[i / 64] = (set[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t)in << i % 64;
+            for (size_t i = 0; i < WORDS; i++) {
+                among[i] = random_word(0.02 * pow(3, density % 5), &seed);
+                in[i] = among[i] & random_word(0.02 * pow(3, density / 5), &seed);
+                at[i] = next;
+                next += (uint32_t)__builtin_popcountll(among[i]);
             }
-            for (size_t r = 0; r < RUNS; r++) {
-                runs[r].count = r == 0 ? 64 : 1 + (uint32_t)(fabs(random_unit(&seed)) * 63.99);
-                runs[r].number = (uint64_t)(fabs(random_unit(&seed)) * (WORDS * 64 - 64 - 100));
-                runs[r].at = at;
-                at += runs[r].count;
-            }
-            for (uint32_t i = 0; i < at; i++) {
-                values[0][i] = i + 0.25;
-                values[1][i] = i + 0.5;
-                values[2][i] = i + 0.75;
-                bins[i] = (int32_t)i * 3;
-            }
-            size_t n = qk__pair_kernels[k]->members(set, 100, runs, RUNS, out);
-            for (size_t r = 0; r < RUNS; r++)
-                for (uint32_t i = 0; i < runs[r].count; i++) {
-                    uint64_t number = 100 + runs[r].number + i;
-                    if (set[number / 64] >> number % 64 & 1)
-                        assert_int_equal(out[found++], runs[r].at + i);
+            size_t n = qk__pair_kernels[k]->members(in, among, at, WORDS, out);
+            for (size_t i = 0; i < WORDS; i++)
+                for (uint32_t b = 0, place = at[i]; b < 64; b++) {
+                    if (in[i] >> b & 1)
+                        assert_int_equal(out[found++], place);
+                    place += among[i] >> b & 1;
                 }
             assert_int_equal(found, n);
             const qk__pair_list from = {values[0], values[1], values[2], bins, NULL};
@@ -245,6 +249,47 @@ static void members_are_found(void **state)
                 assert_true(picked[0][i] == out[i] + 0.25 && picked[1][i] == out[i] + 0.5 &&
                             picked[2][i] == out[i] + 0.75 &&
                             picked_bins[i] == (int32_t)out[i] * 3);
+        }
+}
+
+/* Some keys, named by their numbers, as the same keys side by side. */
+static void chosen_keys_are_those_keys(void **state)
+{
+    (void)state;
+    enum { LD = 24, SIDE = 19 };
+    uint64_t seed = 8;
+    static double rows[ROOM * LD], side[SIDE * LD], in[3][ROOM], beside[3][ROOM],
+        v[2][SIDE + 1];
+    static double out[2][3][ROOM];
+    static int32_t bins[2][ROOM];
+    uint32_t which[SIDE + LANES] = {0};
+    fill(rows, ROOM * LD, &seed);
+    for (size_t i = 0; i < 3; i++)
+        fill(in[i], ROOM, &seed);
+    for (size_t i = 0; i < SIDE; i++) {
+        which[i] = (uint32_t)(fabs(random_unit(&seed)) * (MAX - 10));
+        memcpy(side + i * LD, rows + (which[i] + 4) * LD, LD * sizeof *side);
+    }
+    for (size_t i = 0; i < SIDE * 3; i++)
+        beside[i % 3][i / 3 + 1] = in[i % 3][which[i / 3] + 4];
+    for (size_t i = 0; i < 3; i++)
+        beside[i][0] = in[i][2];
+    for (size_t k = 0; k < qk__simd_count(); k++)
+        for (size_t n = 0; n <= SIDE; n++) {
+            const qk__pair_kernel *kernel = qk__pair_kernels[k];
+            const qk__key_scores scores = {in[0], in[1], in[2]};
+            const qk__key_scores near = {beside[0], beside[1], beside[2]};
+            const qk__pair_list one = {out[0][0], out[0][1], out[0][2], bins[0], NULL};
+            const qk__pair_list other = {out[1][0], out[1][1], out[1][2], bins[1], NULL};
+            kernel->differences(&scores, 2, 4, which, n, 0.5, 40, &one, 0);
+            kernel->differences(&near, 0, 1, NULL, n, 0.5, 40, &other, 0);
+            for (size_t i = 0; i < 3; i++)
+                assert_memory_equal(out[0][i], out[1][i], n * sizeof(double));
+            assert_memory_equal(bins[0], bins[1], n * sizeof(int32_t));
+            v[0][n] = v[1][n] = 17; /* not written */
+            kernel->distances(rows, rows + 4 * LD, which, n, LD, v[0]);
+            kernel->distances(rows, side, NULL, n, LD, v[1]);
+            assert_memory_equal(v[0], v[1], (n + 1) * sizeof(double));
         }
 }
 
@@ -260,7 +305,7 @@ static void lists_are_what_they_say(void **state)
     qk__each_version (k, qk__pair_kernels) {
         const qk__pair_kernel *kernel = qk__pair_kernels[k];
         const qk__pair_list list = {u, w, mid, bin, NULL};
-        kernel->differences(&scores, 0, 1, 2, 512, 10, &list, 0);
+        kernel->differences(&scores, 0, 1, NULL, 2, 512, 10, &list, 0);
         assert_true(u[0] == 4 && u[1] == 3 && w[0] == 0 && w[1] == 0.5);
         assert_true(mid[0] == 744 && mid[1] == 744.5);
         assert_true(bin[0] == 10 && bin[1] == 0);
@@ -312,6 +357,7 @@ int main(void)
         cmocka_unit_test(kernels_agree_on_lists),
         cmocka_unit_test(draws_are_the_generators),
         cmocka_unit_test(members_are_found),
+        cmocka_unit_test(chosen_keys_are_those_keys),
         cmocka_unit_test(lists_are_what_they_say),
         cmocka_unit_test(cholesky_takes_singular_matrices),
     };
