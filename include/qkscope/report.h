@@ -39,6 +39,7 @@ typedef struct qk_figure_settings {
     const char *gnuplot; /* program, looked for in PATH; NULL = "gnuplot" */
     int width; /* of the page in millimetres, 60 to 400, with type of the same size; 0 = each
                   figure's own */
+    bool no_title, no_legend; /* without what stands above the panels: a page says it below */
 } qk_figure_settings;
 
 /* PNG and SVG, paper. */

@@ -125,7 +125,7 @@ static void draw_one(void *context, size_t i, int worker)
     qk__figure figure;
     qk__figure_init(&figure, drawn->name, qk__theme_of(all->settings->theme),
                     drawn->kind->width, drawn->kind->height + 100);
-    qk__figure_set_width(&figure, all->settings->width);
+    qk__figure_set_page(&figure, all->settings);
     drawn->kind->build(&figure, &subject);
     drawn->status = qk__figure_draw(&figure, all->folder, all->settings, &err);
     if (drawn->status != QK_OK)

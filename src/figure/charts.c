@@ -7,7 +7,14 @@
 #include "figure/chart.h"
 
 /* A place of an axis needs so many pixels, a plot at least; the bars of one place take this part. */
-enum { LEAST_PLACE = 20, LEAST_PLOT = 440, MODEL_ROOM = 120, LEFT = 76, MOST_SHOWN = 12 };
+enum {
+    LEAST_PLACE = 20,
+    LEAST_PLOT = 440,
+    MODEL_ROOM = 120,
+    LEFT = 76,
+    LEAST_TIC = 30,
+    MOST_SHOWN = 12
+};
 #define BAR        0.76
 #define DROP_ALPHA 0xcc /* an area between curves: lines below it are seen */
 
@@ -90,7 +97,7 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-static void plot_bars(qk__figure *figure, const qk__chart *c)
+static void plot_bars(qk__figure *figure, const qk__chart *c, size_t places)
 {
     const double width = BAR / (double)c->count, factor = c->power.factor;
     char mixed[8];
@@ -115,7 +122,8 @@ static void plot_bars(qk__figure *figure, const qk__chart *c)
                          "points pt 7 ps 0.4 lc rgb '%s'",
                          c->block, factor, factor, figure->theme->ink, c->block, factor,
                          figure->theme->ink);
-    if (c->panel->percent)
+    if (c->panel->percent &&
+        qk__tic_step(places, figure->panel_width, 36 * qk__em(figure)) == 1)
         qk__figure_print(
             figure,
             ", data index %zu using 1:(100*$2):(sprintf('%%.1f%%%%', 100*$2)) with "
@@ -193,11 +201,11 @@ static void set_places(qk__figure *figure, const page *p, bool last, const qk__p
     }
     qk__put_markup(figure, WORDS[over], place->left + place->width / 2,
                    place->top + place->height + 38 * qk__em(figure), QK__CENTRED);
-    qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics font small\n",
-                     (double)count - 0.4);
+    size_t step = qk__tic_step(count, place->width, LEAST_TIC * qk__em(figure));
+    qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics %zu font small\n",
+                     (double)count - 0.4, step);
     if (over != QK__COMPONENTS)
         return;
-    size_t step = qk__fit_columns(figure, 2 * count, 26) < 2 * count ? 2 : 1;
     qk__figure_print(figure, "set xtics scale 0 (");
     for (size_t pc = 0; pc < count; pc += step)
         qk__figure_print(figure, "%s'PC%zu' %zu", pc ? ", " : "", pc, pc);
@@ -249,7 +257,7 @@ static void draw_chart(qk__figure *figure, const page *p, const qk__chart *c, si
         qk__figure_print(figure, "set format y '%%g%%%%'\n");
     switch (c->panel->mark) {
     case QK__BARS:
-        plot_bars(figure, c);
+        plot_bars(figure, c, qk__count_places(p->subject));
         break;
     case QK__STACK:
         plot_stack(figure, c);
@@ -361,6 +369,8 @@ void qk__build_chart(qk__figure *figure, const qk__subject *subject)
     p.sheet.num_entries = named.count;
     p.sheet.markup = charts[0].panel->series[0].role != QK__GROUP;
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
+    if (subject->kind->pools)
+        qk__tell_pooled(figure, subject->results);
     qk__begin_sheet(figure, &p.sheet);
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
     for (size_t i = 0; i < count; i++)

@@ -50,12 +50,14 @@ void qk__figure_free(qk__figure *figure)
     qk__arena_free(&figure->memory);
 }
 
-void qk__figure_set_width(qk__figure *figure, int millimetres)
+void qk__figure_set_page(qk__figure *figure, const qk_figure_settings *settings)
 {
-    if (millimetres <= 0)
+    figure->no_title = settings->no_title;
+    figure->no_legend = settings->no_legend;
+    if (settings->width <= 0)
         return;
-    figure->millimetres = millimetres;
-    figure->width = (int)lround(millimetres / 25.4 * 100); /* 100 pixels are an inch */
+    figure->millimetres = settings->width;
+    figure->width = (int)lround(settings->width / 25.4 * 100); /* 100 pixels are an inch */
 }
 
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size)

@@ -31,6 +31,7 @@ typedef struct qk__figure {
     char name[120];     /* of the files, without ending: letters, digits, ". _ -" */
     int width, height;  /* nominal pixels: of the SVG; the PNG has twice as many */
     double millimetres; /* the width that was asked for, which width is then; 0: free */
+    bool no_title, no_legend;
     struct {
         char title[240];   /* markup without quotes, or text from outside */
         char subject[240]; /* of which study and model: text from outside */
@@ -57,9 +58,9 @@ void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *them
                      int height);
 void qk__figure_free(qk__figure *figure);
 
-/* Asks for a page of that many millimetres, with type of the same size as on any other; 0: as
- * wide as it is. Before the figure is built. */
-void qk__figure_set_width(qk__figure *figure, int millimetres);
+/* A page of so many millimetres, with type of the same size as on any other (0: as wide as it is);
+ * whether it has a heading and a legend. Before the figure is built. */
+void qk__figure_set_page(qk__figure *figure, const qk_figure_settings *settings);
 
 /* Memory, zeroed, that lives as long as the figure. NULL: there is none, and the figure knows it. */
 void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size);

@@ -28,6 +28,12 @@ static const qk_setting ROWS[] = {
              "laid out for it, with type of the same size; a PNG then has 300 dots an inch",
      .unset = "each figure's own", .section = "Figures", .yaml = "figures.width",
      .traits = QK_SETTING_ZERO_IS_NULL},
+    {"no-title", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, no_title),
+     .help = "no heading: the caption of a paper says it", .section = "Figures",
+     .yaml = "figures.no_title"},
+    {"no-legend", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, no_legend),
+     .help = "no legend: the caption of a paper says it", .section = "Figures",
+     .yaml = "figures.no_legend"},
 };
 
 const qk_settings_table qk__figure_settings_table = {

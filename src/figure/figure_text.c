@@ -68,7 +68,7 @@ static void read_on(place *p, bool markup)
     char one[] = {c, '\0'};
     bool hidden = false;
     if (markup) {
-        hidden = p->command || strchr("{}_^", c);
+        hidden = p->command || strchr("{}_^@", c);
         p->depth += c == '{' ? 1 : c == '}' ? -1 : 0;
         p->command = (p->command && c != ' ') || (c == '{' && p->at[1] == '/');
     }

@@ -19,11 +19,21 @@ void qk__set_heading(qk__figure *figure, const qk__results *results,
     if (!model && results->num_models == 1)
         model = &results->models[0];
     const char *label = model ? model->label : "";
-    bool same = strcmp(results->title, label) == 0;
+    bool same = results->num_models == 1 ? strstr(results->title, label) != NULL
+                                         : strcmp(results->title, label) == 0;
     snprintf(figure->heading.title, sizeof figure->heading.title, "%s", title);
-    snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s",
-             same ? "" : results->title, *label && *results->title && !same ? " · " : "",
-             label);
+    snprintf(figure->heading.subject, sizeof figure->heading.subject, "%s%s%s", results->title,
+             *label && *results->title && !same ? " · " : "", same ? "" : label);
+}
+
+void qk__tell_pooled(qk__figure *figure, const qk__results *results)
+{
+    char *subject = figure->heading.subject;
+    size_t length = strlen(subject);
+    if (results->num_models > 1)
+        snprintf(subject + length, sizeof figure->heading.subject - length,
+                 "%sheads of all %zu %s", length ? " · " : "", results->num_models,
+                 results->checkpoints ? "checkpoints" : "models");
 }
 
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject)
@@ -40,6 +50,9 @@ void qk__set_own_heading(qk__figure *figure, const char *title, const char *subj
 
 static void break_heading(const qk__figure *figure, qk__lines *title, qk__lines *subject)
 {
+    title->count = subject->count = 0;
+    if (figure->no_title)
+        return;
     double room = (figure->width - 24 * qk__em(figure)) / qk__text_width(figure, 1);
     double large = room * QK__SMALL / TITLE_SIZE;
     qk__break_lines(figure->heading.title, !figure->heading.plain, (size_t)fmax(large, 2),

@@ -13,6 +13,9 @@
 void qk__set_heading(qk__figure *figure, const qk__results *results,
                      const qk__result_model *model, const char *title);
 
+/* Says below that all models' heads are in one picture, where there are several. */
+void qk__tell_pooled(qk__figure *figure, const qk__results *results);
+
 /* Of a figure that is of no study: a title from outside, and markup below it; NULL: none. */
 void qk__set_own_heading(qk__figure *figure, const char *title, const char *subject);
 

@@ -12,6 +12,7 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
                            double width)
 {
     const double em = qk__em(figure), beside = BESIDE * em;
+    count = figure->no_legend ? 0 : count;
     qk__legend legend = {.count = count, .columns = 1, .characters = 4, .entries = entries};
     double room = (width - beside) / qk__text_width(figure, 1);
     if (room > 4)

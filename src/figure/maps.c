@@ -121,16 +121,6 @@ static void plot_cells(qk__figure *figure, const qk__map *map)
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-/* A step between labels that leaves each `least` pixels. */
-static size_t step_of(size_t count, double length, double least)
-{
-    static const size_t STEPS[] = {1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 100, 128};
-    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
-        if (length / (double)count * (double)STEPS[i] >= least)
-            return STEPS[i];
-    return count;
-}
-
 /* Labels, or numbers, as many as there is room for. Those across are turned where a label is wider
  * than its cell and all of them say something. */
 static void set_cell_labels(qk__figure *figure, char axis, const char *const *labels,
@@ -143,7 +133,7 @@ static void set_cell_labels(qk__figure *figure, char axis, const char *const *la
     bool turned = axis == 'x' && longest > 6 && width * (double)count > length;
     if (axis == 'x' && !turned)
         least = width;
-    size_t step = step_of(count, length, least);
+    size_t step = qk__tic_step(count, length, least);
     qk__figure_print(figure, "set %ctics scale 0 %s (", axis,
                      axis == 'y' ? ""
                      : turned    ? "rotate by 90 right"

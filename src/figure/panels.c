@@ -92,6 +92,15 @@ void qk__label_model_axis(qk__figure *figure, const qk__model_axis *axis,
                    place->top + place->height + axis->height - 8 * qk__em(figure), QK__CENTRED);
 }
 
+size_t qk__tic_step(size_t count, double length, double least)
+{
+    static const size_t STEPS[] = {1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 100, 128};
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
+        if (length / (double)count * (double)STEPS[i] >= least)
+            return STEPS[i];
+    return count;
+}
+
 /* ---- phases of training ----------------------------------------------------------------- */
 
 /* Pixels of a line of a phase's name, and between the last and the plot. */

@@ -44,6 +44,9 @@ qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *
                                    double width);
 void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
 
+/* Every which of so many places on an axis of that length has a tic, each of `least` pixels. */
+size_t qk__tic_step(size_t count, double length, double least);
+
 /* What the axis shows, below its labels. */
 void qk__label_model_axis(qk__figure *figure, const qk__model_axis *axis,
                           const qk__place *place);

@@ -339,6 +339,8 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
     if (!qk__gather_families(figure, subject, false, &c.families))
         return;
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
+    if (subject->kind->pools)
+        qk__tell_pooled(figure, subject->results);
     put_together(&c.families);
     set_powers(&c);
     if (c.by_category)

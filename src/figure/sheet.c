@@ -38,7 +38,7 @@ void qk__lay_out(qk__figure *figure, qk__sheet *s)
     s->legend = qk__plan_legend(figure, s->entries, s->num_entries, figure->width - 24 * em);
     s->legend.markup = s->markup;
     double legend =
-        s->num_entries > 0 ? s->legend.height + (BEFORE_LEGEND + BEHIND_LEGEND) * em : 0;
+        s->legend.count > 0 ? s->legend.height + (BEFORE_LEGEND + BEHIND_LEGEND) * em : 0;
     double top = qk__heading_height(figure) + legend + s->head * em;
     s->first = (qk__place){s->left * em, top + s->above * em, width, s->height * em};
     s->across = width + s->gap * em;
@@ -55,7 +55,7 @@ void qk__begin_sheet(qk__figure *figure, qk__sheet *s)
                      QK__SMALL);
     qk__figure_show_raster(figure);
     qk__put_heading(figure);
-    if (s->num_entries > 0)
+    if (s->legend.count > 0)
         qk__put_legend(figure, &s->legend, figure->width / 2.0,
                        qk__heading_height(figure) + BEFORE_LEGEND * em);
 }

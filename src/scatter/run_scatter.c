@@ -263,7 +263,7 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
     if (atomic_load(&c->run.cancelled))
         return QK_OK;
     qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
-    qk__figure_set_width(&figure, s->figures.width);
+    qk__figure_set_page(&figure, &s->figures);
     qk__scatter_panel *panels =
         qk__figure_alloc(&figure, (size_t)QK__SCATTER_SIDE * QK__SCATTER_SIDE, sizeof *panels);
     qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);

@@ -55,12 +55,13 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 static json_t *describe_figures(const qk__study_work *work, size_t i)
 {
     const qk__study_collage *c = &work->plan->collage;
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
-                     QK_VERSION, "formats", (int)collage_formats(work), "theme",
-                     (int)work->theme, "width", work->width, "rows", c->rows, "columns",
-                     c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
-                     qk__json_head_set(&c->heads), "max_points", (json_int_t)c->max_points,
-                     "label", qk__json_text(work->plan->models[i].label));
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope", QK_VERSION,
+        "formats", (int)collage_formats(work), "theme", (int)work->theme, "width", work->width,
+        "bare", work->plan->figures.no_title + 2 * work->plan->figures.no_legend, "rows",
+        c->rows, "columns", c->columns, "seed", (json_int_t)c->seed, "random", c->random,
+        "heads", qk__json_head_set(&c->heads), "max_points", (json_int_t)c->max_points, "label",
+        qk__json_text(work->plan->models[i].label));
 }
 
 static bool has_files(const qk__study_work *work, size_t i)
@@ -144,6 +145,7 @@ static qk_scatter_settings settings_of(task *t)
     s.input.context.threads = 1;     /* and run in parallel */
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
+    s.figures = work->plan->figures;
     s.figures.formats = collage_formats(work);
     s.figures.theme = work->theme;
     s.figures.width = work->width;
@@ -323,6 +325,7 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.results = run.output;
     s.score_metric = work->plan->score_metric;
     s.score_column = work->plan->score_column;
+    s.figures = work->plan->figures;
     s.figures.formats = work->formats;
     s.figures.theme = work->theme;
     s.figures.width = work->width;

@@ -175,3 +175,21 @@ def test_the_script_draws_the_image_again(dense, tmp_path):
     subprocess.run(["gnuplot", "-d", "-e", "format='svg'", "many.gp"], cwd=tmp_path, check=True, env=environment())
     assert (tmp_path / "many.svg").read_bytes() == (dense / "many.svg").read_bytes()
     assert zlib.crc32((tmp_path / "many.dat.png").read_bytes())
+
+
+# ---- what a paper says in its caption --------------------------------------------------------
+
+def test_without_title_and_legend(qkscope, tmp_path):
+    """No heading and no legend, and the figure is as much lower; all other texts stand as before."""
+    make_heads(tmp_path, FOUR, sample=40, title="Four")
+    name = "pca-01-pc-roles"
+    one = ("--figure", name)
+    full = draw(qkscope, tmp_path, *one) / name
+    texts, height = svg_texts(full), float(read_svg(full).get("viewBox").split()[3])
+    heading = [t for t in texts if t.startswith(("Position correlation by", "Four"))]
+    assert heading == ["Position correlation by component (combined QK PCA)", "Four · heads of all 4 models"]
+    legend = ["rq", "|rk|"]
+    for option, gone in (("--no-title", heading), ("--no-legend", legend)):
+        bare = draw(qkscope, tmp_path, *one, option) / name
+        assert list(filter(None, svg_texts(bare))) == [t for t in texts if t and t not in gone], option
+        assert float(read_svg(bare).get("viewBox").split()[3]) < height - 20, option

@@ -427,8 +427,8 @@ def test_samples_have_the_colours_of_what_they_stand_for(drawn, theme):
     picture = drawn("ten", theme)["plasticity-04-trajectory"]
     legend = {text.text: sample for sample, text in picture.legend()}
     areas = {a.color for a in picture.areas}
-    assert {legend["AP drop"].color, legend["bias strength"].color} <= areas
-    assert legend["AP drop"].color != legend["bias strength"].color
+    assert {legend["drop"].color, legend["bias strength"].color} <= areas
+    assert legend["drop"].color != legend["bias strength"].color
     heads = drawn("one", theme)["plasticity-02-profiles-smollm2-135m-instruct"]
     widest = [text for text in heads.texts if text.text.startswith("single heads")]
     assert len(widest) == 1

@@ -301,7 +301,7 @@ def test_trajectory(training):
     np.testing.assert_allclose(biases[:, 1], means(tables, "bias_strength", "rotated"),
                                **TOLERANCE)
     texts = texts_of(figures / TRAJECTORY)
-    assert {"AP, first 20 %", "AP, last 20 %", "AP drop", "Attention plasticity",
+    assert {"first 20 % of the context", "last 20 %", "drop", "Attention plasticity",
             "Training checkpoint", "warm", "main", "decay"} <= set(texts)
     assert all(texts.count(f"step {i}") == 1 for i in range(7))
     # between the phases, in both panels

@@ -274,7 +274,7 @@ static void chosen_keys_are_those_keys(void **state)
         beside[i % 3][i / 3 + 1] = in[i % 3][which[i / 3] + 4];
     for (size_t i = 0; i < 3; i++)
         beside[i][0] = in[i][2];
-    for (size_t k = 0; k < qk__simd_count(); k++)
+    qk__each_version (k, qk__pair_kernels)
         for (size_t n = 0; n <= SIDE; n++) {
             const qk__pair_kernel *kernel = qk__pair_kernels[k];
             const qk__key_scores scores = {in[0], in[1], in[2]};
