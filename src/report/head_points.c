@@ -20,7 +20,7 @@
 
 enum {
     ROOM = 20000,  /* bytes on the page that the pictures of a head take, on average */
-    POINTS = 1500, /* of each kind in a picture */
+    POINTS = 1000, /* of each kind in a picture */
     SHEET = 6,     /* cells of a sheet, across and down */
     MAX_FILE = 64 << 20,
 };
@@ -32,7 +32,7 @@ static const qk_scatter_basis BASES[QK__NUM_POINT_PLANES] = {QK_BASIS_PCA, QK_BA
 static const struct {
     size_t divisor;
     int shades;
-} SIZES[] = {{1, 15}, {1, 7}, {2, 15}, {2, 7}, {3, 7}, {4, 3}};
+} SIZES[] = {{2, 15}, {2, 7}, {3, 7}, {4, 3}};
 enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
 
 void qk__points_free(qk__points *points)

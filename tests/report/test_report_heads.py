@@ -59,7 +59,7 @@ def table_of(results, name):
 
 def test_pictures_show_the_rows_where_they_are(results):
     """Each edge is that of the projections, with 4 % of room; where a row lies alone the picture has the colour of
-    its kind, and far from all rows it has none. Fewer than 1,500 rows of a kind are all drawn."""
+    its kind, and far from all rows it has none. Fewer than 1,000 rows of a kind are all drawn."""
     of = points(page_text(results))[0]["pca"]
     checked = 0
     for layer, head, q, k in head_pairs(EXAMPLE, GROUP):
@@ -278,3 +278,50 @@ def test_ends_of_intervals_are_columns(results, open_page):
         column = rows[0].index(name)
         assert [float(row[column]) for row in rows[1:]] == pytest.approx([float(h[name]) for h in heads], rel=1e-4)
     assert page.locator("#columns label", has_text="r_q_lo").count() == 1
+
+
+@pytest.fixture(scope="module")
+def whole(qkscope, tmp_path_factory):
+    """All that there can be of a head: before and after RoPE, attention, an ablation."""
+    folder = tmp_path_factory.mktemp("whole")
+    model = EXAMPLE.parent / "kjv-tiny" / "step-2004"
+    texts = folder / "texts.jsonl"
+    lines = (EXAMPLE.parent / "kjv-tiny" / "passages.jsonl").read_text().splitlines(keepends=True)
+    texts.write_text("".join(lines[:4]))
+    qkscope("capture", "--model", model, "--text", texts, "--id-column", "id", "--stage", "both", "--keep", "rows,attention",
+            "-o", folder / "capture", expect=0)
+    qkscope("analyze", folder / "capture" / "post", "-o", folder / "results", expect=0)
+    qkscope("compare-stages", folder / "capture", "-o", folder / "results", expect=0)
+    texts.write_text("".join(lines[:2]))
+    qkscope("ablate", "-m", model, "-t", texts, "-o", folder / "results" / "ablation", "--max-length", 128, expect=0)
+    qkscope("report", folder / "results", expect=0)
+    return folder / "results"
+
+
+def test_curves_and_ablation_are_those_of_the_tables(whole, open_page):
+    page = open_page(whole / "report.html")
+    page.goto(page.url + "#heads=3:1")
+    page.wait_for_selector("#head-card[open]")
+    own = lambda name: [r for r in table_of(whole, name) if (r["layer"], r["q_head"]) == ("3", "1")]
+    shown = {}
+    for title in ("Mean score by distance", "Attention by distance"):
+        part = page.locator(".view-part", has=page.locator("h3", has_text=title))
+        part.locator("summary").click()
+        shown[title] = np.array([[float(text.replace("−", "-").replace("–", "nan")) for text in row.split("\t")]
+                                 for row in part.locator("tbody tr").all_inner_texts()])
+        assert part.locator(".plot canvas").evaluate("c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v) => v > 0)")
+    expected = [[float(r[c]) for c in ("distance", "measured", "predicted")] for r in own("score_by_distance")]
+    assert np.allclose(shown["Mean score by distance"], expected, rtol=2e-3, atol=1e-6) and len(expected) > 5
+    rows = own("attention_profile")
+    latest = [r for r in rows if r["row_last"] == max((r["row_last"] for r in rows), key=int)]
+    attention = shown["Attention by distance"]
+    assert attention.shape[1] == 4 and 3 < len(attention) <= len(latest)
+    ratios = [float(r["mass"]) / float(r["uniform"]) for r in latest]
+    assert np.allclose(attention[:, 1], ratios[:len(attention)], rtol=2e-3)
+    numbers = {row[0]: row[1] for row in page.eval_on_selector_all("#head-numbers tr:has(td.value)",
+               "rs => rs.map(r => [r.querySelector('code').textContent, r.cells[1].firstChild.textContent])")}
+    with open(whole / "ablation" / "ablation_heads.csv", newline="") as file:
+        lost = next(r for r in csv.DictReader(file) if (r["layer"], r["q_head"]) == ("3", "1"))
+    for name, row in (("remove_loss", lost), ("r_q_before", own("stages")[0]), ("sink_mass", own("attention")[0])):
+        assert float(numbers[name].replace("−", "-")) == pytest.approx(float(row[name]), rel=1e-3)
+    assert page.locator("#head-view .empty").count() == 0

@@ -38,7 +38,7 @@ const CHARTS = [
     about: "1: the choice between two keys is a coin toss over queries; 0: the same key wins whatever the query is.",
     lines: [["plasticity", "--ink", []]], range: [0, 1] },
   { name: "scores", title: "Mean score by distance", x: "distance in tokens", log: true, table: "stages.csv",
-    about: "Measured, and as mean vectors and frequencies predict it.",
+    about: "Measured, and as mean vectors and frequencies predict it. Distance 0 is in the table alone.",
     lines: [["measured", "--ink", []], ["predicted", "--mark", [5, 3]]] },
   { name: "attention", title: "Attention by distance", x: "distance in tokens", log: true, table: "attention.csv",
     about: "Of the latest rows, over uniform attention (1): measured, and as mean vectors and the drift of keys predict it.",
