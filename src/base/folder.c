@@ -299,8 +299,9 @@ static qk_status sync_one(int at, const char *name, const char *path, int folder
     (void)at;
     (void)name;
     /* some file systems cannot sync a folder */
-    return folder < 0 || qk__sync(folder) == 0 || errno == EINVAL ? QK_OK
-                                                               : fail_errno(err, "sync", path);
+    return folder < 0 || qk__sync(folder) == 0 || errno == EINVAL
+               ? QK_OK
+               : fail_errno(err, "sync", path);
 }
 
 qk_status qk__sync_tree(const char *path, qk_error *err)
