@@ -60,9 +60,9 @@ bool qk__glyphs_have(qk__glyphs *glyphs, uint32_t character)
         return true;
     if (!glyphs->loaded)
         load_fonts(glyphs);
-    const struct qk__fontconfig *library = glyphs->library;
+    const struct qk__fontconfig *library = glyphs->config ? glyphs->library : NULL;
     const FcFontSet *fonts =
-        glyphs->config ? library->fonts(glyphs->config, FcSetSystem) : NULL;
+        library && library->fonts ? library->fonts(glyphs->config, FcSetSystem) : NULL;
     for (int i = 0; fonts && i < fonts->nfont; i++) {
         FcCharSet *characters;
         if (library->characters(fonts->fonts[i], FC_CHARSET, 0, &characters) == FcResultMatch &&

@@ -82,7 +82,8 @@ static void add_cells(qk__figure *figure, qk__map *map)
         }
         bool dark;
         unsigned color = cell_color(figure, map, i, &dark);
-        const double cell[2] = {(double)(i % map->columns), (double)(i / map->columns)};
+        const size_t row = i / map->columns, column = i % map->columns;
+        const double cell[2] = {(double)column, (double)row};
         qk__figure_add_values(figure, map->from ? map->from[i] : cell, 2);
         qk__figure_value(figure, map->values[i]);
         qk__figure_words(figure, "0x%06x ", color);
