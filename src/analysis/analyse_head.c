@@ -224,7 +224,7 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
     const uint64_t stream[2] = {(uint64_t)head->id.layer, (uint64_t)head->id.head};
     qk__totals totals;
     const qk__plasticity_input in = {
-        &q->rows, &k->data.rows, k->index, q->state ? &totals : NULL, &settings, stream};
+        &q->rows, &k->data.rows, k->index, q->state ? &totals : NULL, &settings, stream, NULL};
     size_t buckets = q->state ? q->state->num_buckets : 0;
     double *reals = qk__calloc(buckets + 1, sizeof *reals);
     int64_t *integers = qk__calloc(2 * buckets + 1, sizeof *integers);

@@ -19,6 +19,7 @@ typedef struct repetition {
     const qk_head_results *full;
     int sign; /* of the keys, in the published convention */
     const qk__key_index *index;
+    qk__set_store drawn; /* pairs of keys, of all texts */
     uint64_t stream[2];
     qk__text_labels labels;
     qk__text_parts q_parts, k_parts; /* joined, where the labels have fewer bits */
@@ -97,7 +98,8 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
                                      .keys = &r->keys,
                                      .index = r->index,
                                      .settings = &settings,
-                                     .stream = r->stream};
+                                     .stream = r->stream,
+                                     .drawn = &r->drawn};
     qk_status status = qk__plasticity_profile(model, &in, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, QK__AP, overall);
@@ -267,6 +269,7 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
         kept->ids[0] = queries->parts.ids;
         kept->ids[1] = keys->data.parts.ids;
     }
+    qk__set_store_free(&r->drawn);
     qk__text_parts_free(&r->q_parts);
     qk__text_parts_free(&r->k_parts);
     free(group_of_query);

@@ -107,7 +107,7 @@ void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, 
 /* Adds the rows to the sums of the buckets that see them; the block is empty then. */
 void qk__block_finish(qk__pair_walk *w);
 
-/* Where pairs were drawn: the seen keys of a long example whose blocks are all finished. */
+/* Where pairs were drawn: the seen keys of an example whose blocks are all finished, or that has none. */
 void qk__block_count_example(qk__pair_walk *w, const qk__seen_key *keys, size_t count);
 
 #endif

@@ -179,7 +179,7 @@ static void walk_numbers(draw *d, size_t limit)
         size_t count = 0;
         while (next + count < limit && d->numbers[next + count] < end)
             count++;
-        if (count > 0)
+        if (count > 0 && !qk__left_out(d->sums->space, d->sums->space->index->start[e]))
             add_pairs(d, d->numbers + next, count, base, n);
         next += count;
         base = end;

@@ -16,7 +16,7 @@
 
 enum {
     BLOCK = 256,        /* numbers drawn at a time */
-    SPARSE = 64,        /* with fewer than one in so many drawn, a table notes them */
+    SPARSE = 1024,      /* with fewer than one in so many drawn, a table notes them */
     LEAST_BOUND = 1024, /* what the kernel takes */
 };
 
@@ -164,6 +164,58 @@ bool qk__set_fits(int64_t count, int64_t limit)
 size_t qk__set_words(int64_t count)
 {
     return (size_t)(count / 64) + 2;
+}
+
+/* ---- sets that are kept ------------------------------------------------------------------ */
+
+void qk__set_store_free(qk__set_store *store)
+{
+    free(store->set);
+    free(store->bits);
+    *store = (qk__set_store){0};
+}
+
+static const uint64_t *find_set(const qk__set_store *store, const qk__pair_set *want)
+{
+    for (size_t i = 0; i < store->num; i++)
+        if (store->set[i].count == want->count &&
+            memcmp(store->set[i].words, want->words, sizeof want->words) == 0)
+            return store->set[i].bits;
+    return NULL;
+}
+
+static bool find_sets(const qk__set_store *store, const qk__pair_set *want, size_t num,
+                      const uint64_t **bits)
+{
+    bool all = true;
+    for (size_t i = 0; i < num; i++) {
+        bits[i] = find_set(store, &want[i]);
+        all &= bits[i] != NULL;
+    }
+    return all;
+}
+
+qk_status qk__set_store_take(qk__set_store *store, const qk__pair_set *want, size_t num,
+                             size_t limit, uint64_t seed, const uint64_t **bits, qk_error *err)
+{
+    size_t words = 0;
+    if (find_sets(store, want, num, bits))
+        return QK_OK;
+    qk__set_store_free(store);
+    for (size_t i = 0; i < num; i++)
+        words += qk__set_words(want[i].count);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&store->set, num, sizeof *store->set},
+                             {&store->bits, words, sizeof *store->bits}));
+    memcpy(store->set, want, num * sizeof *want);
+    store->num = num;
+    uint64_t *next = store->bits;
+    for (size_t i = 0; i < num; i++) {
+        store->set[i].bits = next;
+        next += qk__set_words(want[i].count);
+    }
+    qk__draw_sets(store->set, num, 3, limit, seed);
+    find_sets(store, want, num, bits);
+    return QK_OK;
 }
 
 /* ---- numbers in order ------------------------------------------------------------------- */

@@ -31,4 +31,18 @@ typedef struct qk__pair_set {
 void qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
                    uint64_t seed);
 
+/* Sets that were drawn last, with room of their own. A store of zeros has none. */
+typedef struct qk__set_store {
+    size_t num;
+    qk__pair_set *set;
+    uint64_t *bits;
+} qk__set_store;
+
+/* Those numbered by counts and words of want[num], drawn by three words unless the store has them; their
+ * bits go to bits[num]. */
+QK_MUST_CHECK qk_status qk__set_store_take(qk__set_store *store, const qk__pair_set *want,
+                                           size_t num, size_t limit, uint64_t seed,
+                                           const uint64_t **bits, qk_error *err);
+void qk__set_store_free(qk__set_store *store);
+
 #endif

@@ -20,6 +20,13 @@ typedef struct qk__pair_space {
     const qk__query_grid *grid;
 } qk__pair_space;
 
+/* Whether the rows of an example, whose first key is at `first`, are left out of this space. */
+static inline bool qk__left_out(const qk__pair_space *space, size_t first)
+{
+    const qk_block *keys = space->keys;
+    return keys->group && keys->group[space->index->row[first]] == keys->left_out;
+}
+
 /* Pairs of eligible keys of one example, for every query bucket: pairs[grid->num]. */
 void qk__count_pairs(const qk__pair_space *space, int64_t *pairs);
 
@@ -64,6 +71,7 @@ typedef struct qk__tally {
     double
         *weight; /* [grid->num] of these pairs, where keys have weights; qk__sum_pairs' own */
     int64_t *pairs;    /* [grid->num] there are; more than `limit` are drawn from */
+    int64_t *met;      /* [grid->num] of these in the sums; qk__sum_pairs' own, else NULL */
     int64_t limit;     /* pairs a cell, INT64_MAX without */
     int64_t evaluated; /* values of PP */
     int64_t sampled;   /* query buckets and cells that were drawn from */

@@ -98,6 +98,8 @@ void qk__tally_pairs(const qk__pair_sums *sums, size_t j, const qk__pair_list *l
     tally->evaluated += (int64_t)n;
     if (only_cells)
         return;
+    if (tally->met)
+        tally->met[j] += (int64_t)n;
     if (list->weight) {
         tally->ap[j] += kernel->dot(list->weight, room->pp, n);
         tally->weight[j] += kernel->sum(list->weight, n);

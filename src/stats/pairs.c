@@ -99,6 +99,11 @@ static void add_group(qk__pair_walk *w, size_t first, size_t end)
     }
     if (count < 2)
         return;
+    if (w->sets && qk__left_out(w->sums->space, first)) {
+        qk__block_finish(w);
+        qk__block_count_example(w, w->keys, count);
+        return;
+    }
     /* The block points at its keys until it is finished: they stay where they are. */
     if (count <= STRETCH) {
         add_short(w, w->keys, count, first);

@@ -12,13 +12,14 @@
  * sets[num_active], if not NULL, has for each active bucket the pairs that count for it, one
  * bit each and a word to spare; nothing is added to cells then. Pairs are numbered example by
  * example, (1, 0), (2, 0), (2, 1), (3, 0), ... of the keys that the bucket sees. There must be
- * no window. */
+ * no window. Examples that are left out are numbered, too, but not met. */
 QK_MUST_CHECK qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
                                           const uint64_t *const *sets, size_t num_active,
                                           bool only_cells, qk_error *err);
 
 /* Adds tally->limit pairs drawn without replacement from the `count` pairs of query bucket j,
- * or of its cell `cell` (an index into the table; SIZE_MAX: the bucket as a whole). */
+ * or of its cell `cell` (an index into the table; SIZE_MAX: the bucket as a whole); but none of
+ * examples that are left out. */
 QK_MUST_CHECK qk_status qk__add_drawn_pairs(const qk__pair_sums *sums, size_t j, size_t cell,
                                             int64_t count, uint64_t seed,
                                             const uint64_t stream[2], qk_error *err);

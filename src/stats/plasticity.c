@@ -133,8 +133,10 @@ static qk_status check_inputs(const qk_moments *q, const qk_block *queries,
 
 /* Everything once the index of present keys and the query buckets are there. */
 static qk_status fit(qk_plasticity *out, const qk__query_model *model,
-                     const qk__pair_space *space, const qk__plasticity_input *in, qk_error *err)
+                     const qk__pair_source *source, const qk__plasticity_input *in,
+                     qk_error *err)
 {
+    const qk__pair_space *space = &source->space;
     const qk__query_grid *grid = space->grid;
     const qk__totals *totals = in->totals;
     double width = in->settings->bucket_width;
@@ -153,7 +155,7 @@ static qk_status fit(qk_plasticity *out, const qk__query_model *model,
     if (status == QK_OK)
         status = qk__bin_table_create(&tally.bins, space, width, err);
     if (status == QK_OK)
-        status = qk__sum_pairs(space, model, in, &tally, err);
+        status = qk__sum_pairs(source, model, in, &tally, err);
     if (status == QK_OK)
         status = set_profile(out, grid, &tally, err);
     if (status == QK_OK)
@@ -182,7 +184,7 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasticity_input *in
     if (status == QK_OK) {
         out->dim = q->dim;
         clear_description(out);
-        status = fit(out, model, &source.space, in, err);
+        status = fit(out, model, &source, in, err);
     }
     if (status == QK_OK && in->totals)
         status = qk__plasticity_sampling_error(model, in, &out->ap_overall_se, err);

@@ -26,7 +26,9 @@ qk_status qk__pair_source_open(qk__pair_source *source, const qk__plasticity_inp
     }
     bool published = in->settings->convention == QK_CONVENTION_PUBLISHED;
     QK_TRY(qk__query_grid_create(&source->grid, in->queries, published, in->totals, err));
-    source->space = (qk__pair_space){in->keys, index, source->grid};
+    source->space = source->all = (qk__pair_space){in->keys, index, source->grid};
+    if (in->drawn && source->present && source->grid->window == 0)
+        source->all.index = in->index ? in->index : source->own_index;
     return QK_OK;
 }
 
@@ -38,7 +40,7 @@ void qk__pair_source_close(qk__pair_source *source)
 }
 
 typedef struct run {
-    const qk__pair_space *space;
+    const qk__pair_space *space, *all; /* all: what pairs are drawn of */
     const qk__query_model *model;
     const qk__plasticity_input *in;
     qk__tally *tally;
@@ -47,7 +49,7 @@ typedef struct run {
 
 enum {
     SET_WORDS = 1 << 20, /* for what is drawn at a time */
-    LOOK_UP_COST = 8,    /* of a pair, beside one that is met in order */
+    LOOK_UP_COST = 64,   /* of a pair, beside one that is met in order */
 };
 
 static qk_status draw_cells(const run *r, const qk__pair_sums *sums, size_t j, qk_error *err)
@@ -79,40 +81,25 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
     return n > 0 && pairs[buckets[n - 1]] / LOOK_UP_COST / (int64_t)n <= limit ? n : 0;
 }
 
-/* Meets all pairs once for buckets that draw; of[count] are their sets. */
+/* Meets all pairs once for buckets that draw. */
 static qk_status add_together(const run *r, const qk__pair_sums *sums, const size_t *buckets,
-                              size_t count, qk__pair_set *sets, const uint64_t **of,
-                              qk_error *err)
-{
-    qk__tally *tally = r->tally;
-    size_t words = 0;
-    for (size_t i = 0; i < count; i++)
-        words += qk__set_words(tally->pairs[buckets[i]]);
-    uint64_t *memory = qk__calloc(words, sizeof *memory), *next = memory;
-    if (!memory)
-        return qk__nomem(err);
-    for (size_t i = 0; i < count; i++) {
-        size_t j = buckets[i];
-        uint64_t id = (uint64_t)r->space->grid->bucket[j].id;
-        sets[i] =
-            (qk__pair_set){tally->pairs[j], {r->in->stream[0], r->in->stream[1], id}, next};
-        of[i] = next;
-        next += qk__set_words(tally->pairs[j]);
-    }
-    qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->in->settings->seed);
-    tally->sampled += (int64_t)count;
-    qk_status status = qk__add_all_pairs(sums, buckets, of, count, false, err);
-    free(memory);
-    return status;
-}
-
-static qk_status add_some(const run *r, const qk__pair_sums *sums, const size_t *buckets,
-                          size_t count, qk_error *err)
+                              size_t count, qk_error *err)
 {
     qk__pair_set *sets;
     const uint64_t **of;
+    qk__set_store own = {0}, *store = r->in->drawn ? r->in->drawn : &own;
     QK_TRY(QK__CREATE_ARRAYS(err, {&sets, count, sizeof *sets}, {&of, count, sizeof *of}));
-    qk_status status = add_together(r, sums, buckets, count, sets, of, err);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t id = (uint64_t)r->space->grid->bucket[buckets[i]].id;
+        sets[i] = (qk__pair_set){.count = r->tally->pairs[buckets[i]],
+                                 .words = {r->in->stream[0], r->in->stream[1], id}};
+    }
+    r->tally->sampled += (int64_t)count;
+    qk_status status = qk__set_store_take(store, sets, count, (size_t)r->tally->limit,
+                                          r->in->settings->seed, of, err);
+    if (status == QK_OK)
+        status = qk__add_all_pairs(sums, buckets, of, count, false, err);
+    qk__set_store_free(&own);
     free(sets);
     free(of);
     return status;
@@ -123,13 +110,15 @@ static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t
                            size_t count, qk_error *err)
 {
     qk__tally *tally = r->tally;
+    qk__pair_sums drawn = *sums;
+    drawn.space = r->all;
     for (size_t i = 0, n; i < count; i += n) {
         n = count_together(r, buckets + i, count - i);
         if (n > 0) {
-            QK_TRY(add_some(r, sums, buckets + i, n, err));
+            QK_TRY(add_together(r, &drawn, buckets + i, n, err));
         } else {
             n = 1;
-            QK_TRY(qk__add_drawn_pairs(sums, buckets[i], SIZE_MAX, tally->pairs[buckets[i]],
+            QK_TRY(qk__add_drawn_pairs(&drawn, buckets[i], SIZE_MAX, tally->pairs[buckets[i]],
                                        r->in->settings->seed, r->in->stream, err));
         }
     }
@@ -192,41 +181,69 @@ static qk_status add_all_buckets(const run *r, size_t *scratch, qk_error *err)
     return QK_OK;
 }
 
-/* weight: of the pairs together; NULL: each counts as one. */
-static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *weight)
+/* met: pairs in the sum; weight: of these together, NULL: each counts as one. */
+static void to_mean(double *ap, int64_t *pairs, int64_t met, const double *weight)
 {
-    if (*pairs > limit)
-        *pairs = limit;
-    *ap = *pairs > 0 ? *ap / (weight ? *weight : (double)*pairs) : NAN;
+    *pairs = met;
+    *ap = met > 0 ? *ap / (weight ? *weight : (double)met) : NAN;
 }
 
-qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
+/* Pairs that there are; where they are drawn, of all that they are drawn of. */
+static qk_status count_pairs(const run *r, qk_error *err)
+{
+    size_t num = r->space->grid->num;
+    qk__count_pairs(r->space, r->tally->pairs);
+    if (r->all->index == r->space->index)
+        return QK_OK;
+    int64_t *all = qk__calloc(num + 1, sizeof *all);
+    if (!all)
+        return qk__nomem(err);
+    qk__count_pairs(r->all, all);
+    for (size_t j = 0; j < num; j++)
+        if (all[j] > r->tally->limit)
+            r->tally->pairs[j] = all[j];
+    free(all);
+    return QK_OK;
+}
+
+/* The scratch is of 2 grid->num + 1. */
+static qk_status add_sums(run *r, size_t *scratch, qk_error *err)
+{
+    bool full = r->in->settings->variance == QK_VARIANCE_FULL;
+    QK_TRY(count_pairs(r, err));
+    QK_TRY(qk__whitening_create(&r->whitening, r->model, full, err));
+    qk_status status = add_all_buckets(r, scratch, err);
+    qk__whitening_free(&r->whitening);
+    return status;
+}
+
+qk_status qk__sum_pairs(const qk__pair_source *source, const qk__query_model *model,
                         const qk__plasticity_input *in, qk__tally *tally, qk_error *err)
 {
-    const qk_plasticity_settings *settings = in->settings;
-    run r = {space, model, in, tally, NULL};
-    tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
-    qk__count_pairs(space, tally->pairs);
-    const bool weighted = space->index->weight != NULL;
-    size_t *scratch = qk__calloc(2 * space->grid->num + 1, sizeof *scratch);
-    double *weight = qk__calloc(space->grid->num + 1, sizeof *weight);
-    tally->weight = weight;
-    qk_status status = scratch && weight
-                           ? qk__whitening_create(&r.whitening, model,
-                                                  settings->variance == QK_VARIANCE_FULL, err)
-                           : qk__nomem(err);
-    if (status == QK_OK)
-        status = add_all_buckets(&r, scratch, err);
-    qk__whitening_free(&r.whitening);
-    free(scratch);
+    const size_t num = source->grid->num;
+    const bool weighted = source->space.index->weight != NULL;
     const qk__cell_table *cells = tally->cells;
-    for (size_t j = 0; j < space->grid->num && status == QK_OK; j++)
-        to_mean(&tally->ap[j], &tally->pairs[j], tally->limit, weighted ? &weight[j] : NULL);
-    for (size_t c = 0; cells && c < cells->num_cells; c++)
-        to_mean(&cells->cell[c].ap, &cells->cell[c].pairs, tally->limit,
+    run r = {&source->space, &source->all, model, in, tally, NULL};
+    size_t *scratch;
+    tally->limit = in->settings->max_pairs > 0 ? in->settings->max_pairs : INT64_MAX;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&scratch, 2 * num + 1, sizeof *scratch},
+                             {&tally->weight, num + 1, sizeof *tally->weight},
+                             {&tally->met, num + 1, sizeof *tally->met}));
+    qk_status status = add_sums(&r, scratch, err);
+    for (size_t j = 0; j < num && status == QK_OK; j++)
+        to_mean(&tally->ap[j], &tally->pairs[j], tally->met[j],
+                weighted ? &tally->weight[j] : NULL);
+    for (size_t c = 0; cells && c < cells->num_cells; c++) {
+        int64_t pairs = cells->cell[c].pairs;
+        to_mean(&cells->cell[c].ap, &cells->cell[c].pairs,
+                pairs < tally->limit ? pairs : tally->limit,
                 cells->weight ? &cells->weight[c] : NULL);
-    free(weight);
+    }
+    free(scratch);
+    free(tally->weight);
+    free(tally->met);
     tally->weight = NULL;
+    tally->met = NULL;
     return status;
 }
 
@@ -270,7 +287,7 @@ qk_status qk__plasticity_profile(const qk__query_model *model, const qk__plastic
                                    {&tally.pairs, buckets, sizeof *tally.pairs});
     }
     if (status == QK_OK)
-        status = qk__sum_pairs(&source.space, model, in, &tally, err);
+        status = qk__sum_pairs(&source, model, in, &tally, err);
     if (status == QK_OK)
         qk__summarise_profile(source.grid, tally.ap, ap_overall, fifths, NULL);
     free(tally.ap);

@@ -7,6 +7,7 @@
 #include <qkscope/stats.h>
 
 #include "stats/key_index.h"
+#include "stats/pair_sets.h"
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
@@ -19,11 +20,17 @@ typedef struct qk__plasticity_input {
         *totals; /* where rows are some of those that the moments are of; or NULL */
     const qk_plasticity_settings *settings;
     const uint64_t *stream; /* [2] */
+
+    /* Where groups of whole examples are left out in turn: what is drawn is drawn of all of them then,
+     * once, and a group's pairs do not count. (With a window keys are seen by the mean positions of queries:
+     * each repetition draws of its own.) Else NULL. */
+    qk__set_store *drawn;
 } qk__plasticity_input;
 
-/* The keys that are not left out, the query buckets that see them, and what to free of this. */
+/* The keys that are not left out, the query buckets that see them, and what to free of this. all: also those
+ * that are left out, if pairs are drawn of these. */
 typedef struct qk__pair_source {
-    qk__pair_space space;
+    qk__pair_space space, all;
     qk__key_index *own_index, *present;
     qk__query_grid *grid;
 } qk__pair_source;
@@ -35,7 +42,8 @@ void qk__pair_source_close(qk__pair_source *source);
 
 /* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
  * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
-QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
+QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_source *source,
+                                      const qk__query_model *model,
                                       const qk__plasticity_input *in, qk__tally *tally,
                                       qk_error *err);
 
