@@ -71,7 +71,7 @@ def need_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise ImportError("qkscope.ray needs Ray: pip install 'qkscope[ray]'") from None
+        raise ImportError("qkscope.ray needs Ray: pip install ray") from None
     return ray
 
 

@@ -99,16 +99,19 @@ class _Bar:
         self.make = _tqdm() if wanted else None
         self.delay = 0.0 if progress is True else _DELAY
         self.bar: Any = None
+        self.what, self.done = "", 0  # a bar that TQDM_DISABLE has switched off knows neither
 
     def show(self, what: str, done: int, total: int) -> None:
         if self.make is None:
             return
-        if self.bar is not None and (self.bar.desc.removesuffix(": ") != what or done < self.bar.n):
+        if self.bar is not None and (self.what != what or done < self.done):
             self.close()
         if self.bar is None:
             self.bar = self.make(total=total or None, desc=what, leave=False, delay=self.delay)
+            self.what, self.done = what, 0
         self.bar.total = total or None
-        self.bar.update(done - self.bar.n)
+        self.bar.update(done - self.done)
+        self.done = done
 
     def close(self) -> None:
         if self.bar is not None:

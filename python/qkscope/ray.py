@@ -3,7 +3,7 @@
 
 The work is cut into shards, several for each worker, and the last one that ends puts the parts together: the bytes
 are those of one process. When a worker dies, another one goes on with its shard behind what is finished; when all of
-it ends, the same call does. Needs Ray: pip install 'qkscope[ray]'."""
+it ends, the same call does. Needs Ray (pip install ray)."""
 from __future__ import annotations
 
 import os

@@ -152,5 +152,5 @@ def test_wrong_keywords_need_no_ray(tmp_path):
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="the tests' own environment has Ray")
 def test_without_ray_the_remedy_is_told(tmp_path):
     import qkscope.ray
-    with pytest.raises(ImportError, match=r"pip install 'qkscope\[ray\]'"):
+    with pytest.raises(ImportError, match="pip install ray"):
         qkscope.ray.analyze(EXAMPLE, tmp_path)

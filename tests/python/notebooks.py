@@ -6,11 +6,17 @@
     made = notebooks.execute(NOTEBOOKS / "transformers.ipynb", tmp_path, python="/path/to/bin/python")
 
 Each skips the test where nbclient, the interpreter's ipykernel, or a package that `needs` names is not installed. A
-cell that fails, fails the test with its traceback."""
+cell that fails, fails the test with its traceback.
+
+Notebooks are kept with what they print. Run by itself, this file writes that anew: notebooks.py [PYTHON], the one with
+torch, for transformers.ipynb."""
 import json
+import os
+import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -74,8 +80,39 @@ def outputs(notebook):
     return shown
 
 
+def told(cell):
+    """What a cell prints, as far as it is the same on each machine: kinds, and texts without seconds, folders and
+    addresses. Numbers of few digits: the last ones are of the processor."""
+    def plain(text):
+        text = re.sub(r"\d+\.\d+ s\b|seconds=[\d.]+|0x[0-9a-f]+|/\S*/(?=capture)", "", text)
+        return re.sub(r"(\.\d{3})\d+", r"\1", text)
+    return [(output.output_type, sorted(output.get("data", {})), plain(output.get("data", {}).get("text/plain", "")))
+            for output in cell.get("outputs", []) if output.output_type != "stream"]
+
+
+def store(path, **how):
+    """Writes the notebook with its outputs, without what is of this run alone: bars, times, folders."""
+    nbformat = pytest.importorskip("nbformat")
+    with tempfile.TemporaryDirectory() as folder:
+        made = execute(path, Path(folder), **how)
+        made.metadata.pop("widgets", None)
+        for cell in made.cells:
+            cell.metadata.pop("execution", None)
+            if cell.cell_type == "code":
+                cell.outputs = [output for output in cell.outputs if output.output_type != "stream"]
+        text = re.sub(r"/tmp/tmp\w+", "/tmp", nbformat.writes(made))
+    path.write_text(text.rstrip("\n") + "\n")
+
+
 def errors(notebook):
     """What stays of stderr when bars of progress are gone: a notebook that is an example warns of nothing."""
     said = "".join(output.text for cell in notebook.cells for output in cell.get("outputs", [])
                    if output.output_type == "stream" and output.name == "stderr")
     return "\n".join(line.rpartition("\r")[2] for line in said.split("\n"))
+
+
+if __name__ == "__main__":
+    quiet = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    store(NOTEBOOKS / "results.ipynb", environment=quiet)
+    if len(sys.argv) > 1:
+        store(NOTEBOOKS / "transformers.ipynb", python=Path(os.path.abspath(sys.argv[1])), environment=quiet)

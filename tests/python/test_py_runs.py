@@ -212,6 +212,14 @@ def test_tqdm_shows_a_bar(capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_tqdm_switched_off():
+    pytest.importorskip("tqdm")
+    program = "import sys, qkscope; print(len(qkscope.analyze(sys.argv[1], progress=True).heads))"
+    run = subprocess.run([sys.executable, "-c", program, EXAMPLE], capture_output=True, text=True, timeout=60,
+                         env={**os.environ, "TQDM_DISABLE": "1"})
+    assert run.returncode == 0 and run.stdout == "20\n" and "Traceback" not in run.stderr, run.stderr
+
+
 # ---- Ctrl-C -------------------------------------------------------------------------------
 
 PROGRAM = """

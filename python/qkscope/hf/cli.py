@@ -305,7 +305,7 @@ def run(args: argparse.Namespace, settings: Settings) -> None:
         import torch  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as error:
-        raise Usage(f"{error}: pip install 'qkscope[hf]' brings torch and transformers") from None
+        raise Usage(f"{error}: pip install torch transformers") from None
     from .bridge import run as run_bridge
     try:
         model, tokenizer = load_model(args, name, settings)
