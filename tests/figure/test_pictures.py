@@ -169,7 +169,7 @@ def test_headings(drawn, study, theme):
         assert texts_at(picture, subject), (name, subject, picture.words()[:5])
     if study == "four":
         assert texts_at(drawn(study, theme)["plasticity-05-score"],
-                        "Attention plasticity drop, first to last 20% of context against longbench_pro")
+                        "Attention plasticity drop, first to last 20% of context against LongBench Pro")
 
 
 @pytest.mark.parametrize("study, theme", [e for e in EVERY if e[1] == "paper" or e[0] == "four"])
