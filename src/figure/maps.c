@@ -15,7 +15,9 @@ enum {
     TEXT_HEIGHT = 14,
     ROW_TIC = 13,
     BAR_STEPS = 128,
-    BAR = 12,         /* across */
+    BAR = 12, /* across */
+    UP_TIC = 28,
+    ACROSS_TIC = 40,
     BAR_BELOW = 46,   /* what a bar below takes, and the line that says what is hatched */
     LABEL_BELOW = 46, /* tics and a label */
     HATCHED_LINE = 22,
@@ -285,17 +287,17 @@ static size_t add_bar(qk__figure *figure, const qk__scale *s)
     return qk__figure_end_block(figure);
 }
 
-/* At most six parts, each of 40 pixels. */
-static double bar_step(const qk__scale *s, double length)
+/* At most six parts, each of `least` pixels. */
+static double bar_step(const qk__scale *s, double length, double least)
 {
     return qk__round_step(1.4 * s->power.factor * (s->high - s->low) /
-                          fmax(1, fmin(6, length / 40)));
+                          fmax(1, fmin(6, length / least)));
 }
 
 /* Characters of the longest tic. */
 static size_t longest_tic(const qk__scale *s, double length)
 {
-    const double factor = s->power.factor, step = bar_step(s, length);
+    const double factor = s->power.factor, step = bar_step(s, length, UP_TIC);
     size_t longest = 0;
     for (double k = ceil(factor * s->low / step); k * step <= factor * s->high; k++) {
         size_t count = (size_t)snprintf(NULL, 0, "%g", k * step);
@@ -310,7 +312,7 @@ static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *pl
     const double em = qk__em(figure), factor = map->scale.power.factor;
     const double low = factor * map->scale.low, high = factor * map->scale.high;
     double length = upright ? place->height : place->width;
-    double step = bar_step(&map->scale, length / em);
+    double step = bar_step(&map->scale, length / em, upright ? UP_TIC : ACROSS_TIC);
     size_t block = add_bar(figure, &map->scale);
     qk__put_panel(figure, place);
     if (map->scale.logarithmic) {

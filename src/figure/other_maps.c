@@ -129,7 +129,7 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
         tokens ? "Key-to-query distance (tokens)" : "Key-to-query distance (buckets)";
     all->sheet = (qk__sheet){.most = 1,
                              .left = 84,
-                             .right = 92,
+                             .right = 110,
                              .above = 4,
                              .height = 480,
                              .square = true,
