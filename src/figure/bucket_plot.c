@@ -149,6 +149,7 @@ void qk__build_profiles(qk__figure *figure, const qk__subject *subject)
                        .right = 24,
                        .above = 8,
                        .height = subject->kind->height,
+                       .square = true,
                        .below = narrow ? 84 : 54,
                        .entries = entries,
                        .num_entries = 2};

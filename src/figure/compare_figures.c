@@ -67,8 +67,8 @@ static void add_head_pairs(qk__figure *figure, const qk__comparison *c,
 }
 
 /* One for both axes, so that distances compare; but where one is far longer, the points of the other
- * would be a line. */
-static void settle_ranges(qk__range *a, qk__range *b)
+ * would be a line. Whether it is one. */
+static bool settle_ranges(qk__range *a, qk__range *b)
 {
     enum { MOST_TIMES = 5 };
     double of_a = a->high - a->low, of_b = b->high - b->low;
@@ -84,6 +84,7 @@ static void settle_ranges(qk__range *a, qk__range *b)
         r->low -= margin;
         r->high += margin;
     }
+    return !apart;
 }
 
 /* Where nothing changed, as far as it lies in the panel. */
@@ -117,7 +118,7 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
     size_t blocks[2];
     qk__range of_a, of_b;
     add_head_pairs(figure, c, metric, power.factor, blocks, &of_a, &of_b);
-    settle_ranges(&of_a, &of_b);
+    bool one = settle_ranges(&of_a, &of_b);
     qk__put_panel(figure, place);
     qk__put_text(figure, qk__compared_title(figure, metric, 0.97 * sheet->across, power.text),
                  middle, place->top - 12 * em, QK__SMALL_TYPE);
@@ -133,11 +134,14 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
                      QK__NOTE | QK__TURNED);
     qk__set_range(figure, 'x', of_a.low, of_a.high, 4);
     qk__set_range(figure, 'y', of_b.low, of_b.high, 4);
-    draw_identity(figure, &of_a, &of_b);
+    if (one)
+        draw_identity(figure, &of_a, &of_b);
+    else /* it would lie along an axis */
+        qk__figure_print(figure, "set xzeroaxis ls 103\nset yzeroaxis ls 103\n");
     qk__figure_print(figure,
                      "plot data index %zu using 1:2 with points pt 6 ps 0.6 lc rgb '%s', "
                      "data index %zu using 1:2 with points pt 7 ps 0.6 lc rgb '%s'\n"
-                     "unset label\nunset arrow\n",
+                     "unset label\nunset arrow\nunset xzeroaxis\nunset yzeroaxis\n",
                      blocks[0], figure->theme->muted, blocks[1], figure->theme->highlight);
 }
 
@@ -218,8 +222,8 @@ static void draw_space(qk__figure *figure, const qk__comparison *c, const char *
     int last = 0;
     add_space(figure, c, space, blocks, &last);
     qk__put_panel(figure, place);
-    qk__put_text(figure, title, middle, place->top - 12 * em, false);
-    qk__put_text(figure, "'Layer'", middle, place->top + place->height + 36 * em, false);
+    qk__put_text(figure, title, middle, place->top - 12 * em, QK__CENTRED);
+    qk__put_text(figure, "'Layer'", middle, place->top + place->height + 36 * em, QK__CENTRED);
     qk__set_range(figure, 'x', -0.5, last + 0.5, last < 6 ? last + 2 : 6);
     qk__set_range(figure, 'y', 0, 1.02, 5);
     double chance = chance_of(c, space);
@@ -245,10 +249,11 @@ void qk__build_spaces(qk__figure *figure, const qk__subject *subject)
              c->components == 1 ? "" : "s");
     const qk__entry entries[] = {{"head", figure->theme->muted, 6},
                                  {"mean of the layer", figure->theme->highlight, QK__LINE},
-                                 {"halves of the texts", figure->theme->ink, QK__LINE}};
+                                 {"halves of the texts", figure->theme->ink, QK__LINE},
+                                 {"unrelated spaces", figure->theme->muted, QK__DASHES}};
     qk__sheet sheet = {.count = QK__NUM_SPACES,
                        .most = 3,
-                       .least = 260,
+                       .least = 220,
                        .left = 70,
                        .gap = 56,
                        .right = 24,
@@ -256,7 +261,7 @@ void qk__build_spaces(qk__figure *figure, const qk__subject *subject)
                        .height = 220,
                        .below = 50,
                        .entries = entries,
-                       .num_entries = 3};
+                       .num_entries = 4};
     qk__set_heading(figure, subject->results, NULL, heading);
     qk__begin_sheet(figure, &sheet);
     for (size_t s = 0; s < QK__NUM_SPACES; s++) {

@@ -30,6 +30,8 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
     if (legend.columns > count || legend.columns == 0)
         legend.columns = count > 0 ? count : 1;
     size_t rows = (count + legend.columns - 1) / legend.columns;
+    legend.columns =
+        rows > 0 ? (count + rows - 1) / rows : 1; /* no row much shorter than others */
     legend.height = (double)rows * LEGEND_ROW * em;
     return legend;
 }
@@ -39,15 +41,17 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
 static void put_sample(qk__figure *figure, const qk__entry *entry, double x, double y)
 {
     const double em = qk__em(figure), width = figure->width;
-    if (entry->point == QK__LINE)
+    if (entry->point == QK__LINE || entry->point == QK__DASHES)
         qk__figure_print(figure,
-                         "set arrow from screen %.5f,%.5f to screen %.5f,%.5f nohead lw 2 "
+                         "set arrow from screen %.5f,%.5f to screen %.5f,%.5f nohead %s "
                          "lc rgb '%s'\n",
-                         (x - 16 * em) / width, y, (x + 6 * em) / width, y, entry->color);
+                         (x - 16 * em) / width, y, (x + 6 * em) / width, y,
+                         entry->point == QK__LINE ? "lw 2" : "ls 103", entry->color);
     else
         qk__figure_print(
             figure, "set label '' at screen %.5f,%.5f point pt %d ps %g lc rgb '%s'\n",
-            x / width, y, entry->point, entry->point == QK__AREA ? 1.2 : 0.9, entry->color);
+            x / width, y, entry->point,
+            entry->point == QK__AREA ? 1.2 : 0.9 * qk__point_size(entry->point), entry->color);
 }
 
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y)

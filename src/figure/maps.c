@@ -15,13 +15,15 @@ enum {
     TEXT_HEIGHT = 14,
     ROW_TIC = 13,
     BAR_STEPS = 128,
-    BAR = 12,         /* across */
+    BAR = 12, /* across */
+    UP_TIC = 28,
+    ACROSS_TIC = 40,
     BAR_BELOW = 46,   /* what a bar below takes, and the line that says what is hatched */
     LABEL_BELOW = 46, /* tics and a label */
     HATCHED_LINE = 22,
+    LEAST_EDGED = 5,   /* a row of cells with edges */
     MANY_CELLS = 6000, /* more of them are an image in an SVG */
 };
-#define VEIL 0.85 /* over a cell of one pair */
 
 bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns)
 {
@@ -43,19 +45,6 @@ static void hatch(qk__figure *figure, const char *where)
                      "set object rectangle from %s behind fs transparent pattern 4 noborder fc "
                      "rgb '%s'\n",
                      where, figure->theme->grid, where, figure->theme->muted);
-}
-
-/* The colour of a cell, faded towards the grey of no pairs: from one pair on, to enough. */
-static unsigned cell_color(const qk__figure *figure, const qk__map *map, size_t i, bool *dark)
-{
-    unsigned color = qk__scale_color(&map->scale, map->values[i], dark);
-    if (!map->pairs || !(map->enough > 1))
-        return color;
-    double sure = fmin(1, log(fmax(map->pairs[i], 1)) / log(map->enough));
-    char hex[8], mixed[8];
-    snprintf(hex, sizeof hex, "#%06x", color);
-    qk__mixed_color(figure->theme->box, hex, VEIL * (1 - sure), mixed);
-    return (unsigned)strtoul(mixed + 1, NULL, 16);
 }
 
 static double largest_in_map(const qk__map *map)
@@ -81,7 +70,7 @@ static void add_cells(qk__figure *figure, qk__map *map)
             continue;
         }
         bool dark;
-        unsigned color = cell_color(figure, map, i, &dark);
+        unsigned color = qk__scale_color(&map->scale, map->values[i], &dark);
         const size_t row = i / map->columns, column = i % map->columns;
         const double cell[2] = {(double)column, (double)row};
         qk__figure_add_values(figure, map->from ? map->from[i] : cell, 2);
@@ -99,6 +88,11 @@ static void add_cells(qk__figure *figure, qk__map *map)
     map->block = qk__figure_end_block(figure);
 }
 
+static bool is_unsure(const qk__map *map, size_t i)
+{
+    return map->pairs && map->pairs[i] > 0 && map->pairs[i] < map->enough;
+}
+
 static void plot_cells(qk__figure *figure, const qk__map *map)
 {
     if (map->missing && map->pairs)
@@ -108,10 +102,29 @@ static void plot_cells(qk__figure *figure, const qk__map *map)
                          figure->theme->box);
     else if (map->missing)
         hatch(figure, "graph 0,0 to graph 1,1");
+    for (size_t i = 0; map->pairs && i < map->rows * map->columns; i++)
+        if (is_unsure(map, i)) {
+            const double x = (double)(i % map->columns), y = (double)(i / map->columns);
+            char cell[120];
+            snprintf(cell, sizeof cell, "first %.1f,%.1f to first %.1f,%.1f", x - 0.5, y - 0.5,
+                     x + 0.5, y + 0.5);
+            hatch(figure, cell);
+        }
+    char where[48] = "1:2"; /* numbers of other cells are in the file all the same */
+    if (map->pairs)
+        snprintf(where, sizeof where, "($5 < %.0f ? NaN : $1):2", map->enough);
+    else if (map->from)
+        snprintf(where, sizeof where, "5:6");
+    /* categories beside each other are told apart by a gap, numbers by their colours */
+    const double columns = (double)map->columns, rows = (double)map->rows;
+    bool apart = map->scale.categories && figure->panel_height >= LEAST_EDGED * rows;
+    double gap = apart ? 0.5 * qk__em(figure) : 0;
     qk__figure_print(figure,
-                     "plot data index %zu using %s:(0.5):(0.5):4 with boxxyerror fs solid "
-                     "border lw 0.3 lc rgb variable",
-                     map->block, map->from ? "5:6" : "1:2");
+                     "plot data index %zu using %s:(%.4g):(%.4g):4 with boxxyerror fs solid "
+                     "%s lc rgb variable",
+                     map->block, where, 0.5 - gap * columns / figure->panel_width,
+                     0.5 - gap * rows / figure->panel_height,
+                     apart ? "noborder" : "border lw 0.3");
     if (map->texts)
         qk__figure_print(figure,
                          ", data index %zu using 1:2:6:5 with labels tc rgb variable offset "
@@ -153,13 +166,14 @@ static void set_cell_labels(qk__figure *figure, char axis, const char *const *la
 static void set_edges(qk__figure *figure, char axis, size_t count, double unit, double length)
 {
     size_t every = 1;
-    while ((double)count / (double)every > fmax(1, length / (60 * qk__em(figure))))
+    while ((double)count / (double)every >
+           fmax(1, length / ((axis == 'x' ? 60 : 40) * qk__em(figure))))
         every *= 2;
     qk__figure_print(figure, "set %ctics scale 0.5 norotate (", axis);
     for (size_t i = 0; i <= count; i += every)
         qk__figure_print(figure, "%s'%.0f' %g", i ? ", " : "", (double)i * unit,
                          (double)i - 0.5);
-    qk__figure_print(figure, ")\n");
+    qk__figure_print(figure, ") font small\n");
 }
 
 static void set_ranges(qk__figure *figure, const qk__map *map)
@@ -274,13 +288,32 @@ static size_t add_bar(qk__figure *figure, const qk__scale *s)
     return qk__figure_end_block(figure);
 }
 
+/* At most six parts, each of `least` pixels. */
+static double bar_step(const qk__scale *s, double length, double least)
+{
+    return qk__round_step(1.4 * s->power.factor * (s->high - s->low) /
+                          fmax(1, fmin(6, length / least)));
+}
+
+/* Characters of the longest tic. */
+static size_t longest_tic(const qk__scale *s, double length)
+{
+    const double factor = s->power.factor, step = bar_step(s, length, UP_TIC);
+    size_t longest = 0;
+    for (double k = ceil(factor * s->low / step); k * step <= factor * s->high; k++) {
+        size_t count = (size_t)snprintf(NULL, 0, "%g", k * step);
+        longest = count > longest ? count : longest;
+    }
+    return s->logarithmic ? 5 : longest;
+}
+
 static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *place,
                      bool upright)
 {
     const double em = qk__em(figure), factor = map->scale.power.factor;
     const double low = factor * map->scale.low, high = factor * map->scale.high;
     double length = upright ? place->height : place->width;
-    double step = qk__round_step((high - low) / fmax(1, fmin(6, length / (40 * em))));
+    double step = bar_step(&map->scale, length / em, upright ? UP_TIC : ACROSS_TIC);
     size_t block = add_bar(figure, &map->scale);
     qk__put_panel(figure, place);
     if (map->scale.logarithmic) {
@@ -313,8 +346,12 @@ static void draw_own_bar(qk__figure *figure, const qk__map *map, const qk__place
     const double em = qk__em(figure);
     const qk__place place = {of->left + of->width + 12 * em, of->top, BAR * em, of->height};
     if (map->bar)
-        qk__put_markup(figure, map->bar, place.left + (BAR + 50) * em,
-                       place.top + place.height / 2, QK__CENTRED | QK__TURNED);
+        qk__put_markup(
+            figure, map->bar,
+            fmin(figure->width - 10 * em,
+                 place.left + (BAR + 22) * em +
+                     qk__text_width(figure, longest_tic(&map->scale, of->height / em))),
+            place.top + place.height / 2, QK__CENTRED | QK__TURNED | QK__SMALL_TYPE);
     plot_bar(figure, map, &place, true);
 }
 
@@ -364,7 +401,8 @@ static void plan_maps(qk__figure *figure, qk__maps *all)
     for (size_t m = 0; m < all->count; m++) {
         qk__map *map = &all->maps[m];
         map->texts = map->format && !map->scale.categories && map->rows > 0 &&
-                     all->sheet.first.width >= TEXT_WIDTH * em * (double)map->columns &&
+                     all->sheet.first.width >= (strcmp(map->format, "%.0f") == 0 ? 0.6 : 1) *
+                                                   TEXT_WIDTH * em * (double)map->columns &&
                      all->sheet.first.height >= TEXT_HEIGHT * em * (double)map->rows;
     }
 }

@@ -12,10 +12,9 @@ enum { QK__MAX_PANELS = 12, QK__MOST_MAPS = 144 };
 
 typedef struct qk__map {
     size_t rows, columns;
-    double *values; /* [rows][columns], row 0 at the top; NaN = hatched */
-    double
-        *pairs; /* likewise, or NULL: what cells rest on; few pairs are seen as a faint cell */
-    double enough;                    /* pairs */
+    double *values;                   /* [rows][columns], row 0 at the top; NaN = hatched */
+    double *pairs;                    /* likewise, or NULL: what cells rest on */
+    double enough;                    /* pairs; cells of fewer are hatched */
     const char *title;                /* a gnuplot expression; NULL = none */
     const char *name;                 /* or from outside */
     const char *const *row_labels;    /* [rows]; NULL = numbers */

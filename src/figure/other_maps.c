@@ -25,7 +25,7 @@ static bool shares_scale(const qk__subject *subject, const qk__result_model *mod
 /* ---- plasticity over distances ---------------------------------------------------------- */
 
 /* Cells on a side at most; pairs from which on a cell is sure. */
-enum { MAX_SIDE = 64, ENOUGH = 1000 };
+enum { MAX_SIDE = 64, ENOUGH = 100 };
 
 bool qk__has_distances(const qk__subject *subject)
 {
@@ -53,7 +53,7 @@ static double merged_ap(const qk__distance_map *of, size_t row, size_t column, s
     return pairs > 0 ? sum / pairs : NAN;
 }
 
-/* ENOUGH; as many as the median cell has where that is fewer, or a thousandth of them. */
+/* ENOUGH; a tenth of those of the median cell where that is fewer, or a ten-thousandth of them. */
 static double enough_pairs(qk__figure *figure, const qk__map *map)
 {
     size_t count = 0, cells = map->rows * map->columns;
@@ -62,7 +62,7 @@ static double enough_pairs(qk__figure *figure, const qk__map *map)
         if (isfinite(map->values[i]))
             pairs[count++] = map->pairs[i];
     double median = pairs ? qk__median(pairs, count) : ENOUGH;
-    return fmin(median, fmax(ENOUGH, median / 1000));
+    return ceil(fmin(median / 10, fmax(ENOUGH, median / 10000)));
 }
 
 /* Values and pairs of a model's cells, and how many pairs are enough. */
@@ -93,7 +93,7 @@ static void widen_colors(qk__figure *figure, const qk__map *map, qk__range *rang
     size_t sure = 0, cells = map->rows * map->columns;
     double *values = qk__figure_alloc(figure, cells + 1, sizeof *values);
     for (size_t i = 0; values && i < cells; i++)
-        if (isfinite(map->values[i]) && map->pairs[i] >= map->enough / 10)
+        if (isfinite(map->values[i]) && map->pairs[i] >= map->enough)
             values[sure++] = map->values[i];
     if (sure > 0) {
         qk__sort(values, sure);
@@ -106,6 +106,7 @@ static void widen_colors(qk__figure *figure, const qk__map *map, qk__range *rang
 void qk__build_distances(qk__figure *figure, const qk__subject *subject)
 {
     qk__range range = QK__NO_RANGE;
+    char few[40];
     qk__maps *all = qk__figure_alloc(figure, 1, sizeof *all);
     if (!all)
         return;
@@ -118,13 +119,22 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
     if (!fill_distances(figure, &subject->model->distances, map))
         return;
     map->scale = qk__scale_between(QK__HUE_PLASTICITY, range.low, range.high);
+    for (size_t i = 0; i < map->rows * map->columns; i++)
+        if (map->pairs[i] > 0 && map->pairs[i] < map->enough)
+            all->hatched = few;
     bool tokens = subject->model->distances.bucket_width > 0 &&
                   isfinite(subject->model->distances.bucket_width);
     all->x_label = tokens ? "Inter-key distance (tokens)" : "Inter-key distance (buckets)";
     all->y_label =
         tokens ? "Key-to-query distance (tokens)" : "Key-to-query distance (buckets)";
-    all->sheet = (qk__sheet){
-        .most = 1, .left = 84, .right = 120, .above = 4, .height = 480, .below = 54};
+    all->sheet = (qk__sheet){.most = 1,
+                             .left = 84,
+                             .right = 110,
+                             .above = 4,
+                             .height = 480,
+                             .square = true,
+                             .below = 54};
+    snprintf(few, sizeof few, "fewer than %.0f pairs", map->enough);
     draw_with_heading(figure, subject, all);
 }
 
@@ -194,7 +204,7 @@ static void draw_layers(qk__figure *figure, const qk__subject *subject, const ch
                              .least = 260,
                              .left = 62,
                              .gap = 88,
-                             .right = all->count == 1 ? 120 : 62,
+                             .right = all->count == 1 ? 110 : 62,
                              .above = all->count == 1 ? 4 : 30,
                              .height = fmin(MOST, fmax(LEAST, height)),
                              .below = 54};
@@ -349,7 +359,7 @@ void qk__build_category_changes(qk__figure *figure, const qk__subject *subject)
     all->y_label = "Before RoPE";
     all->sheet = (qk__sheet){.most = 1,
                              .left = 150,
-                             .right = narrow ? 76 : 110,
+                             .right = 80,
                              .above = 4,
                              .height = 220,
                              .below = narrow ? 160 : 58};

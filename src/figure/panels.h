@@ -68,9 +68,9 @@ void qk__part_phases(qk__figure *figure, const qk__results *results);
 typedef struct qk__entry {
     const char *name;
     const char *color;
-    int point; /* type; of areas QK__AREA, of lines QK__LINE */
+    int point; /* type; of areas QK__AREA, of lines QK__LINE, of guides QK__DASHES */
 } qk__entry;
-enum { QK__AREA = 5, QK__LINE = -1, QK__MAX_ENTRIES = 64 };
+enum { QK__AREA = 5, QK__LINE = -1, QK__DASHES = -2, QK__MAX_ENTRIES = 64 };
 
 typedef struct qk__legend {
     size_t count, columns, characters; /* of a name at the most */

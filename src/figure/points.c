@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point for each head: the second number of a row of the table over the first. In one panel, coloured by
  * family, phase or category; in one for each of some checkpoints; or in one for each family. Rows of the data
- * file: both numbers, colour, point type. */
+ * file: both numbers, colour, type and size of the point. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,9 +77,10 @@ static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *fa
                 qk__model_color(figure, all, family, m, color);
             qk__figure_values(figure, qk__series_value(&all->series[0], &model->heads[h]),
                               qk__series_value(&all->series[1], &model->heads[h]));
-            qk__figure_words(figure, "0x80%s %d", color + 1,
-                             c->by_category ? qk__series_point(category)
-                                            : qk__model_point(all, family, m));
+            const int point =
+                c->by_category ? qk__series_point(category) : qk__model_point(all, family, m);
+            qk__figure_words(figure, "0x80%s %d %.4g", color + 1, point,
+                             c->size * qk__point_size(point));
             qk__figure_end_row(figure);
         }
     return qk__figure_end_block(figure);
@@ -94,28 +95,20 @@ static void widen_to_family(const qk__families *all, const qk__family *family, q
                 qk__range_add(&r[i], qk__series_value(&all->series[i], head));
 }
 
-/* The panels of one family share their ranges and their Pearson r. */
-static bool is_same(const cloud *c, size_t panel, int family)
+/* Pearson r over the heads of some models. */
+static double pearson(qk__figure *figure, const qk__families *all,
+                      const qk__result_model *const *models, size_t num_models)
 {
-    return family < 0 || c->families.panels[panel].index == family;
-}
-
-/* Pearson r over the heads of some panels: of one (panel), of a family, or of all (family -1). */
-static double pearson(qk__figure *figure, const cloud *c, size_t first, size_t end, int family)
-{
-    const qk__families *all = &c->families;
     size_t count = 0, most = 1;
-    for (size_t p = first; p < end; p++)
-        for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)
-            most += all->panels[p].models[m]->num_heads;
+    for (size_t m = 0; m < num_models; m++)
+        most += models[m]->num_heads;
     double *x = qk__figure_alloc(figure, 2 * most, sizeof *x);
-    for (size_t p = first; x && p < end; p++)
-        for (size_t m = 0; is_same(c, p, family) && m < all->panels[p].count; m++)
-            qk__each_head (all->panels[p].models[m], head) {
-                x[count] = qk__series_value(&all->series[0], head);
-                x[most + count] = qk__series_value(&all->series[1], head);
-                count += qk__has_all_series(all, head);
-            }
+    for (size_t m = 0; x && m < num_models; m++)
+        qk__each_head (models[m], head) {
+            x[count] = qk__series_value(&all->series[0], head);
+            x[most + count] = qk__series_value(&all->series[1], head);
+            count += qk__has_all_series(all, head);
+        }
     return x ? qk__fit_line(x, x + most, count).r : NAN;
 }
 
@@ -131,8 +124,13 @@ static void describe_r(double r, char out[64])
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-/* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. Guides at the
- * thresholds of the taxonomy. */
+/* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. From 0, or a tenth below the
+ * lowest number: half of a plot that holds nothing would be lost. Guides at the thresholds of the taxonomy. */
+static double lowest_shown(qk__range r)
+{
+    return r.low < -0.1 ? fmax(-1.05, floor(10 * r.low - 0.5) / 10) : -0.1;
+}
+
 static void set_correlation_axes(qk__figure *figure, const cloud *c)
 {
     static const double GUIDES[] = {0.3, 0.7};
@@ -140,18 +138,19 @@ static void set_correlation_axes(qk__figure *figure, const cloud *c)
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
         widen_to_family(&c->families, &c->families.panels[p], r);
-    double low = r[0].low < -0.1 ? -1.05 : -0.1;
+    double low = lowest_shown(r[0]), bottom = lowest_shown(r[1]);
     qk__figure_print(figure,
-                     "set xrange [%g:1.05]\nset yrange [-1.05:1.05]\n"
+                     "set xrange [%g:1.05]\nset yrange [%g:1.05]\n"
                      "set xtics -1, %g, 1 font small\nset ytics -1, 0.5, 1 font small\n"
                      "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n"
                      "set yzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
-                     low, low < -0.1 || c->sheet.first.width < 220 * em ? 0.5 : 0.2,
+                     low, bottom, low < -0.1 || c->sheet.first.width < 220 * em ? 0.5 : 0.2,
                      figure->theme->muted, figure->theme->muted);
     for (int i = 0; i < 2; i++) {
         qk__figure_vertical(figure, GUIDES[i]);
         qk__figure_horizontal(figure, GUIDES[i]);
-        qk__figure_horizontal(figure, -GUIDES[i]);
+        if (bottom < -GUIDES[i])
+            qk__figure_horizontal(figure, -GUIDES[i]);
         if (low < -GUIDES[i])
             qk__figure_vertical(figure, -GUIDES[i]);
     }
@@ -174,7 +173,7 @@ static void set_own_ranges(qk__figure *figure, const cloud *c, size_t panel)
 {
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
-        if (is_same(c, p, c->families.panels[panel].index))
+        if (c->families.panels[p].index == c->families.panels[panel].index)
             widen_to_family(&c->families, &c->families.panels[p], r);
     for (int i = 0; i < 2; i++) {
         double low = r[i].low * c->power[i].factor, high = r[i].high * c->power[i].factor;
@@ -205,6 +204,31 @@ static void name_cloud_axes(qk__figure *figure, const cloud *c, size_t i,
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
+/* Each model of a panel with its own r: one over all of them says what none may show. */
+typedef struct model_names {
+    qk__shades shades;
+    char names[QK__TOGETHER][200];
+} model_names;
+
+static void name_models_with_r(qk__figure *figure, const cloud *c, size_t panel,
+                               model_names *names)
+{
+    const qk__family *family = &c->families.panels[panel];
+    qk__entry *entries = names->shades.entries;
+    qk__name_models(figure, &c->families, panel, c->sheet.across, &names->shades);
+    const size_t count = names->shades.legend.count;
+    for (size_t m = 0; m < count; m++) {
+        char value[QK__NUMBER_TEXT];
+        double r = pearson(figure, &c->families, &family->models[m], 1);
+        char *text = names->names[m];
+        qk__shorten(entries[m].name, MAX_GROUP, text, 150);
+        snprintf(text + strlen(text), 40, " (r = %.12s)",
+                 isfinite(r) ? qk__number_text(value, "%.2f", r) : "–");
+        entries[m].name = text;
+    }
+    names->shades.legend = qk__plan_legend(figure, entries, count, c->sheet.across);
+}
+
 /* Few points are drawn large. */
 static double cloud_point_size(size_t heads, double height)
 {
@@ -228,15 +252,15 @@ static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
     if (note)
         qk__put_markup(figure, note, place.left + place.width / 2, place.top - 10 * em,
                        QK__NOTE);
-    qk__shades shades;
-    qk__name_models(figure, &c->families, i, c->sheet.across, &shades);
-    qk__put_legend(figure, &shades.legend, place.left + place.width / 2 - 10 * em,
+    model_names names;
+    name_models_with_r(figure, c, i, &names);
+    qk__put_legend(figure, &names.shades.legend, place.left + place.width / 2 - 10 * em,
                    place.top + place.height + 52 * em);
     qk__figure_print(
         figure,
-        "plot data index %zu using (%.9g*$1):(%.9g*$2):4:3 with points pt variable "
-        "ps %g lc rgb variable\nunset label\n",
-        block, c->power[0].factor, c->power[1].factor, c->size);
+        "plot data index %zu using (%.9g*$1):(%.9g*$2):5:4:3 with points ps variable "
+        "pt variable lc rgb variable\nunset label\n",
+        block, c->power[0].factor, c->power[1].factor);
 }
 
 /* What hues mean: "Qwen3 (1600)" for each group that has heads, or "Qwen3 (r = 0.31)". */
@@ -353,6 +377,7 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
                           .above = 8,
                           .below = 54,
                           .width = PLANE,
+                          .square = true,
                           .height = subject->kind->height};
     begin_cloud(figure, &c, &named);
     draw_cloud(figure, &c, 0, false, NULL);
@@ -385,6 +410,7 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
                                            qk__most_name_lines(figure, &c.families, width),
                           .below = 20,
                           .width = PANEL,
+                          .square = true,
                           .height = subject->kind->height,
                           .foot = 34};
     begin_cloud(figure, &c, &named);
@@ -409,7 +435,10 @@ static void name_hues(qk__figure *figure, const cloud *c, naming *named)
         char value[QK__NUMBER_TEXT], more[40];
         if (p > 0 && all->panels[p].index == all->panels[p - 1].index)
             continue;
-        double r = pearson(figure, c, 0, all->count, all->panels[p].index);
+        size_t models = 0; /* which stand behind each other */
+        for (size_t q = p; q < all->count && all->panels[q].index == all->panels[p].index; q++)
+            models += all->panels[q].count;
+        double r = pearson(figure, all, all->panels[p].models, models);
         snprintf(more, sizeof more, " (r = %.12s)", qk__number_text(value, "%.2f", r));
         add_name(figure, all->results->families[all->panels[p].index], more,
                  all->panels[p].index, named);
@@ -420,14 +449,9 @@ static void name_hues(qk__figure *figure, const cloud *c, naming *named)
 static void plan_families(qk__figure *figure, const qk__subject *subject, cloud *c)
 {
     const qk__families *all = &c->families;
-    char text[64], heading[240];
     double legends = 0;
     set_powers(c);
-    describe_r(pearson(figure, c, 0, all->count, -1), text);
-    snprintf(heading, sizeof heading, "%s%s%s%s", subject->kind->heading,
-             all->count > 1 ? " (all heads, " : "", all->count > 1 ? text : "",
-             all->count > 1 ? ")" : "");
-    qk__set_heading(figure, subject->results, NULL, heading);
+    qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     c->sheet = (qk__sheet){.least = 200,
                            .left = 66,
                            .gap = 70,
@@ -438,9 +462,9 @@ static void plan_families(qk__figure *figure, const qk__subject *subject, cloud 
     c->sheet.count = all->count;
     qk__lay_out(figure, &c->sheet); /* once for the width of panels */
     for (size_t p = 0; p < all->count; p++) {
-        qk__shades shades;
-        qk__name_models(figure, all, p, c->sheet.across, &shades);
-        legends = fmax(legends, shades.legend.height);
+        model_names names;
+        name_models_with_r(figure, c, p, &names);
+        legends = fmax(legends, names.shades.legend.height);
     }
     c->sheet.above =
         NOTE + QK__NAME_LINE * qk__most_name_lines(figure, all, c->sheet.first.width) + 4;
@@ -457,8 +481,10 @@ void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
     name_hues(figure, &c, &named);
     begin_cloud(figure, &c, &named);
     for (size_t p = 0; p < c.families.count; p++) {
-        char note[64];
-        describe_r(pearson(figure, &c, p, p + 1, -1), note);
+        const qk__family *family = &c.families.panels[p];
+        char note[64] = "";
+        if (!subject->results->checkpoints || family->count == 1)
+            describe_r(pearson(figure, &c.families, family->models, family->count), note);
         draw_cloud(figure, &c, p, true, note);
     }
     qk__end_sheet(figure);

@@ -4,12 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "figure/catalog.h"
 #include "figure/label_places.h"
 #include "figure/sheet.h"
 
-enum { MIN_POINTS = 3, MAX_NAME = 28 };
+enum { MIN_POINTS = 3, MAX_NAME = 28, AXIS_LINE = 15 };
 
 typedef struct point {
     double x, y;
@@ -82,6 +83,8 @@ typedef struct plot {
     qk__place place;
     qk__range x, y; /* of the axes */
     qk__line line;
+    qk__lines across;       /* what the axis shows, */
+    char up[QK__LINE_SIZE]; /* and the other */
 } plot;
 
 static void add_margin(qk__range *range)
@@ -184,6 +187,38 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
             print_name(figure, &names[i], &points[i]);
 }
 
+/* ---- names of columns ----------------------------------------------------------------------- */
+
+/* "longbench_pro_overall" as "LongBench Pro Overall"; what has capitals or spaces is as its author wants it. */
+static void spell_column(const char *column, char out[QK__LINE_SIZE])
+{
+    static const char *const KNOWN[] = {"GSM8K", "HellaSwag", "LongBench", "MMLU", "RULER"};
+    snprintf(out, QK__LINE_SIZE, "%s", column);
+    for (const char *c = column; *c; c++)
+        if (isupper((unsigned char)*c) || *c == ' ')
+            return;
+    for (char *word = out, *end; *word; word = end + (*end != 0)) {
+        end = word + strcspn(word, "_");
+        *word = (char)toupper((unsigned char)*word);
+        for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+            if (strlen(KNOWN[i]) == (size_t)(end - word) &&
+                strncasecmp(KNOWN[i], word, strlen(KNOWN[i])) == 0)
+                memcpy(word, KNOWN[i], strlen(KNOWN[i]));
+        if (*end)
+            *end = ' ';
+    }
+}
+
+/* A column that the tables have, too, is called as there. */
+static void name_metric(const qk__score_pairing *pair, char out[QK__LINE_SIZE])
+{
+    if (pair->field)
+        snprintf(out, QK__LINE_SIZE, "%s", pair->field->info.label);
+    else
+        spell_column(pair->metric, out);
+    out[0] = (char)toupper((unsigned char)out[0]);
+}
+
 /* ---- around it -------------------------------------------------------------------------- */
 
 /* Families in order of appearance; returns how many. */
@@ -203,28 +238,26 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
     return families;
 }
 
-static void set_score_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
-                             size_t count)
+static void set_score_labels(qk__figure *figure, const plot *p, size_t count)
 {
+    const double em = qk__em(figure);
     char r[80] = "r undefined", value[QK__NUMBER_TEXT];
-    const char *column = pair->results->score_columns[pair->y_column];
     if (isfinite(p->line.r))
         snprintf(r, sizeof r, "{/:Italic r} = %s", qk__number_text(value, "%.2f", p->line.r));
-    if (pair->from_scores)
-        qk__figure_print(figure, "set xlabel %s.' (from the score file)'\n",
-                         qk__figure_quote(figure, pair->metric));
-    else
-        qk__figure_print(figure, "set xlabel %s.' (mean over heads)'\n",
-                         qk__figure_quote(figure, pair->field->info.label));
+    for (size_t i = 0; i < p->across.count; i++)
+        qk__put_text(figure, qk__figure_quote_line(figure, p->across.text[i]),
+                     p->place.left + p->place.width / 2,
+                     p->place.top + p->place.height + (38 + AXIS_LINE * (double)i) * em,
+                     QK__CENTRED);
+    qk__put_text(figure, qk__figure_quote(figure, p->up), 14 * em,
+                 p->place.top + p->place.height / 2, QK__TURNED);
     qk__figure_print(
         figure,
-        "set ylabel %s\n"
         "set style textbox opaque noborder fillcolor rgb '%s' margins 1.5,1.2\n"
         "set label '%s,  {/:Italic n} = %zu' at screen %.5f,%.5f right front boxed "
         "tc rgb '%s'\n",
-        qk__figure_quote(figure, column), figure->theme->box, r, count,
-        (p->place.left + p->place.width - 8 * qk__em(figure)) / figure->width,
-        1 - (p->place.top - 14 * qk__em(figure)) / figure->height, figure->theme->ink);
+        figure->theme->box, r, count, (p->place.left + p->place.width - 8 * em) / figure->width,
+        1 - (p->place.top - 14 * em) / figure->height, figure->theme->ink);
 }
 
 /* The points of a family at a time, since each has its own sign. */
@@ -251,29 +284,35 @@ static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const
 {
     qk__entry entries[QK__MAX_ENTRIES];
     size_t num_families = list_families(figure, points, count, entries);
-    char heading[240];
-    snprintf(heading, sizeof heading, "%s against %s",
-             pair->from_scores ? pair->metric : pair->field->info.label,
-             pair->results->score_columns[pair->y_column]);
-    heading[0] = (char)toupper((unsigned char)heading[0]);
+    char heading[2 * QK__LINE_SIZE + 16], metric[QK__LINE_SIZE];
+    plot p;
+    name_metric(pair, metric);
+    spell_column(pair->results->score_columns[pair->y_column], p.up);
+    snprintf(heading, sizeof heading, "%s against %s", metric, p.up);
     qk__set_heading(figure, pair->results, NULL, heading);
     figure->heading.plain = true; /* a column of a file names it */
+    snprintf(heading, sizeof heading, "%s (%s)", metric,
+             pair->from_scores ? "from the score file" : "mean over heads");
+    double room = (figure->width - 70 * qk__em(figure)) / qk__text_width(figure, 1);
+    qk__break_lines(heading, false, (size_t)fmax(2, room * QK__SMALL), 3, &p.across);
     qk__sheet sheet = {.count = 1,
                        .left = 84,
                        .right = 26,
                        .above = 30,
                        .height = 420,
-                       .below = 54,
+                       .square = true,
+                       .below = 39 + AXIS_LINE * (double)p.across.count,
                        .entries = entries,
                        .num_entries = num_families};
     qk__begin_sheet(figure, &sheet);
-    plot p = {.place = sheet.first};
+    p.place = sheet.first;
     add_scored_points(figure, points, count, &p);
     qk__put_panel(figure, &p.place);
-    qk__set_range(figure, 'x', p.x.low, p.x.high, 8);
+    qk__set_range(figure, 'x', p.x.low, p.x.high,
+                  (int)fmax(2, fmin(8, p.place.width / (60 * qk__em(figure)))));
     qk__set_range(figure, 'y', p.y.low, p.y.high, 7);
     qk__figure_print(figure, "set grid x y back\n");
-    set_score_labels(figure, pair, &p, count);
+    set_score_labels(figure, &p, count);
     add_names(figure, points, count, &p);
     draw_points(figure, points, count);
     qk__end_sheet(figure);

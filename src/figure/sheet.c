@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* Pixels above and below a legend. */
-enum { BEFORE_LEGEND = 2, BEHIND_LEGEND = 8 };
+/* Pixels above and below a legend; a plot that is to be square is so high at least. */
+enum { BEFORE_LEGEND = 2, BEHIND_LEGEND = 8, LEAST_SQUARE = 220 };
 
 static size_t suitable_columns(size_t count)
 {
@@ -40,6 +40,8 @@ void qk__lay_out(qk__figure *figure, qk__sheet *s)
     double legend =
         s->legend.count > 0 ? s->legend.height + (BEFORE_LEGEND + BEHIND_LEGEND) * em : 0;
     double top = qk__heading_height(figure) + legend + s->head * em;
+    if (s->square && figure->millimetres > 0)
+        s->height = fmin(s->height, fmax(LEAST_SQUARE, width / em));
     s->first = (qk__place){s->left * em, top + s->above * em, width, s->height * em};
     s->across = width + s->gap * em;
     s->down = (s->above + s->height + s->below) * em;

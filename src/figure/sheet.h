@@ -14,6 +14,7 @@ typedef struct qk__sheet {
     double left, gap, right; /* beside the first panel, between two, behind the last */
     double width; /* of a panel on a page that is free; 0: what it leaves for `most` */
     double above, height, below; /* of each panel: names, the plot, tics and labels */
+    bool square;                 /* on a page of a given width no higher than wide */
     double head, foot;           /* free before the first row, and at the end */
     const qk__entry *entries;    /* of the legend, between the heading and the panels */
     size_t num_entries;

@@ -50,6 +50,14 @@ int qk__series_point(int index)
     return POINTS[(i + i / NUM_SERIES) % NUM_POINTS];
 }
 
+double qk__point_size(int point)
+{
+    return point == 4 || point == 5    ? 0.88
+           : point == 13               ? 1.2
+           : point == 9 || point == 11 ? 1.08
+                                       : 1;
+}
+
 const char *qk__mixed_color(const char *color, const char *with, double share, char out[8])
 {
     unsigned a[3] = {0, 0, 0}, b[3] = {0, 0, 0};

@@ -27,6 +27,8 @@ const qk__theme *qk__theme_of(qk_figure_theme theme);
 const char *qk__series_color(const qk__theme *theme, int index);
 /* gnuplot point types that go with them, so that colour is never alone. */
 int qk__series_point(int index);
+/* How large a point is drawn beside a circle, so that all have about its area. */
+double qk__point_size(int point);
 /* `share` of a colour and the rest of another, as if the first were so opaque on the second.
  * Returns out. */
 const char *qk__mixed_color(const char *color, const char *with, double share, char out[8]);

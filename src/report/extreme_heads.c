@@ -4,7 +4,8 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "settings/head_set.h"
 
@@ -25,32 +26,36 @@ static const qk__result_head *extreme(const qk__result_model *model, const qk__f
     return best;
 }
 
-static bool is_in(const qk_head_range *heads, size_t count, const qk__result_head *head)
+static void add_extreme(qk__extremes *all, const qk__result_head *head, const char *what)
 {
-    for (size_t i = 0; i < count; i++)
-        if (qk__range_has(&heads[i], head->layer, head->q_head))
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < all->count && !qk__range_has(&all->heads[i], head->layer, head->q_head))
+        i++;
+    if (i == QK__NUM_EXTREMES)
+        return;
+    char *about = all->about[i];
+    const size_t length = i < all->count ? strlen(about) : 0;
+    snprintf(about + length, sizeof all->about[i] - length, "%s%s", length ? ", " : "", what);
+    all->heads[i] = (qk_head_range){head->layer, head->layer, head->q_head, head->q_head};
+    all->count += i == all->count;
 }
 
-static int compare_heads(const void *a, const void *b)
+void qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes)
 {
-    const qk_head_range *x = a, *y = b;
-    return x->first_layer != y->first_layer ? x->first_layer - y->first_layer
-                                            : x->first_head - y->first_head;
-}
-
-size_t qk__extreme_heads(const qk__result_model *model, qk_head_range heads[QK__NUM_EXTREMES])
-{
-    static const char *const FIELDS[] = {"r_q", "r_k", "bias_strength", "ap_overall"};
-    size_t count = 0;
-    for (size_t f = 0; f < sizeof FIELDS / sizeof *FIELDS; f++)
+    static const struct {
+        const char *field, *name;
+    } NUMBERS[] = {{"r_q", "{/:Italic r}_q"},
+                   {"r_k", "{/:Italic r}_k"},
+                   {"bias_strength", "bias"},
+                   {"ap_overall", "plasticity"}};
+    *extremes = (qk__extremes){0};
+    for (size_t f = 0; f < sizeof NUMBERS / sizeof *NUMBERS; f++)
         for (int highest = 1; highest >= 0; highest--) {
-            const qk__result_head *head = extreme(model, qk__find_field(FIELDS[f]), highest);
-            if (head && count < QK__NUM_EXTREMES && !is_in(heads, count, head))
-                heads[count++] =
-                    (qk_head_range){head->layer, head->layer, head->q_head, head->q_head};
+            const qk__result_head *head =
+                extreme(model, qk__find_field(NUMBERS[f].field), highest);
+            char what[40];
+            snprintf(what, sizeof what, "%s %s", highest ? "max" : "min", NUMBERS[f].name);
+            if (head)
+                add_extreme(extremes, head, what);
         }
-    qsort(heads, count, sizeof *heads, compare_heads);
-    return count;
 }

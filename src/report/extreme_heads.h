@@ -9,9 +9,14 @@
 
 enum { QK__NUM_EXTREMES = 6 };
 
+typedef struct qk__extremes {
+    size_t count;
+    qk_head_range heads[QK__NUM_EXTREMES]; /* in the order of the list below */
+    char about[QK__NUM_EXTREMES][200];     /* markup: "max r_q, max bias" */
+} qk__extremes;
+
 /* The heads with the highest and the lowest r_q, r_k, bias and plasticity, as far as they have
- * numbers, by layer and head, each once; of the many the first QK__NUM_EXTREMES of that list. Returns how
- * many. */
-size_t qk__extreme_heads(const qk__result_model *model, qk_head_range heads[QK__NUM_EXTREMES]);
+ * numbers, each once; of the many the first QK__NUM_EXTREMES. */
+void qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "scatter/scatter.h"
+#include "settings/head_set.h"
 
 void qk__head_view_free(qk__head_view *view)
 {
@@ -106,8 +107,16 @@ static void describe_pca(const qk_scatter_settings *settings, const qk_pca *pca,
     }
     if (settings->centred)
         fill_box(settings, pca, single, view->texts[0].box);
-    snprintf(view->texts[0].title, QK__SCATTER_TEXT, "Layer %d, %s %d", view->head.layer,
-             settings->kinds == QK_KINDS_K ? "Key head" : "Head", view->head.head);
+    const char *about = NULL;
+    for (size_t i = 0; settings->about && i < settings->heads.count; i++)
+        if (qk__range_has(&settings->heads.items[i], view->head.layer, view->head.head))
+            about = settings->about[i];
+    if (about)
+        snprintf(view->texts[0].title, QK__SCATTER_TEXT, "L%d H%d: %.150s", view->head.layer,
+                 view->head.head, about);
+    else
+        snprintf(view->texts[0].title, QK__SCATTER_TEXT, "Layer %d, %s %d", view->head.layer,
+                 settings->kinds == QK_KINDS_K ? "Key head" : "Head", view->head.head);
 }
 
 static qk_status fit_pca(const qk__look *look, const qk_moments *q, const qk_moments *k,

@@ -162,29 +162,29 @@ static qk_scatter_settings settings_of(task *t)
     return s;
 }
 
-static size_t extremes_of(const qk__results *results, const char *name, qk_head_range *heads)
+static void extremes_of(const qk__results *results, const char *name, qk__extremes *extremes)
 {
     for (size_t m = 0; m < results->num_models; m++)
         if (strcmp(results->models[m].name, name) == 0)
-            return qk__extreme_heads(&results->models[m], heads);
-    return 0;
+            qk__extreme_heads(&results->models[m], extremes);
 }
 
 /* As few or as many as the model has. Where a capture is dropped once its model is done, there are
  * no results of all models yet, but tables of this one. */
-static qk_status take_extremes(const task *t, qk_head_range heads[QK__NUM_EXTREMES],
-                               qk_scatter_settings *s, qk_error *err)
+static qk_status take_extremes(const task *t, qk__extremes *extremes, qk_scatter_settings *s,
+                               qk_error *err)
 {
     const qk__study_work *work = t->drawing->work;
     const char *name = work->plan->models[t->model].name;
     qk__results *own = NULL;
     if (!work->results)
         QK_TRY(qk__results_read(&own, work->places[t->model].folder, NULL, err));
-    size_t count = extremes_of(work->results ? work->results : own, name, heads);
-    s->heads = (qk_head_set){heads, count};
+    extremes_of(work->results ? work->results : own, name, extremes);
+    const size_t count = extremes->count;
+    s->heads = (qk_head_set){extremes->heads, count};
     s->random = 0;
-    s->columns = count < 2 ? 1 : count < 3 ? 2 : 3;
-    s->rows = count <= 3 ? 1 : 2;
+    s->rows = count == 4 || count == 6 ? 2 : 1; /* without a place that is empty */
+    s->columns = count > 0 ? (int)count / s->rows : 1;
     qk__results_free(&own);
     return QK_OK;
 }
@@ -193,12 +193,17 @@ static qk_status draw_collage(task *t, qk_error *err)
 {
     const qk_head_set *named = &t->drawing->work->plan->collage.heads;
     qk_scatter_settings s = settings_of(t);
-    qk_head_range heads[QK__NUM_EXTREMES];
+    qk_head_range heads[1];
     qk_scatter_outcome *outcome;
+    const char *about[QK__NUM_EXTREMES];
+    qk__extremes extremes = {0};
+    for (size_t i = 0; i < QK__NUM_EXTREMES; i++)
+        about[i] = extremes.about[i];
     if (t->collage->extremes)
-        QK_TRY(take_extremes(t, heads, &s, err));
+        QK_TRY(take_extremes(t, &extremes, &s, err));
     else
         s.heads = *named;
+    s.about = t->collage->extremes ? about : NULL;
     if (!t->collage->extremes && named->count > 0 && s.basis == QK_BASIS_COMPLEMENT) {
         heads[0] = named->items[0]; /* a figure of one head: the first */
         heads[0].last_layer = heads[0].first_layer;

@@ -165,11 +165,14 @@ def test_headings(drawn, study, theme):
         labels = [label for label in LABELS[study] if name.endswith("-" + label.lower().replace(".", "_"))
                   or name.endswith("-" + label.lower())] if name.startswith("plasticity-0") else []
         label = LABELS["one"][0] if study == "one" else labels[0] if labels else ""
-        subject = " · ".join(filter(None, [TITLES[study], label]))
+        pooled = len(LABELS[study]) > 1 and name in ("pca-01-pc-roles", "pca-05-explained-variance")
+        word = "models" if study in FAMILIES else "checkpoints"
+        subject = " · ".join(filter(None, [TITLES[study], label,
+                                           f"heads of all {len(LABELS[study])} {word}" if pooled else ""]))
         assert texts_at(picture, subject), (name, subject, picture.words()[:5])
     if study == "four":
         assert texts_at(drawn(study, theme)["plasticity-05-score"],
-                        "Attention plasticity drop, first to last 20% of context against longbench_pro")
+                        "Attention plasticity drop, first to last 20% of context against LongBench Pro")
 
 
 @pytest.mark.parametrize("study, theme", [e for e in EVERY if e[1] == "paper" or e[0] == "four"])
@@ -246,8 +249,9 @@ LEGENDS = {  # study, figure: names of the legend
 def test_legends_are_complete(drawn, study, name, theme):
     picture = drawn(study, theme)[name]
     points = LABELS[study] if name == "plasticity-05-score" else []  # they have their names beside them
-    legend = [(sample, text) for sample, text in picture.legend() if text.text not in points]
-    assert sorted(text.text for _, text in legend) == sorted(LEGENDS[study, name])
+    marks = ["quartiles", "median"]  # both in the colour of texts
+    legend = [(sample, text) for sample, text in picture.legend() if text.text not in points + marks]
+    assert sorted(re.sub(r" \(r = .*\)$", "", text.text) for _, text in legend) == sorted(LEGENDS[study, name])
     colors = [sample.color for sample, _ in legend]
     assert len(set(colors)) == len(colors), "each entry has a colour of its own"
     entries = {id(sample) for sample, _ in legend}

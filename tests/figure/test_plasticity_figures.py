@@ -127,7 +127,7 @@ def colors_range(figures, name):
 
 def check_distances(figures, name, expected, table):
     """Cells; the range of the colours, from the 2nd to the 98th percentile of those that are sure enough; those of few
-    pairs fade towards the grey of none."""
+    pairs are hatched, and said to be."""
     cells = blocks(figures / name)[0]
     assert len(cells) == len(expected)
     for distance, lag, ap, *_ in cells:
@@ -135,18 +135,19 @@ def check_distances(figures, name, expected, table):
     found = numbers([row[:3] + row[4:] for row in cells])
     assert found[:, 3].sum() == pytest.approx(table.dropna(subset="ap").n_pairs.sum(), rel=1e-4)
     median = np.median(found[:, 3])
-    enough = min(median, max(1000, median / 1000))
-    sure = np.clip(np.log(found[:, 3]) / np.log(enough), 0, 1)
-    values = np.sort(found[found[:, 3] >= enough / 10, 2])
+    enough = np.ceil(min(median / 10, max(100, median / 10000)))
+    values = np.sort(found[found[:, 3] >= enough, 2])
     cut = (len(values) - 1) // 50
     low, high = colors_range(figures, name)
     np.testing.assert_allclose([low, high], [values[cut], values[-1 - cut]], rtol=1e-5)
-    none = np.array([0xf6, 0xf8, 0xfa])
-    for row, share in zip(cells, sure, strict=True):
-        faded = 0.85 * (1 - share)
-        expected_color = faded * none + (1 - faded) * magma((float(row[2]) - low) / (high - low))
+    for row in cells:
         color = [int(row[3][i:i + 2], 16) for i in (2, 4, 6)]
-        np.testing.assert_allclose(color, expected_color, atol=5, err_msg=str(row))
+        np.testing.assert_allclose(color, magma((float(row[2]) - low) / (high - low)), atol=5, err_msg=str(row))
+    hatched = re.findall(r"from first (\S+),(\S+) to .* pattern 4", script_of(figures / name))
+    few = found[found[:, 3] < enough]
+    assert {(float(x) + 0.5, float(y) + 0.5) for x, y in hatched} == {(d, lag) for d, lag in few[:, :2]}
+    assert (f"fewer than {enough:.0f} pairs" in texts_of(figures / name)) == (len(few) > 0)
+    assert f"($5 < {enough:.0f} ? NaN : $1)" in script_of(figures / name), "no colour under a hatch"
 
 
 def cell_width(figures, name):
@@ -199,7 +200,8 @@ def test_a_handful_of_pairs_does_not_stretch_the_colours(qkscope, tmp_path):
     write_study(tmp_path, [tables], [("m0", "", "")])
     figures = draw(qkscope, tmp_path)
     cells = numbers([row[:3] for row in blocks(figures / f"{DISTANCES}-m0")[0]])
-    assert cells[:, 2].min() == pytest.approx(0.05), "it is drawn"
+    assert cells[:, 2].min() == pytest.approx(0.05), "the number is kept"
+    assert any(t.startswith("fewer than ") for t in texts_of(figures / f"{DISTANCES}-m0"))
     low, high = colors_range(figures, f"{DISTANCES}-m0")
     assert [low, high] == pytest.approx([0.5, 0.5 + 0.01 * (table.distance_bin.max() - 1)])
 
@@ -377,7 +379,7 @@ def test_the_published_scores(qkscope, shared_data, tmp_path):
     assert [list(families).index(f) for f in families] == [0, 0, 2, 2, 2, 0, 6]
     texts = texts_of(figures / SCORE)
     assert {"r = −0.67, n = 7", *table.family} <= {re.sub(" +", " ", t) for t in texts}
-    assert {"ap_drop (from the score file)", "longbench_pro_overall"} <= set(texts)
+    assert {"Attention plasticity drop, first to last 20% of context (from the score file)", "LongBench Pro Overall"} <= set(texts)
     names = boxes_of_names(figures, set(table.model))
     assert set(names) == set(table.model)
     check_names_are_apart(names)
@@ -410,7 +412,7 @@ def test_a_metric_of_the_study(qkscope, tmp_path):
     np.testing.assert_allclose(points, np.column_stack([drops, [5, 3, 4], [0, 1, 0]]),
                                **TOLERANCE)
     texts = texts_of(figures / SCORE)
-    assert {"Label 0", "Label 1", "Label 2", "quality", "F0", "F1"} <= set(texts)
+    assert {"Label 0", "Label 1", "Label 2", "Quality", "F0", "F1"} <= set(texts)
     assert any(t.endswith("(mean over heads)") for t in texts)
     assert any("n = 3" in t for t in texts)
     scores.head(2).to_csv(tmp_path / "scores.csv", index=False)  # too few

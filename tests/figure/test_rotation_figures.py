@@ -215,13 +215,24 @@ def test_bias_against_separation(cross):
         order = np.lexsort(points.T)
         expected = pooled.to_numpy()
         np.testing.assert_allclose(points[order], expected[np.lexsort(expected.T)], rtol=1e-5)
-        kinds = pd.Series([(color, kind) for *_, color, kind in block]).value_counts()
+        kinds = pd.Series([(color, kind) for _, _, color, kind, _ in block]).value_counts()
         assert sorted(kinds) == sorted(
             t[["separation_strength", "bias_strength"]].dropna().shape[0] for t in tables)
-    pooled = pd.concat(cross.by_model)[["separation_strength", "bias_strength"]].dropna()
-    r = np.corrcoef(pooled.T)[0, 1]
-    assert any(t.endswith(f"(all heads, r = {r:.2f})".replace("-", "−")) for t in texts)
-    assert set(cross.labels) <= set(texts)
+    assert not any("all heads" in t for t in texts), "r of several families at once"
+    for label, table in zip(cross.labels, cross.by_model):
+        known = table[["separation_strength", "bias_strength"]].dropna()
+        r = f"{np.corrcoef(known.T)[0, 1]:.2f}".replace("-", "−")
+        assert label in cross.families or f"{label} (r = {r})" in texts, label
+
+
+def test_each_checkpoint_has_its_own_r(qkscope, tmp_path):
+    """Two checkpoints whose trends are opposite: both are told, and none of their heads together."""
+    tables = [made_model("early"), made_model("late")]
+    tables[0]["bias_strength"] = tables[0].separation_strength
+    tables[1]["bias_strength"] = -tables[1].separation_strength
+    write_study(tmp_path, tables, [("early", "one", "warm"), ("late", "one", "main")])
+    texts = texts_of(draw(qkscope, tmp_path) / CROSS[5])
+    assert {"early (r = 1.00)", "late (r = −1.00)"} <= set(texts) and not any(t.startswith("r = ") for t in texts)
 
 
 def test_training_metrics(training):

@@ -54,7 +54,7 @@ def test_a_single_model(study):
 
 
 def test_the_heads_that_stand_out(study):
-    """Those of the tables with the highest and the lowest r_q, r_k, bias and plasticity."""
+    """Those of the tables with the highest and the lowest r_q, r_k, bias and plasticity; each panel says which it is."""
     study("a", "--no-html")
     rows = {}
     for name, columns in (("qk.csv", ("r_q", "r_k")), ("rotated.csv", ("bias_strength",)),
@@ -64,13 +64,15 @@ def test_the_heads_that_stand_out(study):
                 if row.get("pc", "0") == "0":
                     found = rows.setdefault((int(row["layer"]), int(row["q_head"])), {})
                     found |= {c: float(row[c]) for c in columns if row[c]}
-    expected = []
-    for column in ("r_q", "r_k", "bias_strength", "ap_overall"):
+    expected = {}
+    for column, word in (("r_q", "r_q"), ("r_k", "r_k"), ("bias_strength", "bias"), ("ap_overall", "plasticity")):
         known = sorted((head for head in rows if column in rows[head]), key=lambda head: rows[head][column])
-        expected += [known[-1], known[0]]
+        for head, side in ((known[-1], "max"), (known[0], "min")):
+            expected.setdefault(head, []).append(f"{side} {word}")
     script = (study.out / "figures" / "pca-13-extreme-heads-a.gp").read_text()
-    drawn = [(int(a), int(b)) for a, b in re.findall(r"Layer (\d+), Head (\d+)", script)]
-    assert drawn == sorted(list(dict.fromkeys(expected))[:6]) and len(drawn) > 2
+    script = script.replace("{/:Italic r}", "r")
+    drawn = [((int(a), int(b)), what.split(", ")) for a, b, what in re.findall(r"L(\d+) H(\d+): ([\w, ]+)", script)]
+    assert drawn == list(expected.items())[:6] and len(drawn) > 2
 
 
 def test_phases_bring_the_figures_of_training(study):
