@@ -15,7 +15,8 @@
 #include "stats/row_order.h"
 
 enum {
-    BLOCK = 256,        /* numbers drawn at a time */
+    BLOCK = 1 << 16,    /* numbers drawn at a time; whole words of bits */
+    AHEAD = 24,         /* numbers whose word is asked for before it is needed */
     SPARSE = 1024,      /* with fewer than one in so many drawn, a table notes them */
     LEAST_BOUND = 1024, /* what the kernel takes */
 };
@@ -57,13 +58,13 @@ static qk_status draw_sparse(uint64_t *numbers, size_t limit, uint64_t count, qk
 
 /* ---- bits ------------------------------------------------------------------------------- */
 
-/* LANES sets and their generators. */
+/* LANES sets and their generators. What the last numbers (`first` and more) are in is noted aside, in
+ * top[], whose words fill one after the other. */
 typedef struct drawing {
     uint64_t state[4][LANES];
     uint64_t first[LANES]; /* count - limit */
-    uint64_t *bits[LANES];
-    uint64_t word[LANES], pending[LANES];
-    uint32_t drawn[BLOCK * LANES];
+    uint64_t *bits[LANES], *top[LANES];
+    uint32_t *drawn; /* [at most BLOCK + AHEAD][LANES] */
 } drawing;
 
 static qk__rng generator(const drawing *d, size_t l)
@@ -100,60 +101,86 @@ static void draw_block(drawing *d, size_t from, size_t size)
     }
 }
 
-/* Takes what was drawn into a set. The places of `last` fill word by word: what they add to
- * theirs is kept aside until the next, since it would wait for memory each time. */
+/* Whether a number is in the set that `word` is part of; then it is. */
+static uint64_t test_and_set(uint64_t *word, uint64_t number)
+{
+    uint64_t old = *word;
+    *word = old | UINT64_C(1) << (number & 63);
+    return old >> (number & 63) & 1;
+}
+
+/* Takes what was drawn into a set: number first + from + i where drawn[i] is taken already. */
 static void take_block(drawing *d, size_t l, size_t from, size_t size)
 {
-    uint64_t *bits = d->bits[l], word = d->word[l], pending = d->pending[l];
-    for (size_t i = 0; i < size; i++) {
-        uint64_t number = d->drawn[i * LANES + l], at = number >> 6;
-        uint64_t last = d->first[l] + from + i;
-        if (last >> 6 != word) {
-            bits[word] |= pending;
-            word = last >> 6;
-            pending = 0;
+    const uint32_t *drawn = d->drawn + l;
+    uint64_t *bits = d->bits[l], *top = d->top[l], first = d->first[l];
+    for (size_t i = 0; i < size; i += 64) {
+        size_t n = size - i < 64 ? size - i : 64, word = (from + i) / 64;
+        uint64_t pending = 0; /* would wait for memory each time */
+        for (size_t k = 0; k < n; k++) {
+            uint64_t number = drawn[(i + k) * LANES], taken;
+            __builtin_prefetch(&bits[drawn[(i + k + AHEAD) * LANES] >> 6], 1);
+            if (number < first)
+                taken = test_and_set(&bits[number >> 6], number);
+            else if ((number - first) >> 6 == word)
+                taken = test_and_set(&pending, number - first);
+            else
+                taken = test_and_set(&top[(number - first) >> 6], number - first);
+            pending |= taken << k;
         }
-        uint64_t old = bits[at] | (at == word ? pending : 0);
-        uint64_t taken = old >> (number & 63) & 1;
-        bits[at] = old | UINT64_C(1) << (number & 63);
-        pending |= taken << (last & 63);
+        top[word] = pending;
     }
-    d->word[l] = word;
-    d->pending[l] = pending;
+}
+
+/* The last numbers to their places. */
+static void join_top(drawing *d, size_t l, size_t limit)
+{
+    uint64_t *to = d->bits[l] + (d->first[l] >> 6), by = d->first[l] & 63;
+    for (size_t w = 0; w < (limit + 63) / 64; w++) {
+        to[w] |= d->top[l][w] << by;
+        to[w + 1] |= d->top[l][w] >> 1 >> (63 - by);
+    }
 }
 
 /* At most LANES sets. */
-static void draw_together(const qk__pair_set *sets, size_t num_sets, size_t num_words,
-                          size_t limit, uint64_t seed)
+static void draw_together(drawing *d, const qk__pair_set *sets, size_t num_sets,
+                          size_t num_words, size_t limit, uint64_t seed)
 {
-    drawing d;
     for (size_t l = 0; l < LANES; l++) {
         const qk__pair_set *set =
             &sets[l < num_sets ? l : 0]; /* lanes too many: drawn in vain */
         qk__rng rng;
         qk__rng_init(&rng, seed, set->words, num_words);
-        set_generator(&d, l, &rng);
-        d.first[l] = (uint64_t)set->count - limit;
-        d.bits[l] = set->bits;
-        d.word[l] = d.first[l] >> 6;
-        d.pending[l] = 0;
+        set_generator(d, l, &rng);
+        d->first[l] = (uint64_t)set->count - limit;
+        d->bits[l] = set->bits;
     }
     for (size_t from = 0; from < limit; from += BLOCK) {
         size_t size = limit - from < BLOCK ? limit - from : BLOCK;
-        draw_block(&d, from, size);
+        draw_block(d, from, size);
         for (size_t l = 0; l < num_sets; l++)
-            take_block(&d, l, from, size);
+            take_block(d, l, from, size);
     }
     for (size_t l = 0; l < num_sets; l++)
-        d.bits[l][d.word[l]] |= d.pending[l];
+        join_top(d, l, limit);
 }
 
-void qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
-                   uint64_t seed)
+qk_status qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
+                        uint64_t seed, qk_error *err)
 {
+    drawing d;
+    uint64_t *top;
+    size_t size = limit < BLOCK ? limit : BLOCK, words = limit / 64 + 1;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&d.drawn, (size + AHEAD) * LANES, sizeof *d.drawn},
+                             {&top, words * LANES, sizeof *top}));
+    for (size_t l = 0; l < LANES; l++)
+        d.top[l] = top + l * words;
     for (size_t i = 0; i < num_sets; i += LANES)
-        draw_together(sets + i, num_sets - i < LANES ? num_sets - i : LANES, num_words, limit,
-                      seed);
+        draw_together(&d, sets + i, num_sets - i < LANES ? num_sets - i : LANES, num_words,
+                      limit, seed);
+    free(d.drawn);
+    free(top);
+    return QK_OK;
 }
 
 bool qk__set_fits(int64_t count, int64_t limit)
@@ -207,13 +234,13 @@ qk_status qk__set_store_take(qk__set_store *store, const qk__pair_set *want, siz
     QK_TRY(QK__CREATE_ARRAYS(err, {&store->set, num, sizeof *store->set},
                              {&store->bits, words, sizeof *store->bits}));
     memcpy(store->set, want, num * sizeof *want);
-    store->num = num;
     uint64_t *next = store->bits;
     for (size_t i = 0; i < num; i++) {
         store->set[i].bits = next;
         next += qk__set_words(want[i].count);
     }
-    qk__draw_sets(store->set, num, 3, limit, seed);
+    QK_TRY(qk__draw_sets(store->set, num, 3, limit, seed, err));
+    store->num = num;
     find_sets(store, want, num, bits);
     return QK_OK;
 }
@@ -240,8 +267,9 @@ qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t see
     set.bits = qk__calloc(qk__set_words(set.count), sizeof *set.bits);
     if (!set.bits)
         return qk__nomem(err);
-    qk__draw_sets(&set, 1, num_words, limit, seed);
-    list_set(&set, numbers);
+    qk_status status = qk__draw_sets(&set, 1, num_words, limit, seed, err);
+    if (status == QK_OK)
+        list_set(&set, numbers);
     free(set.bits);
-    return QK_OK;
+    return status;
 }

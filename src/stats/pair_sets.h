@@ -28,8 +28,8 @@ typedef struct qk__pair_set {
 
 /* The same numbers that qk__draw finds, for each set. Several at a time take half as long as
  * one after the other. */
-void qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
-                   uint64_t seed);
+QK_MUST_CHECK qk_status qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words,
+                                      size_t limit, uint64_t seed, qk_error *err);
 
 /* Sets that were drawn last, with room of their own. A store of zeros has none. */
 typedef struct qk__set_store {
