@@ -150,7 +150,7 @@ typedef struct qk_scatter_settings {
     qk_head_set heads; /* to draw, in this order; none = random ones, or the first that pass
                           input.layers and input.heads */
     const char *const *about; /* markup above the panel of each range of `heads`; NULL: none */
-    int random;        /* that many (or all, where there are fewer), as CPython's
+    int random;               /* that many (or all, where there are fewer), as CPython's
                           random.Random(input.seed).sample over the query heads sorted by layer and
                           head         that pass input.layers and input.heads; 0 = not random */
     int rows, columns; /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */

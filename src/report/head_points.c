@@ -147,10 +147,10 @@ bool qk__points_has(const qk__model_points *of, const qk__result_head *head)
 static qk_status take_some(const qk__result_model *model, size_t most, qk_head_set *chosen,
                            qk_error *err)
 {
-    qk_head_range extremes[QK__NUM_EXTREMES];
-    const size_t count = qk__extreme_heads(model, extremes);
-    for (size_t i = 0; i < count; i++)
-        QK_TRY(qk__head_set_add(chosen, extremes[i], err));
+    qk__extremes extremes;
+    qk__extreme_heads(model, &extremes);
+    for (size_t i = 0; i < extremes.count; i++)
+        QK_TRY(qk__head_set_add(chosen, extremes.heads[i], err));
     for (size_t i = 0; i < most && chosen->count < most; i++) {
         const qk__result_head *head = &model->heads[i * model->num_heads / most];
         if (!is_named(chosen, head))
