@@ -590,6 +590,8 @@ def comparison(
     format: str | Iterable[str] = 'png,svg',
     theme: Literal['paper', 'screen', 'dark'] = 'paper',
     width: int | None = None,
+    no_title: bool = False,
+    no_legend: bool = False,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     revision: str | None = None,
@@ -641,6 +643,10 @@ def comparison(
             page width in millimetres, e.g. 85mm or 170mm for a column or two of a journal: laid out
             for it, with type of the same size; a PNG then has 300 dots an inch (60 to 400 mm; None:
             each figure's own)
+        no_title = False
+            no heading: the caption of a paper says it
+        no_legend = False
+            no legend: the caption of a paper says it
     Input:
         revision
             branch, tag or commit of a dataset on the Hub (None: main)
