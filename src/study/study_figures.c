@@ -52,16 +52,27 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 
 /* ---- whether they stand ----------------------------------------------------------------- */
 
+/* Of which model, and of a checkpoint in training which it is. */
+static void title_of(const qk__study_work *work, size_t i, char title[240])
+{
+    const qk_study_model *model = &work->plan->models[i];
+    const bool checkpoint = *model->phase && *model->family;
+    snprintf(title, 240, "%s%s%s", checkpoint ? model->family : "", checkpoint ? " · " : "",
+             model->label);
+}
+
 static json_t *describe_figures(const qk__study_work *work, size_t i)
 {
+    char title[240];
+    title_of(work, i, title);
     const qk__study_collage *c = &work->plan->collage;
-    return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope", QK_VERSION,
-        "formats", (int)collage_formats(work), "theme", (int)work->theme, "width", work->width,
-        "bare", work->plan->figures.no_title + 2 * work->plan->figures.no_legend, "rows",
-        c->rows, "columns", c->columns, "seed", (json_int_t)c->seed, "random", c->random,
-        "heads", qk__json_head_set(&c->heads), "max_points", (json_int_t)c->max_points, "label",
-        qk__json_text(work->plan->models[i].label));
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
+                     QK_VERSION, "formats", (int)collage_formats(work), "theme",
+                     (int)work->theme, "width", work->width, "bare",
+                     work->plan->figures.no_title + 2 * work->plan->figures.no_legend, "rows",
+                     c->rows, "columns", c->columns, "seed", (json_int_t)c->seed, "random",
+                     c->random, "heads", qk__json_head_set(&c->heads), "max_points",
+                     (json_int_t)c->max_points, "label", qk__json_text(title));
 }
 
 static bool has_files(const qk__study_work *work, size_t i)
@@ -117,6 +128,7 @@ typedef struct task {
     qk__relay relay; /* with its name */
     const collage *collage;
     char name[120];
+    char title[240];
     size_t figures; /* that were drawn */
     qk_status status;
     qk_error why;
@@ -151,7 +163,8 @@ static qk_scatter_settings settings_of(task *t)
     s.figures.width = work->width;
     s.output = work->figures;
     s.name = t->name;
-    s.title = work->plan->models[t->model].label;
+    title_of(work, t->model, t->title);
+    s.title = t->title;
     bool whole = s.basis == QK_BASIS_COMPLEMENT; /* a figure of one head */
     s.rows = whole ? 0 : c->rows;
     s.columns = whole ? 0 : c->columns;

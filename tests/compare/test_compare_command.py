@@ -370,6 +370,8 @@ def test_figures_hold_the_tables(qkscope, made, tmp_path):
     rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
     block = (out / "figures" / "compare-02-map.dat").read_text().split("\n\n\n")[0]
     first = {(int(y), int(x)): float(z) for x, y, z, *_ in (line.split() for line in block.splitlines())}
+    overlap = (out / "figures" / "compare-03-overlap.svg").read_text()
+    assert all(f">{name}<" in overlap for name in ("head", "mean of the layer", "halves of the texts", "unrelated spaces"))
     assert first == pytest.approx({key[:2]: r["difference"] for key, r in rows.items() if key[2] == "r_q"}, rel=1e-5)
     points = (out / "figures" / "compare-01-heads.dat").read_text()
     shown = sorted(tuple(map(float, line.split())) for line in points.split("\n\n")[0].splitlines()
@@ -399,7 +401,10 @@ def test_axes_of_other_ranges(qkscope, made, tmp_path):
         assert (x == y) == (metric != "bias_strength"), metric
         if metric == "bias_strength":
             assert spans[1] > 5 * spans[0] and (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(spans[1] / spans[0], rel=1e-3)
-    assert len(re.findall("^set arrow from first .* nohead back ls 103", script, re.M)) >= 3
+    panels = script.split("\nplot ")[:-1]
+    for panel, metric in zip(panels, metrics):  # a diagonal that lies flat says nothing: lines at 0 in its place
+        assert ("nohead back ls 103" in panel) == (metric != "bias_strength"), metric
+        assert ("set xzeroaxis ls 103" in panel) == (metric == "bias_strength"), metric
     drawn = (tmp_path / "out" / "figures" / "compare-02-map.gp").read_text()
     assert re.findall(r"^set yrange \[(.*)\]", drawn, re.M)[0] == "1.5:-0.5"
 

@@ -81,6 +81,14 @@ def test_colours_do_not_jump_at_zero(qkscope, tmp_path):
     assert "−0.99" in {row[5] for row in blocks(tmp_path / "figures" / "map-02-r-k")[0]}
 
 
+def test_cells_of_categories_stand_apart(four):
+    """Neighbours of one category would be one area: their boxes leave a gap, those of numbers do not."""
+    sizes = {name: {tuple(map(float, pair)) for pair in re.findall(r"1:2:\(([\d.]+)\):\(([\d.]+)\)", script_of(four[0] / name))}
+             for name in ("map-06-category", "map-01-r-q")}
+    assert sizes["map-01-r-q"] == {(0.5, 0.5)}
+    assert all(0.35 < side < 0.5 for pair in sizes["map-06-category"] for side in pair)
+
+
 def page_color(scale, value):
     """As map.js mixes it: between the stops of the page."""
     stops = np.array([[int(c[i:i + 2], 16) for i in (1, 3, 5)] for c in scale["colors"]], float)

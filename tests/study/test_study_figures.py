@@ -36,7 +36,7 @@ def study(qkscope, captures, tmp_path):
                           "--format", "svg", *arguments, expect=expect, env=env)
         run.err = outcome.err
         return json.loads(outcome.out)
-    run.out = tmp_path / "out"
+    run.out, run.captures = tmp_path / "out", captures
     run.figures = lambda: {p.stem for p in (tmp_path / "out" / "figures").glob("*.gp")}
     return run
 
@@ -83,6 +83,16 @@ def test_phases_bring_the_figures_of_training(study):
     assert study.figures() - without
     study("abc", "--no-html")
     assert study.figures() == without, "figures that no longer apply are gone"
+
+
+def test_a_collage_of_a_checkpoint_names_its_model(study):
+    """The label of a checkpoint alone, "20", says nothing."""
+    script = study.out / "figures" / f"{PANELS[0]}-a.gp"
+    study("ab", "--no-html", phase=True)
+    assert re.search(r"^set label 'a' at screen 0\.5,", script.read_text(), re.M)
+    rows = "".join(f"  - {{name: {n}, family: Tiny, phase: p, source: {study.captures / n}}}\n" for n in "ab")
+    study("", "--no-html", more=rows)
+    assert re.search(r"^set label 'Tiny · a' at screen 0\.5,", script.read_text(), re.M), "drawn again"
 
 
 def test_no_figures(study):
