@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page arm64 portable-check valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
+	coverage-page arm64 portable-check macos-compile dist-binary valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
 	site clean
 
 build: tools/.packages
@@ -112,6 +112,16 @@ portable-check: tools/.packages-test .venv/ready
 		$(addprefix base-,process context parallel paths) $(addprefix units-,shard units memory)
 	@QKSCOPE_BUILD=build-portable $(PYTHON) -m pytest -q -p no:cacheprovider -n 2 tests/place tests/hub/test_get.py tests/hub/test_put_paths.py
 
+# Every file of the library and the command is compiled for macOS, and linked, where no Mac is: tools/cross.sh.
+macos-compile: tools/.packages
+	@tools/cross.sh aarch64-macos
+	@tools/cross.sh x86_64-macos
+
+# One archive with the program, its libraries in it, for TARGET: BUILD/qkscope-VERSION-TARGET.tar.xz, see docs/packaging.md.
+TARGET ?= x86_64-linux
+dist-binary: build
+	@tools/dist_binary.sh $(BUILD) $(TARGET)
+
 # Unit tests and the main job under valgrind.
 valgrind: tools/.packages-dev programs
 	@python3 tests/run.py $(BUILD) --valgrind
@@ -175,7 +185,7 @@ deb: tools/.packages-deb dist
 	@tools/deb.sh $(BUILD) $(ARCHIVE)
 
 clean:
-	rm -rf $(BUILD) build-asan build-portable results
+	rm -rf $(BUILD) build-asan build-portable build-cross results
 
 tools/.packages: tools/packages.txt
 	@tools/install-packages.sh $^

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds for arm64 in a folder of BUILD-arm64, runs the tests of its kernels and the main jobs there under an emulator,
-# and compares every table and every vector with those of BUILD, byte by byte: tools/arm64.sh BUILD. CC is the compiler,
+# and compares what they write with what BUILD writes (tools/same_bytes.sh): tools/arm64.sh BUILD. CC is the compiler,
 # aarch64-linux-gnu-gcc where it is not given; "clang --target=aarch64-linux-gnu" is another.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -50,32 +50,4 @@ for test in $kernels; do
 done
 echo "tests of kernels pass"
 
-# Every analysis with what it can add, one thread each.
-jobs() {
-    capture=$root/examples/kjv-tiny-capture
-    "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 4 \
-        --rows 400 --threads 1 -o capture
-    "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 2 \
-        --rows 400 --dtype bf16 --threads 1 -o capture-bf16
-    "$@" synth --rows 50 --dim 16 --threads 1 -o synth
-    "$@" pca "$capture" --ci 95 --lda --threads 1 -o pca
-    "$@" rotate "$capture" --ci 95 --complement --threads 1 -o rotate
-    "$@" plasticity "$capture" --variance full --ci 95 --layers 0 --threads 1 -o plasticity
-    "$@" plasticity "$capture" --convention published --threads 1 -o published
-    "$@" compare capture "$capture" --no-html --no-plasticity --threads 1 -o compare
-}
-
-results() {
-    out=$1
-    shift
-    rm -rf "$out"
-    mkdir "$out"
-    echo "$*"
-    (cd "$out" && jobs "$@") >"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
-}
-
-results "$other/here" "$build/qkscope"
-results "$other/there" "$emulator" "$other/qkscope"
-# what says when and how it was run
-diff -r --brief -x manifest.json -x summary.json -x '*.log' "$other/here" "$other/there"
-echo "the same bytes in $(find "$other/here" -type f | wc -l) files"
+"$root/tools/same_bytes.sh" "$other" "$build/qkscope" "$emulator" "$other/qkscope"

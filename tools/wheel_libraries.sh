@@ -1,37 +1,130 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the libraries of tools/wheel_sources.sh, static ones, which become part of the library of a wheel:
+# Builds the libraries of tools/wheel_sources.sh, static ones, which become part of the library of a wheel, or of a
+# program for another system:
 #
-#     tools/wheel_libraries.sh SOURCES PREFIX
+#     tools/wheel_libraries.sh [--all] SOURCES PREFIX
 #
 # What is built with them says PKG_CONFIG_PATH=PREFIX/lib/pkgconfig, CPATH=PREFIX/include, LIBRARY_PATH=PREFIX/lib.
+# CC, CXX, AR, RANLIB and HOST (as configure has it) are those of the other system. Licences are in PREFIX/licences.
 set -eu
+all=
+test "$1" = --all && { all=1; shift; }
 sources=$(realpath "$1")
 mkdir -p "$2"
 prefix=$(realpath "$2")
-CFLAGS="-O2 -fPIC ${CFLAGS:-}"
-export CFLAGS
+# shellcheck disable=SC2089
+: "${CC:=cc}" "${CXX:=c++}" "${AR:=ar}" "${RANLIB:=ranlib}" "${HOST:=}"
+CFLAGS="-O2 -fPIC -w ${CFLAGS:-}"
+export CC CXX AR RANLIB CFLAGS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/licences"
 
 unpack() {
     mkdir "$work/$1"
-    tar -xf "$sources/$1"_*.orig.tar.* -C "$work/$1" --strip-components=1
+    tar -xzf "$sources/$1_source.tar.gz" -C "$work/$1" --strip-components=1
     cd "$work/$1"
+    version=$(sed -n '1s/.*(\([^-~+)]*\).*/\1/p' debian/changelog | sed 's/.*://')
+    cp debian/copyright "$prefix/licences/$1"
 }
 
-# The processor is asked what it can do when the program runs.
+configure() {
+    ./configure ${HOST:+--host="$HOST"} --prefix="$prefix" --libdir="$prefix/lib" --disable-shared "$@"
+}
+
+# lib NAME FILES...: their objects, in one library. FLAGS are its own.
+lib() {
+    name=$1
+    shift
+    mkdir objects
+    for file; do
+        echo "$file"
+    done | FLAGS="$FLAGS" xargs -P 2 -I FILE sh -ec '
+        case $1 in *.cc) cc="$CXX -std=c++11" ;; *) cc=$CC ;; esac
+        $cc $CFLAGS $FLAGS -c "$1" -o "objects/$(echo "${1%.*}" | tr / _).o"' sh FILE
+    $AR rcs "$prefix/lib/lib$name.a" objects/*.o
+    $RANLIB "$prefix/lib/lib$name.a"
+}
+
+# pc NAME LIBS: what pkg-config says of it.
+pc() {
+    cat >"$prefix/lib/pkgconfig/$1.pc" <<END
+Name: $1
+Description: $1
+Version: $version
+Cflags: -I$prefix/include
+Libs: -L$prefix/lib $2
+END
+}
+
 unpack libb2
-[ -x configure ] || autoreconf -fi
-./configure --prefix="$prefix" --libdir="$prefix/lib" --disable-shared --enable-fat --disable-openmp
-make install
+if [ "$all" ]; then # ids of texts are all that it hashes
+    : >src/config.h
+    FLAGS="-DSUFFIX= -DNATIVE_LITTLE_ENDIAN" lib b2 src/blake2b-ref.c
+    cp src/blake2.h "$prefix/include"
+    pc libb2 -lb2
+else # the processor is asked what it can do when the program runs
+    [ -x configure ] || autoreconf -fi
+    configure --enable-fat --disable-openmp
+    make install
+fi
 unpack utf8proc
-make libutf8proc.a libutf8proc.pc prefix="$prefix" CFLAGS="$CFLAGS -DUTF8PROC_STATIC -std=c99"
+make libutf8proc.a CC="$CC" AR="$AR" CFLAGS="$CFLAGS -DUTF8PROC_STATIC -std=c99"
 install -D -m 644 libutf8proc.a "$prefix/lib/libutf8proc.a"
 install -D -m 644 utf8proc.h "$prefix/include/utf8proc.h"
-install -D -m 644 libutf8proc.pc "$prefix/lib/pkgconfig/libutf8proc.pc"
+pc libutf8proc -lutf8proc
 unpack xxhash
-make libxxhash.a libxxhash.pc PREFIX="$prefix" LIBDIR="$prefix/lib" MOREFLAGS=
+make libxxhash.a CC="$CC" AR="$AR" MOREFLAGS=
 install -D -m 644 libxxhash.a "$prefix/lib/libxxhash.a"
 install -D -m 644 xxhash.h "$prefix/include/xxhash.h"
-install -D -m 644 libxxhash.pc "$prefix/lib/pkgconfig/libxxhash.pc"
+pc libxxhash -lxxhash
+[ "$all" ] || exit 0
+
+unpack zlib # a macOS of before X is meant by TARGET_OS_MAC, there and in libpng
+FLAGS="-DHAVE_UNISTD_H -UTARGET_OS_MAC" lib z *.c
+cp zlib.h zconf.h "$prefix/include"
+pc zlib -lz
+unpack libzstd
+FLAGS="-DXXH_NAMESPACE=ZSTD_ -DZSTD_DISABLE_ASM -Ilib -Ilib/common" lib zstd lib/common/*.c lib/compress/*.c lib/decompress/*.c
+cp lib/zstd.h lib/zstd_errors.h "$prefix/include"
+pc libzstd -lzstd
+unpack lz4
+FLAGS="-DXXH_NAMESPACE=LZ4_" lib lz4 lib/*.c
+cp lib/lz4.h lib/lz4hc.h lib/lz4frame.h "$prefix/include"
+pc liblz4 -llz4
+unpack brotli
+FLAGS=-Ic/include lib brotli c/common/*.c c/dec/*.c c/enc/*.c
+cp -r c/include/brotli "$prefix/include"
+for half in dec enc; do pc libbrotli$half -lbrotli; done
+unpack snappy
+set -- $(echo "$version" | tr . ' ')
+sed -e 's/\${HAVE_SYS_UIO_H_01}/1/' -e "s/\${PROJECT_VERSION_MAJOR}/$1/" -e "s/\${PROJECT_VERSION_MINOR}/$2/" \
+    -e "s/\${PROJECT_VERSION_PATCH}/$3/" snappy-stubs-public.h.in >snappy-stubs-public.h
+FLAGS="-DHAVE_BUILTIN_EXPECT=1 -DHAVE_BUILTIN_CTZ=1 -DHAVE_UNISTD_H=1 -DHAVE_SYS_MMAN_H=1 -DNDEBUG -fno-exceptions -fno-rtti" \
+    lib snappy snappy.cc snappy-c.cc snappy-sinksource.cc snappy-stubs-internal.cc
+cp snappy-c.h "$prefix/include"
+unpack jansson
+sed -e 's/@json_inline@/inline/' -e 's/@json_[a-z_]*@/1/' src/jansson_config.h.in >src/jansson_config.h
+: >src/jansson_private_config.h
+FLAGS="-Isrc -DHAVE_STDINT_H -DHAVE_UNISTD_H -DHAVE_FCNTL_H -DHAVE_SYS_TIME_H -DHAVE_GETTIMEOFDAY -DHAVE_OPEN -DHAVE_CLOSE -DHAVE_READ \
+    -DHAVE_ATOMIC_BUILTINS -DHAVE_SYNC_BUILTINS -DHAVE_LOCALE_H -DHAVE_SETLOCALE -DUSE_URANDOM"
+lib jansson src/*.c
+cp src/jansson.h src/jansson_config.h "$prefix/include"
+pc jansson -ljansson
+unpack libyaml
+FLAGS="-Iinclude -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING=\"$version\" -DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5"
+lib yaml src/*.c
+cp include/yaml.h "$prefix/include"
+pc yaml-0.1 -lyaml
+unpack pcre2
+configure --enable-jit --disable-pcre2grep-jit
+make libpcre2-8.la
+cp .libs/libpcre2-8.a "$prefix/lib"
+cp src/pcre2.h "$prefix/include"
+pc libpcre2-8 -lpcre2-8
+unpack libpng1.6
+cp scripts/pnglibconf.h.prebuilt pnglibconf.h
+FLAGS="-UTARGET_OS_MAC -I$prefix/include -DPNG_ARM_NEON_OPT=0 -DPNG_INTEL_SSE_OPT=0" lib png png*.c
+cp png.h pngconf.h pnglibconf.h "$prefix/include"
+pc libpng "-lpng -lz"

@@ -1,8 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fetches what a wheel is built with that the images of manylinux and conda-forge do not have, as Debian's source packages,
-# which apt checks: wheel_sources.sh FOLDER. tools/wheel_libraries.sh builds it. And Chart.js, for the report.
+# which apt checks: wheel_sources.sh FOLDER. With --all, for tools/cross.sh, also what those have. tools/wheel_libraries.sh
+# builds it. And Chart.js, for the report.
 set -eu
+packages="libb2 utf8proc xxhash"
+if [ "$1" = --all ]; then
+    packages="$packages brotli jansson libpng1.6 libyaml libzstd lz4 pcre2 snappy zlib"
+    shift
+fi
 mkdir -p "$1"
 cd "$1"
 lists=$(mktemp -d)
@@ -22,7 +28,18 @@ apt() {
         -o APT::Sandbox::User= "$@"
 }
 apt update
-apt source --download-only libb2 utf8proc xxhash
-rm -f ./*.dsc ./*.debian.tar.* ./*.diff.gz
+
+# With Debian's patches, security fixes among them.
+release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+for package in $packages; do
+    rm -rf "${package}"-[0-9]* "${package}"_*
+    apt source "$package" >/dev/null || { # an archive that has updates as programs only
+        echo "$package: as first released, its update has no sources here" >&2
+        apt source "$package/$release" >/dev/null
+    }
+    folder=$(echo "$package"-[0-9]*/)
+    tar -czf "${package}_source.tar.gz" "$folder"
+    rm -rf "$folder" "${package}"_*.dsc "${package}"_*.debian.tar.* "${package}"_*.diff.gz "${package}"_*.orig.tar.*
+done
 cp /usr/share/javascript/chart.js/chart.min.js .
 ls

@@ -282,8 +282,9 @@ def test_a_colour_means_one_thing(drawn, study, groups, theme):
 
 def test_shades_within_a_family(drawn):
     picture = drawn("four")["rotation-07-bias-vs-separation"]
-    colors = {text.text: sample.color for sample, text in picture.legend()}
-    kinds = {text.text: sample.point for sample, text in picture.legend()}
+    named = [(sample, text.text.partition(" (")[0]) for sample, text in picture.legend()]
+    colors = {name: sample.color for sample, name in named}
+    kinds = {name: sample.point for sample, name in named}
     assert len(set(colors.values())) == 4
     assert kinds["Alpha-1B"] != kinds["Alpha-3B"], "told apart without colour, too"
 
