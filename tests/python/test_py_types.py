@@ -22,7 +22,7 @@ STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "co
 FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
-OFF = {"float32": "bfloat16"}  # options that switch off what has another name
+OFF = {"float32": "bfloat16", "no-title": "no_title", "no-legend": "no_legend"}  # options that switch off what has another name
 OF_THE_SHELL = {"config", "quiet", "verbose", "json", "help", "version", "combined"}
 
 
