@@ -166,8 +166,11 @@ def test_filters(made, open_page):
     expect(keep)
     assert shown_heads(page) == [i for i, r in enumerate(rows) if keep(r)]
     in_chart = page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas[role=img]'))
-        .data.datasets.flatMap((d) => d.data.map((p) => p.head)).sort((a, b) => a - b)""")
+        .data.datasets.filter((d) => !d.away).flatMap((d) => d.data.map((p) => p.head)).sort((a, b) => a - b)""")
     assert in_chart == shown_heads(page)
+    away = page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas[role=img]'))
+        .data.datasets.filter((d) => d.away).flatMap((d) => d.data.map((p) => p.head))""")
+    assert sorted(away + in_chart) == list(range(120)), "the others stay, in grey"
     page.click("#ranges button")
     expect(lambda r: r["model"] in ("m2", "m3") and 2 <= r["layer"] <= 3)
     page.click("#reset-all")
