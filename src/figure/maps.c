@@ -358,11 +358,15 @@ static void draw_own_bar(qk__figure *figure, const qk__map *map, const qk__place
 /* Below all panels, its name to the left of it. */
 static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
 {
-    const double em = qk__em(figure), width = fmin(300 * em, 0.5 * figure->width);
-    const qk__place place = {(figure->width - width) / 2 + 40 * em, top, width, BAR * em};
+    const double em = qk__em(figure);
     char name[QK__LINE_SIZE];
     snprintf(name, sizeof name, "%s%s%s", map->bar, map->scale.power.text,
              map->scale.cut ? ", 98 % of heads" : "");
+    double width = fmin(300 * em, 0.5 * figure->width);
+    double left = fmax((figure->width - width) / 2 + 40 * em,
+                       qk__text_width(figure, qk__count_columns(name)) + 20 * em);
+    width = fmax(40 * em, fmin(width, figure->width - left - 20 * em));
+    const qk__place place = {left, top, width, BAR * em};
     qk__put_markup(figure, name, place.left - 12 * em, top + 0.5 * BAR * em,
                    QK__LEFT_OF | QK__SMALL_TYPE);
     plot_bar(figure, map, &place, false);

@@ -70,6 +70,9 @@ def test_texts_stay_on_the_page(page):
             place = re.match(r"translate\(([\d.-]+),([\d.-]+)\)", group.get("transform") or "")
             if group.find(SVG + "text") is not None and place:
                 assert 0 <= float(place[1]) <= width and 0 <= float(place[2]) <= height, path.name
+                if group.get("text-anchor") == "end":  # the name of a bar, to its left
+                    words = "".join(group.find(SVG + "text").itertext())
+                    assert float(place[1]) > 0.4 * float(group.get("font-size")) * len(words), (path.name, words)
 
 
 @pytest.mark.parametrize("study", ["cross", "training"])
