@@ -104,7 +104,8 @@ static void plot_cells(qk__figure *figure, const qk__map *map)
         hatch(figure, "graph 0,0 to graph 1,1");
     for (size_t i = 0; map->pairs && i < map->rows * map->columns; i++)
         if (is_unsure(map, i)) {
-            const double x = (double)(i % map->columns), y = (double)(i / map->columns);
+            const size_t row = i / map->columns, column = i % map->columns;
+            const double x = (double)column, y = (double)row;
             char cell[120];
             snprintf(cell, sizeof cell, "first %.1f,%.1f to first %.1f,%.1f", x - 0.5, y - 0.5,
                      x + 0.5, y + 0.5);
