@@ -102,7 +102,7 @@ cpu_family = '$processor'
 cpu = '$processor'
 endian = 'little'
 END
-export CPATH= LIBRARY_PATH=
+export CPATH='' LIBRARY_PATH=''
 [ -f "$here/build/build.ninja" ] || quietly meson setup "$here/build" "$root" --cross-file "$here/cross.ini" \
     -Dtests=false -Dwerror=true -Ddebug=false
 ninja -C "$here/build" --quiet qkscope

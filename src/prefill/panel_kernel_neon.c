@@ -26,7 +26,7 @@ enum { WIDTH = 4, TILE_ROWS = 4, TILE_VECS = 4 };
 /* The processor takes small sums for 0 before it rounds them, others do so afterwards, which differs next to 2^-126. So
  * where it has taken any, which is rare, the tile is computed once more. (BFDOT and BFMMLA of FEAT_BF16 round
  * otherwise than AVX512_BF16, in both of their modes, and cannot give these bits.) */
-enum { FLUSH_TO_ZERO = 1 << 24, UNDERFLOW = 1 << 3 };
+enum { FLUSH_TO_ZERO = 1 << 24, SUM_UNDERFLOW = 1 << 3 };
 
 #define GET_REGISTER(value, name) __asm__ volatile("mrs %0, " name : "=r"(value)::"memory")
 #define SET_REGISTER(name, value) __asm__ volatile("msr " name ", %0" ::"r"(value) : "memory")
@@ -42,7 +42,7 @@ enum { FLUSH_TO_ZERO = 1 << 24, UNDERFLOW = 1 << 3 };
         GET_REGISTER(after_, "fpsr");                                                          \
         SET_REGISTER("fpsr", status_);                                                         \
         SET_REGISTER("fpcr", control_);                                                        \
-        if (after_ & UNDERFLOW)                                                                \
+        if (after_ & SUM_UNDERFLOW)                                                            \
             sums(__VA_ARGS__, true);                                                           \
     } while (0)
 
