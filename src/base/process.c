@@ -60,8 +60,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
 {
     short flags = POSIX_SPAWN_SETSIGMASK;
 #ifdef POSIX_SPAWN_CLOEXEC_DEFAULT
-    flags |=
-        POSIX_SPAWN_CLOEXEC_DEFAULT; /* nor anything open but 0, 1 and 2: system_portable.c */
+    /* nor anything open but 0, 1 and 2: see qk__open_pipe in system_portable.c */
+    flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
 #endif
     sigset_t none;
     sigemptyset(&none);

@@ -12,9 +12,8 @@
 /* Of one model on a pair of axes. */
 typedef struct qk__points_plane {
     qk__head_cells cells;
-    qk__buffer *
-        pictures; /* [cells.count] PNG, white being transparent; empty: the cell has a reason, or
-                             there was no room */
+    /* [cells.count] PNG, white being transparent; empty: the cell has a reason, or there was no room */
+    qk__buffer *pictures;
 } qk__points_plane;
 
 enum { QK__PLANE_PCA, QK__PLANE_AB, QK__NUM_POINT_PLANES };

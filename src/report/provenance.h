@@ -12,8 +12,9 @@
 
 typedef struct qk__provenance {
     /* An entry for each run, in order; what its manifest does not say is "" there:
-     * {"model", "capture", "source", "commit", "date", "host", "version"}, and "run", the run itself. The source is a dataset of
-     * the Hub ("org/name", with its commit) or the folder that was read, which capture always is. */
+     * {"model", "capture", "source", "commit", "date", "host", "version"}, and "run", the run itself. The
+     * source is a dataset of the Hub ("org/name", with its commit) or the folder that was read, which
+     * capture always is. */
     json_t *runs;
     json_t *warnings;         /* {text: [models it is about]}, in order */
     int64_t failed_heads;     /* that could not be read or analysed */
