@@ -216,7 +216,7 @@ def test_tqdm_switched_off():
     pytest.importorskip("tqdm")
     program = "import sys, qkscope; print(len(qkscope.analyze(sys.argv[1], progress=True).heads))"
     run = subprocess.run([sys.executable, "-c", program, EXAMPLE], capture_output=True, text=True, timeout=60,
-                         env={**os.environ, "TQDM_DISABLE": "1"})
+                         env={**os.environ, "PYTHONPATH": str(BUILD / "python"), "TQDM_DISABLE": "1"})
     assert run.returncode == 0 and run.stdout == "20\n" and "Traceback" not in run.stderr, run.stderr
 
 
