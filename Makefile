@@ -57,10 +57,16 @@ hf-env: tools/.packages-test
 hf-models: test-build
 	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/models.md
 
-# The documentation as pages to read from a folder: BUILD/site/index.html.
-site: .venv/ready
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --site-dir $(BUILD)/site
+# The documentation as pages to read from a folder: BUILD/site/index.html. With mkdocs alone, as the tests pin it.
+site: $(BUILD)/mkdocs/ready
+	@NO_MKDOCS_2_WARNING=1 $(BUILD)/mkdocs/bin/mkdocs build --quiet --site-dir $(abspath $(BUILD))/site
 	@echo $(BUILD)/site/index.html
+
+$(BUILD)/mkdocs/ready: tests/requirements.txt tools/.packages
+	@python3 -m venv $(BUILD)/mkdocs
+	@grep '^mkdocs-material=' tests/requirements.txt | \
+		$(BUILD)/mkdocs/bin/pip install --quiet --disable-pip-version-check -r /dev/stdin
+	@touch $@
 
 bench: test-build
 	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt

@@ -18,6 +18,19 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "Installing$missing"
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
+# Another apt may be at work, as on a machine that has just started: it is waited for, up to ten minutes. The
+# option is about dpkg's lock; that of the lists, which an update takes, has none.
+seconds=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+until apt-get update -qq 2>"$log"; do
+    if [ "$seconds" -ge 600 ] || ! grep -q 'Could not get lock' "$log"; then
+        cat "$log" >&2
+        exit 1
+    fi
+    sleep 5
+    seconds=$((seconds + 5))
+done
+cat "$log" >&2
 # shellcheck disable=SC2086 # one word a package
-apt-get install -y -qq --no-install-recommends $missing
+apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 $missing
