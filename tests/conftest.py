@@ -101,7 +101,7 @@ def program():
 
 @pytest.fixture(scope="session")
 def sanitized(program):
-    """Whether it is a build with AddressSanitizer, which needs terabytes of address space."""
+    """Whether it is a build with AddressSanitizer, which needs terabytes of address space, and has to be loaded first."""
     return b"__asan_init" in program.read_bytes()
 
 

@@ -88,6 +88,11 @@ def kind(option):
     return "@folder" if option["value"] == "DIR" else "@file" if option["path"] else "@none"
 
 
+def distinct(command):
+    """What its first argument may be: a column is in several tables."""
+    return list(dict.fromkeys(command["arguments"]))
+
+
 BASH = r"""
 _qkscope()
 {
@@ -95,11 +100,16 @@ _qkscope()
     [ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}
     [ "$word" = = ] && word=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        values='COMMANDS --help --version'
+        values='COMMANDS help --help --version'
+    elif [ "$COMP_CWORD" -eq 2 ] && [ "${COMP_WORDS[1]}" = help ]; then
+        values='COMMANDS'
     else
         values=$(_qkscope_values "${COMP_WORDS[1]}" "$before")
         if [ -z "$values" ] && [ "${word#-}" != "$word" ]; then
             values=$(_qkscope_options "${COMP_WORDS[1]}")
+        fi
+        if [ -z "$values" ] && [ "$COMP_CWORD" -eq 2 ]; then
+            values=$(_qkscope_arguments "${COMP_WORDS[1]}")
         fi
     fi
     case $values in
@@ -122,6 +132,8 @@ def bash(about):
             letter = f"|'{c['name']} -{o['letter']}'" if o["letter"] else ""
             if o["value"]:
                 lines.append(f"    '{c['name']} --{o['name']}'{letter}) echo '{kind(o)}' ;;")
+    lines += ["    esac", "}", "", "_qkscope_arguments()", "{", "    case $1 in"]
+    lines += [f"    {c['name']}) echo '{' '.join(distinct(c))}' ;;" for c in about["commands"] if c["arguments"]]
     names = " ".join(c["name"] for c in about["commands"])
     return lines + ["    esac", "}", *BASH.replace("COMMANDS", names).splitlines()]
 
@@ -150,14 +162,15 @@ def zsh_option(o):
 def zsh(about):
     lines = ["#compdef qkscope", "_qkscope()", "{", "    local -a commands", "    commands=("]
     lines += [f"        '{c['name']}:{quoted(c['summary'], ':')}'" for c in about["commands"]]
-    lines += ["    )", "    if (( CURRENT == 2 )); then", "        _describe command commands",
+    lines += ["        'help:what a command does'", "    )", "    if (( CURRENT == 2 )); then", "        _describe command commands",
               "        return", "    fi", "    shift words", "    (( CURRENT-- ))",
               "    case $words[1] in"]
     for c in about["commands"]:
-        options = [zsh_option(o) for o in c["options"]] + ["        '*:file:_files'"]
+        first = [f"        '1:name:({' '.join(distinct(c))})'"] if c["arguments"] else []
+        options = [zsh_option(o) for o in c["options"]] + first + ["        '*:file:_files'"]
         lines += [f"    {c['name']})", "        _arguments -s \\",
                   *" \\\n".join(options).splitlines(), "        ;;"]
-    return lines + ["    esac", "}", '_qkscope "$@"']
+    return lines + ["    help) _describe command commands ;;", "    esac", "}", '_qkscope "$@"']
 
 
 def fish(about):
@@ -167,6 +180,11 @@ def fish(about):
     for c in about["commands"]:
         lines.append(f"complete -c qkscope -n __fish_use_subcommand -a {c['name']} "
                      f"-d '{text(c['summary'])}'")
+    lines.append("complete -c qkscope -n __fish_use_subcommand -a help -d 'what a command does'")
+    given = [("help", [c["name"] for c in about["commands"]])] + [
+        (c["name"], distinct(c)) for c in about["commands"] if c["arguments"]]
+    lines += [f"complete -c qkscope -n '__fish_seen_subcommand_from {name}; and "
+              f"test (count (commandline -opc)) -eq 2' -f -a '{' '.join(words)}'" for name, words in given]
     values = {"@folder": "-x -a '(__fish_complete_directories)'", "@file": "-r -F", "@none": "-x"}
     for c in about["commands"]:
         for o in c["options"]:

@@ -68,6 +68,8 @@ typedef struct cli_command {
     const qk_settings_table *table; /* of the request: a struct that begins with cli_common */
     int max_arguments;              /* positional ones; -1 = any number */
     unsigned analyses;              /* of a command that analyses a capture: which */
+    const char *(*word)(
+        int number); /* what the first argument may be, or NULL behind the last; for completion */
     /* Reads common.config into the request, before options are stored. NULL: no --config */
     qk_status (*load)(void *request, qk_error *err);
     int (*run)(struct cli_call *call); /* the exit code */

@@ -144,6 +144,21 @@ static int run_explain(cli_call *call)
                      meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
+/* Tables and columns, in the order of the schema. */
+static const char *name_of(int number)
+{
+    const qk_table_info *table;
+    for (size_t t = 0; (table = qk_schema_table(t)); t++) {
+        if (number-- == 0)
+            return table->name;
+        const qk_column_info *column;
+        for (size_t i = 0; (column = qk_table_column(table, i)); i++)
+            if (number-- == 0)
+                return column->name;
+    }
+    return NULL;
+}
+
 const cli_command cmd_explain = {
     .name = "explain",
     .group = "Look",
@@ -157,5 +172,6 @@ const cli_command cmd_explain = {
                 "qkscope explain heads.csv\n",
     .table = &TABLE,
     .max_arguments = 1,
+    .word = name_of,
     .run = run_explain,
 };

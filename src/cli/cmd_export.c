@@ -118,5 +118,6 @@ const cli_command cmd_export = {
                 "--where \"bias_strength_lo > 0\" -o heads\n",
     .table = &TABLE,
     .max_arguments = 2,
+    .word = qk_export_format_name,
     .run = run_export,
 };

@@ -46,9 +46,14 @@ static json_t *describe_command(const cli_command *command)
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, describe_option(settings, &options[i]));
     qk_settings_free(&settings);
+    json_t *arguments = json_array();
+    const char *word;
+    for (int i = 0; command->word && (word = command->word(i)); i++)
+        json_array_append_new(arguments, json_string(word));
     return cli_object(CLI_ROWS(CLI_OF(command, name), CLI_OF(command, summary),
                                CLI_OF(command, usage), CLI_OF(command, description),
-                               CLI_OF(command, examples), CLI_ROW("options", list)));
+                               CLI_OF(command, examples), CLI_ROW("arguments", arguments),
+                               CLI_ROW("options", list)));
 }
 
 int cli_describe(const cli_command *const *commands)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line of progress, which all commands share: what is done, how long it still takes, and what else
- * there is room for. It never is longer than the terminal, so that it can be drawn over. */
+ * there is room for. It never is longer than the terminal, so that it can be drawn over. A log has one a
+ * minute instead, so that long work can be seen to go on. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -22,11 +23,10 @@ int cli_columns(int terminal)
 }
 
 /* A dumb terminal cannot go back to the start of a line that it then draws again. */
-static bool is_drawn(const cli_messages *messages)
+static bool can_draw(void)
 {
     const char *terminal = getenv("TERM");
-    return !messages->common->quiet && cli_is_first() && isatty(STDERR_FILENO) &&
-           !(terminal && strcmp(terminal, "dumb") == 0);
+    return isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
 /* Files that are fetched, texts that are read, heads that are computed: what is counted next begins
@@ -125,6 +125,13 @@ static void draw_line(const cli_messages *messages, const qk_progress *at, doubl
              parts[RATE], parts[LEFT]);
 }
 
+static void log_line(const cli_messages *messages, const qk_progress *at, double now)
+{
+    char parts[NUM_PARTS][PART_SIZE];
+    fill_parts(messages, at, now, parts);
+    cli_error("%s%s%s%s%s", parts[COUNT], parts[TEXTS], parts[NAME], parts[RATE], parts[LEFT]);
+}
+
 /* ---- for commands ----------------------------------------------------------------------- */
 
 void cli_messages_init(cli_messages *messages, const cli_common *common, qk_context *context)
@@ -145,16 +152,17 @@ void cli_restart(cli_messages *messages)
 
 bool cli_progress(void *user, const qk_progress *progress)
 {
-    const double least_seconds = 0.1; /* from line to line */
     cli_messages *messages = user;
     double now = cli_now();
     if (strcmp(messages->phase.what, progress->what) != 0 ||
         progress->done < messages->phase.done)
         begin_phase(messages, progress, now);
     messages->phase.done = progress->done;
-    if (now - messages->last > least_seconds && is_drawn(messages)) {
-        draw_line(messages, progress, now);
-        messages->drawn = true;
+    bool draws = can_draw();
+    double least_seconds = draws ? 0.1 : 60; /* from line to line */
+    if (now - messages->last > least_seconds && !messages->common->quiet && cli_is_first()) {
+        (draws ? draw_line : log_line)(messages, progress, now);
+        messages->drawn = draws;
         messages->last = now;
     }
     return !cli_is_interrupted();

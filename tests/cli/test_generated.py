@@ -89,7 +89,7 @@ def complete(words, folder):
 def test_bash_completes_commands_and_options(about, tmp_path):
     assert complete(["qkscope", "pla"], tmp_path) == ["plasticity"]
     assert set(complete(["qkscope", ""], tmp_path)) == {
-        *(c["name"] for c in about["commands"]), "--help", "--version"}
+        *(c["name"] for c in about["commands"]), "help", "--help", "--version"}
     for command in about["commands"]:
         offered = complete(["qkscope", command["name"], "--"], tmp_path)
         assert set(offered) == {f"--{name}" for name in names(command)}
@@ -105,6 +105,16 @@ def test_bash_completes_values(tmp_path):
     assert sorted(complete(["qkscope", "pca", ""], tmp_path)) == ["capture", "notes.txt"]
     assert complete(["qkscope", "pca", "--config", "no"], tmp_path) == ["notes.txt"]
     assert complete(["qkscope", "pca", "--components", ""], tmp_path) == []
+
+
+def test_bash_completes_names_of_commands_columns_and_formats(about, tmp_path):
+    (tmp_path / "results").mkdir()
+    assert complete(["qkscope", "help", "abl"], tmp_path) == ["ablate"]
+    assert set(complete(["qkscope", "help", ""], tmp_path)) == {c["name"] for c in about["commands"]}
+    assert complete(["qkscope", "explain", "bias_st"], tmp_path)[0] == "bias_strength"
+    assert "rotated.csv" in complete(["qkscope", "explain", "rot"], tmp_path)
+    assert complete(["qkscope", "export", "duo"], tmp_path) == ["duo-attention"]
+    assert complete(["qkscope", "export", "duo-attention", "re"], tmp_path) == ["results"]
 
 
 @pytest.mark.parametrize("shell, file", [("zsh", "_qkscope"), ("fish", "qkscope.fish"),
@@ -128,5 +138,7 @@ def test_fish_completes(tmp_path):
                               check=True, capture_output=True, text=True).stdout
         return {word.split("\t")[0] for word in done.splitlines()}
     assert offered("qkscope synt") == {"synth"}
+    assert offered("qkscope help abl") == {"ablate"}
+    assert offered("qkscope export duo") == {"duo-attention"}
     assert offered("qkscope rotate --b-axis ") == {"pairs", "centroid"}
     assert offered("qkscope pca --taxonomy-l") == {"--taxonomy-low"}

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -219,3 +220,32 @@ def test_interrupted_report(program, qkscope, tmp_path):
     said = interrupted(program, ["report", tmp_path, "--threads", 1], r"[2-9]/\d+ figures")
     assert re.fullmatch(r"qkscope report: stopped after \d+ of \d+ figures; nothing was written\n", said), said
     assert sorted(tmp_path.rglob("*")) == before
+
+
+# Seconds pass as minutes for a program that is asked after the time.
+CLOCK = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, now);
+    if (clock == CLOCK_MONOTONIC)
+        now->tv_sec = now->tv_sec * 1000 + now->tv_nsec / 1000000;
+    return result;
+}
+"""
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_log_has_a_line_a_minute(qkscope, slow, sanitized, tmp_path, quiet):
+    if sanitized or not shutil.which("cc"):
+        pytest.skip("nothing can be put in front of the C library here")
+    (tmp_path / "clock.c").write_text(CLOCK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "clock.so", tmp_path / "clock.c", "-ldl"], check=True)
+    done = qkscope("analyze", slow, "-o", tmp_path / "out", *["-q"] * quiet, env={"LD_PRELOAD": tmp_path / "clock.so"}, expect=0)
+    lines = [line for line in done.err.splitlines() if "left" in line]
+    assert bool(lines) is not quiet, done.err
+    assert all(re.fullmatch(r"qkscope analyze: \d+/18 heads(, [^,]+)*, [\d.]+ (s|min|h) left", line) for line in lines), lines

@@ -6,12 +6,10 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BUILD, check_survived
+from conftest import check_survived
 from fake_hub import FakeHub
 from test_fetch_faults import BIG, DATASET, add_big, blobs, read
 from test_get import NAME, PROGRAM, get
-
-SANITIZED = "asan" in BUILD.name  # whose library has to be loaded first
 
 
 @pytest.fixture
@@ -74,8 +72,8 @@ int flock(int fd, int operation)
 """
 
 
-def test_a_rival_that_removes_a_file_before_it_is_locked(hub, tmp_path):
-    if SANITIZED or not shutil.which("cc"):
+def test_a_rival_that_removes_a_file_before_it_is_locked(hub, sanitized, tmp_path):
+    if sanitized or not shutil.which("cc"):
         pytest.skip("nothing can be put in front of the C library here")
     data = add_big(hub)
     (tmp_path / "rival.c").write_text(RIVAL)
@@ -150,10 +148,10 @@ __attribute__((destructor)) static void tell(void)
 """
 
 
-def test_memory_that_runs_out_is_called_that(hub, tmp_path):
+def test_memory_that_runs_out_is_called_that(hub, sanitized, tmp_path):
     """While libraries are loaded and start: it was called a library that is missing, or too old, and OpenSSL ended
     the program. A sample of the allocations, since each is a run. The file is written without any, behind."""
-    if SANITIZED or not shutil.which("cc"):
+    if sanitized or not shutil.which("cc"):
         pytest.skip("nothing can be put in front of the C library here")
     (tmp_path / "short.c").write_text(SHORT)
     built = subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "short.so", tmp_path / "short.c"], timeout=60)
