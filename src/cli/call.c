@@ -28,9 +28,9 @@ typedef struct parser {
     size_t num_given;
 } parser;
 
-static int fail_usage(const cli_command *command)
+static int fail_usage(void)
 {
-    fprintf(stderr, "Try 'qkscope %s --help'.\n", command->name);
+    fprintf(stderr, "Try '%s --help'.\n", cli_called());
     return EXIT_CODE_USAGE;
 }
 
@@ -42,43 +42,41 @@ static int no_option(const parser *p, const char *name)
     const char *meant = qk_nearest_word(name, names);
     cli_error("there is no option --%s%s%s%s", name, meant ? " (did you mean --" : "",
               meant ? meant : "", meant ? "?)" : "");
-    return fail_usage(p->call->command);
+    return fail_usage();
 }
 
 /* "--max" may begin several names. */
-static int several_options(const parser *p, const char *name, const char *first,
-                           const char *second)
+static int several_options(const char *name, const char *first, const char *second)
 {
     cli_error("--%s may be --%s or --%s", name, first, second);
-    return fail_usage(p->call->command);
+    return fail_usage();
 }
 
 /* What getopt refuses, whose word says less than one wants to know: of letters in one word it tells
  * which, of a long option only that it is in the last word it looked at. */
 static int refuse_option(const parser *p, int code)
 {
-    const cli_command *command = p->call->command;
     const char *word = p->call->argv[optind - 1];
     char name[80];
     const char *first = NULL, *second = NULL;
     if (optopt != 0 && optopt < FIRST_LONG) {
         cli_error(code == ':' ? "option -%s needs a value" : "there is no option -%s",
                   (char[]){(char)optopt, 0});
-        return fail_usage(command);
+        return fail_usage();
     }
     if (code == ':') {
         cli_error("option %s needs a value", word);
-        return fail_usage(command);
+        return fail_usage();
     }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     if (optopt >= FIRST_LONG) {
         cli_error("option --%s takes no value", name);
-        return fail_usage(command);
+        return fail_usage();
     }
     for (size_t i = 0; i < p->num_options; i++)
         if (strncmp(p->options[i].name, name, strlen(name)) == 0)
             *(first ? &second : &first) = p->options[i].name;
-    return second ? several_options(p, name, first, second) : no_option(p, name);
+    return second ? several_options(name, first, second) : no_option(p, name);
 }
 
 static bool is_optional(const cli_option *option)
@@ -160,7 +158,7 @@ static int store(const parser *p, const given *one)
     if (qk_settings_set(p->call->settings, option->setting->name, value, &err) == QK_OK)
         return -1;
     cli_error("--%s %s: %s", option->name, one->value, err.message);
-    return err.status == QK_ERR_ARGUMENT ? fail_usage(p->call->command) : EXIT_CODE_FAILURE;
+    return err.status == QK_ERR_ARGUMENT ? fail_usage() : EXIT_CODE_FAILURE;
 }
 
 /* Stores the options of these names, or of all others. */
@@ -211,7 +209,7 @@ static int check_arguments(const cli_call *call)
     if (most < 0 || call->count <= most)
         return -1;
     cli_error("unexpected argument '%s'", call->arguments[most]);
-    return fail_usage(call->command);
+    return fail_usage();
 }
 
 /* What no option by itself shows. */
@@ -221,7 +219,7 @@ static int check_settings(const cli_call *call)
     if (qk_settings_check(call->settings, &err) == QK_OK)
         return -1;
     cli_error("%s", err.message);
-    return fail_usage(call->command);
+    return fail_usage();
 }
 
 static int run_command(parser *p)
@@ -269,7 +267,6 @@ int cli_run(const cli_command *command, int argc, char **argv)
     char *line = cli_words(title, argc - 1, argv + 1); /* getopt moves words */
     qk_error err;
     int code = EXIT_CODE_FAILURE;
-    cli_begin(command->name);
     if (p)
         p->given = calloc(count_options(argc, argv), sizeof *p->given);
     if (p && p->given &&

@@ -139,9 +139,11 @@ void cli_vprint(FILE *out, const char *fmt, va_list args) __attribute__((format(
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Names the command that runs, for errors: until then they begin with "qkscope". Where several
- * processes share its work, they have the number of this one, too. */
-void cli_begin(const char *name);
+/* Names the command that runs, as it was called, for errors and help: until then they begin with "qkscope".
+ * first is "" where the program itself has the name of a command. Where several processes share its work, they
+ * have the number of this one, too. */
+void cli_begin(const char *first, const char *name);
+const char *cli_called(void);
 void cli_begin_shard(const qk_shard *shard);
 bool cli_is_first(void); /* of these processes, or the only one */
 

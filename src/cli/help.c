@@ -82,7 +82,7 @@ static void print_options(const qk_settings *settings)
 
 void cli_print_help(const cli_command *command, const qk_settings *settings)
 {
-    printf("Usage: qkscope %s %s\n\n", command->name, command->usage);
+    printf("Usage: %s %s\n\n", cli_called(), command->usage);
     print_wrapped(command->description, 0);
     putchar('\n');
     print_options(settings);

@@ -123,6 +123,13 @@ static int refuse_command(const char *name)
     return EXIT_CODE_USAGE;
 }
 
+static int begin(const cli_command *command, const char *first, const char *name, int argc,
+                 char **argv)
+{
+    cli_begin(first, name);
+    return cli_run(command, argc, argv);
+}
+
 /* help, or help COMMAND. */
 static int help(int argc, char **argv)
 {
@@ -136,7 +143,7 @@ static int help(int argc, char **argv)
         return EXIT_CODE_USAGE;
     }
     const cli_command *command = find_command(argv[0]);
-    return command ? cli_run(command, 2, (char *[]){argv[0], option, NULL})
+    return command ? begin(command, "qkscope", argv[0], 2, (char *[]){argv[0], option, NULL})
                    : refuse_command(argv[0]);
 }
 
@@ -153,7 +160,7 @@ int main(int argc, char **argv)
         program = strrchr(program, '/') + 1;
     const cli_command *alias = find_command(program);
     if (alias)
-        return cli_run(alias, argc, argv);
+        return begin(alias, "", program, argc, argv);
     if (argc < 2) {
         print_help(stderr);
         return EXIT_CODE_USAGE;
@@ -167,5 +174,6 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "describe") == 0 && argc == 2) /* for tools/generate.py */
         return cli_finish(cli_describe(COMMANDS));
     const cli_command *command = find_command(argv[1]);
-    return command ? cli_run(command, argc - 1, argv + 1) : refuse_command(argv[1]);
+    return command ? begin(command, "qkscope", argv[1], argc - 1, argv + 1)
+                   : refuse_command(argv[1]);
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 /* Global, as the name of a program is. */
-static const char *command = "";
+static char called[48] = "qkscope";
 static qk_shard shard = {0, 1, NULL};
 
 /* va_list may be an array, of which a function gets no copy: hence the struct. */
@@ -201,9 +201,14 @@ void cli_vprint(FILE *out, const char *fmt, va_list list)
     va_end(args.list);
 }
 
-void cli_begin(const char *name)
+void cli_begin(const char *first, const char *name)
 {
-    command = name;
+    snprintf(called, sizeof called, "%s%s%s", first, *first ? " " : "", name);
+}
+
+const char *cli_called(void)
+{
+    return called;
 }
 
 /* Lines of several processes often end up in one file: each is written at once. */
@@ -249,7 +254,7 @@ void cli_draw(const char *fmt, ...)
 
 static void put_error(const char *fmt, va_list args)
 {
-    fprintf(stderr, "qkscope%s%s", *command ? " " : "", command);
+    fputs(called, stderr);
     if (shard.count > 1)
         fprintf(stderr, " %" PRId64 "/%" PRId64, shard.index, shard.count);
     fputs(": ", stderr);

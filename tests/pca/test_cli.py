@@ -542,6 +542,14 @@ def pca_analyze(tmp_path_factory):
     return link
 
 
+def test_an_alias_calls_itself_by_its_name(qkscope, pca_analyze):
+    for called, how in (("pca-analyze", {"executable": pca_analyze}), ("qkscope pca-analyze", {})):
+        words = ["pca-analyze"] * (not how)
+        assert qkscope(*words, "--help", **how, expect=0).out.startswith(f"Usage: {called} CAPTURE")
+        said = qkscope(*words, "--colour", **how, expect=2).err
+        assert said.startswith(f"{called}: there is no") and said.endswith(f"Try '{called} --help'.\n"), said
+
+
 @pytest.mark.parametrize("form", ["link", "command", "pca"])
 @pytest.mark.parametrize("combined", [True, False])
 def test_config(qkscope, pca_analyze, tmp_path, form, combined):
