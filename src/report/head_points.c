@@ -100,8 +100,26 @@ static bool is_unchanged(const char *capture, const json_t *run)
     return true;
 }
 
+/* A manifest has the capture's path as it was given. One that is relative is looked for from here, then from each
+ * of the folders that the results are in: a report is often made from another place, and whole trees are moved. */
+static char *find_folder(const char *capture, const char *results)
+{
+    const int most_up = 3;
+    char *found = qk__strdup(capture), *up = qk__strdup(results);
+    for (int i = 0; i < most_up && found && up && *capture != '/' && !qk__is_dir(found); i++) {
+        char *above = qk__path_join(up, "..");
+        free(up);
+        up = above;
+        free(found);
+        found = up ? qk__path_join(up, capture) : NULL;
+    }
+    free(up);
+    return found;
+}
+
 /* Leaves a reason where there are no rows of this model to draw. */
-static qk_status look_for_rows(const json_t *entry, qk__model_points *of, qk_error *err)
+static qk_status look_for_rows(const json_t *entry, const char *folder, qk__model_points *of,
+                               qk_error *err)
 {
     if (!entry)
         return give_reason(
@@ -115,14 +133,14 @@ static qk_status look_for_rows(const json_t *entry, qk__model_points *of, qk_err
         return give_reason(of, qk__format("the capture %s keeps moments, and no rows", capture),
                            qk__strdup("qkscope capture --model MODEL --text TEXT -o CAPTURE"),
                            err);
-    if (!qk__is_dir(capture))
+    if (!qk__is_dir(folder))
         return give_reason(
             of, qk__format("the capture %s was not there when this page was made", capture),
             *commit ? qk__format("qkscope get %s --revision %s && qkscope report RESULTS",
                                  source, commit)
                     : qk__strdup("qkscope report RESULTS"),
             err);
-    if (!is_unchanged(capture, run))
+    if (!is_unchanged(folder, run))
         return give_reason(of, qk__format("the capture %s is not as it was analysed", capture),
                            qk__format("qkscope analyze CAPTURE -o RESULTS"), err);
     return QK_OK;
@@ -203,13 +221,12 @@ static int64_t setting(const json_t *run, const char *name)
 
 /* The rows that the run read, of heads of its groups: then axes are those of its numbers. */
 static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
-                                            const json_t *entry, const qk_head_set *heads,
-                                            const qk_context *context)
+                                            const json_t *run, const char *folder,
+                                            const qk_head_set *heads, const qk_context *context)
 {
-    const json_t *run = json_object_get(entry, "run");
     qk_scatter_settings s;
     qk_scatter_settings_default(&s);
-    s.input.capture = qk__json_string(entry, "capture");
+    s.input.capture = folder;
     s.input.max_samples = setting(run, "max_samples");
     s.input.from_position = setting(run, "from_position");
     s.input.random_rows = setting(run, "random_rows");
@@ -250,6 +267,24 @@ static qk_status forgive(qk_status status, qk__model_points *of, qk_error *err)
                        qk__strdup("qkscope report RESULTS"), err);
 }
 
+static qk_status draw_rows(const qk_report_settings *settings, const json_t *entry,
+                           const char *folder, const char *staging, size_t m,
+                           qk__model_points *of, qk_error *err)
+{
+    QK_TRY(look_for_rows(entry, folder, of, err));
+    if (of->chosen.count == 0 || of->why)
+        return QK_OK;
+    qk__relay relay = {.to = &settings->context, .held_back = QK__ALL_NOTICES};
+    qk_context context = qk__relay_context(&relay);
+    context.progress = NULL; /* figures are counted, not these */
+    const qk_scatter_settings s = scatter_settings(settings, json_object_get(entry, "run"),
+                                                   folder, &of->chosen, &context);
+    qk_status status = QK_OK;
+    for (int p = 0; p < QK__NUM_POINT_PLANES && status == QK_OK; p++)
+        status = draw_plane(s, staging, m, p, &of->planes[p], err);
+    return forgive(status, of, err);
+}
+
 static qk_status draw_model(const qk_report_settings *settings, const qk__results *results,
                             const qk__provenance *provenance, const char *staging, size_t m,
                             qk__model_points *of, qk_error *err)
@@ -260,17 +295,11 @@ static qk_status draw_model(const qk_report_settings *settings, const qk__result
     if (!settings->points)
         return give_reason(of, qk__strdup("they were not asked for"),
                            qk__strdup("qkscope report RESULTS"), err);
-    QK_TRY(look_for_rows(entry, of, err));
-    if (of->chosen.count == 0 || of->why)
-        return QK_OK;
-    qk__relay relay = {.to = &settings->context, .held_back = QK__ALL_NOTICES};
-    qk_context context = qk__relay_context(&relay);
-    context.progress = NULL; /* figures are counted, not these */
-    const qk_scatter_settings s = scatter_settings(settings, entry, &of->chosen, &context);
-    qk_status status = QK_OK;
-    for (int p = 0; p < QK__NUM_POINT_PLANES && status == QK_OK; p++)
-        status = draw_plane(s, staging, m, p, &of->planes[p], err);
-    return forgive(status, of, err);
+    char *folder = find_folder(qk__json_string(entry, "capture"), settings->results);
+    qk_status status =
+        folder ? draw_rows(settings, entry, folder, staging, m, of, err) : qk__nomem(err);
+    free(folder);
+    return status;
 }
 
 /* ---- cutting ---------------------------------------------------------------------------- */

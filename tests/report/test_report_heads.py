@@ -130,6 +130,18 @@ def test_chosen_heads_alone(qkscope, results, tmp_path):
     assert "heads 9:0: these results have none of them" in failed.err
 
 
+@pytest.mark.parametrize("place, folder", [("work", "results"), ("work/results", "."), (".", "work/results"), ("moved", "results")])
+def test_a_capture_that_was_named_from_elsewhere(qkscope, results, tmp_path, place, folder):
+    """It is found where the report is made from another folder than the analysis, or both have moved."""
+    work = tmp_path / "work"
+    shutil.copytree(results.parent / "capture", work / "capture")
+    qkscope("pca", "capture", "-o", "results", cwd=work, expect=0)
+    if place == "moved":
+        work.rename(tmp_path / "moved")
+    qkscope("report", folder, cwd=tmp_path / place, expect=0)
+    assert points(page_text(tmp_path / place / folder))[0]["shown"] == 20
+
+
 @pytest.mark.parametrize("harm, why", [("gone", "was not there when this page was made"),
                                        ("other", "is not as it was analysed")])
 def test_a_capture_that_is_not_there(qkscope, results, tmp_path, open_page, harm, why):
