@@ -42,9 +42,10 @@ typedef struct qk_study_settings {
     /* 1: what this study has fetched of a model is dropped from the cache when its results and collages
      * are there; output/downloads.txt says what that is, also of runs that were stopped */
     int drop_downloads;
-    const char *formats; /* of figures, in place of the study's; NULL = the study's */
-    const char *theme;   /* likewise */
-    int width;           /* likewise, in millimetres; 0 = the study's */
+    const char *formats;      /* of figures, in place of the study's; NULL = the study's */
+    const char *theme;        /* likewise */
+    int width;                /* likewise, in millimetres; 0 = the study's */
+    bool no_title, no_legend; /* of figures, even where the study has them */
     const char *command_line;
     /* a model begins: computed is false when its results stand; NULL and the number of models
      * when the figures begin */

@@ -861,6 +861,8 @@ def study(
     format: str | None = None,
     theme: str | None = None,
     width: int | None = None,
+    no_title: bool = False,
+    no_legend: bool = False,
     local_root: str | os.PathLike[str] | None = None,
     offline: bool = False,
     keep_downloads: Literal['yes', 'no'] = 'yes',
@@ -893,6 +895,10 @@ def study(
         width
             page width of the figures, e.g. 85mm (60 to 400 mm; None: the study's, else each its
             own)
+        no_title = False
+            figures without headings
+        no_legend = False
+            figures without legends
     Input:
         local_root
             folder to look for datasets in, before the cache

@@ -45,6 +45,10 @@ static const qk_setting ROWS[] = {
     {"width", QK_SETTING_INTEGER, AT(width), .min = 60, .max = 400, .value = "MM", .unit = "mm",
      .help = "page width of the figures, e.g. 85mm", .unset = "the study's, else each its own",
      .section = "Figures", .traits = QK_SETTING_ZERO_IS_NULL},
+    {"no-title", QK_SETTING_FLAG, AT(no_title), .help = "figures without headings",
+     .section = "Figures"},
+    {"no-legend", QK_SETTING_FLAG, AT(no_legend), .help = "figures without legends",
+     .section = "Figures"},
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
     QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),
@@ -349,13 +353,8 @@ qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
     *outcome = NULL;
     QK_NEED(err, plan, run);
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    qk__study_work work = {.plan = plan,
-                           .run = run,
-                           .lock = &lock,
-                           .formats = plan->figures.formats,
-                           .theme = plan->figures.theme,
-                           .width = run->width > 0 ? run->width : plan->figures.width,
-                           .folder.lock = -1};
+    qk__study_work work = {
+        .plan = plan, .run = run, .lock = &lock, .drawing = plan->figures, .folder.lock = -1};
     double start = qk__now();
     if (!run->output)
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");

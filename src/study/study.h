@@ -44,7 +44,7 @@ struct qk_study {
     char *local_root;
     char *scores; /* NULL = none */
     const char *score_metric, *score_column;
-    qk_figure_settings figures; /* formats and theme */
+    qk_figure_settings figures;
     qk__study_collage collage;
 };
 
@@ -81,9 +81,7 @@ typedef struct qk__study_work {
     qk__relay relay;
     qk_context context; /* by it; threads are counted, and a dry run is offline */
     qk_study_outcome *outcome;
-    unsigned formats;
-    qk_figure_theme theme;
-    int width;                   /* of figures, in millimetres; 0 = each its own */
+    qk_figure_settings drawing;  /* the study's, but for what the run has in their place */
     char **slugs;                /* [num_models] */
     qk__study_place *places;     /* [num_models] */
     char *figures;               /* output/figures */

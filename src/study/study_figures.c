@@ -42,7 +42,7 @@ enum { NUM_COLLAGES = sizeof COLLAGES / sizeof *COLLAGES };
 /* Too many points for an SVG that anything opens. */
 static unsigned collage_formats(const qk__study_work *work)
 {
-    return QK_FIGURE_PNG | (work->formats & QK_FIGURE_PDF);
+    return QK_FIGURE_PNG | (work->drawing.formats & QK_FIGURE_PDF);
 }
 
 static bool is_asked(const qk__study_work *work, const collage *one)
@@ -68,10 +68,10 @@ static json_t *describe_figures(const qk__study_work *work, size_t i)
     const qk__study_collage *c = &work->plan->collage;
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
                      QK_VERSION, "formats", (int)collage_formats(work), "theme",
-                     (int)work->theme, "width", work->width, "bare",
-                     work->plan->figures.no_title + 2 * work->plan->figures.no_legend, "rows",
-                     c->rows, "columns", c->columns, "seed", (json_int_t)c->seed, "random",
-                     c->random, "heads", qk__json_head_set(&c->heads), "max_points",
+                     (int)work->drawing.theme, "width", work->drawing.width, "bare",
+                     work->drawing.no_title + 2 * work->drawing.no_legend, "rows", c->rows,
+                     "columns", c->columns, "seed", (json_int_t)c->seed, "random", c->random,
+                     "heads", qk__json_head_set(&c->heads), "max_points",
                      (json_int_t)c->max_points, "label", qk__json_text(title));
 }
 
@@ -157,10 +157,8 @@ static qk_scatter_settings settings_of(task *t)
     s.input.context.threads = 1;     /* and run in parallel */
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
-    s.figures = work->plan->figures;
+    s.figures = work->drawing;
     s.figures.formats = collage_formats(work);
-    s.figures.theme = work->theme;
-    s.figures.width = work->width;
     s.output = work->figures;
     s.name = t->name;
     title_of(work, t->model, t->title);
@@ -343,10 +341,7 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.results = run.output;
     s.score_metric = work->plan->score_metric;
     s.score_column = work->plan->score_column;
-    s.figures = work->plan->figures;
-    s.figures.formats = work->formats;
-    s.figures.theme = work->theme;
-    s.figures.width = work->width;
+    s.figures = work->drawing;
     s.html = run.html;
     s.context = work->context;
     return qk__report_make(&s, work->results, report, err);

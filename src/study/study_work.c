@@ -139,9 +139,13 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
     const qk_study_settings *run = work->run;
     set_context(work);
     if (run->formats)
-        QK_TRY(qk_figure_formats_parse(run->formats, &work->formats, err));
+        QK_TRY(qk_figure_formats_parse(run->formats, &work->drawing.formats, err));
     if (run->theme)
-        QK_TRY(qk_figure_theme_parse(run->theme, &work->theme, err));
+        QK_TRY(qk_figure_theme_parse(run->theme, &work->drawing.theme, err));
+    if (run->width > 0)
+        work->drawing.width = run->width;
+    work->drawing.no_title |= run->no_title;
+    work->drawing.no_legend |= run->no_legend;
     if (plan->scores)
         QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
     QK_TRY(make_outcome(work, err));

@@ -95,6 +95,20 @@ def test_a_collage_of_a_checkpoint_names_its_model(study):
     assert re.search(r"^set label 'Tiny · a' at screen 0\.5,", script.read_text(), re.M), "drawn again"
 
 
+def test_figures_without_headings_and_legends(study):
+    """By options of the run, figures of the study and collages alike."""
+    few = "analyses: [pca]\n"
+    scripts = [study.out / "figures" / f"{name}.gp" for name in (f"{PANELS[0]}-a", "pca-01-pc-roles")]
+    study("a", "--no-html", more=few)
+    full = [script.read_text() for script in scripts]
+    study("a", "--no-html", "--no-title", "--no-legend", more=few)
+    bare = [script.read_text() for script in scripts]
+    assert "'a'" in full[0] and "combined QK PCA" in full[1]
+    assert "'a'" not in bare[0] and "combined QK PCA" not in bare[1] and "with boxes" in bare[1]
+    study("a", "--no-html", more=few)
+    assert [script.read_text() for script in scripts] == full
+
+
 def test_no_figures(study):
     assert study("a", "--no-figures")["report"] is None
     assert not (study.out / "figures").exists() and not (study.out / "report.html").exists()
