@@ -96,13 +96,26 @@ static qk_status add_layers(qk__ablation *a, bool *wanted, qk_error *err)
     return QK_OK;
 }
 
+/* Heads of another model, with as many layers, would be wrong and look right. */
+static qk_status check_model(const qk__ablation *a, const qk_columns *list, qk_error *err)
+{
+    const char *const *models = qk_columns_texts(list, "model");
+    for (size_t i = 0; i < qk_columns_num_rows(list); i++)
+        if (*models[i] && strcmp(models[i], a->recording.model_name) != 0)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s is of %s, not of %s: where that is another name of the same "
+                            "model, give it with --model-name",
+                            a->settings->results, models[i], a->recording.model_name);
+    return QK_OK;
+}
+
 /* Heads of the results, as a list of heads has them. */
 static qk_status add_listed(qk__ablation *a, const char *name, qk_head_query query,
                             bool *wanted, qk_error *err)
 {
     const qk_model_facts *facts = a->recording.facts;
     query.results = a->settings->results;
-    query.columns = "layer,q_head";
+    query.columns = "model,layer,q_head";
     if (!query.results)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "groups: \"%s\" asks for results of the model: --results DIR", name);
@@ -111,7 +124,7 @@ static qk_status add_listed(qk__ablation *a, const char *name, qk_head_query que
     const int64_t *layers = qk_columns_integers(list, "layer"),
                   *heads = qk_columns_integers(list, "q_head");
     memset(wanted, 0, (size_t)num_heads(a) * sizeof *wanted);
-    qk_status status = QK_OK;
+    qk_status status = check_model(a, list, err);
     for (size_t i = 0; i < qk_columns_num_rows(list) && status == QK_OK; i++)
         if (layers[i] < 0 || layers[i] >= facts->num_layers || heads[i] < 0 ||
             heads[i] >= facts->num_q_heads)

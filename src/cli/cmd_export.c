@@ -51,7 +51,8 @@ static void note_idle(const cli_call *call, const char *format)
     const qk_settings_table *all = &qk_export_settings_table;
     const request *r = call->request;
     qk_settings *taken;
-    if (r->common.quiet || qk_settings_new(&taken, all, format, NULL) != QK_OK)
+    if (r->common.quiet || !cli_is_first() ||
+        qk_settings_new(&taken, all, format, NULL) != QK_OK)
         return;
     const size_t count = qk_settings_count(taken);
     for (size_t i = 0, k = 0; i < all->count; i++)

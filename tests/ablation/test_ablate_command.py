@@ -692,10 +692,12 @@ def test_texts_that_are_not_enough(qkscope, tmp_path):
 
 
 def test_results_of_another_model(qkscope, whole, results, tmp_path):
-    """With layers or heads that this one has not; a condition that nothing meets; a column that is not there."""
+    """Of the same shape, or with layers that this one has not; a condition that nothing meets; a column that is not there."""
     qkscope("synth", "-o", tmp_path / "c", "--layers", "7", "-q", expect=0)
-    qkscope("pca", tmp_path / "c", "-o", tmp_path / "r", "-q", expect=0)
-    for folder, group, code, said in ((tmp_path / "r", "where layer > 5", 1, "are they results of this model?"),
+    for name, folder in (("other", "o"), (STEP.name, "r")):
+        qkscope("pca", tmp_path / "c", "-o", tmp_path / folder, "--model-name", name, "-q", expect=0)
+    for folder, group, code, said in ((tmp_path / "o", "where layer < 2", 1, f"is of other, not of {STEP.name}"),
+                                      (tmp_path / "r", "where layer > 5", 1, "are they results of this model?"),
                                       (results, "where r_q > 7", 1, "where r_q > 7"), (results, "top 3 by r_z", 2, "r_z"),
                                       (results, "where r_q >", 2, "where: character 6"),
                                       (EXAMPLE, "top 3 by r_q", 1, str(EXAMPLE))):
