@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page arm64 portable-check macos-compile dist-binary valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
+	coverage-page arm64 portable-check macos-compile dist-binary chroot-check valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
 	site clean
 
 build: tools/.packages
@@ -127,6 +127,11 @@ macos-compile: tools/.packages
 TARGET ?= x86_64-linux
 dist-binary: build
 	@tools/dist_binary.sh $(BUILD) $(TARGET)
+
+# Builds in a bare chroot of each of these releases of Debian (as root): tools/chroot_check.sh.
+CHROOTS ?= bookworm trixie
+chroot-check: build
+	@tools/chroot_check.sh $(BUILD) $(CHROOTS)
 
 # Unit tests and the main job under valgrind.
 valgrind: tools/.packages-dev programs

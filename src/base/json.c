@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/parse_number.h"
 #include "base/utf8.h"
 
@@ -442,12 +443,36 @@ qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_
 
 typedef struct writer {
     qk__buffer text;
+    bool within;      /* a text, whose quotes come one by one */
     qk_status status; /* stays, whatever jansson makes of it */
 } writer;
+
+/* 0.3 for the 0.29999999999999999 that jansson gives: a number comes in one piece. */
+static size_t shorten(const char *bytes, size_t size, char text[QK_NUMBER_SIZE])
+{
+    double value;
+    if (size < 17 || size >= QK_NUMBER_SIZE ||
+        (*bytes != '-' && (*bytes < '0' || *bytes > '9')))
+        return 0;
+    memcpy(text, bytes, size);
+    text[size] = 0;
+    if (!strpbrk(text, ".eE") || !qk__parse_number(text, &value))
+        return 0;
+    const size_t length = qk__format_number(value, text);
+    return strpbrk(text, ".eE") && length < size ? length
+                                                 : 0; /* else it would read as an integer */
+}
 
 static int put_bytes(const char *bytes, size_t size, void *data)
 {
     writer *w = data;
+    char text[QK_NUMBER_SIZE];
+    w->within ^= size == 1 && *bytes == '"';
+    const size_t shorter = w->within ? 0 : shorten(bytes, size, text);
+    if (shorter > 0) {
+        bytes = text;
+        size = shorter;
+    }
     if (w->status == QK_OK)
         w->status = qk__buffer_append(&w->text, bytes, size, NULL);
     return w->status == QK_OK ? 0 : -1;

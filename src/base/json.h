@@ -24,7 +24,7 @@ QK_MUST_CHECK qk_status qk__json_parse(json_t **root, const void *text, size_t s
                                        qk__json_kind kind, qk_error *err);
 
 /* As json_dumps, but NULL when memory runs out, and for NULL: the one of jansson then leaves
- * out the name of a member and goes on. */
+ * out the name of a member and goes on. Numbers have as many digits as they need. */
 char *qk__json_dumps(const json_t *value, size_t flags);
 
 /* A shallow copy of an object or array; NULL where memory runs out: json_copy then leaves

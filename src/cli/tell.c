@@ -242,21 +242,43 @@ json_t *cli_object(cli_row *rows)
     return object;
 }
 
-/* The one control character that JSON allows in a text. */
-static int put_json(const char *text, size_t size, void *out)
+/* As many digits as a number needs: jansson gives 0.29999999999999999 for 0.3. It comes in one piece, and so do
+ * the quotes around a text. */
+static int put_number(const char *text, size_t size)
 {
+    enum { SURE = 15, MOST = 17, ROOM = 40 };
+    char number[ROOM];
+    snprintf(number, sizeof number, "%.*s", (int)size, text);
+    const double value = strtod(number, NULL);
+    for (int digits = SURE; digits < MOST; digits++) {
+        char shorter[ROOM];
+        snprintf(shorter, sizeof shorter, "%.*g", digits, value);
+        if (strtod(shorter, NULL) == value && strpbrk(shorter, ".e"))
+            return fputs(shorter, stdout) < 0;
+    }
+    return fputs(number, stdout) < 0;
+}
+
+/* The one control character that JSON allows in a text is written as others are. */
+static int put_json(const char *text, size_t size, void *within_text)
+{
+    bool *within = within_text;
+    *within ^= size == 1 && *text == '"';
+    if (!*within && size > 1 && strchr("-0123456789", *text) && memchr(text, '.', size))
+        return put_number(text, size);
     for (size_t i = 0; i < size; i++) {
         if (text[i] == 0x7F)
-            fputs("\\u007F", out);
+            fputs("\\u007F", stdout);
         else
-            fputc(text[i], out);
+            putchar(text[i]);
     }
     return 0;
 }
 
 void cli_json_print(json_t *root)
 {
-    json_dump_callback(root, put_json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    bool within = false;
+    json_dump_callback(root, put_json, &within, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     putchar('\n');
     json_decref(root);
 }

@@ -194,12 +194,34 @@ static void every_allocation(void **state)
     json_decref(value);
 }
 
+/* As few digits as read back as the same number; a text that looks like a number stays. */
+static void test_digits(void **state)
+{
+    (void)state;
+    static const char *const TEXTS[][2] = {
+        {"[0.29999999999999999, -0.69999999999999996, 0.3079629999999999]",
+         "[0.3, -0.7, 0.3079629999999999]"},
+        {"[1.0, 12345678901234567, 12345678901234567.0]",
+         "[1.0, 12345678901234567, 12345678901234568.0]"},
+        {"{\"0.29999999999999999\": [\"0.29999999999999999\", \"a \\\" b\", 0.1]}",
+         "{\"0.29999999999999999\": [\"0.29999999999999999\", \"a \\\" b\", 0.1]}"},
+    };
+    for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
+        json_t *value = parse(TEXTS[i][0]);
+        char *text = qk__json_dumps(value, 0);
+        assert_string_equal(text, TEXTS[i][1]);
+        json_decref(value);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_odd_numbers),
-        cmocka_unit_test(test_strings), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_depth),   cmocka_unit_test(every_allocation),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_odd_numbers),
+        cmocka_unit_test(test_strings),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_digits),      cmocka_unit_test(test_depth),
+        cmocka_unit_test(every_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,3 +40,12 @@ def test_one_block_for_two_shards(qkscope, tmp_path):
              "--layers", "0", "-o", tmp_path / "c"]
     said = qkscope(*words, "--shard", "0/2").err
     assert "shard 0 of 2 has nothing to do: the texts make 1 block\n" in said, said
+
+
+def test_numbers_have_as_many_digits_as_they_need(qkscope, tmp_path):
+    """In JSON, on standard output and in files; 0.3 is not 0.29999999999999999."""
+    said = qkscope("pca", EXAMPLE, "-o", tmp_path, "--json", expect=0).out
+    for text in (said, (tmp_path / "manifest.json").read_text()):
+        numbers = re.findall(r"(?<=[ \[])-?\d+\.[\de+-]+(?=[,\n\]])", text)
+        assert len(numbers) > 3 and all(len(number) <= len(repr(float(number))) for number in numbers), numbers
+    assert '"taxonomy_low": 0.3,' in (tmp_path / "manifest.json").read_text()
