@@ -3,7 +3,7 @@
 # chroot_check.sh BUILD SYSTEM...: builds the last commit in a bare chroot of each release of Debian (bookworm, trixie),
 # with gcc and with clang, and runs the demo and the unit tests there. SYSTEM:archive runs the program of
 # BUILD/qkscope-*-linux.tar.xz instead (make dist-binary), in a chroot with nothing else, and compares its tables with
-# those of BUILD/qkscope. Logs and chroots are in BUILD/chroot. Needs root, debootstrap, and the machine's own mirror.
+# those of BUILD/qkscope. SYSTEM:container does what packaging/Containerfile says, and draws a report. Logs and chroots are in BUILD/chroot. Needs root, debootstrap, and the machine's own mirror.
 set -eu
 build=$(realpath "$1")
 shift
@@ -60,15 +60,41 @@ archived() {
     echo "the same bytes in $(find "$build/chroot/tables" -name '*.csv' | wc -l) tables"
 }
 
+# COPY, RUN and the rest of a recipe, a line each; what follows the last FROM is tried.
+contained() {
+    sed -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' packaging/Containerfile >"$build/chroot/recipe" || return 1
+    while read -r word first second third; do
+        case "$word $first" in
+        FROM*)
+            rm -rf "$root-before"
+            [ ! -d "$root/etc" ] || mv "$root" "$root-before"
+            rm -rf "$root" && cp -a "$build/chroot/bare-$release" "$root"
+            ;;
+        'COPY .') mkdir "$root$second" && git archive HEAD | tar -x -C "$root$second" ;;
+        'COPY --from=build') cp -a "$root-before$second/." "$root$third" ;;
+        RUN*) within "$root" "$first $second $third" </dev/null ;;
+        *) : ;;
+        esac || return 1
+    done <"$build/chroot/recipe"
+    rm -rf "$root-before"
+    cp -r examples/kjv-tiny-capture "$root/capture" &&
+        within "$root" 'cd / && qkscope analyze capture -o results --quiet && qkscope report results --quiet
+            ls -l results/report.html'
+}
+
 failed=
 for system in "$@"; do
-    release=${system%:archive}
+    release=${system%:*}
     log=$build/chroot/$(echo "$system" | tr : -).log
     root=$build/chroot/work
     rm -rf "$root" "$build/chroot/tables"
     start=$(date +%s)
     if bare "$release" && cp -a "$build/chroot/bare-$release" "$root" &&
-        if [ "$system" = "$release" ]; then (built) >"$log" 2>&1; else (archived) >"$log" 2>&1; fi; then
+        case $system in
+        *:archive) archived ;;
+        *:container) contained ;;
+        *) built ;;
+        esac >"$log" 2>&1; then
         echo "$system: passed in $(($(date +%s) - start)) s ($log)"
     else
         failed="$failed $system"
