@@ -50,6 +50,18 @@ double qk__number_of(const qk__result_head *head, qk__head_number *number, const
     return qk__has_few_rows(head) ? NAN : number(head, argument);
 }
 
+double qk__lean(const qk__scope *scope, qk__head_number *number, const void *argument,
+                double against)
+{
+    qk__mean lean = {0};
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, head) {
+            double value = qk__number_of(head, number, argument);
+            qk__mean_add(&lean, isfinite(value) ? (value > against) - (value < against) : NAN);
+        }
+    return qk__mean_of(&lean);
+}
+
 size_t qk__group_end(const qk__result_model *model, size_t first)
 {
     size_t h = first + 1;

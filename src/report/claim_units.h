@@ -46,6 +46,11 @@ qk__head_number qk__field_number; /* of a qk__field */
 qk__head_number qk__field_size;   /* its size, whatever its sign */
 qk__head_number qk__query_lead;   /* by how much |r_q| is above |r_k| */
 
+/* The share of heads whose number is above `against`, less the share of those below: 1 where all are above, -1 where all
+ * are below. NaN: no head has the number. */
+double qk__lean(const qk__scope *scope, qk__head_number *number, const void *argument,
+                double against);
+
 /* Heads come by layer and query head, so those that share keys are neighbours: the first head after
  * the group that begins at `first`. */
 size_t qk__group_end(const qk__result_model *model, size_t first);

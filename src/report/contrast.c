@@ -106,6 +106,28 @@ static contrast contrast_layers(qk__findings *findings, const qk__scope *scope,
     return out;
 }
 
+/* Of pairs of one head of each kind, in one model or one layer of it: the share in which the kind that should have more has
+ * more, less the share in which it has less. */
+static double lean_of_kinds(const qk__scope *scope, const qk__kinds_question *question,
+                            bool within_layers)
+{
+    number_of_kind more = {qk__find_field(question->field), (int)question->more};
+    number_of_kind less = {more.field, (int)question->less};
+    qk__mean lean = {0};
+    qk__each_in_scope (scope, model)
+        qk__each_head (model, x) {
+            double own = qk__number_of(x, value_of_kind, &more);
+            if (!isfinite(own))
+                continue;
+            qk__each_head (model, y) {
+                double other = qk__number_of(y, value_of_kind, &less);
+                if (isfinite(other) && (!within_layers || x->layer == y->layer))
+                    qk__mean_add(&lean, (own > other) - (own < other));
+            }
+        }
+    return qk__mean_of(&lean);
+}
+
 void qk__ask_kinds(qk__findings *findings, const qk__scope *scope,
                    const qk__kinds_question *question)
 {
@@ -117,7 +139,8 @@ void qk__ask_kinds(qk__findings *findings, const qk__scope *scope,
     contrast found = any.of_models ? contrast_models(findings, scope, question)
                                    : contrast_layers(findings, scope, question);
     qk__finding_begin(findings, question->name);
-    qk__outcome outcome = qk__tested(findings, found.test);
+    qk__outcome outcome =
+        qk__tested(findings, found.test, lean_of_kinds(scope, question, !any.of_models));
     qk__conclude(findings, question->name, qk__verdict_of(&outcome),
                  qk__where(scope, &any).text, "");
     tell_kinds(findings, scope, question, any.mean);

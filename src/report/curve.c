@@ -98,6 +98,15 @@ static const double *differences(const qk__curve *curve, size_t from, size_t to)
     return curve->scratch;
 }
 
+double qk__curve_lean(const qk__curve *curve, size_t from, size_t to)
+{
+    const double *changes = differences(curve, from, to);
+    qk__mean lean = {0};
+    for (size_t g = 0; g < curve->groups; g++)
+        qk__mean_add(&lean, (changes[g] > 0) - (changes[g] < 0));
+    return qk__mean_of(&lean);
+}
+
 /* Of those differences. */
 static qk__layers layers_of(const qk__curve *curve)
 {

@@ -30,6 +30,8 @@ qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoin
 
 /* From one checkpoint to another, over groups or their layers: the wider interval. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);
+/* The share of groups that rise from one checkpoint to another, less the share of those that fall. */
+double qk__curve_lean(const qk__curve *curve, size_t from, size_t to);
 /* The test of the change to a later checkpoint, over groups and their layers, corrected for all the pairs of checkpoints that it
  * was looked for among (Holm 1979). */
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to);

@@ -175,7 +175,8 @@ void qk__finding_begin(qk__findings *findings, qk__finding_name name)
                            .topic = ROWS[name].topic,
                            .verdict = QK__MEASURED,
                            .p = NAN,
-                           .p_adjusted = NAN};
+                           .p_adjusted = NAN,
+                           .effect = NAN};
     memcpy(begun->figures, ROWS[name].figures, sizeof begun->figures);
 }
 
@@ -266,7 +267,7 @@ static bool grow_tests(qk__tests *tests)
     return p != NULL;
 }
 
-qk__outcome qk__tested(qk__findings *findings, qk__test test)
+qk__outcome qk__tested(qk__findings *findings, qk__test test, double effect)
 {
     qk__tests *tests = &findings->tests;
     qk__outcome out = {test.p, NAN, 0, qk__phrase_of("no p-value")};
@@ -286,6 +287,8 @@ qk__outcome qk__tested(qk__findings *findings, qk__test test)
     out.side = out.adjusted <= QK__LEVEL ? test.side : 0;
     of->p = fmin(of->p, out.p);
     of->p_adjusted = fmin(of->p_adjusted, out.adjusted);
+    if (out.side != 0)
+        of->effect = fmin(of->effect, fabs(effect));
     return out;
 }
 
@@ -376,31 +379,32 @@ static qk__test test_distances(qk__findings *findings, const qk__scope *scope, c
     return shares;
 }
 
-static qk__units units_asked(qk__findings *findings, const qk__scope *scope,
-                             const qk__question *question)
+/* What a question is of. of: its column and what that is to be above. */
+static qk__head_number *number_asked(const qk__question *question, const limit *of,
+                                     const void **argument)
 {
-    if (!question->field)
-        return qk__units_of(findings, scope, question->number, NULL);
-    const limit l = {qk__find_field(question->field), question->above};
-    return question->share ? qk__units_of(findings, scope, is_above, &l)
-                           : qk__units_of(findings, scope, qk__field_number, l.field);
+    *argument = question->share ? (const void *)of : of->field;
+    return question->share ? is_above : of->field ? qk__field_number : question->number;
 }
 
 bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question *question,
              qk__answer *answer)
 {
-    qk__units units = units_asked(findings, scope, question);
+    const limit of = {question->field ? qk__find_field(question->field) : NULL,
+                      question->above};
+    const void *argument;
+    qk__head_number *number = number_asked(question, &of, &argument);
+    qk__units units = qk__units_of(findings, scope, number, argument);
     if (units.count == 0)
         return false;
     qk__estimate estimate = qk__estimate_units(&units, question->share);
     qk__finding_begin(findings, question->name);
     qk__test test =
         qk__test_units(&units, question->against, question->share || question->counts);
-    const limit of = {question->field ? qk__find_field(question->field) : NULL,
-                      question->above};
     if (question->share && !units.of_models)
         test = test_distances(findings, scope, &of, test);
-    qk__outcome outcome = qk__tested(findings, test);
+    qk__outcome outcome =
+        qk__tested(findings, test, qk__lean(scope, number, argument, question->against));
     *answer = (qk__answer){
         units.heads,
         units.positive,

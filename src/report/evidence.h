@@ -58,8 +58,9 @@ typedef struct qk__outcome {
 } qk__outcome;
 
 /* Tests are gathered, and their outcomes told, in the order of the calls: it may depend on the results
- * alone, not on an outcome. */
-qk__outcome qk__tested(qk__findings *findings, qk__test test);
+ * alone, not on an outcome. effect: how large that is which was tested (qk__finding), with its sign or without; it
+ * counts where the test holds. */
+qk__outcome qk__tested(qk__findings *findings, qk__test test, double effect);
 qk__verdict qk__verdict_of(const qk__outcome *outcome);
 
 /* Of a mean over units. Heads of a layer, and neighbouring layers, resemble each other: so of too few models the

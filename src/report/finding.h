@@ -29,6 +29,9 @@ typedef struct qk__finding {
     /* Of its test, the smallest one of several: as it is, and corrected together with those of all
      * other findings (significance.h). NaN: it has none. */
     double p, p_adjusted;
+    /* How large what holds is, 0 to 1, the smallest one of several: of numbers of heads the share of heads on that
+     * side less the share on the other, of a relation |r|. NaN: nothing holds. */
+    double effect;
     /* Figures that show it, by the names of qk__figure_kind, the rest NULL. Of these results some may
      * not be drawn. */
     const char *figures[QK__NUM_SHOWN];

@@ -66,7 +66,7 @@ static model_trend trend_in(const qk__result_model *model, qk__head_number *numb
 static qk__outcome test_one(qk__findings *findings, const model_trend *trend, bool named)
 {
     qk__estimate change = qk__estimate_layers(&trend->slope);
-    qk__outcome outcome = qk__tested(findings, qk__test_layers(&trend->slope, 0));
+    qk__outcome outcome = qk__tested(findings, qk__test_layers(&trend->slope, 0), trend->r);
     qk__phrase range = {""};
     if (trend->slope.count > 0)
         range = qk__phrase_of(", change from the first layer to the last %.3g, %s",
@@ -112,7 +112,7 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *z, s
     for (size_t i = 0; i < count; i++)
         rising += z[i] > 0;
     qk__estimate mean = qk__estimate_correlations(z, count);
-    qk__outcome outcome = qk__tested(findings, qk__test_mean(z, count, 0));
+    qk__outcome outcome = qk__tested(findings, qk__test_mean(z, count, 0), mean.value);
     qk__conclude(findings, TRENDS[t].name, qk__verdict_of(&outcome),
                  qk__phrase_of("across %zu models", count).text,
                  qk__noun_of(TRENDS[t].field, TRENDS[t].number).text);

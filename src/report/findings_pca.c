@@ -63,9 +63,11 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
     if (found.count == 0)
         return;
     qk__finding_begin(findings, QK__PC0_POSITIONAL);
-    qk__outcome outcome = qk__tested(
-        findings, qk__test_of_sides(qk__one_sided_all(found.tests, found.count, 1),
-                                    qk__one_sided_any(found.tests, found.count, -1)));
+    qk__outcome outcome =
+        qk__tested(findings,
+                   qk__test_of_sides(qk__one_sided_all(found.tests, found.count, 1),
+                                     qk__one_sided_any(found.tests, found.count, -1)),
+                   qk__lean(scope, lead_of_pc0, &found.best, 0));
     qk__units lead = qk__units_of(findings, scope, lead_of_pc0, &found.best);
     qk__estimate e = qk__estimate_units(&lead, false);
     qk__conclude(findings, QK__PC0_POSITIONAL, qk__verdict_of(&outcome),

@@ -43,7 +43,8 @@ static void slope_of(qk__findings *findings, const qk__scope *scope, const char 
         return;
     qk__estimate e = qk__estimate_units(&units, false);
     qk__estimate ratio = {e.count, exp(e.value), exp(e.low), exp(e.high)};
-    qk__outcome outcome = qk__tested(findings, qk__test_units(&units, 0, false));
+    qk__outcome outcome = qk__tested(findings, qk__test_units(&units, 0, false),
+                                     qk__lean(scope, log_slope_ratio, NULL, 0));
     qk__short_name family = qk__short_name_of(name);
     all->families++;
     all->keys += outcome.side > 0;
@@ -173,7 +174,7 @@ static void bias_and_separation(qk__findings *findings, const qk__results *resul
         qk__relation own = qk__relate(findings, &scope, &BIAS_AND_SEPARATION);
         if (own.heads == 0)
             continue;
-        qk__outcome outcome = qk__tested(findings, own.test);
+        qk__outcome outcome = qk__tested(findings, own.test, own.r.value);
         families++;
         rising += outcome.side > 0;
         falling += outcome.side < 0;

@@ -13,9 +13,10 @@ static void state_scores(qk__findings *findings, qk__finding_name id, const qk__
     double count = (double)line->count;
     qk__estimate r = qk__estimate_correlation(line->r, count);
     qk__finding_begin(findings, id);
-    qk__outcome outcome =
-        qk__tested(findings, line->count >= ENOUGH ? qk__test_correlation(line->r, count)
-                                                   : (qk__test){NAN, 0});
+    qk__outcome outcome = qk__tested(
+        findings,
+        line->count >= ENOUGH ? qk__test_correlation(line->r, count) : (qk__test){NAN, 0},
+        line->r);
     qk__conclude(findings, id, qk__verdict_of(&outcome), qk__noun(column).text,
                  qk__noun(metric).text);
     if (isfinite(line->r))

@@ -142,10 +142,11 @@ static void tell_changes(qk__findings *findings, const qk__curve *curve, const s
 static void state_curve(qk__findings *findings, size_t watched, const qk__curve *curve,
                         size_t *pivots)
 {
-    size_t from, to, legs = 0;
+    size_t from = 0, to = 0, legs = 0;
     qk__phrase noun = qk__noun_of(WATCHED[watched].field, WATCHED[watched].number);
     qk__finding_begin(findings, WATCHED[watched].name);
-    qk__outcome outcome = qk__tested(findings, qk__curve_test_any(curve, &from, &to));
+    qk__test surest = qk__curve_test_any(curve, &from, &to);
+    qk__outcome outcome = qk__tested(findings, surest, qk__curve_lean(curve, from, to));
     if (outcome.side != 0)
         legs = qk__curve_legs(curve, findings->tests.level, pivots);
     qk__conclude(findings, WATCHED[watched].name,
@@ -215,7 +216,10 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
     qk__test test = {NAN, 0};
     if (steps >= ENOUGH_STEPS)
         findings->work.failed |= !qk__test_ranks(ranks, marked, steps, &test);
-    qk__outcome outcome = qk__tested(findings, test);
+    /* Of pairs of a step of each kind: the share in which the one between phases is larger, less the other. */
+    double lean =
+        2 * (outside / (double)between - inside / (double)(steps - between)) / (double)steps;
+    qk__outcome outcome = qk__tested(findings, test, lean);
     qk__conclude(findings, QK__TRAINING_STEPS, qk__verdict_of(&outcome), "", "");
     qk__evidence(
         findings,
@@ -256,9 +260,10 @@ static void state_longer(qk__findings *findings, const qk__result_model *pair)
     const qk__test tests[] = {keys, qk__curve_test(&lead, 0, 1)};
     qk__estimate fall = qk__curve_change(&k, 0, 1), gain = qk__curve_change(&lead, 0, 1);
     qk__finding_begin(findings, QK__TRAINING_LONG_CONTEXT);
-    qk__outcome outcome =
-        qk__tested(findings, qk__test_of_sides(qk__one_sided_all(tests, 2, 1),
-                                               qk__one_sided_all(tests, 2, -1)));
+    qk__outcome outcome = qk__tested(
+        findings,
+        qk__test_of_sides(qk__one_sided_all(tests, 2, 1), qk__one_sided_all(tests, 2, -1)),
+        fmin(fabs(qk__curve_lean(&k, 0, 1)), fabs(qk__curve_lean(&lead, 0, 1))));
     qk__conclude(findings, QK__TRAINING_LONG_CONTEXT, qk__verdict_of(&outcome), "", "");
     qk__evidence(
         findings,

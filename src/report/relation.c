@@ -134,7 +134,7 @@ bool qk__ask_relation(qk__findings *findings, const qk__scope *scope, qk__findin
     if (found.heads == 0)
         return false;
     qk__finding_begin(findings, name);
-    qk__outcome outcome = qk__tested(findings, found.test);
+    qk__outcome outcome = qk__tested(findings, found.test, found.r.value);
     qk__units units = {.models = found.models, .of_models = found.of_models};
     qk__conclude(findings, name, qk__verdict_of(&outcome), qk__where(scope, &units).text, "");
     qk__evidence(findings, "%s; %s.", qk__relation_phrase(&found).text, outcome.text.text);

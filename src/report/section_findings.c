@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The findings: sentences with their evidence, each with links to the figures that show it. */
+#include <math.h>
 #include <string.h>
 
 #include "report/sections.h"
@@ -47,6 +48,8 @@ static void put_finding(qk__page *page, const qk__report *report, const qk__find
     qk__close(page, "p");
     qk__open(page, "ul.evidence");
     qk__put_lines(page, "li", f->evidence ? f->evidence : "");
+    if (isfinite(f->effect))
+        qk__put(page, "li.effect", "Size of the effect, from 0 to 1: %.2g.", f->effect);
     qk__close(page, "ul");
     put_figure_links(page, report, f);
     qk__close(page, "li");

@@ -352,13 +352,25 @@ static bool answers(const qk__finding *f)
            f->verdict == QK__DIVIDED;
 }
 
-static bool is_first_of_topic(const qk__findings *findings, size_t i)
+/* Whether a finding stands before another: it has the larger effect, or an equal one and its place. */
+static bool stands_before(const qk__finding *a, const qk__finding *b)
 {
-    for (size_t j = 0; j < i; j++)
-        if (answers(&findings->items[j]) &&
-            strcmp(findings->items[j].topic, findings->items[i].topic) == 0)
-            return false;
-    return true;
+    double of_a = isfinite(a->effect) ? a->effect : 0;
+    double of_b = isfinite(b->effect) ? b->effect : 0;
+    return of_a != of_b ? of_a > of_b : a < b;
+}
+
+/* The answer that comes after another one, or first; NULL: there is none. */
+static const qk__finding *next_answer(const qk__findings *findings, const qk__finding *before)
+{
+    const qk__finding *next = NULL;
+    for (size_t i = 0; i < findings->count; i++) {
+        const qk__finding *f = &findings->items[i];
+        if (answers(f) && (!before || stands_before(before, f)) &&
+            (!next || stands_before(f, next)))
+            next = f;
+    }
+    return next;
 }
 
 /* Leads to the explorer; page.js makes it lead to these heads there. model: "" for any. */
@@ -405,31 +417,42 @@ static void kinds_of_heads(qk__page *page, const qk__report *report)
     free(name);
 }
 
-/* The first answer of each topic, then others, as many as one reads. */
+static void put_effect(qk__page *page, const qk__finding *f)
+{
+    if (!isfinite(f->effect))
+        return;
+    qk__open(page, "small[data-effect=%.3g]", f->effect);
+    qk__say(page, " effect %.2g", f->effect);
+    qk__close(page, "small");
+}
+
+/* The largest effects, as many as one reads. */
 static void stands_out(qk__page *page, const qk__report *report)
 {
     const qk__findings *findings = &report->findings;
+    const qk__finding *f = NULL;
     size_t shown = 0;
     qk__open(page, "div.card#standing");
     qk__put(page, "h3", "What stands out");
     kinds_of_heads(page, report);
     qk__open(page, "ul");
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < findings->count && shown < STANDING; i++) {
-            const qk__finding *f = &findings->items[i];
-            if (!answers(f) || is_first_of_topic(findings, i) != (pass == 0))
-                continue;
-            qk__open(page, "li");
-            qk__verdict_badge(page, f->verdict);
-            qk__say(page, "[#finding-%s|%s]", f->id, f->claim ? f->claim : "");
-            qk__close(page, "li");
-            shown++;
-        }
+    for (; shown < STANDING && (f = next_answer(findings, f)); shown++) {
+        qk__open(page, "li");
+        qk__verdict_badge(page, f->verdict);
+        qk__say(page, "[#finding-%s|%s]", f->id, f->claim ? f->claim : "");
+        put_effect(page, f);
+        qk__close(page, "li");
+    }
     qk__close(page, "ul");
     if (shown == 0)
         qk__put(page, "p.empty",
                 "No finding has an answer here: there are too few models or heads, or nothing "
                 "differs enough.");
+    if (shown > 0)
+        qk__put(page, "p.note",
+                "The largest effect first. 1: all heads lie on that side, or two numbers go "
+                "together in full; 0: as many "
+                "lie on the other, or they have nothing to do with each other.");
     if (findings->count > shown)
         qk__put(page, "p.note", "[#findings|All %zu findings] with their evidence.",
                 findings->count);

@@ -25,10 +25,11 @@ static json_t *dump_finding(const qk__finding *f)
     json_t *figures = json_array();
     for (size_t i = 0; i < QK__NUM_SHOWN && f->figures[i]; i++)
         json_array_append_new(figures, json_string(f->figures[i]));
-    return json_pack("{ss ss ss so so ss ss so}", "id", f->id, "topic", f->topic, "verdict",
+    return json_pack("{ss ss ss so so so ss ss so}", "id", f->id, "topic", f->topic, "verdict",
                      qk__verdict_tokens[f->verdict], "p", number(f->p), "adjusted",
-                     number(f->p_adjusted), "claim", f->claim ? f->claim : "", "evidence",
-                     f->evidence ? f->evidence : "", "figures", figures);
+                     number(f->p_adjusted), "effect", number(f->effect), "claim",
+                     f->claim ? f->claim : "", "evidence", f->evidence ? f->evidence : "",
+                     "figures", figures);
 }
 
 static int dump_folder(const char *folder)

@@ -20,6 +20,7 @@ class Finding:
     evidence: list
     p: float | None
     adjusted: float | None
+    effect: float | None
     figures: list
 
 
@@ -36,5 +37,5 @@ def run_dump(*arguments, text=""):
 def findings_in(*folders):
     """A dict by id for each results folder."""
     return [{f["id"]: Finding(f["verdict"], f["claim"], f["evidence"].split("\n"), f["p"], f["adjusted"],
-                              f["figures"])
+                              f["effect"], f["figures"])
              for f in json.loads(line)} for line in run_dump(*folders)]

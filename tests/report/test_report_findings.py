@@ -5,6 +5,7 @@ import math
 import random
 import re
 
+import numpy as np
 import pytest
 
 from conftest import ROOT
@@ -90,6 +91,28 @@ def test_first_component(findings_of, verdict, count):
     found = findings_of(**several(count, change))["pc0-positional"]
     assert found.verdict == verdict
     assert ("6 models" if count == 6 else "Model 0") in found.claim + found.evidence[0]
+
+
+def test_effects_by_hand(findings_of):
+    """Of each way to measure one: shares of heads, pairs of two kinds, r; and none where nothing holds."""
+    def change(row, rng, i):
+        row["bias_strength"] = 1e-3 if row["layer"] else -1e-3
+        row["category"] = CATEGORIES[0] if row["q_head"] % 2 else CATEGORIES[3]
+        row["ap_overall"] = rng.random() + (0 if row["q_head"] % 2 else 0.5)
+        row["positional_overhead"] = row["ap_overall"] + rng.gauss(0, 0.3)
+        row["r_q"] = row["r_k"] = 0.5
+    made = several(8, change)
+    found = findings_of(**made)
+    models = [[row for row in made["rows"] if row["model"] == m["model"]] for m in made["models"]]
+    assert found["bias-recent"].effect == pytest.approx(5 / 6 - 1 / 6)
+    pairs = [(x["ap_overall"], y["ap_overall"]) for heads in models for x in heads for y in heads
+             if x["category"] == CATEGORIES[3] and y["category"] == CATEGORIES[0]]
+    cliff = sum((x > y) - (x < y) for x, y in pairs) / len(pairs)
+    assert 0.3 < cliff < 0.95 and found["plasticity-by-kind"].effect == pytest.approx(cliff)
+    z = [np.arctanh(np.corrcoef([h["positional_overhead"] for h in heads], [h["ap_overall"] for h in heads])[0, 1])
+         for heads in models]
+    assert found["overhead-plasticity"].effect == pytest.approx(np.tanh(np.mean(z)))
+    assert found["queries-over-keys"].verdict == "unsupported" and found["queries-over-keys"].effect is None
 
 
 def test_two_heads_are_too_few(findings_of):

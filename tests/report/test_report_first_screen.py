@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 from conftest import EXAMPLE, VERSION
+from findings_dump import findings_in
 from made_tables import make_heads, write_results
 from report_pages import failing_gnuplot, page_of, plain
 
@@ -123,5 +124,24 @@ def test_what_stands_out_is_a_finding(qkscope, analysed):
     links = re.findall(r'<a href="#finding-([^"]*)">', card(page, "standing"))
     answers = [name for name, verdict in found.items() if verdict in ("supported", "opposite", "divided")]
     assert len(links) == min(5, len(answers)) and set(links) <= set(answers) and len(set(links)) == len(links)
+    effects = [float(e) for e in re.findall(r'data-effect="([^"]*)"', card(page, "standing"))]
+    assert len(effects) == len(links) and effects == sorted(effects, reverse=True)
     assert all(f'id="finding-{name}"' in page for name in found)
     assert f"All {len(found)} findings" in card(page, "standing") or not found
+
+
+def test_the_largest_effects_stand_first(qkscope, tmp_path):
+    """Whatever their order on the page: PC0 leads in three of four heads, and is its first finding."""
+    def change(row, rng):
+        row["others"] = row["r_q"] + (0.1 if row["q_head"] == 0 else -0.3) + rng.uniform(-0.05, 0.05)
+        row["ap_drop"] = 0.2 + rng.gauss(0, 0.01) if row["layer"] else -0.2
+    rows = [row for i in range(6) for row in make_heads(f"m{i}", 12, 4, 1, seed=i, change=change)]
+    folder = write_results(tmp_path / "results", rows, buckets=4, bins=2, dim=4)
+    found = findings_in(folder)[0]
+    assert found["pc0-positional"].effect == pytest.approx(0.5)
+    assert found["plasticity-falls"].effect == pytest.approx(10 / 12)
+    answers = {n: f.effect for n, f in found.items() if f.verdict in ("supported", "opposite", "divided")}
+    expected = sorted(answers, key=lambda name: -answers[name])[:5]
+    shown = card(page_of(qkscope, folder, failing_gnuplot(tmp_path / "bin")), "standing")
+    assert re.findall(r'<a href="#finding-([^"]*)">', shown) == expected
+    assert len(answers) > 5 and list(answers)[0] == "pc0-positional" and "pc0-positional" not in expected
