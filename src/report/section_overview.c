@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "report/evidence.h"
+#include "report/next_commands.h"
 #include "report/sections.h"
 
 enum {
@@ -485,6 +486,8 @@ void qk__section_overview(qk__page *page, const qk__report *report)
     put_analysed(page, report);
     put_trusted(page, report);
     stands_out(page, report);
+    if (report->num_heads > 0)
+        qk__put_next_commands(page, report);
     qk__close(page, "div");
     if (report->num_heads > 0)
         qk__page_asset(page, &qk__asset_map);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sections of the page, each in its file: section_overview.c, section_findings.c, section_summary.c,
- * section_figures.c with section_files.c, section_manifest.c, section_data.c and section_views.c (for programs). A table in
+ * section_figures.c with section_files.c, section_manifest.c, section_data.c and section_views.c (for programs); next_commands.c is a part of the first and of the last. A table in
  * section_top.c puts them in order, and makes their frames, with headings. */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H

@@ -6,6 +6,7 @@ import html
 import json
 import platform
 import re
+import shlex
 import shutil
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from conftest import EXAMPLE, VERSION
 from findings_dump import findings_in
 from made_tables import make_heads, write_results
-from report_pages import failing_gnuplot, page_of, plain
+from report_pages import block, failing_gnuplot, page_of, plain
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -128,6 +129,37 @@ def test_what_stands_out_is_a_finding(qkscope, analysed):
     assert len(effects) == len(links) and effects == sorted(effects, reverse=True)
     assert all(f'id="finding-{name}"' in page for name in found)
     assert f"All {len(found)} findings" in card(page, "standing") or not found
+
+
+def commands(page):
+    return [html.unescape(c) for c in re.findall(r"<code>(.*?)</code>", card(page, "next"))]
+
+
+def test_what_to_do_next(qkscope, analysed, tmp_path):
+    """What is missing, in order, with the capture of the manifest; the view of a head has the same commands."""
+    out, path = analysed
+    page = page_of(qkscope, out, path)
+    run = json.loads((out / "manifest.json").read_text())["runs"][0]
+    assert commands(page) == [f"qkscope attention {run['capture']} -o RESULTS",
+                              "qkscope ablate --model MODEL --text TEXT -o RESULTS/ablation",
+                              "qkscope compare-stages PRE POST -o RESULTS"]
+    of_views = block(page, "qk-views")["commands"]
+    assert [of_views[name] for name in ("attention.csv", "ablation_heads.csv", "stages.csv")] == [
+        command.replace(run["capture"], "CAPTURE") for command in commands(page)]
+    rows = make_heads("m", 3, 2, 2, change=lambda row, _: row.update(texts=7 if row["layer"] else 9))
+    tables = write_results(tmp_path / "tables", rows, tables=("pca",), buckets=4, bins=2, dim=4)
+    assert commands(page_of(qkscope, tables, path)) == [
+        "qkscope analyze CAPTURE -o RESULTS --ci 95", "qkscope capture --model MODEL --text TEXTS -o LARGER",
+        "qkscope rotate CAPTURE -o RESULTS"]
+
+
+def test_a_capture_is_quoted_for_a_shell(qkscope, analysed, tmp_path):
+    out, path = analysed
+    copy = shutil.copytree(out, tmp_path / "copy")
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["runs"][0]["capture"] = "/a <b>'s"
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert shlex.split(commands(page_of(qkscope, copy, path))[0])[2] == "/a <b>'s"
 
 
 def test_the_largest_effects_stand_first(qkscope, tmp_path):

@@ -2,9 +2,9 @@
 // What is shown of one head, or of several side by side on the same axes: queries and keys, numbers in
 // groups, components, curves. head.js opens it.
 
-const VIEWS = readBlock("qk-views") || { points: [], curves: [] };
+const VIEWS = readBlock("qk-views") || { points: [], curves: [], commands: {} };
 
-// Groups of numbers, in words: those named, or all others of a table. What is not there comes by a command.
+// Groups of numbers, in words: those named, or all others of a table. What is not there comes by a command (VIEWS.commands).
 const NUMBER_GROUPS = [
   { title: "Position on the first component", table: "qk.csv",
     names: ["r_q", "r_k", "category_probability", "r_q_width", "ev0", "mu_q", "mu_k", "alpha", "beta", "mu_q_beta", "alpha_beta"] },
@@ -18,14 +18,6 @@ const NUMBER_GROUPS = [
   { title: "Before and after RoPE", table: "stages.csv" },
   { title: "What the model loses without it", table: "ablation_heads.csv" },
 ];
-const COMMANDS = {
-  "qk.csv": "qkscope pca CAPTURE -o RESULTS", "heads.csv": "qkscope pca CAPTURE -o RESULTS",
-  "rotated.csv": "qkscope rotate CAPTURE -o RESULTS",
-  "head_metrics.csv": "qkscope plasticity CAPTURE -o RESULTS",
-  "attention.csv": "qkscope attention CAPTURE -o RESULTS",
-  "stages.csv": "qkscope compare-stages PRE POST -o RESULTS",
-  "ablation_heads.csv": "qkscope ablate --model MODEL --text TEXT -o RESULTS/ablation",
-};
 const PLANES = [
   { name: "pca", title: "Queries and keys on PC0 and PC1", x: "PC0", y: "PC1" },
   { name: "ab", title: "Queries and keys on axes a and b", x: "a (position)", y: "b (separation)" },
@@ -256,7 +248,7 @@ function curvePart(chart, heads, plots) {
     const some = NUM_HEADS > VIEWS.curves.length || VIEWS.curves.some((c) => c[chart.name]);
     return { title: chart.title, about: "", cells: [some
       ? broughtBy("A page of so many heads has it of some alone.", "qkscope report RESULTS --heads LAYER:HEAD", heads[0])
-      : broughtBy("It was not computed.", COMMANDS[chart.table], heads[0])], whole: true };
+      : broughtBy("It was not computed.", VIEWS.commands[chart.table], heads[0])], whole: true };
   }
   const axes = [makeAxis(drawn.flatMap((s) => s[0]), { log: chart.log }),
     makeAxis(drawn.flatMap((s) => s.slice(1).flatMap((y) => y || [])), { log: chart.logY, range: chart.range || (chart.zero ? [0] : null) })];
@@ -331,14 +323,14 @@ function groupRows(group, taken, heads) {
   const title = make("tr", {}, make("th", { scope: "colgroup", colSpan: width, className: "grouphead", textContent: group.title }));
   if (shown.length) return [title, ...shown.map((c) => numberRow(c, heads))];
   if (group.names || columns.length || group.table === "heads.csv") return [];
-  return [title, make("tr", {}, make("td", { colSpan: width, className: "missing" }, broughtBy("Not computed.", COMMANDS[group.table], heads[0])))];
+  return [title, make("tr", {}, make("td", { colSpan: width, className: "missing" }, broughtBy("Not computed.", VIEWS.commands[group.table], heads[0])))];
 }
 
 function numbersPart(heads) {
   const taken = new Set();
   const some = [...COLUMNS.values()].some((column) => column.lo);
-  const about = some ? "Below a number is its interval over texts, where it has one."
-    : "Without intervals: qkscope analyze with --ci 95 brings them.";
+  const about = some ? ["Below a number is its interval over texts, where it has one."]
+    : ["Without intervals: ", commandFor(VIEWS.commands.intervals, heads[0]), " brings them."];
   const head = make("tr", {}, make("th", { scope: "col", textContent: "Number" }),
     ...heads.map((h) => make("th", { scope: "col", textContent: heads.length > 1 ? headTitle(h) : "Value" })),
     ...(heads.length === 1 ? [make("th", { scope: "col", textContent: "Heads of its model below it" })] : []));
@@ -359,7 +351,7 @@ function partElement({ title, about, key, cells, table, whole }, heads) {
   cells.forEach((cell, i) => row.append(whole || heads.length === 1 ? cell
     : make("figure", {}, make("figcaption", {}, make("bdi", { textContent: headTitle(heads[i]) })), cell)));
   return make("div", { className: whole && cells[0].matches(".scroll") ? "view-part wide" : "view-part" },
-    make("h3", { textContent: title }), ...(about ? [make("p", { className: "note", textContent: about })] : []),
+    make("h3", { textContent: title }), ...(about.length ? [make("p", { className: "note" }, ...[about].flat())] : []),
     ...(key ? [key] : []), row, ...(table ? [table] : []));
 }
 
