@@ -385,10 +385,10 @@ static void open_fold(qk__page *page, const char *title, const char *heading, bo
     qk__close(page, "summary");
 }
 
-void qk__page_section(qk__page *page, const char *id, const char *title, bool open)
+void qk__page_section(qk__page *page, const char *id, const char *title)
 {
     qk__open(page, "section#%s[tabindex=-1]", id);
-    open_fold(page, title, "h2", open);
+    open_fold(page, title, "h2", false);
 }
 
 void qk__page_section_end(qk__page *page)

@@ -80,8 +80,8 @@ char *qk__percent(const char *text);
 /* Up to the style sheet: what a page may do is told by `scripts`, the hashes of those that may run; ""
  * for none. <head> stays open. */
 void qk__page_begin(qk__page *page, const char *scripts);
-/* A section with its heading, which folds it; a part of one, under a smaller heading. */
-void qk__page_section(qk__page *page, const char *id, const char *title, bool open);
+/* A section, folded under its heading, which unfolds it; a part of one, under a smaller heading, unfolded. */
+void qk__page_section(qk__page *page, const char *id, const char *title);
 void qk__page_section_end(qk__page *page);
 void qk__page_part(qk__page *page, const char *id, const char *title);
 void qk__page_part_end(qk__page *page);

@@ -11,23 +11,18 @@ static void put_explorer(qk__page *page, const qk__report *report)
 /* A section of the page, and its entry in the contents. */
 typedef struct section {
     const char *id, *entry;
-    enum {
-        FOLDED,
-        OPEN,
-        PLAIN,
-        PART
-    } frame;       /* PART: of the section after it, which has its own */
-    bool of_heads; /* only where there are some */
+    enum { FOLDED, PLAIN, PART } frame; /* PART: of the section after it, which has its own */
+    bool of_heads;                      /* only where there are some */
     void (*fill)(qk__page *page, const qk__report *report);
 } section;
 
 static const section SECTIONS[] = {
     {"overview", "Overview", PLAIN, false, qk__section_overview},
-    {"findings", "Findings", OPEN, false, qk__section_findings},
-    {"summary", "Numbers", OPEN, false, qk__section_summary},
+    {"findings", "Findings", FOLDED, false, qk__section_findings},
+    {"summary", "Numbers", FOLDED, false, qk__section_summary},
     {"extremes", "Extreme heads", PART, true, NULL},
     {"explorer", "Explorer", PART, true, put_explorer},
-    {"figures", "Figures", OPEN, false, qk__section_figures},
+    {"figures", "Figures", FOLDED, false, qk__section_figures},
     {"methods", "Methods", FOLDED, false, qk__section_methods},
     {"manifest", "Manifest", FOLDED, false, qk__section_manifest},
 };
@@ -71,6 +66,7 @@ static void put_contents(qk__page *page, const qk__report *report)
         qk__close(page, "li");
     }
     qk__close(page, "ul");
+    qk__put(page, "button#unfold[type=button][hidden]", "Open all sections");
     qk__put(page, "button#theme[type=button][hidden]", "Theme: system");
     qk__close(page, "nav");
 }
@@ -83,7 +79,7 @@ static void put_section(qk__page *page, const qk__report *report, const section 
         qk__open(page, "section#%s[tabindex=-1]", s->id);
         qk__put(page, "h2.unseen", "%s", s->entry);
     } else if (s->frame != PART) {
-        qk__page_section(page, s->id, s->entry, s->frame == OPEN);
+        qk__page_section(page, s->id, s->entry);
     }
     if (s->fill)
         s->fill(page, report);

@@ -13,6 +13,7 @@ from report_pages import find_chromium
 pytest.importorskip("playwright.sync_api", reason="needs Playwright (tests/requirements.txt)")
 from playwright.sync_api import sync_playwright  # noqa: E402
 
+FOLDS = ", ".join(f"#{name} > details.fold" for name in ("findings", "summary", "extremes", "explorer", "figures"))
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -49,9 +50,9 @@ def made(qkscope, tmp_path_factory):
 
 
 class Watched:
-    """A page of which every complaint and every request is remembered."""
+    """A page of which every complaint and every request is remembered; what is on it is unfolded, as a reader does."""
 
-    def __init__(self, browser, path, **options):
+    def __init__(self, browser, path, folded=False, **options):
         self.context = browser.new_context(**{"viewport": DESKTOP, "accept_downloads": True,
                                               "offline": True, **options})
         self.page = self.context.new_page()
@@ -63,6 +64,8 @@ class Watched:
         self.page.on("request", lambda r: self.requests.append(r.url))
         self.url = Path(path).resolve().as_uri()
         self.page.goto(self.url)
+        if not folded:
+            self.page.eval_on_selector_all(FOLDS, "folds => folds.forEach((fold) => (fold.open = true))")
 
     def close(self):
         try:

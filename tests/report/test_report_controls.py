@@ -398,6 +398,55 @@ def test_contents_follow_and_sections_fold(made, open_page):
     assert phone.evaluate("document.querySelector('#summary').getBoundingClientRect().top") < 150
 
 
+OPEN = """() => [...document.querySelectorAll('main section')].filter((s) => s.querySelector(':scope > details.fold[open]'))
+    .map((s) => s.id)"""
+
+
+def test_after_the_first_screen_all_is_folded(made, open_page):
+    page = open_page(made[0], folded=True, viewport=WIDE)
+    sections = page.eval_on_selector_all("main section > details.fold", "folds => folds.map((f) => f.parentElement.id)")
+    assert sections[:5] == ["findings", "summary", "extremes", "explorer", "figures"] and page.evaluate(OPEN) == []
+    assert page.evaluate("document.documentElement.scrollHeight") < 2500
+    link = page.locator("#standing a[href^='#finding-']").first
+    link.click()
+    page.wait_for_function("() => document.activeElement.matches('.claim')")
+    assert page.evaluate(OPEN) == ["findings"] and page.is_visible(link.get_attribute("href"))
+    page.click("#contents a[href='#explorer']")
+    page.wait_for_function("() => document.querySelector('#explorer > details').open")
+    assert len(shown_heads(page)) > 10  # as many as have room, though it was drawn while it was folded
+    page.focus("#summary summary")
+    page.keyboard.press("Enter")
+    assert page.evaluate(OPEN) == ["findings", "summary", "explorer"]
+    page.click("#unfold")
+    assert page.evaluate(OPEN) == sections and page.inner_text("#unfold") == "Close all sections"
+    page.click("#unfold")
+    assert page.evaluate(OPEN) == []
+
+
+@pytest.mark.parametrize("address, opened", [
+    ("#finding-bias-recent", ["findings"]), ("#figures", ["figures"]), (FIRST, ["figures"]), ("#only-family=Beta", ["explorer"]),
+    ("#chart1=depth~r_q", ["explorer"]), ("#map=r_k", []), ("#at=methods&sort=r_q", ["explorer", "methods"])])
+def test_an_address_opens_what_it_leads_into(made, open_page, address, opened):
+    page = open_page(made[0], folded=True)
+    page.evaluate("address => { location.hash = address; }", address)
+    page.wait_for_function("count => document.querySelectorAll('main section > details[open]').length >= count", arg=len(opened))
+    page.wait_for_timeout(100)
+    assert page.evaluate(OPEN) == opened
+
+
+def test_paper_and_no_scripts_have_all(made, open_page):
+    page = open_page(made[0], folded=True, viewport=WIDE)
+    page.evaluate("addEventListener('beforeprint', () => { window.printed = (" + OPEN + ")(); })")
+    page.pdf()
+    assert [s for s in page.evaluate("window.printed") if s != "explorer"] == [
+        "findings", "summary", "extremes", "figures", "methods", "manifest"]
+    assert page.evaluate(OPEN) == []
+    plain = open_page(made[0], folded=True, java_script_enabled=False)
+    assert not plain.is_visible(FIRST)
+    plain.locator("#figures > details > summary").click()
+    assert plain.is_visible(FIRST)
+
+
 # ---- for everybody -----------------------------------------------------------------------------
 
 REACHED = """() => {

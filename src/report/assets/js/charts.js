@@ -126,7 +126,7 @@ class HeadChart {
       if (!names.every((name) => numeric.some((column) => column.name === name))) return;
       [this.selects.x.value, this.selects.y.value] = names;
       this.restart();
-    });
+    }, "explorer");
   }
 
   field(axis) {

@@ -26,6 +26,20 @@ function startContents() {
   followScrolling(links);
 }
 
+// Sections after the first screen are folded. One button for all of them, for whoever reads or searches the whole page.
+function startFolds() {
+  const button = $("unfold"), folds = [...document.querySelectorAll("main section > details.fold")];
+  const someClosed = () => folds.some((fold) => !fold.open);
+  const say = () => (button.textContent = someClosed() ? "Open all sections" : "Close all sections");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const open = someClosed();
+    folds.forEach((fold) => (fold.open = open));
+  });
+  folds.forEach((fold) => fold.addEventListener("toggle", say));
+  say();
+}
+
 // The last section that begins above the upper third of the screen is the one that is read.
 function followScrolling(links) {
   let due = false;

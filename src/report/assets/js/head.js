@@ -271,8 +271,8 @@ function makeCard() {
         const { heads } = card;
         card.opener = null;
         dialog.close();
+        goTo("explorer"); // first: a folded table shows no row
         select(heads, false);
-        goTo("explorer");
       }),
       make("a", { id: "head-link", textContent: "Link to this head" })),
     make("div", { id: "head-view" }));

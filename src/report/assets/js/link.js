@@ -7,8 +7,9 @@ let linkPlace = ""; // the section that was gone to
 let linkDue = 0;
 let linkReading = false;
 
-function linkPart(key, get, set) {
-  linkParts.set(key, { get, set });
+// section: the id of the one that shows it, which an address with this part unfolds.
+function linkPart(key, get, set, section = "") {
+  linkParts.set(key, { get, set, section });
 }
 
 function linkText(changes = {}) {
@@ -37,14 +38,18 @@ function linkChanged() {
   }, 150);
 }
 
-// What lies in something folded is unfolded first.
-function goTo(id) {
-  const target = id && document.getElementById(id);
-  if (!target) return;
+// What a place lies in, and what it folds itself.
+function unfold(target) {
   for (let box = target; box; box = box.parentElement)
     if (box.tagName === "DETAILS") box.open = true;
   const own = target.querySelector(":scope > details.fold");
   if (own) own.open = true;
+}
+
+function goTo(id) {
+  const target = id && document.getElementById(id);
+  if (!target) return;
+  unfold(target);
   target.scrollIntoView();
   if (target.tabIndex >= -1 && target.hasAttribute("tabindex")) target.focus({ preventScroll: true });
 }
@@ -56,7 +61,10 @@ function readLink(first) {
   linkReading = true;
   linkPlace = place;
   for (const [key, part] of linkParts)
-    if (fields.has(key) || (!first && text.includes("=") && part.get())) part.set(fields.get(key) || "");
+    if (fields.has(key) || (!first && text.includes("=") && part.get())) {
+      part.set(fields.get(key) || "");
+      if (fields.has(key) && part.section) unfold($(part.section));
+    }
   linkReading = false;
   if (place) goTo(place);
   linkChanged();

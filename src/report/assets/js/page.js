@@ -108,7 +108,7 @@ function linkControls() {
   const input = (key, id) => linkPart(key, () => $(id).value, (value) => {
     $(id).value = value;
     apply();
-  });
+  }, "explorer");
   input("search", "search");
   for (const name of ["model", "family", "phase", "category"]) {
     const column = COLUMNS.get(name);
@@ -118,7 +118,7 @@ function linkControls() {
       const index = column.texts.findIndex((_, i) => text(i) === value);
       $(`only-${name}`).value = index < 0 ? "" : String(index);
       apply();
-    });
+    }, "explorer");
   }
   input("from", "layer-low");
   input("to", "layer-high");
@@ -127,18 +127,18 @@ function linkControls() {
       .map(([name, low, high]) => ({ name, low: Number(low), high: Number(high) }));
     showRanges();
     applyFilter();
-  });
+  }, "explorer");
   const first = $("color-by").value;
   linkPart("color", () => ($("color-by").value === first ? "" : $("color-by").value), (value) => {
     $("color-by").value = value === "layer" || (COLUMNS.has(value) && COLUMNS.get(value).text) ? value : first;
     chooseColors();
     applyFilter();
-  });
+  }, "explorer");
   linkPart("hide", () => [...state.hidden].join(), (value) => {
     state.hidden = new Set(value.split(",").filter((g) => /^\d+$/.test(g)).map(Number));
     drawLegend();
     applyFilter();
-  });
+  }, "explorer");
   on("filter", linkChanged);
   for (const link of document.querySelectorAll("a[data-filter]"))
     link.setAttribute("href", `#at=explorer&${link.dataset.filter}`);
@@ -270,5 +270,6 @@ if (RAW) {
   linkTable();
 }
 startContents();
+startFolds();
 startScrolling();
 startLink();

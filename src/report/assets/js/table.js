@@ -212,5 +212,5 @@ function linkTable() {
     state.sort = { name: COLUMNS.has(name) ? name : "", down: value.startsWith("-") };
     drawHead();
     applyFilter();
-  });
+  }, "explorer");
 }
