@@ -207,6 +207,34 @@ def test_components_are_those_of_the_table(results, open_page):
     assert len(shown) == 10 and np.allclose(shown, expected, rtol=1e-3, atol=1e-6)
 
 
+def test_tables_of_a_head_sort(results, open_page):
+    """Components by their numbers and back; numbers of a head within their groups, headings in their place."""
+    page = open_page(results / "report.html")
+    page.goto(page.url + "#heads=3:2")
+    part = page.locator(".view-part", has=page.locator("h3", has_text="All components"))
+    part.locator("summary").click()
+    column = lambda i: [float(t.replace("−", "-")) for t in part.locator(f"tbody tr > :nth-child({i})").all_inner_texts()]
+    header = part.locator("th", has_text="r_k, keys")
+    before = column(4)
+    header.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "descending" and column(4) == sorted(before, reverse=True) != before
+    page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "ascending" and column(4) == sorted(before)
+    part.locator("th button").first.click()
+    assert column(1) == list(range(10)) and part.locator("th[aria-sort]:not([aria-sort=none])").count() == 1
+    rows = "() => [...document.querySelectorAll('#head-numbers tr')].map((r) => r.matches(':has(.grouphead, .missing)') " \
+           "? r.innerText : r.cells[2].dataset.value)"
+    was = page.evaluate(rows)
+    page.locator("th", has_text="Heads of its model below it").locator("button").click()
+    now = page.evaluate(rows)
+    groups = lambda values: [sorted(g.split("|")) for g in re.split(r"[^|]*[A-Za-z][^|]*", "|".join(values))]
+    assert [v for v in now if re.search("[A-Za-z]{2}", v)] == [v for v in was if re.search("[A-Za-z]{2}", v)]
+    assert now != was and groups(now) == groups(was)
+    first = [float(v) for v in now[1:next(i for i, v in enumerate(now) if i and re.search("[A-Za-z]{2}", v))] if v]
+    assert first == sorted(first, reverse=True)
+
+
 RANGES = """() => [...document.querySelectorAll('#head-card .plot')].map((box) => {
     const image = box.querySelector('img');
     return image ? ['left', 'top', 'width', 'height'].map((side) => parseFloat(image.style[side])) : null;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding one's way: the contents at the side, which follow the page; tables that sort.
+// Finding one's way: the contents at the side, which follow the page, and sections that fold.
 
 function startContents() {
   const nav = $("contents"), button = $("contents-open");
@@ -72,45 +72,4 @@ function startScrolling() {
     }
   });
   for (const box of document.querySelectorAll(".plate, math[display=block]")) observer.observe(box);
-}
-
-// ---- tables of the summary -------------------------------------------------------------------------
-
-// Rows of models are sorted, by their names in the study's order; those of families and of all stay below
-// them.
-function sortTable(table, index, down) {
-  const body = table.tBodies[0];
-  const rows = [...body.rows].filter((row) => row.className === "model");
-  const place = (row) => Number(row.dataset.place);
-  const key = (row) => {
-    if (index === 0) return place(row);
-    const text = row.cells[index].dataset.value ?? row.cells[index].textContent.trim();
-    return /^[-\d.,e]+$/.test(text) ? Number(text.replaceAll(",", "")) : text;
-  };
-  const missing = (v) => v === "–";
-  const before = rows.map((row) => ({ row, i: place(row), key: key(row) }));
-  before.sort((a, b) => missing(a.key) - missing(b.key)
-    || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) * (down ? -1 : 1) || a.i - b.i);
-  body.prepend(...before.map(({ row }) => row));
-}
-
-function startTables() {
-  for (const table of document.querySelectorAll("table.numbers")) {
-    const headers = [...table.tHead.rows[0].cells];
-    const rows = table.querySelectorAll("tr.model");
-    if (rows.length < 2) continue;
-    rows.forEach((row, place) => (row.dataset.place = place));
-    headers.forEach((cell, index) => {
-      const button = make("button", { type: "button" }, ...cell.childNodes);
-      cell.setAttribute("aria-sort", "none");
-      cell.append(button);
-      button.addEventListener("click", () => {
-        const was = cell.getAttribute("aria-sort");
-        const down = was === "none" ? index > 0 : was === "ascending";
-        for (const other of headers) other.setAttribute("aria-sort", "none");
-        cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-        sortTable(table, index, down);
-      });
-    });
-  }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of heads. Only the rows on the screen are in the document, so that 20,000 are as quick as
-// 20; arrow keys walk through all of them.
+// Tables that sort by their headers. First that of all heads: only the rows on the screen are in the document, so that
+// 20,000 are as quick as 20; arrow keys walk through all of them. Then all others, whose rows are there.
 
 const ROW_HEIGHT = 28; // as in the style sheet
 const SPARE_ROWS = 8;
@@ -213,4 +213,60 @@ function linkTable() {
     drawHead();
     applyFilter();
   }, "explorer");
+}
+
+// ---- tables whose rows are all in the document -----------------------------------------------------
+
+// A number, else the text; null where there is nothing, which comes last whichever way the order goes.
+function sortKey(cell) {
+  const text = cell.dataset.value ?? cell.textContent.trim();
+  const value = Number(text.replaceAll(",", "").replaceAll("−", "-"));
+  return text === "" || text === "–" ? null : Number.isNaN(value) ? text : value;
+}
+
+// By the first column: in the order in which the rows came, which names would not give.
+function sortedRows(rows, index, down) {
+  const keyed = rows.map((row) => ({ row, place: Number(row.dataset.place), key: index === 0 ? Number(row.dataset.place) : sortKey(row.cells[index]) }));
+  const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
+  keyed.sort((a, b) => (a.key === null) - (b.key === null) || order(a.key, b.key) || a.place - b.place);
+  return keyed.map(({ row }) => row);
+}
+
+// Rows that sum up others, and headings of groups, stay where they are; the rows between two of them are sorted.
+const stays = (row) => row.matches(".family, .all") || row.querySelector(".grouphead, .missing") !== null;
+
+function sortTable(table, index, down) {
+  const out = [];
+  let run = [];
+  for (const row of [...table.tBodies[0].rows, null]) {
+    if (row && !stays(row)) {
+      run.push(row);
+      continue;
+    }
+    out.push(...sortedRows(run, index, down), ...(row ? [row] : []));
+    run = [];
+  }
+  table.tBodies[0].replaceChildren(...out);
+}
+
+function makeSortable(table) {
+  const headers = [...table.tHead.rows[0].cells], rows = [...table.tBodies[0].rows];
+  if (rows.filter((row) => !stays(row)).length < 2) return;
+  rows.forEach((row, place) => (row.dataset.place = place));
+  headers.forEach((cell, index) => {
+    const button = make("button", { type: "button" }, ...cell.childNodes);
+    cell.setAttribute("aria-sort", "none");
+    cell.append(button);
+    button.addEventListener("click", () => {
+      const was = cell.getAttribute("aria-sort");
+      const down = was === "none" ? index > 0 : was === "ascending";
+      for (const other of headers) other.setAttribute("aria-sort", "none");
+      cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      sortTable(table, index, down);
+    });
+  });
+}
+
+function startTables() {
+  for (const table of document.querySelectorAll("table.numbers")) makeSortable(table);
 }

@@ -236,6 +236,7 @@ function chartTable(chart, heads, all) {
   const table = make("table", { className: "card-numbers" },
     make("thead", {}, make("tr", {}, ...[chart.x, ...names].map((textContent) => make("th", { scope: "col", textContent })))),
     make("tbody", {}, ...longest[0].map((_, i) => row(i))));
+  makeSortable(table);
   const box = make("div", { className: "scroll", tabIndex: 0 }, table);
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", `${chart.title}, as a table`);
@@ -300,6 +301,7 @@ function numberRow(column, heads) {
   const row = make("tr", {}, name);
   for (const head of heads) {
     const cell = make("td", { className: "value", textContent: show(column.values[head]) });
+    if (!Number.isNaN(column.values[head])) cell.dataset.value = column.values[head];
     const interval = intervalText(column, head);
     if (interval) cell.append(make("br"), make("small", { textContent: interval }));
     row.append(cell);
@@ -308,6 +310,7 @@ function numberRow(column, heads) {
     const share = standing(column, heads[0]);
     const bar = make("td", { className: "share", textContent: Number.isNaN(share) ? "–" : `${Math.round(100 * share)} %` });
     bar.style.setProperty("--p", Number.isNaN(share) ? 0 : share);
+    bar.dataset.value = Number.isNaN(share) ? "" : share;
     row.append(bar);
   }
   return row;
@@ -336,6 +339,7 @@ function numbersPart(heads) {
     ...(heads.length === 1 ? [make("th", { scope: "col", textContent: "Heads of its model below it" })] : []));
   const table = make("table", { className: "card-numbers" }, make("thead", {}, head),
     make("tbody", { id: "head-numbers" }, ...NUMBER_GROUPS.flatMap((group) => groupRows(group, taken, heads))));
+  makeSortable(table);
   const box = make("div", { className: "scroll", tabIndex: 0 }, table);
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", "Numbers");
