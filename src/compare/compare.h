@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A comparison on its way from two names to a folder. compare.c leads: sides.c opens a and b,
- * compare_outcome.c sums up, compare_tables.c and compare_page.c write, compare_folder.c puts all of
+ * compare_outcome.c sums up, compare_tables.c and compare_page.c (with compare_data.c) write, compare_folder.c puts all of
  * it into its place. compare_columns.c joins two tables in memory, and stands alone. */
 #ifndef QK_COMPARE_COMPARE_H
 #define QK_COMPARE_COMPARE_H
@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "figure/catalog.h"
 #include "place/place.h"
+#include "report/page.h"
 #include "results/comparison.h"
 #include "results/manifest.h"
 
@@ -70,6 +71,8 @@ json_t *qk__compare_summary(const qk__comparing *c);
 /* Each adds finished files (compare_tables.c, compare_page.c). */
 QK_MUST_CHECK qk_status qk__compare_write_tables(qk__comparing *c, qk_error *err);
 QK_MUST_CHECK qk_status qk__compare_write_page(qk__comparing *c, qk_error *err);
+/* The heads of the page for its scripts (compare_data.c). */
+void qk__compare_put_data(qk__page *page, const qk__comparing *c);
 
 /* ---- the folder (compare_folder.c) ------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a comparison: one file that needs neither network nor scripts. */
+/* The page of a comparison: one file that needs no network, with the map, the explorer and the scripts of a report. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,36 @@ enum { MAX_PICTURE = 8 << 20 };
 
 /* ---- beginning -------------------------------------------------------------------------- */
 
+static bool has_kinds(const qk_compare_outcome *o)
+{
+    for (int a = 0; a < QK_NUM_CATEGORIES; a++)
+        for (int b = 0; b < QK_NUM_CATEGORIES; b++)
+            if (o->categories[a][b] > 0)
+                return true;
+    return false;
+}
+
+static void put_contents(qk__page *page, const qk_compare_outcome *o)
+{
+    static const char *const SECTIONS[][2] = {
+        {"means", "Over all heads"},      {"movers", "The biggest movers"},
+        {"categories", "Kinds of heads"}, {"angles", "Leading components"},
+        {"heads", "All heads"},           {"explorer", "Explorer"},
+        {"figures", "Figures"},           {"method", "How it is computed"}};
+    qk__page_contents_begin(page);
+    for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
+        if (strcmp(SECTIONS[i][0], "categories") != 0 || has_kinds(o))
+            qk__put(page, "li", "[#%s|%s]", SECTIONS[i][0], SECTIONS[i][1]);
+    qk__page_contents_end(page);
+}
+
 static void top(qk__page *page, const qk_compare_outcome *o)
 {
-    qk__page_begin(page, "");
+    qk__page_begin(page);
     qk__put(page, "title", "%s and %s", o->names[0], o->names[1]);
     qk__close(page, "head");
     qk__open(page, "body");
+    put_contents(page, o);
     qk__open(page, "main");
     qk__open(page, "header");
     qk__put(page, "h1", "What changed from {%s} to {%s}", o->names[0], o->names[1]);
@@ -81,7 +105,12 @@ static void table(qk__page *page, const char *caption, const char *const *column
 
 static void cell(qk__page *page, double value)
 {
-    qk__put(page, "td", "%.3g", value);
+    if (isfinite(value))
+        qk__open(page, "td[data-value=%.9g]", value);
+    else
+        qk__open(page, "td");
+    qk__say(page, "%.3g", value);
+    qk__close(page, "td");
 }
 
 static void interval_cell(qk__page *page, double low, double high)
@@ -95,10 +124,15 @@ static void interval_cell(qk__page *page, double low, double high)
 /* Smaller ones are no surer than the normal tails that they come from. */
 static void p_cell(qk__page *page, double p)
 {
-    if (p < 1e-4)
-        qk__put(page, "td", "< 0.0001");
+    if (isfinite(p))
+        qk__open(page, "td[data-value=%.9g]", p);
     else
-        qk__put(page, "td", "%.2g", p);
+        qk__open(page, "td");
+    if (p < 1e-4)
+        qk__say(page, "< 0.0001");
+    else
+        qk__say(page, "%.2g", p);
+    qk__close(page, "td");
 }
 
 /* The words of a metric, and its column. */
@@ -152,7 +186,7 @@ static void categories(qk__page *page, const qk_compare_outcome *o)
         for (int b = 0; b < QK_NUM_CATEGORIES; b++)
             all += o->categories[a][b];
     }
-    if (all == 0)
+    if (!has_kinds(o))
         return;
     begin_section(page, "categories", "Kinds of heads");
     qk__put(page, "p", "%zu of %zu heads are of another kind in b than in a.", all - same, all);
@@ -247,6 +281,15 @@ static void spaces(qk__page *page, const qk__comparing *c)
     qk__close(page, "section");
 }
 
+/* The numbers of both and their differences, as a map and a table (compare_data.c). */
+static void all_heads(qk__page *page)
+{
+    begin_section(page, "heads", "All heads");
+    qk__page_asset(page, &qk__asset_map);
+    qk__close(page, "section");
+    qk__page_asset(page, &qk__asset_explorer);
+}
+
 /* ---- figures ---------------------------------------------------------------------------- */
 
 static void figures(qk__page *page, const qk__comparing *c)
@@ -283,8 +326,12 @@ static void end_page(qk__page *page, const qk__comparing *c)
         100 * c->comparison.level);
     if (line)
         qk__put(page, "pre[tabindex=0]", "%s", line);
-    qk__put(page, "p.note", "Page made by qkscope %s.", qk_version());
-    qk__close(page, "section main body html");
+    qk__put(page, "p.note", "Page made by qkscope %s; charts by Chart.js (MIT licence).",
+            qk_version());
+    qk__close(page, "section main");
+    qk__compare_put_data(page, c);
+    qk__page_scripts(page);
+    qk__close(page, "body html");
 }
 
 qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
@@ -299,6 +346,7 @@ qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
     movers(&page, c->outcome);
     categories(&page, c->outcome);
     spaces(&page, c);
+    all_heads(&page);
     figures(&page, c);
     end_page(&page, c);
     qk__path path;

@@ -19,5 +19,6 @@ extern const qk__asset qk__asset_findings; /* assets/findings.html */
 extern const qk__asset qk__asset_methods;  /* assets/methods.html */
 extern const qk__asset qk__asset_map;      /* assets/map.html */
 extern const qk__asset qk__asset_explorer; /* assets/explorer.html */
+extern const qk__asset qk__asset_extremes; /* assets/extremes.html */
 
 #endif

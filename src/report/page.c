@@ -356,18 +356,21 @@ char *qk__base64(const void *data, size_t size)
 
 /* ---- parts of a page -------------------------------------------------------------------- */
 
-void qk__page_begin(qk__page *page, const char *scripts)
+void qk__page_begin(qk__page *page)
 {
+    qk__phrase scripts =
+        qk__phrase_of("script-src '%s' '%s'; ", qk__asset_chart.hash, qk__asset_script.hash);
     qk__page_markup(page, "<!DOCTYPE html>\n");
     qk__open(page, "html[lang=en]");
     qk__open(page, "head");
     qk__open(page, "meta[charset=utf-8]");
     /* Everything comes from the page itself: pictures are in it as data:, or made by its scripts (blob:) to
      * be saved. */
-    qk__open(page,
-             "meta[http-equiv=Content-Security-Policy][content=default-src 'none'; %s"
-             "style-src 'unsafe-inline'; img-src data:%s; base-uri 'none'; form-action 'none']",
-             scripts, *scripts ? " blob:" : "");
+    qk__open(
+        page,
+        "meta[http-equiv=Content-Security-Policy][content=default-src 'none'; %s"
+        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none']",
+        scripts.text);
     qk__open(page, "meta[name=viewport][content=width=device-width, initial-scale=1]");
     qk__open(page, "meta[name=color-scheme][content=light dark]");
     qk__open(page, "meta[name=generator][content=qkscope]");
@@ -375,6 +378,37 @@ void qk__page_begin(qk__page *page, const char *scripts)
     qk__open(page, "style");
     qk__page_asset(page, &qk__asset_style);
     qk__close(page, "style");
+}
+
+static void put_script(qk__page *page, const qk__asset *asset)
+{
+    qk__open(page, "script");
+    qk__page_asset(page, asset);
+    qk__close(page, "script");
+}
+
+void qk__page_scripts(qk__page *page)
+{
+    put_script(page, &qk__asset_chart);
+    put_script(page, &qk__asset_script);
+}
+
+void qk__page_contents_begin(qk__page *page)
+{
+    qk__open(page, "nav#contents[aria-label=Contents]");
+    qk__put(page,
+            "button#contents-open[type=button][aria-expanded=false]"
+            "[aria-controls=contents-list][hidden]",
+            "Contents");
+    qk__open(page, "ul#contents-list");
+}
+
+void qk__page_contents_end(qk__page *page)
+{
+    qk__close(page, "ul");
+    qk__put(page, "button#unfold[type=button][hidden]", "Open all sections");
+    qk__put(page, "button#theme[type=button][hidden]", "Theme: system");
+    qk__close(page, "nav");
 }
 
 static void open_fold(qk__page *page, const char *title, const char *heading, bool open)

@@ -79,7 +79,12 @@ char *qk__percent(const char *text);
 
 /* Up to the style sheet: what a page may do is told by `scripts`, the hashes of those that may run; ""
  * for none. <head> stays open. */
-void qk__page_begin(qk__page *page, const char *scripts);
+void qk__page_begin(qk__page *page);
+/* Its scripts, at its end. */
+void qk__page_scripts(qk__page *page);
+/* The contents at the side: a list of links, which the caller puts between the two. */
+void qk__page_contents_begin(qk__page *page);
+void qk__page_contents_end(qk__page *page);
 /* A section, folded under its heading, which unfolds it; a part of one, under a smaller heading, unfolded. */
 void qk__page_section(qk__page *page, const char *id, const char *title);
 void qk__page_section_end(qk__page *page);

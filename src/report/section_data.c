@@ -6,7 +6,6 @@
 
 #include "base/json_build.h"
 #include "figure/panels.h"
-#include "figure/scale.h"
 #include "report/sections.h"
 
 enum { DIGITS = 5, HEADLINE_DIGITS = 12, MODEL = -1 };
@@ -54,22 +53,25 @@ static json_t *column(const qk__results *results, const qk__field *field, ptrdif
     return list;
 }
 
-/* The colours of the figures, at equal steps from low to high. */
-static json_t *scale_of(const qk__results *results, const qk__field *field)
+json_t *qk__scale_json(const qk__scale *scale)
 {
     enum { STOPS = 32 };
-    qk__scale scale;
     bool dark;
-    if (qk__scale_of(results, field, false, &scale, NULL) != QK_OK)
-        return NULL;
     json_t *colors = json_array();
     for (int i = 0; i <= STOPS; i++) {
-        double value = scale.low + (scale.high - scale.low) * i / STOPS;
+        double value = scale->low + (scale->high - scale->low) * i / STOPS;
         colors = qk__json_append(colors,
-                                 json_sprintf("#%06x", qk__scale_color(&scale, value, &dark)));
+                                 json_sprintf("#%06x", qk__scale_color(scale, value, &dark)));
     }
-    return json_pack("{s:o, s:o, s:o}", "low", qk__json_number(scale.low), "high",
-                     qk__json_number(scale.high), "colors", colors);
+    return json_pack("{s:o, s:o, s:o}", "low", qk__json_number(scale->low), "high",
+                     qk__json_number(scale->high), "colors", colors);
+}
+
+static json_t *scale_of(const qk__results *results, const qk__field *field)
+{
+    qk__scale scale;
+    qk_status status = qk__scale_of(results, field, false, &scale, NULL);
+    return status == QK_OK ? qk__scale_json(&scale) : NULL;
 }
 
 /* Intervals of a field, and what these are about where that is not its value; some field has none. */
@@ -169,13 +171,6 @@ static json_t *headlines(const qk__headlines *table)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
-static void script(qk__page *page, const qk__asset *asset)
-{
-    qk__open(page, "script");
-    qk__page_asset(page, asset);
-    qk__close(page, "script");
-}
-
 void qk__section_scripts(qk__page *page, const qk__report *report)
 {
     qk__page_json(page, "qk-headlines", headlines(&report->headlines), HEADLINE_DIGITS);
@@ -183,6 +178,5 @@ void qk__section_scripts(qk__page *page, const qk__report *report)
         qk__page_json(page, "qk-heads", heads(report), DIGITS);
     if (report->num_heads > 0)
         qk__section_views(page, report);
-    script(page, &qk__asset_chart);
-    script(page, &qk__asset_script);
+    qk__page_scripts(page);
 }

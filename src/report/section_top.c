@@ -2,6 +2,12 @@
 /* The document: its head, contents at the side, and its sections, in order. */
 #include "report/sections.h"
 
+static void put_extremes(qk__page *page, const qk__report *report)
+{
+    (void)report;
+    qk__page_asset(page, &qk__asset_extremes);
+}
+
 static void put_explorer(qk__page *page, const qk__report *report)
 {
     (void)report;
@@ -20,7 +26,7 @@ static const section SECTIONS[] = {
     {"overview", "Overview", PLAIN, false, qk__section_overview},
     {"findings", "Findings", FOLDED, false, qk__section_findings},
     {"summary", "Numbers", FOLDED, false, qk__section_summary},
-    {"extremes", "Extreme heads", PART, true, NULL},
+    {"extremes", "Extreme heads", PART, true, put_extremes},
     {"explorer", "Explorer", PART, true, put_explorer},
     {"figures", "Figures", FOLDED, false, qk__section_figures},
     {"methods", "Methods", FOLDED, false, qk__section_methods},
@@ -50,12 +56,7 @@ static void put_families(qk__page *page, const qk__report *report)
 
 static void put_contents(qk__page *page, const qk__report *report)
 {
-    qk__open(page, "nav#contents[aria-label=Contents]");
-    qk__put(page,
-            "button#contents-open[type=button][aria-expanded=false]"
-            "[aria-controls=contents-list][hidden]",
-            "Contents");
-    qk__open(page, "ul#contents-list");
+    qk__page_contents_begin(page);
     for (const section *s = SECTIONS; s < SECTIONS + NUM_SECTIONS; s++) {
         if (s->of_heads && report->num_heads == 0)
             continue;
@@ -65,10 +66,7 @@ static void put_contents(qk__page *page, const qk__report *report)
             put_families(page, report);
         qk__close(page, "li");
     }
-    qk__close(page, "ul");
-    qk__put(page, "button#unfold[type=button][hidden]", "Open all sections");
-    qk__put(page, "button#theme[type=button][hidden]", "Theme: system");
-    qk__close(page, "nav");
+    qk__page_contents_end(page);
 }
 
 /* ---- document --------------------------------------------------------------------------- */
@@ -91,9 +89,7 @@ static void put_section(qk__page *page, const qk__report *report, const section 
 
 void qk__write_document(qk__page *page, const qk__report *report)
 {
-    qk__phrase scripts =
-        qk__phrase_of("script-src '%s' '%s'; ", qk__asset_chart.hash, qk__asset_script.hash);
-    qk__page_begin(page, scripts.text);
+    qk__page_begin(page);
     qk__put(page, "title", "%s", report->title);
     qk__close(page, "head");
     qk__open(page, "body");

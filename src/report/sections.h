@@ -8,6 +8,7 @@
 #include <qkscope/report.h>
 
 #include "figure/catalog.h"
+#include "figure/scale.h"
 #include "report/collages.h"
 #include "report/findings.h"
 #include "report/head_points.h"
@@ -49,6 +50,9 @@ void qk__section_files(qk__page *page, const qk__report *report, const qk__colla
 void qk__section_views(qk__page *page, const qk__report *report);
 /* The numbers of all heads, and the scripts. */
 void qk__section_scripts(qk__page *page, const qk__report *report);
+
+/* What scripts colour by: the colours of the figures, at equal steps from low to high. */
+json_t *qk__scale_json(const qk__scale *scale);
 
 /* How sure a finding is, before its claim. */
 void qk__verdict_badge(qk__page *page, qk__verdict verdict);

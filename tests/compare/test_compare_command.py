@@ -328,7 +328,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.shown = tag != "style"
+        self.shown = tag not in ("style", "script")
         for name, value in attrs:
             if name in ("src", "href", "xlink:href"):
                 self.links.append(value)
@@ -353,7 +353,7 @@ def test_page(qkscope, made, tmp_path):
     text = (out / "compare.html").read_text()
     page = Page(text)
     StrictPage(text)
-    assert "script" not in page.tags and page.tags.count("svg") == 3
+    assert page.tags.count("script") == 3 and page.tags.count("svg") == 3  # the heads, Chart.js, the page's own
     assert all(link.startswith(("#", "data:")) for link in page.links if link)
     assert len(page.ids) == len(set(page.ids)) and {f"fig-{name}" for name in names} <= set(page.ids)
     assert "</script><b>" in "".join(page.text) and not re.search(r"\b(nan|inf)\b", "".join(page.text), re.I)
@@ -361,6 +361,24 @@ def test_page(qkscope, made, tmp_path):
     assert len(text) < 1_500_000
     qkscope("compare", tmp_path / "a", made / "b", "-o", out, "--no-html", expect=0)  # the page would be old
     assert not (out / "compare.html").exists() and not list(out.glob("figures/*"))
+
+
+@gnuplot
+def test_the_page_has_all_heads(qkscope, made, tmp_path):
+    """Those that both have, with a, b and the difference of compare.csv; in words."""
+    out = tmp_path / "out"
+    qkscope("compare", made / "a", made / "more", "-o", out, expect=0)
+    heads = json.loads(re.search(r'id="qk-heads">(.*?)</script>', (out / "compare.html").read_text(), re.S)[1])
+    rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
+    both = list(zip(heads["layer"], heads["q_head"]))
+    assert len(both) == len(set(both)) == 8 and [m["label"] for m in heads["models"]] == ["\u2068first\u2069 → \u2068synth\u2069"]
+    fields = {f["name"]: f for f in heads["fields"]}
+    for name, column in (("diff", "difference"), ("a", "a"), ("b", "b"), ("p", "p_corrected")):
+        want = [rows[(*head, "r_q")][column] for head in both]
+        assert fields[f"r_q.{name}"]["values"] == pytest.approx(want, rel=1e-4)
+    assert fields["r_q.diff"]["label"] == "the position correlation of queries on PC0, b − a" and fields["r_q.diff"]["first"]
+    low, high = (fields["r_q.diff"]["scale"][end] for end in ("low", "high"))
+    assert -low == high == pytest.approx(max(abs(v) for v in fields["r_q.diff"]["values"]), rel=1e-4)
 
 
 @gnuplot

@@ -115,7 +115,8 @@ class HeadChart {
     const has = (pair) => pair.every((name) => COLUMNS.has(name));
     const fits = DEFAULT_AXES.filter(has);
     const numeric = [...COLUMNS.values()].filter((column) => !column.text && !column.end);
-    const fallback = [numeric[0].name, numeric[numeric.length - 1].name];
+    const changed = numeric.filter((column) => column.first)[this.index];
+    const fallback = ["layer", (changed || numeric[numeric.length - 1]).name];
     const pair = fits[this.index] || fits[0] || fallback;
     for (const [i, axis] of ["x", "y"].entries())
       this.selects[axis].replaceChildren(...numeric.map(({ name, label }) =>

@@ -12,7 +12,7 @@ const HEADLINES = readBlock("qk-headlines");
 const RAW = readBlock("qk-heads");
 const NUM_HEADS = RAW ? RAW.model.length : 0;
 
-// A column: {name, label, about, text: bool, values} with a number for each head, NaN for none; of a
+// A column: {name, label, about, text: bool, first: shown before others are chosen, values} with a number for each head, NaN for none; of a
 // text column the number is an index into `texts`.
 const COLUMNS = new Map();
 

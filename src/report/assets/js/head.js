@@ -331,11 +331,10 @@ function fillExtremes() {
 }
 
 function showExtremes() {
-  if (!extremes.filled) fillExtremes();
+  if (!extremes.filled && $("extremes")) fillExtremes();
 }
 
-function startHeads() {
-  makeCard();
+function startExtremes() {
   const model = $("extremes-model");
   model.replaceChildren(new Option("all models", ""), ...RAW.models.map((m, i) => new Option(shortText(m.label, 120), i)));
   model.closest("label").hidden = RAW.models.length < 2;
@@ -347,6 +346,11 @@ function startHeads() {
     new ResizeObserver(() => requestAnimationFrame(drawExtremes)).observe($("extremes-list"));
   }, { rootMargin: "400px" }).observe($("extremes-list").parentElement);
   on("color", drawExtremes);
+}
+
+function startHeads() {
+  makeCard();
+  if ($("extremes")) startExtremes(); // a comparison has none
   const openLink = (value) => {
     const names = value.split(",").filter(Boolean), heads = [...new Set(names.map(findHead))];
     const none = names.find((name) => findHead(name) < 0);

@@ -271,7 +271,7 @@ function chooseMaps() {
 function startMap() {
   const field = $("map-field"), model = $("map-model");
   const columns = [...COLUMNS.values()].filter((c) => !c.end && !["model", "family", "phase", "layer", "q_head", "depth"].includes(c.name));
-  const first = (FIRST_FIELDS.find((name) => COLUMNS.has(name)) || columns[0].name);
+  const first = (columns.find((c) => c.first) || {}).name || FIRST_FIELDS.find((name) => COLUMNS.has(name)) || columns[0].name;
   field.replaceChildren(...columns.map(({ name, label }) =>
     new Option(name === label ? name : `${name}: ${label}`, name, false, name === first)));
   model.replaceChildren(new Option("all", ""), ...RAW.models.map((m) => new Option(shortText(m.label, 120), m.name)));

@@ -10,7 +10,7 @@ const FIRST_COLUMNS = ["model", "layer", "q_head", "category", "r_q", "r_k", "ev
 const table = { columns: [], active: 0, first: 0, last: -1, due: false };
 
 function chooseColumns() {
-  const names = FIRST_COLUMNS.filter((name) => COLUMNS.has(name));
+  const names = [...FIRST_COLUMNS.filter((name) => COLUMNS.has(name)), ...[...COLUMNS.values()].filter((c) => c.first).map((c) => c.name)];
   table.columns = names.map((name) => COLUMNS.get(name));
   $("columns").replaceChildren(...[...COLUMNS.values()].map((column) => {
     const label = document.createElement("label");

@@ -17,6 +17,7 @@ const NUMBER_GROUPS = [
   { title: "Attention, measured", table: "attention.csv" },
   { title: "Before and after RoPE", table: "stages.csv" },
   { title: "What the model loses without it", table: "ablation_heads.csv" },
+  { title: "What changed", table: "compare.csv" },
 ];
 const PLANES = [
   { name: "pca", title: "Queries and keys on PC0 and PC1", x: "PC0", y: "PC1" },
@@ -325,14 +326,14 @@ function groupRows(group, taken, heads) {
   const width = heads.length + 1 + (heads.length === 1);
   const title = make("tr", {}, make("th", { scope: "colgroup", colSpan: width, className: "grouphead", textContent: group.title }));
   if (shown.length) return [title, ...shown.map((c) => numberRow(c, heads))];
-  if (group.names || columns.length || group.table === "heads.csv") return [];
+  if (group.names || columns.length || group.table === "heads.csv" || !(group.table in VIEWS.commands)) return [];
   return [title, make("tr", {}, make("td", { colSpan: width, className: "missing" }, broughtBy("Not computed.", VIEWS.commands[group.table], heads[0])))];
 }
 
 function numbersPart(heads) {
   const taken = new Set();
   const some = [...COLUMNS.values()].some((column) => column.lo);
-  const about = some ? ["Below a number is its interval over texts, where it has one."]
+  const about = !VIEWS.commands.intervals ? [] : some ? ["Below a number is its interval over texts, where it has one."]
     : ["Without intervals: ", commandFor(VIEWS.commands.intervals, heads[0]), " brings them."];
   const head = make("tr", {}, make("th", { scope: "col", textContent: "Number" }),
     ...heads.map((h) => make("th", { scope: "col", textContent: heads.length > 1 ? headTitle(h) : "Value" })),
@@ -362,8 +363,9 @@ function partElement({ title, about, key, cells, table, whole }, heads) {
 // {elements, plots}: plots are drawn once the elements are in their place.
 function viewOf(heads) {
   const plots = [];
-  const parts = [...PLANES.map((plane) => pointsPart(plane, heads, plots)), ...CHARTS.map((chart) => curvePart(chart, heads, plots)),
-    numbersPart(heads)];
+  const own = VIEWS.points.length > 0; // a comparison has numbers alone
+  const parts = [...(own ? PLANES : []).map((plane) => pointsPart(plane, heads, plots)),
+    ...(own ? CHARTS : []).map((chart) => curvePart(chart, heads, plots)), numbersPart(heads)];
   return { elements: parts.map((part) => partElement(part, heads)), plots };
 }
 
