@@ -54,6 +54,7 @@ static void make_results(void)
     a.capture = capture;
     a.output = results;
     a.context.threads = 1;
+    a.model_name = "step-20";
     assert_int_equal(qk_analysis_run(&a, &run, &err), QK_OK);
     qk_analysis_results_free(&run);
 }
