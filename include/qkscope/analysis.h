@@ -96,6 +96,8 @@ typedef struct qk_analysis_settings {
     /* output and running */
     const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
     bool force;         /* replace whatever results the folder holds */
+    bool drop_written;  /* cells and distances of plasticity leave memory once they are in their
+                          files: results have none. Not where processes share the run */
     const qk_published_tables
         *published_tables; /* instead of those of plasticity; NULL = none */
     qk_shard

@@ -229,6 +229,11 @@ static qk_status run_all(qk__run *run, qk_error *err)
         QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
+    if (run->long_tables.status != QK_OK) {
+        if (err)
+            *err = run->long_tables.error;
+        return run->long_tables.status;
+    }
     if (atomic_load(&run->cancelled) && run->unit_status == QK_OK)
         return qk__fail(err, QK_ERR_CANCELLED,
                         run->shared ? "stopped before the end; the same command goes on"

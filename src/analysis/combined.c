@@ -120,6 +120,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     int64_t bytes = queries.bytes;
     qk__sharing_add(run, g->unit, bytes, rows, queries.constant);
     qk__head_data_free(run, &queries);
+    qk__long_tables_put(run, i);
     release_keys(c, g, status == QK_ERR_CANCELLED);
     qk__run_progress(run, 1, bytes, rows);
 }
@@ -212,6 +213,8 @@ qk_status qk__run_combined(qk__run *run, qk_error *err)
         status = qk__nomem(err);
     if (status == QK_OK)
         status = plan_jobs(&c, &targets, err);
+    if (status == QK_OK)
+        status = qk__long_tables_open(run, err);
     if (status == QK_OK) {
         pthread_mutex_init(&c.lock, NULL);
         pthread_cond_init(&c.became_ready, NULL);

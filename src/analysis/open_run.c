@@ -212,6 +212,7 @@ size_t qk__run_count_texts(const qk__run *run, size_t examples)
 
 void qk__run_close(qk__run *run)
 {
+    qk__long_tables_drop(run);
     qk__file_set_discard(&run->outputs);
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);

@@ -48,6 +48,15 @@ typedef struct qk__unit {
     qk__unit_counts counts;
 } qk__unit;
 
+/* Tables whose rows are written when their head is done, and then leave memory (table.c). */
+typedef struct qk__table_file qk__table_file;
+typedef struct qk__long_tables {
+    size_t count;
+    qk__table_file *file[2]; /* those of cells and of distances */
+    qk_status status;        /* of the first head whose rows could not be written */
+    qk_error error;
+} qk__long_tables;
+
 /* Rows read at a time, unless the settings say otherwise. */
 enum { QK__BLOCK_ROWS = 256 };
 /* A worker has one head of queries and some keys that wait. */
@@ -93,6 +102,7 @@ typedef struct qk__run {
     qk__kept_head *kept; /* [heads of the results] */
     json_t *warnings;    /* of qk__run_warn; NULL: no memory for one */
     qk__file_set outputs;
+    qk__long_tables long_tables;
     atomic_bool cancelled;
     double told_at;        /* when progress was reported last */
     pthread_mutex_t lock;  /* guards what follows, and calls to notice and progress */
@@ -209,12 +219,19 @@ void qk__run_tell_choices(qk__run *run);
 /* The files of the run, written and put into their places. */
 QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 
-/* ---- what is written (totals.c, table.c, summary.c) ------------------------------------- */
+/* ---- what is written (totals.c, table.c, table_file.c, summary.c) ----------------------- */
 
 #define QK__SCHEMA_NAME "schema.json"
 
 /* The numbers of the results that are of all their heads together. */
 void qk__find_totals(qk__run *run);
+/* Where the settings drop what is written: opens the tables of cells and distances, once the heads are
+ * known; writes those of head i, which loses them; closes what is open without a trace. What fails stops
+ * the run. */
+QK_MUST_CHECK qk_status qk__long_tables_open(qk__run *run, qk_error *err);
+void qk__long_tables_put(qk__run *run, size_t i);
+void qk__long_tables_drop(qk__run *run);
+
 /* Each adds finished files to the run's outputs: every table of the run, its heads formatted in
  * parallel; schema.json of the tables that the folder will hold, those of the run and those that
  * stay; summary.json of the PCA of each kind by itself. */

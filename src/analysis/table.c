@@ -2,97 +2,103 @@
 /* Writing the tables of a run, and schema.json, both as the schema says. */
 #include "analysis/run.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "analysis/table_file.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json_build.h"
-#include "base/parallel.h"
-#include "schema/schema.h"
 
-/* ---- one table -------------------------------------------------------------------------- */
+/* ---- tables whose rows leave memory -------------------------------------------------------- */
 
-typedef struct job {
-    const qk__run *run;
-    const qk__table *table;
-    qk__buffer *texts; /* one a head, so that heads can be formatted in parallel */
-} job;
-
-static qk_status format_one(void *context, size_t i, int worker, qk_error *err)
+/* With many buckets a head has a hundred times more of these than of everything else. */
+static bool is_long(const qk__table *table)
 {
-    (void)worker;
-    job *j = context;
-    const qk_analysis_results *results = j->run->results;
-    return qk__csv_rows(j->table, results, &results->heads[i], &j->texts[i], err);
+    const qk__rows *rows = &table->rows;
+    return rows->each == QK__AN_ITEM &&
+           rows->analysis == offsetof(qk_head_results, plasticity) &&
+           (rows->items == offsetof(qk_plasticity, cells) ||
+            rows->items == offsetof(qk_plasticity, distances));
 }
 
-static qk_status write_texts(const job *j, qk__outfile *file, qk_error *err)
+static bool is_written(const qk__run *run, const qk__table *table)
 {
-    const qk_analysis_results *results = j->run->results;
-    qk__buffer header = {0};
-    qk_status status = qk__csv_header(j->table, results->contents, &header, err);
-    if (status == QK_OK)
-        status = qk__outfile_write(file, header.data, header.size, err);
-    qk__buffer_free(&header);
-    for (size_t i = 0; i < results->num_heads && status == QK_OK; i++)
-        status = qk__outfile_write(file, j->texts[i].data, j->texts[i].size, err);
-    return status == QK_OK ? qk__outfile_finish(file, err) : status;
+    return table->rows.each != QK__NO_ROWS && qk__has_table(table, run->results->contents);
 }
 
-/* `name`: among the outputs. */
-static qk_status write_table(qk__run *run, const qk__table *table, const char *path,
-                             const char *name, qk_error *err)
+qk_status qk__long_tables_open(qk__run *run, qk_error *err)
 {
-    size_t heads = run->results->num_heads;
-    job j = {.run = run, .table = table};
-    qk__outfile *file = NULL;
-    j.texts = qk__calloc(heads, sizeof *j.texts);
-    qk_status status =
-        j.texts ? qk__parallel_try(heads, run->threads, format_one, &j, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__outfile_open(&file, path, err);
-    if (status == QK_OK)
-        status = write_texts(&j, file, err);
-    status = qk__run_add_output(run, name, file, status);
-    for (size_t i = 0; j.texts && i < heads; i++)
-        qk__buffer_free(&j.texts[i]);
-    free(j.texts);
-    return status;
+    const qk_analysis_settings *s = run->settings;
+    qk__long_tables *open = &run->long_tables;
+    if (!s->output || !s->drop_written || run->shared)
+        return QK_OK;
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (is_long(&qk__tables[i]) && is_written(run, &qk__tables[i])) {
+            QK_TRY(qk__table_file_open(&open->file[open->count], run, &qk__tables[i], err));
+            open->count++;
+        }
+    for (size_t i = 0; i < run->results->num_heads; i++)
+        if (run->results->heads[i].key_missing)
+            qk__long_tables_put(run, i);
+    return QK_OK;
+}
+
+/* A run that cannot write comes to its end early. */
+static void stop_run(qk__run *run, qk_status status, const qk_error *err)
+{
+    pthread_mutex_lock(&run->lock);
+    if (run->long_tables.status == QK_OK) {
+        run->long_tables.status = status;
+        run->long_tables.error = *err;
+    }
+    pthread_mutex_unlock(&run->lock);
+    atomic_store(&run->cancelled, true);
+}
+
+void qk__long_tables_put(qk__run *run, size_t i)
+{
+    qk_error err = {0};
+    const qk__long_tables *open = &run->long_tables;
+    qk_status status = QK_OK;
+    for (size_t t = 0; t < open->count && status == QK_OK; t++)
+        status = qk__table_file_put(open->file[t], i, &err);
+    if (status != QK_OK)
+        stop_run(run, status, &err);
+    for (size_t t = 0; t < open->count; t++)
+        qk__drop_rows(qk__table_file_table(open->file[t]), &run->results->heads[i]);
+}
+
+void qk__long_tables_drop(qk__run *run)
+{
+    for (size_t t = 0; t < run->long_tables.count; t++)
+        qk__table_file_drop(&run->long_tables.file[t]);
+    run->long_tables.count = 0;
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static qk_status write_result(qk__run *run, const qk__table *table, qk_error *err)
+/* The file of a long table, or a new one. */
+static qk_status open_table(qk__run *run, const qk__table *table, qk__table_file **file,
+                            qk_error *err)
 {
-    char *path = qk__path_join(run->settings->output, table->info.name);
-    qk_status status =
-        path ? write_table(run, table, path, table->info.name, err) : qk__nomem(err);
-    free(path);
-    return status;
-}
-
-/* The original tool's tables lie where its settings say. */
-static qk_status write_published(qk__run *run, const qk__table *table, qk_error *err)
-{
-    const qk_published_tables *paths = run->settings->published_tables;
-    const char *path = table == qk__find_table("output_csv")   ? paths->metrics
-                       : table == qk__find_table("bucket_csv") ? paths->buckets
-                                                               : paths->components;
-    char *folder;
-    QK_TRY(qk__parent_folder(path, &folder, err));
-    qk_status status = qk__make_dirs(folder, err);
-    free(folder);
-    return status == QK_OK ? write_table(run, table, path, path, err) : status;
+    qk__long_tables *open = &run->long_tables;
+    for (size_t t = 0; t < open->count; t++)
+        if (open->file[t] && qk__table_file_table(open->file[t]) == table) {
+            *file = open->file[t];
+            open->file[t] = NULL;
+            return QK_OK;
+        }
+    return qk__table_file_open(file, run, table, err);
 }
 
 qk_status qk__write_tables(qk__run *run, qk_error *err)
 {
     for (size_t i = 0; i < qk__num_tables; i++) {
-        const qk__table *table = &qk__tables[i];
-        if (table->rows.each != QK__NO_ROWS && qk__has_table(table, run->results->contents))
-            QK_TRY(qk__is_result(table) ? write_result(run, table, err)
-                                        : write_published(run, table, err));
+        qk__table_file *file;
+        if (!is_written(run, &qk__tables[i]))
+            continue;
+        QK_TRY(open_table(run, &qk__tables[i], &file, err));
+        QK_TRY(qk__table_file_end(&file, err));
     }
     return QK_OK;
 }

@@ -79,6 +79,7 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
+    settings->drop_written = true; /* nothing below looks at them */
     cli_messages_init(&messages, common, &settings->context);
     qk_status status = qk_analysis_run(settings, &results, &err);
     cli_messages_end(&messages, status, &err);

@@ -206,6 +206,9 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 bool qk__find_row(const qk__table *table, const qk_analysis_results *results,
                   const qk_head_results *head, size_t i, qk__row *row);
 
+/* Frees the items of a head that are the rows of a table; then it has none. */
+void qk__drop_rows(const qk__table *table, qk_head_results *head);
+
 /* ---- values and texts ------------------------------------------------------------------- */
 
 double qk__real_of(const qk__column *column, const qk__row *row);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes rows of tables from the memory of a run: where each is, its values, its text as CSV. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -46,6 +47,17 @@ bool qk__find_row(const qk__table *table, const qk_analysis_results *results,
     else if (rows->each == QK__A_MODEL)
         row->from[QK__OF_ITEM] = (const char *)results + rows->items;
     return true;
+}
+
+void qk__drop_rows(const qk__table *table, qk_head_results *head)
+{
+    char *analysis = *(char **)(void *)((char *)head + table->rows.analysis);
+    if (!analysis || table->rows.each != QK__AN_ITEM)
+        return;
+    void **items = (void **)(void *)(analysis + table->rows.items);
+    free(*items);
+    *items = NULL;
+    *(size_t *)(void *)(analysis + table->rows.count) = 0;
 }
 
 /* ---- values ----------------------------------------------------------------------------- */

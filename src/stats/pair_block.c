@@ -315,6 +315,73 @@ static void find_drawn(qk__pair_walk *w, size_t active)
     w->base[active] = base;
 }
 
+void qk__notes_begin(qk__pair_walk *w, size_t place)
+{
+    if (!w->notes)
+        return;
+    w->reading = w->notes->start[place] != SIZE_MAX;
+    w->writing = !w->reading;
+    w->first_note = w->note = w->reading ? w->notes->start[place] : w->notes->used;
+}
+
+void qk__notes_end(qk__pair_walk *w, size_t place)
+{
+    if (w->writing)
+        w->notes->start[place] = w->first_note;
+    w->reading = w->writing = false;
+}
+
+/* Where there is no room, the example has no notes. */
+static uint16_t *add_notes(qk__pair_walk *w, size_t count)
+{
+    uint16_t *to = w->writing ? qk__pair_notes_add(w->notes, count) : NULL;
+    if (w->writing && !to) {
+        w->notes->used = w->first_note;
+        w->writing = false;
+    }
+    return to;
+}
+
+/* Which pairs of the block any bucket has drawn. */
+static void find_among(qk__pair_walk *w)
+{
+    qk__pair_block *b = &w->block;
+    const size_t size = b->num_rows * sizeof *b->among, count = size / sizeof(uint16_t);
+    if (w->reading) {
+        memcpy(b->among, w->notes->item + w->note, size);
+        w->note += count;
+        return;
+    }
+    memset(b->among, 0, size);
+    for (size_t r = b->sorted[0]->first; r <= b->last; r++)
+        find_drawn(w, r);
+    uint16_t *to = add_notes(w, count);
+    if (to)
+        memcpy(to, b->among, size);
+}
+
+/* Fills w->members with the places of what a bucket has drawn; how many. */
+static size_t find_members(qk__pair_walk *w, size_t active)
+{
+    const qk__pair_block *b = &w->block;
+    if (w->reading) {
+        const uint16_t *from = w->notes->item + w->note;
+        size_t n = *from;
+        for (size_t i = 0; i < n; i++)
+            w->members[i] = from[1 + i];
+        w->note += 1 + n;
+        return n;
+    }
+    size_t n = w->kernel->members(w->drawn + active * MAX_ROWS, b->among, b->at, b->num_rows,
+                                  w->members);
+    uint16_t *to = add_notes(w, 1 + n);
+    for (size_t i = 0; i < n && to; i++)
+        to[1 + i] = (uint16_t)w->members[i];
+    if (to)
+        *to = (uint16_t)n;
+    return n;
+}
+
 /* Distances, a few keys at a time. */
 static void measure_drawn(qk__pair_walk *w)
 {
@@ -341,9 +408,7 @@ static void form_drawn(qk__pair_walk *w)
     static const uint32_t none = 0;
     qk__pair_block *b = &w->block;
     const qk__pair_list list = wanted(w, &b->all.list);
-    memset(b->among, 0, b->num_rows * sizeof *b->among);
-    for (size_t r = b->sorted[0]->first; r <= b->last; r++)
-        find_drawn(w, r);
+    find_among(w);
     b->num_pairs = 0;
     for (size_t i = 0; i < b->num_rows; i++) {
         qk__block_row *r = &b->row[i];
@@ -372,8 +437,7 @@ static void tally_drawn(qk__pair_walk *w, size_t active)
 {
     qk__pair_block *b = &w->block;
     const qk__pair_list list = wanted(w, &b->some.list);
-    size_t n = w->kernel->members(w->drawn + active * MAX_ROWS, b->among, b->at, b->num_rows,
-                                  w->members);
+    size_t n = find_members(w, active);
     w->kernel->pick(&b->all.list, w->members, n, &list);
     for (size_t i = 0; i < n && list.weight; i++)
         list.weight[i] = b->all.list.weight[w->members[i]];

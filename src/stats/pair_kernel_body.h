@@ -185,14 +185,26 @@ static void distances(const double *left, const double *right, const uint32_t *w
     }
 }
 
-/* WIDTH numbers from x on, or those at `which`. */
+#ifndef LOAD_CHOSEN
+INLINE vec load_chosen(const double *x, const uint32_t *which)
+{
+    double chosen[WIDTH];
+    vec y;
+    for (size_t l = 0; l < WIDTH; l++)
+        chosen[l] = x[which[l]];
+    LOAD(y, chosen);
+    return y;
+}
+#define LOAD_CHOSEN load_chosen
+#endif
+
+/* WIDTH numbers from x + i on, or those of x at which[i] and on. */
 INLINE vec load_some(const double *x, const uint32_t *which, size_t i)
 {
-    double some[WIDTH];
     vec y;
-    for (size_t l = 0; l < WIDTH && which; l++)
-        some[l] = x[which[i + l]];
-    LOAD(y, which ? some : x + i);
+    if (which)
+        return LOAD_CHOSEN(x, which + i);
+    LOAD(y, x + i);
     return y;
 }
 

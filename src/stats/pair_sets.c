@@ -199,14 +199,27 @@ void qk__set_store_free(qk__set_store *store)
 {
     free(store->set);
     free(store->bits);
+    qk__pair_notes_free(&store->notes);
     *store = (qk__set_store){0};
+}
+
+static bool is_same(const qk__pair_set *a, const qk__pair_set *b)
+{
+    return a->count == b->count && memcmp(a->words, b->words, sizeof a->words) == 0;
+}
+
+bool qk__set_store_is(const qk__set_store *store, const qk__pair_set *sets, size_t num)
+{
+    bool same = store->num == num;
+    for (size_t i = 0; i < num && same; i++)
+        same = is_same(&store->set[i], &sets[i]);
+    return same;
 }
 
 static const uint64_t *find_set(const qk__set_store *store, const qk__pair_set *want)
 {
     for (size_t i = 0; i < store->num; i++)
-        if (store->set[i].count == want->count &&
-            memcmp(store->set[i].words, want->words, sizeof want->words) == 0)
+        if (is_same(&store->set[i], want))
             return store->set[i].bits;
     return NULL;
 }

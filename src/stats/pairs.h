@@ -3,6 +3,7 @@
 #ifndef QK_STATS_PAIRS_H
 #define QK_STATS_PAIRS_H
 
+#include "stats/pair_notes.h"
 #include "stats/pair_tally.h"
 
 /* Adds all pairs to the sums of the query buckets active[0] < active[1] < ...; with
@@ -12,10 +13,12 @@
  * sets[num_active], if not NULL, has for each active bucket the pairs that count for it, one
  * bit each and a word to spare; nothing is added to cells then. Pairs are numbered example by
  * example, (1, 0), (2, 0), (2, 1), (3, 0), ... of the keys that the bucket sees. There must be
- * no window. Examples that are left out are numbered, too, but not met. */
+ * no window. Examples that are left out are numbered, too, but not met.
+ * notes: of these sets for these buckets and all examples, read and made on the way; or NULL. */
 QK_MUST_CHECK qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
                                           const uint64_t *const *sets, size_t num_active,
-                                          bool only_cells, qk_error *err);
+                                          bool only_cells, qk__pair_notes *notes,
+                                          qk_error *err);
 
 /* Adds tally->limit pairs drawn without replacement from the `count` pairs of query bucket j,
  * or of its cell `cell` (an index into the table; SIZE_MAX: the bucket as a whole); but none of

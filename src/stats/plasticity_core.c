@@ -97,8 +97,11 @@ static qk_status add_together(const run *r, const qk__pair_sums *sums, const siz
     r->tally->sampled += (int64_t)count;
     qk_status status = qk__set_store_take(store, sets, count, (size_t)r->tally->limit,
                                           r->in->settings->seed, of, err);
+    bool noted = status == QK_OK && r->in->drawn && qk__set_store_is(store, sets, count) &&
+                 qk__pair_notes_open(&store->notes, sums->space->index->rows);
     if (status == QK_OK)
-        status = qk__add_all_pairs(sums, buckets, of, count, false, err);
+        status = qk__add_all_pairs(sums, buckets, of, count, false,
+                                   noted ? &store->notes : NULL, err);
     qk__set_store_free(&own);
     free(sets);
     free(of);
@@ -124,7 +127,7 @@ static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t
     }
     if (!tally->cells)
         return QK_OK;
-    QK_TRY(qk__add_all_pairs(sums, buckets, NULL, count, true, err));
+    QK_TRY(qk__add_all_pairs(sums, buckets, NULL, count, true, NULL, err));
     for (size_t i = 0; i < count; i++)
         QK_TRY(draw_cells(r, sums, buckets[i], err));
     return QK_OK;
@@ -147,7 +150,7 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
         if (!drawn)
             whole = n;
     }
-    QK_TRY(qk__add_all_pairs(&sums, scratch, NULL, whole, false, err));
+    QK_TRY(qk__add_all_pairs(&sums, scratch, NULL, whole, false, NULL, err));
     return n > whole ? add_drawn(r, &sums, scratch + whole, n - whole, err) : QK_OK;
 }
 
