@@ -5,6 +5,7 @@
 const linkParts = new Map();
 let linkPlace = ""; // the section that was gone to
 let linkDue = 0;
+let linkKnown = ""; // the address as it was read or written last
 let linkReading = false;
 
 // section: the id of the one that shows it, which an address with this part unfolds.
@@ -29,12 +30,14 @@ function linkChanged() {
   clearTimeout(linkDue);
   linkDue = setTimeout(() => {
     const text = linkText();
-    if (text === location.hash) return;
+    // Another one that was gone to meanwhile is read first: its hashchange is on the way.
+    if (text === location.hash || location.hash !== linkKnown) return;
     try {
       history.replaceState(history.state, "", text || location.pathname + location.search);
     } catch {
       // a browser may refuse it to files
     }
+    linkKnown = location.hash;
   }, 150);
 }
 
@@ -55,7 +58,8 @@ function goTo(id) {
 }
 
 function readLink(first) {
-  const text = location.hash.slice(1);
+  linkKnown = location.hash;
+  const text = linkKnown.slice(1);
   const fields = new URLSearchParams(text.includes("=") ? text : "");
   const place = text.includes("=") ? fields.get("at") || "" : text;
   linkReading = true;
