@@ -25,7 +25,8 @@ enum {
     MAX_FILE = 64 << 20,
 };
 
-const char *const qk__point_plane_names[QK__NUM_POINT_PLANES] = {"pca", "ab"};
+const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POINT_PLANES] = {
+    {"pca", "ab"}, {"pre_pca", "pre_ab"}};
 static const qk_scatter_basis BASES[QK__NUM_POINT_PLANES] = {QK_BASIS_PCA, QK_BASIS_AB};
 
 /* How small a picture is made, and how many shades of blue and of red it has, the best first. */
@@ -35,19 +36,25 @@ static const struct {
 } SIZES[] = {{2, 15}, {2, 7}, {3, 7}, {4, 3}};
 enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
 
+static void free_plane(qk__points_plane *plane)
+{
+    for (size_t i = 0; plane->pictures && i < plane->cells.count; i++)
+        qk__buffer_free(&plane->pictures[i]);
+    free(plane->pictures);
+    qk__head_cells_free(&plane->cells);
+}
+
 void qk__points_free(qk__points *points)
 {
     for (size_t m = 0; m < points->num_models; m++) {
         qk__model_points *of = &points->models[m];
-        for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
-            for (size_t i = 0; of->planes[p].pictures && i < of->planes[p].cells.count; i++)
-                qk__buffer_free(&of->planes[p].pictures[i]);
-            free(of->planes[p].pictures);
-            qk__head_cells_free(&of->planes[p].cells);
+        for (int s = 0; s < QK__NUM_POINT_STAGES; s++) {
+            for (int p = 0; p < QK__NUM_POINT_PLANES; p++)
+                free_plane(&of->stages[s].planes[p]);
+            free(of->stages[s].why);
+            free(of->stages[s].command);
         }
         qk_head_set_free(&of->chosen);
-        free(of->why);
-        free(of->command);
     }
     free(points->models);
     *points = (qk__points){0};
@@ -56,7 +63,7 @@ void qk__points_free(qk__points *points)
 /* ---- the capture ------------------------------------------------------------------------ */
 
 /* Texts from qk__format, NULL out of memory. */
-static qk_status give_reason(qk__model_points *of, char *why, char *command, qk_error *err)
+static qk_status give_reason(qk__stage_points *of, char *why, char *command, qk_error *err)
 {
     of->why = why;
     of->command = command;
@@ -106,7 +113,8 @@ static char *find_folder(const char *capture, const char *results)
 {
     const int most_up = 3;
     char *found = qk__strdup(capture), *up = qk__strdup(results);
-    for (int i = 0; i < most_up && found && up && *capture != '/' && !qk__is_dir(found); i++) {
+    const bool relative = *capture && *capture != '/';
+    for (int i = 0; relative && i < most_up && found && up && !qk__is_dir(found); i++) {
         char *above = qk__path_join(up, "..");
         free(up);
         up = above;
@@ -117,8 +125,24 @@ static char *find_folder(const char *capture, const char *results)
     return found;
 }
 
+/* Leaves a reason where the capture is not as `files` has it; get: what brings it, which is released, again: what reads it
+ * anew. */
+static qk_status check_files(const char *capture, const char *folder, const json_t *files,
+                             char *get, const char *again, qk__stage_points *of, qk_error *err)
+{
+    if (!qk__is_dir(folder))
+        return give_reason(
+            of, qk__format("the capture %s was not there when this page was made", capture),
+            get, err);
+    free(get);
+    if (!is_unchanged(folder, files))
+        return give_reason(of, qk__format("the capture %s is not as it was analysed", capture),
+                           qk__strdup(again), err);
+    return QK_OK;
+}
+
 /* Leaves a reason where there are no rows of this model to draw. */
-static qk_status look_for_rows(const json_t *entry, const char *folder, qk__model_points *of,
+static qk_status look_for_rows(const json_t *entry, const char *folder, qk__stage_points *of,
                                qk_error *err)
 {
     if (!entry)
@@ -133,17 +157,11 @@ static qk_status look_for_rows(const json_t *entry, const char *folder, qk__mode
         return give_reason(of, qk__format("the capture %s keeps moments, and no rows", capture),
                            qk__strdup("qkscope capture --model MODEL --text TEXT -o CAPTURE"),
                            err);
-    if (!qk__is_dir(folder))
-        return give_reason(
-            of, qk__format("the capture %s was not there when this page was made", capture),
-            *commit ? qk__format("qkscope get %s --revision %s && qkscope report RESULTS",
-                                 source, commit)
-                    : qk__strdup("qkscope report RESULTS"),
-            err);
-    if (!is_unchanged(folder, run))
-        return give_reason(of, qk__format("the capture %s is not as it was analysed", capture),
-                           qk__format("qkscope analyze CAPTURE -o RESULTS"), err);
-    return QK_OK;
+    char *get = *commit ? qk__format("qkscope get %s --revision %s && qkscope report RESULTS",
+                                     source, commit)
+                        : qk__strdup("qkscope report RESULTS");
+    return check_files(capture, folder, run, get, "qkscope analyze CAPTURE -o RESULTS", of,
+                       err);
 }
 
 /* ---- which heads ------------------------------------------------------------------------ */
@@ -242,12 +260,21 @@ static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
     return s;
 }
 
-static qk_status draw_plane(qk_scatter_settings s, const char *staging, size_t m, int p,
-                            qk__points_plane *plane, qk_error *err)
+/* What one model has, and where it is drawn. */
+typedef struct drawing {
+    const qk_report_settings *settings;
+    const char *staging;
+    size_t model;
+    qk__model_points *of;
+} drawing;
+
+static qk_status draw_plane(const drawing *d, qk_scatter_settings s, int stage, int p,
+                            qk_error *err)
 {
     char name[64];
-    snprintf(name, sizeof name, "_points-%zu-%s", m, qk__point_plane_names[p]);
-    s.output = staging;
+    qk__points_plane *plane = &d->of->stages[stage].planes[p];
+    snprintf(name, sizeof name, "_points-%zu-%s", d->model, qk__point_plane_names[stage][p]);
+    s.output = d->staging;
     s.name = name;
     s.basis = BASES[p];
     QK_TRY(qk__scatter_cells(&s, &plane->cells, err));
@@ -256,7 +283,7 @@ static qk_status draw_plane(qk_scatter_settings s, const char *staging, size_t m
 }
 
 /* What keeps the pictures from the page, but nothing else from being made. */
-static qk_status forgive(qk_status status, qk__model_points *of, qk_error *err)
+static qk_status forgive(qk_status status, qk__stage_points *of, qk_error *err)
 {
     if (status == QK_OK || status == QK_ERR_NOMEM || status == QK_ERR_CANCELLED ||
         qk__is_unwritten(status, err->message))
@@ -267,22 +294,50 @@ static qk_status forgive(qk_status status, qk__model_points *of, qk_error *err)
                        qk__strdup("qkscope report RESULTS"), err);
 }
 
-static qk_status draw_rows(const qk_report_settings *settings, const json_t *entry,
-                           const char *folder, const char *staging, size_t m,
-                           qk__model_points *of, qk_error *err)
+static qk_status draw_rows(const drawing *d, const json_t *run, const char *folder, int stage,
+                           qk_error *err)
 {
-    QK_TRY(look_for_rows(entry, folder, of, err));
-    if (of->chosen.count == 0 || of->why)
+    qk__stage_points *of = &d->of->stages[stage];
+    if (d->of->chosen.count == 0 || of->why)
         return QK_OK;
-    qk__relay relay = {.to = &settings->context, .held_back = QK__ALL_NOTICES};
+    qk__relay relay = {.to = &d->settings->context, .held_back = QK__ALL_NOTICES};
     qk_context context = qk__relay_context(&relay);
     context.progress = NULL; /* figures are counted, not these */
-    const qk_scatter_settings s = scatter_settings(settings, json_object_get(entry, "run"),
-                                                   folder, &of->chosen, &context);
+    const qk_scatter_settings s =
+        scatter_settings(d->settings, run, folder, &d->of->chosen, &context);
     qk_status status = QK_OK;
     for (int p = 0; p < QK__NUM_POINT_PLANES && status == QK_OK; p++)
-        status = draw_plane(s, staging, m, p, &of->planes[p], err);
+        status = draw_plane(d, s, stage, p, err);
     return forgive(status, of, err);
+}
+
+static qk_status draw_own(const drawing *d, const json_t *entry, qk_error *err)
+{
+    char *folder = find_folder(qk__json_string(entry, "capture"), d->settings->results);
+    qk_status status = folder ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status = look_for_rows(entry, folder, &d->of->stages[QK__POINTS_OWN], err);
+    if (status == QK_OK)
+        status = draw_rows(d, json_object_get(entry, "run"), folder, QK__POINTS_OWN, err);
+    free(folder);
+    return status;
+}
+
+/* run: of compare-stages. */
+static qk_status draw_before(const drawing *d, const json_t *run, qk_error *err)
+{
+    static const char AGAIN[] = "qkscope compare-stages PRE POST -o RESULTS";
+    const json_t *before = json_object_get(run, "before_rope");
+    const char *capture = qk__json_string(before, "capture");
+    char *folder = find_folder(capture, d->settings->results);
+    qk_status status = folder ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status = check_files(capture, folder, before, qk__strdup("qkscope report RESULTS"),
+                             AGAIN, &d->of->stages[QK__POINTS_BEFORE], err);
+    if (status == QK_OK)
+        status = draw_rows(d, run, folder, QK__POINTS_BEFORE, err);
+    free(folder);
+    return status;
 }
 
 static qk_status draw_model(const qk_report_settings *settings, const qk__results *results,
@@ -290,16 +345,14 @@ static qk_status draw_model(const qk_report_settings *settings, const qk__result
                             qk__model_points *of, qk_error *err)
 {
     const qk__result_model *model = &results->models[m];
-    const json_t *entry = qk__provenance_run(provenance, model->name, model->label);
+    const drawing d = {settings, staging, m, of};
     QK_TRY(choose_heads(settings, results, model, &of->chosen, err));
     if (!settings->points)
-        return give_reason(of, qk__strdup("they were not asked for"),
+        return give_reason(&of->stages[QK__POINTS_OWN], qk__strdup("they were not asked for"),
                            qk__strdup("qkscope report RESULTS"), err);
-    char *folder = find_folder(qk__json_string(entry, "capture"), settings->results);
-    qk_status status =
-        folder ? draw_rows(settings, entry, folder, staging, m, of, err) : qk__nomem(err);
-    free(folder);
-    return status;
+    QK_TRY(draw_own(&d, qk__provenance_run(provenance, model->name, model->label), err));
+    const json_t *stages = qk__provenance_stages(provenance, model->name, model->label);
+    return stages ? draw_before(&d, stages, err) : QK_OK;
 }
 
 /* ---- cutting ---------------------------------------------------------------------------- */
@@ -370,6 +423,20 @@ static size_t picture_bytes(const qk__buffer *picture)
     return (picture->size + 2) / 3 * 4;
 }
 
+/* Of one head; whether it has any. */
+static bool count_planes(qk__points *points, qk__stage_points *of, size_t i, size_t room)
+{
+    bool any = false;
+    for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
+        qk__buffer *picture = &of->planes[p].pictures[i];
+        if (points->bytes + picture_bytes(picture) > room)
+            qk__buffer_free(picture);
+        points->bytes += picture_bytes(picture);
+        any |= picture->size > 0;
+    }
+    return any;
+}
+
 /* Sums up; pictures behind the room are dropped. */
 static void count_pictures(qk__points *points, size_t room)
 {
@@ -377,17 +444,11 @@ static void count_pictures(qk__points *points, size_t room)
     for (size_t m = 0; m < points->num_models; m++) {
         qk__model_points *of = &points->models[m];
         of->shown = 0;
-        for (size_t i = 0; i < of->planes[0].cells.count; i++) {
-            bool any = false;
-            for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
-                qk__buffer *picture = &of->planes[p].pictures[i];
-                if (points->bytes + picture_bytes(picture) > room)
-                    qk__buffer_free(picture);
-                points->bytes += picture_bytes(picture);
-                any |= picture->size > 0;
+        for (int s = 0; s < QK__NUM_POINT_STAGES; s++)
+            for (size_t i = 0; i < of->stages[s].planes[0].cells.count; i++) {
+                const bool any = count_planes(points, &of->stages[s], i, room);
+                of->shown += any && s == QK__POINTS_OWN;
             }
-            of->shown += any;
-        }
         points->shown += of->shown;
     }
 }
@@ -397,8 +458,10 @@ static qk_status list_sheets(const qk__points *points, cutting *all, qk_error *e
     for (int filled = 0; filled < 2; filled++) {
         all->count = 0;
         for (size_t m = 0; m < points->num_models; m++)
-            for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
-                qk__points_plane *plane = &points->models[m].planes[p];
+            for (int p = 0; p < QK__NUM_POINT_STAGES * QK__NUM_POINT_PLANES; p++) {
+                qk__points_plane *plane = &points->models[m]
+                                               .stages[p / QK__NUM_POINT_PLANES]
+                                               .planes[p % QK__NUM_POINT_PLANES];
                 for (size_t f = 0; f < plane->cells.num_figures; f++, all->count++)
                     if (filled)
                         all->sheets[all->count] = (sheet){plane, f};
@@ -415,7 +478,7 @@ static qk_status cut_sheets(qk__points *points, const char *staging, int threads
     cutting all = {.staging = staging};
     size_t room = 0;
     for (size_t m = 0; m < points->num_models; m++)
-        room += ROOM * points->models[m].planes[0].cells.count;
+        room += ROOM * points->models[m].stages[QK__POINTS_OWN].planes[0].cells.count;
     QK_TRY(list_sheets(points, &all, err));
     for (all.size = 0; all.size < NUM_SIZES; all.size++) {
         qk__parallel_for(all.count, threads, cut_sheet, &all);

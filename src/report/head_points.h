@@ -17,12 +17,19 @@ typedef struct qk__points_plane {
 } qk__points_plane;
 
 enum { QK__PLANE_PCA, QK__PLANE_AB, QK__NUM_POINT_PLANES };
-extern const char *const qk__point_plane_names[QK__NUM_POINT_PLANES];
 
-typedef struct qk__model_points {
+/* Of the capture that the numbers are of, and of the one before RoPE that it was compared with. */
+enum { QK__POINTS_OWN, QK__POINTS_BEFORE, QK__NUM_POINT_STAGES };
+extern const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POINT_PLANES];
+
+typedef struct qk__stage_points {
     qk__points_plane planes[QK__NUM_POINT_PLANES];
     char *why;     /* there are none, for this reason; else NULL */
     char *command; /* what brings them then; NULL: nothing does */
+} qk__stage_points;
+
+typedef struct qk__model_points {
+    qk__stage_points stages[QK__NUM_POINT_STAGES];
     qk_head_set chosen;
     size_t shown; /* heads with pictures */
 } qk__model_points;

@@ -220,6 +220,22 @@ const json_t *qk__provenance_run(const qk__provenance *provenance, const char *n
     return found;
 }
 
+const json_t *qk__provenance_stages(const qk__provenance *provenance, const char *name,
+                                    const char *label)
+{
+    size_t i;
+    const json_t *entry, *found = NULL;
+    json_array_foreach(provenance->runs, i, entry)
+    {
+        const char *model = qk__json_string(entry, "model");
+        const json_t *run = json_object_get(entry, "run");
+        if (json_object_get(run, "before_rope") &&
+            (strcmp(model, name) == 0 || strcmp(model, label) == 0))
+            found = run;
+    }
+    return found;
+}
+
 const char *qk__provenance_capture(const qk__provenance *provenance, const char *name,
                                    const char *label)
 {

@@ -37,6 +37,10 @@ const char *qk__provenance_capture(const qk__provenance *provenance, const char 
 const json_t *qk__provenance_run(const qk__provenance *provenance, const char *name,
                                  const char *label);
 
+/* The run that compared its queries and keys before and after RoPE, the last of them; NULL: there is none. */
+const json_t *qk__provenance_stages(const qk__provenance *provenance, const char *name,
+                                    const char *label);
+
 /* The distinct texts of a member over all runs, ascending, without ""; a new array, NULL when out
  * of memory. */
 json_t *qk__provenance_list(const qk__provenance *provenance, const char *member);

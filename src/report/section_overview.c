@@ -464,7 +464,8 @@ static void stands_out(qk__page *page, const qk__report *report)
 static void put_points_note(qk__page *page, const qk__report *report)
 {
     const qk__points *points = &report->points;
-    const char *why = points->num_models > 0 ? points->models[0].why : NULL;
+    const char *why =
+        points->num_models > 0 ? points->models[0].stages[QK__POINTS_OWN].why : NULL;
     qk__open(page, "p.note#points-note");
     if (points->shown == report->num_heads)
         qk__say(page, "A head by itself shows its queries and keys as well.");

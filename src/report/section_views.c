@@ -26,26 +26,35 @@ static json_t *picture(const qk__points_plane *plane, size_t i)
     return out;
 }
 
+/* {"LAYER:HEAD": picture} */
+static json_t *pictures(const qk__points_plane *plane)
+{
+    json_t *heads = json_object();
+    for (size_t i = 0; i < plane->cells.count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d:%d", plane->cells.items[i].head.layer,
+                 plane->cells.items[i].head.head);
+        heads = qk__json_set(heads, name, picture(plane, i));
+    }
+    return heads;
+}
+
 /* {plane: {"LAYER:HEAD": picture}}, and what there is to say of all of them. */
 static json_t *model_points(const qk__model_points *of)
 {
     json_t *root = json_pack("{s:I}", "shown", (json_int_t)of->shown);
-    if (of->why)
-        root = qk__json_set(root, "why", qk__clean_text(of->why));
-    if (of->command)
-        root = qk__json_set(root, "command", qk__clean_text(of->command));
-    for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
-        const qk__points_plane *plane = &of->planes[p];
-        json_t *heads = json_object();
-        for (size_t i = 0; i < plane->cells.count; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "%d:%d", plane->cells.items[i].head.layer,
-                     plane->cells.items[i].head.head);
-            heads = qk__json_set(heads, name, picture(plane, i));
-        }
-        root = qk__json_set(root, qk__point_plane_names[p], heads);
+    static const char *const WHYS[] = {"why", "pre_why"}, *const COMMANDS[] = {"command",
+                                                                               "pre_command"};
+    for (int s = 0; s < QK__NUM_POINT_STAGES; s++) {
+        const qk__stage_points *stage = &of->stages[s];
+        if (stage->why)
+            root = qk__json_set(root, WHYS[s], qk__clean_text(stage->why));
+        if (stage->command)
+            root = qk__json_set(root, COMMANDS[s], qk__clean_text(stage->command));
+        for (int p = 0; p < QK__NUM_POINT_PLANES; p++)
+            root = qk__json_set(root, qk__point_plane_names[s][p], pictures(&stage->planes[p]));
     }
-    const qk__head_cells *cells = &of->planes[0].cells;
+    const qk__head_cells *cells = &of->stages[QK__POINTS_OWN].planes[0].cells;
     if (cells->count > 0)
         root = qk__json_set(root, "positions",
                             json_pack("[I,I,I,I]", (json_int_t)cells->q.low,

@@ -12,13 +12,14 @@ import shlex
 import numpy as np
 import pytest
 
-from conftest import head_pairs
+from conftest import ROOT, head_pairs
 from report_browser import PHONE, browser, exported, explorer, open_page  # noqa: F401
 from report_pages import block
 from test_report_reading import EXAMPLE
 
 Image = pytest.importorskip("PIL.Image")
 GROUP = 2
+TINY = ROOT / "examples" / "kjv-tiny"
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +58,11 @@ def table_of(results, name):
 
 # ---- queries and keys --------------------------------------------------------------------------
 
-def test_pictures_show_the_rows_where_they_are(results):
+def check_pictures(of, capture):
     """Each edge is that of the projections, with 4 % of room; where a row lies alone the picture has the colour of
     its kind, and far from all rows it has none. Fewer than 1,000 rows of a kind are all drawn."""
-    of = points(page_text(results))[0]["pca"]
     checked = 0
-    for layer, head, q, k in head_pairs(EXAMPLE, GROUP):
+    for layer, head, q, k in head_pairs(capture, GROUP):
         axes = components(q, k)
         entry = of[f"{layer}:{head}"]
         places = [rows["vector"] @ axes for rows in (q, k)]
@@ -88,6 +88,39 @@ def test_pictures_show_the_rows_where_they_are(results):
         away = np.indices((height, width)).reshape(2, -1)[:, ::7][:, empty.min(1) > 8]
         assert away.size > 100 and (pixels[away[0], away[1], 3] == 0).all()
     assert checked > 20
+
+
+def test_pictures_show_the_rows_where_they_are(results):
+    check_pictures(points(page_text(results))[0]["pca"], EXAMPLE)
+
+
+def test_queries_and_keys_before_rope(qkscope, tmp_path, open_page):
+    """From the capture that the stages were compared with, where it is there; nothing is said of it where none was."""
+    qkscope("capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-texts", "4", "--max-length", "64", "--long", "cut",
+            "--sampler", "all", "--stage", "both", "-o", "both", "-q", cwd=tmp_path, expect=0)
+    qkscope("pca", "both/post", "-o", "results", cwd=tmp_path, expect=0)
+    qkscope("report", "results", cwd=tmp_path, expect=0)
+    assert points(page_text(tmp_path / "results"))[0]["pre_pca"] == {}
+    view = "#head-card[open] #head-view h3"
+    page = open_page(tmp_path / "results" / "report.html")
+    page.goto(page.url + "#heads=2:1")
+    page.wait_for_selector(view)
+    assert not [title for title in page.locator(view).all_inner_texts() if "Before RoPE" in title]
+    qkscope("compare-stages", "both", "-o", "results", cwd=tmp_path, expect=0)
+    qkscope("report", "results", cwd=tmp_path, expect=0)
+    made = points(page_text(tmp_path / "results"))[0]
+    check_pictures(made["pca"], tmp_path / "both" / "post")
+    check_pictures(made["pre_pca"], tmp_path / "both" / "pre")
+    assert made["pre_pca"].keys() == made["pre_ab"].keys() == made["ab"].keys() and made["shown"] == 20
+    page = open_page(tmp_path / "results" / "report.html")
+    page.goto(page.url + "#heads=2:1")
+    page.wait_for_selector("#head-card[open] .plot img >> nth=3")
+    assert [title for title in page.locator(view).all_inner_texts() if title.startswith("Before RoPE: on ")] == [
+        "Before RoPE: on PC0 and PC1 of its own", "Before RoPE: on axes a and b of its own"]
+    shutil.rmtree(tmp_path / "both" / "pre")
+    qkscope("report", "results", cwd=tmp_path, expect=0)
+    made = points(page_text(tmp_path / "results"))[0]
+    assert made["pre_pca"] == {} and "both/pre was not there" in made["pre_why"] and len(made["pca"]) == 20
 
 
 def test_late_rows_are_darker(results):

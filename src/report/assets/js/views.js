@@ -22,6 +22,8 @@ const NUMBER_GROUPS = [
 const PLANES = [
   { name: "pca", title: "Queries and keys on PC0 and PC1", x: "PC0", y: "PC1" },
   { name: "ab", title: "Queries and keys on axes a and b", x: "a (position)", y: "b (separation)" },
+  { name: "pre_pca", before: "pre_", title: "Before RoPE: on PC0 and PC1 of its own", x: "PC0", y: "PC1" },
+  { name: "pre_ab", before: "pre_", title: "Before RoPE: on axes a and b of its own", x: "a (position)", y: "b (separation)" },
 ];
 const CHARTS = [
   { name: "components", title: "All components", x: "component", log: false, table: "qk.csv",
@@ -157,10 +159,17 @@ const pointsOf = (plane, head) => {
   return of && of[plane] && of[plane][`${RAW.layer[head]}:${RAW.q_head[head]}`];
 };
 
+// A stage before RoPE is shown where results have compared it, and nothing is said of it where they have not.
+const hasPlane = (plane, head) => {
+  const of = VIEWS.points[RAW.model[head]] || {};
+  return !plane.before || of.pre_why !== undefined || Object.keys(of[plane.name] || {}).length > 0;
+};
+
 // Why a head has none, and what brings them.
-function noPoints(plane, head) {
-  const of = VIEWS.points[RAW.model[head]] || {}, own = pointsOf(plane, head);
-  if (of.why) return broughtBy(`Not on this page: ${of.why}.`, of.command, head);
+function noPoints({ name, before = "" }, head) {
+  const of = VIEWS.points[RAW.model[head]] || {}, own = pointsOf(name, head);
+  const why = of[`${before}why`];
+  if (why) return broughtBy(`Not on this page: ${why}.`, of[`${before}command`], head);
   if (own) return make("p", { className: "empty", textContent: `It has none: ${own}.` });
   return broughtBy(own === "" ? "The page has no room for them." : "Not on this page: its heads were chosen without this one.",
     "qkscope report RESULTS --heads LAYER:HEAD", head);
@@ -171,7 +180,7 @@ function pointsPart(plane, heads, plots) {
   const drawn = have.filter(Array.isArray);
   const axes = [0, 2].map((i) => makeAxis(drawn.flatMap((p) => [p[i], p[i + 1]]), { edges: true }));
   const cells = heads.map((head, i) => {
-    if (!Array.isArray(have[i])) return make("div", {}, noPoints(plane.name, head), ...(heads.length === 1 && plane === PLANES[0] ? panelsOf(head).map(cutPicture) : []));
+    if (!Array.isArray(have[i])) return make("div", {}, noPoints(plane, head), ...(heads.length === 1 && plane === PLANES[0] ? panelsOf(head).map(cutPicture) : []));
     const plot = new PointPlot(axes, [plane.x, plane.y], `${headTitle(head)}: queries and keys on ${plane.x} and ${plane.y}`, have[i]);
     plots.push(plot);
     return plot.box;
@@ -364,7 +373,7 @@ function partElement({ title, about, key, cells, table, whole }, heads) {
 function viewOf(heads) {
   const plots = [];
   const own = VIEWS.points.length > 0; // a comparison has numbers alone
-  const parts = [...(own ? PLANES : []).map((plane) => pointsPart(plane, heads, plots)),
+  const parts = [...(own ? PLANES.filter((plane) => heads.some((head) => hasPlane(plane, head))) : []).map((plane) => pointsPart(plane, heads, plots)),
     ...(own ? CHARTS : []).map((chart) => curvePart(chart, heads, plots)), numbersPart(heads)];
   return { elements: parts.map((part) => partElement(part, heads)), plots };
 }
