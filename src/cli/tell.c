@@ -244,19 +244,20 @@ json_t *cli_object(cli_row *rows)
 
 /* As many digits as a number needs: jansson gives 0.29999999999999999 for 0.3. It comes in one piece, and so do
  * the quotes around a text. */
-static int put_number(const char *text, size_t size)
+static void put_number(const char *text, size_t size)
 {
     enum { SURE = 15, MOST = 17, ROOM = 40 };
-    char number[ROOM];
+    char number[ROOM], shorter[ROOM];
     snprintf(number, sizeof number, "%.*s", (int)size, text);
     const double value = strtod(number, NULL);
     for (int digits = SURE; digits < MOST; digits++) {
-        char shorter[ROOM];
         snprintf(shorter, sizeof shorter, "%.*g", digits, value);
-        if (strtod(shorter, NULL) == value && strpbrk(shorter, ".e"))
-            return fputs(shorter, stdout) < 0;
+        if (strtod(shorter, NULL) == value && strpbrk(shorter, ".e")) {
+            cli_print("%s", shorter);
+            return;
+        }
     }
-    return fputs(number, stdout) < 0;
+    cli_print("%s", number);
 }
 
 /* The one control character that JSON allows in a text is written as others are. */
@@ -264,8 +265,10 @@ static int put_json(const char *text, size_t size, void *within_text)
 {
     bool *within = within_text;
     *within ^= size == 1 && *text == '"';
-    if (!*within && size > 1 && strchr("-0123456789", *text) && memchr(text, '.', size))
-        return put_number(text, size);
+    if (!*within && size > 1 && strchr("-0123456789", *text) && memchr(text, '.', size)) {
+        put_number(text, size);
+        return 0;
+    }
     for (size_t i = 0; i < size; i++) {
         if (text[i] == 0x7F)
             fputs("\\u007F", stdout);
