@@ -21,14 +21,6 @@
 
 /* ---- what was read ---------------------------------------------------------------------- */
 
-qk_status qk__run_add_output(qk__run *run, const char *name, qk__outfile *file,
-                             qk_status status)
-{
-    if (status == QK_OK)
-        run->results->outputs[run->results->num_outputs++] = name;
-    return qk__file_set_add(&run->outputs, name, file, status);
-}
-
 qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(run->capture), files = 0;

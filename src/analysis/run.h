@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run share: settings, capture, results, progress, fingerprints. analysis.c
- * leads: it runs the other parts, named below, in turn. All of them use open_run.c and notices.c. */
+ * leads: it runs the other parts, named below, in turn. All of them use open_run.c, run_outputs.c and notices.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
 

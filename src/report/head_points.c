@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Has the rows of heads drawn, many heads to a sheet, and cuts the sheets into pictures of one head. */
+/* Has the rows of heads drawn, many heads to a sheet. */
 #include "report/head_points.h"
 
 #include <stdio.h>
@@ -15,26 +15,14 @@
 #include "base/parallel.h"
 #include "figure/figure.h"
 #include "report/extreme_heads.h"
-#include "report/thumbnail.h"
+#include "report/point_pictures.h"
 #include "settings/head_set.h"
 
-enum {
-    ROOM = 20000,  /* bytes on the page that the pictures of a head take, on average */
-    POINTS = 1000, /* of each kind in a picture */
-    SHEET = 6,     /* cells of a sheet, across and down */
-    MAX_FILE = 64 << 20,
-};
+enum { POINTS = 1000 /* of each kind in a picture */ };
 
 const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POINT_PLANES] = {
     {"pca", "ab"}, {"pre_pca", "pre_ab"}};
 static const qk_scatter_basis BASES[QK__NUM_POINT_PLANES] = {QK_BASIS_PCA, QK_BASIS_AB};
-
-/* How small a picture is made, and how many shades of blue and of red it has, the best first. */
-static const struct {
-    size_t divisor;
-    int shades;
-} SIZES[] = {{2, 15}, {2, 7}, {3, 7}, {4, 3}};
-enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
 
 static void free_plane(qk__points_plane *plane)
 {
@@ -252,7 +240,7 @@ static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
     s.input.q_per_kv_group = (int)setting(run, "q_per_kv_group");
     s.input.context = *context;
     s.heads = *heads;
-    s.rows = s.columns = SHEET;
+    s.rows = s.columns = QK__SHEET;
     s.max_points = POINTS;
     s.figures.formats = QK_FIGURE_PNG;
     s.figures.theme = QK_THEME_PAPER; /* a page that is dark turns the pictures' colours over */
@@ -355,142 +343,6 @@ static qk_status draw_model(const qk_report_settings *settings, const qk__result
     return stages ? draw_before(&d, stages, err) : QK_OK;
 }
 
-/* ---- cutting ---------------------------------------------------------------------------- */
-
-typedef struct sheet {
-    qk__points_plane *plane;
-    size_t figure; /* of its cells */
-} sheet;
-
-typedef struct cutting {
-    const char *staging;
-    sheet *sheets;
-    size_t count, size; /* size: of SIZES */
-} cutting;
-
-/* Colours say positions: so all pictures have the same ones, whatever is frequent in them. */
-static qk__palette palette_of(int shades)
-{
-    qk__palette palette = {.count = 1 + 2 * shades, .colors = {{255, 255, 255}}};
-    for (int i = 0; i < shades; i++) {
-        double x = (i + 0.5) / shades;
-        qk_ramp_color(QK_RAMP_BLUES, x, palette.colors[1 + i]);
-        qk_ramp_color(QK_RAMP_REDS, x, palette.colors[1 + shades + i]);
-    }
-    return palette;
-}
-
-static void cut_cell(const qk__pixels *pixels, const qk__head_cell *cell, size_t size,
-                     qk__buffer *picture)
-{
-    const size_t width = pixels->width / SHEET, rows = pixels->width * QK__CELL_HEIGHT;
-    const size_t height = rows / (SHEET * QK__CELL_WIDTH);
-    const qk__palette palette = palette_of(SIZES[size].shades);
-    qk__pixels one;
-    if (!qk__pixels_cut(pixels, cell->cell % SHEET * width, cell->cell / SHEET * height, width,
-                        height, &one))
-        return;
-    (void)qk__pixels_write(&one, SIZES[size].divisor, &palette, picture);
-    qk__pixels_free(&one);
-}
-
-static void cut_sheet(void *context, size_t i, int worker)
-{
-    (void)worker;
-    const cutting *all = context;
-    qk__points_plane *plane = all->sheets[i].plane;
-    char *path =
-        qk__format("%s/%s.png", all->staging, plane->cells.figures[all->sheets[i].figure]);
-    qk__buffer file = {0};
-    qk__pixels pixels = {0};
-    if (path && qk__read_file(path, MAX_FILE, &file, NULL) == QK_OK &&
-        qk__pixels_read(&file, &pixels))
-        for (size_t c = 0; c < plane->cells.count; c++) {
-            const qk__head_cell *cell = &plane->cells.items[c];
-            if (cell->figure != all->sheets[i].figure || cell->why)
-                continue;
-            qk__buffer_free(&plane->pictures[c]);
-            cut_cell(&pixels, cell, all->size, &plane->pictures[c]);
-        }
-    qk__pixels_free(&pixels);
-    qk__buffer_free(&file);
-    free(path);
-}
-
-/* As base64. */
-static size_t picture_bytes(const qk__buffer *picture)
-{
-    return (picture->size + 2) / 3 * 4;
-}
-
-/* Of one head; whether it has any. */
-static bool count_planes(qk__points *points, qk__stage_points *of, size_t i, size_t room)
-{
-    bool any = false;
-    for (int p = 0; p < QK__NUM_POINT_PLANES; p++) {
-        qk__buffer *picture = &of->planes[p].pictures[i];
-        if (points->bytes + picture_bytes(picture) > room)
-            qk__buffer_free(picture);
-        points->bytes += picture_bytes(picture);
-        any |= picture->size > 0;
-    }
-    return any;
-}
-
-/* Sums up; pictures behind the room are dropped. */
-static void count_pictures(qk__points *points, size_t room)
-{
-    points->bytes = points->shown = 0;
-    for (size_t m = 0; m < points->num_models; m++) {
-        qk__model_points *of = &points->models[m];
-        of->shown = 0;
-        for (int s = 0; s < QK__NUM_POINT_STAGES; s++)
-            for (size_t i = 0; i < of->stages[s].planes[0].cells.count; i++) {
-                const bool any = count_planes(points, &of->stages[s], i, room);
-                of->shown += any && s == QK__POINTS_OWN;
-            }
-        points->shown += of->shown;
-    }
-}
-
-static qk_status list_sheets(const qk__points *points, cutting *all, qk_error *err)
-{
-    for (int filled = 0; filled < 2; filled++) {
-        all->count = 0;
-        for (size_t m = 0; m < points->num_models; m++)
-            for (int p = 0; p < QK__NUM_POINT_STAGES * QK__NUM_POINT_PLANES; p++) {
-                qk__points_plane *plane = &points->models[m]
-                                               .stages[p / QK__NUM_POINT_PLANES]
-                                               .planes[p % QK__NUM_POINT_PLANES];
-                for (size_t f = 0; f < plane->cells.num_figures; f++, all->count++)
-                    if (filled)
-                        all->sheets[all->count] = (sheet){plane, f};
-            }
-        if (!filled && !(all->sheets = qk__calloc(all->count + 1, sizeof *all->sheets)))
-            return qk__nomem(err);
-    }
-    return QK_OK;
-}
-
-/* Pictures of the first size at which all have room, or of the last. */
-static qk_status cut_sheets(qk__points *points, const char *staging, int threads, qk_error *err)
-{
-    cutting all = {.staging = staging};
-    size_t room = 0;
-    for (size_t m = 0; m < points->num_models; m++)
-        room += ROOM * points->models[m].stages[QK__POINTS_OWN].planes[0].cells.count;
-    QK_TRY(list_sheets(points, &all, err));
-    for (all.size = 0; all.size < NUM_SIZES; all.size++) {
-        qk__parallel_for(all.count, threads, cut_sheet, &all);
-        count_pictures(points, SIZE_MAX);
-        if (points->bytes <= room)
-            break;
-    }
-    count_pictures(points, room);
-    free(all.sheets);
-    return QK_OK;
-}
-
 /* ---- all of it -------------------------------------------------------------------------- */
 
 qk_status qk__points_draw(const qk_report_settings *settings, const qk__results *results,
@@ -510,7 +362,7 @@ qk_status qk__points_draw(const qk_report_settings *settings, const qk__results 
     for (size_t m = 0; m < results->num_models && status == QK_OK; m++)
         status = draw_model(settings, results, provenance, staging, m, &points->models[m], err);
     if (status == QK_OK)
-        status = cut_sheets(points, staging, qk__count_threads(&settings->context), err);
+        status = qk__points_cut(points, staging, qk__count_threads(&settings->context), err);
     if (status != QK_OK)
         qk__points_free(points);
     return status;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the keys of a block to sums. Its rows lie in the order of the first query bucket that
- * sees their key, so that what a bucket sees is the beginning of the block: u, w and the rest
- * are formed once, and each bucket runs over its share of them. With a window, keys also go out
- * of sight: then what a bucket still sees is copied to one place first. So are the pairs that
- * count for a bucket which draws from them. */
+/* From the keys of a block to sums. Its rows lie in the order of the first query bucket that sees their key, so
+ * that what a bucket sees is the beginning of the block: u, w and the rest are formed once, and each bucket runs
+ * over its share of them. With a window, keys also go out of sight: then what a bucket still sees is copied to one
+ * place first. So are the pairs that count for a bucket which draws from them. */
 #include "stats/pair_block.h"
 
 #include <string.h>
@@ -317,11 +316,10 @@ static void find_drawn(qk__pair_walk *w, size_t active)
 
 void qk__notes_begin(qk__pair_walk *w, size_t place)
 {
-    if (!w->notes)
-        return;
-    w->reading = w->notes->start[place] != SIZE_MAX;
-    w->writing = !w->reading;
-    w->first_note = w->note = w->reading ? w->notes->start[place] : w->notes->used;
+    const size_t noted = w->notes ? w->notes->start[place] : SIZE_MAX;
+    w->reading = noted != SIZE_MAX;
+    w->writing = w->notes && !w->reading;
+    w->first_note = w->note = w->writing ? w->notes->used : noted;
 }
 
 void qk__notes_end(qk__pair_walk *w, size_t place)
@@ -335,10 +333,9 @@ void qk__notes_end(qk__pair_walk *w, size_t place)
 static uint16_t *add_notes(qk__pair_walk *w, size_t count)
 {
     uint16_t *to = w->writing ? qk__pair_notes_add(w->notes, count) : NULL;
-    if (w->writing && !to) {
+    if (w->writing && !to)
         w->notes->used = w->first_note;
-        w->writing = false;
-    }
+    w->writing = to != NULL;
     return to;
 }
 
