@@ -103,12 +103,18 @@ static void table(qk__page *page, const char *caption, const char *const *column
     qk__table_body(page);
 }
 
-static void cell(qk__page *page, double value)
+/* What it is sorted by. */
+static void open_cell(qk__page *page, double value)
 {
     if (isfinite(value))
         qk__open(page, "td[data-value=%.9g]", value);
     else
         qk__open(page, "td");
+}
+
+static void cell(qk__page *page, double value)
+{
+    open_cell(page, value);
     qk__say(page, "%.3g", value);
     qk__close(page, "td");
 }
@@ -124,10 +130,7 @@ static void interval_cell(qk__page *page, double low, double high)
 /* Smaller ones are no surer than the normal tails that they come from. */
 static void p_cell(qk__page *page, double p)
 {
-    if (isfinite(p))
-        qk__open(page, "td[data-value=%.9g]", p);
-    else
-        qk__open(page, "td");
+    open_cell(page, p);
     if (p < 1e-4)
         qk__say(page, "< 0.0001");
     else

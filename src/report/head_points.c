@@ -113,8 +113,8 @@ static char *find_folder(const char *capture, const char *results)
     return found;
 }
 
-/* Leaves a reason where the capture is not as `files` has it; get: what brings it, which is released, again: what reads it
- * anew. */
+/* Leaves a reason where the capture is not as `files` has it. get: the command that brings it, which is
+ * released; again: the one that reads it anew. */
 static qk_status check_files(const char *capture, const char *folder, const json_t *files,
                              char *get, const char *again, qk__stage_points *of, qk_error *err)
 {

@@ -14,6 +14,7 @@
 #include "figure/panels.h"
 
 enum { MOST_COMMANDS = 3 };
+static const char ABLATION[] = "ablation_heads.csv";
 
 typedef bool is_missing(const qk__report *report, const char *table);
 
@@ -37,13 +38,20 @@ static bool lacks_pca(const qk__report *report, const char *table)
     return lacks_table(report, table) && has_table(report, "qk.csv");
 }
 
+static bool has_interval(const qk__field *field, const qk__result_head *head)
+{
+    return isfinite(qk__field_value(field, &head->lo));
+}
+
+/* Those of an ablation do not count: it always has them. */
 static bool lacks_intervals(const qk__report *report, const char *unused)
 {
     (void)unused;
     qk__each_model (report->results, model)
         qk__each_head (model, head)
             for (size_t f = 0; f < qk__num_fields; f++)
-                if (isfinite(qk__field_value(&qk__fields[f], &head->lo)))
+                if (strcmp(qk__fields[f].file, ABLATION) != 0 &&
+                    has_interval(&qk__fields[f], head))
                     return false;
     return true;
 }
@@ -84,7 +92,7 @@ static const struct {
      "qkscope plasticity CAPTURE -o RESULTS"},
     {"attention.csv", lacks_table, "What the heads attend to, measured",
      "qkscope attention CAPTURE -o RESULTS"},
-    {"ablation_heads.csv", lacks_table, "What the model loses without a head",
+    {ABLATION, lacks_table, "What the model loses without a head",
      "qkscope ablate --model MODEL --text TEXT -o RESULTS/ablation"},
     {"stages.csv", lacks_table, "What RoPE changes",
      "qkscope compare-stages PRE POST -o RESULTS"},

@@ -452,8 +452,8 @@ static void stands_out(qk__page *page, const qk__report *report)
     if (shown > 0)
         qk__put(page, "p.note",
                 "The largest effect first. 1: all heads lie on that side, or two numbers go "
-                "together in full; 0: as many "
-                "lie on the other, or they have nothing to do with each other.");
+                "together in full; 0: as many lie on the other, or they have nothing to do "
+                "with each other.");
     if (findings->count > shown)
         qk__put(page, "p.note", "[#findings|All %zu findings] with their evidence.",
                 findings->count);

@@ -12,8 +12,7 @@
 typedef struct qk__pair_notes {
     uint16_t *item;
     size_t used, capacity;
-    size_t *
-        start; /* [keys] of the notes of the example that begins with this one; SIZE_MAX: none */
+    size_t *start; /* [keys] where those of the example that begins here lie; SIZE_MAX: none */
 } qk__pair_notes;
 
 /* Room for examples of so many keys together, unless it is there. False: there is none, which costs time alone. */

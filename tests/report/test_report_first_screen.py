@@ -151,6 +151,13 @@ def test_what_to_do_next(qkscope, analysed, tmp_path):
     assert commands(page_of(qkscope, tables, path)) == [
         "qkscope analyze CAPTURE -o RESULTS --ci 95", "qkscope capture --model MODEL --text TEXTS -o LARGER",
         "qkscope rotate CAPTURE -o RESULTS"]
+    heads = ["m,{},{},0,0.1,0.05,0.15".format(row["layer"], row["q_head"]) for row in rows]
+    (tables / "ablation").mkdir()
+    (tables / "ablation" / "ablation_heads.csv").write_text("\n".join(
+        ["model,layer,q_head,k_head,remove_loss,remove_loss_lo,remove_loss_hi", *heads]) + "\n")
+    again = page_of(qkscope, tables, path)
+    assert "0.15" in json.dumps(block(again, "qk-heads")), "the ablation was read"
+    assert commands(again)[0] == "qkscope analyze CAPTURE -o RESULTS --ci 95", "its intervals are its own"
 
 
 def test_a_capture_is_quoted_for_a_shell(qkscope, analysed, tmp_path):
