@@ -280,7 +280,7 @@ def test_a_model_that_misses_heads_stays(hub, tmp_path):
 def test_progress_of_what_is_waited_for(hub, tmp_path):
     add(hub, "a", "b")
     words = write_study(tmp_path, "a", "b")
-    hub.fault("cdn", times=99, piece=60000, pause=0.05)
+    hub.fault("cdn", times=99, piece=60000, pause=0.4)  # b has to come later than a is analysed, however slow that is
     said = on_terminal([PROGRAM, *words, "--no-figures"], "stderr",
                        env=hub.environment(tmp_path) | {"HF_HUB_OFFLINE": None})
     assert re.search(r"\] 1/2 MB", said), said
