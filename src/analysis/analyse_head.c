@@ -88,8 +88,10 @@ static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
 }
 
 static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
-                         const qk__head_data *q, const qk__key_data *keys, qk_error *err)
+                         const qk__head_data *q, const qk__key_data *keys,
+                         qk__head_repeats *repeats, qk_error *err)
 {
+    (void)repeats;
     const qk__head_data *k = &keys->data;
     qk_pca *pca;
     qk_status status = qk_pca_combined(q->moments, k->moments, &run->settings->pca, &pca, err);
@@ -172,8 +174,10 @@ static qk_status scan_rows(qk__run *run, int worker, const qk__head_data *q,
 }
 
 static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
-                              const qk__head_data *q, const qk__key_data *keys, qk_error *err)
+                              const qk__head_data *q, const qk__key_data *keys,
+                              qk__head_repeats *repeats, qk_error *err)
 {
+    (void)repeats;
     const qk__head_data *k = &keys->data;
     qk_rotation *rotation;
     qk_status status =
@@ -217,14 +221,21 @@ static void find_totals(const qk__run *run, const qk__head_data *q, const qk__he
 }
 
 static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
-                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
+                                const qk__head_data *q, const qk__key_data *k,
+                                qk__head_repeats *repeats, qk_error *err)
 {
     (void)worker;
     qk_plasticity_settings settings = qk__run_plasticity(run);
     const uint64_t stream[2] = {(uint64_t)head->id.layer, (uint64_t)head->id.head};
     qk__totals totals;
-    const qk__plasticity_input in = {
-        &q->rows, &k->data.rows, k->index, q->state ? &totals : NULL, &settings, stream, NULL};
+    const qk__plasticity_input in = {&q->rows,
+                                     &k->data.rows,
+                                     k->index,
+                                     q->state ? &totals : NULL,
+                                     &settings,
+                                     stream,
+                                     repeats->labels.count > 0 ? &repeats->plasticity.drawn
+                                                               : NULL};
     size_t buckets = q->state ? q->state->num_buckets : 0;
     double *reals = qk__calloc(buckets + 1, sizeof *reals);
     int64_t *integers = qk__calloc(2 * buckets + 1, sizeof *integers);
@@ -242,15 +253,27 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
+/* Before the others: plasticity keeps its sums apart by these groups. */
+static qk_status find_groups(qk__run *run, int worker, qk_head_results *head,
+                             const qk__head_data *q, const qk__key_data *k,
+                             qk__head_repeats *repeats, qk_error *err)
+{
+    (void)run;
+    (void)worker;
+    (void)head;
+    return qk__head_repeats_open(repeats, q, k, err);
+}
+
 static qk_status run_intervals(qk__run *run, int worker, qk_head_results *head,
-                               const qk__head_data *q, const qk__key_data *k, qk_error *err)
+                               const qk__head_data *q, const qk__key_data *k,
+                               qk__head_repeats *repeats, qk_error *err)
 {
     (void)worker;
     head->intervals = malloc(sizeof *head->intervals);
     if (!head->intervals)
         return qk__nomem(err);
     qk__kept_head *kept = run->kept ? &run->kept[head - run->results->heads] : NULL;
-    qk_status status = qk__head_intervals(run, head, q, k, head->intervals, kept, err);
+    qk_status status = qk__head_intervals(run, head, q, k, repeats, head->intervals, kept, err);
     if (status == QK_OK && kept)
         status = qk__keep_spaces(q->moments, k->data.moments, &q->parts, &k->data.parts,
                                  run->keep, kept, err);
@@ -264,7 +287,8 @@ static qk_status run_intervals(qk__run *run, int worker, qk_head_results *head,
 /* ---- all of them ------------------------------------------------------------------------ */
 
 typedef qk_status run_analysis(qk__run *run, int worker, qk_head_results *head,
-                               const qk__head_data *q, const qk__key_data *k, qk_error *err);
+                               const qk__head_data *q, const qk__key_data *k,
+                               qk__head_repeats *repeats, qk_error *err);
 
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys)
@@ -273,6 +297,7 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         bool wanted;
         run_analysis *run;
     } analyses[] = {
+        {run->settings->ci > 0, find_groups},
         {qk__run_does(run, QK_ANALYSE_PCA), run_pca},
         {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
@@ -281,6 +306,7 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
     };
     qk_head_results *head = &run->results->heads[i];
+    qk__head_repeats repeats = {0};
     head->rows_q = queries->moments->count;
     head->rows_k = keys->data.moments->count;
     head->texts_q = qk__run_count_texts(run, queries->num_texts);
@@ -290,12 +316,13 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         if (!analyses[a].wanted)
             continue;
         if (a > 0 && qk__run_stopped(run))
-            return;
-        qk_status status = analyses[a].run(run, worker, head, queries, keys, &err);
+            break;
+        qk_status status = analyses[a].run(run, worker, head, queries, keys, &repeats, &err);
         if (status == QK_OK || status == QK_ERR_CANCELLED)
             continue;
         qk__context(&err, status, "%s with %s", queries->head->files[0],
                     keys->data.head->files[0]);
         qk__run_fail_head(run, i, status, err.message);
     }
+    qk__head_repeats_free(&repeats);
 }

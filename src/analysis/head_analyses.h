@@ -5,7 +5,7 @@
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
 #include "analysis/head_data.h"
-#include "stats/plasticity_core.h"
+#include "stats/plasticity_repeats.h"
 
 /* Everything that is read off the keys of a group once, for all its query heads. */
 typedef struct qk__key_data {
@@ -18,6 +18,21 @@ typedef struct qk__key_data {
 QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head,
                                           qk__key_data *keys, qk_error *err);
 void qk__key_data_free(qk__run *run, qk__key_data *keys);
+
+/* The groups of texts that a head's numbers are computed again without, where there are intervals
+ * (intervals.c), and what plasticity keeps for that. An object of zeros may be freed. */
+typedef struct qk__head_repeats {
+    qk__text_labels labels;
+    qk__text_parts q_parts, k_parts; /* joined, where the labels have fewer bits */
+    const qk__text_parts *q_of, *k_of;
+    uint32_t *group_of_query, *group_of_key; /* of each row */
+    qk__plasticity_repeats plasticity;
+} qk__head_repeats;
+
+QK_MUST_CHECK qk_status qk__head_repeats_open(qk__head_repeats *repeats,
+                                              const qk__head_data *queries,
+                                              const qk__key_data *keys, qk_error *err);
+void qk__head_repeats_free(qk__head_repeats *repeats);
 
 /* Runs all analyses asked for and puts their results, and failures, into entry i of the
  * results. One that fails does not stop the others; where
@@ -34,13 +49,14 @@ QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__he
 /* What a head attends to, where the run has attention; after its rotation (head_attention.c). */
 QK_MUST_CHECK qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
                                               const qk__head_data *queries,
-                                              const qk__key_data *keys, qk_error *err);
+                                              const qk__key_data *keys,
+                                              qk__head_repeats *repeats, qk_error *err);
 
 /* The intervals of a head whose analyses are done (intervals.c). kept: takes the repetitions; NULL:
  * nobody wants them. */
 QK_MUST_CHECK qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                                            const qk__head_data *queries,
-                                           const qk__key_data *keys,
+                                           const qk__key_data *keys, qk__head_repeats *repeats,
                                            qk_head_intervals *intervals, qk__kept_head *kept,
                                            qk_error *err);
 

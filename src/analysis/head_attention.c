@@ -75,9 +75,10 @@ static qk_status predict(const qk__run *run, const qk_head_results *head,
 
 qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
                                 const qk__head_data *queries, const qk__key_data *keys,
-                                qk_error *err)
+                                qk__head_repeats *repeats, qk_error *err)
 {
     (void)worker;
+    (void)repeats;
     const qk__head_data *k = &keys->data;
     qk__attention_head sums = {0};
     qk_attention *attention = qk__calloc(1, sizeof *attention);

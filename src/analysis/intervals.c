@@ -19,11 +19,8 @@ typedef struct repetition {
     const qk_head_results *full;
     int sign; /* of the keys, in the published convention */
     const qk__key_index *index;
-    qk__set_store drawn; /* pairs of keys, of all texts */
     uint64_t stream[2];
-    qk__text_labels labels;
-    qk__text_parts q_parts, k_parts; /* joined, where the labels have fewer bits */
-    const qk__text_parts *q_of, *k_of;
+    qk__head_repeats *of;
     qk_block queries, keys;            /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
     double *scratch;                   /* [dim] */
@@ -88,25 +85,40 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
     return QK_OK;
 }
 
+static qk__plasticity_input plasticity_input(const repetition *r,
+                                             const qk_plasticity_settings *settings)
+{
+    return (qk__plasticity_input){.queries = &r->queries,
+                                  .keys = &r->keys,
+                                  .index = r->index,
+                                  .settings = settings,
+                                  .stream = r->stream};
+}
+
 static qk_status repeat_plasticity(repetition *r, qk_error *err)
 {
-    qk_plasticity_settings settings = qk__run_plasticity(r->run);
+    const qk_plasticity_settings settings = qk__run_plasticity(r->run);
+    const qk__plasticity_input in = plasticity_input(r, &settings);
     qk__query_model *model;
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, NULL, r->sign, err));
-    const qk__plasticity_input in = {.queries = &r->queries,
-                                     .keys = &r->keys,
-                                     .index = r->index,
-                                     .settings = &settings,
-                                     .stream = r->stream,
-                                     .drawn = &r->drawn};
-    qk_status status = qk__plasticity_profile(model, &in, &overall, fifths, err);
+    qk_status status =
+        qk__plasticity_without(&r->of->plasticity, model, &in, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, QK__AP, overall);
         set(r, QK__AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
     }
     qk__query_model_free(&model);
     return status;
+}
+
+static qk_status open_plasticity(repetition *r, const qk_moments *q, qk_error *err)
+{
+    const qk_plasticity_settings settings = qk__run_plasticity(r->run);
+    const qk__plasticity_input in = plasticity_input(r, &settings);
+    return r->full->plasticity
+               ? qk__plasticity_repeats_open(&r->of->plasticity, q, &in, r->sign, err)
+               : QK_OK;
 }
 
 static qk_status repeat(repetition *r, qk_error *err)
@@ -139,13 +151,13 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
                            qk_error *err)
 {
     qk_moments *own_q, *own_k;
-    uint64_t label = r->labels.label[g];
+    uint64_t label = r->of->labels.label[g];
     r->queries.left_out = r->keys.left_out = g;
     for (int i = 0; i < QK__NUM_REPEATED; i++)
         set(r, i, NAN);
-    QK_TRY(take_out(q, qk__text_parts_find(r->q_of, label), &r->q_rest, &own_q, err));
+    QK_TRY(take_out(q, qk__text_parts_find(r->of->q_of, label), &r->q_rest, &own_q, err));
     qk_status status =
-        take_out(k, qk__text_parts_find(r->k_of, label), &r->k_rest, &own_k, err);
+        take_out(k, qk__text_parts_find(r->of->k_of, label), &r->k_rest, &own_k, err);
     if (status == QK_OK)
         status = repeat(r, err);
     qk_moments_free(&own_k);
@@ -173,8 +185,8 @@ static void keep_repetitions(const repetition *r, qk__kept_head *kept)
 {
     for (int i = 0; i < QK__NUM_REPEATED; i++) {
         qk__repetitions *repeated = &kept->numbers[i];
-        repeated->count = r->labels.count;
-        memcpy(repeated->label, r->labels.label, repeated->count * sizeof *repeated->label);
+        repeated->count = r->of->labels.count;
+        memcpy(repeated->label, r->of->labels.label, repeated->count * sizeof *repeated->label);
         memcpy(repeated->without, r->values[i], repeated->count * sizeof *repeated->without);
     }
 }
@@ -199,8 +211,8 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
         if (i < QK__NUM_CROSSED)
             interval = (qk_interval){crossed[i].lo, crossed[i].hi, crossed[i].value};
         else
-            qk__jackknife_interval(estimates[i], r->values[i], r->labels.count, level, false,
-                                   &interval.lo, &interval.hi);
+            qk__jackknife_interval(estimates[i], r->values[i], r->of->labels.count, level,
+                                   false, &interval.lo, &interval.hi);
         memcpy((char *)out + INTERVALS[i], &interval, sizeof interval);
     }
     out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
@@ -220,33 +232,39 @@ static qk_status join_parts(qk__text_parts *own, const qk__text_parts *parts, ui
     return qk__text_parts_join(own, parts, mask, err);
 }
 
-static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk__text_parts *k,
-                               uint32_t **group_of_query, uint32_t **group_of_key,
-                               qk_error *err)
+qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__head_data *queries,
+                                const qk__key_data *keys, qk_error *err)
 {
-    qk__text_labels_unite(&r->labels, q->label, q->count, q->mask, k->label, k->count, k->mask,
+    const qk__text_parts *q = &queries->parts, *k = &keys->data.parts;
+    qk__text_labels *labels = &repeats->labels;
+    qk__text_labels_unite(labels, q->label, q->count, q->mask, k->label, k->count, k->mask,
                           QK_INTERVAL_GROUPS);
-    QK_TRY(join_parts(&r->q_parts, q, r->labels.mask, &r->q_of, err));
-    QK_TRY(join_parts(&r->k_parts, k, r->labels.mask, &r->k_of, err));
-    QK_TRY(qk__text_labels_of_rows(&r->labels, &r->queries, group_of_query, err));
-    QK_TRY(qk__text_labels_of_rows(&r->labels, &r->keys, group_of_key, err));
-    r->queries.group = *group_of_query;
-    r->keys.group = *group_of_key;
-    r->crossed.count = r->labels.count;
-    for (uint32_t g = 0; g < r->labels.count; g++) {
-        r->crossed.q[g] = qk__text_parts_find(r->q_of, r->labels.label[g]);
-        r->crossed.k[g] = qk__text_parts_find(r->k_of, r->labels.label[g]);
-    }
+    QK_TRY(join_parts(&repeats->q_parts, q, labels->mask, &repeats->q_of, err));
+    QK_TRY(join_parts(&repeats->k_parts, k, labels->mask, &repeats->k_of, err));
+    QK_TRY(qk__text_labels_of_rows(labels, &queries->rows, &repeats->group_of_query, err));
+    QK_TRY(qk__text_labels_of_rows(labels, &keys->data.rows, &repeats->group_of_key, err));
+    repeats->plasticity.drawn.group = repeats->group_of_key;
+    repeats->plasticity.drawn.groups = labels->count;
     return QK_OK;
+}
+
+void qk__head_repeats_free(qk__head_repeats *repeats)
+{
+    qk__plasticity_repeats_free(&repeats->plasticity);
+    qk__text_parts_free(&repeats->q_parts);
+    qk__text_parts_free(&repeats->k_parts);
+    free(repeats->group_of_query);
+    free(repeats->group_of_key);
 }
 
 qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
-                             qk_head_intervals *intervals, qk__kept_head *kept, qk_error *err)
+                             qk__head_repeats *repeats, qk_head_intervals *intervals,
+                             qk__kept_head *kept, qk_error *err)
 {
     const qk_moments *q = queries->moments, *k = keys->data.moments;
+    const qk__text_labels *labels = &repeats->labels;
     repetition *r = malloc(sizeof *r + q->dim * sizeof(double));
-    uint32_t *group_of_query = NULL, *group_of_key = NULL;
     if (!r)
         return qk__nomem(err);
     *r = (repetition){.run = run,
@@ -254,26 +272,28 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                       .index = keys->index,
                       .sign = keys->data.sign,
                       .stream = {(uint64_t)results->id.layer, (uint64_t)results->id.head},
+                      .of = repeats,
                       .queries = queries->rows,
                       .keys = keys->data.rows,
                       .scratch = (double *)(r + 1)};
-    qk_status status = settle_groups(r, &queries->parts, &keys->data.parts, &group_of_query,
-                                     &group_of_key, err);
-    for (uint32_t g = 0; g < r->labels.count && status == QK_OK; g++)
+    r->queries.group = repeats->group_of_query;
+    r->keys.group = repeats->group_of_key;
+    r->crossed.count = labels->count;
+    for (uint32_t g = 0; g < labels->count; g++) {
+        r->crossed.q[g] = qk__text_parts_find(repeats->q_of, labels->label[g]);
+        r->crossed.k[g] = qk__text_parts_find(repeats->k_of, labels->label[g]);
+    }
+    qk_status status = open_plasticity(r, q, err);
+    for (uint32_t g = 0; g < labels->count && status == QK_OK; g++)
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
         status = conclude(r, intervals, err);
     if (status == QK_OK && kept) {
         keep_repetitions(r, kept);
-        kept->mask = r->labels.mask;
+        kept->mask = labels->mask;
         kept->ids[0] = queries->parts.ids;
         kept->ids[1] = keys->data.parts.ids;
     }
-    qk__set_store_free(&r->drawn);
-    qk__text_parts_free(&r->q_parts);
-    qk__text_parts_free(&r->k_parts);
-    free(group_of_query);
-    free(group_of_key);
     free(r);
     return status;
 }

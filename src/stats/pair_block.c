@@ -168,12 +168,28 @@ static void find_segments(qk__pair_walk *w)
     }
 }
 
+/* The next pairs that a bucket adds are these `count` of a row. */
+static void add_run(qk__pair_walk *w, const qk__block_row *r, size_t count)
+{
+    qk__pair_block *b = &w->block;
+    const qk__pair_space *space = w->sums->space;
+    const size_t place = b->key[r->left]->place, n = b->num_runs;
+    const uint32_t group = w->sums->tally->parts->group[space->index->row[place]];
+    if (n > 0 && b->run[n - 1].group == group) {
+        b->run[n - 1].end += count;
+        return;
+    }
+    b->run[n] = (qk__pair_run){.group = group, .end = count + (n > 0 ? b->run[n - 1].end : 0)};
+    b->num_runs++;
+}
+
 /* The list without what only bins need, where there are none. */
 static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
 {
     qk__pair_list all = *list;
     if (!w->sums->tally->bins)
         all.mid = NULL;
+    all.run = w->sums->tally->parts ? w->block.run : NULL;
     return all;
 }
 
@@ -239,7 +255,7 @@ static void copy_pairs(const qk__pair_list *to, size_t at, const qk__pair_list *
 }
 
 /* end[i] - i: how many keys from i on are seen without a gap; next[i]: the first one seen. */
-static void find_runs(const qk__pair_walk *w, size_t active, uint32_t *next, uint32_t *end)
+static void find_seen(const qk__pair_walk *w, size_t active, uint32_t *next, uint32_t *end)
 {
     uint32_t n = (uint32_t)w->block.num_keys;
     next[n] = end[n] = n;
@@ -258,13 +274,14 @@ static size_t copy_seen(qk__pair_walk *w, size_t active)
     qk__pair_block *b = &w->block;
     uint32_t next[TILE_KEYS + 1], end[TILE_KEYS + 1];
     size_t n = 0;
-    find_runs(w, active, next, end);
-    b->num_segments = 0;
+    find_seen(w, active, next, end);
+    b->num_segments = b->num_runs = 0;
     for (size_t i = 0; i < w->reach[active]; i++) {
         const qk__block_row *r = b->sorted[i];
         if (next[r->left] != r->left)
             continue;
         uint32_t tail = w->sums->tally->cells ? (uint32_t)count_tail(w, r) : 0, copied = 0;
+        size_t before = n;
         for (uint32_t k = next[r->from]; k < r->end; k = next[end[k]]) {
             uint32_t stop = end[k] < r->end ? end[k] : r->end;
             copy_pairs(&b->some.list, n, &b->all.list, r->at + (k - r->from), stop - k);
@@ -274,6 +291,8 @@ static size_t copy_seen(qk__pair_walk *w, size_t active)
             if (stop == r->end)
                 break;
         }
+        if (w->sums->tally->parts)
+            add_run(w, r, n - before);
         if (tail)
             add_segment(b, (qk__block_segment){.at = (uint32_t)n - copied,
                                                .count = copied,
@@ -314,69 +333,13 @@ static void find_drawn(qk__pair_walk *w, size_t active)
     w->base[active] = base;
 }
 
-void qk__notes_begin(qk__pair_walk *w, size_t place)
-{
-    const size_t noted = w->notes ? w->notes->start[place] : SIZE_MAX;
-    w->reading = noted != SIZE_MAX;
-    w->writing = w->notes && !w->reading;
-    w->first_note = w->note = w->writing ? w->notes->used : noted;
-}
-
-void qk__notes_end(qk__pair_walk *w, size_t place)
-{
-    if (w->writing)
-        w->notes->start[place] = w->first_note;
-    w->reading = w->writing = false;
-}
-
-/* Where there is no room, the example has no notes. */
-static uint16_t *add_notes(qk__pair_walk *w, size_t count)
-{
-    uint16_t *to = w->writing ? qk__pair_notes_add(w->notes, count) : NULL;
-    if (w->writing && !to)
-        w->notes->used = w->first_note;
-    w->writing = to != NULL;
-    return to;
-}
-
 /* Which pairs of the block any bucket has drawn. */
 static void find_among(qk__pair_walk *w)
 {
     qk__pair_block *b = &w->block;
-    const size_t size = b->num_rows * sizeof *b->among, count = size / sizeof(uint16_t);
-    if (w->reading) {
-        memcpy(b->among, w->notes->item + w->note, size);
-        w->note += count;
-        return;
-    }
-    memset(b->among, 0, size);
+    memset(b->among, 0, b->num_rows * sizeof *b->among);
     for (size_t r = b->sorted[0]->first; r <= b->last; r++)
         find_drawn(w, r);
-    uint16_t *to = add_notes(w, count);
-    if (to)
-        memcpy(to, b->among, size);
-}
-
-/* Fills w->members with the places of what a bucket has drawn; how many. */
-static size_t find_members(qk__pair_walk *w, size_t active)
-{
-    const qk__pair_block *b = &w->block;
-    if (w->reading) {
-        const uint16_t *from = w->notes->item + w->note;
-        size_t n = *from;
-        for (size_t i = 0; i < n; i++)
-            w->members[i] = from[1 + i];
-        w->note += 1 + n;
-        return n;
-    }
-    size_t n = w->kernel->members(w->drawn + active * MAX_ROWS, b->among, b->at, b->num_rows,
-                                  w->members);
-    uint16_t *to = add_notes(w, 1 + n);
-    for (size_t i = 0; i < n && to; i++)
-        to[1 + i] = (uint16_t)w->members[i];
-    if (to)
-        *to = (uint16_t)n;
-    return n;
 }
 
 /* Distances, a few keys at a time. */
@@ -434,10 +397,14 @@ static void tally_drawn(qk__pair_walk *w, size_t active)
 {
     qk__pair_block *b = &w->block;
     const qk__pair_list list = wanted(w, &b->some.list);
-    size_t n = find_members(w, active);
+    const uint64_t *drawn = w->drawn + active * MAX_ROWS;
+    size_t n = w->kernel->members(drawn, b->among, b->at, b->num_rows, w->members);
     w->kernel->pick(&b->all.list, w->members, n, &list);
     for (size_t i = 0; i < n && list.weight; i++)
         list.weight[i] = b->all.list.weight[w->members[i]];
+    b->num_runs = 0;
+    for (size_t i = 0; i < b->num_rows && list.run; i++)
+        add_run(w, &b->row[i], (size_t)__builtin_popcountll(drawn[i]));
     qk__tally_pairs(w->sums, w->active[active], &list, n, false, &b->all);
 }
 
@@ -458,7 +425,7 @@ static void tally_block(qk__pair_walk *w, size_t active)
 {
     qk__pair_block *b = &w->block;
     size_t j = w->active[active], n;
-    const qk__pair_list *list = &b->all.list;
+    qk__pair_list list = wanted(w, &b->all.list);
     if (w->reach[active] == 0)
         return;
     if (w->sets) {
@@ -467,17 +434,17 @@ static void tally_block(qk__pair_walk *w, size_t active)
     }
     if (w->sums->space->grid->window) {
         n = copy_seen(w, active);
-        list = &b->some.list;
+        list = wanted(w, &b->some.list);
     } else {
         const qk__block_row *last = b->sorted[w->reach[active] - 1];
         n = last->at + (last->end - last->from);
     }
-    qk__tally_pairs(w->sums, j, list, n, w->only_cells, &b->all);
+    qk__tally_pairs(w->sums, j, &list, n, w->only_cells, &b->all);
     if (!w->sums->tally->cells)
         return;
     size_t first = w->sums->tally->cells->at[j];
     for (size_t s = 0; s < b->num_segments && b->segment[s].at < n; s++)
-        add_to_cell(w, &b->segment[s], list->weight, first + b->segment[s].rank);
+        add_to_cell(w, &b->segment[s], list.weight, first + b->segment[s].rank);
 }
 
 void qk__block_finish(qk__pair_walk *w)
@@ -492,6 +459,9 @@ void qk__block_finish(qk__pair_walk *w)
             form_pairs(w);
         if (!w->sets && w->sums->tally->cells && !w->sums->space->grid->window)
             find_segments(w);
+        b->num_runs = 0;
+        for (size_t i = 0; i < b->num_rows && w->sums->tally->parts; i++)
+            add_run(w, b->sorted[i], b->sorted[i]->count);
         for (size_t r = b->sorted[0]->first; r <= b->last; r++)
             tally_block(w, r);
     }

@@ -4,7 +4,6 @@
 #ifndef QK_STATS_PAIR_BLOCK_H
 #define QK_STATS_PAIR_BLOCK_H
 
-#include "stats/pair_notes.h"
 #include "stats/pair_tally.h"
 
 enum {
@@ -55,6 +54,9 @@ typedef struct qk__pair_block {
     uint64_t among[MAX_ROWS];
     uint32_t at[MAX_ROWS], which[MAX_PAIRS + 15];
     qk__pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
+    qk__pair_run
+        run[MAX_ROWS]; /* of the pairs that a bucket adds, where it keeps groups apart */
+    size_t num_runs;
 } qk__pair_block;
 
 typedef struct qk__pair_walk {
@@ -67,10 +69,7 @@ typedef struct qk__pair_walk {
     uint64_t *base; /* [num_active] pairs that a bucket sees in earlier examples */
     uint64_t *
         drawn; /* [num_active][MAX_ROWS] keys of each row that a bucket has drawn, bits of `among` */
-    uint32_t *members;     /* [MAX_PAIRS + 15] places in the block of what a bucket has drawn */
-    qk__pair_notes *notes; /* or NULL */
-    bool reading, writing; /* of an example that is met; else both are false */
-    size_t first_note, note; /* its first, and the one that is read next */
+    uint32_t *members; /* [MAX_PAIRS + 15] places in the block of what a bucket has drawn */
     qk__seen_key *keys;
     size_t *reach; /* [num_active + 1] rows of the block that begin below an active bucket */
     double *memory;
@@ -110,10 +109,6 @@ void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, 
 
 /* Adds the rows to the sums of the buckets that see them; the block is empty then. */
 void qk__block_finish(qk__pair_walk *w);
-
-/* The blocks until the end are those of the long example that begins at `place`. */
-void qk__notes_begin(qk__pair_walk *w, size_t place);
-void qk__notes_end(qk__pair_walk *w, size_t place);
 
 /* Where pairs were drawn: the seen keys of an example whose blocks are all finished, or that has none. */
 void qk__block_count_example(qk__pair_walk *w, const qk__seen_key *keys, size_t count);

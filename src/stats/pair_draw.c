@@ -96,12 +96,18 @@ static void finish_batch(draw *d)
     const qk__pair_kernel *kernel = qk__best_pair_kernel();
     qk__pair_room *room = &d->room;
     bool whole = d->cell == SIZE_MAX;
+    qk__pair_run run[BATCH];
     if (d->prepared)
         measure_prepared(d);
     else
         measure_pairs(d);
     place_pairs(d);
     kernel->normalise(room->v, room->list.u, room->list.w, d->filled);
+    room->list.run = run;
+    for (size_t i = 0; i < d->filled && d->sums->tally->parts; i++)
+        run[i] = (qk__pair_run){
+            .group = d->sums->tally->parts->group[d->sums->space->index->row[d->late[i]]],
+            .end = i + 1};
     qk__tally_pairs(d->sums, d->j, &room->list, d->filled, !whole, room);
     const double *weight = room->list.weight;
     if (!whole)
@@ -179,7 +185,7 @@ static void walk_numbers(draw *d, size_t limit)
         size_t count = 0;
         while (next + count < limit && d->numbers[next + count] < end)
             count++;
-        if (count > 0 && !qk__left_out(d->sums->space, d->sums->space->index->start[e]))
+        if (count > 0)
             add_pairs(d, d->numbers + next, count, base, n);
         next += count;
         base = end;

@@ -37,12 +37,20 @@ typedef struct qk__key_scores {
     double *mean, *slope, *position;
 } qk__key_scores;
 
+/* Pairs up to `end` of a list, from where the run before ends, are of one group of texts. */
+typedef struct qk__pair_run {
+    uint32_t group;
+    size_t end;
+} qk__pair_run;
+
 /* Pairs side by side. u + w (tau - mean of t) is z; mid is the mean position; bin is
  * the first cell of the pair's row in the table of distances. */
 typedef struct qk__pair_list {
     double *u, *w, *mid;
     int32_t *bin;
-    double *weight; /* NULL: each counts as one. No kernel looks at it */
+    /* No kernel looks at these: */
+    double *weight;          /* NULL: each counts as one */
+    const qk__pair_run *run; /* where sums are kept apart by groups */
 } qk__pair_list;
 
 struct qk__pair_kernel {

@@ -9,8 +9,6 @@
 
 #include <qkscope/common.h>
 
-#include "stats/pair_notes.h"
-
 /* `limit` distinct numbers below `count`, ascending, by Floyd's algorithm. */
 QK_MUST_CHECK qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t seed,
                                  const uint64_t *words, size_t num_words, qk_error *err);
@@ -32,22 +30,5 @@ typedef struct qk__pair_set {
  * one after the other. */
 QK_MUST_CHECK qk_status qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words,
                                       size_t limit, uint64_t seed, qk_error *err);
-
-/* Sets that were drawn last, with room of their own. A store of zeros has none. */
-typedef struct qk__set_store {
-    size_t num;
-    qk__pair_set *set;
-    uint64_t *bits;
-    qk__pair_notes notes; /* of who walks over these sets */
-} qk__set_store;
-
-/* Those numbered by counts and words of want[num], drawn by three words unless the store has them; their
- * bits go to bits[num]. */
-QK_MUST_CHECK qk_status qk__set_store_take(qk__set_store *store, const qk__pair_set *want,
-                                           size_t num, size_t limit, uint64_t seed,
-                                           const uint64_t **bits, qk_error *err);
-/* Whether the sets of the store are these, in this order, and no others. */
-bool qk__set_store_is(const qk__set_store *store, const qk__pair_set *sets, size_t num);
-void qk__set_store_free(qk__set_store *store);
 
 #endif

@@ -228,3 +228,35 @@ void qk__bin_table_free(qk__bin_table **table)
     free(*table);
     *table = NULL;
 }
+
+qk_status qk__ap_parts_create(qk__ap_parts *parts, const qk__query_grid *grid, qk_error *err)
+{
+    parts->buckets = grid->num;
+    QK_TRY(QK__CREATE_ARRAYS(
+        err, {&parts->id, grid->num + 1, sizeof *parts->id},
+        {&parts->ap, parts->groups * grid->num + 1, sizeof *parts->ap},
+        {&parts->weight, parts->groups * grid->num + 1, sizeof *parts->weight}));
+    for (size_t j = 0; j < grid->num; j++)
+        parts->id[j] = grid->bucket[j].id;
+    return QK_OK;
+}
+
+void qk__ap_parts_free(qk__ap_parts *parts)
+{
+    free(parts->id);
+    free(parts->ap);
+    free(parts->weight);
+    *parts = (qk__ap_parts){0};
+}
+
+double qk__ap_without(const qk__ap_parts *parts, size_t bucket, size_t group)
+{
+    double ap = 0, weight = 0;
+    for (size_t g = 0; g < parts->groups; g++) {
+        if (g == group)
+            continue;
+        ap += parts->ap[g * parts->buckets + bucket];
+        weight += parts->weight[g * parts->buckets + bucket];
+    }
+    return weight > 0 ? ap / weight : NAN;
+}

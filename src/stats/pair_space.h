@@ -20,13 +20,6 @@ typedef struct qk__pair_space {
     const qk__query_grid *grid;
 } qk__pair_space;
 
-/* Whether the rows of an example, whose first key is at `first`, are left out of this space. */
-static inline bool qk__left_out(const qk__pair_space *space, size_t first)
-{
-    const qk_block *keys = space->keys;
-    return keys->group && keys->group[space->index->row[first]] == keys->left_out;
-}
-
 /* Pairs of eligible keys of one example, for every query bucket: pairs[grid->num]. */
 void qk__count_pairs(const qk__pair_space *space, int64_t *pairs);
 
@@ -64,19 +57,36 @@ QK_MUST_CHECK qk_status qk__bin_table_create(qk__bin_table **table, const qk__pa
                                              double width, qk_error *err);
 void qk__bin_table_free(qk__bin_table **table);
 
+/* Sums of the pairs of each query bucket, apart by groups of texts. */
+typedef struct qk__ap_parts {
+    const uint32_t *group; /* of each row of the keys; less than `groups` */
+    size_t groups, buckets;
+    int64_t *id;    /* [buckets] of the query buckets, ascending */
+    double *ap;     /* [groups][buckets] */
+    double *weight; /* [groups][buckets] of these pairs, which count one each without weights */
+} qk__ap_parts;
+
+/* Room for the buckets of a grid; group and groups are set. */
+QK_MUST_CHECK qk_status qk__ap_parts_create(qk__ap_parts *parts, const qk__query_grid *grid,
+                                            qk_error *err);
+/* parts may be zeros. */
+void qk__ap_parts_free(qk__ap_parts *parts);
+
+/* The mean of a bucket's pairs but those of one group; NaN without any. */
+double qk__ap_without(const qk__ap_parts *parts, size_t bucket, size_t group);
+
 /* Where the values of pairs are summed. cells and bins are NULL where only the profile is
  * wanted. */
 typedef struct qk__tally {
-    double *ap; /* [grid->num] sums over the pairs of a query bucket */
-    double
-        *weight; /* [grid->num] of these pairs, where keys have weights; qk__sum_pairs' own */
+    double *ap;        /* [grid->num] sums over the pairs of a query bucket */
+    double *weight;    /* [grid->num] what these pairs count; qk__sum_pairs' own */
     int64_t *pairs;    /* [grid->num] there are; more than `limit` are drawn from */
-    int64_t *met;      /* [grid->num] of these in the sums; qk__sum_pairs' own, else NULL */
     int64_t limit;     /* pairs a cell, INT64_MAX without */
     int64_t evaluated; /* values of PP */
     int64_t sampled;   /* query buckets and cells that were drawn from */
     qk__cell_table *cells;
     qk__bin_table *bins;
+    qk__ap_parts *parts; /* or NULL */
 } qk__tally;
 
 #endif

@@ -20,8 +20,8 @@ qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, bool weight
         return qk__nomem(err);
     memset(x, 0, 7 * size * sizeof *x);
     room->memory = x;
-    room->list =
-        (qk__pair_list){x, x + size, x + 2 * size, NULL, weighted ? x + 6 * size : NULL};
+    room->list = (qk__pair_list){
+        .u = x, .w = x + size, .mid = x + 2 * size, .weight = weighted ? x + 6 * size : NULL};
     room->v = x + 3 * size;
     room->pp = x + 4 * size;
     room->list.bin = (int32_t *)(void *)(x + 5 * size);
@@ -88,6 +88,27 @@ static void add_to_bins(qk__bin_table *bins, const int32_t *cell, const double *
     }
 }
 
+/* The sum of n values, each times its weight if there are weights, and of what they count. */
+static void sum_values(const qk__pair_kernel *kernel, const double *pp, const double *weight,
+                       size_t n, double *ap, double *count)
+{
+    *ap += weight ? kernel->dot(weight, pp, n) : kernel->sum(pp, n);
+    *count += weight ? kernel->sum(weight, n) : (double)n;
+}
+
+static void add_to_parts(const qk__pair_sums *sums, size_t j, const qk__pair_list *list,
+                         size_t n, const double *pp)
+{
+    qk__ap_parts *parts = sums->tally->parts;
+    size_t from = 0;
+    for (const qk__pair_run *run = list->run; from < n; from = run++->end) {
+        size_t at = run->group * parts->buckets + j, end = run->end < n ? run->end : n;
+        sum_values(sums->whitening->kernel, pp + from,
+                   list->weight ? list->weight + from : NULL, end - from, &parts->ap[at],
+                   &parts->weight[at]);
+    }
+}
+
 void qk__tally_pairs(const qk__pair_sums *sums, size_t j, const qk__pair_list *list, size_t n,
                      bool only_cells, qk__pair_room *room)
 {
@@ -98,14 +119,9 @@ void qk__tally_pairs(const qk__pair_sums *sums, size_t j, const qk__pair_list *l
     tally->evaluated += (int64_t)n;
     if (only_cells)
         return;
-    if (tally->met)
-        tally->met[j] += (int64_t)n;
-    if (list->weight) {
-        tally->ap[j] += kernel->dot(list->weight, room->pp, n);
-        tally->weight[j] += kernel->sum(list->weight, n);
-    } else {
-        tally->ap[j] += kernel->sum(room->pp, n);
-    }
+    sum_values(kernel, room->pp, list->weight, n, &tally->ap[j], &tally->weight[j]);
+    if (tally->parts)
+        add_to_parts(sums, j, list, n, room->pp);
     if (!tally->bins)
         return;
     kernel->lags(list->mid, list->bin, tau, tally->bins->width, (double)tally->bins->first_lag,

@@ -63,7 +63,6 @@ static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, s
     qk__pair_block *b = &w->block;
     bool prepared = count <= w->num_prepared;
     qk__block_finish(w);
-    qk__notes_begin(w, centre);
     if (prepared)
         qk__block_prepare(w, keys, count, centre);
     for (size_t late = 0; late < count; late += STRETCH) {
@@ -83,7 +82,6 @@ static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, s
             qk__block_finish(w);
         }
     }
-    qk__notes_end(w, centre);
     if (w->sets)
         qk__block_count_example(w, keys, count);
 }
@@ -101,11 +99,6 @@ static void add_group(qk__pair_walk *w, size_t first, size_t end)
     }
     if (count < 2)
         return;
-    if (w->sets && qk__left_out(w->sums->space, first)) {
-        qk__block_finish(w);
-        qk__block_count_example(w, w->keys, count);
-        return;
-    }
     /* The block points at its keys until it is finished: they stay where they are. */
     if (count <= STRETCH) {
         add_short(w, w->keys, count, first);
@@ -169,7 +162,7 @@ static qk_status allocate_walk(qk__pair_walk *w, qk_error *err)
 
 qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
                             const uint64_t *const *sets, size_t num_active, bool only_cells,
-                            qk__pair_notes *notes, qk_error *err)
+                            qk_error *err)
 {
     if (num_active == 0)
         return QK_OK;
@@ -181,8 +174,7 @@ qk_status qk__add_all_pairs(const qk__pair_sums *sums, const size_t *active,
                          .active = active,
                          .sets = sets,
                          .num_active = num_active,
-                         .only_cells = only_cells,
-                         .notes = notes};
+                         .only_cells = only_cells};
     qk_status status = allocate_walk(w, err);
     qk__seen_key *keys = w->keys;
     if (status == QK_OK)

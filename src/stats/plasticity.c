@@ -154,6 +154,10 @@ static qk_status fit(qk_plasticity *out, const qk__query_model *model,
         status = qk__cell_table_create(&tally.cells, space, err);
     if (status == QK_OK)
         status = qk__bin_table_create(&tally.bins, space, width, err);
+    if (status == QK_OK && in->parts) {
+        status = qk__ap_parts_create(in->parts, grid, err);
+        tally.parts = in->parts;
+    }
     if (status == QK_OK)
         status = qk__sum_pairs(source, model, in, &tally, err);
     if (status == QK_OK)

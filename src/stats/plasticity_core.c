@@ -26,9 +26,7 @@ qk_status qk__pair_source_open(qk__pair_source *source, const qk__plasticity_inp
     }
     bool published = in->settings->convention == QK_CONVENTION_PUBLISHED;
     QK_TRY(qk__query_grid_create(&source->grid, in->queries, published, in->totals, err));
-    source->space = source->all = (qk__pair_space){in->keys, index, source->grid};
-    if (in->drawn && source->present && source->grid->window == 0)
-        source->all.index = in->index ? in->index : source->own_index;
+    source->space = (qk__pair_space){in->keys, index, source->grid};
     return QK_OK;
 }
 
@@ -40,7 +38,7 @@ void qk__pair_source_close(qk__pair_source *source)
 }
 
 typedef struct run {
-    const qk__pair_space *space, *all; /* all: what pairs are drawn of */
+    const qk__pair_space *space;
     const qk__query_model *model;
     const qk__plasticity_input *in;
     qk__tally *tally;
@@ -85,26 +83,32 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
 static qk_status add_together(const run *r, const qk__pair_sums *sums, const size_t *buckets,
                               size_t count, qk_error *err)
 {
+    const int64_t *pairs = r->tally->pairs;
+    size_t words = 0;
     qk__pair_set *sets;
     const uint64_t **of;
-    qk__set_store own = {0}, *store = r->in->drawn ? r->in->drawn : &own;
-    QK_TRY(QK__CREATE_ARRAYS(err, {&sets, count, sizeof *sets}, {&of, count, sizeof *of}));
+    uint64_t *bits;
+    for (size_t i = 0; i < count; i++)
+        words += qk__set_words(pairs[buckets[i]]);
+    QK_TRY(QK__CREATE_ARRAYS(err, {&sets, count, sizeof *sets}, {&of, count, sizeof *of},
+                             {&bits, words, sizeof *bits}));
+    words = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t id = (uint64_t)r->space->grid->bucket[buckets[i]].id;
-        sets[i] = (qk__pair_set){.count = r->tally->pairs[buckets[i]],
-                                 .words = {r->in->stream[0], r->in->stream[1], id}};
+        sets[i] = (qk__pair_set){.count = pairs[buckets[i]],
+                                 .words = {r->in->stream[0], r->in->stream[1], id},
+                                 .bits = bits + words};
+        of[i] = sets[i].bits;
+        words += qk__set_words(pairs[buckets[i]]);
     }
     r->tally->sampled += (int64_t)count;
-    qk_status status = qk__set_store_take(store, sets, count, (size_t)r->tally->limit,
-                                          r->in->settings->seed, of, err);
-    bool noted = status == QK_OK && r->in->drawn && qk__set_store_is(store, sets, count) &&
-                 qk__pair_notes_open(&store->notes, sums->space->index->rows);
+    qk_status status =
+        qk__draw_sets(sets, count, 3, (size_t)r->tally->limit, r->in->settings->seed, err);
     if (status == QK_OK)
-        status = qk__add_all_pairs(sums, buckets, of, count, false,
-                                   noted ? &store->notes : NULL, err);
-    qk__set_store_free(&own);
+        status = qk__add_all_pairs(sums, buckets, of, count, false, err);
     free(sets);
     free(of);
+    free(bits);
     return status;
 }
 
@@ -113,21 +117,19 @@ static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t
                            size_t count, qk_error *err)
 {
     qk__tally *tally = r->tally;
-    qk__pair_sums drawn = *sums;
-    drawn.space = r->all;
     for (size_t i = 0, n; i < count; i += n) {
         n = count_together(r, buckets + i, count - i);
         if (n > 0) {
-            QK_TRY(add_together(r, &drawn, buckets + i, n, err));
+            QK_TRY(add_together(r, sums, buckets + i, n, err));
         } else {
             n = 1;
-            QK_TRY(qk__add_drawn_pairs(&drawn, buckets[i], SIZE_MAX, tally->pairs[buckets[i]],
+            QK_TRY(qk__add_drawn_pairs(sums, buckets[i], SIZE_MAX, tally->pairs[buckets[i]],
                                        r->in->settings->seed, r->in->stream, err));
         }
     }
     if (!tally->cells)
         return QK_OK;
-    QK_TRY(qk__add_all_pairs(sums, buckets, NULL, count, true, NULL, err));
+    QK_TRY(qk__add_all_pairs(sums, buckets, NULL, count, true, err));
     for (size_t i = 0; i < count; i++)
         QK_TRY(draw_cells(r, sums, buckets[i], err));
     return QK_OK;
@@ -150,7 +152,7 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
         if (!drawn)
             whole = n;
     }
-    QK_TRY(qk__add_all_pairs(&sums, scratch, NULL, whole, false, NULL, err));
+    QK_TRY(qk__add_all_pairs(&sums, scratch, NULL, whole, false, err));
     return n > whole ? add_drawn(r, &sums, scratch + whole, n - whole, err) : QK_OK;
 }
 
@@ -184,36 +186,18 @@ static qk_status add_all_buckets(const run *r, size_t *scratch, qk_error *err)
     return QK_OK;
 }
 
-/* met: pairs in the sum; weight: of these together, NULL: each counts as one. */
-static void to_mean(double *ap, int64_t *pairs, int64_t met, const double *weight)
+/* weight: what the pairs in the sum count; NULL: one each. */
+static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *weight)
 {
-    *pairs = met;
-    *ap = met > 0 ? *ap / (weight ? *weight : (double)met) : NAN;
-}
-
-/* Pairs that there are; where they are drawn, of all that they are drawn of. */
-static qk_status count_pairs(const run *r, qk_error *err)
-{
-    size_t num = r->space->grid->num;
-    qk__count_pairs(r->space, r->tally->pairs);
-    if (r->all->index == r->space->index)
-        return QK_OK;
-    int64_t *all = qk__calloc(num + 1, sizeof *all);
-    if (!all)
-        return qk__nomem(err);
-    qk__count_pairs(r->all, all);
-    for (size_t j = 0; j < num; j++)
-        if (all[j] > r->tally->limit)
-            r->tally->pairs[j] = all[j];
-    free(all);
-    return QK_OK;
+    *pairs = *pairs < limit ? *pairs : limit;
+    *ap = *pairs > 0 ? *ap / (weight ? *weight : (double)*pairs) : NAN;
 }
 
 /* The scratch is of 2 grid->num + 1. */
 static qk_status add_sums(run *r, size_t *scratch, qk_error *err)
 {
     bool full = r->in->settings->variance == QK_VARIANCE_FULL;
-    QK_TRY(count_pairs(r, err));
+    qk__count_pairs(r->space, r->tally->pairs);
     QK_TRY(qk__whitening_create(&r->whitening, r->model, full, err));
     qk_status status = add_all_buckets(r, scratch, err);
     qk__whitening_free(&r->whitening);
@@ -224,29 +208,21 @@ qk_status qk__sum_pairs(const qk__pair_source *source, const qk__query_model *mo
                         const qk__plasticity_input *in, qk__tally *tally, qk_error *err)
 {
     const size_t num = source->grid->num;
-    const bool weighted = source->space.index->weight != NULL;
     const qk__cell_table *cells = tally->cells;
-    run r = {&source->space, &source->all, model, in, tally, NULL};
+    run r = {&source->space, model, in, tally, NULL};
     size_t *scratch;
     tally->limit = in->settings->max_pairs > 0 ? in->settings->max_pairs : INT64_MAX;
     QK_TRY(QK__CREATE_ARRAYS(err, {&scratch, 2 * num + 1, sizeof *scratch},
-                             {&tally->weight, num + 1, sizeof *tally->weight},
-                             {&tally->met, num + 1, sizeof *tally->met}));
+                             {&tally->weight, num + 1, sizeof *tally->weight}));
     qk_status status = add_sums(&r, scratch, err);
     for (size_t j = 0; j < num && status == QK_OK; j++)
-        to_mean(&tally->ap[j], &tally->pairs[j], tally->met[j],
-                weighted ? &tally->weight[j] : NULL);
-    for (size_t c = 0; cells && c < cells->num_cells; c++) {
-        int64_t pairs = cells->cell[c].pairs;
-        to_mean(&cells->cell[c].ap, &cells->cell[c].pairs,
-                pairs < tally->limit ? pairs : tally->limit,
+        to_mean(&tally->ap[j], &tally->pairs[j], tally->limit, &tally->weight[j]);
+    for (size_t c = 0; cells && c < cells->num_cells; c++)
+        to_mean(&cells->cell[c].ap, &cells->cell[c].pairs, tally->limit,
                 cells->weight ? &cells->weight[c] : NULL);
-    }
     free(scratch);
     free(tally->weight);
-    free(tally->met);
     tally->weight = NULL;
-    tally->met = NULL;
     return status;
 }
 

@@ -7,7 +7,6 @@
 #include <qkscope/stats.h>
 
 #include "stats/key_index.h"
-#include "stats/pair_sets.h"
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
@@ -20,17 +19,12 @@ typedef struct qk__plasticity_input {
         *totals; /* where rows are some of those that the moments are of; or NULL */
     const qk_plasticity_settings *settings;
     const uint64_t *stream; /* [2] */
-
-    /* Where groups of whole examples are left out in turn: what is drawn is drawn of all of them then,
-     * once, and a group's pairs do not count. (With a window keys are seen by the mean positions of queries:
-     * each repetition draws of its own.) Else NULL. */
-    qk__set_store *drawn;
+    qk__ap_parts *parts;    /* with its groups, to be filled by qk__plasticity_fit; or NULL */
 } qk__plasticity_input;
 
-/* The keys that are not left out, the query buckets that see them, and what to free of this. all: also those
- * that are left out, if pairs are drawn of these. */
+/* The keys that are not left out, the query buckets that see them, and what to free of this. */
 typedef struct qk__pair_source {
-    qk__pair_space space, all;
+    qk__pair_space space;
     qk__key_index *own_index, *present;
     qk__query_grid *grid;
 } qk__pair_source;

@@ -150,7 +150,8 @@ static void kernels_agree_on_lists(void **state)
             for (int i = 0; i < 2; i++) {
                 const qk__pair_kernel *kernel = qk__pair_kernels[i ? k : 0];
                 const qk__key_scores scores = {in[0], in[1], in[2]};
-                const qk__pair_list list = {out[i][0], out[i][1], out[i][2], bins[i][0], NULL};
+                const qk__pair_list list = {out[i][0],  out[i][1], out[i][2],
+                                            bins[i][0], NULL,      NULL};
                 kernel->differences(&scores, 3, 0, NULL, n, 512, 40, &list, 0);
                 kernel->normalise(in[3], out[i][0], out[i][1], n);
                 kernel->undecided(out[i][0], out[i][1], 123.25, n, out[i][3]);
@@ -242,8 +243,8 @@ static void members_are_found(void **state)
                     place += among[i] >> b & 1;
                 }
             assert_int_equal(found, n);
-            const qk__pair_list from = {values[0], values[1], values[2], bins, NULL};
-            const qk__pair_list to = {picked[0], picked[1], picked[2], picked_bins, NULL};
+            const qk__pair_list from = {values[0], values[1], values[2], bins, NULL, NULL};
+            const qk__pair_list to = {picked[0], picked[1], picked[2], picked_bins, NULL, NULL};
             qk__pair_kernels[k]->pick(&from, out, n, &to);
             for (size_t i = 0; i < n; i++)
                 assert_true(picked[0][i] == out[i] + 0.25 && picked[1][i] == out[i] + 0.5 &&
@@ -279,8 +280,8 @@ static void chosen_keys_are_those_keys(void **state)
             const qk__pair_kernel *kernel = qk__pair_kernels[k];
             const qk__key_scores scores = {in[0], in[1], in[2]};
             const qk__key_scores near = {beside[0], beside[1], beside[2]};
-            const qk__pair_list one = {out[0][0], out[0][1], out[0][2], bins[0], NULL};
-            const qk__pair_list other = {out[1][0], out[1][1], out[1][2], bins[1], NULL};
+            const qk__pair_list one = {out[0][0], out[0][1], out[0][2], bins[0], NULL, NULL};
+            const qk__pair_list other = {out[1][0], out[1][1], out[1][2], bins[1], NULL, NULL};
             kernel->differences(&scores, 2, 4, which, n, 0.5, 40, &one, 0);
             kernel->differences(&near, 0, 1, NULL, n, 0.5, 40, &other, 0);
             for (size_t i = 0; i < 3; i++)
@@ -304,7 +305,7 @@ static void lists_are_what_they_say(void **state)
     int32_t bin[ROOM] = {0}, cell[ROOM] = {0};
     qk__each_version (k, qk__pair_kernels) {
         const qk__pair_kernel *kernel = qk__pair_kernels[k];
-        const qk__pair_list list = {u, w, mid, bin, NULL};
+        const qk__pair_list list = {u, w, mid, bin, NULL, NULL};
         kernel->differences(&scores, 0, 1, NULL, 2, 512, 10, &list, 0);
         assert_true(u[0] == 4 && u[1] == 3 && w[0] == 0 && w[1] == 0.5);
         assert_true(mid[0] == 744 && mid[1] == 744.5);

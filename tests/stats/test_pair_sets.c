@@ -93,7 +93,7 @@ static void look_up(const qk__pair_space *space, const qk__query_model *model,
                                                  settings->seed, STREAM, NULL),
                              QK_OK);
         else
-            assert_int_equal(qk__add_all_pairs(&sums, &j, NULL, 1, false, NULL, NULL), QK_OK);
+            assert_int_equal(qk__add_all_pairs(&sums, &j, NULL, 1, false, NULL), QK_OK);
     }
     qk__whitening_free(&whitening);
 }
@@ -146,6 +146,7 @@ static void both_ways_meet_the_same_pairs(void **state)
         assert_int_equal(qk__pair_source_open(&source, &in, NULL), QK_OK);
         assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
         qk__tally tally = {.ap = test_calloc(source.grid->num, sizeof(double)),
+                           .weight = test_calloc(source.grid->num, sizeof(double)),
                            .pairs = test_calloc(source.grid->num, sizeof(int64_t))};
         assert_int_equal(
             qk__bin_table_create(&tally.bins, &source.space, p->bucket_width, NULL), QK_OK);
@@ -153,6 +154,7 @@ static void both_ways_meet_the_same_pairs(void **state)
         same_tables(p, &tally, settings.max_pairs);
         qk__bin_table_free(&tally.bins);
         test_free(tally.ap);
+        test_free(tally.weight);
         test_free(tally.pairs);
         test_free(example);
         qk__query_model_free(&model);
@@ -166,110 +168,12 @@ static void both_ways_meet_the_same_pairs(void **state)
     }
 }
 
-/* The drawn pairs of bucket j whose example is not left out, found by their numbers. */
-static int64_t count_drawn(const qk__pair_space *all, size_t j, int64_t pairs,
-                           const qk_plasticity_settings *settings)
-{
-    size_t limit = (size_t)settings->max_pairs, next = 0;
-    uint64_t *numbers = test_calloc(limit, sizeof *numbers), base = 0;
-    const uint64_t words[] = {STREAM[0], STREAM[1], (uint64_t)all->grid->bucket[j].id};
-    int64_t found = 0;
-    assert_int_equal(qk__draw(numbers, limit, (uint64_t)pairs, settings->seed, words, 3, NULL),
-                     QK_OK);
-    for (size_t e = 0; e < all->index->num_examples; e++) {
-        uint64_t seen = 0;
-        for (size_t i = all->index->start[e]; i < all->index->start[e + 1]; i++)
-            seen += all->index->bucket[i] < all->grid->bucket[j].id;
-        base += seen * (seen - (seen > 0)) / 2;
-        uint32_t row = all->index->row[all->index->start[e]];
-        for (; next < limit && numbers[next] < base; next++)
-            found += all->keys->group[row] != all->keys->left_out;
-    }
-    test_free(numbers);
-    assert_int_equal(next, limit);
-    return found;
-}
-
-static qk__tally new_tally(const qk__query_grid *grid)
-{
-    return (qk__tally){.ap = test_calloc(grid->num, sizeof(double)),
-                       .pairs = test_calloc(grid->num, sizeof(int64_t))};
-}
-
-static void free_tally(qk__tally *tally)
-{
-    test_free(tally->ap);
-    test_free(tally->pairs);
-}
-
-/* Without a group of examples: what was drawn of all, less theirs; whether sets are looked at or pairs
- * looked up. */
-static void examples_are_left_out_of_what_was_drawn(void **state)
-{
-    (void)state;
-    static const rows shapes[] = {
-        {.dim = 9, .examples = 5, .buckets = 12, .each = 30, .width = 64},
-        {.dim = 16, .examples = 90, .buckets = 20, .each = 2, .width = 10},
-        {.dim = 3, .examples = 13, .buckets = 9, .each = 10, .width = 64},
-    };
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        qk_block q, k;
-        qk__set_store store = {0};
-        make(&q, &k, &shapes[s]);
-        uint32_t *group = test_calloc(2 * q.rows, sizeof *group);
-        for (size_t i = 0; i < q.rows; i++)
-            group[i] = group[q.rows + i] = (uint32_t)(q.example[i] + 4) % 5;
-        q.group = group;
-        k.group = group + q.rows;
-        qk_plasticity_settings settings = {.variance = QK_VARIANCE_DIAG, .seed = s};
-        settings.max_pairs = 2000;
-        const qk__plasticity_input in = {.queries = &q,
-                                         .keys = &k,
-                                         .settings = &settings,
-                                         .stream = STREAM,
-                                         .drawn = &store};
-        for (uint32_t g = 0; g < 5; g++) {
-            qk__pair_source source;
-            qk__query_model *model;
-            size_t drawn = 0;
-            q.left_out = k.left_out = g;
-            qk_moments *m = moments_of(&q);
-            assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
-            assert_int_equal(qk__pair_source_open(&source, &in, NULL), QK_OK);
-            qk__tally tally = new_tally(source.grid), all = new_tally(source.grid);
-            assert_int_equal(qk__sum_pairs(&source, model, &in, &tally, NULL), QK_OK);
-            look_up(&source.all, model, &settings, &all);
-            for (size_t j = 0; j < source.grid->num; j++) {
-                if (all.pairs[j] <= settings.max_pairs)
-                    continue;
-                int64_t met = count_drawn(&source.all, j, all.pairs[j], &settings);
-                assert_int_equal(tally.pairs[j], met);
-                assert_near(tally.ap[j], all.ap[j] / (double)met, 1e-13);
-                drawn++;
-            }
-            assert_true(drawn >= 4 && store.num >= drawn);
-            free_tally(&tally);
-            free_tally(&all);
-            qk__query_model_free(&model);
-            qk_moments_free(&m);
-            qk__pair_source_close(&source);
-        }
-        /* long examples have notes, which all groups but the first read */
-        assert_int_equal(store.notes.used > 0, shapes[s].buckets * shapes[s].each > 64);
-        qk__set_store_free(&store);
-        test_free(group);
-        free_sample(&q);
-        free_sample(&k);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_floyds),
         cmocka_unit_test(sets_are_floyds),
         cmocka_unit_test(both_ways_meet_the_same_pairs),
-        cmocka_unit_test(examples_are_left_out_of_what_was_drawn),
     };
     return cmocka_run_group_tests_name("pair sets", tests, NULL, NULL);
 }
