@@ -12,15 +12,15 @@ enum { DIGITS = 5 };
 
 /* A column of a metric: NAME.diff, NAME.a, NAME.b, NAME.p. */
 typedef struct part {
-    const char *name, *words;
-    ptrdiff_t at; /* the number of a qk__change */
-    bool of_two;  /* with the colours of the metric, on one scale in a and in b */
+    const char *name, *head, *words; /* head: over the column in a table */
+    ptrdiff_t at;                    /* the number of a qk__change */
+    bool of_two; /* with the colours of the metric, on one scale in a and in b */
 } part;
 static const part PARTS[] = {
-    {"diff", "b − a", offsetof(qk__change, difference), false},
-    {"a", "in a", offsetof(qk__change, a), true},
-    {"b", "in b", offsetof(qk__change, b), true},
-    {"p", "p of the change, corrected", offsetof(qk__change, p_corrected), false},
+    {"diff", "b − a", "b − a", offsetof(qk__change, difference), false},
+    {"a", "a", "in a", offsetof(qk__change, a), true},
+    {"b", "b", "in b", offsetof(qk__change, b), true},
+    {"p", "p", "p of the change, corrected", offsetof(qk__change, p_corrected), false},
 };
 enum { NUM_PARTS = sizeof PARTS / sizeof *PARTS };
 
@@ -61,8 +61,9 @@ static json_t *column(const qk__comparison *c, const qk__compared_metric *m, con
     qk__scale scale = of->of_two ? qk__scale_between(m->field->hue, range.low, range.high)
                                  : qk__scale_of_change(range.high);
     const char *name = m->field->info.name;
-    return json_pack("{s:o, s:s, s:o, s:o, s:b, s:o, s:o}", "name",
-                     json_sprintf("%s.%s", name, of->name), "table", "compare.csv", "label",
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:b, s:o, s:o}", "name",
+                     json_sprintf("%s.%s", name, of->name), "head",
+                     json_sprintf("%s: %s", name, of->head), "table", "compare.csv", "label",
                      json_sprintf("%s, %s", qk__noun(name).text, of->words), "about",
                      qk__clean_text(m->field->info.about ? m->field->info.about : ""), "first",
                      first, "scale", qk__scale_json(&scale), "values", values);

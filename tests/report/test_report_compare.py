@@ -31,6 +31,7 @@ def test_all_heads_of_a_comparison(compared, open_page):
     assert page.locator("#head-view .empty").count() == 0  # nothing that a comparison has not is missed
     page.keyboard.press("Escape")
     explorer(page)
+    assert page.inner_text("#table th[data-name='r_q.diff'] button").strip("▲▼ ") == "r_q: b − a"
     page.click("#table th[data-name='r_q.diff'] button")
     order = sorted(range(12), key=lambda head: -list(rows.values())[head]["difference"])
     assert shown_heads(page) == order

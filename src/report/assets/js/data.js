@@ -12,9 +12,11 @@ const HEADLINES = readBlock("qk-headlines");
 const RAW = readBlock("qk-heads");
 const NUM_HEADS = RAW ? RAW.model.length : 0;
 
-// A column: {name, label, about, text: bool, first: shown before others are chosen, values} with a number for each head, NaN for none; of a
-// text column the number is an index into `texts`.
+// A column: {name, head: over it in a table, if that is not its name, label, about, text: bool, first: shown before others are
+// chosen, values} with a number for each head, NaN for none; of a text column the number is an index into `texts`.
 const COLUMNS = new Map();
+
+const headOf = (column) => column.head || column.name;
 
 function addColumn(column) {
   COLUMNS.set(column.name, column);

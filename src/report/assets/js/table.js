@@ -24,7 +24,7 @@ function chooseColumns() {
       drawRows(true);
     });
     label.title = column.about;
-    label.append(box, ` ${column.name}`);
+    label.append(box, ` ${headOf(column)}`);
     return label;
   }));
 }
@@ -53,7 +53,7 @@ function drawHead() {
     cell.setAttribute("aria-sort", !sorted ? "none" : state.sort.down ? "descending" : "ascending");
     button.type = "button";
     button.title = column.about;
-    button.textContent = column.name + (!sorted ? "" : state.sort.down ? " ▼" : " ▲");
+    button.textContent = headOf(column) + (!sorted ? "" : state.sort.down ? " ▼" : " ▲");
     button.addEventListener("click", () => sortBy(column.name));
     cell.append(button);
     row.append(cell);
