@@ -258,7 +258,7 @@ static qk_status find_means(qk__study_work *work, qk_error *err)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* The verdict: of models first, then of figures. */
+/* The verdict: of models first, whose own errors were told when they came, then of figures. */
 static qk_status conclude(const qk__study_work *work, qk_error *err)
 {
     const qk_study_outcome *outcome = work->outcome;
@@ -273,13 +273,13 @@ static qk_status conclude(const qk__study_work *work, qk_error *err)
     }
     const char *name = first ? work->plan->models[first - outcome->models].name : "";
     if (first && failed == outcome->num_models)
-        return qk__fail(err, first->status, "no model has results; the first is %.100s: %s",
-                        name, first->message);
+        return qk__fail(err, first->status, "none of %zu models has results; the first is %s",
+                        failed, name);
     if (first)
-        return qk__fail(err, QK_ERR_PARTIAL,
-                        "of %zu models, %zu have no results and %zu miss heads; the first is "
-                        "%.100s: %s",
-                        outcome->num_models, failed, partial, name, first->message);
+        return qk__fail(
+            err, QK_ERR_PARTIAL,
+            "of %zu models, %zu have no results and %zu miss heads; the first is %s",
+            outcome->num_models, failed, partial, name);
     if (outcome->report && outcome->report->num_failed > 0)
         return qk__fail(err, QK_ERR_PARTIAL, "%zu figures failed; the first: %s",
                         outcome->report->num_failed, outcome->report->failures[0]);
