@@ -97,7 +97,7 @@ typedef struct qk_analysis_settings {
     const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
     bool force;         /* replace whatever results the folder holds */
     bool drop_written;  /* cells and distances of plasticity leave memory once they are in their
-                          files: results have none. Not where processes share the run */
+                          files: results have none */
     const qk_published_tables
         *published_tables; /* instead of those of plasticity; NULL = none */
     qk_shard

@@ -15,16 +15,21 @@
 #include "settings/settings.h"
 #include "stats/attention_profile.h"
 
+void qk__head_results_clear(qk_head_results *head)
+{
+    qk_pca_free(&head->pca);
+    qk_rotation_free(&head->rotation);
+    qk_plasticity_free(&head->plasticity);
+    qk__attention_free(&head->attention);
+    free(head->intervals);
+    free(head->message);
+    *head = (qk_head_results){.id = head->id, .k_head = head->k_head};
+}
+
 static void free_heads(qk_analysis_results *r)
 {
-    for (size_t i = 0; i < r->num_heads; i++) {
-        qk_pca_free(&r->heads[i].pca);
-        qk_rotation_free(&r->heads[i].rotation);
-        qk_plasticity_free(&r->heads[i].plasticity);
-        qk__attention_free(&r->heads[i].attention);
-        free(r->heads[i].intervals);
-        free(r->heads[i].message);
-    }
+    for (size_t i = 0; i < r->num_heads; i++)
+        qk__head_results_clear(&r->heads[i]);
     free(r->heads);
     r->heads = NULL;
     r->num_heads = 0;
@@ -229,11 +234,7 @@ static qk_status run_all(qk__run *run, qk_error *err)
         QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
-    if (run->long_tables.status != QK_OK) {
-        if (err)
-            *err = run->long_tables.error;
-        return run->long_tables.status;
-    }
+    QK_TRY(qk__long_tables_check(run, err));
     if (atomic_load(&run->cancelled) && run->unit_status == QK_OK)
         return qk__fail(err, QK_ERR_CANCELLED,
                         run->shared ? "stopped before the end; the same command goes on"

@@ -213,7 +213,7 @@ qk_status qk__run_combined(qk__run *run, qk_error *err)
         status = qk__nomem(err);
     if (status == QK_OK)
         status = plan_jobs(&c, &targets, err);
-    if (status == QK_OK)
+    if (status == QK_OK && !run->shared)
         status = qk__long_tables_open(run, err);
     if (status == QK_OK) {
         pthread_mutex_init(&c.lock, NULL);

@@ -167,6 +167,9 @@ bool qk__run_stopped(qk__run *run);
  * failure of a head stays. */
 void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message);
 
+/* Frees what a head has; it is as it was before it was computed. */
+void qk__head_results_clear(qk_head_results *head);
+
 /* The same in two steps, where many heads may fail for one reason: records, any thread; then
  * tells each reason once, with the heads of which it is, at the end. Nothing is told where one
  * head failed, or all for one reason, since qk__run_conclude says it. */
@@ -226,10 +229,12 @@ QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 /* The numbers of the results that are of all their heads together. */
 void qk__find_totals(qk__run *run);
 /* Where the settings drop what is written: opens the tables of cells and distances, once the heads are
- * known; writes those of head i, which loses them; closes what is open without a trace. What fails stops
- * the run. */
+ * known; writes those of head i, which loses them; takes them from a head whose unit has them; closes what
+ * is open without a trace. What fails to be written stops the run, and is what check returns. */
 QK_MUST_CHECK qk_status qk__long_tables_open(qk__run *run, qk_error *err);
 void qk__long_tables_put(qk__run *run, size_t i);
+void qk__long_tables_forget(const qk__run *run, size_t i);
+QK_MUST_CHECK qk_status qk__long_tables_check(const qk__run *run, qk_error *err);
 void qk__long_tables_drop(qk__run *run);
 
 /* Each adds finished files to the run's outputs: every table of the run, its heads formatted in

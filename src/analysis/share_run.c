@@ -206,6 +206,8 @@ void qk__sharing_publish(qk__run *run, qk__unit *unit)
     qk_status status = check_memory(run, unit, &err);
     if (status == QK_OK)
         status = qk__unit_put(&run->units_at, unit->name, write_unit, &w, &err);
+    for (size_t i = 0; i < unit->count && status == QK_OK; i++)
+        qk__long_tables_forget(run, unit->first + i);
     if (status == QK_OK)
         return;
     pthread_mutex_lock(&run->lock);
@@ -256,16 +258,37 @@ static void tell_failures(qk__run *run, const qk__unit *unit)
     }
 }
 
-static qk_status take_in_others(qk__run *run, qk_error *err)
+static qk_status take_in_other(qk__run *run, qk__unit *unit, qk_error *err)
 {
+    QK_TRY(qk__unit_read(run, unit, err));
+    run->done_bytes += unit->counts.bytes;
+    run->done_rows += unit->counts.rows;
+    run->num_constant += (size_t)unit->counts.constant;
+    tell_failures(run, unit);
+    return QK_OK;
+}
+
+/* Of an own unit, whose heads have lost their long rows. */
+static qk_status read_again(qk__run *run, qk__unit *unit, qk_error *err)
+{
+    for (size_t i = 0; i < unit->count; i++)
+        qk__head_results_clear(&run->results->heads[unit->first + i]);
+    return qk__unit_read(run, unit, err);
+}
+
+/* Where long rows leave memory, one unit after the other has its own there. */
+static qk_status take_in(qk__run *run, qk_error *err)
+{
+    const bool drop = run->settings->drop_written;
+    QK_TRY(qk__long_tables_open(run, err));
     for (qk__unit *unit = run->units; unit < run->units + run->num_units; unit++) {
-        if (unit->wanted)
-            continue;
-        QK_TRY(qk__unit_read(run, unit, err));
-        run->done_bytes += unit->counts.bytes;
-        run->done_rows += unit->counts.rows;
-        run->num_constant += (size_t)unit->counts.constant;
-        tell_failures(run, unit);
+        if (!unit->wanted)
+            QK_TRY(take_in_other(run, unit, err));
+        else if (drop)
+            QK_TRY(read_again(run, unit, err));
+        for (size_t i = 0; i < unit->count && drop; i++)
+            qk__long_tables_put(run, unit->first + i);
+        QK_TRY(qk__long_tables_check(run, err));
     }
     return QK_OK;
 }
@@ -305,7 +328,7 @@ qk_status qk__sharing_gather(qk__run *run, bool *whole, qk_error *err)
     QK_TRY(hold(run, &held, err));
     if (!held)
         return QK_OK;
-    qk_status status = take_in_others(run, err);
+    qk_status status = take_in(run, err);
     if (status == QK_ERR_NOT_FOUND && !qk__is_dir(run->units_at.path))
         return QK_OK;
     *whole = status == QK_OK;

@@ -30,7 +30,7 @@ qk_status qk__long_tables_open(qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
     qk__long_tables *open = &run->long_tables;
-    if (!s->output || !s->drop_written || run->shared)
+    if (!s->output || !s->drop_written)
         return QK_OK;
     for (size_t i = 0; i < qk__num_tables; i++)
         if (is_long(&qk__tables[i]) && is_written(run, &qk__tables[i])) {
@@ -55,6 +55,20 @@ static void stop_run(qk__run *run, qk_status status, const qk_error *err)
     atomic_store(&run->cancelled, true);
 }
 
+qk_status qk__long_tables_check(const qk__run *run, qk_error *err)
+{
+    if (run->long_tables.status != QK_OK && err)
+        *err = run->long_tables.error;
+    return run->long_tables.status;
+}
+
+void qk__long_tables_forget(const qk__run *run, size_t i)
+{
+    for (size_t t = 0; t < qk__num_tables && run->settings->drop_written; t++)
+        if (is_long(&qk__tables[t]))
+            qk__drop_rows(&qk__tables[t], &run->results->heads[i]);
+}
+
 void qk__long_tables_put(qk__run *run, size_t i)
 {
     qk_error err = {0};
@@ -64,8 +78,8 @@ void qk__long_tables_put(qk__run *run, size_t i)
         status = qk__table_file_put(open->file[t], i, &err);
     if (status != QK_OK)
         stop_run(run, status, &err);
-    for (size_t t = 0; t < open->count; t++)
-        qk__drop_rows(qk__table_file_table(open->file[t]), &run->results->heads[i]);
+    if (open->count > 0)
+        qk__long_tables_forget(run, i);
 }
 
 void qk__long_tables_drop(qk__run *run)
