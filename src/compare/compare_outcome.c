@@ -9,7 +9,7 @@
 #include "base/json_build.h"
 #include "compare/compare.h"
 
-enum { MAX_MOVERS = 20 };
+enum { MAX_MOVERS = 20, MAX_NAMED = 4 };
 
 /* What there is room for on a screen. */
 static bool is_main(const char *name)
@@ -323,6 +323,29 @@ static void warn_of_turned(qk__comparing *c)
                          turned, turned == 1 ? "" : "s");
 }
 
+/* Tables cannot tell a head that changed from an axis that is counted the other way round. */
+static qk_status warn_of_open_signs(qk__comparing *c, qk_error *err)
+{
+    const qk__comparison *of = &c->comparison;
+    qk__buffer names = {0};
+    size_t open = 0;
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < of->num_paired && status == QK_OK; i++) {
+        const qk__result_head *head = of->pairs[0][i];
+        if (qk__sign_is_open(of, i) && ++open <= MAX_NAMED)
+            status = qk__buffer_printf(&names, err, "%s%d:%d", open > 1 ? ", " : "",
+                                       head->layer, head->q_head);
+    }
+    if (open > 0 && status == QK_OK)
+        qk__compare_warn(c,
+                         "tables have no axes: r_k of %zu head%s changes sign (%s%s), which "
+                         "may be the convention of PC0 alone; compare the captures",
+                         open, open == 1 ? "" : "s", (const char *)names.data,
+                         open > MAX_NAMED ? ", ..." : "");
+    qk__buffer_free(&names);
+    return status;
+}
+
 static void warn_of_ties(qk__comparing *c)
 {
     size_t tied = 0;
@@ -354,6 +377,7 @@ qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
     warn_of_intervals(c);
     warn_of_few(c);
     warn_of_turned(c);
+    QK_TRY(warn_of_open_signs(c, err));
     warn_of_ties(c);
     QK_TRY(take_warnings(c, err));
     json_t *summary = qk__compare_summary(c);

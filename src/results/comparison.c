@@ -157,6 +157,18 @@ static bool turns(const qk__field *field)
     return false;
 }
 
+bool qk__sign_is_open(const qk__comparison *c, size_t i)
+{
+    const qk__head_numbers *a = &c->pairs[0][i]->v, *b = &c->pairs[1][i]->v;
+    bool has_axes = qk__run_head(c, 0, i) && qk__run_head(c, 1, i);
+    return !has_axes && a->r_k * b->r_k < 0 && a->r_q * b->r_q + a->r_k * b->r_k < 0;
+}
+
+bool qk__change_is_open(const qk__comparison *c, const qk__compared_metric *m, size_t i)
+{
+    return turns(m->field) && qk__sign_is_open(c, i);
+}
+
 static qk__ranged ranged_of(const qk__field *field, const qk__result_head *head)
 {
     return (qk__ranged){qk__field_value(field, &head->v), qk__field_value(field, &head->lo),

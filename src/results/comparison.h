@@ -64,6 +64,13 @@ void qk__comparison_free(qk__comparison *comparison);
  * with other texts then, and what can be compared is the space of both. */
 bool qk__pair_has_tie(const qk__comparison *c, size_t i);
 
+/* Whether tables leave open which way PC0 of a pair of heads points: there are no axes, r_k has another sign in b,
+ * and (r_q, r_k) of b is nearer to that of a with both signs turned. So it may be r_k that changed, or r_q, or
+ * the convention of PC0 alone. */
+bool qk__sign_is_open(const qk__comparison *c, size_t i);
+/* Whether that makes the difference of this metric in head i of the pairs one of signs, perhaps. */
+bool qk__change_is_open(const qk__comparison *c, const qk__compared_metric *m, size_t i);
+
 /* A change below this is called supported. */
 #define QK__CHANGE_LEVEL 0.05
 

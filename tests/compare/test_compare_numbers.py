@@ -241,6 +241,30 @@ def test_the_axis_says_that_drift_turned_back(qkscope, tmp_path):
     assert abs(rows[0, 2, "r_q"]["difference"]) < 0.03
 
 
+def test_a_sign_that_tables_leave_open(qkscope, tmp_path):
+    """r_k turns while r_q goes on: of tables that may be the convention, so it is said, and no mover. Where r_q is large
+    and r_k near 0, it is r_k that crossed 0. Captures have the axes, which tell."""
+    heads = {"a": [(0.15, -0.8), (0.7, 0.1), (0.3, 0.4), (0.02, 0.5)], "b": [(0.6, 0.9), (0.7, -0.1), (0.5, 0.5), (0.9, -0.5)]}
+    for name, drifts in heads.items():
+        drifting(tmp_path / name, drifts)
+        qkscope("analyze", tmp_path / name, "-o", tmp_path / f"of-{name}", "--ci", 95, expect=0)
+    said = "tables have no axes: r_k of 2 heads changes sign (0:0, 0:3), which may be the convention of PC0 alone"
+    along_first = ("r_q", "r_k", "mu_q", "mu_k", "alpha", "beta")
+    for a, b, warned in (("of-a", "of-b", True), ("a", "of-b", True), ("a", "b", False)):
+        out = tmp_path / f"{a}-{b}"
+        done = qkscope("compare", tmp_path / a, tmp_path / b, "-o", out, "--no-html", expect=0)
+        assert (said in done.err) == warned
+        summary = read_json(out / "compare_summary.json")
+        assert any(said in warning for warning in summary["warnings"]) == warned
+        top = {r["q_head"]: r["top_metric"] for r in read_csv(out / "compare_heads.csv")}
+        movers = {m["q_head"]: m["metric"] for m in summary["movers"]}
+        assert movers == top and len(top) == 4
+        if warned:
+            assert movers[0] not in along_first and movers[3] not in along_first
+        rows = {(r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
+        assert rows[0, "r_k"]["difference"] == pytest.approx(1.7, abs=0.05)  # the table keeps it
+
+
 # ---- known truth ------------------------------------------------------------------------------
 
 def test_nothing_changed(qkscope, tmp_path):
