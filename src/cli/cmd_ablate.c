@@ -75,6 +75,52 @@ static int by_delta(const void *a, const void *b)
     return one < other ? 1 : one > other ? -1 : 0;
 }
 
+/* A number with its interval, or dashes. */
+static void print_interval(int width, int digits, double value, double lo, double hi)
+{
+    const double numbers[] = {value, lo, hi};
+    for (size_t i = 0; i < 3; i++)
+        if (isfinite(numbers[i]))
+            cli_print(" %+*.*f", width, digits, numbers[i]);
+        else
+            cli_print(" %*s", width, "-");
+}
+
+/* What stands beside the losses of a list: of single heads the share of what they are worth, of groups how far
+ * they are beyond random heads; where there is any. */
+typedef enum extra { NOTHING, SHARE, BEYOND } extra;
+
+static const struct {
+    const char *header, *note;
+} EXTRAS[] = {
+    [NOTHING] = {"", ""},
+    [SHARE] =
+        {"  share     lo     hi",
+         "share: of what the loss rises by without the head. Other heads beside one: --groups "
+         "LAYER:HEAD\n"},
+    [BEYOND] = {"    beyond        lo        hi",
+                "beyond: the loss less that of random heads in the same layers\n"},
+};
+
+static extra find_extra(const qk_ablation_effect *const *list, size_t count, bool singles)
+{
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(singles ? list[i]->share : list[i]->beyond))
+            return singles ? SHARE : BEYOND;
+    return NOTHING;
+}
+
+static void print_effect(const qk_ablation_effect *e, extra beside)
+{
+    print_interval(9, 5, e->delta, e->delta_lo, e->delta_hi);
+    cli_print(" %10.5f", e->drift);
+    if (beside == SHARE)
+        print_interval(6, 2, e->share, e->share_lo, e->share_hi);
+    if (beside == BEYOND)
+        print_interval(9, 5, e->beyond, e->beyond_lo, e->beyond_hi);
+    cli_print("  %-16s %s\n", e->what, e->group);
+}
+
 /* Those that the model loses most by. */
 static void print_effects(const qk_ablation_outcome *o, bool singles)
 {
@@ -83,26 +129,18 @@ static void print_effects(const qk_ablation_outcome *o, bool singles)
     for (size_t i = 0; list && i < o->num_effects; i++)
         if ((o->effects[i].layer >= 0) == singles)
             list[count++] = &o->effects[i];
+    const extra beside = find_extra(list, count, singles);
     if (count > 0) {
         qsort(list, count, sizeof *list, by_delta);
-        cli_print("\n      loss        lo        hi      drift  change           %s\n",
-                  singles ? "head (controls)" : "group (controls)");
+        cli_print("\n      loss        lo        hi      drift%s  change           %s\n",
+                  EXTRAS[beside].header, singles ? "head" : "group");
     }
-    for (size_t i = 0; i < count && i < MAX_LISTED; i++) {
-        const qk_ablation_effect *e = list[i];
-        cli_print("%+10.5f", e->delta);
-        if (isfinite(e->delta_lo))
-            cli_print(" %+9.5f %+9.5f", e->delta_lo, e->delta_hi);
-        else
-            cli_print("         -         -");
-        cli_print(" %10.5f  %-16s %s", e->drift, e->what, e->group);
-        if (e->draws > 0)
-            cli_print(" (%+.5f)", e->random);
-        cli_print("\n");
-    }
+    for (size_t i = 0; i < count && i < MAX_LISTED; i++)
+        print_effect(list[i], beside);
     if (count > MAX_LISTED)
         cli_print("... and %zu more, in %s\n", count - MAX_LISTED,
                   singles ? "ablation.csv" : "ablation_groups.csv");
+    cli_print("%s", EXTRAS[beside].note);
     free(list);
 }
 
