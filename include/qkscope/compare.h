@@ -51,6 +51,8 @@ typedef struct qk_compare_metric {
     const char *name; /* of the column */
     bool main;        /* one of those that are shown where there is little room */
     size_t heads;
+    size_t
+        turned; /* of these, whose difference is -b - a: mean_b - mean_a is not the mean then */
     double mean_a, mean_b;
     /* Mean of the differences over key heads, each with the mean of its query heads, since these are
      * not independent; its interval and corrected p-value over key heads. A difference is b - a, or
@@ -66,6 +68,7 @@ typedef struct qk_compare_mover {
     double a, b, difference, low, high;
     double size; /* in standard deviations of the metric over heads */
     double p_corrected;
+    bool turned; /* the difference is -b - a */
 } qk_compare_mover;
 
 /* Spaces of the leading components over heads; "qk", "q" or "k". Keys count once a key head. */

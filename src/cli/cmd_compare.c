@@ -23,10 +23,18 @@ enum { SHOWN_MOVERS = 8 };
 
 /* ---- what was found --------------------------------------------------------------------- */
 
+/* A difference and its mark, where it is not b - a as both are printed. */
+static void print_difference(double difference, bool turned)
+{
+    cli_print_number("%+10.3g", difference);
+    cli_print("%c", turned ? '*' : ' ');
+}
+
 static void print_means(const qk_compare_outcome *o)
 {
     cli_print("\n  %-20s %10s %10s %10s %9s  %s\n", "mean over heads", "a", "b", "b - a", "p",
               "heads that changed");
+    size_t turned = 0;
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
         if (!m->main)
@@ -36,14 +44,19 @@ static void print_means(const qk_compare_outcome *o)
         cli_print(" ");
         cli_print_number("%10.4g", m->mean_b);
         cli_print(" ");
-        cli_print_number("%+10.3g", m->mean);
-        cli_print(" ");
+        print_difference(m->mean, m->turned > 0);
         cli_print_number("%9.2g", m->p_corrected);
+        turned = m->turned > turned ? m->turned : turned;
         if (m->tested > 0)
             cli_print("  %zu of %zu\n", m->supported, m->tested);
         else
             cli_print("  -\n");
     }
+    if (turned > 0)
+        cli_print(
+            "  * in %zu head%s with the sign that PC0 has in a (-b - a): a and b are as in "
+            "their tables\n",
+            turned, cli_s((int64_t)turned));
 }
 
 static void print_categories(const qk_compare_outcome *o)
@@ -76,13 +89,19 @@ static void print_movers(const qk_compare_outcome *o)
         "layer", "q_head", "metric", "a", "b", "b - a", "in spreads", "p");
     for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++) {
         const qk_compare_mover *m = &o->movers[i];
-        cli_print("  %5d %6d  %-20s %10.4g %10.4g %+10.3g ", m->layer, m->q_head, m->metric,
-                  m->a, m->b, m->difference);
+        cli_print("  %5d %6d  %-20s %10.4g %10.4g ", m->layer, m->q_head, m->metric, m->a,
+                  m->b);
+        print_difference(m->difference, m->turned);
         cli_print_number("%+11.2f", m->size);
         cli_print(" ");
         cli_print_number("%9.2g", m->p_corrected);
         cli_print("\n");
     }
+    for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++)
+        if (o->movers[i].turned) {
+            cli_print("  * -b - a: PC0 of b points the other way\n");
+            break;
+        }
     if (o->movers[0].p_corrected < 0.05)
         cli_print("  first those that changed by more than texts explain (p < 0.05)\n");
 }

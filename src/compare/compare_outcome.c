@@ -46,6 +46,7 @@ static qk_status take_metrics(qk__comparing *c, qk_error *err)
         o->metrics[i] = (qk_compare_metric){.name = m->field->info.name,
                                             .main = is_main(m->field->info.name),
                                             .heads = m->heads,
+                                            .turned = m->turned,
                                             .mean_a = m->mean_a,
                                             .mean_b = m->mean_b,
                                             .mean = m->mean,
@@ -91,6 +92,7 @@ static qk_status take_movers(qk__comparing *c, qk_error *err)
                                                             .a = x->a,
                                                             .b = x->b,
                                                             .difference = x->difference,
+                                                            .turned = x->turned,
                                                             .low = x->difference_lo,
                                                             .high = x->difference_hi,
                                                             .size = x->size,
@@ -179,13 +181,13 @@ static json_t *list_metrics(const qk_compare_outcome *o)
         const qk_compare_metric *m = &o->metrics[i];
         list = qk__json_append(
             list,
-            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric", m->name,
-                      "heads", (json_int_t)m->heads, "mean_a", qk__json_number(m->mean_a),
-                      "mean_b", qk__json_number(m->mean_b), "mean_difference",
-                      qk__json_number(m->mean), "low", qk__json_number(m->low), "high",
-                      qk__json_number(m->high), "p_corrected", qk__json_number(m->p_corrected),
-                      "heads_tested", (json_int_t)m->tested, "heads_supported",
-                      (json_int_t)m->supported));
+            json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric",
+                      m->name, "heads", (json_int_t)m->heads, "heads_turned",
+                      (json_int_t)m->turned, "mean_a", qk__json_number(m->mean_a), "mean_b",
+                      qk__json_number(m->mean_b), "mean_difference", qk__json_number(m->mean),
+                      "low", qk__json_number(m->low), "high", qk__json_number(m->high),
+                      "p_corrected", qk__json_number(m->p_corrected), "heads_tested",
+                      (json_int_t)m->tested, "heads_supported", (json_int_t)m->supported));
     }
     return list;
 }

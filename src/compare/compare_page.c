@@ -119,6 +119,24 @@ static void cell(qk__page *page, double value)
     qk__close(page, "td");
 }
 
+/* Where the difference is not b - a, as both stand beside it. */
+static void difference_cell(qk__page *page, double value, bool turned)
+{
+    open_cell(page, value);
+    qk__say(page, "%.3g%s", value, turned ? "*" : "");
+    qk__close(page, "td");
+}
+
+static void turned_note(qk__page *page, bool any)
+{
+    if (any)
+        qk__put(
+            page, "p.note",
+            "%s In heads where PC0 of b points the other way, b counts with the other sign: "
+            "the difference is −b − a, while a and b stand as in their tables.",
+            "*");
+}
+
 static void interval_cell(qk__page *page, double low, double high)
 {
     if (isfinite(low))
@@ -151,6 +169,7 @@ static void means(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const COLUMNS[] = {
         "metric", "a", "b", "b − a", "interval", "p, corrected", "heads that changed", NULL};
+    bool turned = false;
     begin_section(page, "means", "Over all heads");
     table(page, "Mean over heads, and mean difference over key heads", COLUMNS);
     for (size_t i = 0; i < o->num_metrics; i++) {
@@ -161,7 +180,8 @@ static void means(qk__page *page, const qk_compare_outcome *o)
         metric(page, m->name);
         cell(page, m->mean_a);
         cell(page, m->mean_b);
-        cell(page, m->mean);
+        difference_cell(page, m->mean, m->turned > 0);
+        turned = turned || m->turned > 0;
         interval_cell(page, m->low, m->high);
         p_cell(page, m->p_corrected);
         if (m->tested > 0)
@@ -171,6 +191,7 @@ static void means(qk__page *page, const qk_compare_outcome *o)
         qk__close(page, "tr");
     }
     qk__table_end(page);
+    turned_note(page, turned);
     qk__put(
         page, "p.note",
         "Query heads that share a key head are not independent: the interval and p are of key "
@@ -209,6 +230,7 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const COLUMNS[] = {
         "head", "metric", "a", "b", "b − a", "interval", "in spreads", "p, corrected", NULL};
+    bool turned = false;
     begin_section(page, "movers", "The biggest movers");
     if (o->num_movers == 0) {
         qk__put(page, "p", "No number of any head changed.");
@@ -223,13 +245,15 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
         qk__put(page, "td", "`%s`", m->metric);
         cell(page, m->a);
         cell(page, m->b);
-        cell(page, m->difference);
+        difference_cell(page, m->difference, m->turned);
+        turned = turned || m->turned;
         interval_cell(page, m->low, m->high);
         qk__put(page, "td", "%.2g", m->size);
         p_cell(page, m->p_corrected);
         qk__close(page, "tr");
     }
     qk__table_end(page);
+    turned_note(page, turned);
     qk__put(
         page, "p.note",
         "First those that changed by more than texts explain. In spreads: over the standard "

@@ -268,7 +268,8 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                            .size = NAN,
                            .p = NAN,
                            .p_corrected = NAN,
-                           .pairing = ""};
+                           .pairing = "",
+                           .turned = opposite};
     if (!isfinite(change->difference) || !with_intervals)
         return;
     const qk__repetitions *in_a = repetitions_of(c, 0, i, field->info.name);

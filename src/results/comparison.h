@@ -24,6 +24,7 @@ typedef struct qk__side {
 typedef struct qk__compared_metric {
     const qk__field *field;
     size_t heads;              /* with both numbers */
+    size_t turned;             /* of these, whose difference is -b - a */
     double mean_a, mean_b;     /* of these heads */
     double spread;             /* standard deviation over heads, of a and b together */
     size_t groups;             /* key heads whose query heads these are */

@@ -53,6 +53,7 @@ typedef struct qk__change {
     double size;                                     /* in spreads of the metric over heads */
     double p, p_corrected;
     const char *pairing; /* "paired", "independent"; "" without p */
+    bool turned;         /* the difference is -b - a */
 } qk__change;
 
 /* A head of either model, in compare_heads.csv. */

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What qkscope compare prints in its tables."""
+import re
+
+import numpy as np
+import pytest
+from conftest import head_names, read_csv, read_json, read_rows, synth, write_rows
+
+pytest.importorskip("pyarrow")
+
+
+def number(text):
+    return None if text == "-" else float(text.rstrip("*"))
+
+
+def rows_below(lines, start):
+    """The rows of a table, by the words of its header; up to a line that is none."""
+    first = next(i for i, line in enumerate(lines) if line.strip().startswith(start))
+    head = re.split(r"\s{2,}", lines[first].strip())
+    rows = {}
+    for line in lines[first + 1:]:
+        cells = re.split(r"\s{2,}", line.strip())
+        if len(cells) != len(head):
+            break
+        rows[cells[0]] = dict(zip(head, cells))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def turned(qkscope, tmp_path_factory):
+    """b is a with the queries of two heads turned round, so that PC0 points the other way there."""
+    folder = tmp_path_factory.mktemp("turned")
+    synth(qkscope, folder / "a", layers=2, query_heads=4, dim=8, examples=10, rows=60, seed=1, r_q=0.6, r_k=0.6)
+    for name in head_names(folder / "a"):
+        columns = read_rows(folder / "a", name)
+        if name in ("l01h02q", "l01h03q"):
+            columns["vector"] = columns["vector"] * np.float32(-1)
+        write_rows(folder / "b", name, columns)
+    return folder
+
+
+def test_differences_that_are_not_b_less_a_are_marked(qkscope, turned, tmp_path):
+    out = tmp_path / "out"
+    done = qkscope("compare", turned / "a", turned / "b", "-o", out, "--no-html", expect=0)
+    heads = sum(r["turned"] == 1 for r in read_csv(out / "compare_heads.csv"))
+    assert heads > 0
+    means = {m["metric"]: m for m in read_json(out / "compare_summary.json")["metrics"]}
+    shown = rows_below(done.out.splitlines(), "mean over heads")
+    assert {"r_q", "r_k", "r_q_a"} <= set(shown)
+    for name, row in shown.items():
+        marked = row["b - a"].endswith("*")
+        assert marked == (name in ("r_q", "r_k")) == (means[name]["heads_turned"] > 0), name
+        assert means[name]["heads_turned"] == (heads if marked else 0)
+        adds_up = number(row["b"]) - number(row["a"]) == pytest.approx(number(row["b - a"]), abs=2e-3)
+        assert marked or adds_up, name
+    assert f"* in {heads} head{'s' * (heads != 1)} with the sign that PC0 has in a (-b - a)" in done.out
