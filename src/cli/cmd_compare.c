@@ -26,32 +26,42 @@ enum { SHOWN_MOVERS = 8 };
 /* A difference and its mark, where it is not b - a as both are printed. */
 static void print_difference(double difference, bool turned)
 {
-    cli_print_number("%+10.3g", difference);
+    cli_print_number("%+9.3g", difference);
     cli_print("%c", turned ? '*' : ' ');
 }
 
-static void print_means(const qk_compare_outcome *o)
+static void print_means(const qk_compare_outcome *o, double level)
 {
-    cli_print("\n  %-20s %10s %10s %10s %9s  %s\n", "mean over heads", "a", "b", "b - a", "p",
-              "heads that changed");
+    cli_print("\n  %-19s %10s %10s %9s %9s %9s  %11s  %s\n", "mean over heads", "a", "b",
+              "b - a", "lo", "hi", "corrected p", "changed");
     size_t turned = 0;
+    bool has_intervals = false;
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
         if (!m->main)
             continue;
-        cli_print("  %-20s ", m->name);
+        cli_print("  %-19s ", m->name);
         cli_print_number("%10.4g", m->mean_a);
         cli_print(" ");
         cli_print_number("%10.4g", m->mean_b);
         cli_print(" ");
         print_difference(m->mean, m->turned > 0);
-        cli_print_number("%9.2g", m->p_corrected);
+        cli_print_number("%+9.3g", m->low);
+        cli_print(" ");
+        cli_print_number("%+9.3g", m->high);
+        cli_print("  ");
+        cli_print_number("%11.2g", m->p_corrected);
+        has_intervals = has_intervals || isfinite(m->low);
         turned = m->turned > turned ? m->turned : turned;
         if (m->tested > 0)
             cli_print("  %zu of %zu\n", m->supported, m->tested);
         else
             cli_print("  -\n");
     }
+    if (has_intervals)
+        cli_print("  lo, hi: the %g %% interval of b - a, over key heads\n", level);
+    if (o->tested > 0)
+        cli_print("  changed: heads whose own corrected p is below 0.05\n");
     if (turned > 0)
         cli_print(
             "  * in %zu head%s with the sign that PC0 has in a (-b - a): a and b are as in "
@@ -85,16 +95,16 @@ static void print_movers(const qk_compare_outcome *o)
     }
     cli_print(
         "\nthe biggest movers, by the change in spreads (standard deviations over all heads)"
-        "\n  %5s %6s  %-20s %10s %10s %10s %11s %9s\n",
-        "layer", "q_head", "metric", "a", "b", "b - a", "in spreads", "p");
+        "\n  %5s %6s  %-20s %10s %10s %9s %11s  %11s\n",
+        "layer", "q_head", "metric", "a", "b", "b - a", "in spreads", "corrected p");
     for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++) {
         const qk_compare_mover *m = &o->movers[i];
         cli_print("  %5d %6d  %-20s %10.4g %10.4g ", m->layer, m->q_head, m->metric, m->a,
                   m->b);
         print_difference(m->difference, m->turned);
         cli_print_number("%+11.2f", m->size);
-        cli_print(" ");
-        cli_print_number("%9.2g", m->p_corrected);
+        cli_print("  ");
+        cli_print_number("%11.2g", m->p_corrected);
         cli_print("\n");
     }
     for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++)
@@ -103,7 +113,8 @@ static void print_movers(const qk_compare_outcome *o)
             break;
         }
     if (o->movers[0].p_corrected < 0.05)
-        cli_print("  first those that changed by more than texts explain (p < 0.05)\n");
+        cli_print(
+            "  first those that changed by more than texts explain (corrected p < 0.05)\n");
 }
 
 static const char *space_name(const char *space)
@@ -146,7 +157,7 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
     if (o->tested > 0)
         cli_print("%zu of %zu changes are more than texts explain (corrected p < 0.05)\n",
                   o->supported, o->tested);
-    print_means(o);
+    print_means(o, r->settings.ci);
     print_categories(o);
     print_movers(o);
     print_spaces(o, r->settings.subspace);

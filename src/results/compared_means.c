@@ -140,7 +140,7 @@ static void find_top_metrics(qk__comparison *c)
             continue;
         for (size_t m = 0; m < c->num_metrics; m++) {
             const qk__change *change = &c->changes[c->metrics[m].first + i];
-            if (!is_above(change, head) || qk__change_is_open(c, &c->metrics[m], i))
+            if (!is_above(change, head) || change->open)
                 continue;
             head->top_metric = change->metric;
             head->top_difference = change->difference;

@@ -164,11 +164,6 @@ bool qk__sign_is_open(const qk__comparison *c, size_t i)
     return !has_axes && a->r_k * b->r_k < 0 && a->r_q * b->r_q + a->r_k * b->r_k < 0;
 }
 
-bool qk__change_is_open(const qk__comparison *c, const qk__compared_metric *m, size_t i)
-{
-    return turns(m->field) && qk__sign_is_open(c, i);
-}
-
 static qk__ranged ranged_of(const qk__field *field, const qk__result_head *head)
 {
     return (qk__ranged){qk__field_value(field, &head->v), qk__field_value(field, &head->lo),
@@ -269,7 +264,8 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                            .p = NAN,
                            .p_corrected = NAN,
                            .pairing = "",
-                           .turned = opposite};
+                           .turned = opposite,
+                           .open = turns(field) && qk__sign_is_open(c, i)};
     if (!isfinite(change->difference) || !with_intervals)
         return;
     const qk__repetitions *in_a = repetitions_of(c, 0, i, field->info.name);

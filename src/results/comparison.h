@@ -69,8 +69,6 @@ bool qk__pair_has_tie(const qk__comparison *c, size_t i);
  * and (r_q, r_k) of b is nearer to that of a with both signs turned. So it may be r_k that changed, or r_q, or
  * the convention of PC0 alone. */
 bool qk__sign_is_open(const qk__comparison *c, size_t i);
-/* Whether that makes the difference of this metric in head i of the pairs one of signs, perhaps. */
-bool qk__change_is_open(const qk__comparison *c, const qk__compared_metric *m, size_t i);
 
 /* A change below this is called supported. */
 #define QK__CHANGE_LEVEL 0.05

@@ -54,6 +54,7 @@ typedef struct qk__change {
     double p, p_corrected;
     const char *pairing; /* "paired", "independent"; "" without p */
     bool turned;         /* the difference is -b - a */
+    bool open;           /* it may be one of signs alone (qk__sign_is_open) */
 } qk__change;
 
 /* A head of either model, in compare_heads.csv. */

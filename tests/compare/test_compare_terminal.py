@@ -19,8 +19,8 @@ def rows_below(lines, start):
     head = re.split(r"\s{2,}", lines[first].strip())
     rows = {}
     for line in lines[first + 1:]:
-        cells = re.split(r"\s{2,}", line.strip())
-        if len(cells) != len(head):
+        cells = line.strip().split(None, len(head) - 1)
+        if len(cells) != len(head) or line.lstrip().startswith(("*", "lo,", "changed:")):
             break
         rows[cells[0]] = dict(zip(head, cells))
     return rows
@@ -54,3 +54,24 @@ def test_differences_that_are_not_b_less_a_are_marked(qkscope, turned, tmp_path)
         adds_up = number(row["b"]) - number(row["a"]) == pytest.approx(number(row["b - a"]), abs=2e-3)
         assert marked or adds_up, name
     assert f"* in {heads} head{'s' * (heads != 1)} with the sign that PC0 has in a (-b - a)" in done.out
+
+
+def test_intervals_and_the_corrected_p(qkscope, turned, tmp_path):
+    out = tmp_path / "out"
+    said = qkscope("compare", turned / "a", turned / "b", "-o", out, "--no-html", "--ci", 90, expect=0).out
+    means = {m["metric"]: m for m in read_json(out / "compare_summary.json")["metrics"]}
+    shown = rows_below(said.splitlines(), "mean over heads")
+    assert list(next(iter(shown.values()))) == ["mean over heads", "a", "b", "b - a", "lo", "hi", "corrected p", "changed"]
+    assert len(shown) == 13 and "lo, hi: the 90 % interval of b - a, over key heads" in said
+    for name, row in shown.items():
+        for column, key in (("lo", "low"), ("hi", "high"), ("corrected p", "p_corrected")):
+            assert number(row[column]) == pytest.approx(means[name][key], rel=0.06, abs=1e-9), (name, column)
+    assert re.search(r"layer q_head .* in spreads  corrected p$", said, re.M)
+    assert max(len(line) for line in said.splitlines() if not line.startswith(str(out))) <= 100
+
+
+def test_no_intervals_of_two_key_heads(qkscope, turned, tmp_path):
+    said = qkscope("compare", turned / "a", turned / "b", "-o", tmp_path / "out", "--no-html", "--layers", 0, expect=0).out
+    shown = rows_below(said.splitlines(), "mean over heads")
+    assert len(shown) == 13 and {row[end] for row in shown.values() for end in ("lo", "hi", "corrected p")} == {"-"}
+    assert "lo, hi:" not in said
