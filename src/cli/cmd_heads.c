@@ -14,12 +14,14 @@ typedef enum list_format {
     AS_JSON,
     AS_MARKDOWN,
     AS_LATEX,
+    AS_LONGTABLE,
     AS_LIST
 } list_format;
 
-static const qk_word FORMATS[] = {
-    {"table", AS_TABLE}, {"csv", AS_CSV},   {"json", AS_JSON}, {"markdown", AS_MARKDOWN},
-    {"latex", AS_LATEX}, {"list", AS_LIST}, {NULL, 0}};
+static const qk_word FORMATS[] = {{"table", AS_TABLE}, {"csv", AS_CSV},
+                                  {"json", AS_JSON},   {"markdown", AS_MARKDOWN},
+                                  {"latex", AS_LATEX}, {"longtable", AS_LONGTABLE},
+                                  {"list", AS_LIST},   {NULL, 0}};
 
 typedef struct request {
     cli_common common;
@@ -44,7 +46,8 @@ static const qk_setting ROWS[] = {
              "attention.csv, ablation_heads.csv",
      .unset = "the usual ones", .section = "Output"},
     {"format", QK_SETTING_CHOICE, QK_SETTING_AT(request, format), .words = FORMATS,
-     .help = "how the list is printed; list: L:H,..., as --heads takes it",
+     .help = "how the list is printed; longtable: LaTeX over several pages; list: L:H,..., as "
+             "--heads takes it",
      .section = "Output"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -309,8 +312,11 @@ static void print_latex_number(const char *text)
 static int print_latex(const printed *p)
 {
     char text[MAX_CELL];
-    cli_print("%% %s\n%% needs \\usepackage{booktabs}\n\\begin{tabular}{",
-              p->call->line ? p->call->line : "qkscope heads");
+    const bool pages = p->request->format == AS_LONGTABLE;
+    const char *environment = pages ? "longtable" : "tabular";
+    cli_print("%% %s\n%% %zu of %zu heads; needs \\usepackage{booktabs%s}\n\\begin{%s}{",
+              p->call->line ? p->call->line : "qkscope heads", p->rows, p->of.heads,
+              pages ? ",longtable" : "", environment);
     for (size_t i = 0; i < p->count; i++)
         cli_print(p->shown[i].texts ? "l" : "r");
     cli_print("}\n\\toprule\n");
@@ -318,6 +324,7 @@ static int print_latex(const printed *p)
         print_escaped(p->shown[i].info->name, LATEX);
         cli_print(i + 1 < p->count ? " & " : " \\\\\n\\midrule\n");
     }
+    cli_print(pages ? "\\endhead\n" : "");
     for (size_t row = 0; row < p->rows; row++)
         for (size_t i = 0; i < p->count; i++) {
             const char *cell = cell_text(&p->shown[i], row, text);
@@ -327,7 +334,7 @@ static int print_latex(const printed *p)
                 print_latex_number(cell);
             cli_print(i + 1 < p->count ? " & " : " \\\\\n");
         }
-    cli_print("\\bottomrule\n\\end{tabular}\n");
+    cli_print("\\bottomrule\n\\end{%s}\n", environment);
     return EXIT_CODE_OK;
 }
 
@@ -358,7 +365,8 @@ static int print_heads(printed *p)
 {
     static int (*const PRINT[])(const printed *) = {
         [AS_TABLE] = print_table,       [AS_CSV] = print_csv,     [AS_JSON] = print_json,
-        [AS_MARKDOWN] = print_markdown, [AS_LATEX] = print_latex, [AS_LIST] = print_list,
+        [AS_MARKDOWN] = print_markdown, [AS_LATEX] = print_latex, [AS_LONGTABLE] = print_latex,
+        [AS_LIST] = print_list,
     };
     p->rows = qk_columns_num_rows(p->columns);
     p->shown = show_columns(p->columns, &p->count);
@@ -405,7 +413,8 @@ const cli_command cmd_heads = {
     .description =
         "Lists the heads of which a condition holds, a row each, with their numbers from the "
         "tables. RESULTS is the output folder of pca, rotate, plasticity, attention, "
-        "analyze, compare-stages or study.\n\nA condition compares columns with numbers or "
+        "analyze, compare-stages, ablate or study.\n\nA condition compares columns with "
+        "numbers or "
         "texts by ==, !=, <, <=, >, >=, and joins such comparisons by and, or, not and "
         "parentheses. abs(r_k) is r_k without its sign; probability is category_probability; "
         "a text with spaces stands in quotes. A comparison with an empty field does not "

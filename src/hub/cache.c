@@ -373,9 +373,12 @@ static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error
 
 static qk_status fail_path(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: no such folder (and not the name of a Hub %s, org/name)", name,
-                    kind->what);
+    char *beside = qk__path_beside(name);
+    qk__set_error(err, QK_ERR_NOT_FOUND,
+                  "%s: no such folder (and not the name of a Hub %s, org/name)%s%s", name,
+                  kind->what, beside ? "; beside it: " : "", beside ? beside : "");
+    free(beside);
+    return QK_ERR_NOT_FOUND;
 }
 
 static qk_status find_on_hub(const qk__repo_kind *kind, const char *name, const char *revision,

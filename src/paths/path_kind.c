@@ -11,7 +11,10 @@
 #include "base/file.h"
 #include "paths/model_files.h"
 
-enum { MAX_SETTINGS = 256 << 10 };
+enum {
+    MAX_SETTINGS = 256 << 10,
+    MOST_BESIDE = 8, /* folders that are named; of more, none is */
+};
 
 static const struct {
     const char *what;
@@ -25,6 +28,7 @@ static const struct {
                         "make a capture of it with: qkscope capture --model %s --text TEXT "
                         "-o DIR",
                         0},
+    [QK__PATH_MODELS] = {"a folder of models", "give one of those in %s", 0},
     [QK__PATH_RESULTS] = {"a folder of results",
                           "draw figures and page with: qkscope report %s", 0},
     [QK__PATH_STUDY_FILE] = {"a study file", "run it with: qkscope study %s -o DIR", 0},
@@ -117,14 +121,68 @@ static qk__path_kind look_at_names(const qk__names *names)
                      : QK__PATH_OTHER;
 }
 
+static bool is_folder_in(const char *path, const char *name)
+{
+    char *folder = qk__path_join(path, name);
+    bool yes = folder && qk__is_dir(folder);
+    free(folder);
+    return yes;
+}
+
+static qk__path_kind look_inside(const char *path, const char *name)
+{
+    qk__names names;
+    char *folder = qk__path_join(path, name);
+    qk__path_kind kind = QK__PATH_OTHER;
+    if (folder && qk__is_dir(folder) && qk__list_dir(folder, &names, NULL) == QK_OK) {
+        kind = look_at_names(&names);
+        qk__names_free(&names);
+    }
+    free(folder);
+    return kind;
+}
+
 static qk__path_kind look_at_folder(const char *path)
 {
     qk__names names;
     if (qk__list_dir(path, &names, NULL) != QK_OK)
         return QK__PATH_OTHER;
     qk__path_kind kind = look_at_names(&names);
+    bool vague = kind == QK__PATH_TEXTS || kind == QK__PATH_OTHER;
+    for (size_t i = 0; i < names.count && vague; i++)
+        if (look_inside(path, names.items[i]) == QK__PATH_MODEL) {
+            kind = QK__PATH_MODELS;
+            break;
+        }
     qk__names_free(&names);
     return kind;
+}
+
+char *qk__path_beside(const char *path)
+{
+    char *folder, *list = NULL;
+    qk__names names;
+    size_t count = 0;
+    if (!strchr(path, '/') || qk__parent_folder(path, &folder, NULL) != QK_OK)
+        return NULL;
+    if (!qk__is_dir(folder) || qk__list_dir(folder, &names, NULL) != QK_OK) {
+        free(folder);
+        return NULL;
+    }
+    for (size_t i = 0; i < names.count && count <= MOST_BESIDE; i++) {
+        if (names.items[i][0] == '.' || !is_folder_in(folder, names.items[i]))
+            continue;
+        char *longer = qk__format("%s%s%s", list ? list : "", list ? ", " : "", names.items[i]);
+        free(list);
+        list = longer;
+        count++;
+    }
+    qk__names_free(&names);
+    free(folder);
+    if (count <= MOST_BESIDE)
+        return list;
+    free(list);
+    return NULL;
 }
 
 /* ---- files ------------------------------------------------------------------------------ */

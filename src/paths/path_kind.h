@@ -13,6 +13,7 @@ typedef enum qk__path_kind {
     QK__PATH_CAPTURE,
     QK__PATH_UNFINISHED, /* capture */
     QK__PATH_MODEL,
+    QK__PATH_MODELS,  /* a folder of them */
     QK__PATH_RESULTS, /* of an analysis or a study */
     QK__PATH_STUDY_FILE,
     QK__PATH_SETTINGS, /* another YAML file */
@@ -30,5 +31,9 @@ qk__path_kind qk__path_look(const char *path);
 #define qk__path_tell(path, wanted, status, err)                                               \
     (qk__path_explain((path), (wanted), (status), (err)), (status))
 void qk__path_explain(const char *path, qk__path_kind wanted, qk_status status, qk_error *err);
+
+/* The folders beside a path that is not there, for its message: "a, b, c". NULL: none, too many to name, or the
+ * path names no folder to look in. */
+char *qk__path_beside(const char *path);
 
 #endif

@@ -111,9 +111,13 @@ def test_markdown_and_latex(qkscope, results, tables):
     assert qkscope("heads", results, *options, "--format", "markdown").out.splitlines() == [
         "| layer | category | r_q |", "|--:|---|--:|", f"| {first.layer} | mixed | {first.r_q:.3f} |"]
     comment, needs, *lines = qkscope("heads", results, *options, "--format", "latex").out.splitlines()
-    assert comment.startswith("% qkscope heads ") and "booktabs" in needs
+    of = f"% 1 of {len(tables)} heads; "
+    assert comment.startswith("% qkscope heads ") and needs == of + "needs \\usepackage{booktabs}"
     assert lines == ["\\begin{tabular}{rlr}", "\\toprule", "layer & category & r\\_q \\\\", "\\midrule",
                      f"${first.layer}$ & mixed & ${first.r_q:.3f}$ \\\\", "\\bottomrule", "\\end{tabular}"]
+    _, needs, *pages = qkscope("heads", results, *options, "--format", "longtable").out.splitlines()
+    assert needs == of + "needs \\usepackage{booktabs,longtable}"
+    assert pages == ["\\begin{longtable}{rlr}", *lines[1:4], "\\endhead", *lines[4:6], "\\end{longtable}"]
 
 
 def test_text_from_outside_is_escaped(qkscope, tmp_path):

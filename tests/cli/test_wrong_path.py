@@ -98,6 +98,17 @@ def test_what_is_not_known_keeps_its_message(qkscope, tmp_path):
         assert said in qkscope(*words.split(), cwd=tmp_path, expect=1).err
 
 
+def test_what_lies_beside(qkscope, tmp_path):
+    """Of a folder of models each is one; and of a name that is not there, those that are."""
+    said = qkscope("inspect", KJV, expect=1)
+    assert f"{KJV}: a folder of models, not a capture; give one of those in {KJV}" in said.err
+    said = qkscope("capture", "-m", KJV / "step-300", "-t", PASSAGES, "-o", tmp_path / "o", expect=1)
+    assert said.err.endswith("; beside it: step-100, step-20, step-2004, step-700\n")
+    for i in range(9):
+        (tmp_path / "many" / f".{i}" / f"m{i}").mkdir(parents=True)
+    assert "beside" not in qkscope("analyze", "many/x", "-o", "o", "--offline", cwd=tmp_path, expect=1).err
+
+
 def test_broken_files_keep_their_message(qkscope, paths, tmp_path):
     """A file of the kind that is wanted is not told what it is, but what is wrong with it."""
     (tmp_path / "s.yaml").write_text("models:\n  - {name: a, sauce: x}\n")
