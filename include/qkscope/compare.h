@@ -90,6 +90,10 @@ typedef struct qk_compare_outcome {
     qk_compare_space *spaces;
     const char *no_spaces;    /* why there are none; NULL: there are */
     size_t tested, supported; /* all metrics of all heads */
+    /* The captures hold attention, which is compared between results alone. */
+    bool leaves_attention_out;
+    size_t
+        replaced; /* heads of the comparison that lay in the folder before; 0: there was none */
     /* Heads by kind in a (rows) and in b. */
     size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES];
     char **warnings; /* of what the two are, and of their analyses */

@@ -161,7 +161,15 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
     print_categories(o);
     print_movers(o);
     print_spaces(o, r->settings.subspace);
+    if (o->leaves_attention_out)
+        cli_print(
+            "\nattention of captures is not compared: analyze both with --ci %g and compare "
+            "the results\n",
+            r->settings.ci);
     cli_print("\n");
+    if (o->replaced > 0)
+        cli_print("replaced a comparison of %zu head%s\n", o->replaced,
+                  cli_s((int64_t)o->replaced));
     for (size_t i = 0; i < o->num_outputs; i++)
         cli_print("%s/%s\n", r->settings.input.output, o->outputs[i]);
     if (o->num_figures > 0)

@@ -42,12 +42,12 @@ static bool is_as_before(const qk__comparing *c, const json_t *run, const char *
     return same;
 }
 
-static qk_status check_earlier(const qk__comparing *c, const qk__manifest *before,
-                               qk_error *err)
+static qk_status check_earlier(qk__comparing *c, const qk__manifest *before, qk_error *err)
 {
     const qk_compare_settings *s = c->settings;
     const json_t *run = json_array_get(before->runs, 0);
     const char *a = qk__json_string(run, "a_given"), *b = qk__json_string(run, "b_given");
+    c->outcome->replaced = (size_t)json_integer_value(json_object_get(run, "heads"));
     if (s->input.force || !run ||
         (is_as_before(c, run, "a_seen", a, s->a) && is_as_before(c, run, "b_seen", b, s->b)))
         return QK_OK;

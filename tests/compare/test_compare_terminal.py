@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What qkscope compare prints in its tables."""
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import head_names, read_csv, read_json, read_rows, synth, write_rows
 
 pytest.importorskip("pyarrow")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def number(text):
@@ -75,3 +77,33 @@ def test_no_intervals_of_two_key_heads(qkscope, turned, tmp_path):
     shown = rows_below(said.splitlines(), "mean over heads")
     assert len(shown) == 13 and {row[end] for row in shown.values() for end in ("lo", "hi", "corrected p")} == {"-"}
     assert "lo, hi:" not in said
+
+
+def test_attention_of_captures(qkscope, tmp_path):
+    """It is not compared, and that is said where they hold it; of results it is, with p-values."""
+    passages = (ROOT / "examples/kjv-tiny/passages.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "texts.jsonl").write_text("".join(passages[:8]))
+    for step in (20, 100):
+        for keep in ("rows", "rows,attention"):
+            qkscope("capture", "-m", ROOT / f"examples/kjv-tiny/step-{step}", "-t", tmp_path / "texts.jsonl", "--layers", "0,1",
+                    "--rows", 200, "--keep", keep, "-o", tmp_path / f"{keep}-{step}", expect=0)
+        qkscope("analyze", tmp_path / f"rows,attention-{step}", "-o", tmp_path / f"results-{step}", "--ci", 95, expect=0)
+    line = "attention of captures is not compared: analyze both with --ci 95 and compare the results"
+    for kind in ("rows", "rows,attention", "results"):
+        out = tmp_path / f"out-{kind}"
+        said = qkscope("compare", tmp_path / f"{kind}-20", tmp_path / f"{kind}-100", "-o", out, "--no-html", expect=0).out
+        assert (line in said) == (kind == "rows,attention")
+        tested = {r["metric"] for r in read_csv(out / "compare.csv") if r["p"] is not None}
+        assert ("entropy" in tested) == (kind == "results")
+        assert kind == "results" or tested == {"r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength",
+                                               "separation_strength", "ap_overall", "ap_drop"}
+
+
+def test_a_comparison_that_is_replaced_is_told_of(qkscope, turned, tmp_path):
+    out = tmp_path / "out"
+
+    def compared(*more):
+        return qkscope("compare", turned / "a", turned / "b", "-o", out, "--no-html", "--no-plasticity", *more, expect=0).out
+    assert "replaced" not in compared()
+    assert "\nreplaced a comparison of 8 heads\n" in compared("--heads", "1:2")
+    assert "\nreplaced a comparison of 1 head\n" in compared()
