@@ -293,6 +293,19 @@ static void warn_of_intervals(qk__comparing *c)
                 c->sides[s].letter, c->settings->ci);
 }
 
+/* Captures are analysed without it (settings_of in sides.c), and nobody would miss it in the tables. */
+static bool leaves_attention_out(const qk__comparing *c)
+{
+    bool any = false;
+    for (int s = 0; s < 2; s++) {
+        bool holds = json_is_true(json_object_get(c->sides[s].facts, "attention"));
+        if (c->sides[s].run && !holds)
+            return false;
+        any = any || holds;
+    }
+    return any;
+}
+
 static void warn_of_few(qk__comparing *c)
 {
     double least = INFINITY;
@@ -372,6 +385,7 @@ qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
     o->paired = from->num_paired;
     o->only_a = from->only[0];
     o->only_b = from->only[1];
+    o->leaves_attention_out = leaves_attention_out(c);
     memcpy(o->categories, from->categories, sizeof o->categories);
     QK_TRY(take_metrics(c, err));
     QK_TRY(take_movers(c, err));

@@ -58,12 +58,12 @@ static json_t *describe_capture(const qk_analysis_results *run)
     const json_t *identity = json_object_get(root, "run");
     const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
     json_t *sampler = json_object_get(identity, "sampler");
-    json_t *facts =
-        json_pack("{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I}", "kind", "capture", "path",
-                  qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
-                  stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
-                  qk__json_text(qk__json_string(root, "fingerprint")), "texts", texts,
-                  "sampler", sampler, "rows", (json_int_t)run->num_rows);
+    json_t *facts = json_pack(
+        "{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I, s:b}", "kind", "capture", "path",
+        qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
+        stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
+        qk__json_text(qk__json_string(root, "fingerprint")), "texts", texts, "sampler", sampler,
+        "rows", (json_int_t)run->num_rows, "attention", info.has_attention);
     json_decref(root);
     qk_capture_close(&capture);
     double width = run->plasticity.heads > 0 ? run->plasticity.bucket_width : NAN;
