@@ -92,8 +92,7 @@ typedef struct qk_compare_outcome {
     size_t tested, supported; /* all metrics of all heads */
     /* The captures hold attention, which is compared between results alone. */
     bool leaves_attention_out;
-    size_t
-        replaced; /* heads of the comparison that lay in the folder before; 0: there was none */
+    size_t replaced; /* heads of a comparison that lay in the folder before; 0: none did */
     /* Heads by kind in a (rows) and in b. */
     size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES];
     char **warnings; /* of what the two are, and of their analyses */
