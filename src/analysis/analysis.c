@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run from a capture to tables: what is done in which order, and what the run as a whole
  * returns. */
-#include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,40 +12,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "settings/settings.h"
-#include "stats/attention_profile.h"
-
-void qk__head_results_clear(qk_head_results *head)
-{
-    qk_pca_free(&head->pca);
-    qk_rotation_free(&head->rotation);
-    qk_plasticity_free(&head->plasticity);
-    qk__attention_free(&head->attention);
-    free(head->intervals);
-    free(head->message);
-    *head = (qk_head_results){.id = head->id, .k_head = head->k_head};
-}
-
-static void free_heads(qk_analysis_results *r)
-{
-    for (size_t i = 0; i < r->num_heads; i++)
-        qk__head_results_clear(&r->heads[i]);
-    free(r->heads);
-    r->heads = NULL;
-    r->num_heads = 0;
-}
-
-void qk_analysis_results_free(qk_analysis_results **results)
-{
-    assert(results);
-    qk_analysis_results *r = *results;
-    if (!r)
-        return;
-    free_heads(r);
-    free(r->capture);
-    free(r->model);
-    free(r);
-    *results = NULL;
-}
 
 static void count_failures(qk_analysis_results *results)
 {
@@ -214,7 +179,7 @@ static qk_status finish_run(qk__run *run, qk_error *err)
 static qk_status leave_unfinished(qk__run *run, qk_error *err)
 {
     qk_analysis_results *results = run->results;
-    free_heads(results);
+    qk__run_drop_heads(results);
     if (!run->settings->merge || !run->missing)
         return QK_OK;
     return qk__fail(err, QK_ERR_PARTIAL,

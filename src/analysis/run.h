@@ -167,9 +167,6 @@ bool qk__run_stopped(qk__run *run);
  * failure of a head stays. */
 void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message);
 
-/* Frees what a head has; it is as it was before it was computed. */
-void qk__head_results_clear(qk_head_results *head);
-
 /* The same in two steps, where many heads may fail for one reason: records, any thread; then
  * tells each reason once, with the heads of which it is, at the end. Nothing is told where one
  * head failed, or all for one reason, since qk__run_conclude says it. */
@@ -207,6 +204,13 @@ const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_
 
 QK_MUST_CHECK qk_status qk__run_combined(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
+
+/* ---- giving back (free_results.c) ------------------------------------------------------- */
+
+/* Frees what a head has; it is as it was before it was computed. */
+void qk__head_results_clear(qk_head_results *head);
+/* The results have no heads any more. */
+void qk__run_drop_heads(qk_analysis_results *results);
 
 /* ---- once all heads are done (analysis.c) ----------------------------------------------- */
 

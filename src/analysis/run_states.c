@@ -224,7 +224,9 @@ qk_status qk__states_read(qk__run *run, const qk_head *head, qk__head_state **st
                         "capture again",
                         head->files[0]);
     QK_TRY(find_layer(run, head, 0, &layer, err));
-    return qk__states_head(layer->file, head, state, err);
+    qk_status status = qk__states_head(layer->file, head, state, err);
+    qk__layer_file_let_go(layer->file);
+    return status;
 }
 
 qk_status qk__states_read_attention(qk__run *run, const qk_head *head,
@@ -240,7 +242,9 @@ qk_status qk__states_read_attention(qk__run *run, const qk_head *head,
             "%s: has no sums of the attention of layer %d, head %d, which capture.json "
             "lists: fetch both again, or capture again",
             layer->path, head->id.layer, head->id.head);
-    return qk__attention_file_head(layer->file, (size_t)place, attention, err);
+    qk_status status = qk__attention_file_head(layer->file, (size_t)place, attention, err);
+    qk__layer_file_let_go(layer->file);
+    return status;
 }
 
 /* ---- the manifest ----------------------------------------------------------------------- */

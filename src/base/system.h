@@ -19,6 +19,9 @@ int qk__sync(int fd);
 /* Two names of one file system change places in one step. Not every system or file system can. */
 int qk__exchange_names(const char *a, const char *b);
 
+/* The pages of a mapped file that were read leave memory until they are looked at again. */
+void qk__let_go(const void *at, size_t size);
+
 /* A pipe that programs do not inherit. */
 int qk__open_pipe(int ends[2]);
 

@@ -31,6 +31,12 @@ int qk__exchange_names(const char *a, const char *b)
     return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
 }
 
+void qk__let_go(const void *at, size_t size)
+{
+    if (madvise((void *)(uintptr_t)at, size, MADV_DONTNEED) != 0) { /* they stay */
+    }
+}
+
 int qk__open_pipe(int ends[2])
 {
     return pipe2(ends, O_CLOEXEC);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #ifdef __APPLE__
 #include <sys/sysctl.h>
@@ -41,6 +42,12 @@ int qk__exchange_names(const char *a, const char *b)
     errno = ENOTSUP;
     return -1;
 #endif
+}
+
+void qk__let_go(const void *at, size_t size)
+{
+    if (posix_madvise((void *)(uintptr_t)at, size, POSIX_MADV_DONTNEED) != 0) { /* they stay */
+    }
 }
 
 /* A program that another thread starts just between the two calls has the pipe, too: reading it then ends

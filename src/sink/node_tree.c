@@ -41,6 +41,12 @@ static node root_of(const qk_sink *sink, int tree)
     return settle_node(sink, n);
 }
 
+/* The left (0) or right one. */
+static node half(const qk_sink *sink, node n, int side)
+{
+    return settle_node(sink, (node){n.tree, n.level - 1, 2 * n.index + side});
+}
+
 static void name_node(node n, char name[QK__UNIT_NAME_SIZE])
 {
     snprintf(name, QK__UNIT_NAME_SIZE, "%s-n%02d-%06lld", qk__stage_name(n.tree), n.level,
@@ -105,10 +111,11 @@ static qk_status read_layer(const qk_sink *sink, node n, int layer, qk__layer_pa
 /* One job a layer, of a node that is being made. */
 typedef struct making {
     const qk_sink *sink;
-    const qk__text_block *block; /* a leaf is made of, or: */
-    node left, right;            /* that are joined */
+    qk_sink *ask;                /* NULL: nobody waits for it */
+    const qk__text_block *block; /* a leaf is made of; NULL: its halves are joined */
     node made;
     const char *folder;
+    atomic_size_t done; /* layers */
 } making;
 
 /* With the capture that the sums are of, so that no other one's are taken for them. */
@@ -142,18 +149,29 @@ static qk_status merge_parts(qk__part_moments *a, qk__part_moments *b, const cha
     return a ? qk__part_moments_merge(a, b, err) : QK_OK;
 }
 
+/* The sums of a layer of a node: its own, or joined from its halves, for which nothing is written. */
+static qk_status find_layer(const qk_sink *sink, node n, int layer, const char *path,
+                            qk__layer_parts *sums, qk_error *err)
+{
+    if (n.level == 0 || is_there(sink, n))
+        return read_layer(sink, n, layer, sums, err);
+    qk__layer_parts right = {{NULL}};
+    QK_TRY(find_layer(sink, half(sink, n, 0), layer, path, sums, err));
+    qk_status status = find_layer(sink, half(sink, n, 1), layer, path, &right, err);
+    for (int i = 0; status == QK_OK && i < QK__LAYER_PARTS; i++)
+        status = merge_parts(sums->part[i], right.part[i], path, err);
+    qk__layer_parts_free(&right);
+    if (status != QK_OK)
+        qk__layer_parts_free(sums);
+    return status;
+}
+
 static qk_status join_layer(const making *m, int layer, const char *path, qk_error *err)
 {
-    qk__layer_parts a = {{NULL}}, b = {{NULL}};
-    qk_status status = read_layer(m->sink, m->left, layer, &a, err);
-    if (status == QK_OK)
-        status = read_layer(m->sink, m->right, layer, &b, err);
-    for (int i = 0; status == QK_OK && i < QK__LAYER_PARTS; i++)
-        status = merge_parts(a.part[i], b.part[i], path, err);
-    if (status == QK_OK)
-        status = write_sums(m->sink, &a, layer, path, err);
-    qk__layer_parts_free(&a);
-    qk__layer_parts_free(&b);
+    qk__layer_parts sums = {{NULL}};
+    QK_TRY(find_layer(m->sink, m->made, layer, path, &sums, err));
+    qk_status status = write_sums(m->sink, &sums, layer, path, err);
+    qk__layer_parts_free(&sums);
     return status;
 }
 
@@ -169,8 +187,11 @@ static qk_status tell_remedy(const qk_sink *sink, qk_status status, qk_error *er
 
 static qk_status make_layer(void *context, size_t i, int worker, qk_error *err)
 {
-    const making *m = context;
+    making *m = context;
     (void)worker;
+    if (m->ask)
+        QK_TRY(qk__sink_ask(m->ask, "layers", atomic_fetch_add(&m->done, 1),
+                            (size_t)m->sink->settings.num_layers, err));
     if (!has_layer(m->sink, m->made.tree, (int)i))
         return QK_OK;
     char *path = layer_path(m->folder, (int)i);
@@ -211,9 +232,8 @@ static bool is_within(const qk_sink *sink, node n)
 /* Makes a node of its halves if both are there. */
 static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_error *err)
 {
-    node left = settle_node(sink, (node){parent.tree, parent.level - 1, 2 * parent.index});
-    node right = settle_node(sink, (node){parent.tree, parent.level - 1, 2 * parent.index + 1});
-    making m = {.sink = sink, .made = parent, .left = left, .right = right};
+    node left = half(sink, parent, 0), right = half(sink, parent, 1);
+    making m = {.sink = sink, .made = parent};
     *there = is_there(sink, parent);
     if (!*there && is_there(sink, left) && is_there(sink, right)) {
         qk_status status = make_node(&m, err);
@@ -326,16 +346,13 @@ static qk_status give_layers(const qk_sink *sink, const qk__all_rows *rows, node
 qk_status qk__tree_finish(qk_sink *sink, int tree, const qk__all_rows *rows, const char *folder,
                           qk_error *err)
 {
-    node root = root_of(sink, tree);
-    for (int level = 1; level <= root.level; level++)
-        for (int64_t i = 0; i << level < sink->num_blocks; i++) {
-            node n = {tree, level, i};
-            bool there;
-            if (settle_node(sink, n).level != level)
-                continue;
-            QK_TRY(qk__sink_ask(sink, "levels", (size_t)level, (size_t)root.level, err));
-            QK_TRY(try_join(sink, n, &there, err));
-        }
+    const node root = root_of(sink, tree);
+    making m = {.sink = sink, .ask = sink, .made = root};
+    if (root.level > 0 && !is_there(sink, root))
+        QK_TRY(make_node(&m, err));
+    for (int level = 0; level < root.level; level++)
+        for (int64_t i = 0; i << level < sink->num_blocks; i++)
+            remove_node(sink, (node){tree, level, i});
     const char *name = tree == QK__ATTENTION ? QK__ATTENTION_FOLDER : QK__MOMENTS_FOLDER;
     QK_TRY(qk__make_below(folder, name, err));
     char *to = qk__path_join(folder, name);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/parse_number.h"
+#include "base/system.h"
 #include "state/layer_view.h"
 #include "tensors/tensor_list.h"
 
@@ -335,6 +336,11 @@ qk_status qk__layer_file_open(qk__layer_file **file, const char *path, qk_error 
         qk__layer_file_close(&f);
     *file = f;
     return status;
+}
+
+void qk__layer_file_let_go(const qk__layer_file *file)
+{
+    qk__let_go(file->bytes, file->size);
 }
 
 void qk__layer_file_close(qk__layer_file **file)

@@ -67,6 +67,10 @@ QK_MUST_CHECK qk_status qk__layer_file_open(qk__layer_file **file, const char *p
                                             qk_error *err);
 void qk__layer_file_close(qk__layer_file **file); /* takes a pointer to NULL, too */
 
+/* What was read of it needs no memory until it is read again: else a run over all layers would have all of
+ * them there at its end. */
+void qk__layer_file_let_go(const qk__layer_file *file);
+
 int qk__layer_file_layer(const qk__layer_file *file);
 const char *qk__layer_file_path(const qk__layer_file *file);
 const json_t *qk__layer_file_metadata(const qk__layer_file *file); /* an object of texts */
