@@ -43,8 +43,8 @@ def qwen3(build, programs, scratch):
     header(programs, f"Qwen3-8B: {size_of(capture)}")
     for name, words in {"inspect": ["inspect"], "pca": ["pca"], "rotate": ["rotate"], "rotate --complement": ["rotate", "--complement"],
                         "plasticity": ["plasticity"], "analyze": ["analyze"],
-                        "plasticity --buckets capture": ["plasticity", "--buckets", "capture"],
-                        "compare-stages with itself": ["compare-stages", capture], "scatter --random 4": ["scatter", "--random", "4"],
+                        "plasticity --buckets capture --layers 0": ["plasticity", "--buckets", "capture", "--layers", "0"],
+                        "scatter --random 4": ["scatter", "--random", "4"],
                         "analyze --ci 95 --complement --lda": ["analyze", "--ci", "95", "--complement", "--lda"],
                         "analyze --ci 95": ["analyze", "--ci", "95"]}.items():
         tell(build, programs, f"`{name}`", [words[0], capture, *words[1:]], None if name == "inspect" else out)

@@ -165,6 +165,21 @@ static void tell(const qk__recording *r, const qk__input_text *text, const qk__e
     qk__buffer_free(&name);
 }
 
+/* How many there were beside those that were named. */
+static void tell_more(const qk__recording *r)
+{
+    const qk__survey_counts *c = &r->counts;
+    const struct {
+        int64_t count;
+        const char *what;
+    } kinds[] = {{c->cut, "cut"}, {c->skipped, "passed over"}, {c->empty, "without tokens"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].count > MAX_NOTICES)
+            qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                            "%lld of %lld texts are %s in all", (long long)kinds[i].count,
+                            (long long)c->texts, kinds[i].what);
+}
+
 /* A text without tokens is an example, too, of which there are no rows. */
 static qk_status count_text(qk__recording *r, const qk__input_text *text, const qk__encoded *e,
                             token_counts *counts, qk_error *err)
@@ -282,6 +297,7 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
             return qk__fail(err, QK_ERR_CANCELLED,
                             "stopped while the texts were read; nothing was written");
     }
+    tell_more(r);
     return r->counts.texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
 

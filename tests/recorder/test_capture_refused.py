@@ -93,6 +93,12 @@ def test_a_link_to_nothing(capture, tmp_path):
     capture("-t", tmp_path / "t", expect=1, says=["t/b"])
 
 
+def test_many_long_texts(capture, tmp_path):
+    write_jsonl(tmp_path / "t.jsonl", ["x" * 600] * 7 + ["y"])
+    err = capture("-t", tmp_path / "t.jsonl", "--long", "cut").err
+    assert err.count("cut after 512 tokens") == 5 and "7 of 8 texts are cut in all" in err
+
+
 def test_texts_without_tokens_and_long_ones(capture, tmp_path):
     write_jsonl(tmp_path / "t.jsonl", ["", "x" * 600, "y"])
     err = capture("-t", tmp_path / "t.jsonl", "--long", "cut").err
