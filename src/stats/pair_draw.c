@@ -30,6 +30,7 @@ typedef struct draw {
     size_t filled, late[BATCH], early[BATCH]; /* places of the keys */
     size_t late_key[BATCH], early_key[BATCH]; /* which of the prepared ones */
     qk__pair_room room;
+    qk__pair_run run[BATCH];
 } draw;
 
 /* Coordinates of the n seen keys about the first of them. */
@@ -96,16 +97,15 @@ static void finish_batch(draw *d)
     const qk__pair_kernel *kernel = qk__best_pair_kernel();
     qk__pair_room *room = &d->room;
     bool whole = d->cell == SIZE_MAX;
-    qk__pair_run run[BATCH];
     if (d->prepared)
         measure_prepared(d);
     else
         measure_pairs(d);
     place_pairs(d);
     kernel->normalise(room->v, room->list.u, room->list.w, d->filled);
-    room->list.run = run;
+    room->list.run = d->run;
     for (size_t i = 0; i < d->filled && d->sums->tally->parts; i++)
-        run[i] = (qk__pair_run){
+        d->run[i] = (qk__pair_run){
             .group = d->sums->tally->parts->group[d->sums->space->index->row[d->late[i]]],
             .end = i + 1};
     qk__tally_pairs(d->sums, d->j, &room->list, d->filled, !whole, room);
