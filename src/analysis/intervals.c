@@ -244,7 +244,8 @@ qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__head_data *
     QK_TRY(qk__text_labels_of_rows(labels, &queries->rows, &repeats->group_of_query, err));
     QK_TRY(qk__text_labels_of_rows(labels, &keys->data.rows, &repeats->group_of_key, err));
     repeats->plasticity.drawn.group = repeats->group_of_key;
-    repeats->plasticity.drawn.groups = labels->count;
+    repeats->plasticity.drawn.groups =
+        labels->count + 1; /* the last: rows of texts that nobody told of */
     return QK_OK;
 }
 

@@ -177,15 +177,15 @@ def test_rows_that_should_not_be_there(qkscope, tmp_path, state):
     assert "capture.json says that none are kept" in done.err
 
 
-def swap_rows(reservoir, change):
+def swap_rows(reservoir, change, name="l02h01k"):
     """Changes the Parquet file of keys of one head, by a function of its table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-    path = reservoir / "l02h01k" / "data.parquet"
+    path = reservoir / name / "data.parquet"
     table = pq.read_table(path)
     changed = change(table, pa)
     pq.write_table(changed, path)
-    edit(reservoir, lambda m: next(h for h in m["heads"] if h["name"] == "l02h01k").update(rows=len(changed)))
+    edit(reservoir, lambda m: next(h for h in m["heads"] if h["name"] == name).update(rows=len(changed)))
 
 
 def set_column(table, pa, name, value):
@@ -207,6 +207,16 @@ def test_reservoir_that_contradicts(qkscope, tmp_path, reservoir, name):
     done = qkscope("analyze", reservoir, "-o", tmp_path / "out", expect=3)
     assert message in done.err and "l02h01k" in done.err
     assert len(read_csv(tmp_path / "out" / "head_metrics.csv")) == 18
+
+
+def test_intervals_of_rows_of_an_unknown_text(qkscope, tmp_path):
+    """With buckets of its own a run does not ask how many keys of a text there were: these rows are of no group."""
+    synth(qkscope, tmp_path / "c", layers=1, query_heads=2, dim=8, examples=5, rows=200, buckets=8)
+    made = make_state.make_state(tmp_path / "c", tmp_path / "made", reservoir=20)
+    swap_rows(made, lambda t, pa: set_column(t, pa, "example_id", 77), "l00h00k")
+    done = qkscope("analyze", made, "-o", tmp_path / "out", "--ci", "95", "--buckets", "4", "--max-pairs", "500")
+    assert done.code in (0, 3), done.err
+    assert len(read_csv(tmp_path / "out" / "heads.csv")) == 2
 
 
 def test_queries_that_contradict(qkscope, tmp_path, reservoir):
