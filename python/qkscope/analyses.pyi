@@ -712,7 +712,7 @@ def loss(
         tokenizer
             tokenizer.json or its folder, or a GGUF file (None: the model's)
         dtype = 'float32'
-            bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, f16-sim:
+            bf16: bfloat16 products, faster on AMD's processors with AVX512_BF16; bf16-sim, f16-sim:
             float32, rounded as a run in bfloat16 or float16 does ('float32' or 'f32' or 'bf16-sim'
             or 'bf16' or 'f16-sim')
     Texts:
@@ -835,7 +835,7 @@ def ablate(
         tokenizer
             tokenizer.json or its folder, or a GGUF file (None: the model's)
         dtype = 'float32'
-            bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, f16-sim:
+            bf16: bfloat16 products, faster on AMD's processors with AVX512_BF16; bf16-sim, f16-sim:
             float32, rounded as a run in bfloat16 or float16 does ('float32' or 'f32' or 'bf16-sim'
             or 'bf16' or 'f16-sim')
     Texts:

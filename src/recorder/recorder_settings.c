@@ -52,7 +52,7 @@ static const qk_setting ROWS[] = {
      .help = "tokenizer.json or its folder, or a GGUF file", .unset = "the model's",
      .section = "Model", .yaml = "tokenizer.name"},
     {"dtype", QK_SETTING_CHOICE, AT(arithmetic), .number = QK_ARITHMETIC_F32, .words = DTYPES,
-     .help = "bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, "
+     .help = "bf16: bfloat16 products, faster on AMD's processors with AVX512_BF16; bf16-sim, "
              "f16-sim: float32, rounded as a run in bfloat16 or float16 does",
      .section = "Model", .manifest = "arithmetic"},
     {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
