@@ -8,10 +8,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-enum {
-    LEAST_KEYS = 16, /* of a text, on average, rather than fewer texts */
-    NO_GROUP = UINT32_MAX,
-};
+enum { LEAST_KEYS = 16 /* of a text, on average, rather than fewer texts */ };
+static const uint32_t NO_GROUP = UINT32_MAX;
 
 /* ---- some of the keys ------------------------------------------------------------------- */
 
