@@ -168,10 +168,13 @@ def test_progress_may_stop(qkscope, temporary, tmp_path):
 
 @pytest.fixture(scope="module")
 def long_head(qkscope, tmp_path_factory):
-    """One query head, which takes its time."""
+    """One query head, which takes its time where all pairs count."""
     folder = tmp_path_factory.mktemp("long")
-    synth(qkscope, folder / "capture", layers=1, query_heads=1, q_per_kv_group=1, dim=64, rows=2000, examples=25)
+    synth(qkscope, folder / "capture", layers=1, query_heads=1, q_per_kv_group=1, dim=64, rows=800, examples=25)
     return folder / "capture"
+
+
+LONG = {"ci": 95, "max_pairs": 0}
 
 
 def stop_within_a_head():
@@ -187,19 +190,19 @@ def stop_within_a_head():
 
 def test_stops_within_a_head(long_head, temporary):
     all_of_it = []
-    qk.analyze(long_head, ci=95, threads=1, progress=lambda *state: all_of_it.append(state[1])).close()
+    qk.analyze(long_head, **LONG, threads=1, progress=lambda *state: all_of_it.append(state[1])).close()
     progress, seen = stop_within_a_head()
     with pytest.raises(qk.Cancelled):
-        qk.analyze(long_head, ci=95, threads=1, progress=progress)
+        qk.analyze(long_head, **LONG, threads=1, progress=progress)
     assert seen.count(0) < all_of_it.count(0) and not list(temporary.iterdir())
 
 
 def test_a_part_that_stops_within_a_head_leaves_nothing_of_it(long_head, tmp_path):
-    whole = qk.analyze(long_head, ci=95, progress=False)
+    whole = qk.analyze(long_head, **LONG, progress=False)
     progress, _ = stop_within_a_head()
     with pytest.raises(qk.Cancelled, match="the same command goes on"):
-        qk.analyze(long_head, ci=95, threads=1, output=tmp_path / "out", shard=(0, 2), progress=progress)
-    parts = [qk.analyze(long_head, ci=95, output=tmp_path / "out", shard=(i, 2), progress=False) for i in (1, 0)]
+        qk.analyze(long_head, **LONG, threads=1, output=tmp_path / "out", shard=(0, 2), progress=progress)
+    parts = [qk.analyze(long_head, **LONG, output=tmp_path / "out", shard=(i, 2), progress=False) for i in (1, 0)]
     assert any(part.complete for part in parts)
     assert all((tmp_path / "out" / name).read_bytes() == (whole.folder / name).read_bytes() for name in whole)
 
