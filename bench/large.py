@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command at the size of published captures: seconds by the clock and peak memory. `qwen3`: the shape of Qwen3-8B,
 10,000 rows a head in 1,024 buckets of 131,072 positions; `smollm3`: ten checkpoints of the shape of SmolLM3 (one capture, ten
-names) as a study; `moments`: 70B parameters, from moments of 64 shards. Captures are made once in --scratch and stay there: 2.5,
-1.1 and 32 GB. `python bench/large.py build --scratch DIR qwen3 smollm3 moments`; --before: another program, in turns."""
+names) as a study; `moments`: 70B parameters, from moments of 64 shards. Captures are made once in --scratch and stay there: 2.7,
+1.3 and 33 GB. `python bench/large.py build --scratch DIR qwen3 smollm3 moments`; --before: another program, in turns."""
 import argparse
 import shutil
 import sys

@@ -29,6 +29,7 @@ typedef struct qk__head_repeats {
     qk__plasticity_repeats plasticity;
 } qk__head_repeats;
 
+/* Without groups after a failure, so that there is nothing to repeat. */
 QK_MUST_CHECK qk_status qk__head_repeats_open(qk__head_repeats *repeats,
                                               const qk__head_data *queries,
                                               const qk__key_data *keys, qk_error *err);

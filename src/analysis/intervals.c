@@ -116,7 +116,7 @@ static qk_status open_plasticity(repetition *r, const qk_moments *q, qk_error *e
 {
     const qk_plasticity_settings settings = qk__run_plasticity(r->run);
     const qk__plasticity_input in = plasticity_input(r, &settings);
-    return r->full->plasticity
+    return r->full->plasticity && r->of->labels.count > 0
                ? qk__plasticity_repeats_open(&r->of->plasticity, q, &in, r->sign, err)
                : QK_OK;
 }
@@ -232,8 +232,8 @@ static qk_status join_parts(qk__text_parts *own, const qk__text_parts *parts, ui
     return qk__text_parts_join(own, parts, mask, err);
 }
 
-qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__head_data *queries,
-                                const qk__key_data *keys, qk_error *err)
+static qk_status find_groups(qk__head_repeats *repeats, const qk__head_data *queries,
+                             const qk__key_data *keys, qk_error *err)
 {
     const qk__text_parts *q = &queries->parts, *k = &keys->data.parts;
     qk__text_labels *labels = &repeats->labels;
@@ -242,10 +242,20 @@ qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__head_data *
     QK_TRY(join_parts(&repeats->q_parts, q, labels->mask, &repeats->q_of, err));
     QK_TRY(join_parts(&repeats->k_parts, k, labels->mask, &repeats->k_of, err));
     QK_TRY(qk__text_labels_of_rows(labels, &queries->rows, &repeats->group_of_query, err));
-    QK_TRY(qk__text_labels_of_rows(labels, &keys->data.rows, &repeats->group_of_key, err));
+    return qk__text_labels_of_rows(labels, &keys->data.rows, &repeats->group_of_key, err);
+}
+
+qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__head_data *queries,
+                                const qk__key_data *keys, qk_error *err)
+{
+    qk_status status = find_groups(repeats, queries, keys, err);
+    if (status != QK_OK) {
+        qk__head_repeats_free(repeats);
+        return status;
+    }
     repeats->plasticity.drawn.group = repeats->group_of_key;
-    repeats->plasticity.drawn.groups =
-        labels->count + 1; /* the last: rows of texts that nobody told of */
+    /* one more: rows of texts that nobody told of */
+    repeats->plasticity.drawn.groups = repeats->labels.count + 1;
     return QK_OK;
 }
 
@@ -256,6 +266,7 @@ void qk__head_repeats_free(qk__head_repeats *repeats)
     qk__text_parts_free(&repeats->k_parts);
     free(repeats->group_of_query);
     free(repeats->group_of_key);
+    *repeats = (qk__head_repeats){0};
 }
 
 qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
