@@ -122,6 +122,7 @@ typedef struct qk_head_query {
     const char *other;   /* folder of results to put beside it, both of one model; NULL: none */
     const char *columns; /* "layer,q_head,r_q"; NULL: what a list mostly has, as far as known */
     const char *where;   /* condition, docs/heads.md; NULL: all heads */
+    qk_head_set heads;   /* of these, as far as the condition holds; none named: of all */
     const char *sort; /* column, or abs(column), with "-" before it in descending order; empty
                             values come last. NULL: by model, layer and query head */
     size_t top;       /* the first so many; 0: all */
@@ -143,7 +144,7 @@ typedef struct qk_head_totals {
  * head_metrics.csv, stages.csv; models.csv). Integers are layers and heads; other numbers are reals.
  * Beside another folder a row is a head of either, and columns begin with "a.", "b." or "diff.", b less a;
  * without that, columns of layers and heads alone, and `columns` names both. totals: NULL: not asked. QK_ERR_ARGUMENT: a column or the condition is wrong.
- * QK_ERR_NOT_FOUND: no tables are there, or none has a column that was named. QK_ERR_INCONSISTENT:
+ * QK_ERR_NOT_FOUND: no tables are there, or none has a column or a head that was named. QK_ERR_INCONSISTENT:
  * as qk_results_check. */
 QK_API QK_MUST_CHECK qk_status qk_head_list(const qk_head_query *query, qk_columns **columns,
                                             qk_head_totals *totals, qk_error *err);

@@ -18,7 +18,7 @@ from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi,
 from ._checks import path_of, whole, words
 from ._folders import TemporaryFolder, prefix
 from ._run import Progress, run, warn
-from ._settings import Settings, StrPath
+from ._settings import HEADS, Heads, Settings, StrPath, as_texts
 from .figures import Figure, Report
 from .tables import Table
 
@@ -124,8 +124,9 @@ class Results:
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
 
-    def heads_summary(self, where: str | None = None, *, sort: str | None = None, top: int | None = None,
-                      columns: str | Iterable[str] | None = None, beside: Results | StrPath | None = None) -> Table:
+    def heads_summary(self, where: str | None = None, *, heads: Heads | None = None, sort: str | None = None,
+                      top: int | None = None, columns: str | Iterable[str] | None = None,
+                      beside: Results | StrPath | None = None) -> Table:
         """A row a head, of the heads of which a condition holds, with numbers from all tables: what `qkscope heads`
         lists, in full.
 
@@ -133,6 +134,7 @@ class Results:
                                   columns=["layer", "q_head", "r_q", "bias_strength"]).to_pandas()
 
         where     condition on columns (docs/heads.md); None: all heads
+        heads     of these, "4:1" or [(2, 1), 5]; None: of all
         sort      column, or "abs(column)"; with "-" before it the largest come first. None: by model, layer and head
         top       the first so many; None: all
         columns   their names, as a list or with commas; None: those that a list mostly has
@@ -151,7 +153,12 @@ class Results:
         query.results, query.other = kept[0], kept[1] if beside is not None else ffi.NULL
         query.columns, query.where, query.sort = kept[-3:]
         query.top = 0 if top is None else whole(top, "top", 1)
-        call(lib.qk_head_list, query, made, ffi.NULL)
+        if heads is not None:
+            call(lib.qk_head_set_parse, as_texts(heads, HEADS, "heads")[0], ffi.addressof(query.heads))
+        try:
+            call(lib.qk_head_list, query, made, ffi.NULL)
+        finally:
+            lib.qk_head_set_free(ffi.addressof(query.heads))
         return tables.of_columns(made[0], "heads_summary")
 
     def confidence(self, table: str) -> float | None:

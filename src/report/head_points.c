@@ -200,24 +200,6 @@ static qk_status choose_heads(const qk_report_settings *settings, const qk__resu
     return QK_OK;
 }
 
-/* A head that nobody has is a mistake. */
-static qk_status check_named(const qk_head_set *named, const qk__results *results,
-                             qk_error *err)
-{
-    for (size_t i = 0; i < named->count; i++) {
-        bool found = false;
-        char text[QK__HEAD_RANGE_SIZE];
-        qk__each_model (results, model)
-            qk__each_head (model, head)
-                found |= qk__range_has(&named->items[i], head->layer, head->q_head);
-        qk__head_range_text(&named->items[i], text);
-        if (!found)
-            return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
-                            text);
-    }
-    return QK_OK;
-}
-
 /* ---- drawing ---------------------------------------------------------------------------- */
 
 static int64_t setting(const json_t *run, const char *name)
@@ -353,7 +335,7 @@ qk_status qk__points_draw(const qk_report_settings *settings, const qk__results 
     qk_status status = QK_OK;
     err = err ? err : &own;
     *points = (qk__points){0};
-    QK_TRY(check_named(&settings->heads, results, err));
+    QK_TRY(qk__need_heads(&settings->heads, results, NULL, err));
     *points =
         (qk__points){0, qk__calloc(results->num_models + 1, sizeof *points->models), 0, 0};
     if (!points->models)

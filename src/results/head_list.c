@@ -201,6 +201,7 @@ static qk_status read_heads(head_list *l, qk_error *err)
     QK_TRY(read_folder(l, l->query->results, &l->results[0], err));
     if (l->query->other)
         QK_TRY(read_folder(l, l->query->other, &l->results[1], err));
+    QK_TRY(qk__need_heads(&l->query->heads, l->results[0], l->results[1], err));
     QK_TRY(add_rows(l, err));
     return choose_columns(l, err);
 }
@@ -238,7 +239,9 @@ static void select_rows(head_list *l)
     size_t kept = 0;
     for (size_t i = 0; i < l->num_rows; i++) {
         row *r = &l->rows[i];
-        if (l->filter && !qk__filter_keeps_head(l->filter, &r->in))
+        const qk__result_head *head = r->in.head[0] ? r->in.head[0] : r->in.head[1];
+        if (!qk_head_set_has(&l->query->heads, head->layer, head->q_head) ||
+            (l->filter && !qk__filter_keeps_head(l->filter, &r->in)))
             continue;
         if (l->key.is_column) {
             r->number = qk__head_value_number(&l->key, &r->in);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include <qkscope/common.h>
+#include <qkscope/settings.h>
 #include <qkscope/stats.h>
 
 #include "results/means.h"
@@ -178,6 +179,9 @@ QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__f
                                       bool magnitude, qk__spread *spread, qk_error *err);
 
 size_t qk__count_heads(const qk__results *results); /* of all models */
+/* A head that none of these has is a mistake of whoever named it: QK_ERR_NOT_FOUND. other: NULL: none. */
+QK_MUST_CHECK qk_status qk__need_heads(const qk_head_set *named, const qk__results *results,
+                                       const qk__results *other, qk_error *err);
 /* Heads of a model of which has() is true. */
 size_t qk__count_heads_with(const qk__result_model *model,
                             bool (*has)(const qk__result_head *head));

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/results.h"
+#include "settings/head_set.h"
 
 static double pick(const qk__result_head *head, const qk__field *field, bool magnitude)
 {
@@ -74,6 +75,27 @@ size_t qk__count_heads(const qk__results *results)
     for (size_t m = 0; m < results->num_models; m++)
         count += results->models[m].num_heads;
     return count;
+}
+
+static bool has_any(const qk__results *results, const qk_head_range *range)
+{
+    qk__each_model (results, model)
+        qk__each_head (model, head)
+            if (qk__range_has(range, head->layer, head->q_head))
+                return true;
+    return false;
+}
+
+qk_status qk__need_heads(const qk_head_set *named, const qk__results *results,
+                         const qk__results *other, qk_error *err)
+{
+    for (size_t i = 0; i < named->count; i++) {
+        char text[QK__HEAD_RANGE_SIZE];
+        if (!has_any(results, &named->items[i]) && !(other && has_any(other, &named->items[i])))
+            return qk__fail(err, QK_ERR_NOT_FOUND, "heads %s: these results have none of them",
+                            qk__head_range_text(&named->items[i], text));
+    }
+    return QK_OK;
 }
 
 size_t qk__count_heads_with(const qk__result_model *model,

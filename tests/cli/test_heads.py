@@ -140,6 +140,17 @@ def test_a_list_is_what_scatter_takes(qkscope, results, tables, tmp_path):
     assert said.out == "" and "no such head" in said.err
 
 
+def test_named_heads(qkscope, results, tables):
+    """In the order of the table, whatever the order of the names; with a condition, both count."""
+    few = tables[tables.layer.eq(2) | (tables.layer.eq(4) & tables.q_head.eq(1))]
+    for named in ("4:1,2:*", "2:0-3,4:1,4:1"):
+        assert rows(qkscope, results, "--heads", named)[IDS].values.tolist() == few[IDS].values.tolist()
+    positive = few[few.r_k > few.r_k.median()]
+    found = rows(qkscope, results, "--heads", "4:1,2:*", "--where", f"r_k > {few.r_k.median()}")
+    assert found[IDS].values.tolist() == positive[IDS].values.tolist() and 0 < len(found) < len(few)
+    assert qkscope("heads", results, "--heads", "4:1").out.endswith("\n1 of 20 heads\n")
+
+
 def test_many_models(qkscope, study, tables):
     found = rows(qkscope, study, "--where", "category == mixed")
     mixed = tables[tables.category == "mixed"]
@@ -160,6 +171,8 @@ def test_many_models(qkscope, study, tables):
     (["--columns", "layer r_q"], 2, "expected a comma behind 'layer'"),
     (["--sort", "-catgory"], 2, "sort: character 1: there is no column 'catgory'"),
     (["--top", "0"], 2, "--top 0"),
+    (["--heads", "2:x"], 2, '--heads 2:x: "2:x"'),
+    (["--heads", "2:1,9:*"], 1, "heads 9:*: these results have none of them"),
     (["--format", "tabel"], 2, "(did you mean table?)"),
     (["--where", "category_before == mixed"], 1, "no head has a category_before here"),
     (["--columns", "omega,r_q_before"], 1, "no head has a r_q_before here"),
@@ -246,6 +259,14 @@ def test_order_and_forms_of_two(qkscope, results, later, joined):
     first, second, *_, count, alone = qkscope("heads", results, later).out.splitlines()
     assert first == f"a: {results} (kjv-tiny step-2004, {EXAMPLE})" and second == f"b: {later} (org/later, {EXAMPLE})"
     assert (count, alone) == ("20 of 20 heads", "in a alone: 5, in b alone: 0")
+
+
+def test_named_heads_of_two(qkscope, results, later, joined):
+    """A head that only one of them has is there, too."""
+    alone = joined[joined["b.category"].isna() & joined["a.category"].notna()].iloc[0]
+    named = f"{alone.layer:.0f}:{alone.q_head:.0f}"
+    assert rows(qkscope, later, results, "--heads", named)[["layer", "q_head"]].values.tolist() == [[alone.layer, alone.q_head]]
+    assert "none of them" in qkscope("heads", later, "--heads", named, expect=1).err
 
 
 @pytest.mark.parametrize("options, code, words", [

@@ -23,6 +23,8 @@ def listed(qkscope, *arguments):
     ({}, []),
     ({"where": "category == mixed", "sort": "-r_q", "top": 3}, ["--where", "category == mixed", "--sort", "-r_q", "--top", 3]),
     ({"columns": ["layer", "q_head", "near_tie", "p_q"]}, ["--columns", "layer,q_head,near_tie,p_q"]),
+    ({"heads": [(4, 1), "2:*"], "where": "q_head < 3"}, ["--heads", "4:1,2:*", "--where", "q_head < 3"]),
+    ({"heads": 3, "sort": "r_q"}, ["--heads", "3", "--sort", "r_q"]),
     ({"columns": "model,ap_drop", "where": "layer > 99"}, ["--columns", "model,ap_drop", "--where", "layer > 99"]),
 ])
 def test_rows_of_the_command(qkscope, results, asked, options):
@@ -60,6 +62,8 @@ def test_beside_other_results(qkscope, results, tmp_path):
     ({"columns": []}, qk.ArgumentError, "there is no column ''"),
     ({"columns": "r_q\0"}, qk.ArgumentError, "zero byte"),
     ({"sort": "-r_p"}, qk.ArgumentError, "sort: "),
+    ({"heads": "2:x"}, qk.ArgumentError, "2:x"),
+    ({"heads": "9:*"}, qk.NotFoundError, "heads 9:\\*: these results have none"),
     ({"top": 0}, qk.ArgumentError, "top is 0"),
     ({"columns": "r_q_lo"}, qk.NotFoundError, "needs --ci"),
     ({"beside": "/nowhere"}, qk.NotFoundError, "/nowhere"),
