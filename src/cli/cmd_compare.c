@@ -87,31 +87,37 @@ static void print_categories(const qk_compare_outcome *o)
                           qk_category_name((qk_category)a), qk_category_name((qk_category)b));
 }
 
-static void print_movers(const qk_compare_outcome *o)
+static void print_movers(const qk_compare_outcome *o, double level)
 {
+    bool turned = false, has_intervals = false;
     if (o->num_movers == 0) {
         cli_print("\nno number of any head changed\n");
         return;
     }
     cli_print(
         "\nthe biggest movers, by the change in spreads (standard deviations over all heads)"
-        "\n  %5s %6s  %-20s %10s %10s %9s %11s  %11s\n",
-        "layer", "q_head", "metric", "a", "b", "b - a", "in spreads", "corrected p");
+        "\n  %-6s %-19s %9s %9s %9s %9s %9s %8s  %11s\n",
+        "head", "metric", "a", "b", "b - a", "lo", "hi", "spreads", "corrected p");
     for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++) {
         const qk_compare_mover *m = &o->movers[i];
-        cli_print("  %5d %6d  %-20s %10.4g %10.4g ", m->layer, m->q_head, m->metric, m->a,
-                  m->b);
+        char head[32];
+        snprintf(head, sizeof head, "%d:%d", m->layer, m->q_head);
+        cli_print("  %-6s %-19s %9.4g %9.4g ", head, m->metric, m->a, m->b);
         print_difference(m->difference, m->turned);
-        cli_print_number("%+11.2f", m->size);
+        cli_print_number("%+9.3g", m->low);
+        cli_print(" ");
+        cli_print_number("%+9.3g", m->high);
+        cli_print_number("%+9.2f", m->size);
         cli_print("  ");
         cli_print_number("%11.2g", m->p_corrected);
         cli_print("\n");
+        turned = turned || m->turned;
+        has_intervals = has_intervals || isfinite(m->low);
     }
-    for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++)
-        if (o->movers[i].turned) {
-            cli_print("  * -b - a: PC0 of b points the other way\n");
-            break;
-        }
+    if (has_intervals)
+        cli_print("  lo, hi: the %g %% interval of b - a, over texts\n", level);
+    if (turned)
+        cli_print("  * -b - a: PC0 of b points the other way\n");
     if (o->movers[0].p_corrected < 0.05)
         cli_print(
             "  first those that changed by more than texts explain (corrected p < 0.05)\n");
@@ -159,7 +165,7 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
                   o->supported, o->tested);
     print_means(o, r->settings.ci);
     print_categories(o);
-    print_movers(o);
+    print_movers(o, r->settings.ci);
     print_spaces(o, r->settings.subspace);
     if (o->leaves_attention_out)
         cli_print(
@@ -180,10 +186,10 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
 static void print_json(const request *r, const qk_compare_outcome *o)
 {
     json_t *root = json_loads(o->summary, 0, NULL);
-    json_t *done =
-        json_pack("{s:o, s:o, s:I, s:f}", "output", cli_json_text(r->settings.input.output),
-                  "files", cli_json_texts(o->outputs, o->num_outputs), "figures",
-                  (json_int_t)o->num_figures, "seconds", o->seconds);
+    json_t *done = json_pack(
+        "{s:o, s:o, s:I, s:I, s:f}", "output", cli_json_text(r->settings.input.output), "files",
+        cli_json_texts(o->outputs, o->num_outputs), "figures", (json_int_t)o->num_figures,
+        "heads_replaced", (json_int_t)o->replaced, "seconds", o->seconds);
     if (root && done)
         json_object_update(root, done);
     json_decref(done);

@@ -243,14 +243,14 @@ json_t *qk__compare_summary(const qk__comparing *c)
 {
     const qk_compare_outcome *o = c->outcome;
     return json_pack(
-        "{s:o, s:o, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:O}", "a",
+        "{s:o, s:o, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:b, s:O}", "a",
         qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]), "heads_in_both",
         (json_int_t)o->paired, "heads_in_a_only", (json_int_t)o->only_a, "heads_in_b_only",
         (json_int_t)o->only_b, "level", c->comparison.level, "tested", (json_int_t)o->tested,
         "supported", (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
         list_categories(o), "movers", list_movers(o), "components", c->settings->subspace,
-        "spaces", list_spaces(o), "no_spaces", qk__json_text_or_null(o->no_spaces), "warnings",
-        c->warnings);
+        "spaces", list_spaces(o), "no_spaces", qk__json_text_or_null(o->no_spaces),
+        "attention_left_out", o->leaves_attention_out, "warnings", c->warnings);
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */

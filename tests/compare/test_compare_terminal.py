@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What qkscope compare prints in its tables."""
+import json
 import re
 from pathlib import Path
 
@@ -68,8 +69,30 @@ def test_intervals_and_the_corrected_p(qkscope, turned, tmp_path):
     for name, row in shown.items():
         for column, key in (("lo", "low"), ("hi", "high"), ("corrected p", "p_corrected")):
             assert number(row[column]) == pytest.approx(means[name][key], rel=0.06, abs=1e-9), (name, column)
-    assert re.search(r"layer q_head .* in spreads  corrected p$", said, re.M)
     assert max(len(line) for line in said.splitlines() if not line.startswith(str(out))) <= 100
+
+
+def test_movers_have_their_intervals(qkscope, turned, tmp_path):
+    """Those of the table; "-" of a metric that has none there."""
+    out = tmp_path / "out"
+    synth(qkscope, tmp_path / "c", layers=2, query_heads=4, dim=8, examples=10, rows=60, seed=2, r_q=0.5, r_k=0.7)
+    said = qkscope("compare", turned / "a", tmp_path / "c", "-o", out, "--no-html", "--ci", 90, expect=0).out
+    rows = {(f"{r['layer']}:{r['q_head']}", r["metric"]): r for r in read_csv(out / "compare.csv")}
+    shown = rows_below(said.splitlines(), "head  ")
+    assert len(shown) == 8 and "lo, hi: the 90 % interval of b - a, over texts" in said
+    for head, cells in shown.items():
+        row = rows[head, cells["metric"]]
+        for column, key in (("a", "a"), ("b", "b"), ("b - a", "difference"), ("lo", "difference_lo"), ("hi", "difference_hi"),
+                            ("spreads", "size"), ("corrected p", "p_corrected")):
+            value = number(cells[column])
+            assert (value is None) == (row[key] is None) and (value is None or value == pytest.approx(row[key], rel=0.06)), column
+    assert {cells["lo"] == "-" for cells in shown.values()} == {False}
+    for side, capture in (("pa", turned / "a"), ("pc", tmp_path / "c")):
+        qkscope("pca", capture, "-o", tmp_path / side, expect=0)
+    said = qkscope("compare", tmp_path / "pa", tmp_path / "pc", "-o", tmp_path / "tables", "--no-html", expect=0).out
+    shown = rows_below(said.splitlines(), "head  ")
+    assert len(shown) == 8 and {cells[end] for cells in shown.values() for end in ("lo", "hi", "corrected p")} == {"-"}
+    assert "over texts" not in said
 
 
 def test_no_intervals_of_two_key_heads(qkscope, turned, tmp_path):
@@ -92,7 +115,7 @@ def test_attention_of_captures(qkscope, tmp_path):
     for kind in ("rows", "rows,attention", "results"):
         out = tmp_path / f"out-{kind}"
         said = qkscope("compare", tmp_path / f"{kind}-20", tmp_path / f"{kind}-100", "-o", out, "--no-html", expect=0).out
-        assert (line in said) == (kind == "rows,attention")
+        assert (line in said) == (kind == "rows,attention") == read_json(out / "compare_summary.json")["attention_left_out"]
         tested = {r["metric"] for r in read_csv(out / "compare.csv") if r["p"] is not None}
         assert ("entropy" in tested) == (kind == "results")
         assert kind == "results" or tested == {"r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength",
@@ -107,3 +130,4 @@ def test_a_comparison_that_is_replaced_is_told_of(qkscope, turned, tmp_path):
     assert "replaced" not in compared()
     assert "\nreplaced a comparison of 8 heads\n" in compared("--heads", "1:2")
     assert "\nreplaced a comparison of 1 head\n" in compared()
+    assert [json.loads(compared(*more, "--json"))["heads_replaced"] for more in ((), ("--heads", "0"), ())] == [8, 8, 2]
