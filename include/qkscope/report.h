@@ -40,6 +40,7 @@ typedef struct qk_figure_settings {
     int width; /* of the page in millimetres, 60 to 400, with type of the same size; 0 = each
                   figure's own */
     bool no_title, no_legend; /* without what stands above the panels: a page says it below */
+    bool symbols; /* in labels and legends in place of words, where there are some: r_q, AP */
 } qk_figure_settings;
 
 /* PNG and SVG, paper. */

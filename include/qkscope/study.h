@@ -46,6 +46,7 @@ typedef struct qk_study_settings {
     const char *theme;        /* likewise */
     int width;                /* likewise, in millimetres; 0 = the study's */
     bool no_title, no_legend; /* of figures, even where the study has them */
+    bool symbols;             /* in labels of figures, even where the study has words */
     const char *command_line;
     /* a model begins: computed is false when its results stand; NULL and the number of models
      * when the figures begin */

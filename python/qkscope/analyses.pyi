@@ -592,6 +592,7 @@ def compare(
     width: int | None = None,
     no_title: bool = False,
     no_legend: bool = False,
+    symbols: bool = False,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     revision: str | None = None,
@@ -647,6 +648,8 @@ def compare(
             no heading: the caption of a paper says it
         no_legend = False
             no legend: the caption of a paper says it
+        symbols = False
+            labels and legends have symbols in place of words, where there are some: r_q, AP
     Input:
         revision
             branch, tag or commit of a dataset on the Hub (None: main)
@@ -863,6 +866,7 @@ def study(
     width: int | None = None,
     no_title: bool = False,
     no_legend: bool = False,
+    symbols: bool = False,
     local_root: str | os.PathLike[str] | None = None,
     offline: bool = False,
     keep_downloads: Literal['yes', 'no'] = 'yes',
@@ -899,6 +903,8 @@ def study(
             figures without headings
         no_legend = False
             figures without legends
+        symbols = False
+            symbols in place of words in the labels of figures
     Input:
         local_root
             folder to look for datasets in, before the cache

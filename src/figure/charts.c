@@ -225,8 +225,8 @@ static void put_chart_names(qk__figure *figure, const page *p, const qk__chart *
     if (p->names_each) {
         naming named = {0};
         name_series(figure, p->subject, c->panel, &named);
-        qk__legend legend = qk__plan_legend(figure, named.entries, named.count, place->width);
-        legend.markup = true;
+        qk__legend legend =
+            qk__plan_legend(figure, named.entries, named.count, true, place->width);
         qk__put_legend(figure, &legend, place->left + place->width / 2,
                        place->top - 4 * em - legend.height);
     }
@@ -307,8 +307,9 @@ static double names_height(const qk__figure *figure, const page *p, const qk__ch
         naming named = {0};
         name_series(figure, p->subject, charts[i].panel, &named);
         if (named.count > 0)
-            tallest = fmax(tallest,
-                           qk__plan_legend(figure, named.entries, named.count, width).height);
+            tallest =
+                fmax(tallest,
+                     qk__plan_legend(figure, named.entries, named.count, true, width).height);
     }
     return tallest / qk__em(figure);
 }

@@ -223,7 +223,7 @@ static void draw_space(qk__figure *figure, const qk__comparison *c, const char *
     add_space(figure, c, space, blocks, &last);
     qk__put_panel(figure, place);
     qk__put_text(figure, title, middle, place->top - 12 * em, QK__CENTRED);
-    qk__put_text(figure, "'Layer'", middle, place->top + place->height + 36 * em, QK__CENTRED);
+    qk__put_markup(figure, "Layer", middle, place->top + place->height + 36 * em, QK__CENTRED);
     qk__set_range(figure, 'x', -0.5, last + 0.5, last < 6 ? last + 2 : 6);
     qk__set_range(figure, 'y', 0, 1.02, 5);
     double chance = chance_of(c, space);

@@ -118,5 +118,5 @@ void qk__name_models(const qk__figure *figure, const qk__families *all, size_t p
         shades->entries[m] = (qk__entry){family->models[m]->label, shades->colors[m],
                                          qk__model_point(all, family, m)};
     }
-    shades->legend = qk__plan_legend(figure, shades->entries, count, width);
+    shades->legend = qk__plan_legend(figure, shades->entries, count, false, width);
 }

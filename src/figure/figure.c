@@ -54,6 +54,7 @@ void qk__figure_set_page(qk__figure *figure, const qk_figure_settings *settings)
 {
     figure->no_title = settings->no_title;
     figure->no_legend = settings->no_legend;
+    figure->symbols = settings->symbols;
     if (settings->width <= 0)
         return;
     figure->millimetres = settings->width;

@@ -31,7 +31,7 @@ typedef struct qk__figure {
     char name[120];     /* of the files, without ending: letters, digits, ". _ -" */
     int width, height;  /* nominal pixels: of the SVG; the PNG has twice as many */
     double millimetres; /* the width that was asked for, which width is then; 0: free */
-    bool no_title, no_legend;
+    bool no_title, no_legend, symbols;
     struct {
         char title[240];   /* markup without quotes, or text from outside */
         char subject[240]; /* of which study and model: text from outside */

@@ -34,6 +34,9 @@ static const qk_setting ROWS[] = {
     {"no-legend", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, no_legend),
      .help = "no legend: the caption of a paper says it", .section = "Figures",
      .yaml = "figures.no_legend"},
+    {"symbols", QK_SETTING_FLAG, QK_SETTING_AT(qk_figure_settings, symbols),
+     .help = "labels and legends have symbols in place of words, where there are some: r_q, AP",
+     .section = "Figures", .yaml = "figures.symbols"},
 };
 
 const qk_settings_table qk__figure_settings_table = {

@@ -136,7 +136,8 @@ void qk__put_text(qk__figure *figure, const char *text, double x, double y, unsi
 
 void qk__put_markup(qk__figure *figure, const char *markup, double x, double y, unsigned how)
 {
-    char text[QK__LINE_SIZE];
-    snprintf(text, sizeof text, "'%s'", markup);
+    char text[QK__LINE_SIZE], label[QK__LINE_SIZE];
+    snprintf(text, sizeof text, "'%s'",
+             how & QK__NOTE ? markup : qk__in_symbols(figure, markup, label));
     qk__put_text(figure, text, x, y, how);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of a figure (figure_text.c): how wide they are, about, how they are broken into lines or cut,
+/* Texts of a figure (figure_text.c; symbols.c: labels without words): how wide they are, about, how they are broken into lines or cut,
  * and where they stand. Lengths are nominal pixels, from the top left. */
 #ifndef QK_FIGURE_FIGURE_TEXT_H
 #define QK_FIGURE_FIGURE_TEXT_H
@@ -41,7 +41,11 @@ enum {
     QK__LEFT_OF = 1 << 5,  /* it ends there */
 };
 void qk__put_text(qk__figure *figure, const char *text, double x, double y, unsigned how);
-/* The same of markup without quotes. */
+/* A label of ours, markup without quotes, as the figure is to show it: with --symbols, what has a symbol
+ * without its words. Whoever measures a label asks first; qk__put_markup does, but for notes. */
+const char *qk__in_symbols(const qk__figure *figure, const char *markup,
+                           char out[QK__LINE_SIZE]);
+/* qk__put_text of markup without quotes. */
 void qk__put_markup(qk__figure *figure, const char *markup, double x, double y, unsigned how);
 
 #endif

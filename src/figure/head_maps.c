@@ -229,8 +229,9 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
          panel++) {
         qk__map *map = &all->maps[all->count++];
         ok = fill_depths(figure, results, &panel->series[0], map);
-        char title[QK__LINE_SIZE];
-        snprintf(title, sizeof title, "'%s%s'", qk__series_name(&panel->series[0]),
+        char title[QK__LINE_SIZE], label[QK__LINE_SIZE];
+        snprintf(title, sizeof title, "'%s%s'",
+                 qk__in_symbols(figure, qk__series_name(&panel->series[0]), label),
                  map->scale.power.text);
         map->title = qk__figure_keep(figure, title);
     }

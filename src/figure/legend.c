@@ -9,17 +9,20 @@
 enum { LEGEND_ROW = 17, MAX_NAME = 60, TO_NAME = 10, BESIDE = 34 };
 
 qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
-                           double width)
+                           bool markup, double width)
 {
     const double em = qk__em(figure), beside = BESIDE * em;
     count = figure->no_legend ? 0 : count;
-    qk__legend legend = {.count = count, .columns = 1, .characters = 4, .entries = entries};
+    qk__legend legend = {
+        .count = count, .columns = 1, .characters = 4, .entries = entries, .markup = markup};
     double room = (width - beside) / qk__text_width(figure, 1);
     if (room > 4)
         legend.characters = room < MAX_NAME ? (size_t)room : MAX_NAME;
     size_t longest = 1;
     for (size_t i = 0; i < count; i++) {
-        size_t characters = qk__count_columns(entries[i].name);
+        char label[QK__LINE_SIZE];
+        size_t characters = qk__count_columns(
+            markup ? qk__in_symbols(figure, entries[i].name, label) : entries[i].name);
         longest = characters > longest ? characters : longest;
     }
     if (longest > legend.characters)

@@ -360,9 +360,9 @@ static void draw_own_bar(qk__figure *figure, const qk__map *map, const qk__place
 static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
 {
     const double em = qk__em(figure);
-    char name[QK__LINE_SIZE];
-    snprintf(name, sizeof name, "%s%s%s", map->bar, map->scale.power.text,
-             map->scale.cut ? ", 98 % of heads" : "");
+    char name[QK__LINE_SIZE], bar[QK__LINE_SIZE];
+    snprintf(name, sizeof name, "%s%s%s", qk__in_symbols(figure, map->bar, bar),
+             map->scale.power.text, map->scale.cut ? ", 98 % of heads" : "");
     double width = fmin(300 * em, 0.5 * figure->width);
     double left = fmax((figure->width - width) / 2 + 40 * em,
                        qk__text_width(figure, qk__count_columns(name)) + 20 * em);

@@ -80,7 +80,7 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
     const qk__panel *panel = &subject->kind->panels[0];
     const qk__theme *theme = figure->theme;
     const double em = qk__em(figure), rows = (double)count_rows(subject);
-    char line[10];
+    char line[10], drop[QK__LINE_SIZE];
     snprintf(line, sizeof line, "#%02x%.6s", LINE_ALPHA, theme->accent + 1);
     const qk__entry entries[] = {{panel->series[0].name, theme->q, 7},
                                  {panel->series[1].name, theme->k, 5},
@@ -93,7 +93,8 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                        .height = rows * ROW,
                        .below = 54,
                        .entries = entries,
-                       .num_entries = 3};
+                       .num_entries = 3,
+                       .markup = true};
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     qk__begin_sheet(figure, &sheet);
     qk__put_panel(figure, &sheet.first);
@@ -102,7 +103,8 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                      "set yrange [%.1f:-0.6]\nset y2range [%.1f:-0.6]\n"
                      "set label '%s' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
                      "font small\n",
-                     rows - 0.4, rows - 0.4, panel->series[2].name, theme->muted);
+                     rows - 0.4, rows - 0.4,
+                     qk__in_symbols(figure, panel->series[2].name, drop), theme->muted);
     add_ends(figure, subject, &sheet.first);
     set_end_rows(figure, subject, false);
     set_end_rows(figure, subject, true);

@@ -79,7 +79,7 @@ typedef struct qk__legend {
     bool markup; /* names are ours */
 } qk__legend;
 qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
-                           double width);
+                           bool markup, double width);
 /* Centred about x, top at y. */
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y);
 

@@ -226,7 +226,7 @@ static void name_models_with_r(qk__figure *figure, const cloud *c, size_t panel,
                  isfinite(r) ? qk__number_text(value, "%.2f", r) : "–");
         entries[m].name = text;
     }
-    names->shades.legend = qk__plan_legend(figure, entries, count, c->sheet.across);
+    names->shades.legend = qk__plan_legend(figure, entries, count, false, c->sheet.across);
 }
 
 /* Few points are drawn large. */

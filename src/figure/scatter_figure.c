@@ -289,7 +289,9 @@ static void name_panel_axes(qk__figure *figure, const collage *c, size_t i)
     const qk__sheet *sheet = &c->sheet;
     const qk__scatter *s = c->shown;
     qk__place of = qk__panel_place(sheet, i);
-    const double label = CHARACTER * TYPE * em * (double)strlen(s->y_label);
+    char text[QK__LINE_SIZE];
+    const double label =
+        CHARACTER * TYPE * em * (double)strlen(qk__in_symbols(figure, s->y_label, text));
     bool lowest = qk__is_lowest(sheet, i), leftmost = qk__is_leftmost(sheet, i);
     if (sheet->columns >= MANY_COLUMNS || (figure->millimetres > 0 && label > of.height)) {
         of.width += (double)(sheet->columns - 1) * sheet->across;

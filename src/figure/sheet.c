@@ -35,8 +35,8 @@ void qk__lay_out(qk__figure *figure, qk__sheet *s)
     const double em = qk__em(figure);
     double width = choose_width(figure, s);
     s->rows = (s->count + s->columns - 1) / s->columns;
-    s->legend = qk__plan_legend(figure, s->entries, s->num_entries, figure->width - 24 * em);
-    s->legend.markup = s->markup;
+    s->legend =
+        qk__plan_legend(figure, s->entries, s->num_entries, s->markup, figure->width - 24 * em);
     double legend =
         s->legend.count > 0 ? s->legend.height + (BEFORE_LEGEND + BEHIND_LEGEND) * em : 0;
     double top = qk__heading_height(figure) + legend + s->head * em;

@@ -49,6 +49,8 @@ static const qk_setting ROWS[] = {
      .section = "Figures"},
     {"no-legend", QK_SETTING_FLAG, AT(no_legend), .help = "figures without legends",
      .section = "Figures"},
+    {"symbols", QK_SETTING_FLAG, AT(symbols),
+     .help = "symbols in place of words in the labels of figures", .section = "Figures"},
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
     QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),

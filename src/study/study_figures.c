@@ -69,9 +69,10 @@ static json_t *describe_figures(const qk__study_work *work, size_t i)
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
                      QK_VERSION, "formats", (int)collage_formats(work), "theme",
                      (int)work->drawing.theme, "width", work->drawing.width, "bare",
-                     work->drawing.no_title + 2 * work->drawing.no_legend, "rows", c->rows,
-                     "columns", c->columns, "seed", (json_int_t)c->seed, "random", c->random,
-                     "heads", qk__json_head_set(&c->heads), "max_points",
+                     work->drawing.no_title + 2 * work->drawing.no_legend +
+                         4 * work->drawing.symbols,
+                     "rows", c->rows, "columns", c->columns, "seed", (json_int_t)c->seed,
+                     "random", c->random, "heads", qk__json_head_set(&c->heads), "max_points",
                      (json_int_t)c->max_points, "label", qk__json_text(title));
 }
 

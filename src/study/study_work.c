@@ -146,6 +146,7 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
         work->drawing.width = run->width;
     work->drawing.no_title |= run->no_title;
     work->drawing.no_legend |= run->no_legend;
+    work->drawing.symbols |= run->symbols;
     if (plan->scores)
         QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
     QK_TRY(make_outcome(work, err));

@@ -196,3 +196,50 @@ def test_without_title_and_legend(qkscope, tmp_path):
         bare = draw(qkscope, tmp_path, *one, option) / name
         assert list(filter(None, svg_texts(bare))) == [t for t in texts if t and t not in gone], option
         assert float(read_svg(bare).get("viewBox").split()[3]) < height - 20, option
+
+
+# ---- labels without words --------------------------------------------------------------------
+
+SYMBOLS = (ROOT / "src/figure/symbols.c").read_text()
+
+
+def shown(markup):
+    """Markup as an SVG has its text."""
+    return re.sub(r"\{/\S+ (.*?)\}|[{}_^@]", r"\1", markup)
+
+
+def symbol_rows():
+    macros = dict(re.findall(r"^#define (\w+) +(\".*\")$", SYMBOLS, re.M))
+    table = SYMBOLS.split("SYMBOLS[] = {")[1].split("\n};")[0]
+    for name, value in macros.items():
+        table = re.sub(rf"\b{name}\b", value, table)
+    rows = dict(re.findall(r"\{\"(.*?)\", \"(.*?)\"\}", re.sub(r'" +"', "", table)))
+    assert len(rows) == table.count("\n    {") > 30
+    return rows
+
+
+def test_every_symbol_stands_for_a_label_that_there_is():
+    sources = "\n".join(path.read_text() for path in [*(ROOT / "src/figure").glob("*"), *(ROOT / "src/scatter").glob("*.c")]
+                        if path.name != "symbols.c")
+    assert not [words for words in symbol_rows() if words not in sources]
+
+
+def test_symbols(qkscope, tmp_path):
+    """Labels and legends have their symbols, all other texts stand as before."""
+    make_heads(tmp_path, FOUR, sample=40, title="Four")
+    symbols = {shown(words): shown(symbol) for words, symbol in symbol_rows().items()}
+    names = ("pca-01-pc-roles", "pca-02-rq-rk-scatter", "rotation-03-variance-shares", "rotation-06-layer-heatmaps",
+             "plasticity-06-by-model")
+    options = [part for name in names for part in ("--figure", name)]
+    words, drawn = draw(qkscope, tmp_path, *options), {}
+    for name in names:
+        drawn[name] = list(filter(None, svg_texts(words / name)))
+    replaced = set()
+    draw(qkscope, tmp_path, *options, "--symbols")
+    for name in names:
+        parts = [text.partition(" × ") for text in drawn[name]]
+        replaced |= {part[0] for part in parts if part[0] in symbols}
+        assert list(filter(None, svg_texts(words / name))) == [
+            symbols.get(label, label) + times + power for label, times, power in parts], name
+    assert {"Correlation of queries with position, rq", "Principal component", "axis a (drift)", "Attention plasticity",
+            "drop", "|rk| on the drift axis a", "Bias strength μaq αk"} <= replaced
