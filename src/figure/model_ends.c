@@ -7,8 +7,9 @@
 #include "figure/catalog.h"
 #include "figure/sheet.h"
 
-/* Rows at most, and their height; how transparent the line is, as gnuplot has it. */
-enum { MAX_MODELS = 100, ROW = 24, LINE_ALPHA = 0x80 };
+/* Rows at most, their height, and with a name above the line; how transparent the line is, as gnuplot has
+ * it. */
+enum { MAX_MODELS = 100, ROW = 24, NAMED_ROW = 40, LINE_ALPHA = 0x80 };
 
 static double mean_of(const qk__subject *subject, const qk__result_model *model, size_t series)
 {
@@ -75,6 +76,20 @@ static void set_end_rows(qk__figure *figure, const qk__subject *subject, bool nu
     qk__figure_print(figure, ") font small\n");
 }
 
+/* Where names beside the plot would take its room: each above its line. */
+static void put_end_names(qk__figure *figure, const qk__subject *subject)
+{
+    int row = 0;
+    qk__figure_print(figure, "unset ytics\n");
+    qk__each_model (subject->results, model)
+        if (has_both(subject, model))
+            qk__figure_print(figure,
+                             "set label %s at graph 0, first %.2f left offset 0,mid tc rgb "
+                             "'%s' font small\n",
+                             qk__figure_quote(figure, model->label), row++ - 0.42,
+                             figure->theme->ink);
+}
+
 void qk__build_ends(qk__figure *figure, const qk__subject *subject)
 {
     const qk__panel *panel = &subject->kind->panels[0];
@@ -86,11 +101,12 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                                  {panel->series[1].name, theme->k, 5},
                                  {panel->series[2].name, line, QK__LINE}};
     double labels = qk__text_width(figure, qk__longest_label(subject->results)) / em;
+    const bool above = figure->millimetres > 0 && labels * em > 0.3 * figure->width;
     qk__sheet sheet = {.count = 1,
-                       .left = labels + 46,
+                       .left = above ? 20 : labels + 46,
                        .right = 84,
                        .above = 22,
-                       .height = rows * ROW,
+                       .height = rows * (above ? NAMED_ROW : ROW),
                        .below = 54,
                        .entries = entries,
                        .num_entries = 3,
@@ -98,7 +114,7 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     qk__begin_sheet(figure, &sheet);
     qk__put_panel(figure, &sheet.first);
-    qk__put_axis_names(figure, panel->title, "Model", &sheet);
+    qk__put_axis_names(figure, panel->title, above ? "" : "Model", &sheet);
     qk__figure_print(figure,
                      "set yrange [%.1f:-0.6]\nset y2range [%.1f:-0.6]\n"
                      "set label '%s' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
@@ -106,8 +122,11 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                      rows - 0.4, rows - 0.4,
                      qk__in_symbols(figure, panel->series[2].name, drop), theme->muted);
     add_ends(figure, subject, &sheet.first);
-    set_end_rows(figure, subject, false);
     set_end_rows(figure, subject, true);
+    if (above)
+        put_end_names(figure, subject);
+    else
+        set_end_rows(figure, subject, false);
     qk__figure_print(figure,
                      "set border 1\nset grid x back\n"
                      "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '%s', "
