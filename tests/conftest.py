@@ -32,6 +32,7 @@ EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
 if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
     sys.path.insert(0, str(BUILD / "python"))
 FULL_SWEEP = bool(os.environ.get("QKSCOPE_FULL_SWEEP"))  # all cases, not a sample
+SAMPLE = int(os.environ.get("QKSCOPE_SAMPLE", "1"))  # of the cases of each test every n-th
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
 
@@ -44,11 +45,11 @@ def pytest_collection_modifyitems(config, items):
     seen, left_out = defaultdict(int), []
     for item in items:
         mark = item.get_closest_marker("sample")
-        if mark and not FULL_SWEEP:
-            test = item.nodeid.split("[")[0]
-            if seen[test] % mark.args[0]:
-                left_out.append(item)
-            seen[test] += 1
+        every = 1 if FULL_SWEEP else max(SAMPLE, mark.args[0] if mark else 1)
+        test = item.nodeid.split("[")[0]
+        if seen[test] % every:
+            left_out.append(item)
+        seen[test] += 1
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(map(id, left_out))

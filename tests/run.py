@@ -98,7 +98,8 @@ def commands(build, wrapper=()):
 
 
 # What says most for its time, for builds that are slow: every command from its input to tables, pictures and
-# pages, what it refuses, and files that are damaged. Folders and files of tests/.
+# pages, what it refuses, and files that are damaged. Folders and files of tests/, and of a test that has many
+# cases every third.
 CORE = """
     ablation/test_beside_results.py analysis/test_inspect.py base capture cli/test_generated.py
     cli/test_terminal_text.py cli/test_usage.py
@@ -164,6 +165,7 @@ def main():
             wrapper = VALGRIND if args.valgrind else []
             counts = [*unit_tests(args.build, True, wrapper), *commands(args.build, wrapper)]
         elif args.core:
+            os.environ.setdefault("QKSCOPE_SAMPLE", "3")
             counts = [*unit_tests(args.build, True), *commands(args.build),
                       python_tests(args.build, args.pytest, CORE)]
         else:
