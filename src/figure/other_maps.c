@@ -201,7 +201,7 @@ static void draw_layers(qk__figure *figure, const qk__subject *subject, const ch
     all->y_label = "Layer";
     all->hatched = "not in the capture";
     all->sheet = (qk__sheet){.most = all->count,
-                             .least = 260,
+                             .least = 220,
                              .left = 62,
                              .gap = 88,
                              .right = all->count == 1 ? 110 : 62,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import (Agreement, BUILD, ROOT, environment, head_name, head_names, last_run, read_bytes, read_csv,
                       read_json, read_rows, write_rows)
-from figure_files import blocks, needs_gnuplot, texts_of
+from figure_files import blocks, needs_gnuplot, script_of, texts_of
 from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
 
 pytest.importorskip("pyarrow")
@@ -608,6 +608,17 @@ def test_many_layers_and_pairs(qkscope, tmp_path):
     qkscope("report", folder, "--format", "svg", expect=0)
     texts = [t for t in texts_of(folder / "figures" / "stages-01-rotary-pairs-m") if t]
     assert "88" in texts and "87" not in texts and len(texts) < 250
+
+
+@needs_gnuplot
+@pytest.mark.parametrize("width, columns", [(85, 1), (170, 3), (180, 3)])
+def test_three_maps_of_pairs_stand_in_one_row_of_a_page(qkscope, tmp_path, width, columns):
+    folder = write_tables(tmp_path / "a")
+    name = "stages-01-rotary-pairs"
+    qkscope("report", folder, "--no-html", "--format", "svg", "--figure", name, "--width", f"{width}mm", expect=0)
+    margins = re.findall(r"^set lmargin at screen (\S+)", script_of(folder / "figures" / f"{name}-m"), re.M)
+    assert len(margins) == 6, "three maps, then their bars"
+    assert len(set(margins[:3])) == columns
 
 
 def test_damaged_tables(qkscope, tmp_path):
