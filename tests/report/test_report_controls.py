@@ -434,6 +434,38 @@ def test_an_address_opens_what_it_leads_into(made, open_page, address, opened):
     assert page.evaluate(OPEN) == opened
 
 
+# Of each section that is folded, and of the folds in it, some words that stand nowhere else.
+WORDS_OF_FOLDS = """() => {
+    const whole = document.body.textContent, words = [];
+    for (const fold of document.querySelectorAll("main details:not([open])")) {
+        const walk = document.createTreeWalker(fold, NodeFilter.SHOW_TEXT);
+        while (walk.nextNode()) {
+            const parent = walk.currentNode.parentElement;
+            const text = (walk.currentNode.data.match(/\\b[A-Za-z]+(?: [A-Za-z]+){2,5}\\b/) || [""])[0];
+            if (!text || whole.split(text).length > 2 || parent.closest("details:not([open])") !== fold
+                || parent.closest("summary, select, button, noscript, .noscript, [hidden], .unseen")) continue;
+            words.push([fold.closest("section").id, text]);
+            break;
+        }
+    }
+    return words;
+}"""
+
+
+def test_a_search_of_the_browser_opens_what_it_finds(made, open_page):
+    """Told by an address that names a text, since nothing else lets a script search as Ctrl-F does; what opens is the same."""
+    page = open_page(made[0], folded=True, viewport=WIDE)
+    address, words = page.url, page.evaluate(WORDS_OF_FOLDS)
+    assert {"findings", "summary", "explorer", "figures", "methods"} <= {section for section, _ in words}
+    for section, text in words:
+        page.goto("about:blank")
+        page.goto(f"{address}#:~:text={urllib.parse.quote(text)}")
+        page.wait_for_function("section => document.querySelector(`#${section} > details`).open", arg=section)
+        assert page.evaluate(OPEN) == [section], text
+        seen = page.get_by_text(text).last.bounding_box()
+        assert seen["y"] < WIDE["height"] and seen["y"] + seen["height"] > 0, text
+
+
 def test_paper_and_no_scripts_have_all(made, open_page):
     page = open_page(made[0], folded=True, viewport=WIDE)
     page.evaluate("addEventListener('beforeprint', () => { window.printed = (" + OPEN + ")(); })")
