@@ -122,6 +122,7 @@ def test_texts_are_whole_and_apart(drawn, study, theme):
     assert not faults
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("study, theme", EVERY)
 def test_numbers_stand_below_their_tics(drawn, study, theme):
     found = 0
@@ -136,6 +137,7 @@ def test_numbers_stand_below_their_tics(drawn, study, theme):
     assert found > 30
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("study, theme", EVERY)
 def test_samples_of_legends_stand_on_the_line_of_their_texts(drawn, study, theme):
     found = 0
@@ -146,6 +148,7 @@ def test_samples_of_legends_stand_on_the_line_of_their_texts(drawn, study, theme
     assert found >= 4
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("study, theme", EVERY)
 def test_minus_signs(drawn, study, theme):
     shown = [n for picture in drawn(study, theme).values() for n in numbers_of(picture)]
@@ -153,6 +156,7 @@ def test_minus_signs(drawn, study, theme):
     assert not [n for n in shown if "-" in n or re.fullmatch(r"−0(\.0*)?%?", n)]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("study, theme", EVERY)
 def test_headings(drawn, study, theme):
     """The figure first, then of which study and model; the words of the study's title are all there."""
@@ -335,6 +339,7 @@ def cells_of(picture):
     return [a for a in picture.areas if len(a.points) == 4 and abs(a.box[2] - a.box[0] - width) < 2]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("study, theme", EVERY)
 def test_few_layers_have_a_column_each(drawn, study, theme):
     layers = {"one": None, "four": 6, "eleven": None, "ten": 8}[study]
