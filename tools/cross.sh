@@ -16,7 +16,7 @@ tools=$cross/tools
 processor=${target%-*}
 case $target in
 x86_64-linux | aarch64-linux) zig=$target-gnu.2.28 system=linux host=$target-gnu ;;
-x86_64-macos | aarch64-macos) zig=$target system=darwin host=$processor-apple-darwin22 ;;
+x86_64-macos | aarch64-macos) zig=$target.13.0 system=darwin host=$processor-apple-darwin22 ;;
 *) echo "cross.sh: $target is none of x86_64-linux, aarch64-linux, x86_64-macos, aarch64-macos" >&2; exit 2 ;;
 esac
 
