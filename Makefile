@@ -124,7 +124,7 @@ macos-compile: tools/.packages
 	@tools/cross.sh x86_64-macos
 
 # One archive with the program, its libraries in it, for TARGET: BUILD/qkscope-VERSION-TARGET.tar.xz, see docs/packaging.md.
-TARGET ?= x86_64-linux
+TARGET ?= $(shell uname -m)-linux
 dist-binary: build
 	@tools/dist_binary.sh $(BUILD) $(TARGET)
 
@@ -177,17 +177,17 @@ dist:
 	@git archive --prefix=qkscope-$(VERSION)/ --output=$(ARCHIVE) HEAD
 	@echo $(ARCHIVE)
 
-# The Python package with the command in it: BUILD/dist, see docs/packaging.md. And that it works, in environments
-# of its own.
+# The Python package with the command in it, for TARGET: BUILD/dist, see docs/packaging.md. And that it works, in
+# environments of its own.
 wheel: tools/.packages
 	@mkdir -p $(BUILD)
-	@tools/wheel.sh $(BUILD)
+	@tools/wheel.sh $(BUILD) $(TARGET)
 
-wheel-check: wheel .venv/ready
-	@QKSCOPE_WHEEL=$$(realpath $(BUILD)/dist/*.whl) $(PYTHON) -m pytest -q -p no:cacheprovider \
+wheel-check: build wheel .venv/ready
+	@QKSCOPE_WHEEL=$$(realpath $(BUILD)/dist/*-manylinux_*_$$(uname -m).whl) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		tests/python/test_py_package.py
 
-# What cibuildwheel and conda build a release with: BUILD/sources.
+# What a package for conda is built with: BUILD/sources.
 wheel-sources: tools/.packages
 	@tools/wheel_sources.sh $(BUILD)/sources
 

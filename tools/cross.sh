@@ -6,7 +6,8 @@
 #
 # TARGET is one of x86_64-linux, aarch64-linux, x86_64-macos, aarch64-macos. The compiler is that of Zig, which pip brings
 # together with the C libraries of these systems: glibc 2.28, and what macOS 13 has. The program is
-# build-cross/TARGET/qkscope. Headers of what is loaded at run time are this machine's.
+# build-cross/TARGET/qkscope. Headers of what is loaded at run time are this machine's, and so are those of Python, with
+# which tools/wheel.sh goes on in build-cross/TARGET/build.
 set -eu
 target=$1
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,6 +43,7 @@ if [ ! -e "$tools/ready" ] || [ "$root/tools/cross-requirements.txt" -nt "$tools
     "$tools/bin/pip" install --quiet --disable-pip-version-check -r "$root/tools/cross-requirements.txt"
     touch "$tools/ready"
 fi
+PATH=$tools/bin:$PATH
 program=$(echo "$tools"/lib/python3*/site-packages/ziglang/zig)
 
 # Meson asks the linker who it is, in words that Zig's does not know; and a preprocessor on its own knows no version of glibc.
@@ -76,12 +78,19 @@ if [ ! -e "$here/libraries/ready" ] || [ "$root/tools/wheel_libraries.sh" -nt "$
             [ ! -d "$folder/$name" ] || cp -RL "$folder/$name" "$here/libraries/include"
         done
     done
+    # Debian's Python.h asks for a part of it by the folder of the other system.
+    [ $system != linux ] || (mkdir -p "$here/libraries/include/$target-gnu" &&
+        cp -RL "/usr/include/$(uname -m)-linux-gnu"/python3* "$here/libraries/include/$target-gnu")
     for name in libcurl libcrypto fontconfig; do
         printf 'Name: %s\nDescription: headers\nVersion: %s\nCflags: -I%s\n' $name "$(pkg-config --modversion $name)" \
             "$here/libraries/include" >"$here/libraries/lib/pkgconfig/$name.pc"
     done
     touch "$here/libraries/ready"
 fi
+# Of what else becomes part of the program.
+cp /usr/share/doc/libjs-chart.js/copyright "$here/libraries/licences/chart.js"
+[ $system != linux ] || cp /usr/share/doc/libgcc-s1/copyright "$here/libraries/licences/libgcc"
+cp "$tools"/lib/python3*/site-packages/ziglang/lib/libunwind/LICENSE.TXT "$here/libraries/licences/llvm"
 
 cat >"$here/cross.ini" <<END
 [binaries]
@@ -105,5 +114,5 @@ END
 export CPATH='' LIBRARY_PATH=''
 [ -f "$here/build/build.ninja" ] || quietly meson setup "$here/build" "$root" --cross-file "$here/cross.ini" \
     -Dtests=false -Dwerror=true -Ddebug=false
-ninja -C "$here/build" --quiet qkscope
+quietly ninja -C "$here/build" qkscope
 cp "$here/build/qkscope" "$here/qkscope"

@@ -19,9 +19,6 @@ rm -rf lib include
 find . -depth -type d -empty -delete
 cp --remove-destination "$cross/qkscope" bin/qkscope
 cp -r "$cross/libraries/licences" share/doc/qkscope/
-cp /usr/share/doc/libjs-chart.js/copyright share/doc/qkscope/licences/chart.js
-case $target in *-linux) cp /usr/share/doc/libgcc-s1/copyright share/doc/qkscope/licences/libgcc ;; esac
-cp "$cross"/../tools/lib/python3*/site-packages/ziglang/lib/libunwind/LICENSE.TXT share/doc/qkscope/licences/llvm
 cd ..
 tar --owner=0 --group=0 --sort=name -cJf "$build/$name.tar.xz" "$name"
 ls -s --block-size=k "$build/$name.tar.xz"

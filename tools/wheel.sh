@@ -1,41 +1,52 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the wheel and, in a checkout of git, the archive of sources for PyPI, in BUILD/dist:
+# Makes the wheel for a system and, in a checkout of git, the archive of sources for PyPI, in BUILD/dist:
 #
-#     tools/wheel.sh BUILD
+#     tools/wheel.sh BUILD TARGET
 #
-# auditwheel puts the libraries of this machine that the wheel needs into it, and finds the oldest glibc that it runs
-# with. The extension keeps to what Python 3.10 has, and abi3audit checks it: so the wheel is tagged for 3.10 and later,
-# whichever Python made it. WHEEL_PYTHON says which one does.
+# TARGET, compiler and libraries are those of tools/cross.sh, whose build is gone on with. auditwheel checks that glibc
+# 2.28 has all that is called. The extension keeps to what Python 3.10 has, and abi3audit checks it: so the wheel is
+# tagged for 3.10 and later, whichever Python made it.
 set -eu
-build=$(realpath "$1")
-here=$(realpath "$(dirname "$0")")
-tools=$build/wheel-tools
-dist=$build/dist
+dist=$(realpath "$1")/dist
+target=$2
+root=$(cd "$(dirname "$0")/.." && pwd)
+here=$root/build-cross/$target
+"$root/tools/cross.sh" "$target"
+PATH=$root/build-cross/tools/bin:$PATH
+export CPATH='' LIBRARY_PATH=''
+case $target in
+*-linux) platform=linux_${target%-*} ;;
+x86_64-macos) platform=macosx_13_0_x86_64 ;;
+aarch64-macos) platform=macosx_13_0_arm64 ;;
+esac
 
 # What a tool says is shown only if it fails.
 quietly() {
-    "$@" >"$build/wheel.log" 2>&1 || { cat "$build/wheel.log" >&2; exit 1; }
-    rm -f "$build/wheel.log"
+    "$@" >"$here/wheel.log" 2>&1 || { tail -n 60 "$here/wheel.log" >&2; exit 1; }
 }
 
-if [ ! -e "$tools/ready" ] || [ "$here/wheel-requirements.txt" -nt "$tools/ready" ]; then
-    rm -rf "$tools"
-    "${WHEEL_PYTHON:-python3}" -m venv "$tools"
-    "$tools/bin/pip" install --quiet --disable-pip-version-check -r "$here/wheel-requirements.txt"
-    touch "$tools/ready"
-fi
-PATH=$tools/bin:$PATH
-rm -rf "$dist" "$build/wheel-linked"
-mkdir -p "$dist"
+# In the build that is there, without an environment of its own, so that objects are used again.
+pack() {
+    quietly python -m build --no-isolation -C build-dir="$here/build" -C setup-args=--cross-file="$here/cross.ini" "$@" "$root"
+}
 
-# Without an environment of its own for each build, so that the objects of the last one are used again.
-cd "$here/.."
-quietly python -m build --wheel --no-isolation -C build-dir="$build/wheel" --outdir "$build/wheel-linked" .
-quietly auditwheel repair --wheel-dir "$dist" "$build"/wheel-linked/*.whl
-quietly python -m wheel tags --remove --python-tag cp310 --abi-tag abi3 "$dist"/*.whl
-quietly abi3audit --strict --assume-minimum-abi3 3.10 "$dist"/*.whl
-if [ -e .git ]; then
-    quietly python -m build --sdist --no-isolation -C build-dir="$build/wheel" --outdir "$dist" .
+rm -rf "$here/made" "$here/dist"
+pack --wheel --outdir "$here/made" -C compile-args=qkscope -C compile-args=python/qkscope/_library.abi3.so
+cd "$here/made"
+quietly wheel unpack ./*.whl
+rm ./*.whl
+cp -r "$here/libraries/licences" "$(echo qkscope-*/*.dist-info/licenses)/libraries"
+quietly wheel pack qkscope-*/
+quietly wheel tags --remove --python-tag cp310 --abi-tag abi3 --platform-tag "$platform" ./*.whl
+case $target in
+*-linux) quietly auditwheel repair --plat "many${platform%%_*}_2_28_${platform#*_}" --only-plat --wheel-dir "$here/dist" ./*.whl ;;
+*) mkdir "$here/dist" && mv ./*.whl "$here/dist" ;;
+esac
+quietly abi3audit --strict --assume-minimum-abi3 3.10 "$here"/dist/*.whl
+if [ -e "$root/.git" ]; then
+    pack --sdist --outdir "$here/dist"
 fi
+mkdir -p "$dist"
+mv "$here"/dist/* "$dist"
 ls -s --block-size=k "$dist" | grep qkscope

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the libraries of tools/wheel_sources.sh, static ones, which become part of the library of a wheel, or of a
-# program for another system:
+# Builds the libraries of tools/wheel_sources.sh, static ones, which become part of a wheel, of a program for another
+# system, or of a package for conda:
 #
 #     tools/wheel_libraries.sh [--all] SOURCES PREFIX
 #

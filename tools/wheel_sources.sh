@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Fetches what a wheel is built with that the images of manylinux and conda-forge do not have, as Debian's source packages,
-# which apt checks: wheel_sources.sh FOLDER. With --all, for tools/cross.sh, also what those have. tools/wheel_libraries.sh
-# builds it. And Chart.js, for the report.
+# Fetches the libraries that conda-forge does not have, as Debian's source packages, which apt checks: wheel_sources.sh
+# FOLDER. With --all, for tools/cross.sh, also those that it has. tools/wheel_libraries.sh builds them. And Chart.js, for
+# the report.
 set -eu
 packages="libb2 utf8proc xxhash"
 if [ "$1" = --all ]; then
