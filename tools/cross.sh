@@ -46,15 +46,21 @@ fi
 PATH=$tools/bin:$PATH
 program=$(echo "$tools"/lib/python3*/site-packages/ziglang/zig)
 
-# Meson asks the linker who it is, in words that Zig's does not know; and a preprocessor on its own knows no version of glibc.
+# Meson asks the linker who it is, and says that its warnings are errors, in words that Zig's does not know; a preprocessor on
+# its own knows no version of glibc; and what Python loads on macOS is a dynamic library to Zig, which has no bundles.
 case $system in linux) name=ld.lld ;; *) name=ld64.lld ;; esac
 for word in cc c++; do
     cat >"$here/bin/$word" <<END
 #!/bin/sh
+for given; do
+    shift
+    [ "\$given" = -Wl,-fatal_warnings ] || set -- "\$@" "\$given"
+done
 case " \$* " in
 *-Wl,--version*) echo LLD 20 ;;
 *-Wl,-v*) echo $name >&2 ;;
 *" -E "*) exec '$program' $word -target ${zig%.2.28} "\$@" ;;
+*" -bundle "*) exec '$program' $word -target $zig -dynamiclib "\$@" ;;
 *) exec '$program' $word -target $zig "\$@" ;;
 esac
 END

@@ -4,9 +4,9 @@
 #
 #     tools/wheel.sh BUILD TARGET
 #
-# TARGET, compiler and libraries are those of tools/cross.sh, whose build is gone on with. auditwheel checks that glibc
-# 2.28 has all that is called. The extension keeps to what Python 3.10 has, and abi3audit checks it: so the wheel is
-# tagged for 3.10 and later, whichever Python made it.
+# TARGET, compiler and libraries are those of tools/cross.sh, whose build is gone on with. auditwheel finds the oldest
+# glibc that has all that is called. The extension keeps to what Python 3.10 has, and abi3audit checks it: so the wheel
+# is tagged for 3.10 and later, whichever Python made it.
 set -eu
 dist=$(realpath "$1")/dist
 target=$2
@@ -40,7 +40,7 @@ cp -r "$here/libraries/licences" "$(echo qkscope-*/*.dist-info/licenses)/librari
 quietly wheel pack qkscope-*/
 quietly wheel tags --remove --python-tag cp310 --abi-tag abi3 --platform-tag "$platform" ./*.whl
 case $target in
-*-linux) quietly auditwheel repair --plat "many${platform%%_*}_2_28_${platform#*_}" --only-plat --wheel-dir "$here/dist" ./*.whl ;;
+*-linux) quietly auditwheel repair --wheel-dir "$here/dist" ./*.whl ;;
 *) mkdir "$here/dist" && mv ./*.whl "$here/dist" ;;
 esac
 quietly abi3audit --strict --assume-minimum-abi3 3.10 "$here"/dist/*.whl
