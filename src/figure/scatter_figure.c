@@ -377,9 +377,10 @@ static void draw_bars(qk__figure *figure, const collage *c)
     q.height = all;
     qk__place k = q;
     if (both && figure->millimetres > 0 && c->notes > 0 && sheet->rows > 1) {
-        q.height = k.height =
-            one; /* beside the first two panels, whose headers run over the bars */
-        k.top += sheet->down;
+        /* beside the first two panels, and below their headers, which are wider than the panels */
+        q.top += 0.7 * TYPE * em;
+        q.height = k.height = one - 0.7 * TYPE * em;
+        k.top = q.top + sheet->down;
     } else if (both) {
         size_t half = sheet->rows / 2;
         q.height = k.height = 2 * half == sheet->rows ? one + (double)(half - 1) * sheet->down

@@ -1,23 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the heads with the highest and the lowest numbers of a model. */
+/* Chooses the heads with the highest, the lowest and the middle numbers of a model. */
 #include "report/extreme_heads.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
+#include "results/means.h"
 #include "settings/head_set.h"
 
-/* The first head with the highest (or lowest) number; NULL: none has it. */
-static const qk__result_head *extreme(const qk__result_model *model, const qk__field *field,
-                                      bool highest)
+typedef enum place { HIGHEST, LOWEST, MIDDLE } place;
+
+/* The median of a number over the heads that have it; NaN: none has it. */
+static qk_status median_of(const qk__result_model *model, const qk__field *field,
+                           double *median, qk_error *err)
+{
+    double *values;
+    size_t count = 0;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&values, model->num_heads + 1, sizeof *values}));
+    for (size_t h = 0; h < model->num_heads; h++) {
+        double value = qk__field_value(field, &model->heads[h].v);
+        if (isfinite(value))
+            values[count++] = value;
+    }
+    *median = qk__median(values, count);
+    free(values);
+    return QK_OK;
+}
+
+/* The first head with the highest number, the lowest, or that which is nearest to the middle; NULL: none
+ * has it. */
+static const qk__result_head *find_head(const qk__result_model *model, const qk__field *field,
+                                        place which, double middle)
 {
     const qk__result_head *best = NULL;
     double most = -INFINITY;
     for (size_t h = 0; h < model->num_heads; h++) {
         double value = qk__field_value(field, &model->heads[h].v);
-        double rank = highest ? value : -value;
+        double rank = which == HIGHEST  ? value
+                      : which == LOWEST ? -value
+                                        : -fabs(value - middle);
         if (isfinite(rank) && (!best || rank > most)) {
             best = &model->heads[h];
             most = rank;
@@ -40,22 +66,37 @@ static void add_extreme(qk__extremes *all, const qk__result_head *head, const ch
     all->count += i == all->count;
 }
 
-void qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes)
+static const struct {
+    const char *field, *name;
+} NUMBERS[] = {{"r_q", "{/:Italic r}_q"},
+               {"r_k", "{/:Italic r}_k"},
+               {"bias_strength", "bias"},
+               {"ap_overall", "plasticity"}};
+
+static qk_status add_one(const qk__result_model *model, size_t number, place which,
+                         qk__extremes *extremes, qk_error *err)
 {
-    static const struct {
-        const char *field, *name;
-    } NUMBERS[] = {{"r_q", "{/:Italic r}_q"},
-                   {"r_k", "{/:Italic r}_k"},
-                   {"bias_strength", "bias"},
-                   {"ap_overall", "plasticity"}};
+    static const char *const WORDS[] = {"max", "min", "median"};
+    const qk__field *field = qk__find_field(NUMBERS[number].field);
+    double middle = 0;
+    char what[40];
+    if (which == MIDDLE)
+        QK_TRY(median_of(model, field, &middle, err));
+    const qk__result_head *head = find_head(model, field, which, middle);
+    snprintf(what, sizeof what, "%s %s", WORDS[which], NUMBERS[number].name);
+    if (head)
+        add_extreme(extremes, head, what);
+    return QK_OK;
+}
+
+qk_status qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes,
+                            qk_error *err)
+{
+    const size_t numbers = sizeof NUMBERS / sizeof *NUMBERS;
     *extremes = (qk__extremes){0};
-    for (size_t f = 0; f < sizeof NUMBERS / sizeof *NUMBERS; f++)
-        for (int highest = 1; highest >= 0; highest--) {
-            const qk__result_head *head =
-                extreme(model, qk__find_field(NUMBERS[f].field), highest);
-            char what[40];
-            snprintf(what, sizeof what, "%s %s", highest ? "max" : "min", NUMBERS[f].name);
-            if (head)
-                add_extreme(extremes, head, what);
-        }
+    for (size_t f = 0; f < 2 * numbers; f++)
+        QK_TRY(add_one(model, f / 2, f % 2 == 0 ? HIGHEST : LOWEST, extremes, err));
+    for (size_t f = 0; f < numbers && extremes->count < QK__NUM_EXTREMES; f++)
+        QK_TRY(add_one(model, f, MIDDLE, extremes, err));
+    return QK_OK;
 }

@@ -16,7 +16,9 @@ typedef struct qk__extremes {
 } qk__extremes;
 
 /* The heads with the highest and the lowest r_q, r_k, bias and plasticity, as far as they have
- * numbers, each once; of the many the first QK__NUM_EXTREMES. */
-void qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes);
+ * numbers, each once; of the many the first QK__NUM_EXTREMES, and where they are fewer, heads with a median
+ * number beside them. */
+QK_MUST_CHECK qk_status qk__extreme_heads(const qk__result_model *model, qk__extremes *extremes,
+                                          qk_error *err);
 
 #endif

@@ -172,7 +172,7 @@ static qk_status take_some(const qk__result_model *model, size_t most, qk_head_s
                            qk_error *err)
 {
     qk__extremes extremes;
-    qk__extreme_heads(model, &extremes);
+    QK_TRY(qk__extreme_heads(model, &extremes, err));
     for (size_t i = 0; i < extremes.count; i++)
         QK_TRY(qk__head_set_add(chosen, extremes.heads[i], err));
     for (size_t i = 0; i < most && chosen->count < most; i++) {

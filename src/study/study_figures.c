@@ -174,11 +174,13 @@ static qk_scatter_settings settings_of(task *t)
     return s;
 }
 
-static void extremes_of(const qk__results *results, const char *name, qk__extremes *extremes)
+static qk_status extremes_of(const qk__results *results, const char *name,
+                             qk__extremes *extremes, qk_error *err)
 {
     for (size_t m = 0; m < results->num_models; m++)
         if (strcmp(results->models[m].name, name) == 0)
-            qk__extreme_heads(&results->models[m], extremes);
+            return qk__extreme_heads(&results->models[m], extremes, err);
+    return QK_OK;
 }
 
 /* As few or as many as the model has. Where a capture is dropped once its model is done, there are
@@ -191,14 +193,14 @@ static qk_status take_extremes(const task *t, qk__extremes *extremes, qk_scatter
     qk__results *own = NULL;
     if (!work->results)
         QK_TRY(qk__results_read(&own, work->places[t->model].folder, NULL, err));
-    extremes_of(work->results ? work->results : own, name, extremes);
+    qk_status status = extremes_of(work->results ? work->results : own, name, extremes, err);
     const size_t count = extremes->count;
     s->heads = (qk_head_set){extremes->heads, count};
     s->random = 0;
     s->rows = count == 4 || count == 6 ? 2 : 1; /* without a place that is empty */
     s->columns = count > 0 ? (int)count / s->rows : 1;
     qk__results_free(&own);
-    return QK_OK;
+    return status;
 }
 
 static qk_status draw_collage(task *t, qk_error *err)

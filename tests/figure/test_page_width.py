@@ -6,10 +6,10 @@ import subprocess
 import zlib
 
 import pytest
-from conftest import ROOT, environment, synth
+from conftest import EXAMPLE, ROOT, environment, synth
 from figure_files import SVG, draw, needs_gnuplot, read_svg, script_of, svg_texts, texts_of
 from head_tables import make_heads
-from svg_pictures import pdf_objects, pdf_page
+from svg_pictures import overlap, pdf_objects, pdf_page, read_picture
 
 FOUR = [(f"model-{i}", 12, 8, 2) for i in range(4)]
 TABLES = ROOT / "tests" / "data" / "figures"
@@ -107,6 +107,15 @@ def test_studies(qkscope, tmp_path):
 
 
 # ---- dense points ----------------------------------------------------------------------------
+
+def test_headers_of_a_collage_stand_clear_of_its_bars(qkscope, tmp_path):
+    """On a narrow page they are wider than their panels."""
+    qkscope("scatter", EXAMPLE, "-o", tmp_path, "--collage", "3x1", "--width", "85mm", "--max-points", 50, "--format", "svg", expect=0)
+    picture = read_picture(next(tmp_path.rglob("*.svg")))
+    shown = [t for t in picture.texts if t.box and t.text.strip()]
+    assert any(t.text == "1,024" for t in shown)
+    assert not [(a.text, b.text) for i, a in enumerate(shown) for b in shown[i + 1:] if overlap(a.box, b.box) > 1.5]
+
 
 @pytest.fixture(scope="module")
 def dense(qkscope, tmp_path_factory):
