@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of a figure (figure_text.c; symbols.c: labels without words): how wide they are, about, how they are broken into lines or cut,
- * and where they stand. Lengths are nominal pixels, from the top left. */
+/* Texts of a figure (figure_text.c; symbols.c: labels without words): how wide they are, about, how they
+ * are broken into lines or cut, and where they stand. Lengths are nominal pixels, from the top left. */
 #ifndef QK_FIGURE_FIGURE_TEXT_H
 #define QK_FIGURE_FIGURE_TEXT_H
 

@@ -37,8 +37,9 @@ const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
      "planes of the rotary position embedding."},
     {"pca-13-extreme-heads", "The most extreme heads on two components",
      "The heads of each model with the highest and the lowest correlation with position, bias "
-     "and "
-     "plasticity. Queries are blue, keys red; faint is early, strong is late in the text."},
+     "and plasticity, and beside few of them heads with a median number. Queries are blue, "
+     "keys "
+     "red; faint is early, strong is late in the text."},
 };
 
 /* Length of the name without ".png"; 0: not of this kind. */

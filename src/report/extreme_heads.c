@@ -5,32 +5,12 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
-#include "results/means.h"
 #include "settings/head_set.h"
 
 typedef enum place { HIGHEST, LOWEST, MIDDLE } place;
-
-/* The median of a number over the heads that have it; NaN: none has it. */
-static qk_status median_of(const qk__result_model *model, const qk__field *field,
-                           double *median, qk_error *err)
-{
-    double *values;
-    size_t count = 0;
-    QK_TRY(QK__CREATE_ARRAYS(err, {&values, model->num_heads + 1, sizeof *values}));
-    for (size_t h = 0; h < model->num_heads; h++) {
-        double value = qk__field_value(field, &model->heads[h].v);
-        if (isfinite(value))
-            values[count++] = value;
-    }
-    *median = qk__median(values, count);
-    free(values);
-    return QK_OK;
-}
 
 /* The first head with the highest number, the lowest, or that which is nearest to the middle; NULL: none
  * has it. */
@@ -78,11 +58,11 @@ static qk_status add_one(const qk__result_model *model, size_t number, place whi
 {
     static const char *const WORDS[] = {"max", "min", "median"};
     const qk__field *field = qk__find_field(NUMBERS[number].field);
-    double middle = 0;
+    qk__spread spread = {0};
     char what[40];
     if (which == MIDDLE)
-        QK_TRY(median_of(model, field, &middle, err));
-    const qk__result_head *head = find_head(model, field, which, middle);
+        QK_TRY(qk__spread_of(model, field, false, &spread, err));
+    const qk__result_head *head = find_head(model, field, which, spread.median);
     snprintf(what, sizeof what, "%s %s", WORDS[which], NUMBERS[number].name);
     if (head)
         add_extreme(extremes, head, what);

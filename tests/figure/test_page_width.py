@@ -106,7 +106,20 @@ def test_studies(qkscope, tmp_path):
     assert set(files) == {f"figures/{path.name}" for path in figures.iterdir()}
 
 
-# ---- dense points ----------------------------------------------------------------------------
+def test_long_names_leave_the_plot_its_room(qkscope, tmp_path):
+    """Beside the plot where there is room, else above its lines; all of them either way."""
+    names = [f"A model of some length, {i}" for i in range(4)]
+    make_heads(tmp_path, [(name, 12, 8, 2) for name in names], sample=40)
+    one, shares = "plasticity-06-by-model", {}
+    for width in (85, 180):
+        figure = draw(qkscope, tmp_path, "--figure", one, "--width", f"{width}mm") / one
+        margins = re.findall(r"^set ([lr])margin at screen (\S+)", script_of(figure), re.M)
+        shares[width] = float(dict(margins)["r"]) - float(dict(margins)["l"])
+        texts = texts_of(figure)
+        assert [text for text in texts if text in names] == names and ("Model" in texts) == (width == 180)
+        assert not any(re.fullmatch(r"−?\d+(\.5)?", text) for text in texts), "no numbers of rows"
+    assert min(shares.values()) > 0.55
+
 
 def test_headers_of_a_collage_stand_clear_of_its_bars(qkscope, tmp_path):
     """On a narrow page they are wider than their panels."""
@@ -116,6 +129,8 @@ def test_headers_of_a_collage_stand_clear_of_its_bars(qkscope, tmp_path):
     assert any(t.text == "1,024" for t in shown)
     assert not [(a.text, b.text) for i, a in enumerate(shown) for b in shown[i + 1:] if overlap(a.box, b.box) > 1.5]
 
+
+# ---- dense points ----------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
 def dense(qkscope, tmp_path_factory):
@@ -187,21 +202,6 @@ def test_the_script_draws_the_image_again(dense, tmp_path):
     subprocess.run(["gnuplot", "-d", "-e", "format='svg'", "many.gp"], cwd=tmp_path, check=True, env=environment())
     assert (tmp_path / "many.svg").read_bytes() == (dense / "many.svg").read_bytes()
     assert zlib.crc32((tmp_path / "many.dat.png").read_bytes())
-
-
-def test_long_names_leave_the_plot_its_room(qkscope, tmp_path):
-    """Beside the plot where there is room, else above its lines; all of them either way."""
-    names = [f"A model of some length, {i}" for i in range(4)]
-    make_heads(tmp_path, [(name, 12, 8, 2) for name in names], sample=40)
-    one, shares = "plasticity-06-by-model", {}
-    for width in (85, 180):
-        figure = draw(qkscope, tmp_path, "--figure", one, "--width", f"{width}mm") / one
-        margins = re.findall(r"^set ([lr])margin at screen (\S+)", script_of(figure), re.M)
-        shares[width] = float(dict(margins)["r"]) - float(dict(margins)["l"])
-        texts = texts_of(figure)
-        assert [text for text in texts if text in names] == names and ("Model" in texts) == (width == 180)
-        assert not any(re.fullmatch(r"−?\d+(\.5)?", text) for text in texts), "no numbers of rows"
-    assert min(shares.values()) > 0.55
 
 
 # ---- what a paper says in its caption --------------------------------------------------------
