@@ -10,9 +10,9 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page arm64 portable-check macos-compile dist-binary chroot-check valgrind fuzz lint format install uninstall dist wheel wheel-check wheel-sources deb hf-env hf-models \
-	site clean
+.PHONY: build reference demo demo-real programs test-build test test-all test-long changed asan sanitized coverage bench \
+	arm64 portable-check macos-compile dist-binary chroot-check valgrind fuzz lint format install uninstall dist wheel wheel-check \
+	wheel-sources deb hf-env hf-models site clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -25,7 +25,7 @@ demo: build
 demo-real: build
 	@tools/real_model.sh $(if $(DIR),"$(DIR)")
 
-# The same with test programs and benchmarks.
+# The same with test programs.
 programs: tools/.packages-test
 	@$(call quietly,meson setup $(BUILD) \
 		$$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true $(MESON_FLAGS))
@@ -33,23 +33,33 @@ programs: tools/.packages-test
 
 # And the Python package, for the interpreter of the tests.
 test-build: tools/.packages-test .venv/ready
-	@$(call quietly,meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true \
-		-Dpython=$(abspath $(PYTHON)) $(MESON_FLAGS))
+	@test -f $(BUILD)/.test-build || $(call quietly,meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) \
+		-Dtests=true -Dpython=$(abspath $(PYTHON)) $(MESON_FLAGS))
+	@touch $(BUILD)/.test-build
 	@ninja -C $(BUILD) --quiet
 
-# The whole suite; and what can be said of a change within a minute.
+# What is tested when: TESTING.md.
 test: test-build
 	@$(PYTHON) tests/run.py $(BUILD)
 
-check: programs
-	@python3 tests/run.py $(BUILD) --check
+test-all: test-build tools/.packages-test-all .venv/ready-all
+	@$(PYTHON) tests/run.py $(BUILD) --tier all
+
+test-long: test-build tools/.packages-test-all .venv/ready-all sanitized
+	@$(PYTHON) tests/run.py $(BUILD) --tier long
+	@$(SANITIZERS) $(PYTHON) tests/run.py build-asan --tier all
+	@$(MAKE) --no-print-directory valgrind fuzz
+
+# Of test-all what belongs to the files that this branch, or the last commit, changed, for SECONDS at most.
+SECONDS ?= 180
+changed: test-build tools/.packages-test-all .venv/ready-all
+	@$(PYTHON) tests/run.py $(BUILD) --tier all --changed $(SECONDS)
 
 # torch and transformers, for the tests of the bridge: once, outside the checkout. Nothing else fetches them; tests
 # look for them there, or for the interpreter that QKSCOPE_HF_PYTHON names, and skip where there are none.
 HF_ENV := $(HOME)/.cache/qkscope/hf
 hf-env: tools/.packages-test
-	@cmp -s tests/hf/requirements.txt $(HF_ENV)/ready || { python3 -m venv $(HF_ENV) && \
-		$(HF_ENV)/bin/pip install --quiet --disable-pip-version-check -r tests/hf/requirements.txt && \
+	@cmp -s tests/hf/requirements.txt $(HF_ENV)/ready || { tools/python_env.sh $(HF_ENV) tests/hf/requirements.txt && \
 		cp tests/hf/requirements.txt $(HF_ENV)/ready; }
 	@echo $(HF_ENV)/bin/python
 
@@ -62,14 +72,15 @@ site: $(BUILD)/mkdocs/ready
 	@NO_MKDOCS_2_WARNING=1 $(BUILD)/mkdocs/bin/mkdocs build --quiet --site-dir $(abspath $(BUILD))/site
 	@echo $(BUILD)/site/index.html
 
-$(BUILD)/mkdocs/ready: tests/requirements.txt tools/.packages
+$(BUILD)/mkdocs/ready: tests/requirements-all.txt tools/.packages
 	@python3 -m venv $(BUILD)/mkdocs
-	@grep '^mkdocs-material=' tests/requirements.txt | \
+	@grep '^mkdocs-material=' tests/requirements-all.txt | \
 		$(BUILD)/mkdocs/bin/pip install --quiet --disable-pip-version-check -r /dev/stdin
 	@touch $@
 
-bench: test-build
-	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+bench: test-build tools/.packages-bench .venv/ready-all
+	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD) --quiet
+	@$(call installed,bench/requirements.txt)
 	@$(PYTHON) bench/run.py $(BUILD)
 	@$(PYTHON) bench/analyses.py $(BUILD)
 	@$(PYTHON) bench/prefill.py $(BUILD)
@@ -83,31 +94,29 @@ bench: test-build
 	@$(PYTHON) bench/keep.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)
 
-# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core, which also counts the lines
-# that it runs (those of threads now and then one too few, since atomic counters take five times as long). A small
-# quarantine of freed memory, since some tests watch how much is used.
-asan asan-core: export ASAN_OPTIONS = quarantine_size_mb=8
-asan asan-core: export UBSAN_OPTIONS = halt_on_error=1:print_stacktrace=1
-sanitized: tools/.packages-test tools/.packages-dev .venv/ready
-	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
-		-Db_lundef=false -Db_coverage=true -Dc_args=-fprofile-update=single --buildtype=debugoptimized >/dev/null
+# What `make test` runs, under AddressSanitizer and UndefinedBehaviorSanitizer. A small quarantine of freed memory, since
+# some tests watch how much is used.
+SANITIZERS = ASAN_OPTIONS=quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+sanitized: tools/.packages-test .venv/ready
+	@test -f build-asan/build.ninja || $(call quietly,meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
+		-Db_lundef=false -Doptimization=1 -Dc_args=-g1 $(MESON_FLAGS))
 	@ninja -C build-asan --quiet
 
 asan: sanitized
-	@$(PYTHON) tests/run.py build-asan
+	@$(SANITIZERS) $(PYTHON) tests/run.py build-asan
 
-asan-core: sanitized
-	@find build-asan -name '*.gcda' -delete
-	@$(PYTHON) tests/run.py build-asan --core
-	@python3 tools/coverage.py build-asan
+# Which lines of src/ `make test` runs, as gcov counts them.
+coverage: tools/.packages-test tools/.packages-dev .venv/ready
+	@test -f build-coverage/build.ninja || $(call quietly,meson setup build-coverage -Dtests=true -Db_coverage=true \
+		-Doptimization=1 -Dc_args=-fprofile-update=single -Dpython=$(abspath $(PYTHON)))
+	@ninja -C build-coverage --quiet
+	@find build-coverage -name '*.gcda' -delete
+	@$(PYTHON) tests/run.py build-coverage
+	@python3 tools/coverage.py build-coverage
 
 # Builds for arm64 and compares what comes out, under an emulator: tools/arm64.sh says what that needs.
 arm64: build
 	@tools/arm64.sh $(BUILD)
-
-# docs/coverage.md: which lines that is.
-coverage-page: asan-core
-	@python3 tools/coverage.py build-asan --page
 
 # What stands for Linux's own ways elsewhere (src/base/system.h), tried here.
 portable-check: tools/.packages-test .venv/ready
@@ -196,13 +205,13 @@ deb: tools/.packages-deb dist
 	@tools/deb.sh $(BUILD) $(ARCHIVE)
 
 clean:
-	rm -rf $(BUILD) build-asan build-portable build-cross results
+	rm -rf $(BUILD) build-asan build-coverage build-portable build-cross results
 
 tools/.packages: tools/packages.txt
 	@tools/install-packages.sh $^
 	@touch $@
 
-tools/.packages-test: tools/packages.txt tools/packages-test.txt
+tools/.packages-test tools/.packages-test-all tools/.packages-bench: tools/.packages%: tools/packages.txt tools/packages-test.txt tools/packages%.txt
 	@tools/install-packages.sh $^
 	@touch $@
 
@@ -214,7 +223,12 @@ tools/.packages-deb: tools/packages-deb.txt tools/packages.txt tools/packages-te
 	@tools/install-packages.sh $^
 	@touch $@
 
+# The tests' interpreter: what `make test` needs, and what the rest does. By uv in a tenth of pip's time.
+installed = tools/python_env.sh .venv $(1)
 .venv/ready: tests/requirements.txt tools/.packages-test
-	@python3 -m venv .venv
-	@.venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@$(call installed,$<)
+	@touch $@
+
+.venv/ready-all: tests/requirements-all.txt .venv/ready
+	@$(call installed,$<)
 	@touch $@

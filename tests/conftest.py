@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -31,29 +32,56 @@ EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
 #     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
     sys.path.insert(0, str(BUILD / "python"))
-FULL_SWEEP = bool(os.environ.get("QKSCOPE_FULL_SWEEP"))  # all cases, not a sample
-SAMPLE = int(os.environ.get("QKSCOPE_SAMPLE", "1"))  # of the cases of each test every n-th
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+
+# ---- tiers -----------------------------------------------------------------------------------
+
+# Which tests run: "test", "all" or "long", as `make test`, `make test-all` and `make test-long` say (TESTING.md). Whoever
+# calls pytest by hand gets what was asked for.
+TIER = os.environ.get("QKSCOPE_TIER", "all")
+LATER = {"test": ("test_all", "test_long"), "all": ("test_long",), "long": ()}[TIER]
+UNTIL = float(os.environ.get("QKSCOPE_UNTIL", "inf"))  # seconds since the epoch: no test begins after it
+# A file of a later tier is not even imported.
+WHOLE_FILE = re.compile(rf"^pytestmark = \[?pytest\.mark\.({'|'.join(LATER) or '(?!)'})\b", re.M)
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "sample(n): of the cases every n-th, with QKSCOPE_FULL_SWEEP=1 all")
+    for line in ("test_all: not in `make test`: in `make test-all`", "test_long: in `make test-long` alone",
+                 "cases(n): in `make test` n of the cases; without it, 2", "sample(n): in `make test-all` every n-th case"):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_ignore_collect(collection_path, config):
+    if collection_path.suffix == ".py" and WHOLE_FILE.search(collection_path.read_text()):
+        return True
+    return None
+
+
+def chosen_cases(test, n):
+    """Which of its n cases a test runs in this tier: in `make test` some that lie far apart."""
+    def mark(name, default):
+        found = test.get_closest_marker(name)
+        return found.args[0] if found else default
+
+    if TIER == "test":
+        some = min(mark("cases", 2), n)
+        return {i * (n - 1) // max(some - 1, 1) for i in range(some)}
+    return range(0, n, mark("sample", 1) if TIER == "all" else 1)
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of cases that are alike a sample, so that the suite stays quick."""
-    seen, left_out = defaultdict(int), []
+    tests = defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker("sample")
-        every = 1 if FULL_SWEEP else max(SAMPLE, mark.args[0] if mark else 1)
-        test = item.nodeid.split("[")[0]
-        if seen[test] % every:
-            left_out.append(item)
-        seen[test] += 1
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(map(id, left_out))
-        items[:] = [item for item in items if id(item) not in gone]
+        if not any(map(item.get_closest_marker, LATER)):
+            tests[item.nodeid.split("[")[0]].append(item)
+    kept = {id(cases[i]) for cases in tests.values() for i in chosen_cases(cases[0], len(cases))}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
+
+
+def pytest_runtest_setup(item):
+    if time.time() > UNTIL:
+        pytest.skip("no time left")
 
 
 # ---- running ---------------------------------------------------------------------------------

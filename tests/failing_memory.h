@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "unit.h"
+
 static long remaining = -1; /* allocations until one fails; < 0: none does */
 
 /* The linker puts these in the place of the C library's. */
@@ -43,12 +45,12 @@ void *__wrap_realloc(void *memory, size_t size)
 }
 
 /* The allocation to fail after the n-th: one of `step` among the first 400, where all kinds fail, then one of thirty-one
- * times as many; in a quick run one of seven times as many throughout, with QKSCOPE_FULL_SWEEP each. */
+ * times as many; in a quick run one of seven times as many throughout, in `make test-long` each. */
 static inline long next_failure(long n, long step)
 {
-    if (getenv("QKSCOPE_FULL_SWEEP"))
+    if (tier_is("long"))
         return n + 1;
-    if (getenv("QKSCOPE_QUICK_TESTS"))
+    if (tier_is("test"))
         return n + 7 * step;
     return n + (n < 400 ? step : 31 * step);
 }

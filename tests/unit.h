@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit test includes: cmocka with the headers it needs before it, and a small
+/* What every unit test includes: cmocka with the headers it needs before it, how thorough a run is, and a small
  * reproducible source of numbers. */
 #ifndef QK_TESTS_UNIT_H
 #define QK_TESTS_UNIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+/* Which tests run (TESTING.md): "test" is quick, "all" thorough, "long" exhaustive. A program called by hand is thorough. */
+static inline bool tier_is(const char *name)
+{
+    const char *tier = getenv("QKSCOPE_TIER");
+    return strcmp(tier ? tier : "all", name) == 0;
+}
 
 /* Uniform in [-1, 1): a 64-bit linear congruential generator, its high bits. */
 static inline double random_unit(uint64_t *state)

@@ -2,30 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # lint.sh BUILD [COMMIT | recent]: clang-format and cppcheck of the whole tree, and clang-tidy of all of
 # src/, of what differs from COMMIT, or, for `recent`, of what this branch or its last commit changed: at
-# most 120 files. A clone without history has a few files looked at that stand for
+# most 60 files. A clone without history has a few files looked at that stand for
 # the rest.
 set -eu
 build=$1
 since=${2:-}
-most=120
+most=60
 
 tracked() { git ls-files -- "$@"; }
-
-# The commit where this branch left the trunk; on the trunk itself, the one before.
-parent() {
-    for trunk in origin/HEAD origin/main main; do
-        base=$(git merge-base HEAD "$trunk" 2>/dev/null) || continue
-        [ "$base" = "$(git rev-parse HEAD)" ] || { echo "$base"; return; }
-    done
-    git rev-parse --quiet --verify HEAD~1 || true
-}
 
 changed() { git diff --name-only --diff-filter=d "$1" -- 'src/*.c'; }
 
 case $since in
 '') files=$(tracked 'src/*.c') ;;
 recent)
-    since=$(parent)
+    since=$(python3 tests/changed.py)
     if [ -n "$since" ]; then
         files=$(changed "$since")
     else

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, EXAMPLE, FULL_SWEEP, ROOT, check_survived
+from conftest import BUILD, EXAMPLE, TIER, ROOT, check_survived
 from documented_commands import commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
@@ -142,7 +142,7 @@ def add_steps(world):
                                                   ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 5),
                                                   ("docs/howto/paper.md", add_nothing, 4),
                                                   pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.skipif(
-                                                      not FULL_SWEEP, reason="half a minute of what test_gallery.py draws, too"))])
+                                                      TIER != "long", reason="half a minute of what test_gallery.py draws, too"))])
 def test_every_command_of_a_page(world, page, prepare, least):
     prepare(world)
     ran = 0

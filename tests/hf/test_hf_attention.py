@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FULL_SWEEP, ROOT, read_rows
+from conftest import TIER, ROOT, read_rows
 
 from hf_environment import hf_run, once
 
@@ -31,7 +31,7 @@ KINDS = ["gpt_oss", "cohere2", "gpt2", "deepseek_v3", "gemma2", "bamba", "modern
 def ran(tmp_path_factory):
     """Folder of all that hf_attention.py made."""
     return once(tmp_path_factory, "hf_attention", lambda folder: hf_run(
-        Path(__file__).with_name("hf_attention.py"), folder, *(KINDS if FULL_SWEEP else KINDS[::EVERY])))
+        Path(__file__).with_name("hf_attention.py"), folder, *(KINDS if TIER == "long" else KINDS[::EVERY])))
 
 
 @pytest.mark.parametrize("check", ["ways", "windows", "unknown", "pieces"])

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import FULL_SWEEP, ROOT, environment
+from conftest import TIER, ROOT, environment
 from recording import files_of, some_texts, write_jsonl, write_model
 
 sys.path.append(str(ROOT / "bench"))
@@ -124,9 +124,9 @@ def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, san
                                           old_options, way):
     """With --force there is the old capture or the new one. Where the two cannot change places in one
     step, there may be one that no reader takes and the next run completes. Never a mixture. After the first calls of
-    a kind every second is a moment, of neighbours in the list the other ones; with QKSCOPE_FULL_SWEEP=1 each is."""
+    a kind every second is a moment, of neighbours in the list the other ones; in `make test-long` each is."""
     at = WAYS.index((options, old_options, way)) % 2
-    calls = range(1, 200) if FULL_SWEEP else [*range(1, 5), *range(5 + at, 200, 2)]
+    calls = range(1, 200) if TIER == "long" else [*range(1, 5), *range(5 + at, 200, 2)]
     if sanitized:
         pytest.skip("a sanitizer does not run under strace")
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))

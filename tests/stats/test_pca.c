@@ -231,7 +231,7 @@ static void concurrent_callers_get_the_same_bits(void **state)
     qk_pca *pca = fit(q, k, 10);
     for (int i = 0; i < CALLERS; i++) {
         callers[i] = (caller){.q = q, .k = k, .expected = pca};
-        callers[i].rounds = getenv("QKSCOPE_QUICK_TESTS") ? QUICK_ROUNDS : ROUNDS;
+        callers[i].rounds = tier_is("test") ? QUICK_ROUNDS : ROUNDS;
         assert_int_equal(pthread_create(&callers[i].thread, NULL, fit_many, &callers[i]), 0);
     }
     int differences = 0;

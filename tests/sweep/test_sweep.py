@@ -3,14 +3,14 @@
 not; nothing says that it is complete and is not; the old results are whole, or the new ones; nothing outside the output folder
 changed; and the same command makes all that a run without a fault makes.
 
-`make test` takes a sample of the calls, QKSCOPE_FULL_SWEEP=1 takes them all (minutes)."""
+`make test` takes a sample of the calls, `make test-long` takes them all (minutes)."""
 import shutil
 import subprocess
 import sys
 
 import pytest
 import sweeping
-from conftest import FULL_SWEEP, ROOT
+from conftest import TIER, ROOT
 from sweep_jobs import JOBS, write_inputs
 
 sys.path.append(str(ROOT / "tests" / "hub"))
@@ -37,7 +37,7 @@ def place(program, inputs, sanitized, tmp_path, job, old):
 
 def sample(job, items):
     """Some, from the first to the last."""
-    step = 1 if FULL_SWEEP else max(len(items) / job.sample, 1)
+    step = 1 if TIER == "long" else max(len(items) / job.sample, 1)
     return [items[int(i * step + step / 2)] for i in range(int(len(items) / step))]
 
 
@@ -59,7 +59,7 @@ def test_every_call_fails_once(place, job, old):
         found += [f"{call} {n}: {what}\n    {line}\n{tell(done)}" for what in wrong]
     print(f"\n{len(calls)} calls, {failed} runs failed")
     assert not found, f"{len(found)} times:\n" + "\n".join(found)
-    assert failed > 0 or job.sample < 6 and not FULL_SWEEP
+    assert failed > 0 or job.sample < 6 and TIER != "long"
 
 
 @each_scenario

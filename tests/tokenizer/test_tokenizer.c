@@ -123,7 +123,7 @@ static void test_long_words(void **state)
 {
     (void)state;
     enum { SIZE = 1 << 20 };
-    bool quick = getenv("QKSCOPE_QUICK_TESTS") != NULL;
+    bool quick = tier_is("test");
     size_t size = quick ? SIZE >> 6 : SIZE;
     char *text = malloc(SIZE);
     assert_non_null(text);
@@ -326,7 +326,7 @@ static void test_hostile_patterns(void **state)
            "pre_tokenizer.pattern: ");
     refuse(QK_ERR_UNSUPPORTED, SPLIT("{\"Regex\":\"(((a{1000}){1000}){1000})\"}", "Isolated"),
            "pattern");
-    if (getenv("QKSCOPE_QUICK_TESTS"))
+    if (tier_is("test"))
         return;
     qk_tokenizer *t =
         parse(SPLIT("{\"Regex\":\"\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}", "Isolated"));
