@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, environment
 
+pytestmark = pytest.mark.test_all
 MODEL = ROOT / "examples" / "kjv-tiny" / "step-2004"
 TEXTS = 3
 
