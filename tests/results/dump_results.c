@@ -2,7 +2,6 @@
 /* Prints what qk__results_read makes of a folder as JSON, for test_results.py. */
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "results/read_results.h"
@@ -90,91 +89,43 @@ static json_t *dump_map(const qk__distance_map *map)
                      number(map->bucket_width));
 }
 
-static json_t *dump_summary(const qk__result_model *model, const qk__field *field,
-                            int magnitude)
-{
-    qk__spread s;
-    double means[QK__DEPTH_BINS];
-    if (qk__spread_of(model, field, magnitude, &s, NULL) != QK_OK)
-        return NULL;
-    qk__by_depth(model, field, magnitude, means);
-    return json_pack("{sI so so so so so so}", "count", (json_int_t)s.count, "mean",
-                     number(s.mean), "sd", number(s.sd), "q1", number(s.quartile1), "median",
-                     number(s.median), "q3", number(s.quartile3), "depth",
-                     numbers(means, QK__DEPTH_BINS));
-}
-
-static json_t *dump_summaries(const qk__result_model *model)
-{
-    json_t *all = json_object();
-    for (size_t i = 0; i < qk__num_fields; i++)
-        json_object_set_new(all, qk__fields[i].info.name,
-                            json_pack("[o o]", dump_summary(model, &qk__fields[i], 0),
-                                      dump_summary(model, &qk__fields[i], 1)));
-    return all;
-}
-
 static json_t *dump_model(const qk__result_model *model)
 {
     json_t *heads = json_array();
     for (size_t i = 0; i < model->num_heads; i++)
         json_array_append_new(heads, dump_head(&model->heads[i]));
-    return json_pack("{so so so so so so si si so so so so}", "name", text(model->name),
+    return json_pack("{so so so so so so si si so so so}", "name", text(model->name),
                      "label", text(model->label), "family", text(model->family), "phase",
                      text(model->phase), "source", text(model->source), "slug",
                      text(model->slug), "family_index", model->family_index, "phase_index",
                      model->phase_index, "heads", heads, "distances",
                      dump_map(&model->distances), "component_weights",
-                     numbers(model->component_weights, model->num_components), "summaries",
-                     dump_summaries(model));
+                     numbers(model->component_weights, model->num_components));
 }
 
-static json_t *dump_line(const double *x, const double *y, size_t count)
-{
-    qk__line line = qk__fit_line(x, y, count);
-    return json_pack("{sI so so so}", "count", (json_int_t)line.count, "r", number(line.r),
-                     "slope", number(line.slope), "start", number(line.start));
-}
-
-/* Scores, and the line of the last column over each. */
 static json_t *dump_scores(const qk__results *results)
 {
-    size_t columns = results->num_score_columns, count = results->num_scores;
-    json_t *scores = json_array(), *lines = json_array();
-    for (size_t i = 0; i < count; i++) {
+    size_t columns = results->num_score_columns;
+    json_t *scores = json_array();
+    for (size_t i = 0; i < results->num_scores; i++) {
         const qk__score *s = &results->scores[i];
         json_array_append_new(scores, json_pack("{so so so}", "model", text(s->model), "family",
                                                 text(s->family), "values",
                                                 numbers(s->values, columns)));
     }
-    double *x = calloc(count + 1, sizeof *x), *y = calloc(count + 1, sizeof *y);
-    for (size_t c = 0; x && y && c < columns; c++) {
-        for (size_t i = 0; i < count; i++) {
-            x[i] = results->scores[i].values[c];
-            y[i] = results->scores[i].values[columns - 1];
-        }
-        json_array_append_new(lines, dump_line(x, y, count));
-    }
-    free(x);
-    free(y);
-    return json_pack("{so so so}", "columns", texts(results->score_columns, columns), "rows",
-                     scores, "lines", lines);
+    return json_pack("{so so}", "columns", texts(results->score_columns, columns), "rows",
+                     scores);
 }
 
 static json_t *dump(const qk__results *results)
 {
-    json_t *models = json_array(), *pcs = json_array();
+    json_t *models = json_array();
     for (size_t i = 0; i < results->num_models; i++)
         json_array_append_new(models, dump_model(&results->models[i]));
-    for (size_t pc = 0; pc < 12; pc++) {
-        qk__pc_means means = qk__mean_of_pc(results, pc);
-        json_array_append_new(pcs, json_pack("[o o o]", number(means.ev), number(means.r_q),
-                                             number(means.abs_r_k)));
-    }
-    return json_pack("{so so so so sb so so}", "title", text(results->title), "models", models,
+    return json_pack("{so so so so sb so}", "title", text(results->title), "models", models,
                      "families", texts(results->families, results->num_families), "phases",
                      texts(results->phases, results->num_phases), "checkpoints",
-                     results->checkpoints, "scores", dump_scores(results), "pc_means", pcs);
+                     results->checkpoints, "scores", dump_scores(results));
 }
 
 /* dump_results [--brief] FOLDER [SCORES]: exit code 1 and "STATUS: message" on stderr. */
