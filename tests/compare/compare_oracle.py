@@ -12,8 +12,7 @@ import scipy.stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "intervals"))
 
-import intervals_oracle
-from intervals_oracle import CORRELATIONS, along, drift_axis, first_axis, groups_of, kept_bits, pair_distance, pairs_axis, replicates, turned
+from intervals_oracle import CORRELATIONS, along, drift_axis, first_axis, groups_of, pair_distance, pairs_axis, replicates, turned
 
 TURNING = ("r_q", "r_k")
 
@@ -118,7 +117,3 @@ def halves(q, k, count):
     parts = [spaces_of(*({"vector": side["vector"][group == g]} for side, group in ((q, group_q), (k, group_k))), count)
              for g in (0, 1)]
     return {name: overlap(parts[0][name], parts[1][name]) for name in parts[0]}
-
-
-__all__ = ["angles", "halves", "independent", "intervals_oracle", "kept_bits", "numbers_of", "overlap", "paired",
-           "runs_of", "signed_axis", "spaces_of", "turn_of"]

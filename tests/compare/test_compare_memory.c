@@ -56,10 +56,6 @@ static qk_status compare(const char *a, const char *b, bool force, qk_error *err
     s.a = from;
     s.b = with;
     s.html = false;
-    if (strcmp(a, "a") == 0) { /* captures: they are refused of results */
-        s.plasticity = false;
-        s.subspace = 2;
-    }
     s.input.output = to;
     s.input.context.threads = 1;
     s.input.force = force;
@@ -107,17 +103,11 @@ static void comparing(const char *a, const char *b, const char *earlier)
     free(table);
 }
 
-static void captures(void **state)
+static void results(void **state)
 {
     (void)state;
     make_capture("a", 1);
     make_capture("b", 2);
-    comparing("a", "b", NULL);
-}
-
-static void results(void **state)
-{
-    (void)state;
     for (int i = 0; i < 2; i++) {
         char from[512], to[512];
         qk_error err = {0};
@@ -139,7 +129,7 @@ static void results(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(captures), cmocka_unit_test(results)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(results)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("compare_memory", tests, tree_setup_in_memory,
                                        tree_teardown);
