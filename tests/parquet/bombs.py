@@ -129,17 +129,17 @@ def head_of_groups(path, rows, groups, shared, dim=4):
     point to the same bytes."""
     f = File(CAPTURE, "zstd")
     repetition = b"".join(runs(0, 1, 1) + runs(1, dim - 1, 1) for _ in range(rows))
+    columns = []
+    for _, kind, repeated in CAPTURE:
+        count = rows * dim if repeated else rows
+        body = b"\0" + runs(0, count, 0)
+        if repeated:
+            body = levels(repetition) + levels(runs(1, count, 1)) + body
+        columns.append((page(bytes(8 if kind == INT64 else 4), 1, "zstd", dictionary=True) +
+                        page(body, count, "zstd", encoding=RLE_DICTIONARY), count))
     for g in range(groups):
         if g == 0 or not shared:
-            chunks = []
-            for _, kind, repeated in CAPTURE:
-                count = rows * dim if repeated else rows
-                body = b"\0" + runs(0, count, 0)
-                if repeated:
-                    body = levels(repetition) + levels(runs(1, count, 1)) + body
-                chunks.append(f.chunk(
-                    page(bytes(8 if kind == INT64 else 4), 1, "zstd", dictionary=True) +
-                    page(body, count, "zstd", encoding=RLE_DICTIONARY), count))
+            chunks = [f.chunk(*column) for column in columns]
         f.group(rows, chunks)
     return f.write(path)
 

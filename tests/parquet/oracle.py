@@ -21,9 +21,9 @@ class DumpError(Exception):
     pass
 
 
-def run_dump(path, column=None):
+def run_dump(path, column=None, **options):
     command = [str(DUMP), str(path)] + ([] if column is None else [str(column)])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
     if done.returncode != 0:
         assert done.returncode == 1, (done.returncode, done.stderr[-2000:])
         raise DumpError(done.stderr.strip())

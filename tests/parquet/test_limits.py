@@ -2,8 +2,8 @@
 """Memory and time follow what a file can prove: small files that claim much are refused at once, and
 honest ones that compress well are read."""
 import json
+import resource
 import shutil
-import sys
 
 import pytest
 
@@ -13,20 +13,18 @@ import pyarrow.parquet as pq
 
 import bombs
 import oracle
-from conftest import BUILD, ROOT
 
-sys.path.insert(0, str(ROOT / "bench"))
-from timed import timed
-
-MEGABYTES, SECONDS = 200, 2
 OVER = "over the limit"
 
 
-def check_frugal(command, sanitized):
-    if not sanitized:
-        seconds, peak, _ = timed(BUILD, command, check=False)
-        print(f"{peak:.0f} MiB, {seconds:.2f} s")
-        assert peak < MEGABYTES and seconds < SECONDS
+@pytest.fixture
+def frugal(sanitized):
+    """Options of a process that may write to 200 MiB of memory and take 20 processor seconds: at the first it says that
+    memory is short, at the second it dies."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20))
+        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    return {} if sanitized else {"preexec_fn": limit}
 
 
 BOMBS = {
@@ -39,25 +37,24 @@ BOMBS = {
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("name", BOMBS)
-def test_head_that_claims_much_is_refused(program, sanitized, tmp_path, qkscope, name):
+def test_head_that_claims_much_is_refused(tmp_path, qkscope, frugal, name):
     bomb, message = BOMBS[name]
     capture = tmp_path / "c"
     for head in ("l00h00q", "l00h00k"):
         print(bomb(capture / head / "data.parquet").stat().st_size, "bytes")
-    done = qkscope("analyze", capture, "-o", tmp_path / "o", expect=1)
+    done = qkscope("analyze", capture, "-o", tmp_path / "o", "--threads", 2, expect=1, **frugal)
     assert message in done.err
     assert "MALFORMED" not in done.err and "damaged" not in done.err
-    check_frugal([program, "analyze", capture, "-o", tmp_path / "o", "--threads", "2"], sanitized)
-    check_frugal([program, "inspect", capture, "--threads", "2"], sanitized)
+    qkscope("inspect", capture, "--threads", 2, **frugal)
 
 
-def test_long_string_is_refused(sanitized, tmp_path):
+def test_long_string_is_refused(tmp_path, frugal):
     path = bombs.long_string(tmp_path / "text.parquet", 1 << 28)
     print(path.stat().st_size, "bytes")
     with pytest.raises(oracle.DumpError, match="unsupported feature.*" + OVER):
-        oracle.run_dump(path, 0)
-    check_frugal([oracle.DUMP, path, 0], sanitized)
+        oracle.run_dump(path, 0, **frugal)
 
 
 def test_bombs_are_sound(tmp_path):
@@ -112,6 +109,7 @@ def write_polars(table, path):
     polars.from_arrow(table).write_parquet(path, compression="zstd", row_group_size=ROWS)
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("write", [write_pyarrow, write_plain, write_brotli, write_duckdb,
                                    write_polars])
 @pytest.mark.parametrize("vectors", ["zeros", "periodic"])

@@ -50,6 +50,7 @@ def files():
     return sorted(FOLDER.glob("*.parquet")) if FOLDER.is_dir() else []
 
 
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
 def test_file(path):
     if path.name not in ONLY_HERE:

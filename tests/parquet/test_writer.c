@@ -60,7 +60,9 @@ static size_t count_files(void)
     return count;
 }
 
-static qk__buffer write_in_cuts(const sample *s, const char *name, size_t cut)
+/* The file of so many rows at a time, in row groups and pages that end elsewhere. */
+static qk__buffer write_in_cuts(const sample *s, qk_parquet_vector_encoding encoding,
+                                qk_parquet_codec codec, int version, size_t cut)
 {
     qk_parquet_writer *writer;
     qk_parquet_writer_settings settings;
@@ -69,30 +71,38 @@ static qk__buffer write_in_cuts(const sample *s, const char *name, size_t cut)
     qk_parquet_writer_settings_default(&settings);
     settings.row_group_rows = 300;
     settings.page_bytes = 999;
+    settings.vector_encoding = encoding;
+    settings.codec = codec;
+    settings.data_page_version = version;
     assert_int_equal(
-        qk_parquet_writer_open(&writer, tree_path(name), FIELDS, 3, &settings, &err), QK_OK);
+        qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, &settings, &err), QK_OK);
     for (size_t i = 0; i < ROWS; i += cut)
         assert_int_equal(add(writer, s, i, ROWS - i < cut ? ROWS - i : cut, &err), QK_OK);
     assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_OK);
     assert_null(writer);
-    assert_int_equal(qk__read_file(tree_path(name), 1 << 20, &contents, &err), QK_OK);
+    assert_int_equal(qk__read_file(tree_path("f"), 1 << 20, &contents, &err), QK_OK);
     return contents;
 }
 
 static void test_bytes_do_not_depend_on_the_cut(void **state)
 {
     static const size_t cuts[] = {1, 7, 299, 300, 301, 600};
+    static const qk_parquet_codec codecs[] = {QK_PARQUET_ZSTD, QK_PARQUET_SNAPPY,
+                                              QK_PARQUET_GZIP, QK_PARQUET_BROTLI};
     (void)state;
     sample s;
     fill(&s);
-    qk__buffer whole = write_in_cuts(&s, "whole", ROWS);
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        qk__buffer parts = write_in_cuts(&s, "parts", cuts[i]);
-        assert_int_equal(parts.size, whole.size);
-        assert_memory_equal(parts.data, whole.data, whole.size);
-        qk__buffer_free(&parts);
-    }
-    qk__buffer_free(&whole);
+    for (qk_parquet_vector_encoding e = QK_VECTOR_AUTO; e <= QK_VECTOR_BYTE_STREAM_SPLIT; e++)
+        for (int version = 1; version <= 2; version++) {
+            qk__buffer whole = write_in_cuts(&s, e, codecs[e], version, ROWS);
+            for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+                qk__buffer parts = write_in_cuts(&s, e, codecs[e], version, cuts[i]);
+                assert_int_equal(parts.size, whole.size);
+                assert_memory_equal(parts.data, whole.data, whole.size);
+                qk__buffer_free(&parts);
+            }
+            qk__buffer_free(&whole);
+        }
 }
 
 static void test_int32_range(void **state)
