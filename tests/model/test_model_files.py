@@ -86,6 +86,7 @@ def check_layers(model, config, read):
             assert layer[place] == (None if norm is None else corners(norm))
 
 
+@pytest.mark.cases(14)
 @pytest.mark.parametrize("architecture", [*ARCHITECTURES, *COMPOSITES])
 def test_every_tensor_in_its_place(tmp_path, architecture):
     config = small_config(architecture)
@@ -101,6 +102,7 @@ def test_every_tensor_in_its_place(tmp_path, architecture):
     check_layers(model, config, read)
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("architecture", ["llama", "qwen3", "smollm3", "glm", "glm4", "gemma3_text"])
 @pytest.mark.parametrize("bias", [False, True])
 def test_biases(tmp_path, architecture, bias):
@@ -114,6 +116,7 @@ def test_biases(tmp_path, architecture, bias):
     refused(tmp_path, NOT_FOUND if not bias else INCONSISTENT, "q_proj.bias")
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("prefix", ["model.", "language_model.model.", "model.language_model.",
                                     "language_model.", ""])
 def test_prefixes(tmp_path, prefix):
@@ -123,6 +126,7 @@ def test_prefixes(tmp_path, prefix):
     check_layers(open_model(tmp_path), config, read)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("padding", [0, 1])
@@ -176,14 +180,6 @@ def test_fingerprints(tmp_path):
     assert len(seen) == 2
     seen.add(open_model(tmp_path / "a", '{"rope_theta": 5000.0}')["fingerprint"])
     assert len(seen) == 3
-
-
-def test_the_trained_example(shared_data):
-    steps = sorted(shared_data("kjv-tiny").glob("step-*"))
-    models = [open_model(step) for step in steps]
-    assert len({m["fingerprint"] for m in models}) == len(steps) > 1
-    for m in models:
-        assert (m["num_layers"], m["num_q_heads"], m["num_k_heads"], m["head_dim"]) == (5, 4, 2, 32)
 
 
 # ---- what is refused --------------------------------------------------------------------------
@@ -249,6 +245,7 @@ def test_other_number_formats_are_named(llama, dtype, width):
     refused(folder, UNSUPPORTED, name, dtype)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("length", [2**64 - 1, 2**63, 100 << 20, 5000])
 def test_header_longer_than_the_file(llama, length):
     folder, _, _ = llama
@@ -270,6 +267,7 @@ def header_only(folder, text, data=b""):
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+@pytest.mark.cases(26)
 @pytest.mark.parametrize("text,word", [
     ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},'
      ' "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}', "overlap"),
@@ -302,6 +300,7 @@ def test_bad_headers(llama, text, word):
     refused(folder, MALFORMED, word)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("file", ["../x.safetensors", "/etc/x.safetensors", "a/b.safetensors",
                                   "..", "", ".safetensors", ".x.safetensors",
                                   "model.safetensors.index.json", "a\\b.safetensors", 5, None])
@@ -356,20 +355,3 @@ def test_pipes_and_folders_do_not_hold_up(llama):
     os.mkfifo(folder / "config.json")
     refused(folder, IO, "config.json")
     refused(folder / "none", NOT_FOUND, "config.json")
-
-
-def test_random_damage(llama):
-    """Bytes changed in header and config: opened or refused, never a crash."""
-    folder, _, _ = llama
-    rng = np.random.default_rng(3)
-    for name in ("model.safetensors", "config.json"):
-        whole = (folder / name).read_bytes()
-        end = len(whole) if name == "config.json" else 8 + struct.unpack("<Q", whole[:8])[0]
-        for _ in range(60):
-            damaged = bytearray(whole)
-            for place in rng.integers(0, end, rng.integers(1, 4)):
-                damaged[place] = rng.choice(list(b'0123456789-"{}[],:eE \0\xff'))
-            (folder / name).write_bytes(damaged)
-            dump(folder)
-        (folder / name).write_bytes(whole)
-    open_model(folder)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frequencies that are known for the parameters of published models, and the angles. */
+/* Frequencies that are known for the parameters of published models, and the angles. test_model_config.py holds every type
+ * against its formula. */
 #include "tests/unit.h"
 
 #include <math.h>
@@ -95,61 +96,6 @@ static void test_llama3(void **state)
     qk__rope_free(&plain);
 }
 
-static void test_linear_and_dynamic(void **state)
-{
-    (void)state;
-    qk__rope rope, plain;
-    qk__rope_settings settings = {
-        .type = QK_ROPE_LINEAR, .theta = 1e4, .width = 8, .factor = 8, .attention_factor = 1};
-    qk__rope_settings unscaled = settings;
-    unscaled.type = QK_ROPE_DEFAULT;
-    start(&rope, &settings);
-    start(&plain, &unscaled);
-    float found[4];
-    for (int i = 0; i < 4; i++)
-        assert_true(rope.frequencies[i] == plain.frequencies[i] / 8);
-    qk__rope_free(&rope);
-
-    settings.type = QK_ROPE_DYNAMIC;
-    settings.factor = 2;
-    settings.max_positions = 64;
-    start(&rope, &settings);
-    assert_true(rope.needs_length);
-    qk__rope_frequencies(&rope, 64, found);
-    for (int i = 0; i < 4; i++)
-        assert_true(found[i] == plain.frequencies[i]);
-    qk__rope_frequencies(&rope, 192, found); /* theta grows by (2 * 3 - 1)^(8 / 6) */
-    for (int i = 0; i < 4; i++) {
-        double wanted = pow(1e4 * pow(5, 8.0 / 6), -2.0 * i / 8);
-        assert_true(fabs((double)found[i] - wanted) < 1e-6 * wanted);
-    }
-    qk__rope_free(&rope);
-    qk__rope_free(&plain);
-}
-
-/* The frequencies of a whole head, and zeros; those that are there are divided. */
-static void test_proportional(void **state)
-{
-    (void)state;
-    qk__rope rope;
-    qk__rope_settings settings = {.type = QK_ROPE_PROPORTIONAL,
-                                  .theta = 1e4,
-                                  .width = 16,
-                                  .turned = 3,
-                                  .factor = 2,
-                                  .attention_factor = 1};
-    start(&rope, &settings);
-    assert_int_equal(rope.pairs, 8);
-    for (int i = 0; i < 3; i++)
-        expect(&rope, i, pow(1e4, -2.0 * i / 16) / 2);
-    for (int i = 3; i < 8; i++)
-        assert_true(rope.frequencies[i] == 0);
-    float cosines[8], sines[8];
-    qk__rope_cos_sin(&rope, rope.frequencies, 99, 1, cosines, sines);
-    assert_true(cosines[7] == 1 && sines[7] == 0 && cosines[0] != 1);
-    qk__rope_free(&rope);
-}
-
 static void test_longrope(void **state)
 {
     (void)state;
@@ -210,9 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_yarn),
         cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_proportional),
         cmocka_unit_test(test_longrope),
-        cmocka_unit_test(test_linear_and_dynamic),
         cmocka_unit_test(test_angles),
         cmocka_unit_test(test_names),
     };
