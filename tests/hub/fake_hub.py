@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small server that answers as the Hugging Face Hub does, for tests: revisions, branches, trees in pages,
-files with redirects to a second origin, ranges, ETags, limits with headers, a log of every request, and faults
-on demand. tests/hub/test_fake_hub.py has the real huggingface_hub download from it.
+files with redirects to a second origin, ranges, ETags, a log of every request, and faults on demand.
+tests/hub/test_get.py has the real huggingface_hub download from it.
 
     with FakeHub() as hub:
         hub.add("datasets", "org/name", {"l00h00q/data.parquet": b"..."}, revision="main")
@@ -26,13 +26,13 @@ LFS_ENDINGS = (".parquet", ".safetensors", ".gguf", ".bin")
 
 
 class File:
-    """Bytes of a file, from memory or from a path, with the names that git, LFS and Xet give them."""
+    """Bytes of a file, from memory or from a path, with the names that git and LFS give them."""
 
-    def __init__(self, data, lfs, xet):
+    def __init__(self, data, lfs):
         self.path = None if isinstance(data, bytes) else os.fspath(data)
         self.data = data if self.path is None else None
         self.size = len(data) if self.path is None else os.path.getsize(self.path)
-        self.lfs, self.sha256, self.xet = lfs, None, None
+        self.lfs, self.sha256 = lfs, None
         git = hashlib.sha1()
         if lfs:
             sha = hashlib.sha256()
@@ -43,8 +43,6 @@ class File:
                        f"size {self.size}\n").encode()
             git.update(b"blob %d\0" % len(pointer) + pointer)
             self.pointer_size = len(pointer)
-            if xet:  # any 64 digits that follow from the bytes will do
-                self.xet = hashlib.sha256(b"xet" + self.sha256.encode()).hexdigest()
         else:
             git.update(b"blob %d\0" % self.size)
             for piece in self.pieces(0, self.size):
@@ -70,8 +68,6 @@ class File:
         entry = {"type": "file", "oid": self.oid, "size": self.size, "path": path}
         if self.lfs:
             entry["lfs"] = {"oid": self.sha256, "size": self.size, "pointerSize": self.pointer_size}
-        if self.xet:
-            entry["xetHash"] = self.xet
         return entry
 
 
@@ -80,7 +76,6 @@ class Repo:
         self.refs = {}  # name of a branch or tag -> commit
         self.tags = set()
         self.commits = {}  # commit -> {path: File}
-        self.unborn = set()  # branches without a commit
         self.private = self.disabled = False
         self.gated = None  # a token that may read it
 
@@ -147,10 +142,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             fake_hub_upload.serve(self)
         elif origin == "cdn":
             self.serve_blob()
-        elif hub.admits():
-            self.serve_hub()
         else:
-            self.refuse(429, None, "We had to rate limit you")
+            self.serve_hub()
 
     def say(self, status, body=b"", headers=None, kind="application/json"):
         if isinstance(body, (dict, list)):
@@ -160,7 +153,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        for key, value in {**self.server.hub.limits(self), **(headers or {}), **self.how.get("add", {})}.items():
+        for key, value in {**(headers or {}), **self.how.get("add", {})}.items():
             self.send_header(key, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -215,11 +208,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if file.lfs:
             head |= {"X-Linked-Size": str(file.size), "X-Linked-Etag": f'"{file.etag}"',
                      "Location": f"{hub.cdn_url}/blob/{file.etag}?signature=secret-{file.etag[:8]}"}
-            if file.xet:
-                head |= {"X-Xet-Hash": file.xet,
-                         "Link": f'<{hub.url}/api/x/xet-read-token/{commit}>; rel="xet-auth"'}
             self.say(302, b"Found", head, "text/plain")
-        elif "/resolve/" in url.path and hub.resolve_cache:
+        elif "/resolve/" in url.path:
             to = f"/api/resolve-cache/{prefix or ''}{name}/{commit}/{path}?download=true"
             self.say(307, b"Temporary Redirect", head | {"Location": to}, "text/plain")
         else:
@@ -288,8 +278,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             headers = headers | {"Content-Range": f"bytes {start}-{end - 1}/{file.size}"}
         self.request_.status = status
         self.send_response(status)
-        for key, value in {"Content-Length": str(end - start), **self.server.hub.limits(self), **headers,
-                           **self.how.get("add", {})}.items():
+        for key, value in {"Content-Length": str(end - start), **headers, **self.how.get("add", {})}.items():
             self.send_header(key, value)
         self.end_headers()
         if self.command == "HEAD":
@@ -344,14 +333,12 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class FakeHub:
-    def __init__(self, page=1000, resolve_cache=True, certificate=None):
+    def __init__(self, page=1000, certificate=None):
         """certificate: file with one and its key; the Hub, not the second origin, speaks https then."""
         self.certificate = certificate
-        self.page, self.resolve_cache = page, resolve_cache
+        self.page = page
         self.repos, self.blobs, self.tokens = {}, {}, {"hf_good"}
         self.log, self.faults, self.lock = [], [], threading.Lock()
-        self.quota = None  # requests to the Hub in a window, None: no limits
-        self.window, self.used, self.begun = 300, 0, time.monotonic()
         self.servers = []
         self.uploads = fake_hub_upload.Uploads()
 
@@ -375,12 +362,12 @@ class FakeHub:
             server.shutdown()
             server.server_close()
 
-    def add(self, kind, name, files, revision="main", tag=False, xet=False, commit=None):
+    def add(self, kind, name, files, revision="main", tag=False):
         """A commit of files {path: bytes or a path on disk}; a revision points at it. Its name is returned."""
         repo = self.new_repo(kind, name)
-        made = {path: File(data, path.endswith(LFS_ENDINGS), xet) for path, data in files.items()}
+        made = {path: File(data, path.endswith(LFS_ENDINGS)) for path, data in files.items()}
         seed = json.dumps([kind, name, sorted((p, f.oid) for p, f in made.items())])
-        commit = commit or hashlib.sha1(seed.encode()).hexdigest()
+        commit = hashlib.sha1(seed.encode()).hexdigest()
         repo.commits[commit] = made
         repo.refs[revision] = commit
         if tag:
@@ -393,29 +380,10 @@ class FakeHub:
 
     @staticmethod
     def file(data, lfs):
-        return File(data, lfs, False)
+        return File(data, lfs)
 
     def fault(self, origin="hub", path=r"^/", times=1, skip=0, **how):
         self.faults.append(Fault(origin, path, times, skip, **how))
-
-    def admits(self):
-        """Counts a request; those beyond the quota of the window are none."""
-        with self.lock:
-            if self.quota is None:
-                return True
-            if time.monotonic() - self.begun > self.window:
-                self.begun, self.used = time.monotonic(), 0
-            self.used += 1
-            return self.used <= self.quota
-
-    def limits(self, handler):
-        """Headers of limits, where there are some and the request is one that counts."""
-        if self.quota is None or handler.server.origin != "hub":
-            return {}
-        left = max(0, self.quota - self.used)
-        reset = max(0, int(self.window - (time.monotonic() - self.begun)))
-        return {"ratelimit": f'"resolvers";r={left};t={reset}',
-                "ratelimit-policy": f'"fixed window";"resolvers";q={self.quota};w={self.window}'}
 
     def requests(self, origin="hub", path=""):
         return [r for r in self.log if r.origin == origin and re.search(path, r.path)]

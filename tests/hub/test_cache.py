@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding datasets in a Hugging Face cache, against huggingface_hub where it is installed."""
+import json
 import os
-import pathlib
+import shutil
 import subprocess
 import sys
 
 import pytest
+from conftest import BUILD, EXAMPLE
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 FIND = BUILD / "tests" / "hub" / "find_dataset"
 
 ONE = "1234567" + "a" * 33
@@ -28,8 +28,8 @@ def find(env, *args, cwd=None):
     return result.stdout.strip() if result.returncode == 0 else None, result.stderr.strip()
 
 
-def build_cache(cache, name="org/name", refs=None, commits=(ONE, TWO, THREE)):
-    """The layout huggingface_hub leaves: snapshots hold links into blobs."""
+def build_cache(cache, name="org/name", refs=None, commits=(ONE, TWO, THREE), links=True):
+    """The layout huggingface_hub leaves: snapshots hold links into blobs, or files where there are no links."""
     repo = cache / ("datasets--" + name.replace("/", "--"))
     (repo / "blobs").mkdir(parents=True)
     (repo / "blobs" / "0a0a").write_text("data")
@@ -39,10 +39,14 @@ def build_cache(cache, name="org/name", refs=None, commits=(ONE, TWO, THREE)):
     for commit in commits:
         head = repo / "snapshots" / commit / "l00h00q"
         head.mkdir(parents=True)
-        (head / "data.parquet").symlink_to("../../../blobs/0a0a")
+        if links:
+            (head / "data.parquet").symlink_to("../../../blobs/0a0a")
+        else:
+            (head / "data.parquet").write_text("data")
     return repo / "snapshots"
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("place", [
     ("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub"),
     ("XDG_CACHE_HOME", "huggingface/hub"), (None, ".cache/huggingface/hub")])
@@ -69,13 +73,13 @@ def test_more_specific_place_wins(tmp_path):
     assert find(env, "org/name")[0] == str(tmp_path / "a/hub/datasets--org--name/snapshots" / ONE)
 
 
-@pytest.mark.parametrize("revision, commit", [
-    ("", ONE), ("main", ONE), ("v1.0", THREE), ("refs/pr/2", TWO), (ONE, ONE), (TWO, TWO),
-    ("1234567a", ONE), ("1234567b", TWO), ("c" * 7, THREE), ("c" * 20, THREE)])
-def test_revisions(tmp_path, revision, commit):
-    snapshots = build_cache(tmp_path)
+@pytest.mark.parametrize("links", [True, False])
+def test_revisions(tmp_path, links):
+    snapshots = build_cache(tmp_path, links=links)
     env = environment(tmp_path, HF_HUB_CACHE=tmp_path)
-    assert find(env, "org/name", revision)[0] == str(snapshots / commit)
+    for revision, commit in {"": ONE, "main": ONE, "v1.0": THREE, "refs/pr/2": TWO, ONE: ONE, TWO: TWO, "1234567a": ONE,
+                             "1234567b": TWO, "c" * 7: THREE}.items():
+        assert find(env, "org/name", revision)[0] == str(snapshots / commit), revision
 
 
 def test_revisions_that_are_not_there(tmp_path):
@@ -98,20 +102,17 @@ def test_revisions_that_are_not_there(tmp_path):
         assert "not a revision" in find(env, "org/name", revision)[1]
 
 
-def test_one_word_name(tmp_path):
-    snapshots = build_cache(tmp_path, "squad")
-    assert find(environment(tmp_path, HF_HUB_CACHE=tmp_path), "squad")[0] == str(snapshots / ONE)
-
-
-@pytest.mark.parametrize("name", ["./x", "squad", "/no/such", "a/b/c", "a--b/c", "a/..", "-a/b", "a b/c"])
-def test_names_that_are_no_datasets(tmp_path, name):
-    message = find(environment(tmp_path), name)[1]
-    assert "no such folder" in message and "qkscope get" not in message
+def test_names_that_are_no_datasets(tmp_path):
+    for name in ("./x", "squad", "/no/such", "a/b/c", "a--b/c", "a/..", "-a/b", "a b/c"):
+        message = find(environment(tmp_path), name)[1]
+        assert "no such folder" in message and "qkscope get" not in message
 
 
 def test_folders(tmp_path):
+    squad = build_cache(tmp_path / "cache", "squad")
     build_cache(tmp_path / "cache")
     env = environment(tmp_path, HF_HUB_CACHE=tmp_path / "cache")
+    assert find(env, "squad")[0] == str(squad / ONE)
     (tmp_path / "org" / "name").mkdir(parents=True)
     assert find(env, tmp_path / "org")[0] == str(tmp_path / "org")
     assert find(env, "org/name", cwd=tmp_path)[0] == "org/name"
@@ -143,6 +144,7 @@ def test_local_root(tmp_path):
     assert str(roots / "others") in find(env, "org/missing", "", roots / "others")[1]
 
 
+@pytest.mark.test_all
 def test_agrees_with_huggingface_hub(tmp_path):
     pytest.importorskip("huggingface_hub")
     script = ("import sys; from huggingface_hub import try_to_load_from_cache as f\n"
@@ -160,16 +162,17 @@ def test_agrees_with_huggingface_hub(tmp_path):
             assert theirs == (f"{ours}/l00h00q/data.parquet" if ours else "None"), revision
 
 
-def test_inspect_names_both_kinds_of_download(tmp_path):
+def test_inspect_names_both_kinds_of_download(qkscope, tmp_path):
     """The name alone does not tell a model from a dataset."""
-    program = BUILD / "qkscope"
-    if not program.exists():
-        pytest.skip(f"{program} is not built")
-    env = {**os.environ, "HF_HUB_CACHE": str(tmp_path)}
-    said = subprocess.run([program, "inspect", "org/name", "--revision", "v1"], env=env,
-                          capture_output=True, text=True)
-    assert said.returncode == 1
-    assert "qkscope get org/name --revision v1\n" in said.stderr
-    assert "model: qkscope get --model org/name --revision v1\n" in said.stderr
-    said = subprocess.run([program, "inspect", "a/b/c"], env=env, capture_output=True, text=True)
-    assert said.returncode == 1 and "qkscope get" not in said.stderr
+    said = qkscope("inspect", "org/name", "--revision", "v1", expect=1, env={"HF_HUB_CACHE": tmp_path}).err
+    assert "qkscope get org/name --revision v1\n" in said and "qkscope get --model org/name --revision v1\n" in said
+
+
+def test_a_folder_that_hf_download_has_filled(qkscope, tmp_path):
+    """By --local-dir: what it keeps beside the files is none of the capture."""
+    shutil.copytree(EXAMPLE, tmp_path / "c")
+    for name in ("l00h00q/data.parquet.metadata", "l00h00q/data.parquet.lock", "README.md.metadata"):
+        (tmp_path / "c/.cache/huggingface/download" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "c/.cache/huggingface/download" / name).write_text("0a0a\n")
+    found, wanted = (json.loads(qkscope("inspect", folder, "--json", expect=0).out) for folder in (tmp_path / "c", EXAMPLE))
+    assert found | {"capture": ""} == wanted | {"capture": ""}
