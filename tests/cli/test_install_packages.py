@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.test_all
 DPKG = """#!/bin/sh
 [ "$*" = --print-architecture ] && echo amd64
 """

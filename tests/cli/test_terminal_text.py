@@ -49,7 +49,7 @@ def test_columns_of_a_file(qkscope, tmp_path):
 def test_damaged_file(qkscope, capture):
     head = next(capture.glob("l00h00q/*.parquet"))
     head.write_bytes(head.read_bytes()[:-3])
-    for command in (["inspect", capture], ["analyze", capture, "-o", capture.parent / "o"]):
+    for command in (["inspect", capture], ["pca", capture, "-o", capture.parent / "o", "--layers", 0]):
         assert check(qkscope(*command, expect=3)).err
 
 
@@ -58,15 +58,19 @@ def test_model_and_folders(qkscope, capture):
     said = check(qkscope("inspect", capture, expect=0)).out
     assert f"model       {SHOWN}" in said
     assert json.loads(check(qkscope("inspect", capture, "--json")).out)["model"] == HOSTILE
-    said = check(qkscope("analyze", capture, "-o", out, "-v", expect=0)).out
-    assert f"o{SHOWN}/qk.csv" in said
-    done = json.loads(check(qkscope("analyze", capture, "-o", folder / "p", "--json")).out)
-    assert done["model"] == HOSTILE
-    check(qkscope("report", out, "--format", "svg", expect=0))
+    pca = ["pca", capture, "--layers", 0, "-o"]
+    assert f"o{SHOWN}/qk.csv" in check(qkscope(*pca, out, "-v", expect=0)).out
+    assert json.loads(check(qkscope(*pca, folder / "p", "--json")).out)["model"] == HOSTILE
     check(qkscope("pca", folder / HOSTILE, "-o", out, expect=1))
-    check(qkscope("synth", "-o", folder / f"s{HOSTILE}", "--rows", "50", expect=0))
     check(qkscope(HOSTILE, expect=2))
     check(qkscope("pca", f"--{HOSTILE}", expect=2))
+
+
+@pytest.mark.test_all
+def test_report(qkscope, capture):
+    out = capture.parent / f"o{HOSTILE}"
+    qkscope("pca", capture, "-o", out, expect=0)
+    check(qkscope("report", out, "--format", "svg", expect=0))
 
 
 def test_tokens(qkscope, tmp_path):
