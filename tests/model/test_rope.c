@@ -154,10 +154,8 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yarn),
-        cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_longrope),
-        cmocka_unit_test(test_angles),
+        cmocka_unit_test(test_yarn),     cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_longrope), cmocka_unit_test(test_angles),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

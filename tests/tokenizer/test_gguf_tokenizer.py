@@ -8,12 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+import tokenizer_cases as cases
 from conftest import ROOT
 
-sys.path.append(str(ROOT / "tests" / "prefill"))
-tokenizers = pytest.importorskip("tokenizers")
-gguf = pytest.importorskip("gguf")
-import tokenizer_cases as cases  # noqa: E402
+sys.path += [str(ROOT / "tests" / "prefill"), str(ROOT / "tests" / "model")]
+from gguf_files import Writer  # noqa: E402
 from prefill_runs import GOLDEN, prefill, read_tensors  # noqa: E402
 
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
@@ -22,21 +21,15 @@ MARK = "\u2581"
 
 def write_vocabulary(path, model, tokens, types, arch="llama", change=None, **keys):
     """A file with nothing but a tokenizer."""
-    writer = gguf.GGUFWriter(path, arch)
+    writer = Writer(arch)
     writer.add_tokenizer_model(model)
     writer.add_token_list(tokens)
     if types:
         writer.add_token_types(types)
     for name, value in keys.items():
         getattr(writer, "add_" + name)(value)
-    for key, value in (change or {}).items():
-        writer.kv_data[0].pop(key, None)
-        if value is not None:
-            getattr(writer, value[0])(key, value[1])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    writer.keys = {key: value for key, value in (writer.keys | (change or {})).items() if value is not None}
+    writer.write(path)
     return path
 
 
@@ -47,6 +40,10 @@ def by_id(shape):
     names = {i: text for text, i in vocabulary.items()}
     tokens = [names.get(i, f"[PAD{i}]") for i in range(max(names) + 5)]
     return tokens, [kinds.get(text, NORMAL) if i in names else UNUSED for i, text in enumerate(tokens)]
+
+
+def theirs_of(shape):
+    return pytest.importorskip("tokenizers").Tokenizer.from_str(json.dumps(shape))
 
 
 def compare(folder, path, theirs, texts):
@@ -61,6 +58,7 @@ def compare(folder, path, theirs, texts):
 
 @pytest.fixture(scope="module")
 def shapes():
+    pytest.importorskip("tokenizers")
     made = cases.shapes()
     plain = json.loads(json.dumps(made["smollm"]))
     plain["pre_tokenizer"] = cases.byte_level()
@@ -78,6 +76,7 @@ PRE = {"llama-bpe": "llama3", "llama-v3": "llama3", "qwen2": "qwen2", "smollm": 
        "glm4": "glm4", "gpt-2": "gpt2"}
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("pre", PRE)
 def test_byte_level(pre, shapes, tmp_path):
     shape = json.loads(json.dumps(shapes[PRE[pre]]))
@@ -89,48 +88,50 @@ def test_byte_level(pre, shapes, tmp_path):
     path = write_vocabulary(tmp_path / "v.gguf", "gpt2", tokens, types, tokenizer_pre=pre,
                             token_merges=[m if isinstance(m, str) else " ".join(m)
                                           for m in shape["model"]["merges"]], **keys)
-    theirs = tokenizers.Tokenizer.from_str(json.dumps(shape))
+    theirs = theirs_of(shape)
     texts = cases.texts(len(pre), 300_000, inserted=cases.INSERTED)
     compare(tmp_path, path, theirs, [b"", b" ", b"\n", *texts])
 
 
 def small_vocabulary(path, **changes):
     """Bytes alone."""
-    tokens = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()) + ["ab", "<s>", "</s>"]
+    tokens = sorted(cases.LETTERS) + ["ab", "<s>", "</s>"]
     keys = dict(tokenizer_pre="gpt-2", token_merges=["a b"], bos_token_id=257, eos_token_id=258)
     types = [NORMAL] * 257 + [CONTROL] * 2
     change = changes.pop("change", None)
     return write_vocabulary(path, "gpt2", tokens, types, change=change, **{**keys, **changes})
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("bos,eos", [(False, False), (True, False), (False, True), (True, True)])
 def test_special_tokens(bos, eos, tmp_path):
     path = small_vocabulary(tmp_path / "v.gguf", add_bos_token=bos, add_eos_token=eos)
     assert cases.ids_of(tmp_path, path, [b"ab"]) == [[257] * bos + [256] + [258] * eos]
 
 
+@pytest.mark.cases(21)
 @pytest.mark.parametrize("key,change,words", [
     ("tokenizer.ggml.model", None, ["missing", "--tokenizer"]),
-    ("tokenizer.ggml.model", ("add_string", "t5"), ['"t5"', "gpt2 and llama", "--tokenizer"]),
-    ("tokenizer.ggml.model", ("add_uint32", 1), ["expected a text, found 1"]),
+    ("tokenizer.ggml.model", "t5", ['"t5"', "gpt2 and llama", "--tokenizer"]),
+    ("tokenizer.ggml.model", 1, ["expected a text, found 1"]),
     ("tokenizer.ggml.pre", None, ["--tokenizer"]),
-    ("tokenizer.ggml.pre", ("add_string", "default"), ['"default"', "--tokenizer"]),
-    ("tokenizer.ggml.pre", ("add_uint32", 1), ["expected a text, found 1"]),
+    ("tokenizer.ggml.pre", "default", ['"default"', "--tokenizer"]),
+    ("tokenizer.ggml.pre", 1, ["expected a text, found 1"]),
     ("tokenizer.ggml.tokens", None, ["missing", "--tokenizer"]),
-    ("tokenizer.ggml.tokens", ("add_string", "a"), ["list"]),
-    ("tokenizer.ggml.tokens", ("add_array", ["a", "a"]), ["item 1", "twice"]),
-    ("tokenizer.ggml.tokens", ("add_array", [1, 2]), ["item 0", "string"]),
-    ("tokenizer.ggml.token_type", ("add_array", [1, 2]), ["list of at least 259"]),
-    ("tokenizer.ggml.token_type", ("add_array", ["1"] * 259), ["item 0", "whole number"]),
+    ("tokenizer.ggml.tokens", "a", ["list"]),
+    ("tokenizer.ggml.tokens", ["a", "a"], ["item 1", "twice"]),
+    ("tokenizer.ggml.tokens", [1, 2], ["item 0", "string"]),
+    ("tokenizer.ggml.token_type", [1, 2], ["list of at least 259"]),
+    ("tokenizer.ggml.token_type", ["1"] * 259, ["item 0", "whole number"]),
     ("tokenizer.ggml.merges", None, ["missing"]),
-    ("tokenizer.ggml.merges", ("add_string", "a b"), ["list"]),
-    ("tokenizer.ggml.merges", ("add_array", ["a b c"]), ["merges[0]"]),
-    ("tokenizer.ggml.merges", ("add_array", [["a"], ["b"]]), ["merges[0]"]),
-    ("tokenizer.ggml.merges", ("add_array", ["a zzz"]), ["merges[0]", "zzz"]),
+    ("tokenizer.ggml.merges", "a b", ["list"]),
+    ("tokenizer.ggml.merges", ["a b c"], ["merges[0]"]),
+    ("tokenizer.ggml.merges", [["a"], ["b"]], ["merges[0]"]),
+    ("tokenizer.ggml.merges", ["a zzz"], ["merges[0]", "zzz"]),
     ("tokenizer.ggml.bos_token_id", None, ["missing"]),
-    ("tokenizer.ggml.bos_token_id", ("add_uint32", 259), ["0 to 258"]),
-    ("tokenizer.ggml.bos_token_id", ("add_string", "<s>"), ["0 to 258"]),
-    ("tokenizer.ggml.add_bos_token", ("add_uint32", 1), ["true or false"]),
+    ("tokenizer.ggml.bos_token_id", 259, ["0 to 258"]),
+    ("tokenizer.ggml.bos_token_id", "<s>", ["0 to 258"]),
+    ("tokenizer.ggml.add_bos_token", 1, ["true or false"]),
 ])
 def test_refused(key, change, words, tmp_path):
     path = small_vocabulary(tmp_path / "v.gguf", add_bos_token=True, change={key: change})
@@ -164,6 +165,7 @@ def pieces_of(shape, seed):
     return tokens, types, scores
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("prefix", [True, False])
 def test_pieces(prefix, shapes, tmp_path):
     shape = json.loads(json.dumps(shapes["mistral0.2"]))
@@ -175,7 +177,7 @@ def test_pieces(prefix, shapes, tmp_path):
         shape["normalizer"] = shape["normalizer"]["normalizers"][1]
     for token in shape["added_tokens"]:
         token["normalized"] = False
-    theirs = tokenizers.Tokenizer.from_str(json.dumps(shape))
+    theirs = theirs_of(shape)
     texts = cases.texts(31, 300_000, inserted=cases.INSERTED)
     compare(tmp_path, path, theirs, [b"", b" ", b"  a", *texts])
 
@@ -194,21 +196,23 @@ def join(text, tokens, scores):
             for i in ([ids[part]] if part in ids else [ids[f"<0x{b:02X}>"] for b in part.encode()])]
 
 
-def test_pieces_by_the_rule_itself(shapes, tmp_path):
-    tokens, types, _ = pieces_of(shapes["mistral0.2"], 0)
-    scores = [0.0] * 260 + [-float(i) for i in range(len(tokens) - 260)]
-    path = write_vocabulary(tmp_path / "v.gguf", "llama", tokens, types, token_scores=scores, bos_token_id=2,
-                            unk_token_id=3)
-    texts = [t for t in cases.texts(8, 60_000, typical=150) if t and b"\0" not in t]
-    texts = [t.decode(errors="ignore").encode() for t in texts]
-    got = cases.ids_of(tmp_path, path, texts)
-    assert len(got) > 100
-    for text, ids in zip(texts, got):
-        if text:
-            marked = MARK + text.decode().replace(" ", MARK)
-            assert ids == [2, *join(marked, tokens, scores)], text
+def test_pieces_by_the_rule_itself(tmp_path):
+    """Of letters and 200 unions of pieces before them; other characters are bytes."""
+    rng = random.Random(2)
+    pieces = [*"abcd", MARK]
+    while len(pieces) < 205:
+        union = rng.choice(pieces) + rng.choice(pieces)
+        pieces += [union] * (union not in pieces and len(union) < 10)
+    tokens = ["<unk>", "<s>", "</s>", *[f"<0x{b:02X}>" for b in range(256)], *rng.sample(pieces, len(pieces))]
+    scores = [0.0] * 259 + [-float(i) for i in range(len(tokens) - 259)]
+    path = write_vocabulary(tmp_path / "v.gguf", "llama", tokens, [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * 205,
+                            token_scores=scores, bos_token_id=1, unk_token_id=0)
+    texts = ["".join(rng.choices("abcd \u00e9\u4e2d", (9, 6, 4, 3, 3, 1, 1), k=rng.randrange(1, 60))) for _ in range(300)]
+    for text, ids in zip(texts, cases.ids_of(tmp_path, path, [t.encode() for t in texts]), strict=True):
+        assert ids == [1, *join(MARK + text.replace(" ", MARK), tokens, scores)], text
 
 
+@pytest.mark.test_all
 def test_gemma(shapes, tmp_path):
     """Ranked by their order, runs of blanks among the pieces; no blank in front."""
     shape = json.loads(json.dumps(shapes["gemma"]))
@@ -223,19 +227,20 @@ def test_gemma(shapes, tmp_path):
     shape["model"].update(vocab=ids, merges=merges_of(ids, {t: -i for t, i in ids.items()}))
     shape["added_tokens"] = [cases.added(t, ids[t], special=t != "\n\n", normalized=False)
                              for t in (*base[:4], "\n\n")]
-    theirs = tokenizers.Tokenizer.from_str(json.dumps(shape))
+    theirs = theirs_of(shape)
     compare(tmp_path, path, theirs, [b"", b" ", b"a   b\n\n\nc", *cases.texts(3, 300_000, inserted=cases.INSERTED)])
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("key,change,words", [
     ("tokenizer.ggml.scores", None, ["missing"]),
-    ("tokenizer.ggml.scores", ("add_array", [1.0]), ["list of at least"]),
-    ("tokenizer.ggml.scores", ("add_array", [float("nan")] * 262), ["item 0", "finite"]),
-    ("tokenizer.ggml.scores", ("add_array", ["x"] * 262), ["item 0", "finite"]),
-    ("tokenizer.ggml.unknown_token_id", ("add_uint32", 262), ["0 to 261"]),
-    ("tokenizer.ggml.remove_extra_whitespaces", ("add_bool", True), ["not known"]),
-    ("tokenizer.ggml.precompiled_charsmap", ("add_array", [1, 2]), ["not known"]),
-    ("tokenizer.ggml.add_space_prefix", ("add_string", "yes"), ["true or false"]),
+    ("tokenizer.ggml.scores", [1.0], ["list of at least"]),
+    ("tokenizer.ggml.scores", [float("nan")] * 262, ["item 0", "finite"]),
+    ("tokenizer.ggml.scores", ["x"] * 262, ["item 0", "finite"]),
+    ("tokenizer.ggml.unknown_token_id", 262, ["0 to 261"]),
+    ("tokenizer.ggml.remove_extra_whitespaces", True, ["not known"]),
+    ("tokenizer.ggml.precompiled_charsmap", [1, 2], ["not known"]),
+    ("tokenizer.ggml.add_space_prefix", "yes", ["true or false"]),
 ])
 def test_pieces_refused(key, change, words, tmp_path):
     tokens = ["<unk>", "<s>", "</s>", *[f"<0x{b:02X}>" for b in range(256)], "a", "b", "ab"]
@@ -249,8 +254,10 @@ def test_pieces_refused(key, change, words, tmp_path):
 
 # ---- a published file ----------------------------------------------------------------------------------
 
+@pytest.mark.test_all
 def test_published_tokenizer(smollm, tmp_path):
     """1 MB of text."""
+    gguf, tokenizers = pytest.importorskip("gguf"), pytest.importorskip("tokenizers")
     fields = gguf.GGUFReader(smollm).fields
     tokens, merges, types = (fields["tokenizer.ggml." + key].contents() for key in
                              ("tokens", "merges", "token_type"))
@@ -264,6 +271,7 @@ def test_published_tokenizer(smollm, tmp_path):
     compare(tmp_path, smollm, theirs, cases.texts(42, 1_000_000, inserted=special))
 
 
+@pytest.mark.test_all
 def test_published_model(smollm, tmp_path):
     """Queries and keys of five layers against transformers (tools/make_gguf_golden.py)."""
     golden = read_tensors(GOLDEN.parent / "smollm2.golden")

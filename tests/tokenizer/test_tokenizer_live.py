@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same ids as Hugging Face's tokenizers, on mixed text and for tokenizers of many shapes; and
-the command."""
+"""The same ids as Hugging Face's tokenizers, on mixed text and for tokenizers of many shapes."""
 import json
-import subprocess
-import sys
 import unicodedata
 
 import pytest
 
-from conftest import BUILD, ROOT
+import tokenizer_cases as cases
 
+pytestmark = pytest.mark.test_all
 tokenizers = pytest.importorskip("tokenizers")
-import tokenizer_cases as cases  # noqa: E402
 
 MEGABYTES = {"llama3": 1.5, "qwen2": 1.5, "tekken": 1.5, "gemma": 1.5, "glm4": 1, "smollm": 1,
              "qwen3.5": 0.5, "mistral0.2": 0.5, "llama2": 0.5, "flags": 0.5}
@@ -177,61 +174,3 @@ def test_every_part(plain, tmp_path):
         for first in ([], [OTHERS[6]]):
             parts = {"type": "Sequence", "pretokenizers": [*first, BYTES]}
             compare(tmp_path, {**plain, "normalizer": part, "pre_tokenizer": parts}, texts)
-
-
-# ---- the command ---------------------------------------------------------------------------------
-
-def test_command(qkscope, shapes, tmp_path):
-    path, text = tmp_path / "tokenizer.json", tmp_path / "text"
-    path.write_text(json.dumps(shapes["gemma"]))
-    text.write_bytes("the time\n\n\u00e9 <image>".encode())
-    theirs = tokenizers.Tokenizer.from_file(str(path)).encode(text.read_text())
-    out = qkscope("tokenize", path, text, expect=0).out
-    pieces = [(str(i), p.replace("\n", "\\n")) for i, p in zip(theirs.ids, theirs.tokens)]
-    assert [tuple(line.split("\t")) for line in out.splitlines()] == pieces
-    assert qkscope("tokenize", tmp_path, text, "--count", expect=0).out == f"{len(pieces)}\n"
-    found = json.loads(qkscope("tokenize", path, text, "--json", "--max-length", 3, expect=0).out)
-    assert [t["id"] for t in found["tokens"]] == theirs.ids[:3] and found["count"] == 3
-    plain_ids = qkscope("tokenize", path, text, "--no-special", "--max-length", 1, expect=0).out
-    assert plain_ids.split("\t")[0] == str(theirs.ids[1])
-    piped = subprocess.run([BUILD / "qkscope", "tokenize", path, "-", "--count"], input=b"the",
-                           capture_output=True, check=True)
-    assert piped.stdout == b"2\n"
-
-
-def test_command_refuses(qkscope, tmp_path):
-    assert "which tokenizer" in qkscope("tokenize", expect=2).err
-    assert "which text" in qkscope("tokenize", tmp_path, expect=2).err
-    assert "tokenizer.json" in qkscope("tokenize", tmp_path, "-", expect=1).err
-    path = tmp_path / "tokenizer.json"
-    path.write_text('{"model": {"type": "WordPiece"}}')
-    err = qkscope("tokenize", path, "-", expect=1).err
-    assert "model.type" in err and "WordPiece" in err and str(path) in err
-
-
-def test_example_model(qkscope, shared_data, tmp_path):
-    folder = shared_data("kjv-tiny") / "step-2004"
-    text = tmp_path / "text"
-    text.write_bytes(bytes(range(32, 127)) + "\n\u00e9".encode())
-    out = qkscope("tokenize", folder, text, expect=0).out
-    assert [int(line.split("\t")[0]) for line in out.splitlines()] == list(text.read_bytes())
-
-
-def test_memory_follows_the_file(qkscope, plain, tmp_path):
-    """One large id takes no memory for those below it; parts that each make ten of one take none
-    for what they would make together."""
-    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
-        pytest.skip("sanitizers keep freed memory")
-    sys.path.append(str(ROOT / "bench"))
-    from timed import timed
-    path, text = tmp_path / "tokenizer.json", tmp_path / "text"
-    text.write_text("a")
-    model = {**plain["model"], "vocab": {"a": 2 ** 24 - 1}}
-    path.write_text(json.dumps({**plain, "model": model, "pre_tokenizer": None}))
-    assert timed(BUILD, [BUILD / "qkscope", "tokenize", path, text, "--count"])[1] < 40
-    assert qkscope("tokenize", path, text, expect=0).out == "16777215\ta\n"
-    ten = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
-    path.write_text(json.dumps({**plain, "normalizer": {"type": "Sequence", "normalizers": [ten] * 60}}))
-    command = ["bash", "-c", 'ulimit -v 300000; "$@"', "-", BUILD / "qkscope", "tokenize", path, text]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 1 and "normalizer: it makes more than" in run.stderr, run.stderr

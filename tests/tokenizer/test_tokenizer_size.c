@@ -9,7 +9,13 @@
 #include "tokenizer/tokenizer.h"
 #include "tests/unit.h"
 
-enum { ADDED = 100000, SPACES = 1000000, PARTS = 60 };
+enum { PARTS = 60 };
+
+/* Fewer where a run is to be quick. */
+static int sized(int thorough)
+{
+    return tier_is("test") ? thorough / 20 : thorough;
+}
 
 static void add(qk__buffer *text, const char *part)
 {
@@ -40,44 +46,39 @@ static size_t count(qk_tokenizer *tokenizer, const void *text, size_t size, cons
 
 #define MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\\u0120\":1},\"merges\":[]}}"
 
-static void many_added(qk__buffer *json, bool normalized, int last)
+static void many_added(qk__buffer *json, bool normalized, int added, int last)
 {
     add(json, "{\"normalizer\":{\"type\":\"Lowercase\"},\"added_tokens\":[");
-    for (int i = 0; i < ADDED; i++)
+    for (int i = 0; i < added; i++)
         assert_int_equal(
             qk__buffer_printf(
                 json, NULL, "%s{\"id\":%d,\"content\":\"<t%d>\",\"normalized\":%s}",
-                i ? "," : "", i + 2, i < ADDED - 1 ? i : last, normalized ? "true" : "false"),
+                i ? "," : "", i + 2, i < added - 1 ? i : last, normalized ? "true" : "false"),
             QK_OK);
     add(json, "]," MODEL);
 }
 
+/* And one of them twice. */
 static void test_many_added_tokens(void **state)
 {
     (void)state;
+    const int added = sized(100000);
     for (int normalized = 0; normalized < 2; normalized++) {
         qk__buffer json = {0}, text = {0};
         qk_tokenizer *tokenizer;
-        many_added(&json, normalized, ADDED - 1);
+        qk_error err;
+        many_added(&json, normalized, added, added - 1);
         assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
-        for (int i = 0; i < ADDED; i++)
+        for (int i = 0; i < added; i++)
             assert_int_equal(qk__buffer_printf(&text, NULL, "<t%d>a", i), QK_OK);
-        assert_int_equal(count(tokenizer, text.data, text.size, NULL), 2 * ADDED);
+        assert_int_equal(count(tokenizer, text.data, text.size, NULL), 2 * added);
+        json.size = 0;
+        many_added(&json, normalized, added, 7);
+        assert_int_equal(parse(&json, &tokenizer, &err), QK_ERR_INCONSISTENT);
+        assert_non_null(strstr(err.message, "\"<t7>\" is listed twice"));
         qk__buffer_free(&json);
         qk__buffer_free(&text);
     }
-}
-
-static void test_listed_twice(void **state)
-{
-    (void)state;
-    qk__buffer json = {0};
-    qk_tokenizer *tokenizer;
-    qk_error err;
-    many_added(&json, false, 7);
-    assert_int_equal(parse(&json, &tokenizer, &err), QK_ERR_INCONSISTENT);
-    assert_non_null(strstr(err.message, "added_tokens[99999]: \"<t7>\" is listed twice"));
-    qk__buffer_free(&json);
 }
 
 /* Each blank is a token, and each takes all blanks before and behind it with it. */
@@ -89,11 +90,12 @@ static void test_blanks_around_blanks(void **state)
     add(&json, "{\"added_tokens\":[{\"id\":2,\"content\":\" \",\"normalized\":false,"
                "\"lstrip\":true,\"rstrip\":true}]," MODEL);
     assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
-    char *text = malloc(SPACES + 1);
+    const size_t spaces = (size_t)sized(1000000);
+    char *text = malloc(spaces + 1);
     assert_non_null(text);
-    memset(text, ' ', SPACES);
-    text[SPACES] = 'a';
-    assert_int_equal(count(tokenizer, text, SPACES + 1, NULL), SPACES + 1);
+    memset(text, ' ', spaces);
+    text[spaces] = 'a';
+    assert_int_equal(count(tokenizer, text, spaces + 1, NULL), spaces + 1);
     free(text);
     qk__buffer_free(&json);
 }
@@ -149,7 +151,8 @@ static void test_tokens_that_grow(void **state)
 static void test_long_unknown_token(void **state)
 {
     (void)state;
-    enum { LONG = 4 << 20, LETTERS = 200 };
+    enum { LONG = 4 << 20 };
+    const int letters = tier_is("test") ? 40 : 200;
     qk__buffer json = {0}, merges = {0};
     qk_tokenizer *tokenizer;
     add(&json, "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"");
@@ -157,13 +160,13 @@ static void test_long_unknown_token(void **state)
     memset(json.data + json.size, '?', LONG);
     json.size += LONG;
     add(&json, "\",\"vocab\":{\"a\":0");
-    for (int i = 0; i < LETTERS; i++)
+    for (int i = 0; i < letters; i++)
         assert_int_equal(qk__buffer_printf(&json, NULL, ",\"\\u%04x\":%d", 0x100 + i, i + 1),
                          QK_OK);
-    for (int i = 0; i < LETTERS * LETTERS; i++) {
-        int left = 0x100 + i / LETTERS, right = 0x100 + i % LETTERS;
+    for (int i = 0; i < letters * letters; i++) {
+        int left = 0x100 + i / letters, right = 0x100 + i % letters;
         assert_int_equal(qk__buffer_printf(&json, NULL, ",\"\\u%04x\\u%04x\":%d", left, right,
-                                           i + LETTERS + 1),
+                                           i + letters + 1),
                          QK_OK);
         assert_int_equal(qk__buffer_printf(&merges, NULL, "%s\"\\u%04x \\u%04x\"", i ? "," : "",
                                            left, right),
@@ -250,10 +253,10 @@ static void test_zero_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_added_tokens),    cmocka_unit_test(test_listed_twice),
-        cmocka_unit_test(test_blanks_around_blanks), cmocka_unit_test(test_parts_that_grow),
-        cmocka_unit_test(test_tokens_that_grow),     cmocka_unit_test(test_long_unknown_token),
-        cmocka_unit_test(test_time_of_pieces),       cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_many_added_tokens),  cmocka_unit_test(test_blanks_around_blanks),
+        cmocka_unit_test(test_parts_that_grow),    cmocka_unit_test(test_tokens_that_grow),
+        cmocka_unit_test(test_long_unknown_token), cmocka_unit_test(test_time_of_pieces),
+        cmocka_unit_test(test_zero_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed texts, small tokenizers of the shapes that known models have, and what ours makes of them, for
-the comparison with Hugging Face's tokenizers."""
+the comparison with Hugging Face's tokenizers, which only those that are trained here need."""
 import array
 import collections
 import json
 import random
 import struct
 import subprocess
-
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from conftest import BUILD, check_survived
 
@@ -134,6 +132,9 @@ def texts(seed, size, typical=4000, inserted=()):
 
 # ---- tokenizers --------------------------------------------------------------------------------
 
+PRINTABLE = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
+OTHERS = [b for b in range(256) if b not in PRINTABLE]
+LETTERS = [chr(b if b in PRINTABLE else 256 + OTHERS.index(b)) for b in range(256)]  # by which byte-level tokenizers write bytes
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace("{1,3}", "")
@@ -172,6 +173,7 @@ def split_bytes(pattern):
 
 def trained_bytes(corpus, pattern, vocab=3000):
     """A byte-level vocabulary with merges, as the dictionary of its tokenizer.json."""
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(pattern), "isolated"),
@@ -184,6 +186,7 @@ def trained_bytes(corpus, pattern, vocab=3000):
 
 def trained_pieces(corpus, vocab=3000, alphabet=600):
     """A vocabulary with marked spaces and byte tokens, of the commonest characters and U+0000."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     counts = collections.Counter(c for text in corpus for c in text)
     kept = sorted(counts, key=lambda c: (-counts[c], c))[:alphabet]
     rare = {ord(c): None for c in counts if c not in set(kept) | {"\0"}}
