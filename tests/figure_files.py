@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drawing figures, and looking into their files. A figure is named by its path without an ending; a file of
 it by one with `.svg`, `.dat`, `.gp`."""
-import json
 import os
 import re
 import shutil
@@ -12,13 +11,15 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from conftest import BUILD, Outcome, check_survived, environment
+from conftest import BUILD, ROOT, Outcome, check_survived, environment
 
 SVG = "{http://www.w3.org/2000/svg}"
-NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
-TOLERANCE = dict(rtol=1e-5, atol=1e-9)  # data files have six digits
+MARKUP = re.compile(r"\\U\+(\w{4})\{\}|\\(.)|\{/\S+ (.*?)\}|[{}_^@]")
 HOSTILE = ['a"><script>alert(1)</script>', "'; system \"touch x\"; '", "=cmd()", "x" * 300,
            "%s%n 100%d `touch y`", "{/:Bold x}_a^b@c&{d}~e \\n\\t", "日本語のモデル ünï", "a,b\nnext"]
+
+# A PATH on which gnuplot makes empty pictures: for figures' data and labels, in a fiftieth of the time.
+NO_PICTURES = {"PATH": f"{ROOT / 'tests' / 'figure' / 'no_pictures'}{os.pathsep}{os.environ['PATH']}"}
 
 needs_gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 
@@ -40,6 +41,18 @@ def texts_of(path):
 
 def script_of(path):
     return path.with_name(path.name + ".gp").read_text()
+
+
+def labels_of(path):
+    """The texts of a figure's script without their markup: what it says of its numbers, whether they are drawn or not."""
+    quoted = re.findall(r"'((?:[^']|'')*)'", script_of(path).split("\nset output")[1])
+    texts = [MARKUP.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2] or m[3] or "", text.replace("''", "'")) for text in quoted]
+    return [text for text in texts if text and not re.fullmatch("#[0-9a-f]{6}|,%g", text)]
+
+
+def dividers(path):
+    """Where upright lines part the phases of checkpoints."""
+    return [float(x) for x in re.findall(r"first (\S+), graph 0 to", script_of(path))]
 
 
 def blocks(path):
@@ -72,19 +85,6 @@ def check_pictures(figures, names):
             assert not edge.any(), f"{name} is cut off at the edge"
 
 
-def skeleton(root):
-    """(everything but numbers, the numbers) of an SVG, in order; texts count as a whole, so that a
-    number that is shown has to be the same."""
-    words, numbers = [], []
-    for element in root.iter():
-        words.append(element.tag)
-        for name, value in sorted(element.items()):
-            words.append(f"{name}={NUMBER.sub('#', value)}")
-            numbers += map(float, NUMBER.findall(value))
-        words += [(element.text or "").strip(), (element.tail or "").strip()]
-    return words, numbers
-
-
 # ---- drawing ---------------------------------------------------------------------------------
 
 def helper(name):
@@ -94,21 +94,16 @@ def helper(name):
     return path
 
 
-def write_models(folder, names, models, title=None):
-    """models.csv, of rows (label, family, phase), and the title of a study; None: it has none."""
-    import pandas as pd
-    if models is not None:
-        listed = pd.DataFrame(models, columns=["label", "family", "phase"])
-        listed.insert(0, "model", names)
-        listed.to_csv(folder / "models.csv", index=False)
-    if title:
-        (folder / "manifest.json").write_text(json.dumps({"title": title}))
-
-
 def draw(qkscope, folder, *options, formats="svg"):
     """Draws a results folder -> the folder of its figures, all of which must succeed. A PNG takes four times as long
     as an SVG: only where somebody looks at it."""
     qkscope("report", folder, "--no-html", "--format", formats, *options, expect=0)
+    return folder / "figures"
+
+
+def sketch(qkscope, folder, *options):
+    """The same without what gnuplot draws."""
+    qkscope("report", folder, "--no-html", "--format", "svg", *options, env=NO_PICTURES, expect=0)
     return folder / "figures"
 
 

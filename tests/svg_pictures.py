@@ -5,7 +5,6 @@ which is wider than most."""
 import functools
 import pathlib
 import re
-import zlib
 from dataclasses import dataclass, field
 
 from figure_files import SVG, read_svg
@@ -152,62 +151,3 @@ def overlap(one, two):
     across = min(one[2], two[2]) - max(one[0], two[0])
     down = min(one[3], two[3]) - max(one[1], two[1])
     return min(across, down)
-
-
-# ---- PDF -------------------------------------------------------------------------------------
-
-def pdf_objects(path):
-    """{number: text} of a PDF of cairo; from 1.18 on most of them are compressed, many in one stream."""
-    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", path.read_bytes(), re.S)}
-    for stream, body in list(objects.items()):
-        if b"/Type /ObjStm" not in body:
-            continue
-        del objects[stream]
-        text, first = pdf_stream(body), int(re.search(rb"/First (\d+)", body)[1])
-        places = list(map(int, text[:first].split()))
-        ends = [*places[3::2], len(text) - first]
-        for number, start, end in zip(places[::2], places[1::2], ends, strict=True):
-            objects[number] = text[first + start:first + end]
-    return objects
-
-
-def pdf_page(objects):
-    """The page's size in points, and what draws it."""
-    page = next(body for body in objects.values() if re.search(rb"/Type /Page\b", body))
-    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", page)
-    return tuple(map(float, box.groups())), pdf_stream(objects[int(re.search(rb"/Contents (\d+)", page)[1])])
-
-
-def pdf_characters(path):
-    """The characters of a PDF of cairo, sorted, without spaces."""
-    objects = pdf_objects(path)
-    content = pdf_page(objects)[1]
-    content = re.sub(rb"/ActualText\s*<[^>]*>", b"", content)  # says again what is drawn
-    fonts = {name: pdf_font(objects, int(number)) for body in objects.values()
-             for name, number in re.findall(rb"/(f-\d+-\d+) (\d+) 0 R", body)}
-    out, decode = [], None
-    for name, literal, code in re.findall(rb"/(f-\d+-\d+) \S+ Tf|\(((?:\\.|[^\\)])*)\)|<([0-9a-f]+)>", content, re.S):
-        if name:
-            decode = fonts[name]
-        elif literal:
-            out.append(decode(re.sub(rb"\\(\d{3}|.)", lambda m: bytes([int(m[1], 8)]) if len(m[1]) == 3 else m[1],
-                                     literal)))
-        else:
-            out.append(decode(bytes.fromhex(code.decode())))
-    return sorted("".join(out).replace(" ", "").replace("ﬁ", "fi").replace("ﬂ", "fl"))
-
-
-def pdf_stream(body):
-    raw = re.search(rb"stream\r?\n(.*)", body, re.S)[1]
-    return zlib.decompressobj().decompress(raw) if b"/FlateDecode" in body else raw
-
-
-def pdf_font(objects, number):
-    """What turns a string of this font into text."""
-    if b"/WinAnsiEncoding" in objects[number]:
-        return lambda codes: codes.decode("cp1252")
-    table = pdf_stream(objects[int(re.search(rb"/ToUnicode (\d+)", objects[number])[1])])
-    known = {bytes.fromhex(a.decode()): bytes.fromhex(b.decode()).decode("utf-16-be")
-             for a, b in re.findall(rb"^<([0-9a-fA-F]+)> <([0-9a-fA-F]+)>$", table, re.M)}
-    step = len(max(known, key=len))
-    return lambda codes: "".join(known.get(codes[i:i + step], "") for i in range(0, len(codes), step))

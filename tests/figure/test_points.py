@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures in which heads are points, and densities of heads: every head is there, where and as what the tables say."""
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from drawn_studies import CATEGORIES, PHASES, Study, close, cross, known, training, values  # noqa: F401
+from figure_files import blocks, labels_of, numbers, script_of, sketch
+from made_tables import make_heads, write_results
+
+POINTS = {"pca-02-rq-rk-scatter": ("r_q", "r_k"), "attention-07-r-q": ("r_q", "distance_share"),
+          "attention-08-r-k": ("r_k", "distance_share"), "attention-09-plasticity": ("ap_overall", "distance_share"),
+          "attention-10-slopes": ("rotation_slope", "distance_slope")}
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("name, columns", POINTS.items())
+def test_every_head_is_a_point_of_its_group(cross, name, columns):
+    """Of its family, or of its category, with a colour and a shape of its own."""
+    rows = cross.blocks(name)[0]
+    groups, expected = {}, Counter()
+    for (_, family, _), heads in zip(cross.models, cross.by_model, strict=True):
+        for head in heads:
+            if all(head[column] is not None for column in columns):
+                group = family if name.startswith("pca") else head["category"] or "no category"
+                groups[f"{head[columns[0]]:.6g}", f"{head[columns[1]]:.6g}"] = group
+                expected[group] += 1
+    looks = {}
+    for x, y, *look in rows:
+        looks.setdefault(groups.pop((x, y)), set()).add((look[0], look[1]))
+    assert not groups and all(len(look) == 1 for look in looks.values())
+    assert len(set.union(*looks.values())) == len(expected) >= 3
+    assert {f"{group} ({count})" for group, count in expected.items()} <= set(cross.labels(name))
+
+
+def test_thresholds_and_ends_of_the_scatter(cross):
+    script, rows = script_of(cross.figures / "pca-02-rq-rk-scatter"), cross.blocks("pca-02-rq-rk-scatter")[0]
+    low = min(float(row[1]) for row in rows)
+    assert all(f"from first {at}, graph 0 to first {at}, graph 1" in script for at in (0.3, 0.7))
+    assert all((f"from graph 0, first {at} to" in script) == (at > low - 0.15) for at in (-0.7, -0.3, 0.3, 0.7))
+    assert {"rq against rk on PC0, all heads", "Correlation of keys with position, rk"} <= set(cross.labels("pca-02-rq-rk-scatter"))
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("phases, expected", [
+    (Counter(PHASES).items(), [0, 2, 4, 6, 7, 9]),  # filled up where there is most room
+    ([("a", 1), ("b", 1)], [0, 1]),
+    ([("only", 12)], [0, 2, 3, 5, 8, 11]),
+    ([("a", 2), ("b", 1), ("a", 2)], [0, 1, 2, 3, 4]),  # a phase that comes back
+    ([(f"p{i}", 2) for i in range(11)], [0, 3, 7, 13, 17, 21])])  # more phases than panels
+def test_portraits(qkscope, tmp_path, phases, expected):
+    models = [(f"{phase}-{i}", "tiny", phase) for phase, count in phases for i in range(count)]
+    made = Study(qkscope, tmp_path, models, [5], 2, tables=("pca",), options=["--figure", "pca-12-phase-portraits"], change=None)
+    panels = made.blocks("pca-12-phase-portraits")
+    for m, panel in zip(expected, panels, strict=True):
+        close([row[:2] for row in panel], known(made.by_model[m], "r_q", "r_k"))
+    assert {*(models[m][0] for m in expected), *(phase for phase, _ in phases)} <= set(made.labels("pca-12-phase-portraits"))
+
+
+def r_of(rows):
+    return f"{np.corrcoef(known(rows, 'separation_strength', 'bias_strength').T)[0, 1]:.2f}".replace("-", "−")
+
+
+def test_bias_against_separation(cross):
+    """A panel a family, in which models differ, with Pearson's r of each; none of all families at once."""
+    labels = cross.labels("rotation-07-bias-vs-separation")
+    for family, block in zip(cross.families, cross.blocks("rotation-07-bias-vs-separation"), strict=True):
+        own = [rows for (_, f, _), rows in zip(cross.models, cross.by_model) if f == family]
+        close(sorted([float(row[0]), float(row[1])] for row in block),
+              sorted(known(sum(own, []), "separation_strength", "bias_strength").tolist()))
+        kinds = Counter((color, kind) for _, _, color, kind, _ in block)
+        assert sorted(kinds.values()) == sorted(len(known(rows, "separation_strength", "bias_strength")) for rows in own)
+        assert family in labels and f"r = {r_of(sum(own, []))}" in labels
+    assert {f"{label} (r = {r_of(rows)})" for (label, *_), rows in zip(cross.models, cross.by_model)} <= set(labels)
+    assert not any("all heads" in text for text in labels)
+
+
+def test_each_checkpoint_has_its_own_r(qkscope, tmp_path):
+    """Two checkpoints whose trends are opposite: both are told, and none of their heads together."""
+    def change(row, rng):
+        row["bias_strength"] = row["separation_strength"] * (1 if row["model"] == "name0" else -1)
+    labels = Study(qkscope, tmp_path, [("early", "one", "warm"), ("late", "one", "main")], [6], 4, tables=("rotation",),
+                   change=change).labels("rotation-07-bias-vs-separation")
+    assert {"early (r = 1.00)", "late (r = −1.00)"} <= set(labels) and not any(t.startswith("r = ") for t in labels)
+
+
+def test_densities_of_bias(cross):
+    """Histograms of equal bins, which begin at multiples of their width; a panel a family."""
+    found, labels = iter(cross.blocks("rotation-04-bias-histograms")), cross.labels("rotation-04-bias-histograms")
+    for family in cross.families:
+        own = [rows for (_, f, _), rows in zip(cross.models, cross.by_model) if f == family]
+        pooled = known(sum(own, []), "bias_strength")
+        assert family in labels and f"{100 * (pooled > 0).mean():.3g}% of heads above 0" in labels
+        for heads in own:
+            rows = numbers(next(found))
+            edges, before, after = rows[::2, 0], rows[::2, 1], rows[1::2, 1]
+            np.testing.assert_array_equal(rows[1::2, 0], edges)
+            np.testing.assert_array_equal(before[1:], after[:-1])
+            width = (edges[-1] - edges[0]) / (len(edges) - 1)
+            np.testing.assert_allclose(edges / width, np.round(edges / width), atol=1e-3)
+            counts, _ = np.histogram(1000 * known(heads, "bias_strength"), edges)
+            assert before[0] == 0 and after[-1] == 0 and counts.sum() == len(known(heads, "bias_strength"))
+            np.testing.assert_allclose(after[:-1], counts / counts.sum() / width, rtol=1e-4)
+    assert next(found, None) is None and "Bias strength × 103" in labels  # 3 is raised
+
+
+def test_a_far_head_does_not_squeeze_the_histogram(qkscope, tmp_path):
+    def far(row, rng):
+        if row["layer"] == row["q_head"] == 0:
+            row["bias_strength"] = 5.0
+    rows = make_heads("one", 6, 4, 2, change=far)
+    write_results(tmp_path, rows, tables=("rotation",))
+    figure = sketch(qkscope, tmp_path) / "rotation-04-bias-histograms"
+    assert any(text.endswith("% of heads above 0, 1 beyond the range") for text in labels_of(figure))
+    assert numbers(blocks(figure)[0])[-1, 0] < 2000 * np.sort(values(rows, "bias_strength"))[-2]
