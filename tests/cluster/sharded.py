@@ -55,10 +55,6 @@ def units(folder):
     return {path.parent.name.split("-")[0]: path.stat().st_ino for path in places}
 
 
-def left_over(folder):
-    return [path for path in folder.rglob("*") if ".tmp-" in path.name]
-
-
 def run_shard(program, i, count, *words, code=0, **options):
     done = subprocess.run([program, *map(os.fspath, words), "--shard", f"{i}/{count}"],
                           capture_output=True, text=True, env=quiet_environment(), timeout=300, **options)
