@@ -50,6 +50,12 @@ def put_text(s, number, stage="post", change=lambda x: x):
         s.put(number, layer, kind, change(all_vectors(number, layer, kind, before)), before_rope=before)
 
 
+def put_texts(s, numbers=range(8), stage="post", change=lambda x: x):
+    for number in numbers:
+        with s.text(number, **about(number)):
+            put_text(s, number, stage, change)
+
+
 def sums_of(sampler, positions, x, kind, centred=True):
     """What put_sums takes, of rows x [heads, rows, dim] at these positions."""
     x, t = x.astype(np.float64), np.asarray(positions, dtype=np.float64)
@@ -79,9 +85,7 @@ def put_text_sums(s, number, sampler, stage="post", centred=True):
 def py_feed(qk, folder, texts=8, **options):
     """All texts, one after the other; the outcome."""
     with sink(qk, folder, texts, **options) as s:
-        for number in filter(s.wants, range(texts)):
-            with s.text(number, **about(number)):
-                put_text(s, number, options.get("stage", "post"))
+        put_texts(s, filter(s.wants, range(texts)), options.get("stage", "post"))
     return s.outcome
 
 

@@ -21,9 +21,10 @@ class Unknown(Exception):
     pass
 
 
-@pytest.mark.parametrize("error", [Unknown("no such token"), KeyboardInterrupt(), SystemExit(3)])
-@pytest.mark.parametrize("options", [{}, {"threads": 4, "stage": "both"}, {"layout": "packed"}])
-def test_what_token_strings_raises_is_raised(tmp_path, error, options):
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("options, error", [({}, Unknown("no such token")), ({"threads": 4, "stage": "both"}, KeyboardInterrupt()),
+                                            ({"layout": "packed"}, SystemExit(3))])
+def test_what_token_strings_raises_is_raised(tmp_path, options, error):
     """The capture was completed with empty strings."""
     def string(token):
         if token > 3:
@@ -56,6 +57,7 @@ def test_a_token_with_a_zero_byte(tmp_path):
     assert set(pq.read_table(path)["token_str"].to_pylist()) == {"\ufffd", *(f"a\ufffd{i}" for i in range(1, 16))}
 
 
+@pytest.mark.test_all
 def test_every_callback_has_an_error_path():
     """A callback of cffi that raises prints, and returns what `error` says; that must not look like an answer."""
     found = {}
@@ -108,6 +110,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.cases(len(CUT))
 @pytest.mark.parametrize("what", CUT)
 def test_a_zero_byte_does_not_cut_a_text(place, what):
     with pytest.raises((ValueError, OSError), match="zero byte|null byte"):

@@ -36,7 +36,8 @@ def by_pyarrow(head):
     filters = [("head", "==", head.head)] if "head" in pq.read_schema(head.files[0]).names else None
     table = pa.concat_tables([pq.read_table(file, filters=filters) for file in head.files])
     columns = {name: table[column].fill_null(0).to_numpy().astype(np.int64) for name, column in NAMES.items()}
-    return dict(vectors=np.array(table["vector"].to_pylist(), np.float32), **columns)
+    vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
+    return dict(vectors=vectors, **columns)
 
 
 def check(block, right, rows=slice(None)):
@@ -48,6 +49,7 @@ def check(block, right, rows=slice(None)):
 
 # ---- rows ----------------------------------------------------------------------------------
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("way", ["heads", "shards", "packed"])
 def test_rows_are_those_that_pyarrow_reads(made, way):
     assert len(made[way].heads) == 12
@@ -55,7 +57,7 @@ def test_rows_are_those_that_pyarrow_reads(made, way):
         right = by_pyarrow(head)
         assert (head.rows, head.dim) == right["vectors"].shape == (630, 24)
         check(head.read(), right)
-        for size in (629, 100, 1):
+        for size in (629, 100) if head.head else (1,):
             blocks = list(head.blocks(size))
             assert [len(b) for b in blocks] == [size] * (630 // size) + [630 % size] * (630 % size > 0)
             for block in blocks:
@@ -66,7 +68,7 @@ def test_rows_are_those_that_pyarrow_reads(made, way):
 def test_the_original_tool_s_files():
     capture = qk.open(EXAMPLE)
     assert capture.path == str(EXAMPLE) and len(capture.heads) == 30 and capture.group_size == 2
-    for head in capture.heads:
+    for head in capture.heads[::7]:
         right, block = read_rows(EXAMPLE, head.name), head.read()
         assert np.array_equal(block.vectors.astype(float), right["vector"])
         for name, column in NAMES.items():
@@ -104,6 +106,7 @@ def test_a_capture_by_with_and_heads_by_whole_numbers(made):
                 capture.head(*wrong, head.kind)
         assert capture.head(np.int64(head.layer), np.int32(head.head), head.kind) is head
     assert len(head.read()) == head.rows
+
 
 def test_nothing_is_copied_and_nothing_is_reused(made, monkeypatch):
     """Arrays lie where the library has put the numbers, and stay as they are behind the next block and the end."""
@@ -163,6 +166,7 @@ def test_threads_read_side_by_side(made):
             check(block, columns)
 
 
+@pytest.mark.test_long  # a figure in MiB of a whole process
 def test_a_thousand_times_in_flat_memory(made, resident):
     def use(i):
         capture = qk.open(made["packed"].path)
@@ -302,6 +306,6 @@ for read in (capture.heads[0].blocks, capture.heads[0].read):
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(BUILD / "python")},
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=300)
     words = "rows are NumPy arrays here, and there is no NumPy: pip install numpy\n"
     assert done.stdout == "12 630\n" + 2 * words, done

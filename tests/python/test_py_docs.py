@@ -20,6 +20,7 @@ def blocks(section):
     return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
 
 
+@pytest.mark.test_all
 @pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
 def test_the_page_runs(tmp_path, monkeypatch, capsys):
     for package in ("pandas", "polars", "pyarrow", "duckdb", "numpy"):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conftest import EXAMPLE, ROOT
+from conftest import ROOT
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
@@ -83,6 +83,7 @@ def test_an_ablation_of_a_folder(command, ablation, tmp_path):
     assert "ablation-01-remove" in ablation.figures
 
 
+@pytest.mark.test_all
 def test_groups_and_levels(tmp_path):
     results = qk.ablate(MODEL, [TEXT], output=tmp_path / "out", what="remove", groups=["layer", "2:1"], draws=2, ci=90,
                         controls=True, progress=False)
@@ -134,58 +135,21 @@ def test_what_ablate_refuses(tmp_path, monkeypatch):
 
 # ---- export -------------------------------------------------------------------------------
 
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-@pytest.fixture(scope="module")
-def capture(qkscope, tmp_path_factory):
-    """Before RoPE and after it."""
-    folder = tmp_path_factory.mktemp("capture") / "both"
-    qkscope("capture", "-m", MODEL, "-t", TEXT, "--stage", "both", "--sampler", "all", "-o", folder, expect=0)
-    return folder
-
-
-def test_every_format_is_that_of_the_command(qkscope, command, ablation, capture, tmp_path):
-    results = qk.pca(EXAMPLE, progress=False)
-    cases = [("kvpress-stats", capture / "pre", capture / "pre", {"dataset": "made up"}),
-             ("duo-attention", capture / "pre", qk.open(capture / "pre"), {"length": 50}),
-             ("duo-attention", command[0], ablation, {"sink": 2, "recent": 8}),
-             ("q-filters", capture / "post", str(capture / "post"), {}),
-             ("transformer-lens", results.folder, results, {"where": "r_q > 0.1", "sort": "-r_q", "top": 3})]
-    for i, (name, source, given, keywords) in enumerate(cases):
-        words = [word for key, value in keywords.items() for word in (f"--{key}", value)]
-        said = json.loads(qkscope("export", name, source, "-o", tmp_path / f"a{i}", *words, "--json", expect=0).out)
-        made = qk.export(name, given, tmp_path / f"b{i}", progress=False, **keywords)
-        assert files(tmp_path / f"a{i}") == files(tmp_path / f"b{i}"), name
-        assert (made.format, made.folder, list(made.files)) == (said["format"], tmp_path / f"b{i}", said["files"])
-        assert (made.heads, made.unsure) == (said["heads"], said["unsure"])
-        assert sorted(made.files) == sorted(files(made.folder))
-
-
-def test_what_export_refuses(ablation, capture, tmp_path):
-    keywords = {"sink": 2, "recent": 8, "progress": False}
-    out = tmp_path / "out"
-    qk.export("duo-attention", ablation, out, **keywords)
-    with pytest.raises(qk.ExistsError, match="--force"):
-        qk.export("duo-attention", ablation, out, **keywords)
-    qk.export("duo-attention", ablation, out, force=True, **keywords)
-    with pytest.raises(qk.ArgumentError, match="^format='duo': expected kvpress-stats, duo-attention, q-filters or tr"):
-        qk.export("duo", ablation, out)
-    with pytest.raises(qk.ArgumentError, match="^recent=0"):
-        qk.export("duo-attention", ablation, out, recent=0)
-    with pytest.raises(qk.NotFoundError, match="window:256:128"):
-        qk.export("duo-attention", ablation, tmp_path / "other", progress=False)
-    with pytest.raises(qk.NotFoundError, match="nowhere"):
-        qk.export("q-filters", tmp_path / "nowhere", tmp_path / "other")
-    with pytest.raises(qk.DataError):
-        qk.export("q-filters", capture / "pre", tmp_path / "other", progress=False)
-    with pytest.raises(TypeError, match=r"export\(\) got an unexpected keyword argument 'forse'. Did you mean 'force'"):
-        qk.export("q-filters", capture / "post", tmp_path / "other", forse=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_keywords_of_another_format_are_named(capture, tmp_path):
-    with pytest.warns(qk.QkscopeWarning, match="^top=3 does nothing for q-filters$") as seen:
-        qk.export("q-filters", capture / "post", tmp_path / "out", top=3, progress=False)
+@pytest.mark.test_all
+def test_a_format_is_that_of_the_command(qkscope, command, ablation, tmp_path):
+    def files(folder):
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+    keywords = {"sink": 2, "recent": 8}
+    words = [word for key, value in keywords.items() for word in (f"--{key}", value)]
+    said = json.loads(qkscope("export", "duo-attention", command[0], "-o", tmp_path / "a", *words, "--json", expect=0).out)
+    with pytest.warns(qk.QkscopeWarning, match="^top=3 does nothing for duo-attention$") as seen:
+        made = qk.export("duo-attention", ablation, tmp_path / "b", progress=False, top=3, **keywords)
     assert {one.filename for one in seen} == {__file__}
+    assert files(tmp_path / "a") == files(tmp_path / "b") and sorted(made.files) == sorted(files(made.folder))
+    assert (made.format, list(made.files), made.heads, made.unsure) == tuple(said[name] for name in ("format", "files", "heads", "unsure"))
+    with pytest.raises(qk.ExistsError, match="--force"):
+        qk.export("duo-attention", ablation, tmp_path / "b", progress=False, **keywords)
+    with pytest.raises(qk.ArgumentError, match="^format='duo': expected kvpress-stats, duo-attention, q-filters or tr"):
+        qk.export("duo", ablation, tmp_path / "c")
+    with pytest.raises(qk.NotFoundError, match="nowhere"):
+        qk.export("q-filters", tmp_path / "nowhere", tmp_path / "c")

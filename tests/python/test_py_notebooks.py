@@ -6,6 +6,7 @@ import pytest
 
 import notebooks
 
+pytestmark = pytest.mark.test_all
 pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 PATH = notebooks.NOTEBOOKS / "results.ipynb"

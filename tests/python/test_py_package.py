@@ -35,6 +35,7 @@ def run(*command, **more):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300, **more)
 
 
+@pytest.mark.test_all
 def test_what_pip_installs_is_the_package_and_the_command(tmp_path):
     if not (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
         pytest.skip("the Python package is not in this build")

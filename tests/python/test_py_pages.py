@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.test_all
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 from conftest import BUILD, ROOT  # noqa: E402

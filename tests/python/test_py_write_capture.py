@@ -41,7 +41,7 @@ def test_the_bytes_of_the_sink(tmp_path, layout):
     for rows in whole.values():
         rows.pop("first_row")
     ways = {"dicts": dict(reversed(whole.items())), "blocks": copied(capture), "at once": copied(capture, False),
-            "names": {h.name: list(h.blocks(1)) for h in capture.heads}}
+            "names": {h.name: list(h.blocks(17)) for h in capture.heads}}
     right = parquet(tmp_path / "sink")
     for name, heads in ways.items():
         made = qk.write_capture(tmp_path / name, heads, **options)
@@ -55,21 +55,17 @@ def test_the_bytes_of_the_sink(tmp_path, layout):
     assert [files_of(tmp_path / name) for name in ways] == [files_of(tmp_path / "dicts")] * len(ways)
 
 
-def test_tables_of_what_was_copied(tmp_path):
+def test_rows_of_what_was_copied(tmp_path):
     """A capture of another tool, of which Python has seen every number."""
     capture = qk.open(EXAMPLE)
-    made = qk.write_capture(tmp_path / "copy", copied(capture), model=capture.info.model, q_per_kv_group=2,
-                            rope_frequencies=capture.rope_frequencies(0))
+    made = qk.write_capture(tmp_path / "copy", ((head.name, head.blocks(100)) for head in capture.heads[::7]))
     for head in made.heads:
         right, block = read_rows(EXAMPLE, head.name), read_rows(tmp_path / "copy", head.name)
         assert all(np.array_equal(block[name], right[name]) for name in right)
-    options = dict(layers=0, threads=1)
-    left, right = (qk.analyze(which, **options) for which in (made, capture))
-    for name in left.tables:
-        assert list(left[name]) == list(right[name])
 
 
 def test_there_and_back(qkscope, tmp_path):
+    """What repack and synth of the command write."""
     capture = qk.synth(tmp_path / "a", layers=1, rows=50, shards=2)
     packed = qk.repack(capture, tmp_path / "p", progress=False)
     assert len({head.files for head in packed.heads}) == 2
@@ -79,16 +75,9 @@ def test_there_and_back(qkscope, tmp_path):
     assert files_of(tmp_path / "p") == files_of(tmp_path / "right")
     qkscope("synth", "-o", tmp_path / "made", "--layers", 1, "--rows", 50, "--shards", 2, expect=0)
     assert files_of(tmp_path / "made") == files_of(tmp_path / "a")
-    turned = qk.synth(tmp_path / "t", layers=1, rows=50, frequencies=np.array([0.5, 0.01]))
-    assert len(read_json(tmp_path / "t" / "truth.json")["heads"]) == len(turned.heads)
-    qkscope("synth", "-o", tmp_path / "t2", "--layers", 1, "--rows", 50, "--frequencies", "0.5,0.01", expect=0)
-    assert files_of(tmp_path / "t") == files_of(tmp_path / "t2")
     for call, error, words in (
             (lambda: qk.repack(capture, tmp_path / "p"), qk.ExistsError, "not empty"),
-            (lambda: qk.repack(tmp_path / "none", tmp_path / "q"), FileNotFoundError, "none"),
             (lambda: qk.repack(capture, tmp_path / "q", layout="flat"), qk.ArgumentError, "layout='flat'"),
-            (lambda: qk.synth(tmp_path / "a"), qk.ExistsError, "not empty"),
-            (lambda: qk.synth(tmp_path / "q", dim=1), qk.ArgumentError, "dim=1"),
             (lambda: qk.synth(tmp_path / "q", layer=1), TypeError, "Did you mean 'layers'"),
             (lambda: qk.synth(tmp_path / "q", progress=lambda *_: False), qk.Cancelled, None)):
         with pytest.raises(error, match=words):
@@ -112,6 +101,7 @@ WAYS = {
 }
 
 
+@pytest.mark.cases(len(WAYS))
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_bytes_of_whatever_array(tmp_path, way):
     qk.write_capture(tmp_path / "right", {(0, 0, "k"): X})
@@ -172,17 +162,13 @@ REFUSED = [
     ([X, X], qk.ArgumentError, r"heads is an iterable with a ndarray; wanted is a dict, or pairs \(head, rows\)"),
     (one(X, (0, 0, "v")), qk.ArgumentError, r"\(0, 0, 'v'\) is no head; wanted is \(layer, head, kind\)"),
     (one(X, "layer 3"), qk.ArgumentError, "'layer 3' is no head"),
-    (one(X, (0.5, 0, "q")), qk.ArgumentError, r"\(0.5, 0, 'q'\) is no head"),
     (one(X, (-1, 0, "q")), qk.ArgumentError, r"\(-1, 0, 'q'\) is no head"),
-    (one(X, 7), qk.ArgumentError, "7 is no head"),
     ([((0, 0, "q"), X), ("l00h00q", X)], qk.ExistsError, "l00h00q is written already"),
     (one([]), qk.ArgumentError, "l00h00q has no rows: leave it out"),
     (one(7), qk.ArgumentError, r"l00h00q is a int; wanted is an array \[rows, d\]"),
-    (one("abc"), qk.ArgumentError, "l00h00q is a str"),
     (one(dict(vector=X)), qk.ArgumentError, "unexpected keyword argument 'vector'; wanted are vectors, position"),
     (one(dict(position=[1])), qk.ArgumentError, "vectors of l00h00q is a NoneType"),
     (one(X[0]), qk.ArgumentError, r"of shape \[12\]; wanted is \[rows, head_dim\]"),
-    (one(X[None]), qk.ArgumentError, r"of shape \[1, 700, 12\]"),
     (one([X, X[:, :11]]), qk.ArgumentError, r"of shape \[700, 11\]; wanted is \[rows, head_dim=12\]"),
     (one(X[:, ::2]), qk.ArgumentError, "of strides"),
     (one(X.astype(float)), qk.ArgumentError, "of dtype float64; wanted is float32, float16 or bfloat16"),
@@ -196,7 +182,6 @@ REFUSED = [
     (one(dict(vectors=X, position=range(2**31, 2**31 + 700), bucket=0)), qk.ArgumentError,
      "^position of l00h00q is 2147483648 in row 0 .* too large; wanted"),
     (one(dict(vectors=X, bucket=np.arange(700) - 1)), qk.ArgumentError, "bucket of l00h00q is -1 in row 0"),
-    (one(dict(vectors=X, window=-512)), qk.ArgumentError, "window of l00h00q is -512 in row 0"),
     (one(dict(vectors=X, window=2**31)), qk.ArgumentError, "window of l00h00q is 2147483648 .*too large"),
     (one(np.ma.masked_array(X, mask=X > 1)), qk.ArgumentError,
      r"vectors of l00h00q is an array with masked numbers; wanted is one without a mask: .*filled\(0\)"),
@@ -209,12 +194,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("layout", ["heads", "packed"])
+@pytest.mark.cases(len(REFUSED))
 @pytest.mark.parametrize("heads, error, words", REFUSED)
-def test_refused_and_nothing_is_left(tmp_path, layout, heads, error, words):
-    with pytest.raises(error, match=words) as raised:
-        qk.write_capture(tmp_path / "a", heads, layout=layout)
-    assert list(tmp_path.iterdir()) == [] and "%" not in str(raised.value)
+def test_refused_and_nothing_is_left(tmp_path, heads, error, words):
+    for layout in ("heads", "packed"):
+        with pytest.raises(error, match=words) as raised:
+            qk.write_capture(tmp_path / "a", heads, layout=layout)
+        assert list(tmp_path.iterdir()) == [] and "%" not in str(raised.value)
 
 
 NO_READER = [
@@ -223,7 +209,6 @@ NO_READER = [
     (dict(rope_frequencies=[1] * 7), "rope_frequencies is 7 numbers; wanted is 6 at most"),
     (dict(rope_frequencies={0: [1] * 7}), r"rope_frequencies\[0\] is 7 numbers; wanted is 6 at most"),
     (dict(extra={"rope_frequencies": "x"}), "capture.json would not be readable: rope_frequencies: expected a list"),
-    (dict(extra={"keep": {"rows": "none"}}), "capture.json would not be readable: keep: rows are"),
 ]
 
 
@@ -310,7 +295,7 @@ def test_two_at_once_and_one_is_there(tmp_path):
 
     def rows():
         yield X
-        both.wait(20)
+        both.wait(300)
 
     def write(model):
         try:
@@ -321,7 +306,7 @@ def test_two_at_once_and_one_is_there(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     [won] = [name for name in said if isinstance(name, str)]
     assert len(said) == 2 and qk.open(tmp_path / "a").info.model == won
     assert np.array_equal(qk.open(tmp_path / "a").head(0, 0, "q").read().vectors, X)
@@ -341,17 +326,18 @@ except OSError as error:
 """
 
 
-@pytest.mark.parametrize("layout", ["heads", "packed"])
-@pytest.mark.parametrize("limit", [100, 20000])
+@pytest.mark.test_all
+@pytest.mark.parametrize("layout, limit", [("heads", 100), ("packed", 20000)])
 def test_a_full_disk(tmp_path, layout, limit):
     qk.write_capture(tmp_path / "a", {(0, 0, "q"): X})
     before = files_of(tmp_path)
     done = subprocess.run([sys.executable, "-c", FULL, BUILD / "python", tmp_path / "a", str(limit), layout],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=300)
     assert done.stdout.startswith("InputOutputError") and "File too large" in done.stdout, done
     assert files_of(tmp_path) == before  # what was there stays
 
 
+@pytest.mark.test_long  # a figure in MiB of a whole process
 def test_flat_memory(tmp_path, resident):
     def use():
         qk.write_capture(tmp_path / "a", {(0, 0, "q"): X, (0, 0, "k"): X.astype(np.float16)}, force=True)
