@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loaded before the C library (LD_PRELOAD): the clock of the program is TICK milliseconds later at each look, so that
- * what it says of its progress does not depend on how fast it is. At look AT_LOOK, or before the program renames
- * something for the AT_RENAME-th time, it gets the signals SIGNALS ("2", or "2,15": one after the other). COUNTED names
- * a file for "looks renames" of a program that ended. Programs that it starts are left alone. */
+ * what it says of its progress does not depend on how fast it is. At look AT_LOOK it gets the signals
+ * SIGNALS ("2", or "2,15": one after the other). COUNTED names a file for how many looks a program took that ended.
+ * Programs that it starts are left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,18 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_long looks, renames;
+static atomic_long looks;
 
 static bool is_ours(void)
 {
     return strcmp(program_invocation_short_name, "qkscope") == 0;
 }
 
-static void count(atomic_long *counter, const char *variable)
+static void count_look(void)
 {
-    long n = atomic_fetch_add(counter, 1) + 1;
-    const char *at = getenv(variable), *next = getenv("SIGNALS");
-    if (!is_ours() || !at || atol(at) != n)
+    const char *at = getenv("AT_LOOK"), *next = getenv("SIGNALS");
+    if (atomic_fetch_add(&looks, 1) + 1 != (at ? atol(at) : 0))
         return;
     for (; next; next = strchr(next, ',') ? strchr(next, ',') + 1 : NULL)
         kill(getpid(), atoi(next));
@@ -42,18 +41,9 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     if (clock == CLOCK_MONOTONIC && is_ours()) {
         long milliseconds = atomic_load(&looks) * (tick ? atol(tick) : 200);
         *now = (struct timespec){1000 + milliseconds / 1000, milliseconds % 1000 * 1000000};
-        count(&looks, "AT_LOOK");
+        count_look();
     }
     return result;
-}
-
-int rename(const char *from, const char *to)
-{
-    int (*real)(const char *, const char *);
-    void *found = dlsym(RTLD_NEXT, "rename");
-    memcpy(&real, &found, sizeof real);
-    count(&renames, "AT_RENAME");
-    return real(from, to);
 }
 
 __attribute__((destructor)) static void tell(void)
@@ -62,6 +52,6 @@ __attribute__((destructor)) static void tell(void)
     FILE *file = path && is_ours() ? fopen(path, "w") : NULL;
     if (!file)
         return;
-    fprintf(file, "%ld %ld\n", atomic_load(&looks), atomic_load(&renames));
+    fprintf(file, "%ld\n", atomic_load(&looks));
     fclose(file);
 }
