@@ -61,7 +61,7 @@ class Llama:
         scores = q @ k.T / math.sqrt(self.width)
         return np.where(np.arange(n)[:, None] >= np.arange(n), scores, -np.inf)
 
-    def head(self, q0, k0, v, c, edit_k=None):
+    def head(self, q0, k0, v, c):
         """Output of a head from q, k before rotation."""
         n, i, j = len(q0), *np.ogrid[:len(q0), :len(q0)]
         here = np.arange(n)
@@ -73,10 +73,7 @@ class Llama:
             return values[[distance_bin(row) for row in here]]
         if kind == DIRECTION:
             u = c["values"]
-            if edit_k is None:
-                scores = self.scores(q - c["part"] * np.outer(q @ u, u), k)
-            else:
-                scores = self.scores(q, edit_k(k, u))
+            scores = self.scores(q - c["part"] * np.outer(q @ u, u), k)
         if kind == ROTATION:
             places = c["positions"] if c["positions"].size else here
             scores = self.scores(self.rotate(q0, here, c["frozen"]), self.rotate(k0, places, c["frozen"]))
@@ -100,7 +97,7 @@ class Llama:
                 weights[row, :row + 1] = new / new.sum()
         return weights @ v
 
-    def logits(self, tokens, changes=(), suffix=0, edit_k=None):
+    def logits(self, tokens, changes=(), suffix=0):
         """Of every position, and the outputs of heads. With a suffix, earlier rows are not changed."""
         c, t = self.config, self.tensors
         n, group = len(tokens), c["num_attention_heads"] // c["num_key_value_heads"]
@@ -113,7 +110,7 @@ class Llama:
             heads = []
             for head in range(c["num_attention_heads"]):
                 part = slice(head // group * w, head // group * w + w)
-                of = lambda change: self.head(q[:, head * w:head * w + w], k[:, part], v[:, part], change, edit_k)
+                of = lambda change: self.head(q[:, head * w:head * w + w], k[:, part], v[:, part], change)
                 out = of(None)
                 for one in changes:
                     if (one["layer"], one["head"]) == (layer, head):

@@ -12,6 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 GOLDEN = ROOT / "tests" / "prefill" / "golden"
 CASES = sorted(folder.name for folder in GOLDEN.iterdir())
+STEP = ROOT / "examples" / "kjv-tiny" / "step-2004"
+SUMS = 100  # of attention, of each head and bucket (attention_rows.py)
 TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I64": "<i8"}
 
 
@@ -84,3 +86,42 @@ def same(a, b):
 
 def text(length, vocab=64, seed=0):
     return np.random.default_rng(seed).integers(3, vocab, length)
+
+
+def read_attention(path):
+    """{(layer, sequence): (heads, rows of each bucket, sums)}, after checking the order."""
+    data, at, found = path.read_bytes(), 0, {}
+    while at < len(data):
+        layer, sequence, heads, buckets = np.frombuffer(data, "<i8", 4, at)
+        which = np.frombuffer(data, "<i8", heads, at + 32)
+        rows = np.frombuffer(data, "<i8", buckets, at + 32 + 8 * heads)
+        at += 32 + 8 * (heads + buckets)
+        sums = np.frombuffer(data, "<f8", heads * buckets * SUMS, at).reshape(heads, buckets, SUMS)
+        at += sums.nbytes
+        found[int(layer), int(sequence)] = (tuple(which), rows, sums)
+    assert list(found) == sorted(found)
+    return found
+
+
+def read_losses(path, branches=None):
+    """Those of each sequence; branches is filled with (first row, losses, drifts) of each branch."""
+    data, at, found = path.read_bytes(), 0, {}
+    while at < len(data):
+        sequence, branch, first, count = map(int, np.frombuffer(data, "<i8", 4, at))
+        values = np.frombuffer(data, "<f4", count, at + 32)
+        at += 32 + 4 * count
+        if branch < 0:
+            found[sequence] = values
+        else:
+            branches[branch] = first, values, np.frombuffer(data, "<f4", count, at)
+            at += 4 * count
+    assert list(found) == sorted(found)
+    return found
+
+
+def same_values(a, b):
+    """Of what read_attention or read_losses tells, to the bit."""
+    assert a.keys() == b.keys()
+    for key, value in a.items():
+        parts = zip(value, b[key], strict=True) if isinstance(value, tuple) else [(value, b[key])]
+        assert all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in parts), key

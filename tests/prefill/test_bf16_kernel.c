@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of bfloat16 numbers: the portable kernel against the definition of the instruction and
- * against sums in double precision; every other that the processor has against the portable one,
- * bit for bit, with odd numbers of features, infinities, tiny numbers and zeros of both signs. */
+/* Products of bfloat16 numbers: the portable kernel against the definition of the instruction; every
+ * other that the processor has against the portable one, bit for bit, with odd numbers of features,
+ * infinities, tiny numbers and zeros of both signs. */
 #include "tests/unit.h"
 
 #include <float.h>
@@ -157,7 +157,19 @@ static float joined(float sum, float a, float b)
     return fabsf(x) < FLT_MIN ? copysignf(0, x) : x;
 }
 
-static float define(const problem *p, size_t r, size_t lane)
+static float define_columns(const problem *p, size_t r, size_t lane)
+{
+    float sum = 0;
+    for (size_t k = 0; k < p->length; k += 2) {
+        bool pair = k + 1 < p->length;
+        sum = joined(sum, pair ? p->columns[k + 1][r] : 0,
+                     pair ? p->features[0][k + 1][lane] : 0);
+        sum = joined(sum, p->columns[k][r], p->features[0][k][lane]);
+    }
+    return sum * 0.37f;
+}
+
+static float define_rows(const problem *p, size_t r, size_t lane)
 {
     float sum = 0;
     for (size_t part = 0; part < p->parts; part++)
@@ -181,51 +193,16 @@ static void portable_is_the_definition(void **state)
         draw(&p, &seed, round);
         by_rows(&qk__bf16_portable, &p, y);
         for (size_t i = 0; i < PANEL; i++) {
-            expected[i] = define(&p, i / QK_LANES, i % QK_LANES);
+            expected[i] = define_rows(&p, i / QK_LANES, i % QK_LANES);
             zeros += !p.add && expected[i] == 0;
         }
         assert_same(y, expected, PANEL);
+        by_columns(&qk__bf16_portable, &p, y);
+        for (size_t i = 0; i < PANEL; i++)
+            expected[i] = define_columns(&p, i / QK_LANES, i % QK_LANES);
+        assert_same(y, expected, PANEL);
     }
     assert_true(zeros > 20); /* sums that were too small were among them */
-}
-
-/* n products of numbers with 8 bits are exact, and n fused additions are off by at most n
- * roundings of what has come together so far. */
-static void sums_are_right(void **state)
-{
-    (void)state;
-    static problem p;
-    double worst = 0;
-    qk__each_version (k, qk__bf16_kernels) {
-        uint64_t seed = 3;
-        for (int round = 0; round < 100; round += 4) {
-            float y[PANEL], z[PANEL];
-            draw(&p, &seed, round);
-            by_rows(qk__bf16_kernels[k], &p, y);
-            by_columns(qk__bf16_kernels[k], &p, z);
-            for (size_t i = 0; i < PANEL; i++) {
-                size_t r = i / QK_LANES, lane = i % QK_LANES;
-                double of_rows = p.add ? p.before[i] : 0, of_columns = 0;
-                double size = fabs(of_rows), other = 0;
-                for (size_t part = 0; part < p.parts; part++)
-                    for (size_t n = 0; n < p.length; n++) {
-                        double x = (double)taken(p.rows[part][r][n]) *
-                                   taken(p.features[part][n][lane]);
-                        of_rows += x, size += fabs(x);
-                    }
-                for (size_t n = 0; n < p.length; n++) {
-                    double x = (double)taken(p.columns[n][r]) * taken(p.features[0][n][lane]);
-                    of_columns += x, other += fabs(x);
-                }
-                double steps = (double)(p.length * p.parts + 2) * FLT_EPSILON / 2;
-                assert_true(fabs(y[i] - of_rows) <= steps * size);
-                assert_true(fabs(z[i] - of_columns * 0.37f) <= steps * other * 0.38 + FLT_MIN);
-                worst = fmax(worst, fabs(y[i] - of_rows) / (steps * size + FLT_MIN));
-            }
-        }
-    }
-    print_message("# largest error of a sum: %.2g of its bound\n", worst);
-    assert_true(worst > 1e-3); /* float32 it is, not more */
 }
 
 /* ---- pairing ---------------------------------------------------------------------------- */
@@ -292,7 +269,6 @@ int main(void)
         cmocka_unit_test(kernels_agree),
         cmocka_unit_test(what_rounds_up_is_kept),
         cmocka_unit_test(portable_is_the_definition),
-        cmocka_unit_test(sums_are_right),
         cmocka_unit_test(pairing_is_rounding),
         cmocka_unit_test(panels_move),
     };

@@ -9,8 +9,7 @@ import pytest
 
 from branch_reference import (DIRECTION, NO_SINK, OUTPUT, PROFILE, ROTATION, UNIFORM, WINDOW, Llama, change,
                               write_branches)
-from prefill_runs import CASES, GOLDEN, read_tensors, start, text, write_tensors
-from test_losses import STEP, read_losses
+from prefill_runs import CASES, GOLDEN, STEP, read_losses, read_tensors, start, text, write_tensors
 
 RANDOM = np.random.default_rng(7)
 UNIT = RANDOM.standard_normal(32)
@@ -58,15 +57,14 @@ def llama():
     return Llama(STEP)
 
 
-@pytest.mark.parametrize("suffix", [0, 37])
-def test_each_change(llama, suffix, tmp_path):
-    """Each kind in the first, a middle and the last layer; and several heads at once, in three layers."""
-    tokens = text(203, 256)
-    sets = [[c] for layer, head in [(0, 3), (2, 0), (4, 1)] for c in each_kind(203, layer, head).values()]
-    kinds = list(each_kind(203, 1, 2))
-    sets.insert(13, [each_kind(203, 0, 1)["freeze"], each_kind(203, 2, 3)["shuffle"], each_kind(203, 2, 0)["window"],
-                     each_kind(203, 4, 2)["freeze-keeping-first"]])
-    assert len(kinds) == 13
+@pytest.mark.parametrize("suffix, turn", [(0, 0), (37, 1), (0, 1), (37, 2)])
+def test_each_change(llama, suffix, turn, tmp_path):
+    """Each kind in the first, a middle or the last layer; and several heads at once, in three layers."""
+    tokens, places = text(203, 256), [(0, 3), (2, 0), (4, 1)]
+    kinds = [[list(each_kind(203, *place).values()) for place in places][(i + turn) % 3][i] for i in range(13)]
+    sets = [[c] for c in sorted(kinds, key=lambda c: c["layer"])]
+    sets.insert(4, [each_kind(203, 0, 1)["freeze"], each_kind(203, 2, 3)["shuffle"], each_kind(203, 2, 0)["window"],
+                    each_kind(203, 4, 2)["freeze-keeping-first"]])
     texts, changed = run(STEP, [text(90, 256, 5), tokens], [(1, suffix, c) for c in sets], tmp_path)
     clean = llama.log_probabilities(tokens)
     rows = np.arange(203 - suffix if suffix else 0, 202)
@@ -81,17 +79,6 @@ def test_each_change(llama, suffix, tmp_path):
         far = (np.exp(clean) * (clean - own)).sum(axis=1)[rows]
         np.testing.assert_allclose(drift, far, atol=2e-5, err_msg=str(changes))
         assert np.abs(losses - texts[1][rows]).max() > 1e-4, "the change changes nothing"
-
-
-def test_a_direction_of_keys(llama, tmp_path):
-    """Taken from q, taken from k, and set to its mean in k are the same."""
-    tokens = text(150, 256)
-    changes = [change(2, 1, DIRECTION, part=1, values=UNIT)]
-    _, changed = run(STEP, [tokens], [(0, 0, changes)], tmp_path)
-    for edit in (lambda k, u: k - np.outer(k @ u, u),
-                 lambda k, u: k - np.outer(k @ u, u) + (k @ u).mean() * u):
-        own = llama.log_probabilities(tokens, changes, edit_k=edit)
-        np.testing.assert_allclose(changed[0][1], -own[np.arange(149), tokens[1:]], atol=5e-5)
 
 
 def test_a_head_without_output(tmp_path):
@@ -114,7 +101,7 @@ def test_a_head_without_output(tmp_path):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("options", [[], ["bf16-products"], ["f16"]], ids=str)
 def test_changes_that_change_nothing(case, options, tmp_path):
-    """To the last bit, whatever the model is: with windows, biases, rotations of many kinds."""
+    """To the last bit, whatever the model is: with windows, biases, rotations of many kinds; and losses that are finite."""
     config = json.loads((GOLDEN / case / "config.json").read_text())
     known = config.get("text_config", config)
     config["tie_word_embeddings"] = known["tie_word_embeddings"] = True
@@ -139,6 +126,7 @@ def test_changes_that_change_nothing(case, options, tmp_path):
     assert len(changed) == len(branches)
     for i, (first, losses, drift) in changed.items():
         assert losses.tobytes() == texts[branches[i][0]][first:].tobytes(), branches[i]
+        assert np.isfinite(losses).all() and (losses > 0).all()
         assert not drift.any(), branches[i]
 
 
@@ -146,14 +134,14 @@ def test_changes_that_change_nothing(case, options, tmp_path):
 def test_the_same_bytes(arithmetic, tmp_path):
     """Whatever the number of threads, and whichever branches and texts are beside one."""
     sequences = [text(260, 256), text(70, 256, 1)]
-    branches = [(s, suffix, [c]) for layer in (1, 3) for s in (0, 1) for suffix in (0, 50)
-                for c in each_kind(len(sequences[s]), layer, 2).values()]
+    branches = [(s, suffix, [c]) for s in (0, 1) for suffix in (0, 50)
+                for c in each_kind(len(sequences[s]), 2, 2).values()]
     _, together = run(STEP, sequences, branches, tmp_path, "threads=1", *arithmetic)
     _, threads = run(STEP, sequences, branches, tmp_path, "threads=5", *arithmetic)
     assert together.keys() == threads.keys()
     for i in together:
         assert all(a.tobytes() == b.tobytes() for a, b in zip(together[i][1:], threads[i][1:]))
-    for i in (0, 17, 30, 55, 77):
+    for i in (0, 17, 30, 51):
         sequence, suffix, changes = branches[i]
         _, alone = run(STEP, [sequences[sequence]], [(0, suffix, changes)], tmp_path, *arithmetic)
         assert all(a.tobytes() == b.tobytes() for a, b in zip(together[i][1:], alone[0][1:]))
@@ -161,6 +149,7 @@ def test_the_same_bytes(arithmetic, tmp_path):
 
 # ---- what is refused ----------------------------------------------------------------------------
 
+@pytest.mark.cases(14)
 @pytest.mark.parametrize("branches, message", [
     ([(1, 0, [change(0, 0, OUTPUT)])], "no sequence"),
     ([(0, 0, [])], "no changes"),

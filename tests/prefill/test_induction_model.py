@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that copies, set by hand: a head of layer 0 tells each token which one came before it, and one of layer 1 looks
+"""qkscope ablate of a model that copies, set by hand: a head of layer 0 tells each token which one came before it, and one of layer 1 looks
 for the token whose predecessor is the one in hand, and foretells it. So it is known what each change of either must do."""
 import csv
 import json
@@ -8,9 +8,6 @@ import sys
 import numpy as np
 import pytest
 from conftest import ROOT
-
-from branch_reference import NO_SINK, OUTPUT, PROFILE, ROTATION, UNIFORM, WINDOW, change
-from test_branches import run
 
 sys.path.append(str(ROOT / "tests" / "attention"))
 from hand_set import vocabulary, write_llama  # noqa: E402
@@ -74,114 +71,30 @@ def made_text(seed, words=np.arange(WORDS)):
     return [first, *copy * TIMES]
 
 
-REPEATS = slice(COPY + 1, COPY * TIMES)  # losses of tokens that can be foretold
+WHATS = ["remove", "freeze", "freeze:fast", "freeze:slow", "profile", "uniform", "window:2", f"window:{COPY - 1}", f"window:{COPY}"]
 
-
-def shares(**values):
-    """A profile, whatever the row is."""
-    made = np.zeros((22, 24))
-    for name, value in values.items():
-        distance = {"before": 1, "copy": COPY - 1, "copies": 2 * COPY - 1}[name]
-        made[:, 2 + distance.bit_length()] = value
-    return made
-
-
-EVERY = np.ones(PAIRS)
-
-
-@pytest.fixture(scope="module")
-def losses(model, tmp_path_factory):
-    """{(head, change): (losses, drifts) of tokens that can be foretold}; (): without a change."""
-    # where it attends to: the copy before, or both
-    profiles = {PREVIOUS: shares(before=1), INDUCTION: shares(copy=0.6, copies=0.4)}
-    trials = [(head, name, made) for head in (PREVIOUS, INDUCTION) for name, made in {
-        "remove": dict(kind=OUTPUT), "freeze": dict(kind=ROTATION, frozen=EVERY),
-        "freeze-fast": dict(kind=ROTATION, frozen=np.arange(PAIRS) < 22),
-        "freeze-slow": dict(kind=ROTATION, frozen=np.arange(PAIRS) >= 22), "uniform": dict(kind=UNIFORM),
-        "no-sink": dict(kind=NO_SINK),
-        "near": dict(kind=WINDOW, window=2), "far": dict(kind=WINDOW, window=COPY), "nearer": dict(kind=WINDOW, window=COPY - 1),
-        "profile": dict(kind=PROFILE, values=profiles[head])}.items()]
-    folder = tmp_path_factory.mktemp("losses")
-    texts, changed = run(model, [made_text(5)], [(0, 0, [change(*head, **made)]) for head, _, made in trials], folder)
-    found = {(head, name): tuple(values[REPEATS].astype(float) for values in changed[i][1:])
-             for i, (head, name, _) in enumerate(trials)}
-    return found | {(): (texts[0][REPEATS].astype(float), None)}
-
-
-def test_it_copies(losses):
-    assert len(losses[()][0]) == COPY * (TIMES - 1) - 1
-    assert losses[()][0].max() < 0.02 and losses[()][0].mean() < 0.002
-
-
-def test_without_the_head_nothing_is_foretold(losses):
-    """Without the second head's output all words are alike; without the first's it looks everywhere."""
-    np.testing.assert_allclose(losses[INDUCTION, "remove"][0], CHANCE, atol=1e-5)
-    assert losses[PREVIOUS, "remove"][0].mean() > CHANCE - 0.5
-
-
-def test_the_previous_token_head_needs_position_alone(losses):
-    """Its profile is all that there is to it."""
-    clean = losses[()][0]
-    for name in ("freeze", "freeze-fast", "uniform"):
-        assert losses[PREVIOUS, name][0].mean() > CHANCE - 0.5, name
-    for name in ("profile", "freeze-slow", "near", "far"):
-        other, drift = losses[PREVIOUS, name]
-        assert np.abs(other - clean).max() < 2e-5 and drift.max() < 2e-5, name
-
-
-def test_the_induction_head_needs_content_alone(losses):
-    """It finds the copy before wherever it stands, and is lost where it must look at places."""
-    clean = losses[()][0]
-    for name in ("freeze", "freeze-fast", "freeze-slow", "far"):
-        other, drift = losses[INDUCTION, name]
-        assert np.abs(other - clean).max() < 1e-4 and drift.max() < 1e-6, name
-    for name in ("profile", "uniform", "near", "nearer"):
-        assert losses[INDUCTION, name][0].mean() > CHANCE - 1, name
-
-
-def test_without_the_first_keys(losses):
-    """Keys 2 and 3 follow the first two tokens of the copy; from the third copy on others do too."""
-    more = losses[INDUCTION, "no-sink"][0] - losses[()][0]
-    assert more[:2].min() > 1 and np.abs(more[2:]).max() < 1e-4
-
-
-def test_heads_that_nothing_reads(model, tmp_path):
-    """Exactly as it was, whatever is done to them."""
-    tokens = made_text(6)
-    kinds = [dict(kind=OUTPUT), dict(kind=OUTPUT, values=np.ones(22 * DIM)), dict(kind=ROTATION, frozen=EVERY),
-             dict(kind=UNIFORM), dict(kind=ROTATION, positions=np.random.default_rng(1).permutation(len(tokens))), dict(kind=WINDOW, window=3),
-             dict(kind=PROFILE, values=shares(before=1)), dict(kind=NO_SINK)]
-    branches = [(0, suffix, [change(*head, **made)]) for head in INERT for suffix in (0, 9) for made in kinds]
-    texts, changed = run(model, [tokens], branches, tmp_path)
-    assert len(changed) == 2 * 2 * len(kinds)
-    for first, other, drift in changed.values():
-        assert other.tobytes() == texts[0][first:].tobytes() and not drift.any()
-
-
-# ---- by the command ------------------------------------------------------------------------------
 
 def test_what_ablate_says(qkscope, model, tmp_path):
-    """With profiles of the other texts: both sides of both heads. Only tokens that repeat tell."""
+    """With profiles of the other texts: both sides of both heads. Only tokens that repeat tell. The first head needs position
+    alone, and its profile is all that there is to it; the second finds the copy before wherever it stands, and is lost where it
+    must look at places."""
     words = vocabulary()
     letters = [chr(code) for code in range(32, 127) if chr(code) in words]
     with open(tmp_path / "texts.jsonl", "w", encoding="utf-8") as file:
         for seed in range(6):
             file.write(json.dumps({"text": "".join(made_text(seed, letters))}) + "\n")
-    qkscope("ablate", "-m", model, "-t", tmp_path / "texts.jsonl", "-w", "remove,freeze,profile,uniform,window:2",
-            "--no-controls", "-o", tmp_path / "out", "-q", expect=0)
+    qkscope("ablate", "-m", model, "-t", tmp_path / "texts.jsonl", "-w", ",".join(WHATS), "--no-controls",
+            "-o", tmp_path / "out", "-q", expect=0)
     with open(tmp_path / "out" / "ablation.csv", newline="") as file:
         found = {((int(r["layer"]), int(r["q_head"])), r["what"]): r for r in csv.DictReader(file)}
-    assert len(found) == 4 * 5
-
-    def repeated(head, what):
-        return float(found[head, what]["repeated"])
-
-    assert repeated(PREVIOUS, "freeze") > CHANCE - 1 and repeated(PREVIOUS, "uniform") > CHANCE - 1
-    assert abs(repeated(PREVIOUS, "profile")) < 2e-5 and abs(repeated(PREVIOUS, "window:2")) < 2e-5
-    assert repeated(INDUCTION, "remove") == pytest.approx(CHANCE, abs=0.01)
-    assert abs(repeated(INDUCTION, "freeze")) < 1e-5
-    assert repeated(INDUCTION, "profile") > CHANCE - 1 and repeated(INDUCTION, "window:2") > CHANCE - 1
+    assert len(found) == 4 * len(WHATS)
+    for head, needed, rest in ((PREVIOUS, {"freeze", "freeze:fast", "uniform"}, 2e-5),
+                               (INDUCTION, {"profile", "uniform", "window:2", f"window:{COPY - 1}"}, 1e-5)):
+        for what in WHATS:
+            repeated = float(found[head, what]["repeated"])
+            assert repeated > CHANCE - 1 if what in needed | {"remove"} else abs(repeated) < rest, (head, what)
+    assert float(found[INDUCTION, "remove"]["repeated"]) == pytest.approx(CHANCE, abs=0.01)
     for head in INERT:
-        for what in ("remove", "freeze", "profile", "uniform", "window:2"):
+        for what in WHATS:
             row = found[head, what]
             assert row["delta"] == row["drift"] == row["repeated"] == row["novel"] == "0" and row["share"] == ""
