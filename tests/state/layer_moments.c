@@ -5,11 +5,10 @@
  *         sums sequences FIRST .. LAST - 1 of ROWS, in chunks of CHUNK rows, in blocks of BLOCK
  *         sequences that are merged in a binary tree over all block numbers; queries by bucket
  *     layer_moments merge FILE A B
- *     layer_moments head FILE q|k PLACE          prints all that is known of a head, as JSON
+ *     layer_moments head FILE q|k PLACE          reads a head
  *
  * ROWS: int64 heads, dim, sequences; then of each: int64 id, first of its text, n; positions [n];
  * buckets [n]; float32 queries [heads][n][dim]; keys likewise. */
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,57 +171,6 @@ static void merge(char **argv)
     qk__layer_parts_free(&b);
 }
 
-/* ---- a head ----------------------------------------------------------------------------- */
-
-static void print_numbers(const char *name, const double *numbers, size_t count)
-{
-    printf(", \"%s\": [", name);
-    for (size_t i = 0; i < count; i++)
-        printf("%s%.17g", i > 0 ? ", " : "", numbers[i]);
-    printf("]");
-}
-
-static void print_sums(int64_t count, double mean_t, double sum_tt, const double *mean,
-                       const double *sum_xt, const double *sum_xx, size_t d, size_t squares)
-{
-    printf("{\"count\": %" PRId64 ", \"mean_t\": %.17g, \"sum_tt\": %.17g", count, mean_t,
-           sum_tt);
-    print_numbers("mean", mean, d);
-    print_numbers("sum_xt", sum_xt, d);
-    print_numbers("sum_xx", sum_xx, squares);
-    printf("}");
-}
-
-static void print_moments(const qk_moments *m)
-{
-    print_sums(m->count, m->mean_t, m->sum_tt, m->mean, m->sum_xt, m->sum_xx, m->dim,
-               m->dim * m->dim);
-}
-
-/* What the groups of the jackknife do along the axis 1, 2, 3 ... */
-static void print_texts(const qk_text_moments *texts)
-{
-    if (!texts) {
-        printf("null");
-        return;
-    }
-    qk__line_sums lines[QK_TEXT_GROUPS];
-    double *axis = allocate(texts->panels * PANEL, sizeof *axis);
-    for (size_t i = 0; i < texts->dim; i++)
-        axis[i] = (double)(i + 1);
-    qk__text_moments_along(texts, axis, lines);
-    free(axis);
-    printf("{\"texts\": %zu, \"trace\": %.17g", qk_text_moments_count(texts), texts->trace);
-    printf(", \"mask\": \"%" PRIu64 "\", \"groups\": [", texts->groups.mask);
-    for (uint32_t g = 0; g < texts->groups.count; g++) {
-        const qk__line_sums *l = &lines[g];
-        printf("%s[\"%" PRIu64 "\", %.17g, %.17g, %.17g, %.17g, %.17g, %.17g]",
-               g > 0 ? ", " : "", texts->groups.label[g], l->n, l->t, l->tt, l->x, l->xt,
-               l->xx);
-    }
-    printf("]}");
-}
-
 static void head(char **argv)
 {
     qk__layer_file *file;
@@ -230,26 +178,6 @@ static void head(char **argv)
     need(qk__layer_file_open(&file, argv[0], &err));
     need(qk__layer_file_head(file, argv[1][0] == 'q' ? QK_QUERY : QK_KEY, (size_t)atoi(argv[2]),
                              &s, &err));
-    printf("{\"layer\": %d, \"num_texts\": %" PRId64 ", \"positions\": [%" PRId64 ", %" PRId64
-           "], \"mask\": \"%" PRIu64 "\", \"moments\": ",
-           qk__layer_file_layer(file), s->num_texts, s->first_position, s->last_position,
-           s->mask);
-    print_moments(s->moments);
-    printf(", \"groups\": {");
-    for (size_t g = 0; g < s->num_groups; g++) {
-        printf("%s\"%" PRIu64 "\": ", g > 0 ? ", " : "", s->labels[g]);
-        print_moments(s->parts[g]);
-    }
-    printf("}, \"buckets\": {");
-    for (size_t b = 0; b < s->num_buckets; b++) {
-        const qk__bucket_sums *m = &s->buckets[b];
-        printf("%s\"%" PRId64 "\": ", b > 0 ? ", " : "", m->bucket);
-        print_sums(m->count, m->mean_t, m->sum_tt, m->mean, m->sum_xt, m->sum_xx,
-                   s->moments->dim, s->moments->dim);
-    }
-    printf("}, \"texts\": ");
-    print_texts(s->texts);
-    printf("}\n");
     qk__head_state_free(&s);
     qk__layer_file_close(&file);
 }

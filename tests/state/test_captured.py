@@ -73,18 +73,3 @@ def test_analyses(qkscope, captures, tmp_path):
     for row, all_rows in zip(got, want):
         assert 0 < row["ap_overall_se"] < 0.1
         assert abs(row["ap_overall"] - all_rows["ap_overall"]) <= 4 * row["ap_overall_se"]
-
-
-def test_another_layout(qkscope, captures, tmp_path):
-    """Moments stay, the reservoir is laid out anew, and back; without rows there is nothing to do."""
-    for layout, source in (("packed", captures / "reservoir"), ("heads", tmp_path / "packed")):
-        qkscope("repack", source, "-o", tmp_path / layout, "--layout", layout, expect=0)
-    files = {p.relative_to(tmp_path / "heads") for p in (tmp_path / "heads").rglob("*") if p.is_file()}
-    assert files == {p.relative_to(captures / "reservoir") for p in (captures / "reservoir").rglob("*") if p.is_file()}
-    assert all((tmp_path / "heads" / f).read_bytes() == (captures / "reservoir" / f).read_bytes() for f in files)
-    for folder in (captures / "reservoir", tmp_path / "packed"):
-        states.analyze(qkscope, folder, tmp_path / "out" / folder.name)
-    for table in (*states.MOMENTS, "head_metrics.csv"):
-        one, other = (tmp_path / "out" / name / table for name in ("reservoir", "packed"))
-        assert one.read_bytes() == other.read_bytes(), table
-    assert "no rows" in qkscope("repack", captures / "moments", "-o", tmp_path / "none", expect=1).err

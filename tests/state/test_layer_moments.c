@@ -309,10 +309,10 @@ static void test_wrong_bytes_are_survived(void **state)
     (void)state;
     qk__part_moments *part = make_part(&queries, 0, 5);
     qk__buffer bytes = bytes_of(part);
-    size_t header = header_size(&bytes), refused = 0;
+    size_t header = header_size(&bytes), refused = 0, step = tier_is("test") ? 13 : 1;
     int fd = open(path, O_WRONLY);
     assert_true(fd >= 0);
-    for (size_t at = 0; at < bytes.size; at += at < header + 256 ? 1 : 7) {
+    for (size_t at = 0; at < bytes.size; at += at < header + 256 ? step : 7 * step) {
         const uint8_t old = bytes.data[at];
         const uint8_t wrong[] = {old ^ 1, old ^ 0x80, '9', '-', 0, 0xff};
         for (size_t i = 0; i < sizeof wrong; i++) {
@@ -322,7 +322,7 @@ static void test_wrong_bytes_are_survived(void **state)
         assert_int_equal(pwrite(fd, &old, 1, (off_t)at), 1);
     }
     close(fd);
-    assert_true(refused > 2 * header);
+    assert_true(refused > 2 * header / step);
     assert_int_equal(use_file(), QK_OK);
     qk__buffer_free(&bytes);
     qk__part_moments_free(&part);

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, ROOT, head_name, read_bytes, read_csv, read_json, synth, write_rows
+from conftest import EXAMPLE, ROOT, head_name, read_bytes, read_csv, read_json, write_rows
 
 sys.path.append(str(ROOT / "tests" / "report"))
 from report_pages import failing_gnuplot, findings, headlines, page_of, plain  # noqa: E402
@@ -28,18 +28,23 @@ PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.cs
 SYNTHETIC = 40
 
 
-def synthetic(qkscope, folder, number):
-    """A small capture whose every property is drawn."""
+def synthetic(folder, number, **given):
+    """A small capture whose every property is drawn, or given."""
     rng = np.random.default_rng(number)
-    draw = {"examples": int(rng.integers(2, 40)), "rows": int(rng.integers(12, 120)),
-            "buckets": int(rng.choice([2, 4, 8, 16])), "dim": int(rng.choice([2, 3, 8, 12, 33])),
-            "layers": int(rng.integers(1, 3)), "q_per_kv_group": int(rng.choice([1, 2])), "seed": number,
-            "query_heads": 2, "position_offset": int(rng.choice([0, 100000])),
-            "mean_offset": float(rng.choice([0, 3, 1000])), "sliding_window": int(rng.choice([0, 300]))}
-    draw["rope_planes"] = 0 if draw["dim"] < 8 else 1
-    if draw["sliding_window"] == 0:
-        del draw["sliding_window"]
-    synth(qkscope, folder, **draw)
+    drawn = {"texts": int(rng.integers(2, 40)), "rows": int(rng.integers(12, 120)), "buckets": int(rng.choice([2, 4, 8, 16])),
+             "dim": int(rng.choice([2, 3, 8, 12, 33])), "layers": int(rng.integers(1, 3)), "group": int(rng.choice([1, 2])),
+             "offset": int(rng.choice([0, 100000])), "mean": float(rng.choice([0, 3, 300])),
+             "window": int(rng.choice([0, 300])), **given}
+    texts, rows, dim = drawn["texts"], drawn["rows"], drawn["dim"]
+    for layer in range(drawn["layers"]):
+        for kind, heads in (("q", 2), ("k", 2 // drawn["group"])):
+            for head in range(heads):
+                at = np.concatenate([np.sort(rng.choice(1024, rows, replace=False)) for _ in range(texts)])
+                drift = np.outer(at / 1024, rng.normal(size=dim)) * rng.uniform(0, 1)
+                x = rng.normal(size=(len(at), dim)) * rng.uniform(0.3, 2, dim) + drift + drawn["mean"]
+                write_rows(folder, head_name(layer, head, kind), {
+                    "vector": x.astype(np.float32), "position": at + drawn["offset"], "bucket": at * drawn["buckets"] // 1024,
+                    "example_id": np.repeat(np.arange(texts), rows), "sliding_window": [drawn["window"] or None] * len(at)})
     return folder
 
 
@@ -72,6 +77,31 @@ def show(title, worst):
     print(f"\n{title}: " + ", ".join(f"{c} {w:.0e}" for c, w in sorted(worst.items(), key=lambda x: -x[1])[:4]))
 
 
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    return make_state.make_state(EXAMPLE, tmp_path_factory.mktemp("moments") / "state")
+
+
+@pytest.fixture(scope="module")
+def reservoir(tmp_path_factory):
+    return make_state.make_state(EXAMPLE, tmp_path_factory.mktemp("moments") / "reservoir", reservoir=2)
+
+
+@pytest.fixture(scope="module")
+def of_rows(qkscope, tmp_path_factory):
+    """Results of the example's rows."""
+    out = tmp_path_factory.mktemp("of rows") / "rows"
+    analyze(qkscope, EXAMPLE, out, "--pairs", 2)
+    return out
+
+
+@pytest.fixture(scope="module")
+def of_reservoir(qkscope, reservoir, tmp_path_factory):
+    out = tmp_path_factory.mktemp("of reservoir") / "of"
+    analyze(qkscope, reservoir, out, "--pairs", 2)
+    return out
+
+
 def analyze(qkscope, capture, out, *more, command="analyze"):
     return qkscope(command, capture, "-o", out, *more, expect=0)
 
@@ -101,19 +131,22 @@ def compare_all(qkscope, capture, folder, title, *more):
 
 # ---- the same numbers ------------------------------------------------------------------------
 
-def test_example(qkscope, tmp_path):
-    compare_all(qkscope, EXAMPLE, tmp_path, "example")
-
-
-def test_real(qkscope, shared_data, tmp_path):
-    compare_all(qkscope, shared_data("kjv-tiny-capture") / "arrow-rs", tmp_path, "kjv-tiny-capture",
-                "--q-per-kv-group", 2)
+@pytest.mark.test_all
+@pytest.mark.parametrize("real", [False, True], ids=["example", "real"])
+def test_captured(qkscope, request, tmp_path, real):
+    capture = request.getfixturevalue("shared_data")("kjv-tiny-capture") / "arrow-rs" if real else EXAMPLE
+    compare_all(qkscope, capture, tmp_path, "captured", *(["--q-per-kv-group", 2] if real else []))
 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(SYNTHETIC))
 def test_synthetic(qkscope, tmp_path, number):
-    compare_all(qkscope, synthetic(qkscope, tmp_path / "c", number), tmp_path, f"synthetic {number}")
+    compare_all(qkscope, synthetic(tmp_path / "c", number), tmp_path, f"synthetic {number}")
+
+
+@pytest.mark.parametrize("more", [["--buckets", 5], ["--max-pairs", 200]], ids=lambda m: m[0])
+def test_options(qkscope, tmp_path, more):
+    compare_all(qkscope, synthetic(tmp_path / "c", 7), tmp_path, " ".join(map(str, more)), *more)
 
 
 # ---- first positions --------------------------------------------------------------------------
@@ -133,11 +166,6 @@ def compare_first(qkscope, capture, folder, first, *words, more=("--ci", 95, "--
         assert any("pc0_first_share" in columns for columns in named) == (not tells)
 
 
-@pytest.mark.parametrize("first", [4, 9, 16])
-def test_first_positions(qkscope, tmp_path, first):
-    compare_first(qkscope, EXAMPLE, tmp_path / "c", first)
-
-
 def far_first_tokens(folder, texts=24, length=40):
     """First tokens lie far out; only some texts have them, so that their groups are finer than those of all."""
     rng = np.random.default_rng(5)
@@ -148,6 +176,12 @@ def far_first_tokens(folder, texts=24, length=40):
         write_rows(folder, name, {"vector": vector.astype(np.float32), "position": position, "bucket": position // 16,
                                   "example_id": np.repeat(np.arange(texts) * 7919, length)})
     return folder
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("first", [4, 9, 16])
+def test_first_positions(qkscope, tmp_path, first):
+    compare_first(qkscope, far_first_tokens(tmp_path / "far"), tmp_path / "c", first)
 
 
 @pytest.mark.parametrize("groups", [0, 4, 32])
@@ -163,17 +197,14 @@ def test_first_tokens_far_out(qkscope, tmp_path, groups):
                 skip=["r_q_width", "near_tie", "position_r_q", "position_r_k", *(c for c in want[0] if "probability" in c)])
 
 
-def test_from_another_position(qkscope, tmp_path, reservoir):
-    state = make_state.make_state(EXAMPLE, tmp_path / "state")
-    apart = make_state.make_state(EXAMPLE, tmp_path / "apart", first=4, reservoir=2)
+def test_from_another_position(qkscope, tmp_path, state, reservoir):
+    apart = make_state.make_state(synthetic(tmp_path / "c", 2), tmp_path / "apart", first=4, reservoir=2)
     for capture, command, start, words in (
-            (state, "pca", 4, "leave --from-position out, or capture again with --keep moments,first=K"),
-            (state, "rotate", 99, "capture again with --keep rows"), (reservoir, "pca", 4, "moments,first=K"),
-            (apart, "pca", 3, "of positions below 4 apart: give --from-position 4"),
+            (state, "pca", 4, "capture again with --keep moments,first=K"), (state, "rotate", 99, "capture again with --keep rows"),
+            (reservoir, "pca", 4, "moments,first=K"), (apart, "pca", 3, "give --from-position 4"),
             (apart, "analyze", 4, "plasticity without first positions (--from-position) needs all rows")):
         err = qkscope(command, capture, "-o", tmp_path / "out", "--from-position", start, expect=1).err
         assert words in err, err
-    analyze(qkscope, apart, tmp_path / "out", "--from-position", 4, command="rotate")
 
 
 def test_no_rows_behind_first_positions(qkscope, tmp_path):
@@ -191,7 +222,7 @@ def test_no_rows_behind_first_positions(qkscope, tmp_path):
 def test_damaged_first_positions(qkscope, tmp_path):
     """Rows of first positions are some of the rows of the same heads."""
     from safetensors.numpy import load_file, save_file
-    state = make_state.make_state(EXAMPLE, tmp_path / "state", first=4)
+    state = make_state.make_state(synthetic(tmp_path / "c", 2, offset=0), tmp_path / "state", first=4)
     path = state / "moments" / "l00.safetensors"
     good, meta = load_file(path), {"format": "qkscope moments 2", "layer": "0", "groups": "16"}
     changes = {"more rows": {"first.q.count": good["q.count"] + 1}, "other heads": {"first.k.heads": good["first.k.heads"] + 1},
@@ -206,22 +237,16 @@ def test_damaged_first_positions(qkscope, tmp_path):
         assert "l00.safetensors: has no moments of first positions, which capture.json lists" in err
 
 
-@pytest.mark.parametrize("more", [["--buckets", 5], ["--variance", "full"], ["--max-pairs", 200]],
-                         ids=lambda m: m[0])
-def test_options(qkscope, tmp_path, more):
-    capture = synthetic(qkscope, tmp_path / "c", 7)
-    compare_all(qkscope, capture, tmp_path, " ".join(map(str, more)), *more)
-
-
 def test_each_kind(qkscope, tmp_path):
     """--kinds fits queries and keys by themselves."""
-    state = make_state.make_state(EXAMPLE, tmp_path / "s")
-    for capture, out in ((EXAMPLE, "rows"), (state, "moments")):
-        analyze(qkscope, capture, tmp_path / out, "--kinds", "q,k", command="pca")
-    compare("kinds", "correlations.csv", *(read_csv(tmp_path / out / "correlations.csv")
-                                           for out in ("moments", "rows")))
+    capture = synthetic(tmp_path / "c", 1)
+    state = make_state.make_state(capture, tmp_path / "s")
+    for folder, out in ((capture, "rows"), (state, "moments")):
+        analyze(qkscope, folder, tmp_path / out, "--kinds", "q,k", command="pca")
+    compare("kinds", "correlations.csv", *(read_csv(tmp_path / out / "correlations.csv") for out in ("moments", "rows")))
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("groups", [0, 2, 16, 64])
 def test_groups(qkscope, tmp_path, groups):
     """Intervals from moments in G groups are those of rows whose texts are these groups."""
@@ -258,47 +283,42 @@ def test_groups(qkscope, tmp_path, groups):
 
 def test_rows_and_moments(qkscope, tmp_path):
     """A capture that keeps all rows besides is analysed from them: the same bytes."""
-    state = make_state.make_state(EXAMPLE, tmp_path / "s", rows="all")
-    for capture, out in ((EXAMPLE, "a"), (state, "b")):
-        analyze(qkscope, capture, tmp_path / out, "--ci", 95, "--lda")
+    capture = synthetic(tmp_path / "c", 1)
+    state = make_state.make_state(capture, tmp_path / "s", rows="all")
+    for folder, out in ((capture, "a"), (state, "b")):
+        analyze(qkscope, folder, tmp_path / out, "--ci", 95, "--lda")
     a, b = (read_bytes(tmp_path / out, *MOMENTS, *PLASTICITY) for out in "ab")
     assert a == b and "kept" not in read_json(tmp_path / "b" / "manifest.json")["runs"][0]
 
 
 def test_threads(qkscope, tmp_path):
-    state = make_state.make_state(EXAMPLE, tmp_path / "s", reservoir=2)
-    tables = []
+    state = make_state.make_state(synthetic(tmp_path / "c", 1), tmp_path / "s", reservoir=2)
     for threads in (1, 4):
-        out = tmp_path / str(threads)
-        analyze(qkscope, state, out, "--ci", 95, "--threads", threads)
-        tables.append(read_bytes(out, *MOMENTS, *PLASTICITY))
-    assert tables[0] == tables[1]
+        analyze(qkscope, state, tmp_path / str(threads), "--ci", 95, "--threads", threads)
+    one, four = (read_bytes(tmp_path / threads, *MOMENTS, *PLASTICITY) for threads in "14")
+    assert one == four
 
 
 # ---- a reservoir -----------------------------------------------------------------------------
 
-def test_reservoir_of_the_example(qkscope, tmp_path):
+def test_reservoir_of_the_example(of_rows, of_reservoir):
     """What queries' and keys' moments say stays exact, whatever rows are held."""
-    analyze(qkscope, EXAMPLE, tmp_path / "rows")
-    state = make_state.make_state(EXAMPLE, tmp_path / "s", reservoir=2)
-    analyze(qkscope, state, tmp_path / "out")
     for table in MOMENTS:
-        skip = []
-        compare("reservoir", table, *(read_csv(tmp_path / f / table) for f in ("out", "rows")), skip=skip)
-    rows, want = (read_csv(tmp_path / f / "head_metrics.csv") for f in ("out", "rows"))
+        compare("reservoir", table, *(read_csv(folder / table) for folder in (of_reservoir, of_rows)))
     exact = ["n_q", "n_k", "d", "q_R2_pos", "beta_norm", "bucket_width"]
-    compare("reservoir", "head_metrics.csv", [{c: r[c] for c in exact} for r in rows],
-            [{c: r[c] for c in exact} for r in want])
-    rows, want = (read_csv(tmp_path / f / "head_profile.csv") for f in ("out", "rows"))
-    compare("reservoir", "head_profile.csv", rows, want, skip=["n_pairs", "ap"])
+    compare("reservoir", "head_metrics.csv", *([{c: r[c] for c in exact} for r in read_csv(folder / "head_metrics.csv")]
+                                               for folder in (of_reservoir, of_rows)))
+    compare("reservoir", "head_profile.csv", *(read_csv(folder / "head_profile.csv") for folder in (of_reservoir, of_rows)),
+            skip=["n_pairs", "ap"])
 
 
+@pytest.mark.test_all
 def test_sampling_error(qkscope, tmp_path):
     """ap_overall of all rows is within 4 standard errors of that of a reservoir, about as often as it should be; of
     40 captures, and reservoirs of 2 to 8."""
     ratios = []
     for number in range(SYNTHETIC):
-        capture = synthetic(qkscope, tmp_path / f"c{number}", number)
+        capture = synthetic(tmp_path / f"c{number}", number)
         more = ["--max-pairs", 0]
         analyze(qkscope, capture, tmp_path / "rows", "--force", *more, command="plasticity")
         want = [r["ap_overall"] for r in read_csv(tmp_path / "rows" / "head_metrics.csv")]
@@ -321,22 +341,20 @@ def test_sampling_error(qkscope, tmp_path):
     assert 0.5 < np.sqrt((ratios ** 2).mean()) < 1.5
 
 
-def test_buckets_cut_anew(qkscope, tmp_path):
+def test_buckets_cut_anew(qkscope, tmp_path, reservoir):
     """They are cut from the positions of all rows, though the last one is not held."""
-    state = make_state.make_state(EXAMPLE, tmp_path / "s", reservoir=2)
     cut = []
-    for capture, out in ((EXAMPLE, "rows"), (state, "out")):
-        analyze(qkscope, capture, tmp_path / out, "--buckets", 7, command="plasticity")
+    for capture, out in ((EXAMPLE, "rows"), (reservoir, "out")):
+        analyze(qkscope, capture, tmp_path / out, "--buckets", 7, "--layers", 1, command="plasticity")
         cut.append(read_json(tmp_path / out / "manifest.json")["runs"][0]["buckets"])
     assert cut[0] == cut[1] and cut[0]["last_position"] == 1023
     inputs = read_json(tmp_path / "out" / "manifest.json")["runs"][0]["inputs"]
-    assert len([i for i in inputs if i["file"].startswith("moments/") and i["xxh3_128"]]) == 5
-    for row in read_csv(tmp_path / "out" / "head_metrics.csv"):
-        assert row["ap_overall_se"] > 0
+    assert any(i["file"].startswith("moments/") and i["xxh3_128"] for i in inputs)
+    assert all(row["ap_overall_se"] > 0 for row in read_csv(tmp_path / "out" / "head_metrics.csv"))
 
 
 def test_one_row_of_a_bucket(qkscope, tmp_path):
-    state = make_state.make_state(EXAMPLE, tmp_path / "s", reservoir=1)
+    state = make_state.make_state(synthetic(tmp_path / "c", 1), tmp_path / "s", reservoir=1)
     assert "no two keys of one bucket" in analyze(qkscope, state, tmp_path / "out").err
 
 
@@ -355,16 +373,6 @@ def test_hash():
 
 
 # ---- what is empty, and what is refused ------------------------------------------------------
-
-@pytest.fixture
-def state(tmp_path):
-    return make_state.make_state(EXAMPLE, tmp_path / "state")
-
-
-@pytest.fixture
-def reservoir(tmp_path):
-    return make_state.make_state(EXAMPLE, tmp_path / "reservoir", reservoir=2)
-
 
 def test_manifest(qkscope, tmp_path, state):
     done = analyze(qkscope, state, tmp_path / "out", "--lda")
@@ -385,47 +393,31 @@ def test_manifest(qkscope, tmp_path, state):
 
 
 def test_results_of_one_folder(qkscope, tmp_path, reservoir):
-    """A second command adds its tables; those of another capture are refused."""
+    """A second command adds its tables, and only plasticity reads rows; those of another capture are refused."""
     out = tmp_path / "out"
     for command in ("pca", "plasticity", "rotate"):
-        analyze(qkscope, reservoir, out, command=command)
+        analyze(qkscope, reservoir, out, "--layers", 0, command=command)
     runs = read_json(out / "manifest.json")["runs"]
-    assert [len([i for i in r["inputs"] if i["file"].endswith(".parquet")]) for r in runs] == [0, 30, 0]
+    assert [len([i for i in r["inputs"] if i["file"].endswith(".parquet")]) for r in runs] == [0, 6, 0]
     columns = {c["name"] for c in read_json(out / "schema.json")["head_metrics.csv"]["columns"]}
     assert "ap_overall_se" in columns
-    other = make_state.make_state(EXAMPLE, tmp_path / "other", groups=8)
-    done = qkscope("pca", other, "-o", out, expect=1)
-    assert "holds results of another capture" in done.err
+    other = make_state.make_state(synthetic(tmp_path / "c", 1), tmp_path / "other")
+    assert "holds results of another capture" in qkscope("pca", other, "-o", out, expect=1).err
 
 
-def test_rows_are_needed(qkscope, tmp_path, reservoir):
-    done = qkscope("pca", reservoir, "-o", tmp_path / "out", "--max-samples", 10, expect=1)
-    assert "--max-samples" in done.err and "--keep rows" in done.err and not (tmp_path / "out").exists()
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("command, of, words", [
+    ("pca --max-samples 10", "reservoir", ["--max-samples", "--keep rows"]), ("plasticity", "state", ["reservoir=8"]),
+    ("compare-stages", "reservoir", ["needs all rows"]), ("scatter", "state", ["l00.safetensors", "moments and no rows"]),
+])
+def test_commands_that_need_rows(qkscope, tmp_path, request, command, of, words):
+    capture, (name, *options) = request.getfixturevalue(of), command.split()
+    captures = [capture] * (2 if name == "compare-stages" else 1)
+    err = qkscope(name, *captures, "-o", tmp_path / "out", *options, expect=1).err
+    assert all(word in err for word in words) and not (tmp_path / "out").exists()
 
 
-def test_commands_that_need_rows(qkscope, tmp_path, state, reservoir):
-    done = qkscope("plasticity", state, "-o", tmp_path / "out", expect=1)
-    assert "reservoir=8" in done.err
-    done = qkscope("compare-stages", reservoir, reservoir, "-o", tmp_path / "out", expect=1)
-    assert "needs all rows" in done.err
-    done = qkscope("scatter", state, "-o", tmp_path / "out", expect=1)
-    assert "moments/l00.safetensors: this capture keeps moments and no rows" in done.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_original_tools_front_end(qkscope, tmp_path, reservoir):
-    """It draws rows, which a reservoir has done already; told not to, it takes what is there."""
-    config = tmp_path / "h.yaml"
-    files = "".join(f"{key}: {tmp_path / key}\n" for key in ("output_csv", "bucket_csv", "component_csv"))
-    facts = f"model_dir: {reservoir}\nnum_layers: 5\nnum_q_heads: 8\nnum_k_heads: 4\n{files}"
-    config.write_text(facts)
-    done = qkscope("analyze-heads", "--config", config, expect=2)
-    assert "max_tokens_per_head" in done.err and "--keep rows" in done.err
-    config.write_text(facts + "max_tokens_per_head: null\n")
-    qkscope("analyze-heads", "--config", config, expect=0)
-    assert len(read_csv(tmp_path / "output_csv")) == 20
-
-
+@pytest.mark.test_all
 def test_scatter_of_a_reservoir(qkscope, tmp_path, reservoir):
     for basis in ("pca", "ab"):
         qkscope("scatter", reservoir, "-o", tmp_path / f"{basis}.png", "--heads", "0:1", "--basis", basis, expect=0)
@@ -448,12 +440,12 @@ def test_inspect(qkscope, state, reservoir):
     assert "kept" not in json.loads(qkscope("inspect", EXAMPLE, "--json", expect=0).out)
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("name", ["state", "reservoir"])
 def test_report(qkscope, tmp_path, name, request):
     out = tmp_path / "out"
     analyze(qkscope, request.getfixturevalue(name), out, "--pairs", 2)
-    done = qkscope("report", out, "--format", "svg", expect=0)
-    assert "failed" not in done.err
+    assert "failed" not in qkscope("report", out, "--format", "svg", expect=0).err
     page = (out / "report.html").read_text()
     assert "moments of all rows, and " + ("no rows" if name == "state" else "up to 2 rows") in page
     assert "omega, omega_r_squared" in page
@@ -462,61 +454,58 @@ def test_report(qkscope, tmp_path, name, request):
 HELD = "at most 2 keys of each bucket and text, which alone "
 
 
-def test_where_plasticity_is_from(qkscope, tmp_path, reservoir, state):
-    """Terminal, JSON, model_report.csv, page and findings say how few keys plasticity is from, and what that costs; of a
+def test_where_plasticity_is_from(qkscope, tmp_path, of_rows, of_reservoir):
+    """model_report.csv, terminal, JSON, page and findings say how few keys plasticity is from, and what that costs; of a
     capture of rows none does."""
-    errors, said = {}, {}
-    for name, capture in (("rows", EXAMPLE), ("of", reservoir)):
-        out = tmp_path / name
-        said[name] = qkscope("analyze", capture, "-o", out, "--pairs", 2, expect=0).out
-        errors[name] = [float(r["ap_overall_se"]) for r in read_csv(out / "head_metrics.csv") if "ap_overall_se" in r]
-    mean = sum(errors["of"]) / len(errors["of"])
-    assert len(errors["of"]) == 20 and not errors["rows"] and 0 < mean < 0.1
-    assert f"standard error, at most   {mean:.3f} (from choosing 2 keys of each bucket and text)" in said["of"]
-    assert "standard error" not in said["rows"]
-    (report,), (without,) = (read_csv(tmp_path / name / "model_report.csv") for name in ("of", "rows"))
+    errors = [r["ap_overall_se"] for r in read_csv(of_reservoir / "head_metrics.csv")]
+    mean = sum(errors) / len(errors)
+    assert len(errors) == 20 and 0 < mean < 0.1
+    assert not any("ap_overall_se" in r for r in read_csv(of_rows / "head_metrics.csv"))
+    (report,), (without,) = (read_csv(folder / "model_report.csv") for folder in (of_reservoir, of_rows))
     assert report["ap_overall_se"] == pytest.approx(mean, rel=1e-12) and report["reservoir"] == 2
     assert not {"reservoir", "ap_overall_se"} & set(without)
-    told = json.loads(qkscope("plasticity", reservoir, "-o", tmp_path / "json", "--json", expect=0).out)["plasticity"]
-    assert told["reservoir"] == 2 and told["ap_overall_se"] == pytest.approx(mean, rel=1e-12)
+    state = make_state.make_state(synthetic(tmp_path / "c", 1), tmp_path / "s", reservoir=2)
+    said = qkscope("plasticity", state, "-o", tmp_path / "out", expect=0).out
+    told = json.loads(qkscope("plasticity", state, "-o", tmp_path / "json", "--json", expect=0).out)["plasticity"]
+    (report,) = read_csv(tmp_path / "out" / "model_report.csv")
+    assert told["reservoir"] == 2 and told["ap_overall_se"] == pytest.approx(report["ap_overall_se"], rel=1e-12)
+    assert f"at most   {told['ap_overall_se']:.3f} (from choosing 2 keys of each bucket and text)" in said
     (tmp_path / "none").mkdir()
     path = failing_gnuplot(tmp_path / "none")
-    page = page_of(qkscope, tmp_path / "of", path)
+    page = page_of(qkscope, of_reservoir, path)
     lead = plain(re.search(r'<p class="lead">(.*?)</p>', page, re.S)[1])
     assert f"Plasticity is from {HELD}gives it a standard error of up to {mean:.2g}." in lead
     assert headlines(page)[0]["ap_overall_se"] == pytest.approx(mean, rel=1e-6)
     for name in ("plasticity-falls", "depth-ap_overall"):
         line = findings(page)[name].evidence[-1]
         assert line.startswith(f"From {HELD}gives the plasticity of a head a standard error of {mean:.3g} (mean of 20 heads"), line
-        assert f"{max(errors['of']):.3g})" in line
-    assert "keys of each bucket and text" not in page_of(qkscope, tmp_path / "rows", path).split('id="methods"')[0]
+        assert f"{max(errors):.3g})" in line
+    assert "keys of each bucket and text" not in page_of(qkscope, of_rows, path).split('id="methods"')[0]
 
 
-def test_study(qkscope, tmp_path, state, reservoir):
+@pytest.mark.test_all
+def test_study(qkscope, tmp_path):
     """Rows, moments and a reservoir side by side: tables that some do not have, a column that one has."""
-    study = tmp_path / "study.yaml"
-    study.write_text(f"""models:
-  - {{name: rows, source: {EXAMPLE}}}
-  - {{name: moments, source: {state}}}
-  - {{name: reservoir, source: {reservoir}}}
-""")
-    out = tmp_path / "out"
-    done = qkscope("study", study, "-o", out, "--format", "svg", expect=0, timeout=300)
-    assert "failed" not in done.err
-    assert [r["model"] for r in read_csv(out / "heads.csv")] == ["rows"] * 20 + ["moments"] * 20 + ["reservoir"] * 20
+    capture = synthetic(tmp_path / "c", 1)
+    state = make_state.make_state(capture, tmp_path / "state")
+    reservoir = make_state.make_state(capture, tmp_path / "reservoir", reservoir=2)
+    study, out = tmp_path / "study.yaml", tmp_path / "out"
+    study.write_text("models:\n" + "".join(f"  - {{name: {name}, source: {source}}}\n" for name, source in (
+        ("rows", capture), ("moments", state), ("reservoir", reservoir))))
+    assert "failed" not in qkscope("study", study, "-o", out, "--format", "svg", expect=0, timeout=600).err
+    assert list(dict.fromkeys(r["model"] for r in read_csv(out / "heads.csv"))) == ["rows", "moments", "reservoir"]
     with open(out / "head_metrics.csv", newline="") as file:
         metrics = list(csv.DictReader(file))
-    assert [r["model"] for r in metrics] == ["rows"] * 20 + ["reservoir"] * 20
-    assert all(r["ap_overall_se"] == "" for r in metrics[:20]) and all(float(r["ap_overall_se"]) for r in metrics[20:])
-    assert [r["reservoir"] for r in metrics] == [""] * 20 + ["2"] * 20
+    assert {r["model"]: (r["reservoir"], r["ap_overall_se"] != "") for r in metrics} == {
+        "rows": ("", False), "reservoir": ("2", True)}
     with open(out / "models" / "rows" / "head_metrics.csv", newline="") as file:
         for own, joint in zip(csv.DictReader(file), metrics):
             assert own == {c: v for c, v in joint.items() if c not in ("reservoir", "ap_overall_se")}
     with open(out / "model_report.csv", newline="") as file:
         assert [r["reservoir"] for r in csv.DictReader(file)] == ["", "2"]
-    again = qkscope("study", study, "-o", out, "--format", "svg", expect=0, timeout=300)
+    again = qkscope("study", study, "-o", out, "--format", "svg", expect=0, timeout=600)
     assert again.out.count(" kept ") == 3
-    file = state / "moments" / "l02.safetensors"
+    file = state / "moments" / "l00.safetensors"
     file.write_bytes(file.read_bytes()[:-8] + bytes(8))
     again = qkscope("study", study, "-o", out, "--dry-run", expect=0)
-    assert "moments/l02.safetensors has changed" in again.out + again.err
+    assert "moments/l00.safetensors has changed" in again.out + again.err
