@@ -103,8 +103,6 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
 
 typedef enum analysis { COMBINED, EACH_KIND, STAGES, MOMENTS, ATTENTION } analysis;
 
-static qk_shard shard; /* of the next analysis */
-
 static qk_status analyse(const char *capture, const char *output, analysis what, qk_error *err)
 {
     bool combined = what != EACH_KIND;
@@ -130,7 +128,6 @@ static qk_status analyse(const char *capture, const char *output, analysis what,
         s.ci = 95;
     }
     s.context.threads = 1;
-    s.shard = shard;
     s.command_line = "\xc3\xa9t\xc3\xa9";
     qk_status status = qk_analysis_run(&s, &report, err);
     qk_analysis_results_free(&report);
@@ -192,7 +189,7 @@ static void analysing(analysis what, const char *json)
     assert_non_null(strstr(manifest, "capture_json"));
     tree_remove(tree_path("out"));
     bool more = true;
-    for (long n = 0; more; n = next_failure(n, 1)) {
+    for (long n = 0; more; n = next_failure(n, 3)) {
         remaining = n;
         qk_status status = analyse(capture, "out", what, &err);
         more = remaining < 0;
@@ -238,7 +235,6 @@ static void analysing_attention(void **state)
 {
     (void)state;
     whole_texts = true;
-    analysing(ATTENTION, "attention.csv");
     analysing(ATTENTION, "attention_profile.csv");
     whole_texts = false;
 }
@@ -251,65 +247,10 @@ static void comparing_stages(void **state)
 
 static void packed(void **state)
 {
+    (void)state;
     layout = QK_LAYOUT_PACKED;
-    making_a_capture(state);
     analysing(EACH_KIND, "summary.json");
     layout = QK_LAYOUT_HEADS;
-}
-
-static qk_status analyse_shard(int64_t index, analysis what, qk_error *err)
-{
-    shard = (qk_shard){index, 2, NULL};
-    qk_status status = analyse("capture", "out", what, err);
-    shard = (qk_shard){0};
-    return status;
-}
-
-/* As the first of two processes, which computes and keeps, and as the last, which takes in: the
- * same again goes on, and ends in the same. */
-static void sharing(int64_t failing, analysis what)
-{
-    qk_error err = {0};
-    if (access(tree_path("capture"), F_OK) != 0)
-        assert_int_equal(make_capture("capture", &err), QK_OK);
-    assert_int_equal(analyse("capture", "out", what, &err), QK_OK);
-    char *manifest = contents("out/manifest.json"), *table = contents("out/schema.json");
-    tree_remove(tree_path("out"));
-    bool more = true;
-    for (long n = 0; more; n = next_failure(n, 5)) {
-        if (failing == 1)
-            assert_int_equal(analyse_shard(0, what, &err), QK_OK);
-        remaining = n;
-        qk_status status = analyse_shard(failing, what, &err);
-        more = remaining < 0;
-        bool whole = ends_well(status, &err, n);
-        assert_int_not_equal(status, QK_ERR_PARTIAL);
-        if (failing == 0 || !whole) {
-            assert_int_equal(analyse_shard(failing, what, &err), QK_OK);
-            assert_int_equal(analyse_shard(1 - failing, what, &err), QK_OK);
-        }
-        if (access(tree_path("out/manifest.json"), F_OK) == 0) {
-            expect_same("out/manifest.json", manifest, n);
-            expect_same("out/schema.json", table, n);
-        } else {
-            fail_msg("allocation %ld: nothing came of it", n);
-        }
-        tree_remove(tree_path("out"));
-    }
-    free(manifest);
-    free(table);
-}
-
-static void the_first_of_two_processes(void **state)
-{
-    (void)state;
-    sharing(0, EACH_KIND);
-}
-
-static void the_last_of_two_processes(void **state)
-{
-    (void)state;
-    sharing(1, EACH_KIND);
 }
 
 static void texts(void **state)
@@ -348,9 +289,7 @@ int main(void)
                                        cmocka_unit_test(analysing_moments),
                                        cmocka_unit_test(analysing_attention),
                                        cmocka_unit_test(comparing_stages),
-                                       cmocka_unit_test(packed),
-                                       cmocka_unit_test(the_first_of_two_processes),
-                                       cmocka_unit_test(the_last_of_two_processes)};
+                                       cmocka_unit_test(packed)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup_in_memory,
                                        tree_teardown);

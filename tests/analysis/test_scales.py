@@ -38,7 +38,7 @@ def is_scaled(value, expected, exponent):
                for power in (0, 1, 2) if abs(power * exponent) < 1000)
 
 
-@pytest.mark.parametrize("exponent", [100, 300, 480, -100, -300, -480])
+@pytest.mark.parametrize("exponent", [480, 100, -100, -480])
 def test_scaled(analyse, unscaled, exponent):
     result, out = analyse(exponent)
     assert result.code == 0, result.err
@@ -50,10 +50,9 @@ def test_scaled(analyse, unscaled, exponent):
             assert not bad, (name, bad)
 
 
-@pytest.mark.parametrize("exponent, words", [
-    (490, "too large to square"), (500, "too large to square"), (600, "too large to square"),
-    (1015, "too large to s"), (-490, "too little to square"), (-530, "too little to square"),
-    (-560, "too little to square"), (-1000, "too little to square")])
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("exponent, words", [(490, "too large to square"), (1015, "too large to s"), (-490, "too little to square"),
+                                             (-530, "too little to square"), (-1000, "too little to square")])
 def test_refused(analyse, exponent, words):
     """1e-160 is 2^-531: its squares are there, but without digits."""
     result, out = analyse(exponent)
