@@ -47,10 +47,6 @@ def both(qkscope, out):
     qkscope(*CAPTURE, "-o", out, *BOTH, expect=0)
 
 
-def packed(qkscope, out):
-    qkscope("repack", EXAMPLE, "-o", out, "-q", expect=0)
-
-
 def results(qkscope, out):
     qkscope("pca", EXAMPLE, "-o", out, *LAYER, "-q", expect=0)
 
@@ -73,7 +69,6 @@ def nothing(qkscope, out):
     (out.parent / "s.yaml").write_text(STUDY.format(EXAMPLE))
 
 
-REPACK = ["repack", EXAMPLE, "-q", "--force"]
 PCA = ["pca", EXAMPLE, "-q", *LAYER]
 COMPARE = ["compare", EXAMPLE, EXAMPLE, "-q", *LAYER]
 # What is there, the command, the link (RUN: the only folder of that kind), whether the command refuses it.
@@ -83,15 +78,14 @@ CASES = [(before, command, link, True) for before, command, links in [
     (one_shard, [*CAPTURE, "--shard", "1/2"], [".partial", ".partial/.units", ".partial/.units/RUN",
                                                ".partial/.units/RUN/ranks", ".partial/new"]),
     (one_shard, [*CAPTURE, "--force"], [".partial"]), (one_shard, CAPTURE, [".partial", ".partial/.units", ".partial/new"]),
-    (nothing, REPACK, [".partial", "../.out.repack"]), (packed, REPACK, ["post", "../.out.repack"]),
-    (results, PCA, ["figures"]), (shared_results, [*PCA, "--shard", "1/2"], [".units", ".units/RUN", ".units/RUN/ranks"]),
+    (results, PCA, ["figures"]), (shared_results, [*PCA, "--shard", "1/2"], [".units/RUN"]),
     (results, ["report", "out", "-q"], ["figures"]), (compared, COMPARE, ["figures"]),
     (nothing, ["study", "s.yaml", "-q", "--force"], ["models", "figures"]), (study, ["study", "s.yaml", "-q"], ["figures", "models"]),
-    (study, ["study", "s.yaml", "-q"], ["models/a"]), (study, ["study", "s.yaml", "-q"], ["models/a/figures"]),
+    (study, ["study", "s.yaml", "-q"], ["models/a", "models/a/figures"]),
 ] for link in links] + [
     (whole, [*CAPTURE, "--force"], "l00h00q", False), (whole, [*CAPTURE, "--force"], "moments", False),
     (nothing, CAPTURE, "../.out.partial", False), (whole, CAPTURE, "../.out.partial", False),
-    (whole, [*CAPTURE, "--force"], "../.out.partial", False), (packed, REPACK, "l00q", False),
+    (whole, [*CAPTURE, "--force"], "../.out.partial", False),
     (results, PCA, "qk.csv", False), (results, ["report", "out", "-q"], "report.html", False)]
 
 
@@ -107,6 +101,7 @@ def put_link(out, name, target):
     return place
 
 
+@pytest.mark.cases(4)
 @pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("before, command, link, refused", CASES,
                          ids=[f"{b.__name__} {command[0]} {command[-1]} {link}" for b, command, link, _ in CASES])
@@ -126,6 +121,7 @@ def test_what_a_link_leads_to_stays(qkscope, outside, tmp_path, before, command,
         assert said.code == 0, said.err
 
 
+@pytest.mark.test_all
 def test_merge(qkscope, outside, tmp_path):
     parts = [tmp_path / "p0", tmp_path / "p1"]
     for i, part in enumerate(parts):
@@ -141,22 +137,11 @@ def test_merge(qkscope, outside, tmp_path):
         assert all_of(outside) == kept
 
 
-def test_sink(outside, tmp_path):
-    qk = pytest.importorskip("qkscope")
-    model = qk.Model("made up", num_layers=1, num_q_heads=1, num_k_heads=1, head_dim=4)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / ".partial").symlink_to(outside)
-    kept = all_of(outside)
-    with pytest.raises(qk.ExistsError, match="is a link"):
-        qk.Sink(tmp_path / "out", model=model, texts=1)
-    assert all_of(outside) == kept
-
-
 @pytest.mark.usefixtures("exchange")
 def test_the_output_folder_may_be_a_link(qkscope, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    for command in (CAPTURE, [*CAPTURE, "--force"], REPACK):
+    for command in (CAPTURE, [*CAPTURE, "--force"]):
         qkscope(*command, "-o", tmp_path / "link", expect=0)
         assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "capture.json").exists()
     assert sorted(os.listdir(tmp_path)) == ["link", "real"]

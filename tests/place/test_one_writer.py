@@ -3,15 +3,17 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
-from conftest import EXAMPLE, ROOT, environment, stop
+from conftest import EXAMPLE, ROOT, environment
 
 TINY = ROOT / "examples" / "kjv-tiny"
-CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-length", "64", "--layers", "0",
+CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-length", "64", "--max-texts", "6", "--layers", "0",
            "--heads", "0", "--sampler", "all", "-q", "--threads", "1"]
 LAYER = ["--layers", "0", "--heads", "0"]
 HELD = "another run is at work in this folder"
@@ -19,6 +21,11 @@ HELD = "another run is at work in this folder"
 
 def files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def qk():
+    return pytest.importorskip("qkscope")
 
 
 @pytest.fixture(scope="module")
@@ -30,83 +37,49 @@ def parts(qkscope, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def at_work(program, tmp_path):
-    """at_work(options...) -> a capture in tmp_path / "o" that has begun and stands still."""
-    runs = []
-
-    def begin(*options):
-        run = subprocess.Popen([program, *CAPTURE, "-o", tmp_path / "o", *options], env=environment())
-        runs.append(run)
-        while run.poll() is None and not list((tmp_path / "o").glob(".partial/.units/*/b*")):
-            time.sleep(0.0005)
-        if not stop(run):
-            pytest.skip("it was done before it could be stopped")
-        return run
-    yield begin
-    for run in runs:
-        run.kill()
-        run.wait()
+def one_head(qk):
+    return qk.Model("made up", num_layers=1, num_q_heads=1, num_k_heads=1, head_dim=4)
 
 
-@pytest.mark.parametrize("options", [[], ["--shard", "0/2"]])
-@pytest.mark.parametrize("command", ["repack", "merge", "capture", "analyze", "synth", "report", "compare", "study"])
-def test_a_run_at_work_is_left_alone(qkscope, at_work, parts, tmp_path, options, command):
+@pytest.mark.parametrize("shard", [None, (1, 2)])
+@pytest.mark.parametrize("command", ["capture", "merge", "analyze", "report", "compare", "study"])
+def test_a_run_at_work_is_left_alone(qk, qkscope, parts, tmp_path, shard, command):
     (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {EXAMPLE}}}\nanalyses: [pca]\n")
-    words = {"repack": ["repack", EXAMPLE, "--force"], "merge": ["merge", parts / "0", parts / "1", "--force"],
-             "capture": [*CAPTURE, "--max-texts", "3", "--force"], "analyze": ["analyze", EXAMPLE, *LAYER, "--force"],
-             "synth": ["synth"], "report": ["report", EXAMPLE], "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER, "--force"],
-             "study": ["study", tmp_path / "s.yaml", "--force"]}[command]
-    run = at_work(*options)
-    before = files(tmp_path / "o")
-    said = qkscope(*words, "-o", tmp_path / "o", "-q", expect=1)
-    assert f"{tmp_path / 'o'}: {HELD}" in said.err
-    assert files(tmp_path / "o") == before
-    run.send_signal(signal.SIGCONT)
-    assert run.wait(timeout=60) == 0
-    if not options:
-        assert files(tmp_path / "o") == files(parts / "whole")
+    words = {"merge": ["merge", parts / "0", parts / "1", "--force"], "capture": [*CAPTURE, "--force"],
+             "analyze": ["analyze", EXAMPLE, *LAYER, "--force"], "report": ["report", EXAMPLE],
+             "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER, "--force"], "study": ["study", tmp_path / "s.yaml", "--force"]}[command]
+    with qk.Sink(tmp_path / "o", model=one_head(qk), texts=2, shard=shard) as sink:
+        before = files(tmp_path / "o")
+        said = qkscope(*words, "-o", tmp_path / "o", "-q", expect=1)
+        assert f"{tmp_path / 'o'}: {HELD}" in said.err
+        assert files(tmp_path / "o") == before
+        for text in filter(sink.wants, range(2)):
+            with sink.text(text, tokens=2):
+                for kind in "qk":
+                    sink.put(text, 0, kind, np.ones((1, 2, 4), np.float32))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["o", "s.yaml"]
 
 
-@pytest.mark.parametrize("words", [["repack", EXAMPLE, "--force"], [*CAPTURE, "--force"], ["analyze", EXAMPLE, *LAYER]])
-def test_a_writer_of_vectors_holds_its_folder(program, qkscope, tmp_path, words):
-    """qk_capture_writer, by which synth and programs write."""
-    out = tmp_path / "o"
-    run = subprocess.Popen([program, "synth", "-o", out, "--examples", "60", "--rows", "1000", "--layers", "2", "-q"], env=environment())
-    while run.poll() is None and not (out / "capture.json").exists():
-        time.sleep(0.0005)
-    assert stop(run)
-    try:
-        assert f"{out}: {HELD}" in qkscope(*words, "-o", out, "-q", expect=1).err
-    finally:
-        run.send_signal(signal.SIGCONT)
-        code = run.wait(timeout=120)
-    assert code == 0
-    qkscope("inspect", out, expect=0)
-
-
 @pytest.mark.usefixtures("exchange")
-@pytest.mark.parametrize("words", [["repack", EXAMPLE, "--force"], [*CAPTURE, "--max-texts", "3", "--force"]])
-def test_a_shard_of_another_machine_is_asked(qkscope, parts, tmp_path, words):
+def test_a_shard_of_another_machine_is_asked(qkscope, tmp_path):
     """Its lock does not reach here, but its number does."""
     out = tmp_path / "o"
     qkscope(*CAPTURE, "-o", out, "--shard", "0/2", expect=0)
     rank = next(out.glob(".partial/.units/*/ranks")) / "1-of-2"
     rank.write_text("elsewhere-0123456789abcdef-77-88\n\n")
-    before = files(out)
-    said = qkscope(*words, "-o", out, "-q", expect=1).err
+    before, words = files(out), [*CAPTURE, "--max-length", "32", "--force", "-o", out]
+    said = qkscope(*words, expect=1).err
     assert str(rank) in said and "elsewhere" in said and "remove that file" in said
     assert files(out) == before
     rank.unlink()
-    qkscope(*words, "-o", out, "-q", expect=0)
+    qkscope(*words, expect=0)
     assert json.loads((out / "capture.json").read_text())["complete"]
 
 
 def test_a_merge_into_a_folder_of_its_own_pieces(qkscope, parts, tmp_path):
     """--force replaces a capture, not what is being merged."""
     for i in range(2):
-        qkscope(*CAPTURE, "-o", tmp_path / str(i), "--shard", f"{i}/2", expect=0)
+        shutil.copytree(parts / str(i), tmp_path / str(i))
     qkscope("merge", tmp_path / "0", tmp_path / "1", "-o", tmp_path / "0", "--force", "-q", expect=0)
     assert files(tmp_path / "0") == files(parts / "whole")
 
@@ -122,17 +95,42 @@ def test_a_finished_capture_is_not_touched(qkscope, parts):
     assert folder.stat().st_mtime_ns == before
 
 
-def test_a_fork_does_not_hold_the_folder(tmp_path):
-    qk = pytest.importorskip("qkscope")
-    model = qk.Model("made up", num_layers=1, num_q_heads=1, num_k_heads=1, head_dim=4)
-    first = qk.Sink(tmp_path / "o", model=model, texts=1)
+def test_a_fork_does_not_hold_the_folder(qk, tmp_path):
+    first = qk.Sink(tmp_path / "o", model=one_head(qk), texts=1)
     child = os.fork()
     if child == 0:
-        time.sleep(60)
+        signal.pause()
         os._exit(0)
     try:
         first.close()
-        qk.Sink(tmp_path / "o", model=model, texts=1).close()
+        qk.Sink(tmp_path / "o", model=one_head(qk), texts=1).close()
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+@pytest.mark.test_all
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.parametrize("shard", [[], ["--shard", "1/2"]])
+def test_a_capture_that_waited_looks_again(program, qkscope, sanitized, parts, tmp_path, shard):
+    """The folder was empty when it looked first, and another command's capture is in it when it has the lock."""
+    if sanitized:
+        pytest.skip("a sanitizer does not run under strace")
+    out, trace = tmp_path / "out", tmp_path / "trace"
+    out.mkdir()
+    run = subprocess.Popen(["strace", "-f", "-o", trace, "-e", "trace=flock", "-e", "inject=flock:error=EAGAIN:signal=SIGSTOP:when=1",
+                            program, *CAPTURE, "-o", out, *shard], env=environment(), stderr=subprocess.PIPE, text=True)
+    while "stopped by SIGSTOP" not in (trace.read_text() if trace.exists() else ""):
+        if run.poll() is not None:
+            pytest.skip(f"strace may not trace here: {run.stderr.read()}")
+        time.sleep(0.005)
+    child = next(int(line.split()[0]) for line in trace.read_text().splitlines() if "stopped by SIGSTOP" in line)
+    qkscope("merge", parts / "0", parts / "1", "-o", out, "-q", expect=0)
+    before = files(out)
+    os.kill(child, signal.SIGCONT)
+    said = run.communicate(timeout=300)[1]
+    if shard:  # it is of the same run, and finds all of it
+        assert run.returncode == 0, said
+    else:
+        assert run.returncode == 0 or f"{out}: " in said
+    assert files(out) == before
