@@ -15,7 +15,6 @@ SUMS = ("capture", "-m", "{in}/model", "-t", "{in}/t.jsonl", "--keep", "moments,
         "-o", "{out}")
 ANALYZE = ("analyze", "{in}/capture", "--layers", "0", *ONE, "-o", "{out}")
 PCA = ("pca", "{in}/capture", "--layers", "0", *ONE, "-o", "{out}")
-BOTH = ("pca", "{in}/capture", *ONE, "-o", "{out}")
 STUDY = ("study", "{in}/study.yaml", "--threads", "1", "--quiet", "--format", "svg", "-o", "{out}")
 TABLES = (*STUDY, "--no-figures")
 OTHER = ("--bucket", "7")
@@ -25,14 +24,11 @@ JOBS = [
     Job("capture-sums", SUMS, old=(*SUMS, *OTHER), at_once=True),
     Job("merge", ("merge", "{in}/part-0", "{in}/part-1", "{in}/part-2", *ONE, "-o", "{out}"), old=(*CAPTURE, *OTHER), at_once=True),
     Job("merge-whole", ("merge", "{in}/few-0", "{in}/few-1", *ONE, "-o", "{out}"), old=CAPTURE, at_once=True),
-    Job("repack", ("repack", "{in}/capture", *ONE, "-o", "{out}"), old=(*CAPTURE, *OTHER), again=("--force",), at_once=True),
     Job("analyze", ANALYZE, old=(*ANALYZE, "--components", "2")),
-    Job("analyze-shard", (*BOTH, "--shard", "1/2"), before=((*BOTH, "--shard", "0/2"),), again=None),
     Job("rotate", ("rotate", "{in}/capture", "--layers", "0", *ONE, "-o", "{out}"), before=(PCA,)),
     Job("report", ("report", "{out}", "-q", "--format", "svg"), before=(PCA,), page="report.html", sample=2),
     Job("study", STUDY, old=(*STUDY, "--theme", "dark"), sample=1),
     Job("study-tables", TABLES, old=("study", "{in}/old.yaml", *TABLES[2:]), sample=4),
-    Job("synth", ("synth", "--layers", "1", "--rows", "40", "--dim", "8", *ONE, "-o", "{out}"), again=None),
 ]
 
 
@@ -50,7 +46,6 @@ def write_inputs(program, folder):
         run(*capture, "-t", many, "--shard", f"{i}/3", "-o", folder / f"part-{i}")
     for i in range(2):
         run(*capture, "-t", few, "--shard", f"{i}/2", "-o", folder / f"few-{i}")
-    run("synth", "-q", "--layers", "2", "--query-heads", "2", "--q-per-kv-group", "2", "--rows", "200", "--dim", "8", "--rope-planes", "2",
-        "-o", folder / "capture")
+    run("capture", "-m", folder / "model", "-t", few, "--sampler", "all", "--layers", "0,1", "--heads", "0,1", *ONE, "-o", folder / "capture")
     for name, layer in (("study", 0), ("old", 1)):
         (folder / f"{name}.yaml").write_text(f"models:\n  - {{name: one, source: capture}}\nanalyses: [pca]\ndata: {{layers: {layer}}}\n")

@@ -37,14 +37,12 @@ STAMP = "figures.json"
 class Job:
     """A row of the table. words: of the command, with {in} and {out}. old: words of a run before it whose results it replaces
     (None: there is no such thing). before: words of runs that make what is there in any case. at_once: the old results are
-    replaced in one step. again: what the same command needs besides once it has succeeded (None: it is not to run again). page: what says
-    that all is there, where it is no manifest. sample: how many of its calls, or folders, are tried in `make test`."""
+    replaced in one step. page: what says that all is there, where it is no manifest. sample: how many of its calls are tried in `make test-all`."""
     name: str
     words: tuple
     old: tuple = None
     before: tuple = ()
     at_once: bool = False
-    again: tuple = ()
     page: str = None
     sample: int = 6
 
@@ -134,7 +132,7 @@ def files_of(folder):
             if path.is_file() and path.name != STAMP and not TEMPORARY.search(name := str(path.relative_to(folder)))}
 
 
-def listing(work, without=()):
+def listing(work):
     """{name: rights and bytes} of everything around the output folder, and the output folder's names."""
     found = {}
     for path in sorted(work.rglob("*")):
@@ -202,12 +200,9 @@ def differences(there, wanted, varies):
     return f"missing {sorted(wanted.keys() - there.keys())[:4]}, too many {sorted(there.keys() - wanted.keys())[:4]}, other {changed[:4]}"
 
 
-def judge_next(place, outside, succeeded):
+def judge_next(place, outside):
     """The same command again, without a fault: all is there, and nothing else."""
-    more = place.job.again if succeeded else ()
-    if more is None:
-        return []
-    again, wrong = place.run([*place.words, *(word for word in more if word not in place.words)]), []
+    again, wrong = place.run(), []
     if again.returncode != 0:
         return [f"the next run fails: {again.stderr.decode(errors='replace').strip()[:300]}"]
     there = files_of(place.work / "out")
@@ -224,52 +219,3 @@ def judge_next(place, outside, succeeded):
 def inject(call, n):
     return ["strace", "-f", "-qq", "--seccomp-bpf", "-o", os.devnull, "-e", f"trace={call}", "-e", "signal=none", "-e",
             f"inject={call}:error={FAULTS[call]}:when={n}"]
-
-
-# ---- links ---------------------------------------------------------------------------------------
-
-def folders_of(calls, work):
-    """Folders that a run made, wrote into or emptied: all but the output folder itself."""
-    found = set()
-    for _, _, line in calls:
-        arguments = CALL.match(line)[3] if CALL.match(line) else line
-        for folder, name in re.findall(r'(?:<([^>]*)>, )?"([^"]*)"', arguments):
-            path = pathlib.Path(folder or "/", name)
-            found |= {path, path.parent} if "mkdir" in line.split("(")[0] else {path.parent}
-        found |= {pathlib.Path(name).parent for name in re.findall(r"^\d+</([^>]*)>", arguments)}
-    inside = {str(path.relative_to(work)) for path in found if path.is_relative_to(work)}
-    return {name for name in inside if re.match(r"out/|\.", name) and name != "." and ".tmp-" not in name}
-
-
-def link_away(place, name, victim):
-    """Puts a link to a folder of somebody else at a place; what lay there lies in that folder."""
-    shutil.rmtree(victim, ignore_errors=True)
-    path = place.work / name
-    if path.is_dir():
-        shutil.move(path, victim)
-    else:
-        victim.mkdir()
-        path.parent.mkdir(parents=True, exist_ok=True)
-    (victim / "precious").write_bytes(b"of somebody")
-    (victim / "sub").mkdir(exist_ok=True)
-    (victim / "sub" / "data.parquet").write_bytes(b"of somebody, too")
-    path.symlink_to(victim)
-
-
-def judge_link(place, name, victim, before, outside, done):
-    wrong, path, out = [], place.work / name, place.work / "out"
-    there = files_of(out)
-    if listing(victim) != before:
-        wrong.append("the folder behind the link changed")
-    if around(place.work) != outside:
-        wrong.append("something outside the output folder changed")
-    if done.returncode == 0 and not place.same(there, place.whole):
-        wrong.append(f"exit code 0, and {differences(there, place.whole, place.varies)}")
-    if done.returncode == 0 and name.startswith("out") and path.is_symlink():
-        wrong.append("exit code 0, and the link is still there")
-    if done.returncode != 0 and str(path) not in done.stderr.decode() and str(out) not in done.stderr.decode():
-        wrong.append("refused without a name")
-    if not path.is_symlink() or name.startswith("."):
-        wrong += [f"{folder.relative_to(place.work)} says that it is complete" for folder in says_complete(place.job, out)
-                  if not any(place.same(below(there, out, folder), below(state, out, folder)) for state in (place.whole, place.was))]
-    return wrong
