@@ -69,16 +69,14 @@ static void test_bombs(void **state)
         "0",
         "-1.5",
         "null",
-        "true",
         "1e999",
-        "[[]]",
         "{\"a\":{}}",
         "[0,0,0,0,0,0,0,0,0,0]",
         "{\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"e\":5,\"f\":6,\"g\":7,\"h\":8,\"i\":9}"};
     const qk__json_limits *limits = qk__json_limits_of(QK__JSON_CONFIG);
     (void)state;
     qk__buffer text = {0};
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i += tier_is("test") ? 3 : 1) {
         qk_error err = {.status = QK_OK};
         size_t memory;
         repeat(&text, PARTS[i], 20000);
@@ -125,8 +123,6 @@ typedef struct list {
     const char *begin, *entry, *end;
     size_t count;
 } list;
-
-#define HASH "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static void add_list(qk__buffer *text, const list *l)
 {
@@ -180,31 +176,6 @@ static void test_largest(void **state)
            "[7168, 2048], \"data_offsets\": [9999999999, 19999999999]}",
            "}", 50000}},
          2},
-        {"page of the Hub: 1,000 entries with everything",
-         QK__JSON_ANSWER,
-         {{"[",
-           "{\"type\": \"file\", \"oid\": \"" HASH
-           "\", \"size\": 9999, \"path\": \"data/%zu.parquet\", "
-           "\"lfs\": {\"oid\": \"" HASH
-           "\", \"size\": 9999, \"pointerSize\": 134}, \"xetHash\": \"" HASH "\", "
-           "\"lastCommit\": {\"id\": \"" HASH
-           "\", \"title\": \"t\", \"date\": \"2026\"}, \"securityFileStatus\": "
-           "{\"status\": \"safe\", \"jFrogScan\": {\"status\": \"unscanned\"}, \"avScan\": "
-           "{\"status\": \"safe\"}}}",
-           "]", 1000}},
-         10},
-        {"answer of the Hub: the names of 100,000 files",
-         QK__JSON_ANSWER,
-         {{"{\"sha\": \"" HASH "\", \"siblings\": [",
-           "{\"rfilename\": \"l00h00q/%zu.parquet\"}", "]}", 100000}},
-         1},
-        {"list of 100,000 files",
-         QK__JSON_FILES,
-         {{"{\"files\": {",
-           "\"l00h00q/data-%zu.parquet\": {\"size\": 134, \"blob_id\": \"" HASH
-           "\", \"lfs_sha256\": \"" HASH "\", \"lfs_size\": 9999, \"xet_hash\": \"" HASH "\"}",
-           "}}", 100000}},
-         5},
         {"capture.json: 65,536 heads",
          QK__JSON_CAPTURE,
          {{"{\"heads\": [",
@@ -213,6 +184,8 @@ static void test_largest(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        if (tier_is("test") && FILES[i].kind == QK__JSON_TOKENIZER)
+            continue; /* takes as long as all others */
         const qk__json_limits *limits = qk__json_limits_of(FILES[i].kind);
         qk_error err = {.status = QK_OK};
         qk__buffer text = {0};
@@ -221,9 +194,6 @@ static void test_largest(void **state)
             add_list(&text, &FILES[i].lists[k]);
         if (parse(&text, FILES[i].kind, &memory, &err) != QK_OK)
             fail_msg("%s: %s", FILES[i].what, err.message);
-        print_message("%s: %.1f MB, %.1f MB of memory; limits %zu and %zu MB\n", FILES[i].what,
-                      (double)text.size / 1048576, (double)memory / 1048576, limits->text >> 20,
-                      limits->values >> 20);
         assert_true(text.size * FILES[i].room <= limits->text);
         assert_true(memory * FILES[i].room <= limits->values);
         qk__buffer_free(&text);

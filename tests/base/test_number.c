@@ -40,7 +40,7 @@ static void any_bits(void **state)
 {
     (void)state;
     uint64_t seed = 1;
-    for (int i = 0; i < 300000; i++) {
+    for (int i = 0; i < (tier_is("test") ? 20000 : 300000); i++) {
         double size = pow(10, 12 * random_unit(&seed) + 5); /* from 1e-7 to 1e17 */
         expect(random_unit(&seed) * size);
         expect(random_unit(&seed)); /* what most columns hold */
@@ -52,7 +52,7 @@ static void short_decimals(void **state)
 {
     (void)state;
     uint64_t seed = 2;
-    for (int i = 0; i < 30000; i++) {
+    for (int i = 0; i < (tier_is("test") ? 5000 : 30000); i++) {
         int digits = 1 + i % 17;
         double whole = floor(fabs(random_unit(&seed)) * pow(10, digits));
         expect_both_and_neighbours(whole / pow(10, 1 + (i / 17) % 20));

@@ -17,7 +17,8 @@ enum { JOBS = 200 };
 
 typedef struct jobs {
     const qk_status *fails; /* [JOBS] */
-    size_t slow;            /* this one ends after the next has begun; JOBS: none */
+    size_t
+        slow; /* this one ends after the next has begun, which may take minutes; JOBS: none */
     atomic_int ran[JOBS];
 } jobs;
 
@@ -27,7 +28,7 @@ static qk_status run(void *context, size_t i, int worker, qk_error *err)
     jobs *j = context;
     const struct timespec moment = {.tv_nsec = 1000 * 1000};
     atomic_fetch_add(&j->ran[i], 1);
-    for (int k = 0; i == j->slow && k < 5000 && atomic_load(&j->ran[i + 1]) == 0; k++)
+    for (int k = 0; i == j->slow && k < 300000 && atomic_load(&j->ran[i + 1]) == 0; k++)
         nanosleep(&moment, NULL);
     return j->fails[i] == QK_OK ? QK_OK : qk__fail(err, j->fails[i], "job %zu", i);
 }

@@ -72,7 +72,8 @@ static void test_exit_codes(void **state)
 /* It was not started. Under valgrind the system does not say so in time: 127 is all there is. */
 static void expect_failure(outcome got, qk_status status, const char *name)
 {
-    if (tier_is("test") && got.status == QK_OK) {
+    const char *loaded = getenv("LD_PRELOAD");
+    if (loaded && strstr(loaded, "vgpreload") && got.status == QK_OK) {
         assert_int_equal(got.exit_code, 127);
         return;
     }
@@ -137,7 +138,7 @@ static void test_interrupted(void **state)
     sigaction(SIGALRM, &action, &before);
     const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &often, NULL);
-    outcome got = run_shell("printf a >&2; sleep 0.2; printf b >&2; sleep 0.1", "", "");
+    outcome got = run_shell("printf a >&2; sleep 0.1; printf b >&2", "", "");
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
     expect_message(got, "ab", 2);
@@ -153,15 +154,11 @@ static void test_messages(void **state)
                    "a\0\xff"
                    "b",
                    4);
-    expect_message(run_shell(":", "", ""), "", 0);
-}
-
-static void test_messages_are_appended(void **state)
-{
-    (void)state;
+    expect_message(run_shell("read x || printf end >&2", "", ""), "end",
+                   3); /* nothing to read */
     outcome got = {.exit_code = -1};
     const char *const argv[] = {"sh", "-c", "printf x >&2", NULL};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) /* they are appended */
         assert_int_equal(
             qk__process_run(argv, NULL, NULL, &got.messages, &got.exit_code, &got.err), QK_OK);
     expect_message(got, "xxx", 3);
@@ -184,11 +181,9 @@ static void test_arguments(void **state)
 {
     (void)state;
     static const char *const hard[] = {
-        "",     " ",      "a b", "'",     "\"",      "'; touch x; '",
-        "\n",   "a\nb\n", "\\",  "$HOME", "`touch`", "$(x)",
-        "*",    "-e",     "--",  "~",     "%s%n",    "\t",
-        "a;b",  "|",      "&&",  ">x",    "#",       "\xff\xfe",
-        "\x1b", "é 漢",   "\\n",
+        "",        " ",    "a b", "'",  "\"", "'; touch x; '", "a\nb\n",     "\\", "$HOME",
+        "`touch`", "*",    "-e",  "--", "~",  "%s%n",          "a;b|c&&d>x", "#",  "\xff\xfe",
+        "\x1b",    "é 漢",
     };
     for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) {
         const char *other = hard[(i + 1) % (sizeof hard / sizeof *hard)];
@@ -197,17 +192,6 @@ static void test_arguments(void **state)
         int size = snprintf(expected, sizeof expected, "2|%s|%s", hard[i], other);
         expect_message(got, expected, (size_t)size);
     }
-}
-
-static void test_long_argument(void **state)
-{
-    (void)state;
-    char *text = malloc(100001);
-    assert_non_null(text);
-    memset(text, '\'', 100000);
-    text[100000] = '\0';
-    expect_message(run_shell("printf %s ${#1} >&2", text, ""), "100000", 6);
-    free(text);
 }
 
 static void test_hidden_variable(void **state)
@@ -226,42 +210,26 @@ static void test_hidden_variable(void **state)
     unsetenv("QK_TEST_LONGER");
 }
 
-static void test_folder(void **state)
-{
-    (void)state;
-    tree_add("it's a \"folder\"\n/here", "");
-    char before[1024], after[1024];
-    assert_non_null(getcwd(before, sizeof before));
-    const char *const argv[] = {"sh", "-c", "test -f here", NULL};
-    outcome got = run_in(argv, tree_path("it's a \"folder\"\n"), NULL);
-    expect_message(got, "", 0);
-    assert_non_null(getcwd(after, sizeof after));
-    assert_string_equal(before, after);
-}
-
 /* A program named by its path from here is found from here, also where it runs elsewhere. */
-static void test_relative_program(void **state)
+static void test_folders(void **state)
 {
     (void)state;
-    tree_add("tools/speak", "#!/bin/sh\nbasename \"$PWD\" >&2\n");
-    tree_add("elsewhere/", "");
+    static const char elsewhere[] = "it's \"else\"where";
+    tree_add("tools/speak", "#!/bin/sh\nprintf %s \"${PWD##*/}\" >&2\n");
+    tree_add("it's \"else\"where/", "");
     chmod(tree_path("tools/speak"), 0755);
-    char before[1024];
+    char before[1024], after[1024];
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(tree_path("")), 0);
     const char *const argv[] = {"tools/speak", NULL};
-    outcome got = run_in(argv, "elsewhere", NULL);
+    outcome got = run_in(argv, elsewhere, NULL);
     const char *const missing[] = {"tools/silent", NULL};
-    outcome none = run_in(missing, "elsewhere", NULL);
+    outcome none = run_in(missing, elsewhere, NULL);
+    assert_non_null(getcwd(after, sizeof after));
     assert_int_equal(chdir(before), 0);
-    expect_message(got, "elsewhere\n", 10);
+    assert_string_equal(strrchr(after, '/'), strrchr(tree_root, '/'));
+    expect_message(got, elsewhere, strlen(elsewhere));
     expect_failure(none, QK_ERR_NOT_FOUND, "tools/silent");
-}
-
-static void test_nothing_to_read(void **state)
-{
-    (void)state;
-    expect_message(run_shell("cat >&2; read x || printf end >&2", "", ""), "end", 3);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------ */
@@ -338,7 +306,7 @@ static void test_closed_descriptors(void **state)
 
 /* ---- many at once ----------------------------------------------------------------------- */
 
-enum { THREADS = 12, RUNS = 15 };
+enum { THREADS = 12, RUNS = 5 };
 
 static void *run_many(void *argument)
 {
@@ -383,14 +351,10 @@ int main(void)
         cmocka_unit_test(test_blocked_signals),
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_messages_are_appended),
         cmocka_unit_test(test_messages_are_bounded),
         cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_long_argument),
         cmocka_unit_test(test_hidden_variable),
-        cmocka_unit_test_setup_teardown(test_folder, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_relative_program, tree_setup, tree_teardown),
-        cmocka_unit_test(test_nothing_to_read),
+        cmocka_unit_test_setup_teardown(test_folders, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_no_leaks, tree_setup, tree_teardown),
         cmocka_unit_test(test_nothing_extra_inherited),
         cmocka_unit_test(test_closed_descriptors),
