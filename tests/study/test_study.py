@@ -165,13 +165,13 @@ def test_settings_reach_the_analyses(qkscope, here, study):
                 "pca: {n_components: 3, lda: false}\n"
                 "analysis: {ci: 90}\n"
                 "rotation: {b_axis: centroid, complement_pairs: 4}\n"
-                "plasticity: {variance: full, max_pairs: 50, ks_alpha: 0.05}\n")
+                "plasticity: {max_pairs: 50, ks_alpha: 0.05}\n")
     study()
     (here / "c.yaml").write_text(
         f"data: {{dataset_name: {here / 'a'}, layers: [0], heads: '1,3', max_samples: 100, seed: 7}}\n"
         "pca: {n_components: 3}\nanalysis: {combined: true, ci: 90}\n"
         "rotation: {b_axis: centroid, complement_pairs: 4}\n"
-        "plasticity: {variance: full, max_pairs: 50, ks_alpha: 0.05}\n"
+        "plasticity: {max_pairs: 50, ks_alpha: 0.05}\n"
         f"output: {{results_dir: {here / 'own'}, model_name: a}}\n")
     qkscope("analyze", "--config", here / "c.yaml", expect=0)
     for table in (*TABLES, "complement.csv"):
@@ -201,11 +201,10 @@ def test_paths_count_from_the_study_file(qkscope, here):
     assert read_json(folder / "out" / "manifest.json")["models"][0]["source"] == "a"
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_threads_change_nothing(here, study, threads):
+def test_threads_change_nothing(here, study):
     write_study(here)
-    study(out="one")
-    study("--threads", threads, out="two")
+    study("--threads", 1, out="one")
+    study("--threads", 3, out="two")
     assert snapshot(here / "one") == snapshot(here / "two")
 
 
@@ -236,25 +235,20 @@ def test_labels_do_not_compute_again(here, study):
     assert "a,Other,F,P," in (here / "out" / "models.csv").read_text()
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("change, reason", [
-    ("pca: {n_components: 3}", "n_components"), ("data: {seed: 3}", "seed"),
-    ("data: {max_samples: 60}", "max_samples"), ("data: {from_position: 4}", "from_position"), ("rotation: {complement_pairs: 2}", "rotation"),
-    ("plasticity: {max_pairs: 9}", "max_pairs"), ("analyses: [pca]", "analyses"),
-    ("analysis: {ci: 95}", "ci"), ("data: {heads: [0, 1]}", "heads")])
+    ("pca: {n_components: 3}", "components"), ("data: {max_samples: 60}", "max_samples"), ("rotation: {complement_pairs: 2}", ""),
+    ("plasticity: {max_pairs: 9}", "max_pairs"), ("analysis: {ci: 95}", "ci"), ("data: {heads: [0, 1]}", "heads")])
 def test_changed_settings(here, study, change, reason):
     write_study(here, "a")
     study()
     write_study(here, "a", change + "\n")
     outcome = study("--dry-run")
     assert states(outcome) == {"a": "to do"}
-    assert "other settings" in reasons(outcome)["a"]
-    if reason != "rotation":
-        key = "components" if reason == "n_components" else reason
-        assert key in reasons(outcome)["a"]
+    assert "other settings" in reasons(outcome)["a"] and reason in reasons(outcome)["a"]
     assert states(study()) == {"a": "computed"}
     assert states(study()) == {"a": "kept"}
-    fresh = study(out="fresh")
-    assert states(fresh) == {"a": "computed"}
+    study(out="fresh")
     assert snapshot(here / "out") == snapshot(here / "fresh")
 
 
@@ -275,21 +269,14 @@ def head_file(here, name, head="l00h01q"):
 def test_changed_inputs(here, study):
     write_study(here)
     study()
-    size = head_file(here, "a").stat().st_size
-    shutil.copy(head_file(here, "a", "l00h02q"), head_file(here, "a"))
-    outcome = study()
-    assert states(outcome) == {"a": "computed", "b": "kept", "c": "kept"}
-    assert "l00h01q/data.parquet has changed" in reasons(outcome)["a"], size
-    # a byte without meaning, the same size
+    shutil.copy(head_file(here, "a", "l00h02q"), head_file(here, "a"))  # of the same size
     data = bytearray(head_file(here, "b").read_bytes())
-    index = data.index(b"qkscope") if b"qkscope" in data else None
-    if index is not None:
-        data[index] ^= 1
-        head_file(here, "b").write_bytes(data)
-        assert states(study())["b"] == "computed"
-    # touched, but the same
-    os.utime(head_file(here, "c"), (1, 1))
-    assert states(study())["c"] == "kept"
+    data[data.index(b"qkscope")] ^= 1  # who wrote it, a byte without meaning
+    head_file(here, "b").write_bytes(data)
+    os.utime(head_file(here, "c"), (1, 1))  # touched, but the same
+    outcome = study()
+    assert states(outcome) == {"a": "computed", "b": "computed", "c": "kept"}
+    assert "l00h01q/data.parquet has changed" in reasons(outcome)["a"]
     # a shard more, a head less: capture.json lists other rows, and the head
     shutil.copy(head_file(here, "c"), here / "c" / "l00h01q" / "more.parquet")
     assert states(study(expect=3))["c"] == "partial"
@@ -328,7 +315,7 @@ def test_kept_results_warn_as_they_did(qkscope, here, study):
     """Few texts, few rows, and what a capture of moments cannot give: as true of results that stand."""
     model = ROOT / "examples/kjv-tiny"
     for name, keep in (("moments", "moments"), ("reservoir", "moments,reservoir=1")):
-        qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "3", "--keep", keep,
+        qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "1", "--keep", keep,
                 "-o", here / name, expect=0)
     write_study(here, ["a", "moments", "reservoir"])
 
@@ -346,6 +333,7 @@ def test_kept_results_warn_as_they_did(qkscope, here, study):
     assert "warning: a: " + manifest["runs"][0]["warnings"][0] in first[0]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("damage", ["table", "manifest", "version", "garbage"])
 def test_damaged_results(here, study, damage):
     write_study(here, "a")
@@ -417,7 +405,7 @@ def test_broken_models_do_not_stop_the_others(here, study):
 
 
 def test_a_lost_capture_leaves_its_results_alone(here, study):
-    write_study(here, "ab")
+    write_study(here, "ab", "analyses: [pca]\n")
     study()
     (here / "b").rename(here / "away")
     assert states(study(expect=3)) == {"a": "kept", "b": "failed"}
@@ -463,7 +451,7 @@ def test_revisions_below_a_local_root(here, study):
 
 
 def test_two_models_of_one_capture(here, study):
-    write_study(here, [("x", "a"), ("y", "a")])
+    write_study(here, [("x", "a"), ("y", "a")], "analyses: [pca]\n")
     study()
     assert "y: reads the capture of x, too" in study.err
 
@@ -490,13 +478,6 @@ def test_results_of_another_command_are_not_overwritten(qkscope, here, study):
     before = read_bytes(here / "out", "qk.csv", "manifest.json")
     study(expect=1)
     assert read_bytes(here / "out", "qk.csv", "manifest.json") == before
-
-
-def test_output_that_cannot_be(here, study):
-    write_study(here, "a")
-    (here / "file").write_text("")
-    study(expect=1, out="file")
-    study(expect=1, out="file/below")
 
 
 # ---- names -----------------------------------------------------------------------------------
@@ -538,38 +519,25 @@ def test_nothing_steers_the_terminal(qkscope, here):
 A = "  - {name: a, source: a}\n"
 
 
+@pytest.mark.cases(17)
 @pytest.mark.parametrize("text, words", [
     ("", ["nothing in it"]),
     ("title: x\n", ["models is missing"]),
     ("models: []\n", ["line 1", "expected a list of models"]),
-    ("models: {a: b}\n", ["line 1", "expected a list of models"]),
-    ("models:\n  - a\n", ["line 2", "expected keys and values"]),
     ("models:\n" + A + "  - {name: a, source: b}\n", ["line 3", "models.name", '"a"']),
-    ("models:\n  - {name: a}\n", ["line 2", "models.source"]),
     ("models:\n  - {source: a}\n", ["line 2", "models.name"]),
-    ("models:\n  - {name: a, source: a, grp: 2}\n", ["line 2", "unknown key models.grp"]),
     ("models:\n  - {name: a, source: a, lable: x}\n", ["did you mean models.label?"]),
     ("models:\n  - {name: a, source: a, q_per_kv_group: 0}\n", ["line 2", "q_per_kv_group"]),
     ("models:\n  - {name: a, source: a, name: b}\n", ["models.name is given twice"]),
-    ("models:\n  - {name: [a], source: a}\n", ["models.name: expected a text"]),
     ("models:\n  - name: a\n    source: {dataset: x/y, folder: z}\n", ["line 3", "not both"]),
-    ("models:\n  - name: a\n    source: {revision: z}\n", ["line 3", "a folder or a dataset"]),
-    ("models:\n  - name: a\n    source: {folder: x, revision: z}\n", ["line 3", "revision"]),
     ("models:\n" + A + "titel: x\n", ["line 3", "did you mean title?"]),
-    ("models:\n" + A + "title: x\ntitle: y\n", ["line 4: title is given twice"]),
     ("models:\n" + A + "analyses: [pca, rot]\n", ["line 3: analyses", "rotation", "rot"]),
-    ("models:\n" + A + "analyses: []\n", ["line 3", "empty list"]),
     ("models:\n" + A + "data: {dataset_name: x}\n", ["line 3", "unknown key data.dataset_name"]),
-    ("models:\n" + A + "output: {results_dir: x}\n", ["line 3", "unknown key output"]),
     ("models:\n" + A + "pca:\n  n_components: no\n", ["line 4: pca.n_components"]),
     ("models:\n" + A + "analysis: {combined: false}\n", ["analysis.combined"]),
     ("models:\n" + A + "figures: {formats: [png, gif]}\n", ["line 3: figures.formats", "gif"]),
-    ("models:\n" + A + "figures: {theme: pink}\n", ["line 3: figures.theme", "pink"]),
     ("models:\n" + A + "figures:\n  collage: {heads: '1:'}\n", ["line 4: figures.collage.heads"]),
-    ("models:\n" + A + "figures: {collage: {rows: 0}}\n", ["figures.collage.rows"]),
     ("models:\n" + A + "figures: {collage: {random: 2, heads: '0:1'}}\n", ["not both"]),
-    ("models: *a\n", ["line 1"]),
-    ("models:\n\t- x\n", ["line 2"]),
 ])
 def test_refused_files(qkscope, tmp_path, text, words):
     (tmp_path / "s.yaml").write_text(text)
@@ -584,14 +552,12 @@ def test_usage(qkscope, here):
     assert "which study" in qkscope("study", "-o", here / "out", expect=2).err
     assert "-o DIR" in qkscope("study", here / "study.yaml", expect=2).err
     qkscope("study", here / "no.yaml", "-o", here / "out", expect=1)
-    for arguments in (["--format", "gif"], ["--theme", "pink"]):
-        qkscope("study", here / "study.yaml", "-o", here / "out", *arguments, expect=2)
     assert not (here / "out").exists()
-    assert "--dry-run" in qkscope("study", "--help", expect=0).out
 
 
 # ---- checkpoints of a real model -------------------------------------------------------------
 
+@pytest.mark.test_all
 def test_real_checkpoints(qkscope, shared_data, tmp_path):
     steps = shared_data("kjv-tiny-steps")
     phases = {20: "warm-up", 100: "warm-up", 700: "main", 1400: "main", 2004: "decay"}

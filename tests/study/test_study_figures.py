@@ -42,6 +42,7 @@ def study(qkscope, captures, tmp_path):
     return run
 
 
+@pytest.mark.test_all
 def test_a_single_model(study):
     outcome = study("a")
     names = study.figures()
@@ -54,6 +55,7 @@ def test_a_single_model(study):
     assert read_json(study.out / "manifest.json")["figures"]["failed"] == []
 
 
+@pytest.mark.test_all
 def test_the_heads_that_stand_out(study):
     """Those of the tables with the highest and the lowest r_q, r_k, bias and plasticity; each panel says which it is."""
     study("a", "--no-html")
@@ -81,26 +83,25 @@ def test_the_heads_that_stand_out(study):
     assert drawn == list(expected.items())[:6] and len(drawn) > 2
 
 
+@pytest.mark.test_all
 def test_phases_bring_the_figures_of_training(study):
-    study("abc", "--no-html")
+    """And a collage of a checkpoint names its model, since the label alone, "20", says nothing."""
+    few = "analyses: [pca]\n"
+    study("ab", "--no-html", more=few)
     without = study.figures()
     assert not (study.out / "report.html").exists()
-    study("abc", "--no-html", phase=True)
+    study("ab", "--no-html", phase=True, more=few)
     assert study.figures() - without
-    study("abc", "--no-html")
+    script = study.out / "figures" / f"{PANELS[0]}-a.gp"
+    assert re.search(r"^set label 'a' at screen 0\.5,", script.read_text(), re.M)
+    rows = "".join(f"  - {{name: {n}, family: Tiny, phase: p, source: {study.captures / n}}}\n" for n in "ab")
+    study("", "--no-html", more=rows + few)
+    assert re.search(r"^set label 'Tiny · a' at screen 0\.5,", script.read_text(), re.M), "drawn again"
+    study("ab", "--no-html", more=few)
     assert study.figures() == without, "figures that no longer apply are gone"
 
 
-def test_a_collage_of_a_checkpoint_names_its_model(study):
-    """The label of a checkpoint alone, "20", says nothing."""
-    script = study.out / "figures" / f"{PANELS[0]}-a.gp"
-    study("ab", "--no-html", phase=True)
-    assert re.search(r"^set label 'a' at screen 0\.5,", script.read_text(), re.M)
-    rows = "".join(f"  - {{name: {n}, family: Tiny, phase: p, source: {study.captures / n}}}\n" for n in "ab")
-    study("", "--no-html", more=rows)
-    assert re.search(r"^set label 'Tiny · a' at screen 0\.5,", script.read_text(), re.M), "drawn again"
-
-
+@pytest.mark.test_all
 def test_figures_without_headings_and_legends(study):
     """By options of the run, figures of the study and collages alike."""
     few = "analyses: [pca]\n"
@@ -111,15 +112,9 @@ def test_figures_without_headings_and_legends(study):
     bare = [script.read_text() for script in scripts]
     assert "'a'" in full[0] and "combined QK PCA" in full[1]
     assert "'a'" not in bare[0] and "combined QK PCA" not in bare[1] and "with boxes" in bare[1]
-    study("a", "--no-html", more=few)
-    assert [script.read_text() for script in scripts] == full
 
 
-def test_no_figures(study):
-    assert study("a", "--no-figures")["report"] is None
-    assert not (study.out / "figures").exists() and not (study.out / "report.html").exists()
-
-
+@pytest.mark.test_all
 def test_collages_stand(study):
     times = {}
 
@@ -165,6 +160,7 @@ def test_a_figure_that_fails(study):
     assert manifest["complete"] and manifest["figures"]["failed"] == outcome["report"]["failed"]
 
 
+@pytest.mark.test_all
 def test_without_gnuplot(study, tmp_path):
     (tmp_path / "bin").mkdir()
     outcome = study("a", expect=3, env={"PATH": tmp_path / "bin"}, more="analyses: [pca]\n")
@@ -174,8 +170,9 @@ def test_without_gnuplot(study, tmp_path):
     assert f"{PANELS[0]}-a" in study.figures()
 
 
+@pytest.mark.test_long
 def test_the_published_study(qkscope, tmp_path):
-    """All eleven models with figures and page."""
+    """All eleven models with figures and page: most of a minute of gnuplot."""
     for seed, name in enumerate(CROSS_MODEL):
         group = group_of(name)
         synth(qkscope, tmp_path / name, seed=seed, layers=2, query_heads=2 * group,

@@ -1,130 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study that is killed goes on where it ended, and ends with the bytes of one that was not."""
-import random
+import os
 import signal
 import subprocess
-import time
+import sys
 
 import pytest
 
-from conftest import environment, stop, synth
+from conftest import BUILD, ROOT, TIER, environment, synth
 from test_study import snapshot
+
+sys.path.append(str(ROOT / "tests" / "recorder"))
+from recording import killed  # noqa: E402
+
+# Calls of one thread of a study of three models that change a folder: most of them for models, some for their tables.
+CALLS = range(7, 90, {"long": 1}.get(TIER, 11))
 
 
 @pytest.fixture(scope="module")
 def study(qkscope, tmp_path_factory):
     root = tmp_path_factory.mktemp("killed")
-    names = [f"m{i}" for i in range(6)]
-    for i, name in enumerate(names):
-        synth(qkscope, root / name, seed=i, layers=1, query_heads=6, q_per_kv_group=2, dim=32,
-              examples=2, rows=500, buckets=8, bucket_width=64)
-    (root / "study.yaml").write_text("models:\n" + "".join(
-        f"  - {{name: {n}, source: {n}}}\n" for n in names) + "figures: {formats: png}\n")
+    for i in range(3):
+        synth(qkscope, root / f"m{i}", seed=i, layers=1, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4,
+              bucket_width=32)
+    (root / "study.yaml").write_text("models:\n" + "".join(f"  - {{name: m{i}, source: m{i}}}\n" for i in range(3)))
     return root / "study.yaml"
 
 
-def start(program, study, out, *arguments):
-    return subprocess.Popen([program, "study", study, "-o", out, *arguments],
-                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, env=environment())
+@pytest.fixture(scope="module")
+def whole(qkscope, study):
+    qkscope("study", study, "-o", study.parent / "whole", "--no-figures", expect=0)
+    return snapshot(study.parent / "whole")
 
 
-def start_until(program, study, out, path):
-    """Starts a run on one thread and stops it, alive, as soon as the path is there."""
-    process = start(program, study, out, "--no-figures", "--threads", "1")
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert stop(process) and path.exists()
-    return process
+def words(study, out):
+    return ["study", study, "-o", out, "--no-figures", "--threads", "1"]
 
 
-def end(process, number):
-    """Sends the signal, lets the process go on and returns what it said."""
-    process.send_signal(number)
-    process.send_signal(signal.SIGCONT)
-    return process.communicate()[1].decode()
-
-
-def kill_until_done(program, study, out, longest, draw, *arguments):
-    """Runs it again and again, each time for as long as drawn; returns how often it was
-    killed."""
-    for killed in range(200):
-        process = start(program, study, out, *arguments)
-        try:
-            process.communicate(timeout=draw() * longest)
-            assert process.returncode == 0
-            return killed
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-    raise AssertionError("after 200 runs it was still not done")
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_killed_at_any_moment(program, qkscope, study, tmp_path, seed):
-    began = time.monotonic()
-    qkscope("study", study, "-o", tmp_path / "whole", "--no-figures", expect=0)
-    longest = time.monotonic() - began
-    rng = random.Random(seed)
-    first = start_until(program, study, tmp_path / "out", tmp_path / "out" / "models" / f"m{seed}")
-    end(first, signal.SIGKILL)
-    assert first.returncode == -signal.SIGKILL
-    kill_until_done(program, study, tmp_path / "out", longest, lambda: rng.uniform(0, 0.7),
-                    "--no-figures")
-    assert snapshot(tmp_path / "out") == snapshot(tmp_path / "whole")
-
-
-def test_killed_with_other_settings_before(program, qkscope, study, tmp_path):
-    """Results of two settings are never mixed: the second run dies while it replaces the
-    first's, and then the first's settings are asked for again."""
-    began = time.monotonic()
-    qkscope("study", study, "-o", tmp_path / "out", "--no-figures", expect=0)
-    longest = time.monotonic() - began
-    whole = snapshot(tmp_path / "out")
+@pytest.mark.test_all
+def test_killed_at_any_call(program, study, whole, tmp_path):
+    """And once more while it goes on. Results of two settings are never mixed: where the run that was killed was to replace
+    those of others, they are whole again when they are asked for."""
     other = study.with_name("other.yaml")
     other.write_text(study.read_text() + "pca: {n_components: 3}\n")
-    for i in range(1, 6):
-        process = start(program, other, tmp_path / "out", "--no-figures")
-        time.sleep(longest * i / 6)
-        process.kill()
-        process.communicate()
-    qkscope("study", study, "-o", tmp_path / "out", "--no-figures", expect=0)
-    assert snapshot(tmp_path / "out") == whole
+    kills = 0
+    for n in CALLS:
+        out = tmp_path / str(n)
+        kills += killed(program, n, *words(study, out)) is not None
+        killed(program, n // 2, *words(study, out))
+        killed(program, n, *words(other, out))
+        assert killed(program, 0, *words(study, out)) is None
+        assert snapshot(out) == whole, n
+    assert kills > 4
 
 
-def test_killed_while_drawing(program, qkscope, study, tmp_path):
-    few = study.with_name("few.yaml")
-    few.write_text("models:\n  - {name: m0, source: m0}\n  - {name: m1, source: m1}\n"
-                   "analyses: [rotation]\nfigures: {formats: png}\n")
-    began = time.monotonic()
-    qkscope("study", few, "-o", tmp_path / "whole", "--no-html", expect=0)
-    longest = time.monotonic() - began
-    for part in (0.3, 0.5, 0.7):
-        process = start(program, few, tmp_path / "out", "--no-html")
-        time.sleep(longest * part)
-        process.kill()
-        process.communicate()
-    qkscope("study", few, "-o", tmp_path / "out", "--no-html", expect=0)
-    expected, found = snapshot(tmp_path / "whole"), snapshot(tmp_path / "out")
-    assert found.keys() == expected.keys()
-    for name in expected:
-        if name.endswith((".csv", ".dat", ".gp", "figures.json")):
-            assert found[name] == expected[name], name
-
-
+@pytest.mark.test_all
 def test_interrupted(program, study, tmp_path):
     """An interrupt ends it between two heads; what was done stays."""
-    process = start_until(program, study, tmp_path / "out", tmp_path / "out" / "models" / "m1")
-    message = end(process, signal.SIGINT)
-    assert process.returncode == -signal.SIGINT and "stopped" in message
-    assert not (tmp_path / "out" / "models.csv").exists()
-    assert (tmp_path / "out" / "models" / "m0" / "manifest.json").exists()
+    said = [killed(program, n, *words(study, tmp_path / str(n)), by=signal.SIGINT) for n in CALLS]
+    assert "stopped" in said[1]
+    done = [n for n in CALLS if (tmp_path / str(n) / "models" / "m0" / "manifest.json").exists()
+            and not (tmp_path / str(n) / "models.csv").exists()]
+    assert done
 
 
-def test_one_at_a_time(program, qkscope, study, tmp_path):
-    first = start_until(program, study, tmp_path / "out", tmp_path / "out" / "models")
-    second = qkscope("study", study, "-o", tmp_path / "out", "--no-figures")
-    end(first, 0)
-    assert first.returncode == 0
-    assert second.code == 1 and "another run" in second.err
+def test_one_at_a_time(program, qkscope, study, whole, tmp_path, sanitized):
+    if sanitized:
+        pytest.skip("nothing can be put in front of the C library here")
+    out = tmp_path / "out"
+    stop = {"LD_PRELOAD": BUILD / "tests" / "recorder" / "libkill_at.so", "KILL_AT": 20, "KILL_BY": int(signal.SIGSTOP)}
+    first = subprocess.Popen([program, *map(str, words(study, out))], stdout=subprocess.DEVNULL, env=environment(stop))
+    os.waitid(os.P_PID, first.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    assert "another run" in qkscope(*words(study, out), expect=1).err
+    first.send_signal(signal.SIGCONT)
+    assert first.wait(timeout=300) == 0 and snapshot(out) == whole
