@@ -83,6 +83,13 @@ def drawn_points(folder, name):
             for panel in panel_blocks(folder / f"{name}.gp")]
 
 
+def text_of(folder, name="f"):
+    """The labels that a figure's script sets, drawn or not, each on a line, without their markup."""
+    labels = re.findall(r"""^set label (["'])(.*)\1 at""", (folder / f"{name}.gp").read_text(), re.M)
+    lines = "\n".join(label for _, label in labels).replace("\\n", "\n").splitlines()
+    return "\n".join(" ".join(re.sub(r"\{/\S+ |[{}_^]", "", line).split()) for line in lines)
+
+
 def svg_text(path):
     """All text of an SVG, pieces of one label joined, each label on a line."""
     return "\n".join(" ".join(line.split()) for line in svg_texts(path))

@@ -5,29 +5,37 @@ import re
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, head_name, read_head, read_rows, synth, write_head
-from figure_files import blocks, needs_gnuplot, numbers
+from conftest import EXAMPLE, head_name, read_csv, read_head, read_rows, write_head
+from figure_files import NO_PICTURES, blocks, numbers
 
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("scatter_oracle")
-
-pytestmark = needs_gnuplot
 
 MINUS = "\N{MINUS SIGN}"
 
 
+def random_head(capture, rows, dim, layer=0, position=None, **options):
+    """A query and its key at equal positions."""
+    rng = np.random.default_rng(rows)
+    t = np.arange(rows) if position is None else position
+    for kind in "qk":
+        write_head(capture, head_name(layer, 0, kind), rng.standard_normal((rows, dim)).astype(np.float32), t, **options)
+
+
 @pytest.fixture(scope="module")
-def captures(qkscope, shared_data, tmp_path_factory):
+def captures(shared_data, tmp_path_factory):
     """name -> (capture, query heads per key head, a head of it)"""
     def find(name):
         if name == "real":
             return EXAMPLE, 2, (2, 1)
         if name == "early in training":
             return shared_data("kjv-tiny-steps") / "step-100", 2, (1, 3)
-        folder = tmp_path_factory.mktemp("synth")
-        group = synth(qkscope, folder, layers=2, query_heads=4, q_per_kv_group=2, dim=16,
-                      examples=40, rows=12, r_q=0.8, seed=3)
-        return folder, group, (1, 2)
+        folder, rng = tmp_path_factory.mktemp("made"), np.random.default_rng(3)
+        for head in ("l01h00q", "l01h01q", "l01h02q", "l01h03q", "l01h00k", "l01h01k"):
+            t = np.sort(rng.integers(0, 1024, 480))
+            x = rng.standard_normal((480, 16)) * rng.uniform(0.3, 2, 16) + np.outer(t / 300, rng.standard_normal(16))
+            write_head(folder, head, x.astype(np.float32), t)
+        return folder, 2, (1, 2)
     return find
 
 
@@ -36,11 +44,12 @@ def rows_of(capture, group, head):
     return q, read_head(capture, head_name(head[0], head[1] // group, "k"))
 
 
-def scatter(qkscope, capture, out, *options, head=None, name="f"):
+def scatter(qkscope, capture, out, *options, head=None):
+    """The points of each panel of a figure f."""
     if head:
         options = ("--heads", f"{head[0]}:{head[1]}", *options)
-    qkscope("scatter", capture, "-o", out, "--name", name, "--format", "svg", *options, expect=0)
-    return oracle.drawn_points(out, name)
+    qkscope("scatter", capture, "-o", out, "--name", "f", "--format", "svg", *options, env=NO_PICTURES, expect=0)
+    return oracle.drawn_points(out, "f")
 
 
 def number(value):
@@ -60,7 +69,7 @@ def test_points_of_the_combined_pca(qkscope, captures, tmp_path, name):
         expected = oracle.projections(q, k, axes[x][0], axes[y][0])
         assert len(points) == len(expected)
         oracle.match(points, expected)
-        text = oracle.svg_text(tmp_path / "f.svg")
+        text = oracle.text_of(tmp_path)
         for pc in (x, y):
             _, share, r_q, r_k = axes[pc]
             line = re.search(rf"^PC{pc} var.*$", text, re.M).group()
@@ -78,7 +87,7 @@ def test_points_of_the_rotation_plane(qkscope, captures, tmp_path, name):
     [points] = scatter(qkscope, capture, tmp_path, "--max-points", 0, "--basis", "ab", head=head)
     oracle.match(points, oracle.projections(q, k, a, b))
     assert len(points) == len(q[0]) + len(k[0])
-    text = oracle.svg_text(tmp_path / "f.svg")
+    text = oracle.text_of(tmp_path)
     position_r = abs(oracle.correlation(np.concatenate([q[0], k[0]]) @ a,
                                         np.concatenate([q[1], k[1]])))
     assert re.search(rf"^L{head[0]} H{head[1]} — ω = [0-9.e-]+, position r = {position_r:.3f}$",
@@ -87,11 +96,10 @@ def test_points_of_the_rotation_plane(qkscope, captures, tmp_path, name):
 
 
 def test_the_title_has_the_omega_of_the_table(qkscope, tmp_path):
-    from conftest import read_csv
     qkscope("rotate", EXAMPLE, "-o", tmp_path, "--layers", 2, expect=0)
     [row] = [r for r in read_csv(tmp_path / "rotated.csv") if r["q_head"] == 1]
     scatter(qkscope, EXAMPLE, tmp_path, "--basis", "ab", head=(2, 1))
-    assert f"ω = {row['omega']:.2g}, " in oracle.svg_text(tmp_path / "f.svg")
+    assert f"ω = {row['omega']:.2g}, " in oracle.text_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["real", "synth"])
@@ -100,10 +108,9 @@ def test_points_of_the_complement(qkscope, captures, tmp_path, name):
     q, k = rows_of(capture, group, head)
     dim = q[0].shape[1]
     _, _, axes, shares = oracle.plane_axes(q, k, dim - 2)
-    panels = scatter(qkscope, capture, tmp_path, "--max-points", 0, "--basis", "complement",
-                     head=head)
+    panels = scatter(qkscope, capture, tmp_path, "--max-points", 200, "--basis", "complement", head=head)
     assert len(panels) == min(30, (dim - 2) // 2)
-    text = oracle.svg_text(tmp_path / "f.svg")
+    text = oracle.text_of(tmp_path)
     assert re.search(rf"^L{head[0]} H{head[1]} — complement \(d {MINUS} 2 = {dim - 2}\), ω = ", text,
                      re.M)
     for i, points in enumerate(panels):
@@ -121,7 +128,7 @@ def test_points_of_one_kind(qkscope, captures, tmp_path, kind):
     expected[:, 3] = kind == "k"
     oracle.match(points, expected)
     assert len(points) == len(expected)
-    text = oracle.svg_text(tmp_path / "f.svg")
+    text = oracle.text_of(tmp_path)
     assert f"r = {number(axes[0][2])}" in text
     assert ("Q position" in text, "K position" in text) == (kind == "q", kind == "k")
     assert ("Head 1" if kind == "q" else "Key head 1") in text
@@ -159,13 +166,9 @@ def test_rows_are_thinned_evenly(qkscope, captures, tmp_path, most):
         assert np.all(picked < ends) and np.all(picked >= np.concatenate([[0], ends[:-1]]))
 
 
-def test_thinning_does_not_share_the_rhythm_of_the_file(qkscope, captures, tmp_path):
+def test_thinning_does_not_share_the_rhythm_of_the_file(qkscope, tmp_path):
     """Half of the rows of a file whose rows alternate between two halves of the context."""
-    rng = np.random.default_rng(1)
-    t = np.where(np.arange(4000) % 2 == 0, 10, 1000)
-    for kind in "qk":
-        x = rng.standard_normal((4000, 8)).astype(np.float32)
-        write_head(tmp_path / "c", head_name(0, 0, kind), x, t)
+    random_head(tmp_path / "c", 4000, 8, position=np.where(np.arange(4000) % 2 == 0, 10, 1000))
     [points] = scatter(qkscope, tmp_path / "c", tmp_path, "--max-points", 2000)
     assert 0.45 < np.mean(points[:, 2] > 500) < 0.55
 
@@ -178,15 +181,12 @@ def test_queries_and_keys_are_mixed(qkscope, captures, tmp_path):
     assert np.sum(keys[1:] != keys[:-1]) > len(points) / 3
 
 
+@pytest.mark.test_all
 def test_defaults_thin_to_8000_and_2000(qkscope, tmp_path):
-    synth(qkscope, tmp_path / "c", layers=1, query_heads=1, q_per_kv_group=1, dim=8, examples=1000,
-          rows=10)
-    [points] = scatter(qkscope, tmp_path / "c", tmp_path)
-    assert [np.sum(points[:, 3] == kind) for kind in (0, 1)] == [8000, 8000]
-    panels = scatter(qkscope, tmp_path / "c", tmp_path, "--basis", "complement")
-    assert len(panels) == 3
-    for points in panels:
-        assert [np.sum(points[:, 3] == kind) for kind in (0, 1)] == [2000, 2000]
+    random_head(tmp_path / "c", 9000, 8)
+    for options, panels, count in (([], 1, 8000), (["--basis", "complement"], 3, 2000)):
+        drawn = scatter(qkscope, tmp_path / "c", tmp_path, *options)
+        assert [[np.sum(points[:, 3] == kind) for kind in (0, 1)] for points in drawn] == panels * [[count, count]]
 
 
 def test_only_the_first_rows(qkscope, captures, tmp_path):
@@ -213,7 +213,7 @@ def test_one_text_stands_out(qkscope, tmp_path, basis):
         assert sorted(drawn[:, 2]) == sorted(of_text)
         assert np.all(drawn[:, 3] == (kind == "k"))
     assert 80 < len(rest) <= 100
-    text = oracle.svg_text(tmp_path / "f.svg")
+    text = oracle.text_of(tmp_path)
     assert "Text 7: ● queries, ▲ keys; other texts grey" in text
     assert "position" in text.splitlines() and "Q position" not in text
 
@@ -237,12 +237,13 @@ def bars_of(folder, name="f"):
     return found
 
 
-def test_bars_have_round_ends_and_tics(qkscope, captures, tmp_path):
+def test_bars_have_round_ends_and_tics(qkscope, tmp_path):
     scatter(qkscope, EXAMPLE, tmp_path, "--collage", "2x2")
     tics = ["0", "256", "512", "768", "1,024"]
     assert bars_of(tmp_path) == [("Q position", 0, 1024, tics), ("K position", 0, 1024, tics)]
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("positions, low, high, tics", [
     ([5] * 20, 4.5, 5.5, ["5"]),
     ([3, 4], 3, 4, ["3", "4"]),
@@ -253,12 +254,8 @@ def test_bars_have_round_ends_and_tics(qkscope, captures, tmp_path):
     ([-2**62, 2**62], -2**62, 2**62, None),
 ])
 def test_bars_of_odd_positions(qkscope, tmp_path, positions, low, high, tics):
-    rng = np.random.default_rng(2)
     t = np.array([positions[i % len(positions)] for i in range(200)], np.int64)
-    import pyarrow as pa
-    for kind in "qk":
-        x = rng.standard_normal((200, 8)).astype(np.float32)
-        write_head(tmp_path / "c", head_name(0, 0, kind), x, t, position_type=pa.int64())
+    random_head(tmp_path / "c", 200, 8, position=t, position_type=pa.int64())
     scatter(qkscope, tmp_path / "c", tmp_path)
     for _, found_low, found_high, found_tics in bars_of(tmp_path):
         assert (found_low, found_high) == (low, high)
