@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms, headers and object files, as the tests of the tree look at them."""
+import functools
 import re
+import subprocess
 
 from conftest import BUILD, ROOT
 
@@ -48,7 +50,19 @@ def names(declaration):
     return found + [match[1] for match in (function or variable,) if match]
 
 
-def object_files(room):
-    found = sorted((BUILD / "qkscope.p").glob("*.o") if room == "cli" else (BUILD / "src" / room).rglob("*.o"))
-    assert found, f"no object files of {room} under {BUILD}"
-    return found
+@functools.cache
+def symbols():
+    """{room: {file: (what it defines for others, what it uses)}}, as the linker sees it."""
+    found = {}
+    for room in rooms():
+        objects = sorted((BUILD / "qkscope.p").glob("*.o") if room == "cli" else (BUILD / "src" / room).rglob("*.o"))
+        assert objects, f"no object files of {room} under {BUILD}"
+        found[room] = {path: (set(), set()) for path in map(str, objects)}
+    files = {path: both for some in found.values() for path, both in some.items()}
+    out = subprocess.run(["nm", "-A", "-g", *files], check=True, capture_output=True, text=True).stdout
+    for line in out.splitlines():
+        path, rest = line.rsplit(".o:", 1)
+        kind, name = rest.split()[-2:]
+        if kind.isupper() and not name.startswith("__"):  # not weak, nor a sanitizer's
+            files[f"{path}.o"][kind == "U"].add(name)
+    return {room: {path.rsplit("/", 1)[1].removesuffix(".o"): both for path, both in some.items()} for room, some in found.items()}

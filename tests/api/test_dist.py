@@ -9,6 +9,9 @@ import pytest
 from conftest import ROOT
 
 
+pytestmark = pytest.mark.test_all
+
+
 def output(*command, **options):
     return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
 

@@ -4,31 +4,18 @@ not know what calls it. The edges are those that the linker sees, and, of a file
 those of the preprocessor."""
 import collections
 import re
-import subprocess
-
-import pytest
 
 from conftest import ROOT
-from source_tree import declarations, names, object_files, private_headers, rooms
+from source_tree import declarations, names, private_headers, rooms, symbols
 
 
-def uses(objects):
-    """{file: {file that defines what it uses: [names]}}"""
-    defined, used = {}, collections.defaultdict(set)
-    out = subprocess.run(["nm", "-A", *objects], check=True, capture_output=True, text=True).stdout
-    for line in out.splitlines():
-        path, rest = line.split(".o:", 1)
-        name = path.rsplit("/", 1)[1]
-        kind, symbol = rest.split()[-2:]
-        if kind == "U":
-            used[name].add(symbol)
-        elif kind.isupper() and not symbol.startswith("__"):
-            defined[symbol] = name
-    edges = {path.name.removesuffix(".o"): collections.defaultdict(list) for path in objects}
-    for name, symbols in used.items():
-        for symbol in sorted(symbols):
-            if defined.get(symbol, name) != name:
-                edges[name][defined[symbol]].append(symbol)
+def uses(room):
+    """{file: {file that defines what it uses: {names}}}"""
+    defined = {symbol: file for file, (symbols_of, _) in symbols()[room].items() for symbol in symbols_of}
+    edges = {file: collections.defaultdict(set) for file in symbols()[room]}
+    for file, (_, used) in symbols()[room].items():
+        for symbol in used & defined.keys():
+            edges[file][defined[symbol]].add(symbol)
     return edges
 
 
@@ -53,13 +40,12 @@ def test_circles_are_found():
         {frozenset("abc"), frozenset("de")}
 
 
-@pytest.mark.parametrize("room", sorted(rooms()))
-def test_files_of_a_room_form_no_circle(room):
-    edges = uses(object_files(room))
-    found = circles(edges)
-    told = [f"{a} uses {', '.join(edges[a][b])} of {b}" for circle in found
-            for a in sorted(circle) for b in sorted(edges[a].keys() & circle)]
-    assert not found, "\n" + "\n".join(told)
+def test_files_of_a_room_form_no_circle():
+    told = []
+    for edges in map(uses, rooms()):
+        told += [f"{a} uses {', '.join(edges[a][b])} of {b}" for circle in circles(edges)
+                 for a in sorted(circle) for b in sorted(edges[a].keys() & circle)]
+    assert not told, "\n" + "\n".join(told)
 
 
 def includes():
@@ -79,16 +65,17 @@ def test_no_file_includes_what_includes_it():
     assert not [sorted(circle) for circle in circles(edges)]
 
 
-@pytest.mark.parametrize("room", ["analysis", "capture", "place", "recorder", "scatter", "sink", "study", "synth", "units"])
-def test_a_header_of_many_files_stands_below_them_all(room):
+def test_a_header_of_many_files_stands_below_them_all():
     """Where a header is that of several files, the one that leads has another name: with both kinds of edges at once."""
-    edges = collections.defaultdict(set)
-    for name, used in uses(object_files(room)).items():
-        edges[name.removesuffix(".c")] |= {other.removesuffix(".c") for other in used}
-    for name, others in includes().items():
-        if name.startswith(room + "/"):
-            edges[name.split("/")[1]] |= {other.split("/")[1] for other in others if other.startswith(room + "/")}
-    assert not [sorted(circle) for circle in circles(edges)]
+    included = includes()
+    for room in rooms().keys() & {"analysis", "capture", "place", "recorder", "scatter", "sink", "study", "synth", "units"}:
+        edges = collections.defaultdict(set)
+        for name, used in uses(room).items():
+            edges[name.removesuffix(".c")] |= {other.removesuffix(".c") for other in used}
+        for name, others in included.items():
+            if name.startswith(room + "/"):
+                edges[name.split("/")[1]] |= {other.split("/")[1] for other in others if other.startswith(room + "/")}
+        assert not [sorted(circle) for circle in circles(edges)], room
 
 
 def test_no_file_is_longer_than_a_reader_stays_with():
@@ -96,19 +83,17 @@ def test_no_file_is_longer_than_a_reader_stays_with():
                 for path in (ROOT / folder).rglob("*.[ch]") if (lines := path.read_text().count("\n")) > 500}
 
 
-@pytest.mark.parametrize("room", sorted(rooms()))
-def test_a_header_names_the_files_behind_it(room):
+def test_a_header_names_the_files_behind_it():
     """Where it is the header of several, the reader learns which leads."""
-    folder = ROOT / "src" / room
-    texts = {path.name: path.read_text() for path in folder.glob("*.c")}
     unnamed = []
-    for header in private_headers(room):
-        text = header.read_text()
-        declared = {name for declaration in declarations(header) for name in names(declaration)}
-        behind = {file for file, body in texts.items()
-                  if declared & set(re.findall(r"^(?!static )[a-z].*?\b(\w+)\((?![^)]*\);)", body, re.M))}
-        if len(behind) > 1:
-            unnamed += [(header.name, file) for file in behind if file not in text]
+    for room in rooms():
+        bodies = {path.name: set(re.findall(r"^(?!static )[a-z].*?\b(\w+)\((?![^)]*\);)", path.read_text(), re.M))
+                  for path in (ROOT / "src" / room).glob("*.c")}
+        for header in private_headers(room):
+            text = header.read_text()
+            declared = {name for declaration in declarations(header) for name in names(declaration)}
+            behind = {file for file, defined in bodies.items() if declared & defined}
+            unnamed += [(header.name, file) for file in behind if len(behind) > 1 and file not in text]
     assert not unnamed
 
 

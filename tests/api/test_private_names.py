@@ -2,29 +2,20 @@
 """What files share without exporting it begins with qk__ (cli_ or cmd_ in the command), types too; so one sees
 of a name whether a program may use it, and a program's own names are free."""
 import collections
+import functools
 import re
-import subprocess
-
-import pytest
 
 from conftest import ROOT
-from source_tree import (HEADERS, code, declarations, names, object_files, private_headers,
-                         rooms)
-
-ROOMS = sorted(rooms())
+from source_tree import HEADERS, code, declarations, names, private_headers, rooms, symbols
 
 
+@functools.cache
 def public_names():
     return set(re.findall(r"\bqk_\w+", "\n".join(map(code, HEADERS))))
 
 
 def prefixes(room):
     return ("cli_", "cmd_") if room == "cli" else ("qk__",)
-
-
-def declared(room):
-    return [(path, name) for path in private_headers(room) for declaration in declarations(path)
-            for name in names(declaration)]
 
 
 def test_declarations_are_understood(tmp_path):
@@ -49,22 +40,20 @@ const int *thirteen(void);
          "twelve", "thirteen"]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_private_headers_declare_private_names(room):
+def test_private_headers_declare_private_names():
     known = public_names()
-    wrong = [f"{path.name}: {name}" for path, name in declared(room)
+    wrong = [f"{path.parent.name}/{path.name}: {name}" for room in rooms() for path in private_headers(room)
+             for declaration in declarations(path) for name in names(declaration)
              if name not in known and not name.startswith(prefixes(room))]
     assert not wrong
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_symbols_between_files_are_private(room):
-    out = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", *object_files(room)],
-                         check=True, capture_output=True, text=True).stdout
-    known = {"main"} if room == "cli" else public_names()
-    wrong = [line for line in out.splitlines()
-             if not (name := line.split()[-1]).startswith(prefixes(room)) and name not in known
-             and not name.startswith("__")]  # a sanitizer's
+def test_symbols_between_files_are_private():
+    wrong = []
+    for room, files in symbols().items():
+        known = {"main"} if room == "cli" else public_names()
+        wrong += [(room, file, name) for file, (defined, _) in files.items() for name in defined
+                  if not name.startswith(prefixes(room)) and name not in known]
     assert not wrong
 
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, EXAMPLE, TIER, ROOT, check_survived
+from conftest import BUILD, EXAMPLE, ROOT, check_survived
 from documented_commands import commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
@@ -32,7 +32,8 @@ ELSEWHERE = {
     r"PATH=.*": "README.md",
 }
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists() or not shutil.which("gnuplot"), reason="needs the program and gnuplot")
+pytestmark = [pytest.mark.test_all,
+              pytest.mark.skipif(not PROGRAM.exists() or not shutil.which("gnuplot"), reason="needs the program and gnuplot")]
 
 
 def files_of(folder):
@@ -53,7 +54,7 @@ class World:
 
     def run(self, command):
         done = subprocess.run(shlex.split(command), cwd=self.folder, env=self.environment, capture_output=True, text=True,
-                              timeout=120, stdin=subprocess.DEVNULL)
+                              timeout=900, stdin=subprocess.DEVNULL)
         check_survived(done.returncode, done.stderr)
         assert done.returncode == 0, f"$ {command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -79,7 +80,7 @@ def published(tmp_path_factory):
         group = group_of(name)
         subprocess.run([PROGRAM, "synth", "-o", folder / name, "--seed", str(seed), "--layers", "2", "--query-heads",
                         str(2 * group), "--q-per-kv-group", str(group), "--dim", "16", "--examples", "2", "--rows", "60",
-                        "--buckets", "6", "--bucket-width", "16", "--quiet"], check=True, timeout=60)
+                        "--buckets", "6", "--bucket-width", "16", "--quiet"], check=True)
         (folder / name / "capture.json").unlink()  # the published ones have none
     return folder
 
@@ -141,8 +142,8 @@ def add_steps(world):
                                                   ("docs/howto/need-position.md", add_nothing, 2), ("docs/howto/windows.md", add_nothing, 7),
                                                   ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 5),
                                                   ("docs/howto/paper.md", add_nothing, 4),
-                                                  pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.skipif(
-                                                      TIER != "long", reason="half a minute of what test_gallery.py draws, too"))])
+                                                  ("docs/heads.md", add_nothing, 8),
+                                                  pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.test_long)])
 def test_every_command_of_a_page(world, page, prepare, least):
     prepare(world)
     ran = 0

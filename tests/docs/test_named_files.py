@@ -12,19 +12,24 @@ FOLDERS = "src|include|tests|tools|bench|python|configs|studies|packaging|docs|e
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./*-]+)`")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_files_that_are_named(page):
-    gone = [name for name in NAMED.findall(page.read_text())
+def test_files_that_are_named():
+    gone = [(page.name, name) for page in PAGES for name in NAMED.findall(page.read_text())
             if not list(ROOT.glob(name.rstrip("/"))) and not list(ROOT.glob(f"{name}.*"))]
     assert gone == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_names_that_follow_a_path(page):
+def test_links_lead_somewhere():
+    gone = [(page.name, link) for page in PAGES for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
+            if not (page.parent / link).exists()]
+    assert gone == []
+
+
+def test_names_that_follow_a_path():
     """`src/sink/sums.c`, `node_tree.c`: in the same folder."""
-    for first, rest in re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.[ch])`((?:,\s+`\w+\.[ch]`)+)", page.read_text()):
-        for name in re.findall(r"`(.+?)`", rest):
-            assert (ROOT / first).with_name(name).is_file(), (first, name)
+    gone = [(page.name, first, name) for page in PAGES
+            for first, rest in re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.[ch])`((?:,\s+`\w+\.[ch]`)+)", page.read_text())
+            for name in re.findall(r"`(.+?)`", rest) if not (ROOT / first).with_name(name).is_file()]
+    assert gone == []
 
 
 def test_short_names_in_the_architecture():
@@ -35,6 +40,7 @@ def test_short_names_in_the_architecture():
             assert name in names or name == "analyses.pyi", (page, name)
 
 
+@pytest.mark.test_all
 def test_sizes_of_rooms():
     """Within a twentieth; tools/room_sizes.py writes them anew."""
     done = subprocess.run([sys.executable, ROOT / "tools" / "room_sizes.py", "--check"], capture_output=True, text=True)

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+pytestmark = pytest.mark.test_all
 pytest.importorskip("mkdocs", reason="needs mkdocs-material (tests/requirements.txt)")
 
 from conftest import ROOT  # noqa: E402
@@ -19,7 +20,7 @@ from conftest import ROOT  # noqa: E402
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", folder], cwd=ROOT,
-                          capture_output=True, text=True, timeout=120, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+                          capture_output=True, text=True, timeout=600, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout + done.stderr == ""
     return folder
