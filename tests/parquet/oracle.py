@@ -1,42 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What parquet-dump should print for a file, worked out from pyarrow's nested arrays.
+"""What the reader should find in a file, worked out from pyarrow's nested arrays.
 
-pyarrow gives whole values, the dump gives (definition, repetition, value) per slot: the arrays
-are shredded here, one step of the schema at a time, independently of any level decoder."""
+pyarrow gives whole values, the reader (definition, repetition, value) per slot: the arrays are shredded here, one step of
+the schema at a time, independently of any level decoder."""
+import contextlib
 import os
 import pathlib
-import subprocess
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("qkscope", reason="the Python package is not in this build")
+from qkscope._call import Error, call, ffi, lib  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("QKSCOPE_BUILD", "build")
 SHARED = ROOT / os.environ.get("QKSCOPE_SHARED", "../shared")
-DUMP = BUILD / "tests/parquet/parquet-dump"
+TOGETHER = 1000  # slots; not a power of two, to cross page borders at odd places
+# Of each physical type: how it is stored, and its text.
+TYPES = {lib.QK_PARQUET_BOOLEAN: ("uint8_t", str), lib.QK_PARQUET_INT32: ("int32_t", str), lib.QK_PARQUET_INT64: ("int64_t", str),
+         lib.QK_PARQUET_FLOAT: ("uint32_t", "{:08x}".format), lib.QK_PARQUET_DOUBLE: ("uint64_t", "{:016x}".format)}
+BYTES = ("qk_parquet_bytes", lambda b: "x" + bytes(ffi.buffer(b.data, b.size)).hex() if b.size else "x")
 
 
-class DumpError(Exception):
-    pass
+@contextlib.contextmanager
+def opened(path):
+    file = ffi.new("qk_parquet **")
+    call(lib.qk_parquet_open, file, os.fsencode(path))
+    yield file[0]
+    lib.qk_parquet_close(file)
 
 
-def run_dump(path, column=None, **options):
-    command = [str(DUMP), str(path)] + ([] if column is None else [str(column)])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
-    if done.returncode != 0:
-        assert done.returncode == 1, (done.returncode, done.stderr[-2000:])
-        raise DumpError(done.stderr.strip())
-    return done.stdout.splitlines()
-
-
-def dump_paths(path):
+def read_paths(path):
     """Leaf paths, in order."""
-    return [line.split(" ", 1)[1].rsplit(" type=", 1)[0] for line in run_dump(path)]
+    with opened(path) as file:
+        return [ffi.string(lib.qk_parquet_column_at(file, i).path).decode()
+                for i in range(lib.qk_parquet_num_columns(file))]
 
 
-def dump_slots(path, column):
-    return [tuple(line.split(" ")) for line in run_dump(path, column)]
+def read_slots(path, column):
+    """Each slot of a column: definition, repetition, and the text of a value: floating-point numbers as their bits, byte
+    strings as their bytes, "-" where there is none."""
+    slots, cursor = [], ffi.new("qk_parquet_cursor **")
+    definition, repetition = ffi.new("uint8_t[]", TOGETHER), ffi.new("uint8_t[]", TOGETHER)
+    num, count = ffi.new("size_t *"), ffi.new("size_t *")
+    with opened(path) as file:
+        info = lib.qk_parquet_column_at(file, column)
+        name, text = TYPES.get(info.type, BYTES)
+        values, top = ffi.new(f"{name}[]", TOGETHER), info.max_definition
+        call(lib.qk_parquet_cursor_open, cursor, file, column)
+        try:
+            num[0] = 1
+            while num[0] > 0:
+                call(lib.qk_parquet_read_slots, cursor[0], TOGETHER, definition, repetition, values, num, count)
+                texts = map(text, values[0:count[0]])
+                slots += [(d, r, next(texts) if d == top else "-")
+                          for d, r in zip(definition[0:num[0]], repetition[0:num[0]])]
+        finally:
+            lib.qk_parquet_cursor_close(cursor)
+    return slots
 
 
 class Slots:
@@ -100,7 +123,7 @@ def shred(array, field, slots, level=0):
 
 
 def value_text(array, column):
-    """Texts of all places of a leaf array, as the dump writes them."""
+    """Texts of all places of a leaf array, as read_slots has them."""
     kind, physical = array.type, column.physical_type
     if pa.types.is_null(kind):
         return ["-"] * len(array)
@@ -145,17 +168,17 @@ def expected_leaves(file, top):
     return list(shred(column, field, start))
 
 
-def check_leaf(array, slots, column, dumped):
-    """Compares the dump of one leaf; names the first slot that differs."""
+def check_leaf(array, slots, column, read):
+    """Compares the slots of one leaf; names the first slot that differs."""
     texts = value_text(array, column)
     top = column.max_definition_level
-    assert len(dumped) == len(slots.place), "number of slots"
-    for i, (definition, repetition, value) in enumerate(dumped):
+    assert len(read) == len(slots.place), "number of slots"
+    for i, (definition, repetition, value) in enumerate(read):
         place = slots.place[i]
         expect = "-" if place < 0 else texts[place]
         if isinstance(expect, int):
             value = int.from_bytes(bytes.fromhex(value[1:]), "big", signed=True)
-        want = (str(slots.definition[i]), str(slots.repetition[i]), expect)
+        want = (slots.definition[i], slots.repetition[i], expect)
         assert (definition, repetition, value) == want, f"slot {i}"
         assert (slots.definition[i] == top) == (place >= 0)
 
@@ -166,7 +189,7 @@ def compare_file(path, expected_failures=None):
     failures = dict(expected_failures or {})
     file = pq.ParquetFile(path)
     columns = [file.schema.column(i) for i in range(len(file.schema))]
-    assert dump_paths(path) == [c.path for c in columns]
+    assert read_paths(path) == [c.path for c in columns]
     leaf = 0
     for top in range(len(file.schema_arrow)):
         name = file.schema_arrow.field(top).name
@@ -180,15 +203,15 @@ def compare_file(path, expected_failures=None):
             column = columns[leaf + i]
             if column.path in failures:
                 try:
-                    dump_slots(path, leaf + i)
-                except DumpError as error:
+                    read_slots(path, leaf + i)
+                except Error as error:
                     assert failures.pop(column.path) in str(error)
                     assert column.path in str(error)
                     continue
                 raise AssertionError(f"{column.path} was read")
             array, _, slots = leaves[i]
             try:
-                check_leaf(array, slots, column, dump_slots(path, leaf + i))
+                check_leaf(array, slots, column, read_slots(path, leaf + i))
             except AssertionError as error:
                 raise AssertionError(f"{path}: {column.path}: {error}") from error
         leaf += count

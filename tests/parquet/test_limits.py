@@ -2,6 +2,8 @@
 """Memory and time follow what a file can prove: small files that claim much are refused at once, and
 honest ones that compress well are read."""
 import json
+import pathlib
+import re
 import resource
 import shutil
 
@@ -17,12 +19,15 @@ import oracle
 OVER = "over the limit"
 
 
+MOST = 200 << 20
+
+
 @pytest.fixture
 def frugal(sanitized):
     """Options of a process that may write to 200 MiB of memory and take 20 processor seconds: at the first it says that
     memory is short, at the second it dies."""
     def limit():
-        resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20))
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST, MOST))
         resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
     return {} if sanitized else {"preexec_fn": limit}
 
@@ -50,11 +55,18 @@ def test_head_that_claims_much_is_refused(tmp_path, qkscope, frugal, name):
     qkscope("inspect", capture, "--threads", 2, **frugal)
 
 
-def test_long_string_is_refused(tmp_path, frugal):
+def test_long_string_is_refused(tmp_path):
     path = bombs.long_string(tmp_path / "text.parquet", 1 << 28)
     print(path.stat().st_size, "bytes")
-    with pytest.raises(oracle.DumpError, match="unsupported feature.*" + OVER):
-        oracle.run_dump(path, 0, **frugal)
+    taken = int(re.search(r"VmData:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) << 10
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + MOST, hard))
+    try:
+        with pytest.raises(oracle.Error, match=OVER) as refused:
+            oracle.read_slots(path, 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    assert refused.value.status == "QK_ERR_UNSUPPORTED"
 
 
 def test_bombs_are_sound(tmp_path):
@@ -63,7 +75,7 @@ def test_bombs_are_sound(tmp_path):
     assert pq.read_table(small)["vector"].to_pylist() == 300 * [[0.0] * 4]
     text = bombs.long_string(tmp_path / "b.parquet", 100)
     assert pq.read_table(text)["text"].to_pylist() == [bytes(100)]
-    assert oracle.run_dump(text, 0) == ["0 0 x" + 100 * "00"]
+    assert oracle.read_slots(text, 0) == [(0, 0, "x" + 100 * "00")]
     row = bombs.head_of_long_pages(tmp_path / "c.parquet", 400, 3)
     assert pq.read_table(row)["vector"].to_pylist() == [[0.0] * 300]
 

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files: values through every call, refused rows, files cut short, and inputs that once
- * broke the reader. QK_TEST_DATA and QK_TEST_CORPUS are folders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ * broke the reader. QK_TEST_DATA, QK_TEST_CORPUS and QK_TEST_FOREIGN are folders. */
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include <qkscope/parquet.h>
 
@@ -18,6 +14,8 @@
 #include "exercise.h"
 
 #define CHECK_OK(expr) assert_int_equal(expr, QK_OK)
+
+static const char *const FILES[] = {"capture", "v2", "split", "pages", "ragged"};
 
 static const char *data_path(const char *name)
 {
@@ -221,10 +219,9 @@ static void test_scalars(void **unused)
 static void test_truncation(void **unused)
 {
     (void)unused;
-    static const char *const files[] = {"capture", "v2", "split", "pages", "ragged"};
-    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+    for (size_t f = 0; f < sizeof FILES / sizeof *FILES; f++) {
         qk__buffer whole;
-        CHECK_OK(qk__read_file(data_path(files[f]), 1 << 20, &whole, NULL));
+        CHECK_OK(qk__read_file(data_path(FILES[f]), 1 << 20, &whole, NULL));
         assert_true(exercise_bytes(whole.data, whole.size) > 0);
         for (size_t size = 0; size < whole.size; size++) {
             uint8_t *prefix = malloc(size + 8);
@@ -240,22 +237,115 @@ static void test_truncation(void **unused)
     }
 }
 
-static void test_corpus(void **unused)
+/* ---- damaged files --------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t x = *state;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* A place in the file; as often as not in its last bytes, where the footer is. */
+static size_t place(uint64_t *state, size_t size)
+{
+    size_t tail = size < 2000 ? size : 2000;
+    if (next_random(state) % 2)
+        return size - 1 - next_random(state) % tail;
+    return next_random(state) % size;
+}
+
+static size_t mutate_once(uint8_t *data, size_t size, uint64_t *state)
+{
+    size_t at = place(state, size), from = place(state, size);
+    size_t length = 1 + next_random(state) % 64;
+    length = length < size - at ? length : size - at;
+    length = length < size - from ? length : size - from;
+    switch (next_random(state) % 8) {
+    case 0:
+        memset(data + at, 0, length);
+        break;
+    case 1:
+        memmove(data + at, data + from, length);
+        break;
+    case 2: /* cut, with the end kept so that the footer is still found */
+        memmove(data + at, data + at + length, size - at - length);
+        return size - length > 16 ? size - length : size;
+    case 3:
+        data[at] = (uint8_t)next_random(state);
+        break;
+    case 4:
+        return next_random(state) % 16 == 0 ? at + 1 : size; /* truncate */
+    default:
+        data[at] ^= (uint8_t)(1u << next_random(state) % 8);
+    }
+    return size;
+}
+
+static long peak_kilobytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* Each is read or refused, in a second or so of the processor and in little memory. */
+static void test_mutations(void **unused)
 {
     (void)unused;
+    enum { MOST_SECONDS = 5, MOST_KILOBYTES = 512 << 10 };
+    const uint64_t count = tier_is("test") ? 500 : tier_is("long") ? 50000 : 2000;
+    const long start = peak_kilobytes();
+    for (size_t f = 0; f < sizeof FILES / sizeof *FILES; f++) {
+        qk__buffer sound;
+        CHECK_OK(qk__read_file(data_path(FILES[f]), 1 << 20, &sound, NULL));
+        uint8_t *data = malloc(sound.size + 1);
+        assert_non_null(data);
+        for (uint64_t i = 0; i < count; i++) {
+            uint64_t state = UINT64_C(1000003) + i;
+            size_t size = sound.size;
+            memcpy(data, sound.data, size);
+            for (uint64_t n = 1 + next_random(&state) % 4; n > 0; n--)
+                size = mutate_once(data, size, &state);
+            const clock_t begin = clock();
+            exercise_bytes(data, size);
+            if (clock() - begin > MOST_SECONDS * CLOCKS_PER_SEC ||
+                peak_kilobytes() - start > MOST_KILOBYTES)
+                fail_msg("%s, mutation %llu", FILES[f], (unsigned long long)i);
+        }
+        free(data);
+        qk__buffer_free(&sound);
+    }
+}
+
+/* How many files of a folder can be read in part. */
+static int exercise_folder(const char *folder)
+{
     qk__names names;
-    CHECK_OK(qk__list_dir(QK_TEST_CORPUS, &names, NULL));
-    assert_true(names.count > 0);
+    int readable = 0;
+    if (qk__list_dir(folder, &names, NULL) != QK_OK)
+        return 0;
     for (size_t i = 0; i < names.count; i++) {
         qk__buffer bytes;
-        char *path = qk__path_join(QK_TEST_CORPUS, names.items[i]);
+        char *path = qk__path_join(folder, names.items[i]);
         assert_non_null(path);
         CHECK_OK(qk__read_file(path, 1 << 20, &bytes, NULL));
-        exercise_bytes(bytes.data, bytes.size);
+        readable += exercise_bytes(bytes.data, bytes.size) > 0;
         qk__buffer_free(&bytes);
         free(path);
     }
     qk__names_free(&names);
+    return readable;
+}
+
+static void test_corpora(void **unused)
+{
+    (void)unused;
+    assert_true(exercise_folder(QK_TEST_CORPUS) > 0);
+    exercise_folder(
+        QK_TEST_FOREIGN); /* where they are: test_parquet_testing.py says what is in them */
 }
 
 static void test_not_parquet(void **unused)
@@ -274,10 +364,11 @@ static void test_not_parquet(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors), cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_refused_rows),
-        cmocka_unit_test(test_scalars), cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_corpus),  cmocka_unit_test(test_not_parquet),
+        cmocka_unit_test(test_vectors),     cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_columns),     cmocka_unit_test(test_refused_rows),
+        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_mutations),   cmocka_unit_test(test_corpora),
+        cmocka_unit_test(test_not_parquet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
