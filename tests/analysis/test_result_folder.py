@@ -263,7 +263,8 @@ def test_tables_that_changed_are_refused(qkscope, captures, tmp_path, table, cha
     qkscope("analyze", captures / "a", "-o", out, expect=0)
     change(out / table)
     said = qkscope("report", out, expect=1)
-    assert f"{out}/{table} {'is missing' if change is os.unlink else 'is not as it was written'}; run the analysis again" in said.err
+    words = "is missing" if change is os.unlink else "is not as it was written"
+    assert f"{out}/{table} {words}; run the analysis again" in said.err
     assert "--force" in said.err and not (out / "report.html").exists() and not (out / "figures").exists()
 
 

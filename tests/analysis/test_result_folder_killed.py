@@ -192,8 +192,8 @@ def case(request, program, sanitized, tmp_path_factory):
     (root / "bin" / "gnuplot").write_text(GNUPLOT)
     (root / "bin" / "gnuplot").chmod(0o755)
     for i, name in enumerate("cde"):
-        subprocess.run([program, "synth", "-o", root / name, "--quiet", "--seed", str(i), "--layers", "2", "--query-heads", "2", "--dim",
-                        "8", "--examples", "2", "--rows", "120", "--buckets", "4", "--bucket-width", "64"], check=True)
+        subprocess.run([program, "synth", "-o", root / name, "--quiet", "--seed", str(i), "--layers", "2", "--query-heads", "2",
+                        "--dim", "8", "--examples", "2", "--rows", "120", "--buckets", "4", "--bucket-width", "64"], check=True)
     return request.param(program, root)
 
 

@@ -51,8 +51,9 @@ def test_scaled(analyse, unscaled, exponent):
 
 
 @pytest.mark.cases(5)
-@pytest.mark.parametrize("exponent, words", [(490, "too large to square"), (1015, "too large to s"), (-490, "too little to square"),
-                                             (-530, "too little to square"), (-1000, "too little to square")])
+@pytest.mark.parametrize("exponent, words", [
+    (490, "too large to square"), (1015, "too large to s"), (-490, "too little to square"), (-530, "too little to square"),
+    (-1000, "too little to square")])
 def test_refused(analyse, exponent, words):
     """1e-160 is 2^-531: its squares are there, but without digits."""
     result, out = analyse(exponent)

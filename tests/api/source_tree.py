@@ -65,4 +65,5 @@ def symbols():
         kind, name = rest.split()[-2:]
         if kind.isupper() and not name.startswith("__"):  # not weak, nor a sanitizer's
             files[f"{path}.o"][kind == "U"].add(name)
-    return {room: {path.rsplit("/", 1)[1].removesuffix(".o"): both for path, both in some.items()} for room, some in found.items()}
+    return {room: {path.rsplit("/", 1)[1].removesuffix(".o"): both for path, both in some.items()}
+            for room, some in found.items()}

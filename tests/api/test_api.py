@@ -116,8 +116,8 @@ def test_base_names_are_unique():
 
 def test_moments_and_pca_load_the_core_alone(tmp_path):
     program, library = tmp_path / "axis", shared_library("libqkscope-core").parent
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-I", ROOT / "include", ROOT / "tests/api/axis.c", "-o", program, "-L", library,
-                    "-lqkscope-core", f"-Wl,-rpath,{library}"], check=True)
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-I", ROOT / "include", ROOT / "tests/api/axis.c", "-o", program,
+                    "-L", library, "-lqkscope-core", f"-Wl,-rpath,{library}"], check=True)
     assert [float(number) for number in output(program).split()] == pytest.approx([1, 1], abs=1e-12)
     loaded = output("ldd", program)
     assert "libqkscope-core.so" in loaded and not NOT_IN_CORE.search(loaded)

@@ -18,7 +18,8 @@ def said(qkscope, *words):
 
 def test_one_of_each(qkscope, tmp_path):
     (tmp_path / "t.txt").write_text("In the beginning God created the heaven and the earth. ")
-    assert said(qkscope, "capture", "--model", STEP, "--text", tmp_path / "t.txt", "--rows", "1", "-o", tmp_path / "c").startswith("1 text, ")
+    made = said(qkscope, "capture", "--model", STEP, "--text", tmp_path / "t.txt", "--rows", "1", "-o", tmp_path / "c")
+    assert made.startswith("1 text, ")
     said(qkscope, "inspect", tmp_path / "c")
     for kind in "qk":
         shutil.copytree(EXAMPLE / f"l00h00{kind}", tmp_path / "one" / f"l00h00{kind}")

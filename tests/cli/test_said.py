@@ -51,7 +51,7 @@ def said(qkscope, folder, line):
 def test_what_is_said(qkscope, folder, section):
     before = sorted(folder.rglob("*"))
     commands = re.findall(r"^\$ (qkscope.*)$", section, re.M)
-    told = section.splitlines(keepends=True)[0] + "".join(f"\n$ {line}\n{said(qkscope, folder, line)}" for line in commands) + "\n"
+    told = section.split("\n")[0] + "\n" + "".join(f"\n$ {line}\n{said(qkscope, folder, line)}" for line in commands) + "\n"
     if os.environ.get("QKSCOPE_GOLDEN") == "write":
         SAID.write_text(SAID.read_text().replace(section, told))
     else:

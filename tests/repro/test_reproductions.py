@@ -28,8 +28,8 @@ def limited(program, sanitized):
 
 
 def test_force_with_unchanged_settings(qkscope, tmp_path):
-    command = ["capture", "--model", MODEL, "--text", TEXTS, "-q", "--max-length", "100", "--max-texts", "2", "--layers", "0", "--stage", "both",
-               "-o", tmp_path / "b"]
+    command = ["capture", "--model", MODEL, "--text", TEXTS, "-q", "--max-length", "100", "--max-texts", "2", "--layers", "0",
+               "--stage", "both", "-o", tmp_path / "b"]
     contents = []
     for more in ([], ["--force"]):
         qkscope(*command, *more, expect=0)

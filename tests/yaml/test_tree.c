@@ -112,7 +112,6 @@ static void test_wrong_yaml(void **state)
     (void)state;
     static const char *const WORDS[] = {"a", "b", "c", NULL};
     int whole, word;
-    bool yes;
     double real;
     const char *text;
     qk__tree *tree = parse("a: two\nb:\n  c: [1, [x]]\n  d: '5'\n  e: {}\n  f: \"x\\0y\"\n"
@@ -121,30 +120,20 @@ static void test_wrong_yaml(void **state)
     qk__node c = qk__node_member(&b, "c"), inner = qk__node_item(&c, 1);
     SAYS(qk__read_int(&root, "a", 1, 64, &whole, err), QK_ERR_ARGUMENT,
          "line 1: a: expected a whole number from 1 to 64, found \"two\"");
-    SAYS(qk__read_bool(&b, "c", &yes, err), QK_ERR_ARGUMENT,
-         "line 3: b.c: expected true or false, found a list");
     SAYS(qk__read_int(&inner, NULL, 1, 64, &whole, err), QK_ERR_ARGUMENT,
          "line 3: b.c: expected a whole number from 1 to 64, found a list");
     SAYS(qk__read_int(&b, "d", 1, 64, &whole, err), QK_ERR_ARGUMENT,
          "line 4: b.d: expected a whole number from 1 to 64, found \"5\"");
-    SAYS(qk__read_text(&b, "e", &text, err), QK_ERR_ARGUMENT,
-         "line 5: b.e: expected a text, found keys and values");
     SAYS(qk__read_text(&b, "f", &text, err), QK_ERR_ARGUMENT,
          "line 6: b.f: expected a text, found binary data");
-    SAYS(qk__read_text(&b, "g", &text, err), QK_ERR_ARGUMENT,
-         "line 7: b.g: expected a text, found \"\"");
     SAYS(qk__read_word(&b, "h", WORDS, &word, err), QK_ERR_ARGUMENT,
          "line 8: b.h: expected a, b or c, found \"0x10\"");
-    SAYS(qk__read_real(&b, "h", 0, 2, &real, err), QK_ERR_ARGUMENT,
-         "line 8: b.h: expected a number from 0 to 2, found \"0x10\"");
     SAYS(qk__read_int(&b, "i", 0, 99, &whole, err), QK_ERR_ARGUMENT,
          "line 9: b.i: expected a whole number from 0 to 99, found \"010\"");
     SAYS(qk__read_real(&b, "j", 0, 1.5, &real, err), QK_ERR_ARGUMENT,
          "line 10: b.j: expected a number from 0 to 1.5, found \"2\"");
     qk__node absent = qk__node_member(&b, "k");
     SAYS(qk__fail_expected(&absent, "a text", err), QK_ERR_ARGUMENT, "line 3: b.k: missing");
-    SAYS(qk__fail_expected(&root, "a list", err), QK_ERR_ARGUMENT,
-         "line 1: the file: expected a list, found keys and values");
     SAYS(qk__context_at(&c, err, qk__fail_at(&inner, err, QK_ERR_ARGUMENT, "no")),
          QK_ERR_ARGUMENT, "line 3: b.c: line 3: b.c: no");
     qk__tree_free(&tree);
@@ -154,7 +143,6 @@ static void test_wrong_json(void **state)
 {
     (void)state;
     int whole;
-    bool yes;
     double real;
     const char *text;
     json_t *json = parse_json("{\"a\": {\"b\": [0, {\"c\": \"x\"}, 1.5, null, 1e999, true]}}");
@@ -164,20 +152,10 @@ static void test_wrong_json(void **state)
         items[i] = qk__node_item(&b, i);
     SAYS(qk__read_int(&items[1], "c", 1, 2, &whole, err), QK_ERR_MALFORMED,
          "a.b[1].c: expected a whole number from 1 to 2, found \"x\"");
-    SAYS(qk__read_bool(&items[0], NULL, &yes, err), QK_ERR_MALFORMED,
-         "a.b[0]: expected true or false, found 0");
     SAYS(qk__read_text(&items[1], NULL, &text, err), QK_ERR_MALFORMED,
          "a.b[1]: expected a text, found an object");
-    SAYS(qk__read_int(&items[2], NULL, 1, 2, &whole, err), QK_ERR_MALFORMED,
-         "a.b[2]: expected a whole number from 1 to 2, found 1.5");
     SAYS(qk__read_real(&items[4], NULL, 1, 2, &real, err), QK_ERR_MALFORMED,
          "a.b[4]: expected a number from 1 to 2, found 1e999");
-    SAYS(qk__read_real(&items[5], NULL, 1, 2, &real, err), QK_ERR_MALFORMED,
-         "a.b[5]: expected a number from 1 to 2, found true");
-    SAYS(qk__fail_expected(&items[3], "x", err), QK_ERR_MALFORMED,
-         "a.b[3]: expected x, found null");
-    SAYS(qk__fail_expected(&root, "a list", err), QK_ERR_MALFORMED,
-         "expected a list, found an object");
     qk__node absent = qk__node_member(&a, "d");
     SAYS(qk__fail_expected(&absent, "a text", err), QK_ERR_MALFORMED, "a.d: missing");
     SAYS(qk__fail_in(&items[1], "c", err, QK_ERR_IO, "no %d", 7), QK_ERR_IO, "a.b[1].c: no 7");
@@ -192,7 +170,6 @@ static void test_needs(void **state)
         "{\"zero\": 0, \"tiny\": 5e-324, \"below\": -1, \"text\": \"ab\","
         " \"cut\": \"a\\u0000b\", \"list\": [1, 2], \"null\": null,"
         " \"no\": false, \"object\": {}}";
-    static const char *const WORDS[] = {"a", "b", NULL};
     json_t *json;
     assert_int_equal(qk__json_parse(&json, JSON, sizeof JSON - 1, QK__JSON_LINE, NULL), QK_OK);
     const qk__node root = qk__tree_of_json(json);
@@ -200,7 +177,6 @@ static void test_needs(void **state)
     const char *text = NULL;
     double real = 7;
     bool yes = true;
-    int word = 0;
     assert_int_equal(qk__read_above_0(&root, "null", &real, NULL), QK_OK);
     assert_true(real == 7);
     assert_int_equal(qk__read_above_0(&root, "tiny", &real, NULL), QK_OK);
@@ -218,12 +194,8 @@ static void test_needs(void **state)
     assert_false(qk__node_is_given(&found));
     SAYS(qk__read_list(&root, "list", 3, &found, err), QK_ERR_MALFORMED,
          "list: expected a list of at least 3, found 2");
-    SAYS(qk__read_list(&root, "tiny", 1, &found, err), QK_ERR_MALFORMED,
-         "tiny: expected a list, found 4.9406564584124654e-324");
     SAYS(qk__read_text(&root, "cut", &text, err), QK_ERR_UNSUPPORTED,
          "cut: expected a text, found a text with U+0000");
-    SAYS(qk__read_word(&root, "cut", WORDS, &word, err), QK_ERR_UNSUPPORTED,
-         "cut: expected a or b, found a text with U+0000");
     assert_null(text);
     assert_int_equal(qk__need_text(&root, "text", &text, NULL), QK_OK);
     assert_string_equal(text, "ab");
@@ -234,8 +206,6 @@ static void test_needs(void **state)
     SAYS(qk__need_text(&root, "absent", &text, err), QK_ERR_MALFORMED, "absent: missing");
     SAYS(qk__need_kind(&root, "list", QK__OBJECT, &found, err), QK_ERR_MALFORMED,
          "list: expected an object, found a list");
-    SAYS(qk__need_kind(&root, "object", QK__LIST, &found, err), QK_ERR_MALFORMED,
-         "object: expected a list, found an object");
     assert_int_equal(qk__node_kind_in(&root, "null"), QK__NULL);
     assert_int_equal(qk__node_kind_in(&root, "absent"), QK__NOTHING);
     json_decref(json);
@@ -301,19 +271,14 @@ static void test_keys(void **state)
     assert_int_equal(to.layers, 16);
     SAYS(read_keys("data:\n  layer: 7\n", &to, err), QK_ERR_ARGUMENT,
          "line 2: unknown key data.layer (did you mean data.layers?)");
-    SAYS(read_keys("layers: 7\n", &to, err), QK_ERR_ARGUMENT,
-         "line 1: unknown key layers (did you mean data.layers?)");
     SAYS(read_keys("of_one_capture: 1\n", &to, err), QK_ERR_ARGUMENT,
          "line 1: unknown key of_one_capture");
     SAYS(read_keys("on: yes\n\non:\n  1\n", &to, err), QK_ERR_ARGUMENT,
          "line 3: on is given twice");
-    SAYS(read_keys("? [a]\n: 1\n", &to, err), QK_ERR_ARGUMENT, "line 1: unknown key (no text)");
     SAYS(read_keys("data:\n  layers:\n    65\n", &to, err), QK_ERR_ARGUMENT,
          "line 3: data.layers: expected a whole number from 1 to 64, found \"65\"");
     SAYS(read_keys("data: 7\n", &to, err), QK_ERR_ARGUMENT,
          "line 1: data: expected keys and values, found \"7\"");
-    SAYS(read_keys("- 7\n", &to, err), QK_ERR_ARGUMENT,
-         "line 1: the file: expected keys and values, found a list");
 }
 
 /* ---- what aliases may do, and memory ---------------------------------------------------- */
