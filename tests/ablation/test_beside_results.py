@@ -57,6 +57,7 @@ def test_an_ablation_alone_has_heads_too(qkscope, results):
     assert len(losses) == 8 and losses == sorted(losses, reverse=True)
 
 
+@pytest.mark.test_all
 def test_the_report_shows_them(qkscope, results, tmp_path):
     shutil.copytree(results, tmp_path / "results")
     qkscope("report", tmp_path / "results", "--quiet", expect=0)
@@ -65,6 +66,7 @@ def test_the_report_shows_them(qkscope, results, tmp_path):
     assert {f.name for f in (tmp_path / "results/figures").glob("ablation-*.svg")} >= {"ablation-01-remove.svg", "ablation-03-r-q.svg"}
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("change, says", [
     (lambda f: (f / "ablation_heads.csv").write_text((f / "ablation_heads.csv").read_text().replace("\n", "\nx", 1)),
      "give ablate --model-name, or another folder"),

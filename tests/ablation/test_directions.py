@@ -105,6 +105,7 @@ def test_next_component(qkscope, capture, tmp_path):
         assert row["draws"] == "0"
 
 
+@pytest.mark.cases(9)
 @pytest.mark.parametrize("words, code, said", [
     (["-w", "direction:pc31", "--capture", "{}/post"], 1, "has no axis for direction:pc31+next: --no-controls"),
     (["-w", "direction:pc0"], 2, "give --capture"),
