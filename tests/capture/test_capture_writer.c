@@ -16,35 +16,9 @@
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
 #include "tests/base/tree.h"
-
-enum { ROWS = 40, DIM = 2 };
+#include "tests/capture/sample.h"
 
 static const qk_head_id HEAD = {1, 12, QK_QUERY};
-
-typedef struct sample {
-    float vectors[ROWS * DIM];
-    int64_t position[ROWS], bucket[ROWS], example[ROWS], window[ROWS];
-    qk_block block;
-} sample;
-
-static void fill(sample *s, int seed)
-{
-    for (int i = 0; i < ROWS; i++) {
-        s->vectors[i * DIM] = (float)(seed + i);
-        s->vectors[i * DIM + 1] = -1.5f * (float)i;
-        s->position[i] = seed * 100 + i;
-        s->bucket[i] = i / 8;
-        s->example[i] = seed;
-        s->window[i] = i % 2 ? 128 : 0;
-    }
-    s->block = (qk_block){.rows = ROWS,
-                          .dim = DIM,
-                          .f32 = s->vectors,
-                          .position = s->position,
-                          .bucket = s->bucket,
-                          .example = s->example,
-                          .window = s->window};
-}
 
 static void write_head(qk_capture_writer *writer, qk_head_id id, int seed)
 {
@@ -76,7 +50,7 @@ static void test_round_trip(void **state)
 {
     (void)state;
     const qk_capture_meta meta = {.model = "m", .q_per_kv_group = 4, .source = "test"};
-    qk_capture_writer *writer;
+    qk_capture_writer *writer, *second;
     qk_capture *capture;
     qk_rows *rows;
     qk_block block;
@@ -85,6 +59,9 @@ static void test_round_trip(void **state)
     fill(&s, 3);
     assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), &meta, &err), QK_OK);
     expect_complete(false);
+    assert_int_equal(qk_capture_writer_open(&second, tree_path("c"), &meta, &err),
+                     QK_ERR_EXISTS);
+    assert_non_null(strstr(err.message, "another run is at work in this folder"));
     write_head(writer, HEAD, 3);
     assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);
     assert_null(writer);

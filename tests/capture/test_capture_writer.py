@@ -1,34 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """A capture as other programs see it: columns, manifest, and the card's configurations."""
 import json
-import os
-import pathlib
-import subprocess
 
 import pytest
 
-from conftest import VERSION
+from conftest import VERSION, synth
 
 pq = pytest.importorskip("pyarrow.parquet")
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")) / "qkscope"
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 COLUMNS = {"bucket": "int32", "example_id": "int32", "position": "int32",
            "vector": "list<element: float>", "sliding_window": "int32"}
 
 
-def synth(folder, *words):
-    subprocess.run([PROGRAM, "synth", "-o", folder, "--quiet", "--layers", "1", "--dim", "16",
-                    "--examples", "2", "--rows", "300", *words], check=True)
-    return folder
+MADE = dict(layers=1, dim=16, examples=2, rows=300)
 
 
 @pytest.fixture(scope="module")
-def capture(tmp_path_factory):
+def capture(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("capture") / "c"
-    return synth(folder, "--model-name", "made up", "--shards", "2", "--token-strings")
+    synth(qkscope, folder, model_name="made up", shards=2, token_strings=True, **MADE)
+    return folder
 
 
 def front_matter(folder):
@@ -53,15 +44,17 @@ def test_layout_and_manifest(capture):
         assert rows == 600
 
 
-def test_columns(capture, tmp_path):
+def test_columns(qkscope, capture, tmp_path):
     with_strings = next((capture / "l00h00q").iterdir())
     schema = pq.read_schema(with_strings)
     assert {f.name: str(f.type) for f in schema} == {**COLUMNS, "token_str": "string"}
-    plain = synth(tmp_path / "c") / "l00h00q" / "data.parquet"
+    synth(qkscope, tmp_path / "c", **MADE)
+    plain = tmp_path / "c" / "l00h00q" / "data.parquet"
     assert {f.name: str(f.type) for f in pq.read_schema(plain)} == COLUMNS
     assert pq.read_table(plain)["sliding_window"].null_count == 600
 
 
+@pytest.mark.test_all
 def test_card(capture):
     yaml = pytest.importorskip("yaml")
     card = yaml.safe_load(front_matter(capture))
@@ -75,6 +68,7 @@ def test_card(capture):
     assert "| l00h01k | 600 | 16 |" in text
 
 
+@pytest.mark.test_all
 def test_datasets_loads_it(capture, tmp_path):
     datasets = pytest.importorskip("datasets")
     names = datasets.get_dataset_config_names(str(capture))

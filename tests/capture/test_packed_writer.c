@@ -7,37 +7,11 @@
 
 #include <cmocka.h>
 
-#include <qkscope/capture.h>
-
 #include "base/file.h"
 #include "tests/base/tree.h"
-
-enum { ROWS = 40, DIM = 2 };
+#include "tests/capture/sample.h"
 
 static const qk_capture_meta PACKED = {.layout = QK_LAYOUT_PACKED};
-
-typedef struct sample {
-    float vectors[ROWS * DIM];
-    int64_t position[ROWS], bucket[ROWS], example[ROWS];
-    qk_block block;
-} sample;
-
-static void fill(sample *s, int seed)
-{
-    for (int i = 0; i < ROWS; i++) {
-        s->vectors[i * DIM] = (float)(seed + i);
-        s->vectors[i * DIM + 1] = -1.5f * (float)i;
-        s->position[i] = seed * 100 + i;
-        s->bucket[i] = i / 8;
-        s->example[i] = seed;
-    }
-    s->block = (qk_block){.rows = ROWS,
-                          .dim = DIM,
-                          .f32 = s->vectors,
-                          .position = s->position,
-                          .bucket = s->bucket,
-                          .example = s->example};
-}
 
 static qk_head_id query(int head)
 {

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import TIER
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
 SHARED = pathlib.Path(os.environ.get("QKSCOPE_SHARED", ROOT.parent / "shared"))
@@ -84,7 +86,7 @@ def expect(table):
 def test_real_captures(writer):
     if not CAPTURES.is_dir():
         pytest.skip(f"no {CAPTURES} (QKSCOPE_SHARED)")
-    heads = sorted(p.name for p in (CAPTURES / writer).iterdir())
+    heads = sorted(p.name for p in (CAPTURES / writer).iterdir())[::7 if TIER == "test" else 1]
     for i, head in enumerate(heads):
         wanted = expect(pq.read_table(CAPTURES / writer / head / "data.parquet"))
         for block in (1, 7, 100, 1024, 10**9) if i == 0 else (333,):
@@ -142,12 +144,12 @@ def test_shards_and_types(tmp_path, window, vector_type):
     write_head(tmp_path, tables, row_group_size=37)
     parts = [expect(t) for t in tables if len(t)]
     wanted = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-    for block in (1, 36, 100, 101, 10000):
+    for block in (1, 100, 10000):
         dim, total, columns = read(tmp_path, block=block)
         assert (dim, total) == (12, 358)
         for name, array in wanted.items():
             assert same_bits(columns[name], array), (name, block)
-    for limit in (1, 100, 101, 358, 5000):
+    for limit in (1, 101, 5000):
         _, total, columns = read(tmp_path, max_rows=limit, block=40)
         assert total == min(limit, 358)
         for name, array in wanted.items():
@@ -164,6 +166,7 @@ def test_windows_of_floating_point(tmp_path, width):
     assert read(tmp_path, block=47)[2]["sliding_window"].tolist() == wanted
 
 
+@pytest.mark.test_all
 def test_a_round_trip_through_pandas(tmp_path):
     pytest.importorskip("pandas")
     for name, window in WINDOWS.items():
@@ -233,16 +236,15 @@ BAD = {
 }
 
 
+@pytest.mark.cases(len(BAD))
 @pytest.mark.parametrize("case", BAD)
 def test_bad_columns(tmp_path, case):
     name, values, text = BAD[case]
     table = make_table(20, 4, window=WINDOWS["nullable"])
     table = table.set_column(table.column_names.index(name), name, values)
     write_head(tmp_path, [table])
-    for block in (3, 100):
-        found = message(tmp_path, block=block)
-        assert text in found and name in found, found
-        assert "l00h00q/part-000.parquet" in found
+    found = message(tmp_path, block=3)
+    assert text in found and name in found and "l00h00q/part-000.parquet" in found, found
 
 
 def test_shards_that_differ(tmp_path):
