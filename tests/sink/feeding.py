@@ -7,6 +7,7 @@ import numpy as np
 
 from conftest import BUILD, check_survived, environment
 
+FEED = BUILD / "tests" / "sink" / "feed"
 LAYERS, HEADS, DIM = 3, {"q": 4, "k": 2}, 12
 CAPTURED = {"q": [[0, 1, 2, 3], [2, 3], [2, 3]], "k": [[0, 1], [], [0]]}
 TOKENS = (300, 0, 1, 700, 40, 256, 513, 7)
@@ -51,7 +52,7 @@ def files_of(folder):
 
 def start(folder, **options):
     words = [f"{name}={value}" for name, value in options.items()]
-    return subprocess.Popen([BUILD / "tests" / "sink" / "feed", folder, *words], stdout=subprocess.PIPE,
+    return subprocess.Popen([FEED, folder, *words], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, env=environment())
 
 

@@ -420,16 +420,22 @@ static void a_second_sink(void **state)
     check_goes_on(&s);
 }
 
-static void one_number_twice(void **state)
+static void shards_at_once(void **state)
 {
     (void)state;
     qk_error err;
-    qk_sink_settings s;
+    qk_sink_settings s, other;
     made_settings(&s, output, 8);
     s.shard = (qk_shard){.index = 1, .count = 3};
-    qk_sink *sink = open_sink(&s);
+    qk_sink *sink = open_sink(&s), *second;
     assert_false(qk_sink_wants(sink, 0));
     assert_true(qk_sink_wants(sink, 3));
+    check_says(qk_sink_open(&second, &s, &err), QK_ERR_EXISTS, &err,
+               "two processes have one number");
+    other = s;
+    other.shard.index = 2;
+    other.stage = QK_ROPE_BEFORE;
+    check_says(qk_sink_open(&second, &other, &err), QK_ERR_EXISTS, &err, "not the same: stage");
     assert_int_equal(made_run(sink, 3, &err), QK_OK);
     qk_sink_close(&sink);
     sink = open_sink(&s);
@@ -472,7 +478,7 @@ int main(void)
         TEST(positions_known_before), TEST(others_are_passed_over),
         TEST(others_beside_the_last), TEST(every_number_of_16_bits),
         TEST(settings_out_of_range),  TEST(other_settings),
-        TEST(a_second_sink),          TEST(one_number_twice),
+        TEST(a_second_sink),          TEST(shards_at_once),
         TEST(shard_that_fails)};
     return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
 }

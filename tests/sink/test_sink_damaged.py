@@ -3,16 +3,14 @@
 again; never a capture that says it is complete and is not what was put."""
 import json
 import shutil
-import signal
 import struct
-import time
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from conftest import seal, stop
-from feeding import end, feed, files_of, start
+from conftest import seal
+from feeding import feed, files_of, start
 
 KEPT = {"rows": dict(keep="rows", sampler="uniform", rate=20, strings=1),
         "moments": dict(keep="moments,reservoir=3", stage="both")}
@@ -72,7 +70,7 @@ def put(offset, layout, *numbers):
 
 # ---- run.json ----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"run": 1}', '{"run": {}, "capture": {}}', "\0" * 100, "[" * 100000])
+@pytest.mark.parametrize("text", ["", '{"run": 1}', '{"run": {}, "capture": {}}', "[" * 100000])
 def test_run_file_damaged(runs, tmp_path, text):
     check(runs, tmp_path, "moments", "../../run.json", lambda data: text.encode(), "run.json: damaged, or of another version: remove its folder")
 
@@ -91,25 +89,17 @@ def test_run_file_contradicts(runs, tmp_path, path, value):
     check(runs, tmp_path, "rows", "../../run.json", damage)
 
 
-def test_run_file_gone(runs, tmp_path):
-    check(runs, tmp_path, "moments", "../../run.json", lambda data: None)
-
-
 # ---- blocks ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"texts": 1}'])
-def test_block_file_damaged(runs, tmp_path, text):
-    check(runs, tmp_path, "rows", "b000003/block.json", lambda data: text.encode(), BLOCK)
+def test_block_file_damaged(runs, tmp_path):
+    for text, says in ((b"", BLOCK), (b'{"texts": 1}', BLOCK), (None, "b000003/block.json")):
+        check(runs, tmp_path, "rows", "b000003/block.json", lambda data, text=text: text, says)
 
 
-def test_block_file_gone(runs, tmp_path):
-    check(runs, tmp_path, "rows", "b000003/block.json", lambda data: None, "b000003/block.json")
-
-
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("key, value", [
     ("texts", -1), ("texts", 1 << 62), ("texts", "1"), ("texts", 2), ("tokens", -5), ("rows", []),
-    ("rows", [1 << 62] * 6), ("rows", [-1] * 6), ("stored", [1, 2]), ("stored", [1 << 62] * 6), ("stored", [0] * 6),
-    ("stored", ["1"] * 6), ("rows", [0] * 6)])
+    ("rows", [1 << 62] * 6), ("rows", [-1] * 6), ("stored", [1, 2]), ("stored", [1 << 62] * 6), ("stored", ["1"] * 6), ("rows", [0] * 6)])
 @pytest.mark.parametrize("name", KEPT)
 def test_block_file_contradicts(runs, tmp_path, name, key, value):
     check(runs, tmp_path, name, "b000003/block.json",
@@ -119,6 +109,7 @@ def test_block_file_contradicts(runs, tmp_path, name, key, value):
 STARTS = 7 * 8  # then regions: text, example, part, rows, offset
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("damage", [
     cut(0), cut(20), cut(STARTS), cut(-1), cut(-40), lambda data: data + bytes(7), put(0, "<q", -1), put(0, "<q", 1 << 62),
     put(8, "<2q", 3, 1), put(48, "<q", 1 << 60), put(STARTS + 24, "<q", 1 << 60), put(STARTS + 24, "<q", -1),
@@ -136,7 +127,8 @@ def test_rows_damaged(runs, tmp_path, name, damage):
     check(runs, tmp_path, name, "b000003/rows.post", damage)
 
 
-@pytest.mark.parametrize("at", [0, 100, -1, -1000])
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("at", [0, -1000])
 @pytest.mark.parametrize("path", ["rows.post", "index.post", "examples"])
 def test_a_bit_that_flipped(runs, tmp_path, path, at):
     """Numbers like any others: the block is named, and made again once its folder is removed."""
@@ -167,6 +159,7 @@ def node(folder):
     return sorted(units_of(folder).glob("post-n*/l00.safetensors"))[0].relative_to(units_of(folder))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("damage", [cut(0), cut(7), cut(100), cut(-1), lambda data: data + b"x", lambda data: None,
                                     put(0, "<Q", 1 << 63), put(0, "<Q", 5), lambda data: data.replace(b"moments 2", b"moments 3")])
 def test_sums_damaged(runs, tmp_path, damage):
@@ -251,37 +244,3 @@ def test_the_last_sums_are_not_believed_where_they_are_to_go(runs, tmp_path):
         target.mkdir(parents=True)
         (target / "l00.safetensors").write_bytes(whole[f"{stage}/moments/l02.safetensors"])
     assert feed(folder, **KEPT["moments"])["complete"] and files_of(folder) == whole
-
-
-# ---- processes ---------------------------------------------------------------------------------
-
-def begun(run, folder):
-    """Stops a run when it has begun with a block."""
-    while run.poll() is None and not any(folder.glob(".partial/.units/*/b0*")):
-        time.sleep(0.001)
-    return stop(run)
-
-
-def go_on(run):
-    run.send_signal(signal.SIGCONT)
-    return end(run)
-
-
-@pytest.mark.parametrize("shard, says", [({}, "another run is at work in this folder"), ({"shard": "1/3"}, "two processes have one number")])
-def test_two_at_once(tmp_path, shard, says):
-    """Alone, or with one number: the second is refused while the first is at work."""
-    kept = dict(keep="rows,moments", texts=100, **shard)
-    first = start(tmp_path / "c", **kept)
-    assert begun(first, tmp_path / "c")
-    assert says in feed(tmp_path / "c", refused=True, **kept)
-    go_on(first)
-
-
-def test_other_settings_in_a_running_folder(tmp_path):
-    folder, kept = tmp_path / "c", dict(keep="rows,moments", texts=100)
-    first = start(folder, **kept, shard="0/2")
-    assert begun(first, folder)
-    assert "not the same: keep" in feed(folder, refused=True, **{**kept, "groups": 2}, shard="1/2")
-    assert "not the same: texts" in feed(folder, refused=True, **kept, run='{"texts": 1}', shard="1/2")
-    assert not go_on(first)["complete"]
-    assert feed(folder, **kept, shard="1/2")["complete"]
