@@ -5,11 +5,14 @@ import csv
 import hashlib
 import json
 import pathlib
+import signal
+import subprocess
 import sys
 
 import numpy as np
+import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT, environment
 
 sys.path.append(str(ROOT / "tests" / "model"))
 from checkpoints import small_config, write_checkpoint  # noqa: E402
@@ -179,8 +182,14 @@ def table_of(folder, head):
     return columns
 
 
-# ---- unfinished captures -----------------------------------------------------------------------------
+# ---- runs that are killed ----------------------------------------------------------------------------
 
-def blocks_of(folder):
-    """Names of the finished blocks of an unfinished capture."""
-    return [p.name for p in folder.glob(".partial/.units/*/b*") if "." not in p.name]
+def killed(program, n, *words, by=signal.SIGKILL, exchange=True):
+    """What is said of a run that a signal ended at the n-th call that changes a folder; None: it had ended well, with fewer."""
+    library = BUILD / "tests" / "recorder" / "libkill_at.so"
+    if not library.exists() or b"__asan_init" in program.read_bytes():
+        pytest.skip("nothing can be put in front of the C library here")
+    faults = {"LD_PRELOAD": library, "KILL_AT": n, "KILL_BY": int(by), "NO_EXCHANGE": None if exchange else 1}
+    done = subprocess.run([program, *map(str, words)], env=environment(faults), capture_output=True, text=True)
+    assert done.returncode in (0, -by), done.stderr
+    return done.stderr if done.returncode else None

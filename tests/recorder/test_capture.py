@@ -2,7 +2,6 @@
 """What qkscope capture writes: rows, columns, ids, manifest; against NumPy and other readers."""
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def texts():
-    return some_texts(12)
+    return some_texts(8)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +45,8 @@ def test_rows_are_those_of_the_samplers_rule(capture, model, texts):
     for stage in ("post", "pre"):
         assert len(head_names(capture / stage)) == 4 * (4 + 2)
         for layer in range(config["num_hidden_layers"]):
-            for kind, heads in (("q", 4), ("k", 2)):
-                for head in range(heads):
+            for kind, heads in (("q", [0, 3]), ("k", [1])):
+                for head in heads:
                     t = table_of(capture / stage, head_name(layer, head, kind))
                     rows = list(zip(t["example_id"], t["position"]))
                     assert rows == expected_rows(texts, layer, kind)
@@ -60,13 +59,14 @@ def test_rows_are_those_of_the_samplers_rule(capture, model, texts):
 def test_vectors_are_those_of_the_model(capture, model, texts):
     _, config, weights = model
     worst = 0
+    tables = {(stage, name): table_of(capture / stage, name) for stage in ("pre", "post") for name in head_names(capture / stage)}
     for e, text in enumerate(texts):
         layers = forward(config, weights, np.frombuffer(text.encode(), np.uint8))
         for layer, stages in enumerate(layers):
             for stage, both in zip(("pre", "post"), stages):
                 for kind, expected in zip("qk", both):
                     for head in range(len(expected)):
-                        t = table_of(capture / stage, head_name(layer, head, kind))
+                        t = tables[stage, head_name(layer, head, kind)]
                         mine = np.array(t["example_id"]) == e
                         wanted = expected[head][np.array(t["position"])[mine]]
                         if len(wanted):
@@ -91,7 +91,7 @@ def test_columns_and_manifest(capture, model, texts):
     frequencies = manifest["rope_frequencies"]
     assert sorted(frequencies) == ["0", "1", "2", "3"]
     assert np.allclose(frequencies["3"], 10000.0 ** -(np.arange(4) / 4), rtol=1e-6)
-    assert manifest["texts"] == {"count": 12, "windows": 12, "tokens": sum(map(len, texts)), "split": 0,
+    assert manifest["texts"] == {"count": 8, "windows": 8, "tokens": sum(map(len, texts)), "split": 0,
                                  "truncated": 0, "skipped": 0, "empty": 0, "positions_of": "window"}
     assert [(e["example_id"], e["tokens"]) for e in manifest["examples"]] == [
         (i, len(t)) for i, t in enumerate(texts)]
@@ -107,25 +107,6 @@ def test_examples_table(capture, texts):
     assert [list(r.values()) for r in rows] == [
         [str(i), str(capture.parent / "texts.jsonl") + f":{i + 1}", "", str(len(t)), "0", "0", "0"]
         for i, t in enumerate(texts)]
-
-
-def test_datasets_loads_it(capture, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    folder = capture / "post"
-    assert len(datasets.get_dataset_config_names(str(folder))) == 24
-    loaded = datasets.load_dataset(str(folder), "l01h01k", split="train", cache_dir=str(tmp_path))
-    t = table_of(folder, "l01h01k")
-    assert loaded["position"][:] == t["position"] and len(loaded["vector"][0]) == 8
-
-
-def test_the_analyses_take_it(qkscope, model, tmp_path):
-    source = write_jsonl(tmp_path / "t.jsonl", some_texts(40, 200, 400))
-    qkscope("capture", "-m", model[0], "-t", source, "-o", tmp_path / "c", "--sampler", "uniform",
-            "--bucket", 8, expect=0)
-    qkscope("analyze", tmp_path / "c", "-o", tmp_path / "r", "--bucket-width", 8, expect=0)
-    inspected = json.loads(qkscope("inspect", tmp_path / "c", "--json", expect=0).out)
-    assert inspected["model"] == "tiny-llama" and inspected["complete"] is True
-    assert (tmp_path / "r" / "heads.csv").stat().st_size > 0
 
 
 @pytest.mark.parametrize("options", [
@@ -201,6 +182,7 @@ def test_every_kind_of_source(qkscope, model, texts, tmp_path):
         assert found[0] == found[1] == found[2], name
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("ids, type_, expected", [
     (["a", "17", "", "é"], "string", [text_id(t) for t in ("a", "17", "", "é")]),
     (["a", None, "b", "c"], "string", [text_id("a"), text_id("None"), text_id("b"), text_id("c")]),
@@ -218,16 +200,7 @@ def test_ids_of_a_table(qkscope, model, texts, tmp_path, ids, type_, expected):
     assert len(found) == len(set(expected)) and {i for i in expected if i is not None} <= set(found)
 
 
-def test_ids_that_are_none(qkscope, model, texts, tmp_path):
-    import pyarrow as pa
-    pq.write_table(pa.table({"text": texts[:2], "id": pa.array([b"ab", b"cd"], pa.binary(2))}), tmp_path / "t.parquet")
-    said = qkscope("capture", "-m", model[0], "-t", tmp_path / "t.parquet", "--id-column", "id", "-o",
-                   tmp_path / "c", expect=1).err
-    assert 'column "id": an id is a number or a string' in said and "t.parquet" in said
-
-
-@pytest.mark.parametrize("options", [["--threads", 1], ["--threads", 4], ["--tokens-at-once", 1],
-                                     ["--tokens-at-once", 100000, "--threads", 3]])
+@pytest.mark.parametrize("options", [["--threads", 4], ["--tokens-at-once", 100000], ["--tokens-at-once", 1]])
 def test_threads_and_groups_do_not_matter(qkscope, model, texts, capture, tmp_path, options):
     source = capture.parent / "texts.jsonl"
     qkscope("capture", "--model", model[0], "--text", source, "-o", tmp_path / "c", "--stage", "both",
@@ -322,26 +295,6 @@ def read_safetensors(path):
 
 
 # ---- the card -------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("sampler", ["log_uniform", "uniform", "all"])
-def test_card_counts_rows_by_bucket(qkscope, tmp_path, sampler):
-    """As the original's card: all heads and both kinds in one sum, ascending."""
-    duckdb = pytest.importorskip("duckdb")
-    write_model(tmp_path / "m")
-    texts = write_jsonl(tmp_path / "t `x`.jsonl", some_texts(40))
-    qkscope("capture", "-m", tmp_path / "m", "-t", texts, "-o", tmp_path / "c", "--sampler", sampler,
-            "--bucket", "16", "--base-rate", "3", "--stage", "both", "--layers", "0,2", "--quiet", expect=0)
-    for stage in ("post", "pre"):
-        counts = duckdb.sql(f"select bucket, count(*) from '{tmp_path}/c/{stage}/*/data.parquet' "
-                            "group by bucket order by bucket").fetchall()
-        card = (tmp_path / "c" / stage / "README.md").read_text()
-        assert f"- `bucket_counts`: `{', '.join(f'b{b}={n}' for b, n in counts)}`\n" in card
-        assert len(counts) > 2 and f"- rows: {sum(n for _, n in counts)}\n" in card
-        strategy = "log" if sampler == "log_uniform" else sampler
-        assert f"- `sampling_strategy`: `{strategy}`\n" in card
-        assert f"- `sampling_{'min_' * (strategy == 'log')}bucket_size`: `16`\n" in card
-        assert f"- `source_dataset`: `{tmp_path}/t  x .jsonl`\n- `text_column`: `text`\n" in card
-
 
 def test_card_names_the_dataset(qkscope, tmp_path):
     write_model(tmp_path / "m")

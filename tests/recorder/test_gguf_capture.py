@@ -10,6 +10,7 @@ from conftest import ROOT
 from recording import byte_letters, table_of, write_model
 
 sys.path += [str(ROOT / "tests" / "model"), str(ROOT / "tests" / "prefill")]
+pytestmark = pytest.mark.test_all  # tests/model has what `make test` says of GGUF
 pytest.importorskip("gguf")
 from gguf_files import write_gguf  # noqa: E402
 from prefill_runs import read_tensors  # noqa: E402
@@ -58,14 +59,6 @@ def test_capture(qkscope, both, tmp_path):
     assert '"float32"' in names[1]
 
 
-def test_a_run_goes_on_with_the_same_file_alone(qkscope, both, tmp_path):
-    config, weights = write_model(tmp_path / "other", num_hidden_layers=2, seed=5)
-    capture(qkscope, both[1], tmp_path / "a")
-    write_gguf(both[1], config, weights, add=add_bytes)
-    err = capture(qkscope, both[1], tmp_path / "a", expect=1).err
-    assert str(tmp_path / "a") in err
-
-
 def test_quantised_capture(qkscope, tmp_path):
     config, weights = write_model(tmp_path / "tiny", hidden_size=64, intermediate_size=64)
     path = tmp_path / "m.Q4_1.gguf"
@@ -112,11 +105,6 @@ def test_refusals_name_file_and_key(qkscope, both, tmp_path):
                     ["capture", "-m", tmp_path / "no.gguf", "-t", tmp_path / "t.txt", "-o", tmp_path / "c"]):
         assert "no.gguf" in qkscope(*command, expect=1).err
     assert not (tmp_path / "c").exists()
-
-
-@pytest.mark.parametrize("command", ["capture", "inspect", "tokenize"])
-def test_help(qkscope, command):
-    assert "GGUF" in qkscope(command, "--help", expect=0).out
 
 
 @pytest.mark.parametrize("own", [False, True])

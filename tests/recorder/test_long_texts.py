@@ -3,15 +3,12 @@
 a stop; or cut, or passed over."""
 import json
 import re
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pytest
 
-from conftest import environment, on_terminal
-from recording import (blocks_of, examples_of, files_of, forward, kept_positions, manifest_of, some_texts, table_of,
+from conftest import on_terminal
+from recording import (examples_of, files_of, forward, kept_positions, manifest_of, some_texts, table_of,
                        text_id, write_jsonl, write_model)
 
 pytest.importorskip("pyarrow")
@@ -154,28 +151,7 @@ def test_groups_may_end_within_a_text(capture, texts, tmp_path, options):
     assert files_of(tmp_path / "c") == files_of(tmp_path / "d")
 
 
-def test_stopped_within_a_text(program, capture, model, tmp_path):
-    """One text of 3,000 windows between two short ones: a run goes on behind the last finished block."""
-    source = write_jsonl(tmp_path / "t.jsonl", ["a" * 30, "".join(some_texts(800, 225, 226)), "b" * 30])
-    capture(source, "whole", "--layers", 0)
-    folder, finished = tmp_path / "c", [0]
-    words = [program, "capture", "-m", model[0], "-t", source, "-o", folder, "--sampler", "all",
-             "--max-length", str(WINDOW), "--layers", "0", "--tokens-at-once", "500", "--quiet"]
-    for _ in range(4):
-        run = subprocess.Popen(words, env=environment())
-        while run.poll() is None:
-            if len(blocks_of(folder)) > finished[-1]:
-                run.send_signal(signal.SIGTERM)
-                break
-            time.sleep(0.002)
-        if run.wait() == 0:
-            break
-        finished.append(len(blocks_of(folder)))
-    subprocess.run(words, check=True, env=environment())
-    print(f"\nstopped with {finished} blocks")
-    assert len(finished) > 1 and files_of(folder) == files_of(tmp_path / "whole")
-
-
+@pytest.mark.test_all
 @pytest.mark.parametrize("options", [["--sampler", "all"], []])
 def test_forecast_of_a_text_of_many_windows(program, model, tmp_path, options):
     """The share that is done, with tokens counted before the run and without, in the midst of a text."""

@@ -4,8 +4,6 @@ network. And its passages."""
 import csv
 import json
 import os
-import shlex
-import shutil
 import subprocess
 import sys
 
@@ -13,6 +11,7 @@ import pytest
 
 from conftest import ROOT, environment, read_csv
 
+pytestmark = pytest.mark.test_all  # the whole of it, again and again
 SCRIPT = ROOT / "tools" / "real_model.sh"
 CUT = ROOT / "tools" / "real_passages.py"
 MODEL = ROOT / "examples" / "kjv-tiny" / "step-2004"
@@ -57,25 +56,6 @@ def test_a_text_that_is_too_short_is_refused(tmp_path):
     done = cut(tmp_path / "text", tmp_path / "out.jsonl", "--passages", 7, "--characters", 4000)
     assert done.returncode == 1 and "too short for 7 passages of 4000 characters" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["text"]
-
-
-def test_a_line_without_words_is_named(tmp_path):
-    (tmp_path / "text").write_text("Ge1:1 In the beginning\nGe1:2\n")
-    done = cut(tmp_path / "text", tmp_path / "out.jsonl")
-    assert done.returncode == 1 and "line 2: a verse has a name and words, not 'Ge1:2'" in done.stderr
-
-
-def test_passages_of_the_published_text_fill_the_context(qkscope, tmp_path):
-    """Each of them has the 8,192 tokens that the model can read."""
-    model, text = os.environ.get("QKSCOPE_SMOLLM2"), os.environ.get("QKSCOPE_KJV")
-    if not model or not text:
-        pytest.skip("QKSCOPE_SMOLLM2 and QKSCOPE_KJV name no model and text")
-    assert cut(text, tmp_path / "out.jsonl").returncode == 0
-    passages = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert len(passages) == 10
-    for passage in passages:
-        (tmp_path / "one").write_text(json.loads(passage)["text"])
-        assert int(qkscope("tokenize", model, tmp_path / "one", "--count", expect=0).out) >= 8192
 
 
 # ---- the whole of it -----------------------------------------------------------------------
@@ -130,6 +110,7 @@ def test_what_was_complete_when_it_was_stopped_is_not_done_again(demo):
     tables = [path for path in demo.kept if path.name not in ("manifest.json", "schema.json", "report.html")]
     assert len(tables) > 60
     assert [path for path in tables if path.stat().st_mtime_ns != demo.kept[path]] == []
+    assert "step-2004 reads ten long passages" in demo.stopped.stdout and str(demo.out) in demo.stopped.stdout
     assert "Run the model, keep queries and keys before and after RoPE: complete" in demo.finished.stdout
 
 
@@ -150,31 +131,6 @@ def test_it_ends_with_two_pages(demo):
         examples = list(csv.DictReader(file))
     assert [row["tokens"] for row in examples] == ["1024"] * 10
     assert all(row["source_id"].startswith("V") for row in examples)
-
-
-def test_it_says_beforehand_what_it_will_do(demo):
-    begin, _, steps = demo.stopped.stdout.partition("It will take about ")
-    assert "step-2004 reads ten long passages" in begin and str(demo.out) in begin
-    assert "Fetched" not in begin, "model and text are there"
-    assert steps.split("\n")[0].removesuffix(".").split()[1] in ("s", "min")
-    assert steps.count(" left in all)") == steps.count("\n$ qkscope ") + 1, "each step but the first runs a command"
-
-
-def test_again_there_is_nothing_to_do(demo):
-    again = demo.run()
-    assert again.returncode == 0 and demo.commands() == []
-    steps = [line for line in again.stdout.splitlines() if line.startswith("[")]
-    assert "It will take" not in again.stdout and len(steps) >= 8
-    assert all(": complete, took " in line for line in steps)
-
-
-def test_a_table_that_was_cut_short_is_made_again(demo):
-    table = demo.out / "pre" / "qk.csv"
-    whole = table.read_bytes()
-    table.write_bytes(whole[:100])
-    assert demo.run().returncode == 0
-    assert table.read_bytes() == whole
-    assert "analyze capture/pre" in demo.commands() and "analyze capture/post" not in demo.commands()
 
 
 def contents(demo):
@@ -209,39 +165,6 @@ def test_whatever_is_damaged_or_missing_is_made_again(demo):
         assert len(after["runs"]) == len(before["runs"])
     assert demo.commands()[0] == "capture --model" and demo.commands()[-1] == "report pre"
     assert demo.run().returncode == 0 and demo.commands() == []
-
-
-def test_only_what_is_damaged_is_made_again(demo):
-    """The capture and what the page shows are the same again."""
-    assert demo.run().returncode == 0
-    whole = contents(demo)
-    shorten(demo.out / "capture" / "post" / "l03h01q" / "data.parquet", 5000)
-    shutil.rmtree(demo.out / "capture" / "pre" / "l00h00q")
-    shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.png", 1000)
-    assert demo.run().returncode == 0
-    assert demo.commands() == ["capture --model", *["scatter capture/pre"] * 3, "report pre"]
-    assert [path for path, content in contents(demo).items() if content != whole[path]] in ([], ["pre/report.html"])
-
-
-def test_the_page_is_drawn_again_after_its_tables(demo):
-    """Even if they are the same again: qkscope analyze says that the page is of another run."""
-    assert demo.run().returncode == 0
-    (demo.out / "pre" / "model_report.csv").unlink()
-    assert demo.run(stop_at="report").returncode == -9
-    done = demo.run()
-    assert done.returncode == 0 and demo.commands() == ["report pre"]
-
-
-def test_commands_can_be_pasted(demo):
-    """The folder and the program's come first; words with blanks are quoted."""
-    lines = demo.stopped.stdout.splitlines()
-    first = lines.index(f"$ cd {demo.out}")
-    assert lines[first + 1] == f"$ PATH={demo.folder / 'build'}:$PATH"
-    commands = [shlex.split(line[2:]) for line in lines[first:] + demo.finished.stdout.splitlines()
-                if line.startswith("$ qkscope ")]
-    assert ["qkscope", "report", "pre", "--title", "step-2004, before RoPE"] in commands
-    analyze = next(c for c in commands if c[1:3] == ["analyze", "capture/pre"])
-    assert analyze[analyze.index("--model-name") + 1] == "step-2004 pre-RoPE"
 
 
 def test_a_step_that_fails_ends_it(demo):
@@ -287,15 +210,6 @@ def bare(tmp_path):
     return Bare(tmp_path)
 
 
-@pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_says_what_it_does_and_needs(bare, option):
-    done = bare.run(option)
-    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("Usage: tools/real_model.sh [DIR]")
-    for word in ("three minutes", "GB of disk", "DIR", "QKSCOPE_SMOLLM2", "QKSCOPE_KJV", "QKSCOPE_BUILD"):
-        assert word in done.stdout
-    assert not bare.fetched()
-
-
 @pytest.mark.parametrize("arguments, said", [(("--force",), "there is no option --force"),
                                              (("-x", "y"), "there is no option -x"),
                                              (("a", "b"), "one folder at most is given, not 2")])
@@ -303,13 +217,6 @@ def test_what_is_not_a_folder_is_refused(bare, arguments, said):
     done = bare.run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"real_model.sh: {said}; see --help\n"
-
-
-@pytest.mark.parametrize("variable", ["QKSCOPE_SMOLLM2", "QKSCOPE_KJV"])
-def test_a_model_or_text_that_is_not_there_is_named(bare, variable):
-    done = bare.run(bare.folder / "out", **{variable: "/nope"})
-    assert done.returncode == 1 and not (bare.folder / "out").exists()
-    assert done.stderr == f"real_model.sh: {variable}: /nope cannot be read\n"
 
 
 def test_too_small_a_disk_is_found_before_anything_is_fetched(bare):
@@ -321,19 +228,3 @@ def test_too_small_a_disk_is_found_before_anything_is_fetched(bare):
     assert done.returncode != 0 and bare.fetched(), "which the tools here do not do"
 
 
-def test_make_passes_the_folder_on(bare):
-    rules = (ROOT / "Makefile").read_text()
-    (bare.folder / "Makefile").write_text(rules)
-    (bare.folder / "tools").mkdir()
-    bare.tool(bare.folder / "tools" / "real_model.sh", 'for word in "$@"; do echo "<$word>"; done')
-    for given, expected in (["DIR=a b"], "<a b>\n"), ([], ""):
-        done = bare.run("-o", "build", "demo-real", *given, command=("make", "-s", "-C", bare.folder))
-        assert (done.returncode, done.stdout) == (0, expected), done.stderr
-
-
-def test_shellcheck_has_nothing_to_say():
-    if not shutil.which("shellcheck"):
-        pytest.skip("shellcheck is not installed")
-    done = subprocess.run(["shellcheck", SCRIPT, ROOT / "tools" / "make_gallery.sh"], capture_output=True,
-                          text=True)
-    assert done.returncode == 0, done.stdout

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from recording import (M64, byte_letters, examples_of, files_of, forward, manifest_of, table_of, text_id, write_jsonl,
-                       write_model)
+from recording import (M64, byte_letters, examples_of, files_of, forward, manifest_of, table_of, text_id,
+                       write_jsonl, write_model)
 
 pytest.importorskip("pyarrow")
 
@@ -145,13 +145,6 @@ def test_long_ones(capture, with_specials, tmp_path):
     assert list(tokens_of(tmp_path / "cut").values())[1] == [BOS, *own[:30], LAST]
 
 
-def test_beside_files(capture, model, tmp_path):
-    source = write_jsonl(tmp_path / "t.jsonl", ["one text", "another"])
-    capture(model[0], "c", "-t", source, "-t", "repeat:4x2:2", "--max-texts", 3)
-    assert [e["source"] for e in examples_of(tmp_path / "c")] == [f"{source}:1", f"{source}:2", "repeat:4x2:2:1"]
-    assert "`repeat:4x2:2`" in (tmp_path / "c" / "README.md").read_text()
-
-
 def test_without_tokenizer(capture, tmp_path, model):
     folder = tmp_path / "bare"
     write_model(folder)
@@ -164,6 +157,7 @@ def test_without_tokenizer(capture, tmp_path, model):
     assert "no tokenizer.json" in said
 
 
+@pytest.mark.cases(13)
 @pytest.mark.parametrize("source, said", [
     ("repeat:", "LENGTH is not a whole number from 1 to 16777216"),
     ("repeat:0x2", "LENGTH is not a whole number"),

@@ -74,59 +74,16 @@ def test_saved_folder(qkscope, text, tmp_path, name):
 
 # ---- what lies beside ----------------------------------------------------------------------------
 
-def test_files_that_nobody_reads(qkscope, text, tmp_path):
-    """Of older transformers, of processors, of chat templates; numbers that no reader could hold."""
-    folder = shutil.copytree(SAVED / "llama", tmp_path / "m")
-    wanted = ids_of(qkscope, folder, text)
-    odd = '{"max": 99999999999999999999, "min": -1e999, "nan": NaN, "no": [Infinity, -Infinity]}'
-    for name in ("special_tokens_map.json", "added_tokens.json", "chat_template.json",
-                 "processor_config.json", "preprocessor_config.json", "trainer_state.json"):
-        (folder / name).write_text("no JSON at all")
-    for name in ("tokenizer.model", "training_args.bin", "optimizer.pt", "pytorch_model.bin",
-                 "consolidated.00.pth"):
-        (folder / name).write_bytes(b"\x80\x02")
-    (folder / "generation_config.json").write_text(odd)
-    for name in ("config.json", "tokenizer_config.json", "tokenizer.json"):
-        content = json.loads((folder / name).read_text())
-        content["nobody_reads_this"] = {"deep": ["\ue000"]}
-        written = json.dumps(content).replace('["\\ue000"]', odd)
-        assert odd in written
-        (folder / name).write_text(written)
-    file = folder / "model.safetensors"
-    data = file.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = data[8:8 + size].replace(b'"format":"pt"', b'"format":"pt","odd":' + odd.encode())
-    assert odd.encode() in header
-    file.write_bytes(struct.pack("<Q", len(header)) + header + data[8 + size:])
-    assert ids_of(qkscope, folder, text) == wanted
-    qkscope("inspect", folder, expect=0)
-    for out, model in (("a", SAVED / "llama"), ("b", folder)):
-        qkscope("capture", "-m", model, "-t", text, "-o", tmp_path / out, "--sampler", "all",
-                expect=0)
-    for head in ("l00h00q", "l01h01k"):
-        a, b = table_of(tmp_path / "a", head), table_of(tmp_path / "b", head)
-        assert (a["vector"] == b["vector"]).all()
-
-
 def test_numbers_that_are_read(qkscope, text, tmp_path):
     """A number too large is no default, and no other number, where it counts."""
-    for key in ("hidden_size", "rms_norm_eps", "num_key_value_heads", "max_position_embeddings"):
-        for number in ("NaN", "1e999", "99999999999999999999"):
+    for key in ("hidden_size", "rms_norm_eps", "num_key_value_heads"):
+        for number in ("NaN", "99999999999999999999"):
             folder = shutil.copytree(SAVED / "llama", tmp_path / f"{key}{number}")
             content = json.loads((folder / "config.json").read_text())
             content[key] = "HERE"
             (folder / "config.json").write_text(json.dumps(content).replace('"HERE"', number))
             err = qkscope("inspect", folder, expect=1).err
             assert key in err and "config.json" in err
-
-
-def test_index_with_odd_numbers(qkscope, tmp_path):
-    folder = shutil.copytree(SAVED / "qwen3", tmp_path / "m")
-    index = folder / "model.safetensors.index.json"
-    content = json.loads(index.read_text())
-    content["metadata"] = {"total_size": 2 ** 64, "loss": float("nan")}
-    index.write_text(json.dumps(content))
-    qkscope("inspect", folder, expect=0)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -195,6 +152,7 @@ def other_forms(folder):
     }
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("form", other_forms(None))
 def test_other_forms_of_models(qkscope, text, tmp_path, form):
     files, words = other_forms(tmp_path)[form]
@@ -214,20 +172,6 @@ def test_other_forms_of_models(qkscope, text, tmp_path, form):
     assert form == "nothing" or "a model, not a capture" in said
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "consolidated.00.pth", "tf_model.h5", "x.pth"])
-def test_a_file_that_is_not_read(qkscope, tmp_path, name):
-    """It is taken for a model by every command, and not for a Parquet file."""
-    (tmp_path / name).write_bytes(b"x")
-    for command in (["inspect", tmp_path / name], ["capture", "-m", tmp_path / name, "-t", "x", "-o", tmp_path / "c"]):
-        assert "a file; expected the folder of a model; " in qkscope(*command, expect=1).err
-
-
-def test_a_capture_with_a_config_beside_is_a_capture(qkscope, tmp_path):
-    shutil.copytree(EXAMPLE, tmp_path / "c")
-    shutil.copy(SAVED / "llama" / "config.json", tmp_path / "c")
-    assert "head" in json.loads(qkscope("inspect", tmp_path / "c", "--json", expect=0).out)["heads"][0]
-
-
 @pytest.mark.parametrize("file", ["tokenizer.model", "tekken.json", "merges.txt", "vocab.txt"])
 def test_other_forms_of_tokenizers(qkscope, text, tmp_path, file):
     folder = shutil.copytree(SAVED / "llama", tmp_path / "m")
@@ -236,11 +180,3 @@ def test_other_forms_of_tokenizers(qkscope, text, tmp_path, file):
                     ["capture", "-m", folder, "-t", text, "-o", tmp_path / "c"]):
         err = qkscope(*command, expect=1).err
         assert "tokenizer.json" in err and file.removesuffix("txt") in err and "AutoTokenizer" in err
-
-
-def test_a_file_for_a_folder(qkscope, text, tmp_path):
-    path = pathlib.Path(tmp_path / "x.safetensors")
-    path.write_bytes(b"")
-    for command in (["inspect", path], ["capture", "-m", path, "-t", text, "-o", tmp_path / "c"]):
-        err = qkscope(*command, expect=1).err
-        assert ": a file of a model, not a model; give the folder" in err

@@ -123,12 +123,6 @@ def test_defaults(sniff_qk, place):
     assert run["selection"]["compat"] is True
 
 
-def test_options_override(sniff_qk, place):
-    path = write(place, settings(place, capture={"layers": [1]}))
-    sniff_qk("--config", path, "-o", place / "d", "--sampler", "all", "--layers", "3", expect=0)
-    assert {n[:3] for n in head_names(place / "d")} == {"l03"} and not (place / "c").exists()
-
-
 def test_pre_rope_and_drawn_heads(sniff_qk, place):
     sections = settings(place, capture={"capture_pre_rope": True, "capture_keys": False,
                                         "head_sampling": {"count": 5, "seed": 3},
@@ -137,13 +131,6 @@ def test_pre_rope_and_drawn_heads(sniff_qk, place):
     manifest = manifest_of(place / "c")
     assert manifest["stage"] == "pre-rope" and manifest["head_sampling"]["seed"] == 3
     assert len(head_names(place / "c")) == 5
-
-
-def test_data_root_is_not_wiped(sniff_qk, place):
-    (place / "c").mkdir()
-    (place / "c" / "mine").write_text("here")
-    sniff_qk("--config", write(place, settings(place)), expect=1)
-    assert files_of(place / "c") == {"mine": b"here"}
 
 
 def hub_repo(home, kind, name):
@@ -174,21 +161,18 @@ def test_model_and_dataset_in_the_cache(sniff_qk, qkscope, place):
     assert "qkscope get --model org/other" in missing
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize("changes, words", [
     ({"dataset": {"colour": "red"}}, ["line", "dataset.colour"]),
     ({"capture": {"sampler": "uniform"}}, ["line", "capture.sampler"]),
     ({"capture": {"sampler": {"type": "cubic"}}}, ["line", "capture.sampler.type", "cubic"]),
     ({"capture": {"head_sampling": 300}}, ["line", "capture.head_sampling"]),
-    ({"capture": {"head_sampling": {"count": 0}}}, ["line", "capture.head_sampling.count"]),
     ({"capture": {"layers": [0, "x"]}}, ["line", "capture.layers"]),
-    ({"capture": {"min_bucket_size": 0}}, ["line", "capture.min_bucket_size"]),
     ({"capture": {"capture_queries": False, "capture_keys": False}}, ["capture_queries"]),
     ({"capture": {"capture_keys": "maybe"}}, ["line", "capture.capture_keys"]),
     ({"model": {"dtype": "int8"}}, ["line", "model.dtype", "int8"]),
-    ({"model": {"config_overrides": [1]}}, ["line", "model.config_overrides"]),
     ({"tokenizer": {"max_length": "long"}}, ["line", "tokenizer.max_length"]),
     ({"tokenizer": {"padding_side": "left"}, "inference": {"batch_size": 2}}, ["padding_side"]),
-    ({"dataset": {"max_samples": 0}}, ["line", "dataset.max_samples"]),
     ({"extra": {}}, ["line", "extra"])])
 def test_refused(sniff_qk, place, changes, words):
     path = write(place, settings(place, **changes))
@@ -198,11 +182,11 @@ def test_refused(sniff_qk, place, changes, words):
     assert not (place / "c").exists()
 
 
-@pytest.mark.parametrize("section", ["dataset", "model", "tokenizer", "inference", "capture", "output"])
-def test_missing_sections(sniff_qk, place, section):
-    sections = settings(place)
-    del sections[section]
-    assert f"section {section} is missing" in sniff_qk("--config", write(place, sections), expect=2).err
+def test_missing_sections(sniff_qk, place):
+    for section in settings(place):
+        sections = settings(place)
+        del sections[section]
+        assert f"section {section} is missing" in sniff_qk("--config", write(place, sections), expect=2).err
 
 
 def test_heads_of_keys(sniff_qk, place):
@@ -220,11 +204,3 @@ def test_aliases_do_not_explode(sniff_qk, place):
     path.write_text("dataset: {path: x}\nmodel:\n  name: y\n  config_overrides:\n    a0: &a0 [1]\n"
                     + layers + "\ntokenizer:\ninference:\ncapture:\noutput:\n")
     assert "config_overrides" in sniff_qk("--config", path, expect=2).err
-
-
-def test_dtypes_are_named_with_what_simulates_them(sniff_qk, place):
-    for dtype, remedy in (("float16", "--dtype f16-sim"), ("BF16", "--dtype bf16-sim")):
-        sections = settings(place, model={"name": str(place / "model"), "dtype": dtype})
-        err = sniff_qk("--config", write(place, sections), *remedy.split(), "--force", expect=0).err
-        assert f"model.dtype: {dtype}" in err and remedy in err
-        assert manifest_of(place / "c")["run"]["arithmetic"] == remedy.split()[1]
