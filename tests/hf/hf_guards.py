@@ -95,12 +95,11 @@ class Adapted(torch.nn.Module):
 
 
 def check_prompt_learning(out):
-    for kind in ("PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"):
-        m = Adapted(load(), default=Adapter("LORA", False), learned=Adapter(kind, True))
-        m.active_adapter = "learned"
-        refused(lambda m=m: run(out / "c", passages()[:1], of=m.eval()), kind, "'learned'", "get_base_model()",
-                kind=qkscope.DataError)
-        assert not (out / "c").exists()
+    m = Adapted(load(), default=Adapter("LORA", False), learned=Adapter("PREFIX_TUNING", True))
+    m.active_adapter = "learned"
+    refused(lambda: run(out / "c", passages()[:1], of=m.eval()), "PREFIX_TUNING", "'learned'", "get_base_model()",
+            kind=qkscope.DataError)
+    assert not (out / "c").exists()
     m.active_adapter = "default"
     run(out / "lora", passages()[:1], of=m.eval())
     run(out / "plain", passages()[:1])
@@ -286,8 +285,6 @@ def check_missing_weights(out):
     name = "model.layers.2.self_attn.q_proj.weight"
     code, said = command(out, changed(out, lambda tensors, config: {n: t for n, t in tensors.items() if n != name}))
     assert code == 1 and f"no tensor {name}, " in said and "random numbers" in said, said
-    code, said = command(out, changed(out, lambda tensors, config: {f"bert.{n}": t for n, t in tensors.items()}))
-    assert code == 1 and "others" in said and "it has bert." in said, said
     assert not (out / "made").exists()
 
     def no_head(tensors, config):  # an output layer is not run
@@ -300,8 +297,6 @@ def check_missing_weights(out):
     cli.refuse_missing("x", bert, {"missing_keys": {"pooler.dense.weight"}})
     refused(lambda: cli.refuse_missing("x", bert, {"missing_keys": {"pooler.dense.weight", "embeddings.LayerNorm.bias"}}),
             "x: the checkpoint has no tensor embeddings.LayerNorm.bias, ", kind=qkscope.DataError)
-    refused(lambda: cli.refuse_missing("x", bert, {"mismatched_keys": [("encoder.layer.0.output.dense.bias", 1, 2)]}),
-            "encoder.layer.0.output.dense.bias", kind=qkscope.DataError)
 
 
 def check_bad_files(out):
@@ -311,23 +306,13 @@ def check_bad_files(out):
         (folder / name).write_bytes(content)
         return folder
 
-    for name, content in (("tokenizer.json", b"{"), ("tokenizer.json", b"{}"), ("tokenizer_config.json", b"[]")):
-        code, said = command(out, with_file(name, content))
-        assert code == 1 and "model: its tokenizer cannot be read" in said and "--tokenizer" in said, said
-    (out / "own.json").write_text("{")
-    for named in (out / "own.json", out / "nowhere"):
-        code, said = command(out, STEP, "--tokenizer", named)
-        assert code == 1 and f"{named}: its tokenizer cannot be read" in said, said
+    code, said = command(out, with_file("tokenizer.json", b"{"))
+    assert code == 1 and "model: its tokenizer cannot be read" in said and "--tokenizer" in said, said
+    code, said = command(out, STEP, "--tokenizer", out / "nowhere")
+    assert code == 1 and f"{out / 'nowhere'}: its tokenizer cannot be read" in said, said
     code, said = command(out, with_file("model.safetensors", (STEP / "model.safetensors").read_bytes()[:3000]))
     assert code == 1 and "its weights cannot be read" in said, said
     assert not (out / "made").exists()
-
-    class Broken:
-        def __call__(self, text, **_):
-            raise KeyError(text[:3])
-
-    refused(lambda: capture(load(), Broken(), ["a text"], qkscope.Sink(out / "c"), progress=False), "Broken cannot encode",
-            "KeyError", "another tokenizer", kind=qkscope.DataError)
 
 
 if __name__ == "__main__":

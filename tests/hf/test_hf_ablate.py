@@ -10,6 +10,8 @@ from conftest import ROOT
 
 from hf_environment import hf_run, once
 
+pytestmark = pytest.mark.test_all
+
 SAVED, TINY = ROOT / "tests" / "data" / "saved", ROOT / "examples" / "kjv-tiny"
 # Grouped key heads in all; windows in mistral and gemma3; norms of heads; pairs side by side, half of them, in glm4; queries
 # scaled by position in ministral3; layers without RoPE in smollm3.

@@ -12,6 +12,8 @@ from conftest import TIER, ROOT, read_rows
 
 from hf_environment import hf_run, once
 
+pytestmark = pytest.mark.test_all
+
 sys.path.append(str(ROOT / "tests" / "attention"))
 from attention_rows import AT, SUMS, TOP_OFFSETS, attention, bin_of, sums_of_text  # noqa: E402
 

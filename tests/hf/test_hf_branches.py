@@ -16,6 +16,8 @@ sys.path.append(str(ROOT / "tests" / "prefill"))
 from prefill_runs import start, text  # noqa: E402
 from test_losses import read_losses  # noqa: E402
 
+pytestmark = pytest.mark.test_all
+
 
 def tokens_of(model):
     config = json.loads((model / "config.json").read_text())

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bridge from transformers beside the C engine, beside itself by other ways, and what it refuses. hf_runs.py makes
 the captures, in an environment with torch; here they are read."""
-import csv
-import hashlib
 import json
 import re
-import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +11,8 @@ from conftest import ROOT, head_names, read_head
 
 from hf_environment import hf_run, once
 from hooks_golden import collected
+
+pytestmark = pytest.mark.test_all
 
 SAVED = ROOT / "tests" / "data" / "saved"
 KJV = ROOT / "examples" / "kjv-tiny"
@@ -68,7 +66,8 @@ def check_rows(got, wanted, tolerance):
             assert (got[name] == values).all(), name
 
 
-@pytest.mark.parametrize("check", [*CHECKS, *JOBS])
+# "memory" is bounded in MB, which an allocator may move.
+@pytest.mark.parametrize("check", [*(c for c in CHECKS if c != "memory"), pytest.param("memory", marks=pytest.mark.test_long), *JOBS])
 def test_check(ran, check):
     found = json.loads((ran / "found.json").read_text())[check]
     assert found["error"] is None, found["error"]
@@ -171,37 +170,8 @@ def files_of(folder):
 
 
 @pytest.mark.parametrize("check, name", [("exception_in_a_text", "False"), ("exception_in_a_text", "True"),
-                                         ("full", "False"), ("full", "True"),
                                          ("offloaded", "c"), ("shards", "c"), ("quantised", "c")])
 def test_the_same_in_the_end(ran, check, name):
     got, wanted = files_of(ran / check / name), files_of(ran / check / "plain")
     differ = [file for file in wanted if got.get(file) != wanted[file]]
     assert got.keys() == wanted.keys() and set(differ) <= {"capture.json", "README.md"}, differ
-
-
-# ---- the original's rules ------------------------------------------------------------------------
-
-POSITIONS = {  # of the original's sampler: example, kind -> positions
-    "uniform": {(0, "q"): "4 36 47 70 82 91 131 142 183 252 274 295 305 308 334 347 348 354 393",
-                (0, "k"): "17 18 51 60 82 92 120 188 207 234 244 257 278 308 311 345 346 427 449 457 485",
-                (1, "q"): "22 36 73 126 143 147 155 172 198 256 287 314 317 392 397"},
-    "log": {(0, "q"): "70 183 252 274 295 308 347 348", (0, "k"): "18 51 82 234 308 457"},
-    "most": {(0, "q"): "4 305 348", (0, "k"): "257 485 51"},
-}
-
-
-@pytest.mark.parametrize("name", POSITIONS)
-def test_golden_positions(ran, name):
-    rows = rows_of(ran / "golden_positions" / name)
-    for (example, kind), positions in POSITIONS[name].items():
-        head = {("most", "q"): "l00h01q"}.get((name, kind), f"l00h00{kind}")
-        at = rows[f"{head}.position"][rows[f"{head}.example_id"] == example]
-        assert at.tolist() == [int(p) for p in positions.split()]
-        if name == "log":
-            assert set(rows[f"{head}.bucket"]) == {8}
-
-
-def test_golden_ids(ran):
-    with open(ran / "golden_positions" / "ids" / "examples.csv", encoding="utf-8") as file:
-        assert [(row["example_id"], row["source_id"]) for row in csv.DictReader(file)] == [
-            ("-6453149921550767168", "id-a"), ("-7480881952705945839", "66f36490821e116aacb2cc22")]

@@ -9,6 +9,8 @@ import pytest
 
 from hf_environment import hf_run, once
 
+pytestmark = pytest.mark.test_all
+
 SCRIPT = Path(__file__).with_name("hf_guards.py")
 
 

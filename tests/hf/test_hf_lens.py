@@ -10,6 +10,8 @@ from conftest import ROOT
 
 from hf_environment import hf_run
 
+pytestmark = pytest.mark.test_all
+
 MODEL = ROOT / "examples" / "kjv-tiny"
 LENGTH = 160
 COLUMNS = {"previous_token_head": "previous_mass", "duplicate_token_head": "duplicate_mul",

@@ -15,6 +15,8 @@ sys.path.append(str(ROOT / "tests" / "prefill"))
 from prefill_runs import start, text  # noqa: E402
 from test_losses import read_losses  # noqa: E402
 
+pytestmark = pytest.mark.test_all
+
 SAVED = ROOT / "tests" / "data" / "saved"
 MODELS = [*(path for path in sorted(SAVED.iterdir()) if path.is_dir() and path.suffix != ".golden"),
           *(ROOT / "examples" / "kjv-tiny" / f"step-{step}" for step in (20, 2004))]

@@ -11,6 +11,8 @@ from conftest import ROOT
 
 from hf_environment import hf_run, once
 
+pytestmark = pytest.mark.test_all
+
 PAGE = (ROOT / "docs" / "models.md").read_text()
 # Windows, soft caps, sinks; queries and keys of two parts; pairs side by side; layers without attention; masks that
 # come by name; no RoPE; pairs that do not turn; more calls than one a layer; attention of their own, and none; to an

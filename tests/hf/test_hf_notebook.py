@@ -13,6 +13,8 @@ import notebooks  # noqa: E402
 
 from hf_environment import hf_python  # noqa: E402
 
+pytestmark = pytest.mark.test_all
+
 PASSAGES = notebooks.ROOT / "examples" / "kjv-tiny" / "passages.jsonl"
 PATH = notebooks.NOTEBOOKS / "transformers.ipynb"
 

@@ -7,6 +7,8 @@ import pytest
 
 from hf_environment import hf_python, hf_run
 
+pytestmark = pytest.mark.test_all
+
 
 def test_workers(tmp_path):
     if subprocess.run([hf_python(), "-c", "import ray"], capture_output=True, timeout=120).returncode:
