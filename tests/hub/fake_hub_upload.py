@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The side of the fake Hub (fake_hub.py) that takes: datasets and branches are made, files go to the second origin by
-addresses with a signature, in one piece or in parts, and commits name them. tests/hub/test_put.py has the real
-huggingface_hub upload to it."""
+addresses with a signature, in one piece or in parts, and commits name them, as of the real huggingface_hub."""
 import base64
 import fnmatch
 import hashlib

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import queue
-import resource
 import shutil
 import signal
 import subprocess
@@ -131,12 +130,6 @@ def test_silence(hub, tmp_path):
     assert read(tmp_path) == data and hub.requests("cdn")[1].headers["range"] == "bytes=65536-"
 
 
-def test_nothing_listens(tmp_path):
-    with FakeHub() as gone:
-        pass
-    assert "onnect" in get(gone, tmp_path, NAME, "--tries", 1, expect=1)[1]
-
-
 # ---- servers that lie ------------------------------------------------------------------------
 
 def edit_entry(**changes):
@@ -250,8 +243,6 @@ def test_existing_links_do_not_lead_out(hub, tmp_path):
     assert read(tmp_path) == data and (tmp_path / "victim").read_bytes() == b"mine"
 
 
-# ---- the disk --------------------------------------------------------------------------------
-
 def test_space_is_looked_at_first(hub, tmp_path):
     hub.add("datasets", NAME, {f"l{layer:02}h00q/data.parquet": b"x%d" % layer for layer in range(99)})
     size = 49 * 10 ** 9
@@ -268,21 +259,6 @@ def test_space_is_looked_at_first(hub, tmp_path):
         pytest.skip("a disk of terabytes")
     assert "make room, or choose another folder with HF_HUB_CACHE" in get(hub, tmp_path, NAME, expect=1)[1]
     assert not hub.requests("cdn")
-
-
-@pytest.mark.test_all
-def test_disk_that_fills_up(hub, tmp_path):
-    """A limit on the size of files stands for a full disk: writing fails in the middle."""
-    data = add_big(hub)
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500000, 500000))
-    done = subprocess.run([PROGRAM, "get", NAME], env=hub.environment(tmp_path), preexec_fn=limit,
-                          capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1 and "cannot write: File too large" in done.stderr and not list(tmp_path.rglob("refs/*"))
-    get(hub, tmp_path, NAME)
-    assert read(tmp_path) == data and len(blobs(tmp_path)) == 1
 
 
 # ---- processes that end, and rivals ----------------------------------------------------------
@@ -310,24 +286,6 @@ def test_killed_and_gone_on_with(hub, tmp_path):
     assert [rival.wait(timeout=300) for rival in rivals] == [0, 0]
     check_blobs(tmp_path)
     assert blobs(tmp_path) == sorted(hashlib.sha256(data).hexdigest() for data in files.values())
-
-
-def test_small_files_that_were_being_written(hub, tmp_path):
-    """What killed downloads left beside tag, ref and list goes, but not what may be another machine's at work."""
-    hub.add("datasets", NAME, {"a.bin": noise(1, 2000)})
-    dead, alive = [], []
-    for file in ("CACHEDIR.TAG", f"{DATASET}/refs/main"):
-        path = tmp_path / "hub" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for number, found in enumerate((dead, alive)):
-            found.append(path.with_name(f"{path.name}.tmp-7-{number}"))
-            found[-1].write_bytes(b"")
-    other = tmp_path / "hub" / "notes.tmp-7-0"
-    other.write_bytes(b"of somebody")
-    for path in (*dead, other):
-        os.utime(path, (1, 1))
-    get(hub, tmp_path, NAME)
-    assert [path.exists() for path in (*dead, *alive, other)] == [False, False, True, True, True]
 
 
 def test_interrupted(hub, tmp_path):

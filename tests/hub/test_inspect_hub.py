@@ -6,7 +6,7 @@ import pytest
 from conftest import EXAMPLE
 from fake_hub import FakeHub
 from test_fetch_commands import MODEL, files_of, run
-from test_get import NAME, get
+from test_get import NAME
 
 
 @pytest.fixture
@@ -51,40 +51,12 @@ def test_footers_tell_what_rows_tell(hub, tmp_path):
 
 
 @pytest.mark.test_all
-def test_what_is_cached_is_read_there(hub, tmp_path):
-    files = files_of(EXAMPLE)
-    hub.add("datasets", NAME, files)
-    get(hub, tmp_path, NAME, "--layers", "0")
-    hub.log.clear()
-    found, said = inspect(hub, tmp_path, NAME, "--offline")
-    assert not hub.log and "files are not in the cache" in said and found["examples"] > 0
-    found = inspect(hub, tmp_path, NAME)[0]
-    assert found["hub"]["cached_files"] == sum(name.startswith("l00") for name in files) + 1  # capture.json
-    check_same(found, inspect(hub, tmp_path, EXAMPLE)[0])
-
-
-@pytest.mark.test_all
 @pytest.mark.parametrize("how, said", [(dict(ignore_range=True), "gives no parts of files"), (dict(add={"Content-Range": "bytes 1-2/3"}),
                                                                                                "another range")])
 def test_servers_that_do_other_things(hub, tmp_path, how, said):
     hub.add("datasets", NAME, files_of(EXAMPLE))
     hub.fault("cdn", times=1000, **how)
     assert said in inspect(hub, tmp_path, NAME, expect=1)[1]
-
-
-@pytest.mark.test_all
-@pytest.mark.parametrize("size, said", [(3, "l00h00q"), (80 << 20, "more than 64 MB")])
-def test_files_of_odd_sizes(hub, tmp_path, size, said):
-    """Of 80 MB, 70 claim to be the footer."""
-    end = ((70 << 20).to_bytes(4, "little") + b"PAR1")[-size:]
-    with open(tmp_path / "odd", "wb") as file:
-        file.seek(size - len(end))
-        file.write(end)
-    files = {name: data for name, data in files_of(EXAMPLE).items() if name.startswith("l00")}
-    hub.add("datasets", NAME, files | {"l00h00q/data.parquet": tmp_path / "odd"})
-    found, text = inspect(hub, tmp_path, NAME, expect=1 if size > 1000 else 3)
-    assert said in text and (found is None if size > 1000 else found["num_failed"] == 1), text
-    assert sum(r.sent for r in hub.requests("cdn")) < 100000
 
 
 def test_model(hub, tmp_path):

@@ -39,15 +39,6 @@ def test_open_says_what_is_wrong(hub):
         qk.open(NAME)
 
 
-@pytest.mark.test_all
-def test_inspect(hub, tmp_path):
-    hub.add("datasets", NAME, files_of(EXAMPLE))
-    found, full = qk.inspect(NAME, jobs=2), qk.inspect(str(EXAMPLE))
-    assert found.footers and not full.footers and full.commit is None
-    assert (found.rows, found.dim, found.positions, found.bytes) == (full.rows, full.dim, full.positions, full.bytes)
-    assert found.requests == found.wanted_files + 3 and not (tmp_path / "hub").exists()  # commit, list, a redirect
-
-
 def test_progress_of_both_captures(hub):
     """What the second one tells reaches the same user."""
     for name in ("org/pre", "org/post"):
