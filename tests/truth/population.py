@@ -1,85 +1,97 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What infinitely many rows of a synthetic head would show, from its truth.json alone. Captures
-must be made with --truth-matrices and without turning planes: every kind then has mean m, drift
-alpha (t - t0) a and content covariance basis^T diag(lambda) basis, positions uniform."""
-import json
-from pathlib import Path
-
+"""Heads of which everything is known: a kind of vectors has a mean, a drift with position, and content around both, and
+positions are uniform. So is what infinitely many rows of them would show."""
 import numpy as np
-from scipy.stats import norm
+from conftest import head_name, write_rows
+from scipy.special import ndtr
+
+BUCKETS, WIDTH = 16, 128
+TOKENS = BUCKETS * WIDTH
+CENTER, VAR_T = (TOKENS - 1) / 2, (TOKENS ** 2 - 1) / 12
+
+
+def unit(rng, dim):
+    u = rng.standard_normal(dim)
+    return u / np.linalg.norm(u)
 
 
 class Kind:
-    def __init__(self, head, var_t):
-        self.mean = np.array(head["mean"])
-        self.slope = head["alpha"] * np.array(head["a"])
-        basis = np.array(head["basis"])
-        self.content = basis.T @ np.diag(head["eigenvalues"]) @ basis
-        self.var_t = var_t
+    def __init__(self, mean, slope, content):
+        self.mean, self.slope, self.content = mean, slope, content
 
     def covariance(self):
-        return self.content + self.var_t * np.outer(self.slope, self.slope)
+        return self.content + VAR_T * np.outer(self.slope, self.slope)
 
     def r(self, axis):
-        drift = axis @ self.slope
-        return drift * np.sqrt(self.var_t / (axis @ self.covariance() @ axis))
+        return axis @ self.slope * np.sqrt(VAR_T / (axis @ self.covariance() @ axis))
+
+    def at(self, rng, position):
+        noise = rng.standard_normal((*position.shape, len(self.mean))) @ np.linalg.cholesky(self.content).T
+        return self.mean + (position - CENTER)[..., None] * self.slope + noise
+
+    def rows(self, rng, texts):
+        """One row in every bucket of every text."""
+        position = (WIDTH * np.arange(BUCKETS) + rng.integers(0, WIDTH, (texts, BUCKETS))).ravel()
+        return {"vector": self.at(rng, position).astype(np.float32), "position": position,
+                "bucket": position // WIDTH, "example_id": np.arange(len(position)) // BUCKETS}
+
+
+def drawn(rng, dim, r_q, r_k, separation):
+    """Both kinds drift along one axis, with these correlations; means anywhere, so far from 0."""
+    a, kinds = unit(rng, dim), []
+    for r in (r_q, r_k):
+        basis = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+        content = basis.T @ np.diag(1 / np.arange(1, dim + 1)) @ basis
+        slope = r / np.sqrt(1 - r * r) * np.sqrt(a @ content @ a / VAR_T)
+        kinds.append(Kind(separation * unit(rng, dim), slope * a, content))
+    return Population(*kinds)
+
+
+def write_heads(folder, rng, populations, texts):
+    for head, population in enumerate(populations):
+        write_rows(folder, head_name(0, head, "q"), population.q.rows(rng, texts))
+        write_rows(folder, head_name(0, head, "k"), population.k.rows(rng, texts))
+    return folder
 
 
 class Population:
     """A query head and its key head."""
 
-    def __init__(self, folder, layer=0, q_head=0, k_head=0):
-        truth = json.loads((Path(folder) / "truth.json").read_text())
-        heads = {head["name"]: head for head in truth["heads"]}
-        self.settings = truth["settings"]
-        self.center, self.var_t = truth["position_center"], truth["position_variance"]
-        self.q = Kind(heads[f"l{layer:02d}h{q_head:02d}q"], self.var_t)
-        self.k = Kind(heads[f"l{layer:02d}h{k_head:02d}k"], self.var_t)
+    def __init__(self, q, k):
+        self.q, self.k = q, k
 
     def drift_axis(self):
         """Both kinds have as many rows, at positions of one distribution."""
         c = self.q.slope + self.k.slope
         return c / np.linalg.norm(c)
 
-    def pooled(self):
-        gap = self.q.mean - self.k.mean
-        within = (self.q.covariance() + self.k.covariance()) / 2
-        across = self.q.slope + self.k.slope
-        return within + np.outer(gap, gap) / 4, across
-
     def first_component(self):
-        return np.linalg.eigh(self.pooled()[0])[1][:, -1]
+        gap = self.q.mean - self.k.mean
+        pooled = (self.q.covariance() + self.k.covariance()) / 2 + np.outer(gap, gap) / 4
+        return np.linalg.eigh(pooled)[1][:, -1]
 
-    def plasticity(self, examples, rng):
-        """AP_j for every query bucket j > 0, one key in every bucket of every example."""
-        buckets, width = self.settings["buckets"], self.settings["bucket_width"]
-        first = self.settings["position_offset"]
-        beta = self.q.slope
-        h = np.eye(len(beta))
+    def plasticity(self, texts, rng):
+        """AP_j for every query bucket j > 0, one key in every bucket of every text."""
+        beta, h = self.q.slope, np.eye(len(self.q.slope))
         if np.linalg.norm(beta) > 0:
             v = beta / np.linalg.norm(beta) - h[0]
             h = h - 2 * np.outer(v, v) / (v @ v)
         sd = np.sqrt(np.diag(h @ self.q.content @ h))
-        position = first + width * np.arange(buckets) + rng.integers(0, width,
-                                                                    (examples, buckets))
-        root = np.linalg.cholesky(self.k.content)
-        keys = (rng.standard_normal((examples, buckets, len(beta))) @ root.T + self.k.mean
-                + (position - self.center)[..., None] * self.k.slope)
-        one, two = np.triu_indices(buckets, 1)
+        keys = self.k.at(rng, WIDTH * np.arange(BUCKETS) + rng.integers(0, WIDTH, (texts, BUCKETS)))
+        one, two = np.triu_indices(BUCKETS, 1)
         delta = keys[:, one] - keys[:, two]
         spread = np.linalg.norm((delta @ h) * sd, axis=-1)
         level, drift = delta @ self.q.mean / spread, delta @ beta / spread
-        profile = np.full(buckets, np.nan)
-        for j in range(2, buckets):
-            tau = first + width * j + (width - 1) / 2
-            seen = two < j
-            z = level[:, seen] + drift[:, seen] * (tau - self.center)
-            profile[j] = (4 * norm.sf(np.abs(z)) * norm.cdf(np.abs(z))).mean()
+        profile = np.full(BUCKETS, np.nan)
+        for j in range(2, BUCKETS):
+            tau, seen = WIDTH * j + (WIDTH - 1) / 2, two < j
+            p = ndtr(level[:, seen] + drift[:, seen] * (tau - CENTER))
+            profile[j] = (4 * p * (1 - p)).mean()
         return profile
 
-    def fifths(self, profile):
+    @staticmethod
+    def fifths(profile):
         """Means over queries of each fifth of the context, queries spread evenly."""
-        buckets, width = self.settings["buckets"], self.settings["bucket_width"]
-        t = np.arange(buckets * width)
-        fifth, ap = 5 * t // (buckets * width), profile[t // width]
+        t = np.arange(TOKENS)
+        fifth, ap = 5 * t // TOKENS, profile[t // WIDTH]
         return np.array([np.nanmean(ap[fifth == i]) for i in range(5)])
