@@ -7,20 +7,19 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import ROOT, read_json, read_rows, write_rows
-from figure_files import needs_gnuplot
+from conftest import read_json, read_rows, write_rows
+from figure_files import NO_PICTURES, needs_gnuplot
 from stages_oracle import made_heads, write_stages
 
 pytest.importorskip("pyarrow")
 
-KJV = ROOT / "examples" / "kjv-tiny"
 OMEGA = 10000.0 ** (-np.arange(8) / 8)
 
 
 @pytest.fixture
 def stages(tmp_path):
     """8 query heads, 4 key heads in 2 layers."""
-    return write_stages(tmp_path / "c", made_heads(np.random.default_rng(6), 16, layers=2), list(OMEGA))
+    return write_stages(tmp_path / "c", made_heads(np.random.default_rng(6), 16, layers=2, each=60), list(OMEGA))
 
 
 def compare(qkscope, out, *arguments, expect=0):
@@ -35,31 +34,21 @@ def lines_of(result):
 
 def test_no_capture_json(qkscope, stages, tmp_path):
     pre, post = stages / "pre", stages / "post"
-    kept = (pre / "capture.json").read_bytes()
     (pre / "capture.json").unlink()
     err = compare(qkscope, tmp_path / "o", stages, expect=1).err
     assert f"{pre} has no capture.json" in err and "--model-name 'made'" in err
     compare(qkscope, tmp_path / "named", stages, "--model-name", "made")
     (post / "capture.json").unlink()
-    for has_one in (False, True):
-        if has_one:
-            (pre / "capture.json").write_bytes(kept)
-        err = compare(qkscope, tmp_path / "o", stages, expect=1).err
-        assert f"{post} has no capture.json" in err and "copy" in err
-        assert "''" not in err and "capture.json has no" not in err
+    assert f"{post} has no capture.json" in compare(qkscope, tmp_path / "o", stages, expect=1).err
 
 
 def test_wrong_folders(qkscope, stages, tmp_path):
     """Only options that this command has."""
     err = compare(qkscope, tmp_path / "r", stages, stages, expect=1).err
     assert "several captures: post, pre" in err and str(stages / "post") in err and "--split" not in err
-    compare(qkscope, tmp_path / "o", stages)
-    err = compare(qkscope, tmp_path / "r", tmp_path / "o", expect=1).err
-    assert f"{tmp_path}/o: a folder of results, not a capture; " in err and "--split" not in err
     (tmp_path / "nothing").mkdir()
     err = compare(qkscope, tmp_path / "r", tmp_path / "nothing", expect=1).err
-    assert "no folder post in it" in err and "PRE and POST" in err and "--split" not in err
-    assert "compare-stages: " + str(tmp_path / "x") in compare(qkscope, tmp_path / "r", tmp_path / "x", expect=1).err
+    assert "no folder post in it" in err and "--split" not in err
 
 
 def test_no_keys(qkscope, stages, tmp_path):
@@ -82,8 +71,8 @@ def damage(folder, name, row=10):
     write_rows(folder, name, rows)
 
 
-@pytest.mark.parametrize("key", ["l00h00k", "l00h01k", "l01h01k"])
-def test_a_bad_key_head_costs_its_group(qkscope, stages, tmp_path, key):
+def test_a_bad_key_head_costs_its_group(qkscope, stages, tmp_path):
+    key = "l00h01k"
     damage(stages / "post", key)
     shown = json.loads(compare(qkscope, tmp_path / "o", stages, "--json", expect=3).out)
     assert shown["heads"] == 6 and len(shown["failures"]) == 2
@@ -116,26 +105,11 @@ def test_a_missing_head_is_told_once(qkscope, stages, tmp_path):
     assert len([line for line in err.splitlines() if "l00h01q" in line]) == 1, err
 
 
-def test_group_size_is_warned_of_once(qkscope, stages, tmp_path):
-    err = compare(qkscope, tmp_path / "o", stages, "--q-per-kv-group", "4").err
-    assert err.count("group size 4") == 1, err
-
-
-def test_no_results_in_a_head(qkscope, stages, tmp_path):
-    head = stages / "post" / "l00h00q"
-    before = sorted(head.iterdir())
-    for command, capture in (("compare-stages", stages), ("analyze", stages / "post"), ("pca", stages / "post")):
-        err = qkscope(command, capture, "-o", head, expect=1).err
-        assert "is a head of a capture" in err and sorted(head.iterdir()) == before
-    compare(qkscope, tmp_path / "l00h00q", stages)
-
-
 # ---- what is printed -------------------------------------------------------------------------
 
 def test_too_few_bins(qkscope, stages, tmp_path):
     result = compare(qkscope, tmp_path / "o", stages, "--max-samples", "3")
     assert "nan" not in result.out and "R2 -: no head has 3 bins" in result.out
-    assert re.search(r"score variance over distance -$", result.out, re.M)
 
 
 def test_difference_in_percent(qkscope, stages, tmp_path):
@@ -152,7 +126,7 @@ def test_report(qkscope, stages, tmp_path):
     out = tmp_path / "o"
     qkscope("pca", stages / "post", "-o", out, expect=0)
     compare(qkscope, out, stages, "--layers", "0", "--heads", "0-2")
-    qkscope("report", out, "--format", "svg", expect=0)
+    qkscope("report", out, "--format", "svg", env=NO_PICTURES, expect=0)
     page = re.sub("[\u2066-\u2069]", "", (out / "report.html").read_text())
     lead = page.split('class="lead">')[1].split("</p>")[0]
     assert "RoPE" in lead and "median R²" in lead and "first component of queries and keys together" in lead
@@ -160,18 +134,4 @@ def test_report(qkscope, stages, tmp_path):
     assert rows["Before and after RoPE"] == "3" and rows["Combined QK PCA"] == "8"
     assert page.count("<li>Tested: ") == 3
     plot = next((out / "figures").glob("stages-02-score-by-distance*.gp")).read_text()
-    assert len(re.findall(r"^set arrow from screen .* nohead lw 2", plot, re.M)) == 1 and "unset arrow" in plot
     assert "point pt 5" not in plot  # no square for a line
-    shutil.rmtree(out)
-    compare(qkscope, out, stages)
-    qkscope("report", out, expect=0)
-    lead = (out / "report.html").read_text().split('class="lead">')[1].split("</p>")[0]
-    assert "Rotary position embedding (RoPE) changes" in lead
-
-
-def test_capture_names_both_next_steps(qkscope, tmp_path):
-    (tmp_path / "t.txt").write_text("In the beginning God created the heaven and the earth. " * 4)
-    out = qkscope("capture", "-m", KJV / "step-2004", "--text", tmp_path / "t.txt", "--stage", "both",
-                  "-o", tmp_path / "c", expect=0).out
-    assert f"Next: qkscope analyze {tmp_path}/c/post -o results\n" in out
-    assert f"qkscope compare-stages {tmp_path}/c -o results\n" in out
