@@ -237,9 +237,9 @@ def rotation(q, k, level=95):
             | crossed(q, k, ("separation_strength",), pairs_axis, level))
 
 
-def plasticity(q, k, level=95, variance="diag"):
-    whole = Plasticity(q, k, variance, tables=False)
+def plasticity(q, k, level=95):
+    whole = Plasticity(q, k, tables=False)
 
     def numbers(some_q, some_k):
-        return Plasticity(some_q, some_k, variance, tables=False).metrics
+        return Plasticity(some_q, some_k, tables=False).metrics
     return intervals(q, k, numbers, whole.metrics, ("ap_overall", "ap_drop"), level)

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, Agreement, head_name, head_pairs, read_csv, synth, write_rows
+from conftest import EXAMPLE, Agreement, head_name, head_pairs, read_csv, write_rows
 
 pytest.importorskip("pyarrow")
-pytest.importorskip("mpmath")
 oracle = pytest.importorskip("intervals_oracle")
 
 TABLES = {"pca": ("qk.csv", ("r_q", "r_k"), oracle.pca),
@@ -53,18 +52,17 @@ def run(qkscope, command, capture, out, level, *more):
     return [row for row in rows if row.get("pc", 0) == 0]
 
 
-def compare(qkscope, command, capture, out, group, title, level=95, more=(), every=1,
-            **options):
+def compare(qkscope, command, capture, out, group, title, level=95, more=(), every=1):
     """By hand each head takes as many analyses as it has groups of texts: of many heads, one of `every` is."""
     rows = run(qkscope, command, capture, out, level, *more)
     names, compute = TABLES[command][1:]
     seen = Agreement()
-    for i, ((layer, head, q, k), row) in enumerate(zip(head_pairs(capture, group), rows, strict=True)):
+    for i, ((layer, head, q, k), row) in enumerate(zip(head_pairs(capture, group), rows)):
         place = f"{title} {head_name(layer, head, 'q')}"
         assert (row["layer"], row["q_head"]) == (layer, head)
         if i % every:
             continue
-        want = compute(q, k, level, **options)
+        want = compute(q, k, level)
         for name in names:
             low, high = want[f"{name}_lo"], want[f"{name}_hi"]
             # An end may lie near 0; what it is good for is the width of the interval.
@@ -106,55 +104,22 @@ def test_oracle_groups():
 
 # ---- captures --------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("command", TABLES)
-def test_example_capture(qkscope, tmp_path, command):
-    compare(qkscope, command, EXAMPLE, tmp_path, 2, "examples/kjv-tiny-capture", every=3)
+HEAD = ["--layers", 0, "--heads", 0]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.parametrize("command, level", [("pca", 95), ("rotate", 50), ("plasticity", 99.9)])
+def test_a_head_of_the_example(qkscope, tmp_path, command, level):
+    compare(qkscope, command, EXAMPLE, tmp_path, 2, f"a head of the example, {level} %", level, HEAD)
+
+
+@pytest.mark.test_all
 @pytest.mark.parametrize("command", TABLES)
-def test_real_capture(qkscope, shared_data, tmp_path, command):
+@pytest.mark.parametrize("writer", ["of the example", "arrow-rs"])
+def test_real_capture(qkscope, shared_data, tmp_path, command, writer):
     """200 texts in 32 groups."""
-    capture = shared_data("kjv-tiny-capture") / "arrow-rs"
-    compare(qkscope, command, capture, tmp_path, 2, "kjv-tiny-capture",
+    capture = EXAMPLE if writer == "of the example" else shared_data("kjv-tiny-capture") / writer
+    compare(qkscope, command, capture, tmp_path, 2, f"kjv-tiny-capture {writer}",
             more=["--q-per-kv-group", 2], every=3)
-
-
-SYNTH = {
-    "two texts": dict(examples=2, rows=60),
-    "three texts": dict(examples=3, rows=60),
-    "32 texts": dict(examples=32, rows=12),
-    "33 texts": dict(examples=33, rows=12),
-    "100 texts": dict(examples=100, rows=8),
-    "far positions": dict(examples=10, rows=30, position_offset=1000000),
-    "far means": dict(examples=10, rows=30, mean_offset=1000, float32=True),
-    "no drift": dict(examples=10, rows=30, r_q=0, r_k=0),
-    "strong drift": dict(examples=10, rows=30, r_q=0.9999, r_k=0.9999),
-    "rigid": dict(examples=10, rows=20, separation=300, r_q=0.99, r_k=0.99),
-    "window": dict(examples=10, rows=30, sliding_window=300),
-    "d 2": dict(examples=6, rows=30, dim=2, rope_planes=0),
-    "d 96": dict(examples=12, rows=40, dim=96),
-}
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("command", TABLES)
-@pytest.mark.parametrize("name", SYNTH)
-def test_synthetic(qkscope, tmp_path, name, command):
-    options = {"dim": 12, "layers": 1, "query_heads": 2, "seed": len(name), **SYNTH[name]}
-    group = synth(qkscope, tmp_path / "c", **options)
-    compare(qkscope, command, tmp_path / "c", tmp_path / "out", group, name)
-
-
-@pytest.mark.parametrize("level", [50, 90, 99.9])
-@pytest.mark.parametrize("command", TABLES)
-def test_level(qkscope, tmp_path, command, level):
-    compare(qkscope, command, EXAMPLE, tmp_path, 2, f"{level} %", level, every=6)
-
-
-def test_full_variance(qkscope, tmp_path):
-    compare(qkscope, "plasticity", EXAMPLE, tmp_path, 2, "full", every=3,
-            more=["--variance", "full"], variance="full")
 
 
 # ---- made-up texts ---------------------------------------------------------------------------
@@ -170,45 +135,56 @@ def draw(rng, ids, rows, d=5):
             "bucket": position // 100}
 
 
-@pytest.mark.parametrize("command", TABLES)
-def test_one_dimension(qkscope, tmp_path, command):
-    rng = np.random.default_rng(1)
-    for kind in "qk":
-        columns = draw(rng, list(range(6)), 30)
-        columns["vector"] = columns["vector"][:, 1:2]
-        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
-    compare(qkscope, command, tmp_path / "c", tmp_path / "out", 1, "d 1")
-
-
 def shuffled(rng, columns):
     order = rng.permutation(len(columns["position"]))
     return {name: values[order] for name, values in columns.items()}
 
 
 TEXTS = {
+    "two texts": ([1, 2], [1, 2]),
     "ids with gaps": ([3, 70, 71, 500, -9], [3, 70, 71, 500, -9]),
-    "texts without queries": ([1, 4], [1, 2, 3, 4, 5]),
     "texts without keys": ([1, 2, 3, 4, 5, 6], [2, 4, 6]),
-    "last texts without keys": ([1, 2, 3, 4, 8, 9], [2, 4, 6]),
+    "last texts without queries": ([1, 4], [1, 2, 3, 4, 8]),
     "far ids": ([-2 ** 40, 0, 2 ** 40], [-2 ** 40, 0, 2 ** 40]),
+    "33 texts": (range(33), range(33)),
+    "one dimension": (range(6), range(6)),
     "50 texts and 3 queries": ([7, 8, 9], list(range(50))),
+    "far means and positions": (range(10), range(10)),
+    "no drift": (range(10), range(10)),
+    "windows": (range(10), range(10)),
 }
 
 
+def texts_of(name, ids, rng):
+    columns = draw(rng, list(ids), 12 if len(ids) > 30 else 25)
+    if name == "one dimension":
+        columns["vector"] = columns["vector"][:, 1:2]
+    elif name.startswith("far means"):
+        columns["vector"] += 1000
+        columns["position"] += 1000000
+        columns["bucket"] = columns["position"] // 100 - 10000
+    elif name == "no drift":
+        columns["position"] = rng.permutation(columns["position"])
+        columns["bucket"] = columns["position"] // 100
+    elif name == "windows":
+        columns["sliding_window"] = np.full(len(columns["position"]), 300)
+    return shuffled(rng, columns)
+
+
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("command", TABLES)
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts(qkscope, tmp_path, name, command):
     rng = np.random.default_rng(list(name.encode()))
     for kind, ids in zip("qk", TEXTS[name]):
-        write_rows(tmp_path / "c", head_name(0, 0, kind), shuffled(rng, draw(rng, ids, 25)))
+        write_rows(tmp_path / "c", head_name(0, 0, kind), texts_of(name, ids, rng))
     compare(qkscope, command, tmp_path / "c", tmp_path / "out", 1, name)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_repetition_without_the_number(qkscope, tmp_path, seed):
+def test_a_repetition_without_the_number(qkscope, tmp_path):
     """Only the first of two texts has keys at more than one position: without it there is no
     slope, and so no interval of it."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(4)
     for kind in "qk":
         columns = draw(rng, [0, 1], 30)
         columns["position"][columns["example_id"] == 1] = 100
@@ -237,7 +213,8 @@ def test_correlation_of_one(qkscope, tmp_path, command):
 @pytest.mark.parametrize("command", TABLES)
 def test_one_text(qkscope, tmp_path, command):
     """No repetition to learn from: empty fields."""
-    synth(qkscope, tmp_path / "c", examples=1, rows=60, dim=6, rope_planes=1)
+    for kind in "qk":
+        write_rows(tmp_path / "c", head_name(0, 0, kind), draw(np.random.default_rng(7), [5], 80))
     names = TABLES[command][1]
     rows = run(qkscope, command, tmp_path / "c", tmp_path / "out", 95)
     assert rows and all(row[end] is None for row in rows for end in ends(names))
@@ -260,6 +237,7 @@ def test_intervals_are_of_texts_not_of_rows(qkscope, tmp_path):
     assert widths[0] == pytest.approx(widths[1], rel=0.02)
 
 
+@pytest.mark.test_all
 def test_coverage(qkscope, tmp_path):
     """Of intervals of 80 % of 300 heads with the same truth, about 80 % hold it. The texts
     differ: each has its own shift along the drift, so that rows of one text are alike."""
