@@ -4,13 +4,13 @@ CSV says nan or inf, other heads are whole."""
 
 import numpy as np
 import pytest
-from conftest import check_tables, last_run, read_csv, synth, write_head, write_rows
+from conftest import check_tables, last_run, read_csv, write_rows
 
 pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("rotation_oracle")
 
 ALL = ["--complement", "--ci", "95"]
-WAYS = [[], ALL, [*ALL, "--b-axis", "centroid"]]
+WAYS = [ALL, [*ALL, "--b-axis", "centroid"]]
 TURN = ("angle_r", "omega", "resultant")
 
 
@@ -30,7 +30,7 @@ def rotate(qkscope, tmp_path, q, k, expect=0):
         out = tmp_path / f"out {i}"
         qkscope("rotate", tmp_path / "c", "-o", out, *options, expect=expect)
         check_tables(out)
-    out = tmp_path / "out 1"
+    out = tmp_path / "out 0"
     return read_csv(out / "rotated.csv")[0], read_csv(out / "complement.csv")
 
 
@@ -41,7 +41,7 @@ def is_degenerate(row, q, k):
     return all(value is None for column, value in row.items() if column not in ids)
 
 
-@pytest.mark.parametrize("n_q, n_k", [(1, 50), (2, 50), (50, 1), (50, 2), (1, 1), (2, 2)])
+@pytest.mark.parametrize("n_q, n_k", [(1, 50), (50, 2), (2, 2)])
 def test_fewer_than_three_rows(qkscope, tmp_path, n_q, n_k):
     q, k = rows_of(n_q), rows_of(n_k, seed=1)
     row, complement = rotate(qkscope, tmp_path, q, k)
@@ -79,10 +79,9 @@ def test_keys_at_one_position(qkscope, tmp_path):
     assert row["alpha_k_lo"] is None and row["bias_strength_hi"] is None
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, 1e30])
-def test_all_vectors_equal(qkscope, tmp_path, value):
+def test_all_vectors_equal(qkscope, tmp_path):
     q, k = rows_of(), rows_of(seed=1)
-    q["vector"][:] = k["vector"][:] = value
+    q["vector"][:] = k["vector"][:] = 0.1
     row, complement = rotate(qkscope, tmp_path, q, k)
     assert is_degenerate(row, q, k) and complement == []
 
@@ -111,10 +110,6 @@ def test_two_dimensions(qkscope, tmp_path):
     assert row["plane_var_fraction"] == pytest.approx(1)
 
 
-def test_three_dimensions_leave_no_pair(qkscope, tmp_path):
-    assert rotate(qkscope, tmp_path, rows_of(d=3), rows_of(d=3, seed=1))[1] == []
-
-
 def test_rows_on_a_line(qkscope, tmp_path):
     """No variance off a, so no b."""
     q, k = rows_of(), rows_of(seed=1)
@@ -138,15 +133,7 @@ def test_three_positions(qkscope, tmp_path):
     assert all(pair["variance_share"] > 0 for pair in complement)
 
 
-def test_four_positions(qkscope, tmp_path):
-    q, k = rows_of(), rows_of(seed=1)
-    for side in (q, k):
-        side["position"] = side["position"] % 4 * 5
-    row, _ = rotate(qkscope, tmp_path, q, k)
-    assert row["omega"] > 0 and 0 <= row["omega_r_squared"] <= 1
-
-
-@pytest.mark.parametrize("span", [1, 2, 3])
+@pytest.mark.parametrize("span", [1, 3])
 def test_short_contexts(qkscope, tmp_path, span):
     q, k = rows_of(), rows_of(seed=1)
     for side in (q, k):
@@ -170,7 +157,7 @@ def test_nothing_in_the_complement(qkscope, tmp_path):
         assert pair["variance_share"] is None and all(pair[c] is None for c in TURN), pair
 
 
-@pytest.mark.parametrize("end", [2 ** 20, 2 ** 31, 2 ** 52, 2 ** 62])
+@pytest.mark.parametrize("end", [2 ** 31, 2 ** 62])
 def test_far_positions(qkscope, tmp_path, end):
     """Numbers do not depend on where the text begins; beyond 32 bits they only survive."""
     rows = []
@@ -191,9 +178,7 @@ def test_positions_that_span_everything(qkscope, tmp_path):
         side["position"][:2] = [-2 ** 62, 2 ** 62]
     write_rows(tmp_path / "c", "l00h00q", q)
     write_rows(tmp_path / "c", "l00h00k", k)
-    result = qkscope("rotate", tmp_path / "c", "-o", tmp_path / "out", "--complement",
-                     timeout=60)
-    assert result.code == 0
+    qkscope("rotate", tmp_path / "c", "-o", tmp_path / "out", "--complement", expect=0)
     check_tables(tmp_path / "out")
     for pair in read_csv(tmp_path / "out" / "complement.csv"):
         assert pair["variance_share"] > 0 and all(pair[c] is None for c in TURN), pair
@@ -212,13 +197,18 @@ def test_huge_and_tiny_values(qkscope, tmp_path):
             assert row[column] == pytest.approx(rows[0][column], rel=1e-8), column
 
 
+def three_heads(folder):
+    for head in range(3):
+        write_rows(folder, f"l00h0{head}q", rows_of(d=6, seed=head))
+        write_rows(folder, f"l00h0{head}k", rows_of(d=6, seed=head + 3))
+    return folder
+
+
 def test_a_broken_head_among_others(qkscope, tmp_path):
-    folder = tmp_path / "c"
-    synth(qkscope, folder, layers=1, query_heads=3, q_per_kv_group=1, dim=6, rows=60,
-          rope_planes=1)
+    folder = three_heads(tmp_path / "c")
     qkscope("rotate", folder, "-o", tmp_path / "clean", *ALL, expect=0)
     (folder / "l00h01k" / "data.parquet").write_bytes(b"PAR1 no PAR1")
-    result = qkscope("rotate", folder, "-o", tmp_path / "out", *ALL, expect=3)
+    result = qkscope("rotate", folder, "-o", tmp_path / "out", *ALL, "--q-per-kv-group", 1, expect=3)
     assert "/l00h01k/" in result.err
     for table in ("rotated.csv", "complement.csv"):
         clean = [r for r in read_csv(tmp_path / "clean" / table) if r["q_head"] != 1]
@@ -229,11 +219,8 @@ def test_a_broken_head_among_others(qkscope, tmp_path):
 
 def test_a_degenerate_head_among_others(qkscope, tmp_path):
     """It has its row, and is no failure."""
-    folder = tmp_path / "c"
-    synth(qkscope, folder, layers=1, query_heads=3, q_per_kv_group=1, dim=6, rows=60,
-          rope_planes=1)
-    write_head(folder, "l00h01q", np.ones((2, 6), np.float32), np.arange(2))
-    (folder / "capture.json").unlink()  # it lists the rows that were there
+    folder = three_heads(tmp_path / "c")
+    write_rows(folder, "l00h01q", rows_of(2, d=6))
     qkscope("rotate", folder, "-o", tmp_path / "out", "--complement", "--q-per-kv-group", "1",
             expect=0)
     rows = read_csv(tmp_path / "out" / "rotated.csv")
@@ -242,13 +229,10 @@ def test_a_degenerate_head_among_others(qkscope, tmp_path):
     assert {row["q_head"] for row in read_csv(tmp_path / "out" / "complement.csv")} == {0, 2}
 
 
-@pytest.mark.parametrize("frequencies", ["1", "[]", '["a"]', "[null]", "[1, [2]]", "{}",
-                                         '{"0": 3}', '{"0": []}', "[-1.0]", "[0.0]", "[1e999]"])
+@pytest.mark.parametrize("frequencies", ["1", "[]", '["a"]', '{"0": 3}', '{"0": []}', "[-1.0]", "[1e999]"])
 def test_odd_frequencies(qkscope, tmp_path, frequencies):
     """Either an error that names the file, or the columns stay empty."""
-    folder = tmp_path / "c"
-    synth(qkscope, folder, layers=1, query_heads=2, q_per_kv_group=1, dim=6, rows=60,
-          rope_planes=1)
+    folder = three_heads(tmp_path / "c")
     (folder / "capture.json").write_text(
         '{"format": "qkscope-capture", "rope_frequencies": %s}' % frequencies)
     result = qkscope("rotate", folder, "-o", tmp_path / "out", "--complement")
@@ -260,21 +244,3 @@ def test_odd_frequencies(qkscope, tmp_path, frequencies):
     check_tables(tmp_path / "out")
     assert all(row["rope_frequency"] is None
                for row in read_csv(tmp_path / "out" / "complement.csv"))
-
-
-USAGE = {
-    "axis": (["--b-axis", "both"], "--b-axis"),
-    "no pairs": (["--complement", "--pairs", "0"], "--pairs"),
-    "pairs in words": (["--complement", "--pairs", "many"], "--pairs"),
-    "level": (["--ci", "101"], "--ci"),
-    "variance": (["--variance", "full"], "--variance"),
-}
-
-
-@pytest.mark.parametrize("name", USAGE)
-def test_usage_errors(qkscope, tmp_path, name):
-    options, word = USAGE[name]
-    write_rows(tmp_path / "c", "l00h00q", rows_of())
-    write_rows(tmp_path / "c", "l00h00k", rows_of(seed=1))
-    result = qkscope("rotate", tmp_path / "c", "-o", tmp_path / "out", *options, expect=2)
-    assert word in result.err and result.out == "" and not (tmp_path / "out").exists()
