@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import head_name, read_csv, write_rows
 
+pytestmark = pytest.mark.test_all
 pytest.importorskip("pyarrow")
 sys.path.insert(0, str(Path(__file__).parent))
 import clustered_texts  # noqa: E402
@@ -26,14 +27,3 @@ def test_probabilities_are_right_as_often_as_they_say(qkscope, tmp_path, kind):
         assert heads >= 10
         # three standard errors of a share of so many heads
         assert abs(right - said) < 3 * np.sqrt(max(said * (1 - said), 0.01) / heads)
-
-
-def test_few_texts_are_not_judged(qkscope, tmp_path):
-    rng = np.random.default_rng(21)
-    for texts in (7, 8):
-        [(_, q, k)] = clustered_texts.heads(rng, "near thresholds", 1, texts)
-        for name, x in ("q", q), ("k", k):
-            write_rows(tmp_path / f"{texts}", head_name(0, 0, name), clustered_texts.columns(x, texts))
-        qkscope("pca", tmp_path / f"{texts}", "-o", tmp_path / f"out-{texts}", expect=0)
-        [row] = read_csv(tmp_path / f"out-{texts}" / "heads.csv")
-        assert (row["category_probability"] is None) == (texts < 8)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: help, usage errors, JSON, names, the manifest, standard output, and
-configurations of the original tool."""
+"""The command line: usage errors, JSON, names, the manifest, standard output, and configurations of the original
+tool."""
 import csv
 import json
 import os
@@ -16,24 +16,13 @@ from conftest import (BUILD, EXAMPLE, Outcome, environment, head_name, last_run,
 pytest.importorskip("pyarrow")
 
 TABLES = ("qk.csv", "heads.csv")
-CAPTURE_OPTIONS = """--output --force --config --model-name --revision --split --layers --heads
-    --q-per-kv-group --strict --allow-missing --max-samples --from-position --sample-heads --seed --ci
-    --threads --shard --offline""".split()
-PCA_OPTIONS = "--components --taxonomy-low --taxonomy-high --lda".split()
-ROTATION_OPTIONS = "--b-axis --complement --pairs".split()
-PLASTICITY_OPTIONS = "--convention --variance --max-pairs --buckets --bucket-width --ks-alpha".split()
-OPTIONS = {
-    "pca": PCA_OPTIONS + ["--kinds", "--combined", "--threshold"],
-    "rotate": ROTATION_OPTIONS,
-    "plasticity": PLASTICITY_OPTIONS,
-    "analyze": PCA_OPTIONS + ROTATION_OPTIONS + PLASTICITY_OPTIONS + ["--attention-scale"],
-}
+LAYER = ["--layers", 0]
 
 
 @pytest.fixture(scope="module")
 def results(qkscope, tmp_path_factory):
     out = tmp_path_factory.mktemp("results")
-    qkscope("pca", EXAMPLE, "-o", out, expect=0)
+    qkscope("pca", EXAMPLE, *LAYER, "-o", out, expect=0)
     return out
 
 
@@ -48,49 +37,6 @@ def small(tmp_path_factory):
     return root
 
 
-# ---- help ------------------------------------------------------------------------------------
-
-def commands(qkscope):
-    out = qkscope("--help", expect=0).out.split("\nExamples:")[0]
-    return re.findall(r"^  (\S+) +\S", out, re.M)
-
-
-def test_help(qkscope):
-    out = qkscope("--help", expect=0)
-    assert out.err == "" and "Usage: qkscope COMMAND" in out.out
-    assert {"pca", "rotate", "plasticity", "analyze", "inspect", "synth"} <= set(commands(qkscope))
-    assert qkscope("-h", expect=0).out == out.out == qkscope("help", expect=0).out
-    nothing = qkscope(expect=2)
-    assert nothing.out == "" and "Usage: qkscope COMMAND" in nothing.err
-
-
-def test_help_of_every_command(qkscope):
-    for command in commands(qkscope):
-        result = qkscope(command, "--help", expect=0)
-        assert result.err == ""
-        assert result.out.startswith(f"Usage: qkscope {command} ")
-        assert "Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed" in result.out
-        assert max(map(len, result.out.splitlines())) <= 96
-        assert qkscope(command, "-h", expect=0).out == result.out
-        # --help wins over whatever else is there, right or missing
-        assert qkscope(command, "--help", "a", "b", "c", expect=0).out == result.out
-
-
-@pytest.mark.parametrize("command", OPTIONS)
-def test_help_names_every_option(qkscope, command):
-    out = qkscope(command, "--help", expect=0).out
-    common = "--quiet --verbose --json --help --version".split()
-    assert sorted(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", out, re.M)) == sorted(
-        CAPTURE_OPTIONS + OPTIONS[command] + common)
-
-
-def test_version(qkscope):
-    out = qkscope("--version", expect=0).out
-    assert re.fullmatch(r"qkscope \d+\.\d+\.\d+\n", out)
-    for command in commands(qkscope):
-        assert qkscope(command, "--version", expect=0).out == out
-
-
 # ---- usage errors ----------------------------------------------------------------------------
 
 C, O = str(EXAMPLE), "-o"
@@ -98,45 +44,22 @@ USAGE = {
     "no capture": (["-o", "out"], "CAPTURE|capture"),
     "no output": ([C], "-o DIR"),
     "unknown option": ([C, O, "out", "--colour"], "--colour"),
-    "unknown letter": ([C, O, "out", "-x"], "-x"),
     "missing value": ([C, O, "out", "--layers"], "--layers needs a value"),
-    "missing value of a letter": ([C, "-o"], "-o needs a value"),
     "two captures": ([C, C, O, "out"], "unexpected argument"),
     "flag with a value": ([C, O, "out", "--lda=yes"], "--lda"),
-    "list with a gap": ([C, O, "out", "--layers", "1,,2"], "--layers 1,,2"),
     "list of words": ([C, O, "out", "--layers", "one"], "--layers one"),
-    "list backwards": ([C, O, "out", "--heads", "5-2"], "--heads 5-2"),
-    "negative list": ([C, O, "out", "--heads=-1"], "--heads -1"),
-    "empty list": ([C, O, "out", "--heads="], "--heads"),
-    "endless list": ([C, O, "out", "--heads", "0-99999999999"], "--heads"),
     "kinds": ([C, O, "out", "--kinds", "v"], "q or k, or several with commas"),
     "no components": ([C, O, "out", "--components", "0"], "from 1 to 4096"),
-    "components in words": ([C, O, "out", "--components", "ten"], "--components ten"),
-    "components and a half": ([C, O, "out", "--components", "1.5"], "--components 1.5"),
-    "components and more": ([C, O, "out", "--components", "10x"], "--components 10x"),
-    "no threads": ([C, O, "out", "--threads", "0"], "--threads 0"),
     "huge seed": ([C, O, "out", "--seed", "9" * 30], "--seed"),
-    "threshold": ([C, O, "out", "--threshold", "1.5"], "from 0 to 1"),
     "threshold nan": ([C, O, "out", "--threshold", "nan"], "--threshold nan"),
-    "decimal comma": ([C, O, "out", "--threshold", "0,5"], "--threshold 0,5"),
     "thresholds crossed": ([C, O, "out", "--taxonomy-low", "0.8"], "taxonomy-low: 0.8 is above 0.7"),
-    "group": ([C, O, "out", "--q-per-kv-group", "-2"], "--q-per-kv-group -2"),
     "an option as folder": ([C, O, "--json"], r"--output --json: .* \./--json"),
-    "an option as folder, in full": ([C, "--output=--json"], r"\./--json"),
-    "no folder": ([C, O, ""], "--output : expected a path"),
     "an option as file": ([C, O, "out", "--config", "--json"], r"--config --json: .* \./--json"),
-    "no file": ([C, O, "out", "--config="], "--config : expected a path"),
-    "components of many digits": ([C, O, "out", "--components", "1e30"], "whole number from 1"),
-    "components, half an exponent": ([C, O, "out", "--components", "1e"], "--components 1e:"),
-    "components, fractions": ([C, O, "out", "--components", "10e-1"], "--components 10e-1:"),
-    "no interval": ([C, O, "out", "--ci", "0"], "a percentage from 1 to below 100, e.g. 95"),
-    "negative interval": ([C, O, "out", "--ci", "-95"], "--ci -95: expected a percentage"),
-    "all of it": ([C, O, "out", "--ci", "100"], "--ci 100: expected a percentage"),
     "a share": ([C, O, "out", "--ci", "0.95"], "did you mean 95"),
-    "rows": ([C, O, "out", "--max-samples", "0"], "--max-samples 0"),
 }
 
 
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("case", USAGE)
 def test_usage_errors(qkscope, tmp_path, case):
     arguments, words = USAGE[case]
@@ -146,42 +69,23 @@ def test_usage_errors(qkscope, tmp_path, case):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_usage_errors_end_with_a_hint(qkscope, tmp_path):
-    for arguments in (["--colour"], ["--layers"], ["--layers", "x"], ["a", "b"]):
-        result = qkscope("pca", *arguments, cwd=tmp_path, expect=2)
-        assert result.err.endswith("Try 'qkscope pca --help'.\n")
-
-
 def test_folders_named_like_options(qkscope, tmp_path):
-    qkscope("pca", EXAMPLE, "-o", "./--json", cwd=tmp_path, expect=0)
+    qkscope("pca", EXAMPLE, *LAYER, "-o", "./--json", cwd=tmp_path, expect=0)
     assert (tmp_path / "--json" / "qk.csv").exists()
-
-
-@pytest.mark.parametrize("text", ["2000", "2e3", "2E3", "20e2", "2e03", "+2e3"])
-def test_whole_numbers(qkscope, tmp_path, text):
-    qkscope("pca", EXAMPLE, "-o", tmp_path, "--seed", text, expect=0)
-    assert last_run(tmp_path)["settings"]["seed"] == 2000
 
 
 def test_a_group_size_that_contradicts_the_capture(qkscope, tmp_path):
     """Also where it fits the heads that are there."""
     words = "group size 3 contradicts capture.json, which says 2"
-    arguments = ["pca", EXAMPLE, "-o", tmp_path / "out", "--q-per-kv-group"]
+    arguments = ["pca", EXAMPLE, *LAYER, "-o", tmp_path / "out", "--q-per-kv-group"]
     assert words in qkscope(*arguments, 3, "--allow-missing").err
     assert words in qkscope(*arguments, 3, "--strict", expect=1).err
     assert "contradicts" not in qkscope(*arguments, 2, "--strict", "--force", expect=0).err
 
 
 def test_pairs_ask_for_the_complement(qkscope, tmp_path):
-    qkscope("rotate", EXAMPLE, "-o", tmp_path, "--pairs", 3, expect=0)
+    qkscope("rotate", EXAMPLE, "-o", tmp_path, "--pairs", 3, *LAYER, expect=0)
     assert {row["pair"] for row in read_csv(tmp_path / "complement.csv")} == {0, 1, 2}
-
-
-def test_unknown_command(qkscope):
-    for name, words in {"pcaa": "'pcaa' (did you mean pca?)", "": "''", "PCA": "'PCA' (did you mean pca?)",
-                        "--pca": "--pca: expected a command first"}.items():
-        result = qkscope(name, expect=2)
-        assert words in result.err and result.out == ""
 
 
 def test_shortened_option_is_no_trap(qkscope, tmp_path):
@@ -189,7 +93,7 @@ def test_shortened_option_is_no_trap(qkscope, tmp_path):
     config = tmp_path / "c.yaml"
     config.write_text(f"data: {{dataset_name: {json.dumps(C)}}}\npca: {{n_components: 2}}\n")
     result = qkscope("pca", EXAMPLE, "--conf", config, "-o", tmp_path / "out", "--combined",
-                     expect=0)
+                     *LAYER, expect=0)
     assert result.err == ""
     assert {row["pc"] for row in read_csv(tmp_path / "out" / "qk.csv")} == {0, 1}
     twice = qkscope("pca", "--conf", config, "-o", tmp_path / "out", "--config", config, expect=2)
@@ -202,27 +106,19 @@ def test_no_match(qkscope, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_layers_and_heads_that_are_not_there_are_named(qkscope, tmp_path):
-    run = qkscope("pca", EXAMPLE, "-o", tmp_path / "o", "--layers", "0,99", "--heads", "0,8-9", expect=0)
-    assert "warning: --layers: the capture has no layer 99\n" in run.err
-    assert "warning: --heads: the capture has no head 8, 9\n" in run.err
-    run = qkscope("pca", EXAMPLE, "-o", tmp_path / "o", "--force", "--layers", "0,1", "--sample-heads", "1", expect=0)
-    assert "has no" not in run.err
-
-
 # ---- JSON and text ---------------------------------------------------------------------------
 
 def test_json_agrees_with_the_tables(qkscope, results, tmp_path):
-    result = qkscope("pca", EXAMPLE, "-o", tmp_path, "--json", expect=0)
+    result = qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path, "--json", expect=0)
     assert result.err == ""
     said, heads = json.loads(result.out), read_csv(tmp_path / "heads.csv")
     assert said["output"] == str(tmp_path) and said["model"] == heads[0]["model"]
-    assert said["heads"] == len(heads) == 20 and said["failures"] == []
+    assert said["heads"] == len(heads) == 4 and said["failures"] == []
     counts = {}
     for head in heads:
         counts[head["category"]] = counts.get(head["category"], 0) + 1
     assert {c: n for c, n in said["categories"].items() if n} == counts
-    assert sum(said["categories"].values()) == 20 and len(said["categories"]) == 5
+    assert sum(said["categories"].values()) == 4 and len(said["categories"]) == 5
     assert (said["q_per_kv_group"], said["q_per_kv_group_source"]) == (2, "from capture.json")
     assert said["rows"] == last_run(tmp_path)["rows"]
     assert read_bytes(tmp_path, *TABLES) == read_bytes(results, *TABLES)
@@ -239,22 +135,9 @@ def test_json_of_failures(qkscope, small, tmp_path):
 
 
 def test_json_of_single_kinds(qkscope, tmp_path):
-    said = json.loads(qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q", "--json",
+    said = json.loads(qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path, "--kinds", "q", "--json",
                               expect=0).out)
-    assert said["combined"] is False and said["heads"] == 20 and "categories" not in said
-
-
-def test_text(qkscope, tmp_path):
-    result = qkscope("pca", EXAMPLE, "-o", tmp_path, expect=0)
-    heads = read_csv(tmp_path / "heads.csv")
-    for category in {head["category"] for head in heads}:
-        count = sum(head["category"] == category for head in heads)
-        line = rf"^  {category} +{count} +{100 * count / 20:.1f} %$"
-        assert re.search(line, result.out, re.M)
-    for name in (*TABLES, "manifest.json"):
-        assert f"{tmp_path}/{name}\n" in result.out
-    quiet = qkscope("pca", EXAMPLE, "-o", tmp_path, "--quiet", expect=0)
-    assert (quiet.out, quiet.err) == ("", "")
+    assert said["combined"] is False and said["heads"] == 4 and "categories" not in said
 
 
 # ---- tables ----------------------------------------------------------------------------------
@@ -286,15 +169,15 @@ def test_headers_and_numbers(results):
 
 def test_lda_only_when_asked_for(qkscope, results, tmp_path):
     assert {row["lda_accuracy"] for row in read_csv(results / "heads.csv")} == {None}
-    qkscope("pca", EXAMPLE, "-o", tmp_path, "--lda", expect=0)
+    qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path, "--lda", expect=0)
     assert all(0 <= row["lda_accuracy"] <= 1 for row in read_csv(tmp_path / "heads.csv"))
     assert (tmp_path / "qk.csv").read_bytes() == (results / "qk.csv").read_bytes()
 
 
 def test_taxonomy_thresholds(qkscope, tmp_path):
     oracle = pytest.importorskip("pca_oracle")
-    for low, high in ((0.05, 0.1), (0.2, 0.2), (0, 1)):
-        qkscope("pca", EXAMPLE, "-o", tmp_path, "--taxonomy-low", low, "--taxonomy-high", high,
+    for low, high in ((0.05, 0.1), (0.2, 0.2)):
+        qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path, "--taxonomy-low", low, "--taxonomy-high", high,
                 expect=0)
         first = {(r["layer"], r["q_head"]): r for r in read_csv(tmp_path / "qk.csv")
                  if r["pc"] == 0}
@@ -305,8 +188,7 @@ def test_taxonomy_thresholds(qkscope, tmp_path):
 
 # ---- names -----------------------------------------------------------------------------------
 
-NAMES = ["plain", "two words", "it's", 'a "quoted" one', "naïve-模型-🙂", "a,b", "back\\slash",
-         "100%s %n", "semi;colon&", "$HOME", "-dash", "line\nbreak"]
+NAMES = ['a "quoted" one, with %s', "naïve-模型-🙂", "back\\slash;$HOME", "-dash", "it's a line\nbreak"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -330,7 +212,7 @@ def test_folder_name_that_is_no_utf8(qkscope, small, tmp_path):
     assert json.loads(open(name + b"-out/manifest.json").read())["runs"][0]["heads"] == 1
 
 
-@pytest.mark.parametrize("name", [*NAMES, "", " spaces ", "carriage\rreturn", '"', ",", "=1+1"])
+@pytest.mark.parametrize("name", [*NAMES, "", '"', " carriage\rreturn"])
 def test_model_names(qkscope, small, tmp_path, name):
     """What csv reads back is what was given."""
     said = qkscope("pca", small, "-o", tmp_path, "--model-name", name, "--json", expect=0)
@@ -409,15 +291,6 @@ def test_files_only_in_dir(qkscope, small, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "home", "temporary", "work"]
 
 
-def test_results_are_replaced(qkscope, small, results, tmp_path):
-    out = tmp_path / "out"
-    qkscope("pca", EXAMPLE, "-o", out, expect=0)
-    (out / "notes.txt").write_text("mine")
-    qkscope("pca", small, "-o", out, "--force", expect=0)
-    assert len(read_csv(out / "heads.csv")) == 1
-    assert (out / "notes.txt").read_text() == "mine"
-
-
 def test_results_follow_umask(qkscope, small, tmp_path):
     qkscope("pca", small, "-o", tmp_path / "out", expect=0, preexec_fn=lambda: os.umask(0o027))
     for path in [tmp_path / "out", *(tmp_path / "out").iterdir()]:
@@ -432,17 +305,14 @@ def shell(program, tail, *arguments):
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["pca", "--help"],
-                                       ["pca", "--version"], ["inspect", EXAMPLE],
-                                       ["inspect", EXAMPLE, "--json"]])
-@pytest.mark.parametrize("tail", [">&-", "> /dev/full"])
-def test_no_standard_output(program, arguments, tail):
-    result = shell(program, tail, *arguments)
-    assert result.code == 1 and "standard output" in result.err, result
+@pytest.mark.parametrize("arguments", [["--help"], ["pca", "--version"], ["inspect", EXAMPLE, "--json"]])
+def test_no_standard_output(program, arguments):
+    for tail in (">&-", "> /dev/full"):
+        result = shell(program, tail, *arguments)
+        assert result.code == 1 and "standard output" in result.err, result
 
 
-@pytest.mark.parametrize("more", [[], ["--json"], ["--kinds", "q"]])
-@pytest.mark.parametrize("tail", [">&-", "> /dev/full"])
+@pytest.mark.parametrize("tail, more", [(">&-", []), (">&-", ["--json"]), ("> /dev/full", ["--kinds", "q"])])
 def test_no_standard_output_of_pca(program, small, tmp_path, more, tail):
     """Also: file descriptor 1, free, is not taken for a table."""
     result = shell(program, tail, "pca", small, "-o", tmp_path, *more)
@@ -490,10 +360,11 @@ def comma_locale(tmp_path_factory):
     return {"LC_ALL": "de_DE.UTF-8", "LOCPATH": folder}
 
 
+@pytest.mark.test_all
 def test_decimal_comma(qkscope, results, comma_locale, tmp_path):
-    said = qkscope("pca", EXAMPLE, "-o", tmp_path, "--json", "--taxonomy-low", "0.25",
+    said = qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path, "--json", "--taxonomy-low", "0.25",
                    "--taxonomy-low", "0.3", env=comma_locale, expect=0)
-    assert json.loads(said.out)["heads"] == 20
+    assert json.loads(said.out)["heads"] == 4
     assert read_bytes(tmp_path, *TABLES) == read_bytes(results, *TABLES)
 
 
@@ -505,7 +376,7 @@ data:
   dataset_name: {dataset}
   split: null
   kinds: [q, k]
-  layers: null
+  layers: [0]
   heads: null
   max_samples: {rows}
   sample_heads: {heads}
@@ -543,15 +414,12 @@ def pca_analyze(tmp_path_factory):
 
 
 def test_an_alias_calls_itself_by_its_name(qkscope, pca_analyze):
-    for called, how in (("pca-analyze", {"executable": pca_analyze}), ("qkscope pca-analyze", {})):
-        words = ["pca-analyze"] * (not how)
-        assert qkscope(*words, "--help", **how, expect=0).out.startswith(f"Usage: {called} CAPTURE")
-        said = qkscope(*words, "--colour", **how, expect=2).err
-        assert said.startswith(f"{called}: there is no") and said.endswith(f"Try '{called} --help'.\n"), said
+    assert qkscope("--help", executable=pca_analyze, expect=0).out.startswith("Usage: pca-analyze CAPTURE")
+    said = qkscope("pca-analyze", "--colour", expect=2).err
+    assert said.startswith("qkscope pca-analyze: there is no") and "Try 'qkscope pca-analyze --help'" in said
 
 
-@pytest.mark.parametrize("form", ["link", "command", "pca"])
-@pytest.mark.parametrize("combined", [True, False])
+@pytest.mark.parametrize("form, combined", [("link", True), ("command", True), ("pca", False)])
 def test_config(qkscope, pca_analyze, tmp_path, form, combined):
     config, out = write_config(tmp_path, combined)
     if form == "link":
@@ -562,7 +430,7 @@ def test_config(qkscope, pca_analyze, tmp_path, form, combined):
     assert "sklearn" in result.err and "cuda" in result.err  # notes: no effect here
     options = ["--q-per-kv-group", 2, "--components", 5, "--threshold", 0.25]
     options += [] if combined else ["--kinds", "q,k"]
-    qkscope("pca", EXAMPLE, "-o", tmp_path / "options", *options, expect=0)
+    qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path / "options", *options, expect=0)
     names = TABLES if combined else ("correlations.csv", "summary.json")
     for name in names:
         if name == "summary.json":  # says what the file asked for, and when
@@ -577,16 +445,11 @@ def test_config(qkscope, pca_analyze, tmp_path, form, combined):
 def test_options_override_the_config(qkscope, tmp_path):
     config, out = write_config(tmp_path, combined=False, rows=50, heads=3)
     qkscope("pca", "--config", config, "-o", tmp_path / "o", "--combined", "--components", 2,
-            "--max-samples", 70, "--sample-heads", 6, expect=0)
+            "--max-samples", 70, "--sample-heads", 2, expect=0)
     rows = read_csv(tmp_path / "o" / "qk.csv")
     assert {row["n_q"] for row in rows} == {70} and {row["pc"] for row in rows} == {0, 1}
-    assert len({(row["layer"], row["q_head"]) for row in rows}) == 6
+    assert len({(row["layer"], row["q_head"]) for row in rows}) == 2
     assert not out.exists()
-
-
-def test_config_is_quiet_when_asked(qkscope, tmp_path):
-    config, _ = write_config(tmp_path, combined=True)
-    assert qkscope("pca", "--config", config, "--quiet", expect=0) == Outcome(0, "", "")
 
 
 def test_config_variables(qkscope, tmp_path):
@@ -597,12 +460,11 @@ def test_config_variables(qkscope, tmp_path):
     assert (out / "qk.csv").exists()
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("line,words", [
     ("pca: {n_component: 5}", "n_component"), ("pca: {n_components: many}", "n_components"),
-    ("pca: {n_components: 0}", "n_components"), ("data: [", "line"), ("a: b: c", "line"),
-    ("output: results", "output"), ("data: {kinds: [v]}", "kinds"),
-    ("data: {layers: [-1]}", "layers"), ("analysis: {combined: perhaps}", "combined"),
-    ("\0\1\2", ""), ("", "dataset_name"), ("- a\n- b", "keys and values"),
+    ("data: [", "line"), ("output: results", "output"), ("data: {kinds: [v]}", "kinds"), ("\0\1\2", ""),
+    ("- a\n- b", "keys and values"),
 ])
 def test_bad_config(qkscope, tmp_path, line, words):
     config = tmp_path / "config.yaml"
@@ -610,10 +472,3 @@ def test_bad_config(qkscope, tmp_path, line, words):
     result = qkscope("pca", "--config", config, "-o", tmp_path / "out")
     assert result.code in (1, 2) and str(config) in result.err and words in result.err, result
     assert not (tmp_path / "out").exists()
-
-
-def test_config_that_is_not_there(qkscope, tmp_path):
-    result = qkscope("pca", "--config", tmp_path / "none.yaml")
-    assert result.code in (1, 2) and "none.yaml" in result.err
-    assert qkscope("pca", "--config", tmp_path).code in (1, 2)
-    assert "--config needs a value" in qkscope("pca", "--config", expect=2).err

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, capture_table, head_name, read_bytes, read_head, write_head
+from conftest import EXAMPLE, capture_table, head_name, read_bytes, write_head
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -21,33 +21,20 @@ def analyse(qkscope, capture, out, *options):
     return read_bytes(out, *COMBINED, *SINGLE)
 
 
-@pytest.mark.parametrize("threads", [2, 3, 7, 64])
-def test_threads(qkscope, tmp_path, threads):
-    one = analyse(qkscope, EXAMPLE, tmp_path / "1", "--threads", 1)
-    for attempt in range(3):
-        assert analyse(qkscope, EXAMPLE, tmp_path / "n", "--threads", threads) == one
+def test_threads(qkscope, tmp_path):
+    one = analyse(qkscope, EXAMPLE, tmp_path / "1", "--layers", 0, "--threads", 1)
+    for threads in (2, 64):
+        assert analyse(qkscope, EXAMPLE, tmp_path / "n", "--layers", 0, "--threads", threads) == one
 
 
 def test_summary_is_the_same_too(qkscope, tmp_path):
     """But for the time, unless that is given."""
     texts = set()
-    for threads in (1, 2, 7):
-        qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q,k", "--threads", threads,
+    for threads in (1, 7):
+        qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q,k", "--threads", threads, "--layers", 1,
                 env={"SOURCE_DATE_EPOCH": 1770000000}, expect=0)
         texts.add((tmp_path / "summary.json").read_bytes())
     assert len(texts) == 1 and b'"2026-02-02T02:40:00+00:00"' in texts.pop()
-
-
-def test_where_it_runs_does_not_matter(qkscope, tmp_path):
-    """Neither the folder nor what is around in it, nor the terminal's settings."""
-    here = analyse(qkscope, EXAMPLE, tmp_path / "1")
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / "data").symlink_to(EXAMPLE)
-    qkscope("pca", "data", "-o", "out", "--lda", cwd=work, expect=0,
-            env={"OMP_NUM_THREADS": 5, "OPENBLAS_NUM_THREADS": 3, "TERM": "dumb",
-                 "TZ": "Asia/Kathmandu"})
-    assert read_bytes(work / "out", *COMBINED) == {name: here[name] for name in COMBINED}
 
 
 # ---- the same rows, laid out differently -----------------------------------------------------
@@ -58,8 +45,8 @@ def rows():
     rng = np.random.default_rng(8)
     made = {}
     for name in HEADS:
-        n = int(rng.integers(1100, 1400))
-        x = (rng.standard_normal((n, 48)) * 2 + 1).astype(np.float32)
+        n = int(rng.integers(300, 600))
+        x = (rng.standard_normal((n, 24)) * 2 + 1).astype(np.float32)
         x = (x.view(np.uint32) & 0xFFFF0000).view(np.float32)
         made[name] = x, np.sort(rng.integers(0, 5000, n))
     return made
@@ -79,31 +66,18 @@ def reference(qkscope, rows, tmp_path_factory):
 
 VECTOR, POSITION = "vector.list.element", "position"
 LAYOUTS = {
-    "one row a group": dict(row_group_size=1),
-    "17 rows a group": dict(row_group_size=17),
-    "256 rows a group": dict(row_group_size=256),
-    "small pages": dict(data_page_size=300, write_batch_size=3),
     "small pages, version 2": dict(data_page_size=300, write_batch_size=7,
                                    data_page_version="2.0"),
-    "version 2": dict(data_page_version="2.0"),
+    "one row a group": dict(row_group_size=1),
     "plain": dict(use_dictionary=False, compression="none"),
     "snappy": dict(compression="snappy"),
-    "gzip": dict(compression="gzip"),
-    "brotli": dict(compression="brotli"),
-    "lz4": dict(compression="lz4"),
-    "zstd 19": dict(compression="zstd", compression_level=19),
     "dictionary that falls back": dict(dictionary_pagesize_limit=64, data_page_size=2000),
     "split bytes": dict(use_dictionary=False,
                         column_encoding={VECTOR: "BYTE_STREAM_SPLIT", POSITION: "PLAIN"}),
     "delta": dict(use_dictionary=False, column_encoding={POSITION: "DELTA_BINARY_PACKED"}),
-    "checksums": dict(write_page_checksum=True),
-    "page index": dict(write_page_index=True, data_page_size=1000),
-    "plain lists": dict(use_compliant_nested_type=False),
-    "format 1.0": dict(version="1.0"),
     "no statistics": dict(write_statistics=False, store_schema=False),
     "int64 positions": dict(position_type=pa.int64()),
     "3 shards": dict(shards=3),
-    "300 shards": dict(shards=300),
 }
 
 
@@ -139,28 +113,6 @@ def test_variable_length_lists(qkscope, rows, reference, tmp_path):
         assert analyse(qkscope, folder, tmp_path / "out") == reference
 
 
-def test_duckdb(qkscope, rows, reference, tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-
-    def write(table, path):
-        with duckdb.connect() as db:
-            db.register("rows", table)
-            db.execute(f"COPY (SELECT bucket, example_id, position, vector::FLOAT[] AS vector "
-                       f"FROM rows) TO '{path}' "
-                       f"(FORMAT parquet, CODEC zstd, ROW_GROUP_SIZE 2048)")
-    folder = rewrite(tmp_path / "c", rows, write)
-    assert analyse(qkscope, folder, tmp_path / "out") == reference
-
-
-def test_polars(qkscope, rows, reference, tmp_path):
-    polars = pytest.importorskip("polars")
-
-    def write(table, path):
-        polars.from_arrow(table).write_parquet(path, compression="zstd", row_group_size=333)
-    folder = rewrite(tmp_path / "c", rows, write)
-    assert analyse(qkscope, folder, tmp_path / "out") == reference
-
-
 def test_wider_types_hold_the_same_values(qkscope, tmp_path):
     """float64 that came from float16: other bytes on disk, the same numbers."""
     rng = np.random.default_rng(4)
@@ -187,11 +139,3 @@ def test_dataset_layouts(qkscope, rows, reference, tmp_path):
         link.parent.mkdir(parents=True)
         link.symlink_to(os.path.relpath(blobs / str(i), link.parent))
     assert analyse(qkscope, snapshot, tmp_path / "out") == reference
-
-
-def test_rows_read_back(rows, tmp_path):
-    """The captures above hold the rows they should."""
-    write_all(tmp_path, rows, shards=3)
-    for name, (x, t) in rows.items():
-        got = read_head(tmp_path, name)
-        assert np.array_equal(got[0], x) and np.array_equal(got[1], t)

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory does not follow the number of rows: one row group of 800,000 rows takes no more than
 8,000 rows do."""
-import os
-import subprocess
+import shutil
 import sys
-from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import BUILD, ROOT, write_rows
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "bench"))
 
 import make_capture
 from timed import timed
 
+# How much memory a process keeps is malloc's to decide, and on a busy machine differs from run to run.
+pytestmark = pytest.mark.test_long
+
+
+@pytest.fixture(autouse=True)
+def freed_memory_is_given_back(sanitized):
+    if sanitized:
+        pytest.skip("sanitizers keep freed memory")
+
 
 def test_peak_memory_is_bounded(tmp_path):
-    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
-        pytest.skip("sanitizers keep freed memory")
     peaks = {}
     for rows in (8_000, 800_000):
         capture = tmp_path / str(rows)
@@ -35,8 +40,6 @@ def test_peak_memory_is_bounded(tmp_path):
 def test_plasticity_keeps_one_head_of_each_kind(tmp_path):
     """On one thread: the rows of a query head and of a key head, with their integers and an index
     of both, and room for a panel of columns."""
-    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
-        pytest.skip("sanitizers keep freed memory")
     rows, dim = 40_000, 128
     for head in range(4):
         for kind in "qk":
@@ -56,16 +59,20 @@ def test_plasticity_keeps_one_head_of_each_kind(tmp_path):
 
 def test_plasticity_keeps_no_head_that_is_done(tmp_path):
     """With many buckets a head has thousands of rows: they go to the tables when it is done."""
-    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
-        pytest.skip("sanitizers keep freed memory")
+    rng = np.random.default_rng(1)
+    position = np.tile(np.arange(1000), 4)
+    for kind in "qk":
+        write_rows(tmp_path / "one", f"l00h00{kind}", {
+            "vector": rng.standard_normal((4000, 8)).astype(np.float32), "position": position,
+            "bucket": position * 256 // 1000, "example_id": np.arange(4000) // 1000})
     peak = {}
     for heads in (4, 24):
         capture = tmp_path / str(heads)
-        subprocess.run([BUILD / "qkscope", "synth", "-o", capture, "--layers", "1", "--query-heads", str(heads),
-                        "--q-per-kv-group", "4", "--dim", "8", "--examples", "4", "--rows", "1000", "--buckets",
-                        "256", "--quiet"], check=True)
+        for name in (f"l00h{head:02d}{kind}" for head in range(heads) for kind in "qk"):
+            shutil.copytree(tmp_path / "one" / f"l00h00{name[-1]}", capture / name)
         peak[heads] = timed(BUILD, [BUILD / "qkscope", "plasticity", capture, "-o", tmp_path / f"out{heads}",
-                                    "--buckets", "capture", "--max-pairs", "500", "--threads", "2", "--quiet"])[1]
+                                    "--buckets", "capture", "--max-pairs", "500", "--threads", "2", "--quiet",
+                                    "--q-per-kv-group", "1"])[1]
     print(peak)
     rows = (tmp_path / "out24" / "head_bucket_plasticity.csv").read_bytes().count(b"\n") - 1
     assert rows == 24 * 255 * 256 // 2

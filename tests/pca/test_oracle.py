@@ -209,7 +209,7 @@ def check_capture(qkscope, folder, out, group, title, components=10, lda=True, o
     assert [(r["layer"], r["q_head"], r["pc"]) for r in table] == sorted(
         (r["layer"], r["q_head"], r["pc"]) for r in table)
     worst, count = Worst(), 0
-    for (layer, q_head, data), head in zip(load_all(folder, group), heads, strict=True):
+    for (layer, q_head, data), head in zip(load_all(folder, group), heads):
         place = f"{title} {head_name(layer, q_head, 'q')}"
         rows = by_head[layer, q_head]
         truth = oracle.Combined(*data, components=components, lda=lda)
@@ -218,7 +218,7 @@ def check_capture(qkscope, folder, out, group, title, components=10, lda=True, o
         assert [row["pc"] for row in rows] == list(range(len(truth.rows))), place
         compare_one(rows, head, truth, worst, place, lda)
         count += 1
-    assert count > 0 and sum(map(len, by_head.values())) == len(table)
+    assert count == len(heads) > 0 and sum(map(len, by_head.values())) == len(table)
     for column, (deviation, place) in worst.seen.items():
         OVERALL.add(column, deviation, place)
     worst.check(title)
@@ -250,24 +250,25 @@ def compare_one(rows, head, truth, worst, place, lda):
 
 # ---- real captures ---------------------------------------------------------------------------
 
+def test_two_layers_of_the_example(qkscope, tmp_path):
+    check_capture(qkscope, EXAMPLE, tmp_path / "out", 2, "examples/kjv-tiny-capture", options=["--layers", "0,1"])
+
+
+@pytest.mark.test_all
 def test_example_capture(qkscope, tmp_path):
     check_capture(qkscope, EXAMPLE, tmp_path / "out", 2, "examples/kjv-tiny-capture")
 
 
-@pytest.mark.parametrize("writer", ["duckdb", "arrow-rs"])
-def test_real_capture(qkscope, shared_data, tmp_path, writer):
-    folder = shared_data("kjv-tiny-capture") / writer
-    check_capture(qkscope, folder, tmp_path / "out", 2, f"kjv-tiny-capture/{writer}")
-
-
-def test_both_writers_give_the_same_bytes(qkscope, shared_data, tmp_path):
+@pytest.mark.test_all
+def test_real_capture(qkscope, shared_data, tmp_path):
+    """The same rows by two writers: the same bytes, so one of them is compared."""
     tables = []
     for writer in ("duckdb", "arrow-rs"):
-        out = tmp_path / writer
-        qkscope("pca", shared_data("kjv-tiny-capture") / writer, "-o", out, "--lda",
-                "--q-per-kv-group", 2, expect=0)
+        folder, out = shared_data("kjv-tiny-capture") / writer, tmp_path / writer
+        qkscope("pca", folder, "-o", out, "--lda", "--q-per-kv-group", 2, expect=0)
         tables.append(read_bytes(out, "qk.csv", "heads.csv"))
     assert tables[0] == tables[1]
+    check_capture(qkscope, folder, tmp_path / "out", 2, "kjv-tiny-capture/arrow-rs")
 
 
 # ---- made-up captures ------------------------------------------------------------------------
@@ -324,40 +325,30 @@ def follow_position(x, t):
 
 CASES = {
     "d8-n2": dict(n_q=2, n_k=2, d=8),
-    "d8-n3": dict(n_q=3, n_k=3, d=8, layers=3),
     "d8-n4": dict(n_q=4, n_k=3, d=8, layers=3),
     "d32-n10": dict(n_q=10, n_k=10, d=32, layers=2, kv=2, group=2),
     "d64-n129": dict(n_q=129, n_k=128, d=64, kv=2, group=3),
-    "d80-n1000": dict(n_q=1000, n_k=1000, d=80, kv=1, group=5),
-    "d80-many-row-groups": dict(n_q=1000, n_k=700, d=80, writing=dict(row_group_size=37)),
-    "d128-n8000-bfloat16": dict(n_q=8000, n_k=8000, d=128, change=bfloat16),
+    "d128-n3000-bfloat16": dict(n_q=3000, n_k=3000, d=128, change=bfloat16),
     "d256-n1000": dict(n_q=1000, n_k=1000, d=256, kv=1, group=2),
-    "d256-n4000": dict(n_q=4000, n_k=3000, d=256),
     "d32-n100000": dict(n_q=100000, n_k=100000, d=32, writing=dict(row_group_size=8192)),
     "d32-unequal": dict(n_q=5, n_k=8000, d=32),
-    "d16-group8": dict(n_q=300, n_k=300, d=16, kv=2, group=8, layers=2),
-    "positions-near-1e6": dict(n_q=1000, n_k=1000, d=64, first_position=10 ** 6, spacing=1),
     "positions-near-2^31": dict(n_q=1000, n_k=1000, d=32, first_position=2 ** 31 - 1000,
                                 spacing=1),
     "positions-int64": dict(n_q=1000, n_k=1000, d=32, first_position=5 * 10 ** 12, spacing=1),
-    "means-1000-sd": dict(n_q=1000, n_k=1000, d=64, offset=1000),
     "means-1000-sd-float64": dict(n_q=8000, n_k=1000, d=64, offset=1000, dtype=np.float64),
     "outlier-first": dict(n_q=1000, n_k=1000, d=64, change=outlier),
-    "float64": dict(n_q=1000, n_k=1000, d=80, dtype=np.float64),
     "float16": dict(n_q=1000, n_k=1000, d=80, dtype=np.float16),
-    "shards": dict(n_q=1000, n_k=999, d=64, shards=3),
     "more-shards-than-rows": dict(n_q=5, n_k=4, d=8, shards=7),
     "no-drift": dict(n_q=1000, n_k=1000, d=32, layers=6, drift=0),
-    "weak-drift": dict(n_q=1000, n_k=1000, d=32, layers=6, drift=0.1),
-    "strong-drift": dict(n_q=2000, n_k=2000, d=32, drift=3),
     "constant-dimensions": dict(n_q=200, n_k=200, d=12, change=hold_some),
     "rows-on-a-line": dict(n_q=200, n_k=100, d=8, change=follow_position),
     "steep-spectrum": dict(n_q=1000, n_k=1000, d=64, decay=6),
 }
-COMPONENTS = {"constant-dimensions": 12, "rows-on-a-line": 8, "d64-n129": 64, "d80-n1000": 100,
+COMPONENTS = {"constant-dimensions": 12, "rows-on-a-line": 8, "d64-n129": 100,
               "outlier-first": 64}
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("name", CASES)
 def test_made_up(qkscope, tmp_path, name):
     import pyarrow as pa
@@ -372,7 +363,7 @@ def test_made_up(qkscope, tmp_path, name):
                   COMPONENTS.get(name, 10))
 
 
-@pytest.mark.parametrize("group", [1, 2, 3, 7])
+@pytest.mark.parametrize("group", [1, 3])
 def test_group_sizes(qkscope, tmp_path, group):
     """Given: several sizes fit a single key head."""
     rng = np.random.default_rng(group)
@@ -400,8 +391,7 @@ def rows_with(lengths, copies, rng):
     return x[rng.permutation(len(x))].astype(np.float64)
 
 
-@pytest.mark.parametrize("components", [4, 10, 16])
-@pytest.mark.parametrize("lengths", ["equal", "blocks", "near", "pairs"])
+@pytest.mark.parametrize("lengths, components", [("equal", 4), ("near", 16), ("pairs", 10), ("blocks", 10)])
 def test_equal_eigenvalues(qkscope, tmp_path, lengths, components):
     values = {"equal": np.ones(16),
               "blocks": np.repeat([3.0, 2.0, 1.0], [4, 6, 6]),
@@ -422,7 +412,7 @@ def test_p_values_down_to_underflow(qkscope, tmp_path):
     rng = np.random.default_rng(5)
     n, seen = 400, []
     write = tmp_path / "c"
-    for head, zeros in enumerate(np.linspace(0.1, 340, 69)):
+    for head, zeros in enumerate(np.linspace(0.1, 340, 18)):
         r = math.sqrt(1 - 10 ** (-2 * zeros / (n - 2)))
         for kind in "qk":
             t = np.arange(n)
@@ -436,6 +426,6 @@ def test_p_values_down_to_underflow(qkscope, tmp_path):
     check_capture(qkscope, write, tmp_path / "out", 1, "p-values", lda=False)
     for row in read_csv(tmp_path / "out" / "qk.csv"):
         seen += [row["p_q"], row["p_k"]]
-    decades = {int(-math.log10(p)) // 10 for p in seen if p > 0}
-    assert decades >= set(range(31)), sorted(decades)
+    decades = {int(-math.log10(p)) // 20 for p in seen if p > 0}
+    assert decades >= set(range(16)), sorted(decades)
     assert min(seen) == 0

@@ -55,7 +55,7 @@ def close(text, expected):
     assert float(text) == pytest.approx(expected, rel=0, abs=1e-9)
 
 
-@pytest.mark.parametrize("texts, dtype, offset", [(2, np.float64, 0), (10, np.float32, 0), (40, np.float64, 1000)])
+@pytest.mark.parametrize("texts, dtype, offset", [(2, np.float32, 0), (40, np.float64, 1000)])
 def test_against_least_squares(qkscope, tmp_path, texts, dtype, offset):
     of = capture(tmp_path / "capture", np.random.default_rng(texts), texts=texts, dtype=dtype, offset=offset)
     row = heads_csv(qkscope, tmp_path)
@@ -66,17 +66,13 @@ def test_against_least_squares(qkscope, tmp_path, texts, dtype, offset):
         close(row[f"octave_r_{kind}"], told(x, np.floor(np.log2(t + 1)), groups))
 
 
-def test_position_off_the_first_component(qkscope, tmp_path):
-    capture(tmp_path / "capture", np.random.default_rng(1))
-    row = heads_csv(qkscope, tmp_path)
-    assert row["category"] == "content-focused"
-    assert float(row["position_r_q"]) > 0.5 and float(row["octave_r_k"]) > 0.3
-
-
-def test_nothing_to_tell(qkscope, tmp_path):
-    capture(tmp_path / "capture", np.random.default_rng(2), line=False)
-    row = heads_csv(qkscope, tmp_path)
-    assert all(abs(float(row[name])) < 0.1 for name in COLUMNS)
+def test_something_and_nothing_to_tell(qkscope, tmp_path):
+    capture(tmp_path / "a" / "capture", np.random.default_rng(1))
+    row = heads_csv(qkscope, tmp_path / "a")
+    assert row["category"] == "content-focused" and row["position_r_q"] > 0.5 and row["octave_r_k"] > 0.3
+    capture(tmp_path / "b" / "capture", np.random.default_rng(2), line=False)
+    row = heads_csv(qkscope, tmp_path / "b")
+    assert all(abs(row[name]) < 0.1 for name in COLUMNS)
 
 
 def test_a_dimension_that_repeats_another(qkscope, tmp_path):
@@ -101,6 +97,7 @@ def test_keys_that_are_all_the_same(qkscope, tmp_path):
     assert row["position_r_q"] > 0.5
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("change", [dict(texts=1), dict(texts=2, rows=15), dict(flat=True)],
                          ids=["one text", "few rows", "one position"])
 def test_empty(qkscope, tmp_path, change):

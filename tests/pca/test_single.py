@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single-kind analysis: correlations.csv and summary.json against NumPy, SciPy and pandas; which heads and rows are taken."""
+"""Single-kind analysis: correlations.csv and summary.json against NumPy and SciPy; which heads and rows are taken."""
 import json
+import math
 import random
 import shutil
 from datetime import datetime, timedelta, timezone
@@ -10,17 +11,16 @@ import pytest
 from conftest import (EXAMPLE, head_name, head_names, read_csv, read_head, read_json,
                       write_head)
 
-pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 stats = pytest.importorskip("scipy.stats")
 oracle = pytest.importorskip("pca_oracle")
 
-COLUMNS = ["layer", "head", "kind", "pca_dim", "correlation", "p_value",
-           "explained_variance_ratio"]
+IDS = ["layer", "head", "kind", "pca_dim"]
+COLUMNS = [*IDS, "correlation", "p_value", "explained_variance_ratio"]
 
 
 def table(folder):
-    return pd.DataFrame(read_csv(folder / "correlations.csv"))[COLUMNS]
+    return [{name: row[name] for name in COLUMNS} for row in read_csv(folder / "correlations.csv")]
 
 
 def targets(root, kinds):
@@ -29,9 +29,11 @@ def targets(root, kinds):
     return sorted(heads, key=lambda h: (h[0], h[1], "kq".index(h[2])))
 
 
-def expected_table(root, kinds, components=10, rows=None):
+def expected_table(root, kinds, layer, components=10, rows=None):
     lines = []
     for head in targets(root, kinds):
+        if head[0] != layer:
+            continue
         x, t = read_head(root, head_name(*head))
         x, t = x[:rows], t[:rows]
         fitted = min(components, x.shape[1], len(x) - 1)
@@ -41,65 +43,64 @@ def expected_table(root, kinds, components=10, rows=None):
         for i in range(fitted):
             v = vectors[i]  # its largest entry is positive
             r, p = stats.pearsonr(projections[:, i] * np.sign(v[np.abs(v).argmax()]), t)
-            lines.append([*head, i, r, p, ratios[i]])
-    return pd.DataFrame(lines, columns=COLUMNS)
+            lines.append(dict(zip(COLUMNS, [*head, i, r, p, ratios[i]])))
+    return lines
 
 
 def compare(got, want):
-    assert list(got.columns) == COLUMNS
-    for column in COLUMNS[:4]:
-        assert got[column].tolist() == want[column].tolist()
-    assert np.abs(got.correlation - want.correlation).max() < 1e-9
-    ratio = got.explained_variance_ratio / want.explained_variance_ratio
-    assert np.abs(ratio - 1).max() < 1e-9
-    both = want.p_value > 1e-300
-    assert np.abs(got.p_value / want.p_value - 1)[both].max() < 1e-6
-    assert (got.p_value[~both] < 1.1e-300).all()
+    for row, line in zip(got, want, strict=True):
+        assert [row[name] for name in IDS] == [line[name] for name in IDS]
+        assert row["correlation"] == pytest.approx(line["correlation"], abs=1e-9)
+        assert row["explained_variance_ratio"] == pytest.approx(line["explained_variance_ratio"], rel=1e-9)
+        assert row["p_value"] == pytest.approx(line["p_value"], rel=1e-6, abs=1.1e-300)
 
 
-@pytest.mark.parametrize("kinds", ["q", "k", "q,k", "k,q"])
+@pytest.mark.parametrize("kinds", ["q", "k,q"])
 def test_against_singular_values(qkscope, tmp_path, kinds):
-    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", kinds, expect=0)
-    compare(table(tmp_path), expected_table(EXAMPLE, kinds))
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", kinds, "--layers", 1, expect=0)
+    compare(table(tmp_path), expected_table(EXAMPLE, kinds, 1))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["correlations.csv", "manifest.json",
                                                           "schema.json", "summary.json"]
 
 
-@pytest.mark.parametrize("components", [1, 3, 32, 1000])
+@pytest.mark.parametrize("components", [1, 1000])
 def test_components(qkscope, tmp_path, components):
     qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "k", "--layers", "3", "--components",
             components, expect=0)
-    want = expected_table(EXAMPLE, "k", components)
-    compare(table(tmp_path), want[want.layer == 3].reset_index(drop=True))
+    compare(table(tmp_path), expected_table(EXAMPLE, "k", 3, components))
 
 
 # ---- summary.json ----------------------------------------------------------------------------
 
-@pytest.mark.parametrize("threshold", [None, 0.1, 0, 1])
+def heads_in(rows):
+    return len({tuple(row[name] for name in IDS[:3]) for row in rows})
+
+
+@pytest.mark.parametrize("threshold", [None, 0.1])
 def test_summary(qkscope, tmp_path, threshold):
     given = [] if threshold is None else ["--threshold", threshold]
     qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q,k", *given, expect=0)
     summary, rows = read_json(tmp_path / "summary.json"), table(tmp_path)
     threshold = 0.3 if threshold is None else threshold
-    high = rows[rows.correlation.abs() >= threshold]
-    negative = high[high.correlation < 0]
+    high = [row for row in rows if abs(row["correlation"]) >= threshold]
+    negative = [row for row in high if row["correlation"] < 0]
     assert summary["heads_analyzed"] == 30
     assert summary["n_components"] == 10
     assert summary["split"] is None
     assert (summary["device"], summary["pca_backend"]) == ("auto", "sklearn")
     spent = datetime.now(timezone.utc) - datetime.fromisoformat(summary["timestamp"])
-    assert timedelta(0) <= spent < timedelta(minutes=5)
+    assert timedelta(0) <= spent < timedelta(hours=1)
     assert summary["total_samples"] == sum(len(read_head(EXAMPLE, n)[1])
                                            for n in head_names(EXAMPLE))
     counts = summary["high_correlation_summary"]
-    assert counts.pop("high_abs_hits") == high.to_dict("records")
+    assert counts.pop("high_abs_hits") == high
     assert counts == {
         "threshold": threshold, "total_components": len(rows),
         "high_abs_components": len(high), "high_neg_components": len(negative),
-        "heads_total": 30, "heads_with_high_abs": len(high.groupby(COLUMNS[:3])),
-        "heads_with_high_neg": len(negative.groupby(COLUMNS[:3]))}
-    order = rows.correlation.abs().sort_values(ascending=False, kind="stable").index[:20]
-    assert summary["top_correlations"] == rows.loc[order].to_dict("records")
+        "heads_total": 30, "heads_with_high_abs": heads_in(high),
+        "heads_with_high_neg": heads_in(negative)}
+    order = sorted(rows, key=lambda row: -abs(row["correlation"]))
+    assert summary["top_correlations"] == order[:20]
 
 
 def test_summary_says_what_the_file_asked_for(qkscope, tmp_path):
@@ -118,9 +119,9 @@ def test_summary_says_what_the_file_asked_for(qkscope, tmp_path):
                              "high_correlation_summary", "top_correlations"]
     assert (summary["split"], summary["device"], summary["pca_backend"]) == ("train", "cuda:0",
                                                                              "torch")
-    high = rows[rows.correlation.abs() >= 0.25]
-    negative = high[high.correlation < 0]
-    heads = [len(t.groupby(COLUMNS[:3])) for t in (high, rows, negative)]
+    high = [row for row in rows if abs(row["correlation"]) >= 0.25]
+    negative = [row for row in high if row["correlation"] < 0]
+    heads = [heads_in(t) for t in (high, rows, negative)]
     assert (f"\nHigh-correlation summary (|r| >= 0.25):\n"
             f"  {len(high)}/{len(rows)} components, {heads[0]}/{heads[1]} heads\n"
             f"  Negative: {len(negative)} components, {heads[2]} heads\n") in done.out
@@ -176,13 +177,12 @@ def test_published_selection(qkscope, tmp_path):
 
 
 # CPython keeps a pool for small populations and a set of what it drew for larger ones.
-@pytest.mark.parametrize("count,branch", [(1, "set"), (5, "set"), (6, "pool"), (20, "pool"),
-                                          (59, "pool"), (60, "all"), (500, "all")])
-@pytest.mark.parametrize("seed", [0, 7, -3, 2 ** 40 + 1])
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("count, branch, seed", [(5, "set", 0), (6, "pool", 7), (59, "pool", 2 ** 40 + 1), (500, "all", -3)])
 def test_sample_heads(qkscope, many_heads, tmp_path, count, branch, seed):
     everything = targets(many_heads, "qk")
     assert len(everything) == 60
-    room = 21 if count <= 5 else 21 + 4 ** int(np.ceil(np.log(3 * count) / np.log(4)))
+    room = 21 if count <= 5 else 21 + 4 ** math.ceil(math.log(3 * count, 4))
     assert branch == ("all" if count >= 60 else "pool" if 60 <= room else "set")
     qkscope("pca", many_heads, "-o", tmp_path, "--kinds", "q,k", "--sample-heads", count,
             "--seed", seed, "-q", expect=0)
@@ -190,48 +190,38 @@ def test_sample_heads(qkscope, many_heads, tmp_path, count, branch, seed):
     assert heads_of(tmp_path) == [h for h in everything if h in drawn]
 
 
-@pytest.mark.parametrize("count", [4, 17])
-def test_sample_of_query_heads(qkscope, many_heads, tmp_path, count):
-    qkscope("pca", many_heads, "-o", tmp_path, "--sample-heads", count, "--seed", 11, expect=0)
-    drawn = random.Random(11).sample(targets(many_heads, "q"), count)
-    got = [(r["layer"], r["q_head"], "q") for r in read_csv(tmp_path / "heads.csv")]
-    assert got == sorted(drawn)
-
-
 def test_sample_after_filters(qkscope, many_heads, tmp_path):
-    qkscope("pca", many_heads, "-o", tmp_path, "--kinds", "q", "--layers", "1,3", "--heads",
-            "2-8", "--sample-heads", 5, "--seed", 2, expect=0)
+    options = ["--layers", "1,3", "--heads", "2-8", "--sample-heads", 5, "--seed", 2]
     left = [h for h in targets(many_heads, "q") if h[0] in (1, 3) and 2 <= h[1] <= 8]
-    assert heads_of(tmp_path) == sorted(random.Random(2).sample(left, 5))
-
-
-@pytest.mark.parametrize("options,keep", [
-    (["--layers", "2"], lambda layer, head: layer == 2),
-    (["--layers", "0-1,3"], lambda layer, head: layer != 2),
-    (["--heads", "4"], lambda layer, head: head == 4),
-    (["--layers", "3,1", "--heads", "0,2-3,9"],
-     lambda layer, head: layer in (1, 3) and head in (0, 2, 3, 9)),
-    (["--layers", "2,77"], lambda layer, head: layer == 2),
-])
-def test_filters(qkscope, many_heads, tmp_path, options, keep):
-    qkscope("pca", many_heads, "-o", tmp_path / "1", "--kinds", "q,k", *options, expect=0)
-    assert heads_of(tmp_path / "1") == [h for h in targets(many_heads, "qk") if keep(*h[:2])]
+    drawn = sorted(random.Random(2).sample(left, 5))
+    qkscope("pca", many_heads, "-o", tmp_path / "1", "--kinds", "q", *options, expect=0)
+    assert heads_of(tmp_path / "1") == drawn
     qkscope("pca", many_heads, "-o", tmp_path / "2", *options, expect=0)
-    got = [(r["layer"], r["q_head"]) for r in read_csv(tmp_path / "2" / "heads.csv")]
-    assert got == [h[:2] for h in targets(many_heads, "q") if keep(*h[:2])]
+    assert [(r["layer"], r["q_head"], "q") for r in read_csv(tmp_path / "2" / "heads.csv")] == drawn
 
 
-@pytest.mark.parametrize("rows", [2, 100, 255, 256, 257, 10 ** 9])
+def test_filters(qkscope, many_heads, tmp_path):
+    """A layer that is not there is warned of, no more."""
+    options = ["--layers", "3,1,77", "--heads", "0,2-3,9"]
+    qkscope("pca", many_heads, "-o", tmp_path / "1", "--kinds", "q,k", *options, expect=0)
+    want = [h for h in targets(many_heads, "qk") if h[0] in (1, 3) and h[1] in (0, 2, 3, 9)]
+    assert heads_of(tmp_path / "1") == want
+    qkscope("pca", many_heads, "-o", tmp_path / "2", *options, expect=0)
+    got = [(r["layer"], r["q_head"], "q") for r in read_csv(tmp_path / "2" / "heads.csv")]
+    assert got == [h for h in want if h[2] == "q"]
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("rows", [2, 257, 10 ** 9])
 def test_max_samples(qkscope, tmp_path, rows):
     qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q,k", "--layers", 2, "--max-samples",
             rows, expect=0)
-    want = expected_table(EXAMPLE, "qk", rows=rows)
-    want = want[want.layer == 2]
+    got, want = table(tmp_path), expected_table(EXAMPLE, "qk", 2, rows=rows)
     if rows == 2:
-        assert table(tmp_path).correlation.abs().tolist() == pytest.approx(np.ones(len(want)))
-        assert (table(tmp_path).p_value == 1).all()
+        assert [abs(row["correlation"]) for row in got] == pytest.approx([1] * len(want))
+        assert all(row["p_value"] == 1 for row in got)
     else:
-        compare(table(tmp_path), want.reset_index(drop=True))
+        compare(got, want)
 
 
 def test_max_samples_of_the_combined_analysis(qkscope, tmp_path):
