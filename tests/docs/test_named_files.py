@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documents say of the tree: every file that they name is there, and sizes are those of today."""
+import itertools
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from documented_commands import commands_of
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 FOLDERS = "src|include|tests|tools|bench|python|configs|studies|packaging|docs|examples"
@@ -30,6 +33,19 @@ def test_names_that_follow_a_path():
             for first, rest in re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.[ch])`((?:,\s+`\w+\.[ch]`)+)", page.read_text())
             for name in re.findall(r"`(.+?)`", rest) if not (ROOT / first).with_name(name).is_file()]
     assert gone == []
+
+
+def test_commands_have_options_that_there_are(qkscope):
+    """With --help behind it a command is parsed, and nothing is run (those of some pages run in test_documented_commands.py)."""
+    commands = {command for page in PAGES for command in commands_of(page.read_text()) if re.match(r"qkscope [a-z]", command)}
+    assert len(commands) > 100
+    wrong = {}
+    for command in commands:
+        words = list(itertools.takewhile(lambda word: word not in (">", "|"), shlex.split(command)))
+        said = qkscope(*words[1:], "--help")
+        if said.code:
+            wrong[command] = said.err
+    assert not wrong
 
 
 def test_short_names_in_the_architecture():
