@@ -35,18 +35,20 @@ def test_every_figure_is_so_wide(qkscope, cross, tmp_path, width):
 
 
 @needs_gnuplot
-def test_an_svg_says_its_width(qkscope, cross, tmp_path):
-    """What is drawn has the texts of the script, on the page."""
-    name = "pca-02-rq-rk-scatter"
-    qkscope("report", cross.folder, "-o", tmp_path, "--no-html", "--format", "svg", "--width", "85mm", "--figure", name, expect=0)
-    root, figure = read_svg(tmp_path / "figures" / name), tmp_path / "figures" / name
-    width, height = map(float, root.get("viewBox").split()[2:])
-    assert root.get("width") == "85mm" and (width, height) == size_of(figure)
-    assert {text for text in svg_texts(figure) if re.search("[A-Za-z]{3}", text)} <= set(labels_of(figure))
-    for group in root.iter(SVG + "g"):
-        place = re.match(r"translate\(([\d.-]+),([\d.-]+)\)", group.get("transform") or "")
-        if group.find(SVG + "text") is not None and place:
-            assert 0 <= float(place[1]) <= width and 0 <= float(place[2]) <= height
+def test_drawings_say_their_width_and_their_labels(qkscope, cross, tmp_path):
+    """One figure of each family, as gnuplot draws it: it has the texts of its script, on the page."""
+    names = ["map-06-category", "pca-02-rq-rk-scatter", "rotation-04-bias-histograms", "plasticity-06-by-model", "attention-10-slopes"]
+    qkscope("report", cross.folder, "-o", tmp_path, "--no-html", "--format", "svg", "--width", "85mm",
+            *(option for name in names for option in ("--figure", name)), expect=0)
+    for figure in (tmp_path / "figures" / name for name in names):
+        root, words = read_svg(figure), {text for text in svg_texts(figure) if re.search("[A-Za-z]{3}", text)}
+        width, height = map(float, root.get("viewBox").split()[2:])
+        assert root.get("width") == "85mm" and (width, height) == size_of(figure)
+        assert len(words) > 2 and words <= set(labels_of(figure)), figure
+        for group in root.iter(SVG + "g"):
+            place = re.match(r"translate\(([\d.-]+),([\d.-]+)\)", group.get("transform") or "")
+            if group.find(SVG + "text") is not None and place:
+                assert 0 <= float(place[1]) <= width and 0 <= float(place[2]) <= height
 
 
 @pytest.mark.parametrize("value", ["5mm", "401mm", "85cm", "8.5cm", "85 mm", "wide", ""])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report in Chromium: every complaint and every request is remembered; what of it the tests look at."""
+import contextlib
 import csv
 import io
 import math
@@ -7,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from made_tables import make_heads, write_results
-from report_pages import find_chromium
+from report_pages import find_chromium, report_of_four
 
 pytest.importorskip("playwright.sync_api", reason="needs Playwright (tests/requirements.txt)")
 from playwright.sync_api import sync_playwright  # noqa: E402
@@ -18,8 +18,8 @@ DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="module")
-def browser():
+@contextlib.contextmanager
+def chromium():
     path = find_chromium()
     if not path:
         pytest.skip("needs Chromium")
@@ -29,24 +29,21 @@ def browser():
         browser.close()
 
 
-MADE = {}  # the report of four models, which several files of tests look at: drawn once
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+MADE = []  # the report of four models, which several files of tests look at: drawn once
 
 
 @pytest.fixture(scope="module")
 def made(qkscope, tmp_path_factory):
-    """A report of four models in two families, and its heads in the order of the page."""
+    """A report of four models in two families with its figures, and its heads in the order of the page."""
     if not MADE:
-        folder = tmp_path_factory.mktemp("report")
-        rows, models = [], []
-        for i, family in enumerate(("Alpha", "Alpha", "Beta", "Beta")):
-            rows += make_heads(f"m{i}", 5, 6, 2, seed=i)
-            models.append({"model": f"m{i}", "label": f"Model {i}", "family": family})
-        rows[7]["ap_drop"] = None
-        write_results(folder, rows, models, [{"model": f"m{i}", "bench": 10 * i} for i in range(4)],
-                      buckets=6, bins=4, dim=8)
-        qkscope("report", folder, "--title", "Four models", expect=0)
-        MADE.update(path=folder / "report.html", rows=rows)
-    return MADE["path"], MADE["rows"]
+        MADE.extend(report_of_four(qkscope, tmp_path_factory.mktemp("report")))
+    return MADE
 
 
 class Watched:

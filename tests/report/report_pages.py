@@ -9,6 +9,11 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from figure_files import NO_PICTURES
+from made_tables import make_heads, write_results
+
 
 @dataclass
 class Finding:
@@ -45,6 +50,49 @@ def headlines(page):
     table = block(page, "qk-headlines")
     return [dict(zip(table["columns"], row)) for row in table["rows"]]
 
+
+# ---- the page of four models -------------------------------------------------------------------
+
+def report_of_four(qkscope, folder, env=None):
+    """Of two families; its heads in the order of the page."""
+    rows, models = [], []
+    for i, family in enumerate(("Alpha", "Alpha", "Beta", "Beta")):
+        rows += make_heads(f"m{i}", 5, 6, 2, seed=i)
+        models.append({"model": f"m{i}", "label": f"Model {i}", "family": family})
+    rows[7]["ap_drop"] = None
+    write_results(folder, rows, models, [{"model": f"m{i}", "bench": 10 * i} for i in range(4)], buckets=6, bins=4, dim=8)
+    qkscope("report", folder, "--title", "Four models", env=env, expect=0)
+    return folder / "report.html", rows
+
+
+@pytest.fixture(scope="module")
+def four(qkscope, tmp_path_factory):
+    """Its path and its heads, without what gnuplot draws."""
+    return report_of_four(qkscope, tmp_path_factory.mktemp("four"), NO_PICTURES)
+
+
+HOSTILE = ['a"><script>alert(1)</script>', "'; system \"touch x\"; '", "=cmd()",
+           "</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>",
+           "@SUM(1+1)*cmd|' /C calc'!A0", "+1, \"two\"\nthree", "-2+3", "-5e-1", "\n=1+1", "שלום\u202eevil", "x" * 10_000,
+           "&lt;b&gt; ${1+1} {{7*7}}", "__proto__", "name with, comma"]
+
+
+@pytest.fixture(scope="module")
+def hostile(qkscope, tmp_path_factory):
+    """The path of a page on which every name is one of HOSTILE."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rows, models = [], []
+    for i, name in enumerate(HOSTILE):
+        rows += make_heads(name, 2, 2, 2, seed=i)
+        models.append({"model": name, "label": f"{name}", "family": HOSTILE[i % 4], "source": name})
+    scores = [{"model": name, "=1+1": i} for i, name in enumerate(HOSTILE)]
+    write_results(folder, rows, models, scores, buckets=4, bins=2, dim=4)
+    (folder / "manifest.json").write_text(json.dumps({"command_line": HOSTILE[0], "x": HOSTILE}))
+    qkscope("report", folder, "--title", HOSTILE[3] + HOSTILE[0], env=NO_PICTURES, expect=0)
+    return folder / "report.html"
+
+
+# ---- pages without figures ---------------------------------------------------------------------
 
 def failing_gnuplot(folder):
     """A PATH on which gnuplot fails at once: a page without figures takes no time."""

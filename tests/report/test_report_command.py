@@ -11,6 +11,7 @@ import zlib
 
 import pytest
 
+from figure_files import NO_PICTURES, needs_gnuplot
 from made_tables import make_heads, write_results
 from report_pages import failing_gnuplot, findings, page_of
 
@@ -42,7 +43,7 @@ def noise(side):
 
 def test_what_it_says(qkscope, results, tmp_path):
     out = tmp_path / "elsewhere with space"
-    said = qkscope("report", results, "-o", out, "--json", expect=0)
+    said = qkscope("report", results, "-o", out, "--json", env=NO_PICTURES, expect=0)
     outcome = json.loads(said.out)
     page = out / "report.html"
     assert outcome["models"] == 1 and outcome["heads"] == 16 and outcome["failures"] == []
@@ -53,19 +54,20 @@ def test_what_it_says(qkscope, results, tmp_path):
         for ending in ("dat", "png", "svg"):
             assert (out / "figures" / f"{name}.{ending}").stat().st_size > 0
     assert not (results / "report.html").exists()
-    text = qkscope("report", results, "-o", out, expect=0).out
+    text = qkscope("report", results, "-o", out, env=NO_PICTURES, expect=0).out
     assert re.match(rf"1 model, 16 heads, {len(drawn)} figures in [\d.]+ s\n", text)
     assert f"{page} (" in text
-    assert qkscope("report", results, "-o", out, "--quiet", expect=0).out == ""
+    assert qkscope("report", results, "-o", out, "--quiet", env=NO_PICTURES, expect=0).out == ""
 
 
 def test_figures_alone(qkscope, results):
-    qkscope("report", results, "--no-html", "--format", "pdf", expect=0)
+    qkscope("report", results, "--no-html", "--format", "pdf", env=NO_PICTURES, expect=0)
     assert not (results / "report.html").exists()
     kinds = {f.suffix for f in (results / "figures").iterdir()}
     assert kinds == {".gp", ".dat", ".md", ".pdf"}
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("words", [["report", "RESULTS", "--alone", "-o", "x.html"], ["report", "RESULTS", "-o", "x.HTML"],
                                    ["analyze", "c", "-o", "x.csv"], ["compare", "a", "b", "-o", "x.html"],
                                    ["study", "x.yaml", "-o", "x.json"], ["synth", "-o", "x.parquet"]])
@@ -78,14 +80,14 @@ def test_a_folder_is_not_called_like_a_file(qkscope, results, tmp_path, words):
 def test_a_folder_that_is_there_may_be_called_so(qkscope, results, tmp_path):
     (tmp_path / "x.html").mkdir()
     for name in ("x.html", "y.html/"):
-        qkscope("report", results, "--alone", "-o", name, expect=0, cwd=tmp_path)
+        qkscope("report", results, "--alone", "-o", name, env=NO_PICTURES, expect=0, cwd=tmp_path)
         assert [path.name for path in (tmp_path / name).iterdir()] == ["report.html"]
 
 
 def test_the_page_alone(qkscope, results, tmp_path):
     """Without figures beside it, nothing on it speaks of them; all else is the same, and nothing leads out."""
-    qkscope("report", results, "-o", tmp_path / "both", expect=0)
-    text = qkscope("report", results, "-o", tmp_path / "alone", "--alone", expect=0).out
+    qkscope("report", results, "-o", tmp_path / "both", env=NO_PICTURES, expect=0)
+    text = qkscope("report", results, "-o", tmp_path / "alone", "--alone", env=NO_PICTURES, expect=0).out
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["report.html"] and "/figures" not in text
     both, alone = ((tmp_path / name / "report.html").read_text() for name in ("both", "alone"))
     assert "<code>figures/" in both and "<code>figures/" not in alone
@@ -96,6 +98,8 @@ def test_the_page_alone(qkscope, results, tmp_path):
         assert done.code == 2 and "without the page" in done.err and not (tmp_path / "none").exists()
 
 
+@pytest.mark.test_all
+@needs_gnuplot
 @pytest.mark.parametrize("theme", ["screen", "dark"])
 def test_themes(qkscope, results, theme):
     """Whatever the files look like, on the page they take its colours."""
@@ -104,6 +108,7 @@ def test_themes(qkscope, results, theme):
     assert page.count("var(--fig-ink)") > 20 and 'fill="var(--fig-bg)"' in page
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("arguments, message", [
     ([], "which results?"), (["--format", "gif"], "gif"), (["--theme", "blue"], "blue"),
     (["--threads", "0"], "--threads"), (["--title"], "needs a value")])
@@ -156,7 +161,7 @@ def test_collages_in_the_folder(qkscope, results, tmp_path):
     assert "<code>figures/rotation-01-plane-a b&#39;&quot;&lt;x&gt;.*</code>" in page
     assert "<code><bdi>rotation-01-plane-broken</bdi>.png</code>" in page and 'href="figures/' not in page
     assert "other.png" not in page
-    qkscope("report", results, expect=0)  # now among the others, in their order
+    qkscope("report", results, env=NO_PICTURES, expect=0)  # now among the others, in their order
     page = (results / "report.html").read_text()
     order = re.findall(r'<figure(?: class="\w+")? id="fig-((?:pca|rotation)-\d\d)', page)
     pca = [name for name in order if name.startswith("pca")]
@@ -172,6 +177,7 @@ def collages(page):
     return [(picture.size, len(picture.getcolors())) for picture in found]
 
 
+@pytest.mark.test_all
 def test_many_collages_are_smaller(qkscope, results, tmp_path):
     """All have room, in fewer colours or at a fourth of the size; where even that is too much, each kind has its
     turn, and the others are named."""
@@ -197,6 +203,7 @@ def test_many_collages_are_smaller(qkscope, results, tmp_path):
     assert "<code>figures/" not in alone and "Too many for one page, and not shown, are" in alone
 
 
+@pytest.mark.test_all
 def test_pictures_are_halved(qkscope, results, tmp_path):
     """Against Pillow: the same means, in the nearest of 256 colours."""
     image = pytest.importorskip("PIL.Image")
@@ -234,6 +241,7 @@ def test_a_long_manifest_is_shortened(qkscope, results, tmp_path):
         assert "manifest.json: byte 2: expected a key" in said.err and "remove this file" in said.err
 
 
+@pytest.mark.test_all
 def test_a_manifest_of_nothing_but_small_values_is_refused(qkscope, results):
     """Ten million empty objects are 30 MB on disk, and would take 2 GB of memory, twice."""
     (results / "manifest.json").write_bytes(b'{"x":[' + b"{}," * 10_000_000 + b"{}]}")

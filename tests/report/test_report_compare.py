@@ -7,6 +7,8 @@ import pytest
 from conftest import read_csv, synth
 from report_browser import browser, explorer, open_page, shown_heads  # noqa: F401
 
+pytestmark = pytest.mark.test_all
+
 
 @pytest.fixture(scope="module")
 def compared(qkscope, tmp_path_factory):

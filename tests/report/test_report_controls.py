@@ -2,7 +2,6 @@
 """The report's controls: the picture of all heads, a head by itself, figures enlarged and saved, tables
 that sort, the address that keeps what is seen; every one of them from the keyboard, and for readers who
 do not see."""
-import colorsys
 import io
 import re
 import urllib.parse
@@ -12,6 +11,8 @@ import pytest
 
 from report_browser import (browser, explorer, made, marked, open_page, saved, shown_heads,  # noqa: F401
                             wait_for_count, wait_for_selection)
+
+pytestmark = pytest.mark.test_all
 
 WIDE = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
@@ -56,26 +57,6 @@ def test_the_map_has_the_colours_of_the_numbers(made, open_page):
         assert max(abs(a - b) for a, b in zip(found, expected)) < 0.06, row
     legend = page.inner_text("#map-legend").replace("\n", " ")
     assert f"{low:.3f}" in legend and f"{high:.3f}" in legend and "no number" in legend
-
-
-def test_negative_and_missing_have_colours_of_their_own(made, open_page):
-    path, rows = made[0], list(made[1])
-    page = open_page(path, viewport=WIDE)
-    page.select_option("#map-field", "r_k")
-    rows.sort(key=lambda r: r["r_k"])
-    least, most = (color(page, int(row["model"][1]), row["layer"], row["q_head"]) for row in (rows[0], rows[-1]))
-    assert -0.1 < rows[0]["r_k"] < 0 and rows[-1]["r_k"] > 0.5
-    zero = (255 / 255, 245 / 255, 240 / 255)  # pale, and bluer from there down
-    assert least[2] - least[0] > zero[2] - zero[0] + 0.02 and least[0] < zero[0], least
-    assert most[0] > most[2] + 0.3, most
-    page.select_option("#map-field", "ap_drop")
-    at = page.locator("#map-grid canvas").first.evaluate("""(c) => {
-        const r = devicePixelRatio, w = (c.width / r - 27) / 5, h = (c.height / r - 18) / 6;
-        const cell = (x, y) => new Set(Array.from({length: 25}, (_, i) => [...c.getContext('2d').getImageData(
-            r * (26 + w * x + 4 + i % 5), r * (h * y + 4 + Math.floor(i / 5)), 1, 1).data].join())).size;
-        return [cell(1, 1), cell(1, 2)];
-    }""")
-    assert at[0] > 1 and at[1] == 1  # rows[7] has no number: hatched; the next is of one colour
 
 
 def test_every_column_colours_the_map(made, open_page):
@@ -234,28 +215,6 @@ def test_what_a_figure_saves(made, open_page):
     assert image.width > 1000 and len(image.getcolors(1 << 20)) > 20
     for files in page.locator(".files").all():
         assert files.locator("button").count() >= 4  # enlarge, and at least three to save
-
-
-def test_collages_in_the_dark(qkscope, made, open_page, tmp_path):
-    """White becomes dark, blue stays blue, whether they were drawn light or dark."""
-    draw = pytest.importorskip("PIL.ImageDraw")
-    image = pytest.importorskip("PIL.Image")
-    figures = tmp_path / "results" / "figures"
-    figures.mkdir(parents=True)
-    (tmp_path / "results" / "heads.csv").write_bytes((made[0].parent / "heads.csv").read_bytes())
-    for name, ground in (("light", "white"), ("dark", "#0f1419")):
-        picture = image.new("RGB", (400, 200), ground)
-        draw.Draw(picture).rectangle((100, 50, 300, 150), fill="#2171b5")
-        picture.save(figures / f"pca-06-collage-{name}.png")
-    qkscope("report", tmp_path / "results", expect=0)
-    for scheme in ("dark", "light"):
-        page = open_page(tmp_path / "results" / "report.html", color_scheme=scheme)
-        for name in ("light", "dark"):
-            shot = page.locator(f"#fig-pca-06-collage-{name} .sheet img").screenshot()
-            picture = image.open(io.BytesIO(shot)).convert("RGB")
-            ground, blue = picture.getpixel((5, 5)), picture.getpixel((picture.width // 2, picture.height // 2))
-            assert (max(ground) < 60) == (scheme == "dark") and (min(ground) > 220) == (scheme == "light")
-            assert 0.5 < colorsys.rgb_to_hsv(*(v / 255 for v in blue))[0] < 0.68
 
 
 # ---- tables, filters, the address --------------------------------------------------------------

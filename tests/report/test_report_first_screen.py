@@ -184,3 +184,30 @@ def test_the_largest_effects_stand_first(qkscope, tmp_path):
     shown = card(page_of(qkscope, folder, failing_gnuplot(tmp_path / "bin")), "standing")
     assert re.findall(r'<a href="#finding-([^"]*)">', shown) == expected
     assert len(answers) > 5 and list(answers)[0] == "pc0-positional" and "pc0-positional" not in expected
+
+
+def test_no_verdict_reads_as_false(qkscope, tmp_path):
+    """Keys that follow position more than queries: true, and so the badge says."""
+    def keys_first(row, rng):
+        row["r_q"], row["r_k"] = rng.uniform(0.2, 0.4), rng.uniform(0.8, 0.9)
+    rows = [r for i in range(6) for r in make_heads(f"m{i}", 4, 4, 2, seed=i, change=keys_first)]
+    models = [{"model": f"m{i}", "label": f"M{i}", "family": f"F{i}"} for i in range(6)]
+    write_results(tmp_path, rows, models, buckets=6, bins=4, dim=8)
+    page = page_of(qkscope, tmp_path, failing_gnuplot(tmp_path / "bin"))
+    badge = re.search(r'id="finding-queries-over-keys"[^>]*><span class="badge (\S+)">(.*?)</span>', page)
+    assert badge.groups() == ("opposite", "supported, against expectation")
+
+
+def test_heads_without_numbers_have_names(qkscope, analysed, tmp_path):
+    out, path = analysed
+    shutil.copytree(out, tmp_path / "out")
+    manifest = json.loads((out / "manifest.json").read_text())
+    heads = [f"l00h{i:02d}q" for i in range(7)]
+    heads[1] = "<b>"
+    for count, said in ((1, ": l00h00q."), (7, ": l00h00q, <b>, l00h02q, l00h03q, l00h04q and 2 more.")):
+        manifest["runs"][0].update(heads_without_numbers=count,
+                                   failures=[{"head": h, "reason": "r", "message": "m"} for h in heads[:count]])
+        (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+        page = page_of(qkscope, tmp_path / "out", path)
+        warning = re.search(r'<p class="warning" data-warning="failed">(.*?)</p>', page, re.S)[1]
+        assert plain(warning).endswith("heads could not be analysed" + said)

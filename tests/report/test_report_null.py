@@ -25,12 +25,20 @@ def studies(folder, kind, seeds=None, **options):
 
 
 @pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    """A few of them."""
+    folder = tmp_path_factory.mktemp("few")
+    return studies(folder, "one", range(4)) + studies(folder, "training", range(2000, 2002))
+
+
+@pytest.fixture(scope="module")
 def nothing(tmp_path_factory):
     """200 studies without any effect."""
     folder = tmp_path_factory.mktemp("null")
     return {kind: studies(folder, kind) for kind in KINDS}
 
 
+@pytest.mark.test_all
 def test_of_nothing_nothing_is_said(nothing):
     """At most 5 % of the studies have any finding that claims something: not 5 % of the findings."""
     every = [study for kind in nothing.values() for study in kind]
@@ -43,6 +51,7 @@ def test_of_nothing_nothing_is_said(nothing):
 SETTINGS = [(0, 0), (0.4, 0.3), (0.6, 0.6), (0.5, 0.9), (0.66, 0.61)]
 
 
+@pytest.mark.test_all
 def test_layers_that_resemble_each_other(tmp_path):
     """A small version of bench/null_pages.py: at most 7 % of pages claim anything, whatever layers are like."""
     wrong = []
@@ -54,6 +63,7 @@ def test_layers_that_resemble_each_other(tmp_path):
     assert max(wrong) <= 4 and sum(wrong) <= 10, wrong
 
 
+@pytest.mark.test_all
 def test_p_values_of_nothing(nothing):
     """They are as often small as they say, finding by finding, or less often: those that must be safe
     against the choice among components or pairs, and those of counts."""
@@ -67,17 +77,17 @@ def test_p_values_of_nothing(nothing):
                 assert (p <= level).sum() <= few, (kind, name, level, (p <= level).mean())
 
 
-def test_corrected_together(nothing):
+def test_corrected_together(few):
     """With tests that count once each the corrected p-values are those of SciPy over the page."""
-    for study in nothing["one"][:10]:
+    for study in few[:4]:
         tested = [f for f in study.values() if f.p is not None]
         expected = scipy_stats.false_discovery_control([f.p for f in tested])
         np.testing.assert_allclose([f.adjusted for f in tested], expected, rtol=1e-12)
         assert len(tested) == 16
 
 
-def test_every_claim_follows_its_corrected_p(nothing):
-    for study in nothing["one"] + nothing["training"]:
+def test_every_claim_follows_its_corrected_p(few):
+    for study in few:
         for name, f in study.items():
             assert (f.p is None) == (f.verdict in ("too-few", "measured")), name
             assert (f.verdict in SAYS) == (f.p is not None and f.adjusted <= 0.05), name
@@ -124,6 +134,7 @@ EFFECTS = {  # about one standard deviation of heads, r = 0.5, or three of what 
 }
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("name", EFFECTS)
 def test_moderate_effects_are_found(tmp_path, name):
     """In at least 80 % of studies, and never the other way round."""
@@ -134,6 +145,7 @@ def test_moderate_effects_are_found(tmp_path, name):
     assert found.count(verdict) >= 16, found
 
 
+@pytest.mark.test_all
 def test_a_bend_is_told(tmp_path):
     """Down to the third of six checkpoints, and up again."""
     for study in studies(tmp_path, "training", range(3100, 3110), effect=bent, layers=24, heads=12):

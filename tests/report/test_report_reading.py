@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers of the pages stumbled over: the layout of a comparison, checkpoints out of order, a read-out
+"""What readers of the pages stumbled over in a browser: the layout of a comparison, checkpoints out of order, a read-out
 that spoke of another column, colours unlike those of the figures."""
 import json
 import re
@@ -13,10 +13,12 @@ import pytest
 from conftest import EXAMPLE, synth
 from made_tables import make_heads, write_results
 from report_browser import browser, explorer, made, open_page, shown_heads, wait_for_count  # noqa: F401
-from report_pages import failing_gnuplot, page_of, plain
+from report_pages import failing_gnuplot, page_of
 from test_report_controls import cell, color, status
 
 WIDE = {"width": 1400, "height": 900}
+
+pytestmark = pytest.mark.test_all
 
 
 @pytest.fixture(scope="module")
@@ -96,20 +98,6 @@ def test_categories_have_the_colours_of_the_figures(made, open_page):
             assert "".join(f"{round(255 * v):02x}" for v in found) == want, category
 
 
-# ---- verdicts --------------------------------------------------------------------------------------
-
-def test_no_verdict_reads_as_false(qkscope, tmp_path):
-    """Keys that follow position more than queries: true, and so the badge says."""
-    def keys_first(row, rng):
-        row["r_q"], row["r_k"] = rng.uniform(0.2, 0.4), rng.uniform(0.8, 0.9)
-    rows = [r for i in range(6) for r in make_heads(f"m{i}", 4, 4, 2, seed=i, change=keys_first)]
-    models = [{"model": f"m{i}", "label": f"M{i}", "family": f"F{i}"} for i in range(6)]
-    write_results(tmp_path, rows, models, buckets=6, bins=4, dim=8)
-    page = page_of(qkscope, tmp_path, failing_gnuplot(tmp_path / "bin"))
-    badge = re.search(r'id="finding-queries-over-keys"[^>]*><span class="badge (\S+)">(.*?)</span>', page)
-    assert badge.groups() == ("opposite", "supported, against expectation")
-
-
 # ---- the first screen ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("study", ["models", "checkpoints"])
@@ -159,20 +147,6 @@ def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
     assert len(expected) > 1 and lines[0] == pytest.approx(expected, abs=0.01)
 
 
-def test_heads_without_numbers_have_names(qkscope, tmp_path):
-    qkscope("analyze", EXAMPLE, "-o", tmp_path / "out", "--model-name", "tiny", expect=0)
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    heads = [f"l00h{i:02d}q" for i in range(7)]
-    heads[1] = "<b>"
-    for count, said in ((1, ": l00h00q."), (7, ": l00h00q, <b>, l00h02q, l00h03q, l00h04q and 2 more.")):
-        manifest["runs"][0].update(heads_without_numbers=count,
-                                   failures=[{"head": h, "reason": "r", "message": "m"} for h in heads[:count]])
-        (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
-        page = page_of(qkscope, tmp_path / "out", failing_gnuplot(tmp_path / "bin"))
-        warning = re.search(r'<p class="warning" data-warning="failed">(.*?)</p>', page, re.S)[1]
-        assert plain(warning).endswith("heads could not be analysed" + said)
-
-
 def test_cards_are_as_tall_as_their_text(made, open_page):
     page = open_page(made[0], viewport=WIDE)
     empty = """(cards) => cards.map((c) => c.getBoundingClientRect().bottom
@@ -182,18 +156,3 @@ def test_cards_are_as_tall_as_their_text(made, open_page):
     wide = "(e) => e.getBoundingClientRect().width"
     assert page.eval_on_selector("#standing", wide) == pytest.approx(page.eval_on_selector(".cards", wide), abs=1)
     assert page.eval_on_selector("#standing", "(e) => getComputedStyle(e).breakInside") == "auto"
-
-
-# ---- figures of checkpoints ------------------------------------------------------------------------
-
-def test_figures_say_that_checkpoints_are_together(checkpoints, made):
-    """Findings are about the last checkpoint; these figures are not."""
-    names = ("pca-01-pc-roles", "pca-05-explained-variance", "rotation-07-bias-vs-separation")
-    for path, sentence in ((checkpoints[0], True), (made[0], False)):
-        page = path.read_text()
-        together = {name for name, caption in re.findall(r'<figure class="\w+" id="fig-([^"]+)">.*?<figcaption>(.*?)</figcaption>',
-                                                         page, re.S) if "All 4 checkpoints together." in caption}
-        assert together == (set(names) if sentence else set())
-        for name in names:
-            note = (path.parent / "figures" / f"{name}.md").read_text()
-            assert ("All 4 checkpoints together." in note) == sentence

@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of a head, and of several side by side: queries and keys from the capture, numbers with intervals,
-curves, what is missing and what brings it."""
-import base64
+"""The view of a head in a browser, and of several side by side: numbers with intervals, curves, what is missing and what
+brings it."""
 import csv
-import io
-import json
 import re
-import shutil
 import shlex
+import shutil
 
 import numpy as np
 import pytest
 
-from conftest import ROOT, head_pairs
+from conftest import EXAMPLE
 from report_browser import PHONE, browser, exported, explorer, open_page  # noqa: F401
-from report_pages import block
-from test_report_reading import EXAMPLE
+from test_report_points import page_text, points
 
-Image = pytest.importorskip("PIL.Image")
-GROUP = 2
-TINY = ROOT / "examples" / "kjv-tiny"
+pytestmark = pytest.mark.test_all
 
 
 @pytest.fixture(scope="module")
@@ -32,177 +26,9 @@ def results(qkscope, tmp_path_factory):
     return folder / "results"
 
 
-def page_text(results):
-    return (results / "report.html").read_text()
-
-
-def points(text):
-    return block(text, "qk-views")["points"]
-
-
-def picture(entry):
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(entry[4]))).convert("RGBA")).astype(int)
-
-
-def components(q, k):
-    """PC0 and PC1 of both kinds together, up to their signs: an eigendecomposition of the covariance."""
-    both = np.concatenate([q["vector"], k["vector"]])
-    _, vectors = np.linalg.eigh(np.cov(both.T))
-    return vectors[:, [-1, -2]]
-
-
 def table_of(results, name):
     with open(results / f"{name}.csv", newline="") as file:
         return list(csv.DictReader(file))
-
-
-# ---- queries and keys --------------------------------------------------------------------------
-
-def check_pictures(of, capture):
-    """Each edge is that of the projections, with 4 % of room; where a row lies alone the picture has the colour of
-    its kind, and far from all rows it has none. Fewer than 1,000 rows of a kind are all drawn."""
-    checked = 0
-    for layer, head, q, k in head_pairs(capture, GROUP):
-        axes = components(q, k)
-        entry = of[f"{layer}:{head}"]
-        places = [rows["vector"] @ axes for rows in (q, k)]
-        both = np.concatenate(places)
-        pixels = picture(entry)
-        height, width = pixels.shape[:2]
-        spots = np.empty_like(both)
-        for a in range(2):
-            low, high = both[:, a].min(), both[:, a].max()
-            room = 0.04 * (high - low)
-            edges = np.array(entry[2 * a:2 * a + 2])
-            turned = not np.allclose(edges, [low - room, high + room], atol=1e-3)
-            assert np.allclose(edges, [-high - room, -low + room] if turned else [low - room, high + room], atol=1e-3)
-            spots[:, a] = ((-both[:, a] if turned else both[:, a]) - edges[0]) / (edges[1] - edges[0])
-        spots = spots * [width, -height] + [0, height]
-        distance = np.hypot(*(spots[:, None] - spots[None]).transpose(2, 0, 1)) + 1e9 * np.eye(len(spots))
-        for row in np.flatnonzero(distance.min(0) > 12):
-            x, y = np.minimum(spots[row].astype(int), [width - 1, height - 1])
-            red, _, blue, alpha = pixels[y, x]
-            assert alpha == 255 and (blue > red) == (row < len(q["vector"])), (layer, head, row)
-            checked += 1
-        empty = np.hypot(*(np.indices((height, width)).reshape(2, -1).T[::7, None, ::-1] - spots[None]).transpose(2, 0, 1))
-        away = np.indices((height, width)).reshape(2, -1)[:, ::7][:, empty.min(1) > 8]
-        assert away.size > 100 and (pixels[away[0], away[1], 3] == 0).all()
-    assert checked > 20
-
-
-def test_pictures_show_the_rows_where_they_are(results):
-    check_pictures(points(page_text(results))[0]["pca"], EXAMPLE)
-
-
-def test_queries_and_keys_before_rope(qkscope, tmp_path, open_page):
-    """From the capture that the stages were compared with, where it is there; nothing is said of it where none was."""
-    qkscope("capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-texts", "4", "--max-length", "64", "--long", "cut",
-            "--sampler", "all", "--stage", "both", "-o", "both", "-q", cwd=tmp_path, expect=0)
-    qkscope("pca", "both/post", "-o", "results", cwd=tmp_path, expect=0)
-    qkscope("report", "results", cwd=tmp_path, expect=0)
-    assert points(page_text(tmp_path / "results"))[0]["pre_pca"] == {}
-    view = "#head-card[open] #head-view h3"
-    page = open_page(tmp_path / "results" / "report.html")
-    page.goto(page.url + "#heads=2:1")
-    page.wait_for_selector(view)
-    assert not [title for title in page.locator(view).all_inner_texts() if "Before RoPE" in title]
-    qkscope("compare-stages", "both", "-o", "results", cwd=tmp_path, expect=0)
-    qkscope("report", "results", cwd=tmp_path, expect=0)
-    made = points(page_text(tmp_path / "results"))[0]
-    check_pictures(made["pca"], tmp_path / "both" / "post")
-    check_pictures(made["pre_pca"], tmp_path / "both" / "pre")
-    assert made["pre_pca"].keys() == made["pre_ab"].keys() == made["ab"].keys() and made["shown"] == 20
-    page = open_page(tmp_path / "results" / "report.html")
-    page.goto(page.url + "#heads=2:1")
-    page.wait_for_selector("#head-card[open] .plot img >> nth=3")
-    assert [title for title in page.locator(view).all_inner_texts() if title.startswith("Before RoPE: on ")] == [
-        "Before RoPE: on PC0 and PC1 of its own", "Before RoPE: on axes a and b of its own"]
-    shutil.rmtree(tmp_path / "both" / "pre")
-    qkscope("report", "results", cwd=tmp_path, expect=0)
-    made = points(page_text(tmp_path / "results"))[0]
-    assert made["pre_pca"] == {} and "both/pre was not there" in made["pre_why"] and len(made["pca"]) == 20
-
-
-def test_late_rows_are_darker(results):
-    """Along axis a, on which position is: the mean lightness of the blue half that is late is the lower one."""
-    of = points(page_text(results))[0]["ab"]
-    darker = 0
-    for layer, head, q, _ in head_pairs(EXAMPLE, GROUP):
-        pixels = picture(of[f"{layer}:{head}"])
-        blue = (pixels[..., 2] > pixels[..., 0]) & (pixels[..., 3] == 255)
-        half = pixels.shape[1] // 2
-        sides = [pixels[:, side][blue[:, side]].mean() for side in (slice(0, half), slice(half, None))]
-        darker += sides[1] < sides[0]  # axis a points towards late queries
-    assert darker >= 18
-
-
-def test_the_same_bytes_for_any_number_of_threads(qkscope, results, tmp_path):
-    for threads in (1, 3):
-        qkscope("report", results, "-o", tmp_path / str(threads), "--threads", threads, expect=0)
-    pages = [(tmp_path / str(threads) / "report.html").read_bytes() for threads in (1, 3)]
-    assert pages[0] == pages[1] == (results / "report.html").read_bytes()
-    assert not [p for p in (tmp_path / "1" / "figures").iterdir() if "points" in p.name]
-
-
-def test_what_pictures_weigh(results):
-    """At most 6 MB for 300 heads, base64 included."""
-    text = page_text(results)
-    size = len(json.dumps(points(text)))
-    assert points(text)[0]["shown"] == 20 and 20 * 4000 < size < 20 * 20500
-
-
-def test_chosen_heads_alone(qkscope, results, tmp_path):
-    qkscope("report", results, "-o", tmp_path, "--heads", "0:1-2,3:0", expect=0)
-    text = (tmp_path / "report.html").read_text()
-    assert set(points(text)[0]["pca"]) == set(points(text)[0]["ab"]) == {"0:1", "0:2", "3:0"}
-    assert "Of <strong>3</strong> of 20 heads the page shows queries and keys as well" in text
-    qkscope("report", results, "-o", tmp_path, "--no-points", expect=0)
-    text = (tmp_path / "report.html").read_text()
-    assert points(text)[0]["pca"] == {} and "It does not show queries and keys of heads: they were not asked for." in text
-    failed = qkscope("report", results, "-o", tmp_path, "--heads", "0:1,9:0", expect=1)
-    assert "heads 9:0: these results have none of them" in failed.err
-
-
-@pytest.mark.parametrize("place, folder", [("work", "results"), ("work/results", "."), (".", "work/results"), ("moved", "results")])
-def test_a_capture_that_was_named_from_elsewhere(qkscope, results, tmp_path, place, folder):
-    """It is found where the report is made from another folder than the analysis, or both have moved."""
-    work = tmp_path / "work"
-    shutil.copytree(results.parent / "capture", work / "capture")
-    qkscope("pca", "capture", "-o", "results", cwd=work, expect=0)
-    if place == "moved":
-        work.rename(tmp_path / "moved")
-    qkscope("report", folder, cwd=tmp_path / place, expect=0)
-    assert points(page_text(tmp_path / place / folder))[0]["shown"] == 20
-
-
-@pytest.mark.parametrize("harm, why", [("gone", "was not there when this page was made"),
-                                       ("other", "is not as it was analysed")])
-def test_a_capture_that_is_not_there(qkscope, results, tmp_path, open_page, harm, why):
-    """Its pictures are missing, and the view says what brings them; all else is as before."""
-    shutil.copytree(results.parent / "capture", tmp_path / "capture")
-    qkscope("pca", tmp_path / "capture", "-o", tmp_path / "results", expect=0)
-    if harm == "gone":
-        shutil.rmtree(tmp_path / "capture")
-    else:
-        with open(next((tmp_path / "capture").glob("l02h01q/*.parquet")), "ab") as file:
-            file.write(b"PAR1")
-    qkscope("report", tmp_path / "results", expect=0)
-    page = open_page(tmp_path / "results" / "report.html")
-    page.goto(page.url + "#heads=2:1")
-    page.wait_for_selector("#head-card[open]")
-    said = page.locator("#head-view .empty", has_text="Not on this page").first.inner_text()
-    assert why in said and "brings it" in said
-    assert page.locator("#head-view .plot img").count() == 0 and page.locator("#head-view .plot canvas").count() == 1
-
-
-def test_a_capture_without_rows(qkscope, results, tmp_path, open_page):
-    manifest = json.loads((results / "manifest.json").read_text())
-    copy = shutil.copytree(results, tmp_path / "results")
-    manifest["runs"][0]["kept"] = {"rows": "none"}
-    (copy / "manifest.json").write_text(json.dumps(manifest))
-    qkscope("report", copy, expect=0)
-    entry = points(page_text(copy))[0]
-    assert "keeps moments, and no rows" in entry["why"] and entry["command"].startswith("qkscope capture ")
 
 
 # ---- the view ----------------------------------------------------------------------------------
