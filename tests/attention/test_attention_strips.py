@@ -10,11 +10,10 @@ from attention_rows import attention
 from conftest import EXAMPLE, ROOT, head_name, read_rows, write_rows
 from figure_files import blocks, needs_gnuplot, numbers, svg_texts
 
-pytest.importorskip("pyarrow")
 pytestmark = needs_gnuplot
 
 MODEL = ROOT / "examples" / "kjv-tiny"
-LENGTHS = [60, 5000, 1, 900]  # characters of texts
+LENGTHS = [60, 1300, 1, 300]  # characters of texts
 
 
 @pytest.fixture(scope="module")
@@ -141,17 +140,12 @@ def test_scale(qkscope, tmp_path, facts, options, scale):
 
 
 def test_a_window_hides_keys(qkscope, tmp_path):
-    weights = made(tmp_path / "c", window=6)
+    """Whatever the order of the rows is."""
+    rng = np.random.default_rng(1)
+    weights = made(tmp_path / "c", window=6, keep={kind: rng.permutation(30) for kind in "qk"})
     [panel] = strips(qkscope, tmp_path / "c", tmp_path)
     check(panel, weights(8 ** -0.5))
     assert all(int(row) - int(key) < 6 for key, row, *_ in panel)
-
-
-def test_order_of_rows_does_not_matter(qkscope, tmp_path):
-    made(tmp_path / "c")
-    rng = np.random.default_rng(1)
-    made(tmp_path / "d", keep={kind: rng.permutation(30) for kind in "qk"})
-    assert strips(qkscope, tmp_path / "c", tmp_path / "a") == strips(qkscope, tmp_path / "d", tmp_path / "b")
 
 
 @pytest.mark.parametrize("key", [0, 17, 28])
@@ -174,13 +168,6 @@ def test_texts_of_one_id_are_refused(qkscope, tmp_path):
     assert "text 5 has position 0 twice: several texts have that id" in refused(qkscope, tmp_path / "c", tmp_path)
 
 
-def test_far_positions_take_no_memory(qkscope, tmp_path):
-    for kind in "qk":
-        write_rows(tmp_path / "c", head_name(0, 0, kind), {"vector": np.ones((3, 4), np.float32), "example_id": [1, 1, 1],
-                                                           "position": np.array([0, 1, 2**62])})
-    assert "capture with --sampler all" in refused(qkscope, tmp_path / "c", tmp_path)
-
-
 # ---- what is refused -------------------------------------------------------------------------------
 
 def test_samples_moments_and_rows_before_rope_are_refused(qkscope, captures, tmp_path):
@@ -196,8 +183,7 @@ def test_a_text_that_is_not_there(qkscope, captures, tmp_path):
 
 
 @pytest.mark.parametrize("options", [
-    ["--kind", "q"], ["--pc-x", 2], ["--pc-y", 3], ["--centred"], ["--max-points", 10], ["--max-samples", 5],
-    ["--from-position", 1], ["--complement"]])
+    ["--kind", "q"], ["--pc-x", 2], ["--centred"], ["--max-points", 10], ["--max-samples", 5], ["--from-position", 1]])
 def test_options_of_points_are_usage_errors(qkscope, captures, tmp_path, options):
     done = qkscope("scatter", captures / "all" / "post", "--basis", "attention", "-o", tmp_path / "o", *options, expect=2)
     assert options[0] in done.err or options[0] == "--kind" and "one kind alone" in done.err

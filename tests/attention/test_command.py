@@ -130,18 +130,14 @@ def test_scale(qkscope, capture, tmp_path):
 
 
 def test_analyze_has_the_tables(qkscope, capture, tmp_path):
-    """The same bytes as of the command alone, by any number of threads or shards; of sums that are kept."""
+    """The same bytes as of the command alone, by any number of threads; of sums that are kept."""
     run(qkscope, capture / "kept", tmp_path / "alone", "--ci", "90", "--threads", "1")
     qkscope("analyze", capture / "kept", "-o", tmp_path / "all", "--ci", "90", "--threads", "3", "-q", expect=0)
-    for shard in ("0/2", "1/2"):
-        qkscope("analyze", capture / "kept", "-o", tmp_path / "shared", "--ci", "90", "--shard", shard, "-q", expect=0)
     for name in ("attention.csv", "attention_profile.csv"):
-        for folder in ("all", "shared"):
-            assert (tmp_path / folder / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+        assert (tmp_path / "all" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
     rows = read(tmp_path / "alone" / "attention.csv")
     assert all(number(r["sink_mass_lo"]) < number(r["sink_mass"]) < number(r["sink_mass_hi"]) for r in rows)
     assert {name for r in rows for name in r["names"].split()} >= {"previous-token"}
-    qkscope("report", tmp_path / "all", "-q", expect=0)
 
 
 def test_kept_sums_are_those_of_rows(qkscope, capture, tmp_path):
@@ -156,23 +152,19 @@ def test_kept_sums_are_those_of_rows(qkscope, capture, tmp_path):
             assert kept.get("induction_uniform") != ""  # tokens are known
 
 
+@pytest.mark.test_all
 def test_study(qkscope, capture, tmp_path):
-    """Of two models one has attention; the second time nothing is computed."""
-    (tmp_path / "study.yaml").write_text(json.dumps({"analyses": ["rotation", "attention"],
-                                                     "models": [{"name": "with", "source": str(capture / "kept")},
-                                                                {"name": "without", "source": str(capture / "post")}]}))
-    for _ in range(2):
-        said = qkscope("study", tmp_path / "study.yaml", "-o", tmp_path / "out", "--no-figures", "--json", expect=0)
-    assert {model["state"] for model in json.loads(said.out)["models"]} == {"kept"}
-    rows = read(tmp_path / "out" / "attention.csv")
-    assert {row["model"] for row in rows} == {"with"}
-    assert len(rows) == 8
-    text = (tmp_path / "study.yaml").read_text().replace(', "attention"', "")
-    (tmp_path / "study.yaml").write_text(text)
-    for _ in range(2):  # nor where nobody asks for what is kept
-        said = qkscope("study", tmp_path / "study.yaml", "-o", tmp_path / "less", "--no-figures", "--json", expect=0)
-    assert {model["state"] for model in json.loads(said.out)["models"]} == {"kept"}
-    assert not (tmp_path / "less" / "attention.csv").exists()
+    """Of two models one has attention; the second time nothing is computed, nor where nobody asks for what is kept."""
+    for analyses, heads in (["rotation", "attention"], 8), (["rotation"], 0):
+        (tmp_path / "study.yaml").write_text(json.dumps({"analyses": analyses, "models": [
+            {"name": name, "source": str(capture / source)} for name, source in (("with", "kept"), ("without", "post"))]}))
+        out = tmp_path / str(heads)
+        for _ in range(2):
+            said = qkscope("study", tmp_path / "study.yaml", "-o", out, "--no-figures", "--json", expect=0)
+        assert {model["state"] for model in json.loads(said.out)["models"]} == {"kept"}
+        rows = read(out / "attention.csv") if heads else []
+        assert len(rows) == heads and {row["model"] for row in rows} <= {"with"}
+        assert (out / "attention.csv").exists() == bool(heads)
 
 
 def test_without_attention(qkscope, capture, tmp_path):
@@ -187,13 +179,3 @@ def test_without_attention(qkscope, capture, tmp_path):
     assert "capture with --keep" in qkscope("attention", capture / "pre", "-o", tmp_path / "c", expect=1).err
     for more in (["--max-samples", "100"], ["--from-position", "4"]):
         assert "attention is of all rows" in qkscope("attention", capture / "post", "-o", tmp_path / "d", *more, expect=1).err
-
-
-def test_python(capture):
-    qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
-    results = qk.attention(capture / "post", heads="3:*", ci=95)
-    assert results.attention["sink_mass"].shape == (4,)
-    assert (results.attention["sink_mass_lo"] <= results.attention["sink_mass"]).all()
-    assert results.attention_profile["mass"].min() >= 0
-    with pytest.raises(qk.NotFoundError, match="keeps no sums of attention"):
-        qk.attention(ROOT / "examples" / "kjv-tiny-capture")

