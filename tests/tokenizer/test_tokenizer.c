@@ -393,24 +393,6 @@ static void test_malformed(void **state)
            "post_processor.cls[1]: there is no token 99");
 }
 
-/* Every beginning of a sound file is an error without a leak. */
-static void test_truncations(void **state)
-{
-    (void)state;
-    static const char JSON[] =
-        "{\"version\":\"1.0\"," WITH_ADDED TEMPLATE
-        "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"normalizer\":{\"type\":\"NFC\"}," MODEL
-        "}";
-    for (size_t size = 0; size < sizeof JSON - 1; size++) {
-        qk_tokenizer *t;
-        qk_error err;
-        assert_int_equal(qk__tokenizer_parse(&t, JSON, size, &err), QK_ERR_MALFORMED);
-        assert_null(t);
-    }
-    qk_tokenizer *t = parse(JSON);
-    qk_tokenizer_close(&t);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,7 +408,6 @@ int main(void)
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_hostile_patterns),
         cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_truncations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
