@@ -61,7 +61,7 @@ def test_at_once(program, made, tmp_path, name):
 
 
 def test_some_shards_then_all_by_one(program, made, tmp_path):
-    words, whole = made("both")
+    words, whole = made("reservoir")
     run_shard(program, 1, 3, *words, "-o", tmp_path / "out")
     run_shard(program, 0, 1, *words, "-o", tmp_path / "out")
     assert files_of(tmp_path / "out") == whole
@@ -156,7 +156,7 @@ def test_units_under_other_names(program, made, tmp_path, name, kind):
     assert files_of(tmp_path / "bad") == whole
 
 
-@pytest.mark.cases(1)
+@pytest.mark.test_all
 @pytest.mark.parametrize("name", ["both", "rows"])
 def test_units_without_a_seal_are_made_again(program, made, tmp_path, name):
     """As an older version left them: nothing says that they are what was made for their place."""

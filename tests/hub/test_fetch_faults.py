@@ -126,7 +126,7 @@ def test_short_failures_pass(hub, tmp_path, path, status):
 def test_silence(hub, tmp_path):
     data = add_big(hub)
     hub.fault("cdn", piece=65536, pause=HOUR)
-    get(hub, tmp_path, NAME, "--timeout", 1)
+    get(hub, tmp_path, NAME, "--timeout", 3)
     assert read(tmp_path) == data and hub.requests("cdn")[1].headers["range"] == "bytes=65536-"
 
 
@@ -286,6 +286,18 @@ def test_killed_and_gone_on_with(hub, tmp_path):
     assert [rival.wait(timeout=300) for rival in rivals] == [0, 0]
     check_blobs(tmp_path)
     assert blobs(tmp_path) == sorted(hashlib.sha256(data).hexdigest() for data in files.values())
+
+
+def test_small_files_that_were_being_written(hub, tmp_path):
+    """What killed downloads left beside refs goes, but not what may be another machine's at work."""
+    hub.add("datasets", NAME, {"a.bin": b"x"})
+    refs = tmp_path / "hub" / DATASET / "refs"
+    refs.mkdir(parents=True)
+    for name in ("main.tmp-7-0", "main.tmp-7-1"):
+        (refs / name).write_bytes(b"")
+    os.utime(refs / "main.tmp-7-0", (1, 1))
+    get(hub, tmp_path, NAME)
+    assert {path.name for path in refs.iterdir()} == {"main", "main.tmp-7-1"}
 
 
 def test_interrupted(hub, tmp_path):

@@ -259,7 +259,7 @@ def test_an_address_with_a_password_is_not_shown(hub, tmp_path, words):
     words = [word.format(tmp_path) for word in words]
     for address in ("http://me:PASSWORD@127.0.0.1:1", "https:me:PASSWORD@x", "http://x/?token=PASSWORD"):
         done = subprocess.run([PROGRAM, *words], env=hub.environment(tmp_path, HF_ENDPOINT=address, HF_TOKEN="hf_good"),
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=300)
         assert done.returncode == 2 and "it is not shown" in done.stderr and "PASSWORD" not in done.stdout + done.stderr
 
 

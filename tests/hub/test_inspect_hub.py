@@ -50,15 +50,6 @@ def test_footers_tell_what_rows_tell(hub, tmp_path):
     assert not (tmp_path / "hub").exists()  # nothing is written
 
 
-@pytest.mark.test_all
-@pytest.mark.parametrize("how, said", [(dict(ignore_range=True), "gives no parts of files"), (dict(add={"Content-Range": "bytes 1-2/3"}),
-                                                                                               "another range")])
-def test_servers_that_do_other_things(hub, tmp_path, how, said):
-    hub.add("datasets", NAME, files_of(EXAMPLE))
-    hub.fault("cdn", times=1000, **how)
-    assert said in inspect(hub, tmp_path, NAME, expect=1)[1]
-
-
 def test_model(hub, tmp_path):
     hub.add("models", NAME, files_of(MODEL) | {"pytorch_model.bin": b"x" * 100000})
     found, full = inspect(hub, tmp_path, NAME)[0], inspect(hub, tmp_path, MODEL)[0]
