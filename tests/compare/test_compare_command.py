@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """qkscope compare as a command: what it takes, refuses, writes and leaves; its page and figures; Python."""
-import html.parser
 import json
 import re
 import shlex
@@ -53,26 +52,12 @@ def test_files_and_schema(qkscope, made, tmp_path):
     assert run["a"]["model"] == "first" and set(run["contents"]) == {*run["tables"], "schema.json"}
 
 
-@pytest.mark.test_all
-def test_captures(qkscope, made, tmp_path):
-    """Have angles, whatever the threads; differences are those of their results; results have no use for their options."""
-    for threads in (1, 3):
-        compare(qkscope, made / "a", made / "b", tmp_path / str(threads), "--threads", threads)
-    names = (*TABLES, "compare_angles.csv")
-    assert read_bytes(tmp_path / "1", *names) == read_bytes(tmp_path / "3", *names)
-    compare(qkscope, made / "of-a", made / "b", tmp_path / "mixed")
-    mixed, both = (read_csv(tmp_path / name / "compare.csv") for name in ("mixed", "1"))
-    for x, y in zip(mixed, both, strict=True):
-        assert x["difference"] == y["difference"] and x["pairing"] in ("independent", "") and y["pairing"] in ("paired", "")
-    said = compare(qkscope, made / "of-a", made / "of-b", tmp_path / "no", "--subspace", 2, expect=1)
-    assert "--subspace is for captures: a and b are folders of results" in said and not (tmp_path / "no").exists()
-
-
 def test_json(qkscope, made, tmp_path):
     printed = json.loads(compare(qkscope, made / "of-a", made / "of-b", tmp_path / "out", "--json"))
     summary = read_json(tmp_path / "out" / "compare_summary.json")
     assert {key: printed[key] for key in summary} == summary
-    assert printed["files"] == [*read_json(tmp_path / "out" / "manifest.json")["runs"][0]["tables"], "schema.json", "manifest.json"]
+    run, = read_json(tmp_path / "out" / "manifest.json")["runs"]
+    assert printed["files"] == [*run["tables"], "schema.json", "manifest.json"]
     assert sum(sum(row.values()) for row in summary["categories"].values()) == summary["heads_in_both"] == 8
 
 
@@ -226,27 +211,6 @@ def test_the_folder_is_the_comparisons_alone(qkscope, made, tmp_path):
 
 # ---- page and figures ------------------------------------------------------------------------------
 
-class Page(html.parser.HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.links, self.ids, self.text = [], [], [], []
-        self.shown = True
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.shown = tag not in ("style", "script")
-        for name, value in attrs:
-            if name in ("src", "href", "xlink:href"):
-                self.links.append(value)
-            if name == "id":
-                self.ids.append(value)
-
-    def handle_data(self, data):
-        if self.shown:
-            self.text.append(data)
-
-
 @gnuplot
 def test_page(qkscope, made, tmp_path):
     """One file, which fetches nothing; names from outside are text."""
@@ -259,13 +223,10 @@ def test_page(qkscope, made, tmp_path):
     assert sorted(p.name for p in (out / "figures").iterdir()) == sorted(
         f"{name}.{end}" for name in names for end in ("dat", "gp", "md", "pdf", "png", "svg"))
     text = (out / "compare.html").read_text()
-    page = Page(text)
-    StrictPage(text)
-    assert page.tags.count("script") == 3 and page.tags.count("svg") == 2  # the heads, Chart.js, the page's own
-    assert all(link.startswith(("#", "data:")) for link in page.links if link)
-    assert len(page.ids) == len(set(page.ids)) and {f"fig-{name}" for name in names} <= set(page.ids)
-    assert "</script><b>" in "".join(page.text) and not re.search(r"\b(nan|inf)\b", "".join(page.text), re.I)
-    assert "-0.0" not in "".join(page.text)
+    assert {f"fig-{name}" for name in names} <= StrictPage(text).ids
+    shown = re.sub(r"<(style|script)\b.*?</\1>", "", text, flags=re.S)
+    assert all(link.startswith(("#", "data:")) for link in re.findall(r'\b(?:src|href)="([^"]+)"', shown))
+    assert "&lt;/script&gt;&lt;b&gt;" in shown and not re.search(r">[^<]*(\bnan\b|\binf\b|-0\.0\b)", shown, re.I)
     assert len(text) < 1_500_000
     qkscope("compare", tmp_path / "of-a", made / "of-b", "-o", out, "--no-html", expect=0)  # the page would be old
     assert not (out / "compare.html").exists() and not list(out.glob("figures/*"))
@@ -273,36 +234,27 @@ def test_page(qkscope, made, tmp_path):
 
 @gnuplot
 @pytest.mark.test_all
-def test_the_page_has_all_heads(qkscope, made, tmp_path):
-    """Those that both have, with a, b and the difference of compare.csv; in words."""
+def test_page_and_figures_hold_the_tables(qkscope, made, tmp_path):
+    """The heads that both have, with a, b and the difference of compare.csv; in words."""
     out = tmp_path / "out"
-    qkscope("compare", made / "of-a", made / "of-more", "-o", out, expect=0)
+    qkscope("compare", made / "of-a", made / "of-more", "-o", out, "--theme", "dark", expect=0)
     heads = json.loads(re.search(r'id="qk-heads">(.*?)</script>', (out / "compare.html").read_text(), re.S)[1])
-    rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
+    rows = {(r["layer"], r["q_head"]): r for r in read_csv(out / "compare.csv") if r["metric"] == "r_q"}
     both = list(zip(heads["layer"], heads["q_head"]))
     assert len(both) == len(set(both)) == 8 and [m["label"] for m in heads["models"]] == ["\u2068first\u2069 → \u2068synth\u2069"]
     fields = {f["name"]: f for f in heads["fields"]}
     for name, column in (("diff", "difference"), ("a", "a"), ("b", "b"), ("p", "p_corrected")):
-        want = [rows[(*head, "r_q")][column] for head in both]
-        assert fields[f"r_q.{name}"]["values"] == pytest.approx(want, rel=1e-4)
+        assert fields[f"r_q.{name}"]["values"] == pytest.approx([rows[head][column] for head in both], rel=1e-4)
     assert fields["r_q.diff"]["label"] == "the position correlation of queries on PC0, b − a" and fields["r_q.diff"]["first"]
     low, high = (fields["r_q.diff"]["scale"][end] for end in ("low", "high"))
     assert -low == high == pytest.approx(max(abs(v) for v in fields["r_q.diff"]["values"]), rel=1e-4)
-
-
-@gnuplot
-@pytest.mark.test_all
-def test_figures_hold_the_tables(qkscope, made, tmp_path):
-    out = tmp_path / "out"
-    qkscope("compare", made / "of-a", made / "of-b", "-o", out, "--theme", "dark", expect=0)
-    rows = {(r["layer"], r["q_head"], r["metric"]): r for r in read_csv(out / "compare.csv")}
     block = (out / "figures" / "compare-02-map.dat").read_text().split("\n\n\n")[0]
     first = {(int(y), int(x)): float(z) for x, y, z, *_ in (line.split() for line in block.splitlines())}
-    assert first == pytest.approx({key[:2]: r["difference"] for key, r in rows.items() if key[2] == "r_q"}, rel=1e-5)
+    assert first == pytest.approx({head: r["difference"] for head, r in rows.items()}, rel=1e-5)
     points = (out / "figures" / "compare-01-heads.dat").read_text()
     shown = sorted(tuple(map(float, line.split())) for line in points.split("\n\n")[0].splitlines()
                    + points.split("\n\n\n")[1].splitlines() if line and "NaN" not in line)
-    want = sorted((r["a"], r["b"]) for key, r in rows.items() if key[2] == "r_q")
+    want = sorted((r["a"], r["b"]) for r in rows.values())
     assert [x for pair in shown for x in pair] == pytest.approx([x for pair in want for x in pair], rel=1e-5)
 
 
@@ -320,18 +272,14 @@ def test_axes_of_other_ranges(qkscope, made, tmp_path):
     script = (tmp_path / "out" / "figures" / "compare-01-heads.gp").read_text()
     metrics = ["r_q", "r_k", "ev0", "bias_strength"]
     ranges = [tuple(map(float, both)) for both in re.findall(r"^set [xy]range \[([^:\]]+):([^\]]+)\]", script, re.M)]
-    rows = read_csv(tmp_path / "out" / "compare.csv")
-    for i, metric in enumerate(metrics):
+    rows = [r for r in read_csv(tmp_path / "out" / "compare.csv") if r["metric"] == "bias_strength"]
+    for i, (panel, metric) in enumerate(zip(script.split("\nplot "), metrics)):
         x, y = ranges[2 * i:2 * i + 2]
-        spans = [max(r[side] for r in rows if r["metric"] == metric) - min(r[side] for r in rows if r["metric"] == metric)
-                 for side in "ab"]
-        assert (x == y) == (metric != "bias_strength"), metric
-        if metric == "bias_strength":
+        flat = metric == "bias_strength"  # a diagonal that lies flat says nothing: lines at 0 in its place
+        assert ("nohead back ls 103" in panel, "set xzeroaxis ls 103" in panel, x == y) == (not flat, flat, not flat), metric
+        if flat:
+            spans = [max(r[side] for r in rows) - min(r[side] for r in rows) for side in "ab"]
             assert spans[1] > 5 * spans[0] and (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(spans[1] / spans[0], rel=1e-3)
-    panels = script.split("\nplot ")[:-1]
-    for panel, metric in zip(panels, metrics):  # a diagonal that lies flat says nothing: lines at 0 in its place
-        assert ("nohead back ls 103" in panel) == (metric != "bias_strength"), metric
-        assert ("set xzeroaxis ls 103" in panel) == (metric == "bias_strength"), metric
     drawn = (tmp_path / "out" / "figures" / "compare-02-map.gp").read_text()
     assert re.findall(r"^set yrange \[(.*)\]", drawn, re.M)[0] == "1.5:-0.5"
 

@@ -136,7 +136,6 @@ def test_paired_differences(qkscope, made, tmp_path):
             check(row, want, max(abs(a[name]), abs(b[name])))
 
 
-@pytest.mark.test_all
 def test_angles(qkscope, made, tmp_path):
     compare(qkscope, made / "a", made / "b", tmp_path / "out", "--no-plasticity", "--subspace", 3)
     rows = {(r["layer"], r["q_head"], r["space"]): r for r in read_csv(tmp_path / "out" / "compare_angles.csv")}

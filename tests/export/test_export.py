@@ -110,7 +110,8 @@ def test_moments_give_what_rows_give(qkscope, tmp_path):
                 "-o", tmp_path / keep[:4], expect=0)
     for form, stage in (("kvpress-stats", "pre"), ("q-filters", "post"), ("duo-attention", "pre")):
         for keep, threads in (("rows", 1), ("mome", 1), ("mome", 3)):
-            qkscope("export", form, tmp_path / keep / stage, "-o", tmp_path / form / f"{keep}{threads}", "--threads", threads, expect=0)
+            out = tmp_path / form / f"{keep}{threads}"
+            qkscope("export", form, tmp_path / keep / stage, "-o", out, "--threads", threads, expect=0)
         rows, moments, again = (tmp_path / form / name for name in ("rows1", "mome1", "mome3"))
         assert read_json(rows / "config.json") == read_json(moments / "config.json") and listing(moments) == listing(again)
         if form == "duo-attention":
@@ -120,10 +121,9 @@ def test_moments_give_what_rows_give(qkscope, tmp_path):
             near(tensors(moments)[name], x)
 
 
-@pytest.mark.test_all
 def test_a_list_is_that_of_heads(qkscope, tmp_path):
-    qkscope("analyze", EXAMPLE, "-o", tmp_path / "results", expect=0)
-    query = ["--where", "r_q > 0.5", "--sort", "-abs(r_k)", "--top", 5]
+    qkscope("pca", EXAMPLE, "-o", tmp_path / "results", "--layers", "0,1", expect=0)
+    query = ["--where", "r_q > 0.1", "--sort", "-abs(r_k)", "--top", 5]
     qkscope("export", "transformer-lens", tmp_path / "results", "-o", tmp_path / "out", *query, expect=0)
     listed = qkscope("heads", tmp_path / "results", "--format", "list", *query, expect=0).out.strip()
     found = read_json(tmp_path / "out" / "heads.json")

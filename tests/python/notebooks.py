@@ -36,7 +36,7 @@ def read(path):
 def skip_without(python, modules):
     """Looks for modules where the kernel will run."""
     find = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m) is None])"
-    done = subprocess.run([python, "-c", find, *modules], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([python, "-c", find, *modules], capture_output=True, text=True, timeout=300)
     missing = done.stdout.split() if done.returncode == 0 else [f"an interpreter ({python})"]
     if missing:
         pytest.skip(f"the notebook needs {', '.join(missing)}, not installed for {python}")
@@ -54,7 +54,7 @@ def kernels(python, folder, environment):
     return place.parent
 
 
-def execute(path, folder, *, python=sys.executable, needs=(), environment=None, timeout=120):
+def execute(path, folder, *, python=sys.executable, needs=(), environment=None, timeout=600):
     """The notebook with its outputs; the file is not changed. It runs where it lies, so that its relative paths hold.
     `folder` is for files of the kernel, `environment` is added to the kernel's, `timeout` is of each cell."""
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")

@@ -22,8 +22,8 @@ class Unknown(Exception):
 
 
 @pytest.mark.cases(3)
-@pytest.mark.parametrize("options, error", [({}, Unknown("no such token")), ({"threads": 4, "stage": "both"}, KeyboardInterrupt()),
-                                            ({"layout": "packed"}, SystemExit(3))])
+@pytest.mark.parametrize("options, error", [
+    ({}, Unknown("no such token")), ({"threads": 4, "stage": "both"}, KeyboardInterrupt()), ({"layout": "packed"}, SystemExit(3))])
 def test_what_token_strings_raises_is_raised(tmp_path, options, error):
     """The capture was completed with empty strings."""
     def string(token):

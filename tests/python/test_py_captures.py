@@ -166,24 +166,6 @@ def test_threads_read_side_by_side(made):
             check(block, columns)
 
 
-@pytest.mark.test_long  # a figure in MiB of a whole process
-def test_a_thousand_times_in_flat_memory(made, resident):
-    def use(i):
-        capture = qk.open(made["packed"].path)
-        head = capture.heads[i % 12]
-        head.read("vectors")
-        next(head.blocks(10))  # left in the middle
-        with pytest.raises(qk.NotFoundError):
-            capture.head(9, 9, "q")
-
-    for i in range(100):
-        use(i)
-    files, before = len(os.listdir("/proc/self/fd")), resident()
-    for i in range(1000):
-        use(i)
-    assert resident() - before < 4e6 and len(os.listdir("/proc/self/fd")) == files
-
-
 # ---- captures ------------------------------------------------------------------------------
 
 def test_which_of_several(made, tmp_path):

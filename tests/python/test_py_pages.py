@@ -17,7 +17,7 @@ from py_feeding import files_of  # noqa: E402
 
 def run_example(folder, *arguments):
     done = subprocess.run([sys.executable, ROOT / "examples" / "sink.py", folder, *arguments], capture_output=True,
-                          text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
+                          text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return done.stdout
 

@@ -138,17 +138,6 @@ def test_what_cannot_be_written(results, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_full_disk(results, tmp_path, monkeypatch):
-    from qkscope import results as module
-
-    def full(path):
-        raise OSError(28, "No space left on device", str(path))
-    monkeypatch.setattr(module, "_sync", full)
-    with pytest.raises(qk.InputOutputError, match="saved: No space left on device; save into another folder") as raised:
-        results.save(tmp_path / "saved")
-    assert raised.value.errno == 28 and not list(tmp_path.iterdir())
-
-
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("keywords, words", [
     ({"shard": (1, 2, 3)}, r"shard=\(1, 2, 3\): expected \(i, n\)"), ({"shard": 3}, r"shard=3: expected \(i, n\)"),
@@ -189,12 +178,10 @@ PROGRAM = """
         if what == "pool":
             with multiprocessing.get_context("spawn").Pool(2) as pool:
                 pool.map(work, range(2))
-        elif what == "closed pool":
             pool = multiprocessing.get_context("spawn").Pool(2)
             pool.map(work, range(2))
             pool.close()
             pool.join()
-            assert len(os.listdir(os.environ["TMPDIR"])) == 1, os.listdir(os.environ["TMPDIR"])
         elif what == "wait":
             print(results.folder, flush=True)
             sys.stdin.read()
@@ -213,9 +200,8 @@ def start(tmp_path, what):
 
 
 @pytest.mark.test_all
-@pytest.mark.parametrize("what", ["pool", "closed pool"])
-def test_pools_of_spawn_leave_no_folder(tmp_path, what):
-    folder, running = start(tmp_path, what)
+def test_pools_of_spawn_leave_no_folder(tmp_path):
+    folder, running = start(tmp_path, "pool")
     with running:
         assert running.wait(600) == 0
     assert not list(folder.iterdir())

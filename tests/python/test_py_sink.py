@@ -2,15 +2,13 @@
 """The sink from Python gives the bytes that the same vectors give in C."""
 import multiprocessing
 import os
-import random
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
-from py_feeding import (CAPTURED, HEADS, Tensor, about, all_vectors, bfloat16, feed, files_of, parts,  # noqa: E402
+from py_feeding import (CAPTURED, Tensor, about, all_vectors, bfloat16, feed, files_of, parts,  # noqa: E402
                         put_text, put_texts, py_feed, sink, tokens_of)
 
 KEPT = {
@@ -76,36 +74,6 @@ def test_the_same_bytes_of_whatever_array(whole, tmp_path, way):
     with sink(qk, tmp_path / "a", **KEPT["rows and moments"]) as s:
         put_texts(s, stage="both", change=WAYS[way])
     assert files_of(tmp_path / "a") == whole("rows and moments")
-
-
-def pieces(number, stage, chance):
-    """(layer, kind, before, heads, rows) of all that is put of a text, in any order."""
-    made = []
-    for layer, kind, before in parts(stage):
-        heads, count = chance.sample(range(HEADS[kind]), HEADS[kind]), tokens_of(number)
-        cuts = sorted([0, chance.randint(0, count), chance.randint(0, count), count])
-        made += [(layer, kind, before, some, slice(*rows)) for some in (heads[:1], heads[1:])
-                 for rows in zip(cuts, cuts[1:])]
-    chance.shuffle(made)
-    return made
-
-
-@pytest.mark.parametrize("name", ["some rows", "reservoir"])
-def test_four_threads_put_in_any_order(whole, tmp_path, name):
-    chance, stage = random.Random(name), KEPT[name].get("stage", "post")
-    with sink(qk, tmp_path / "a", **KEPT[name]) as s, ThreadPoolExecutor(4) as pool:
-        def put(number, layer, kind, before, heads, rows):
-            x = all_vectors(number, layer, kind, before)[heads][:, rows]
-            s.put(number, layer, kind, x, heads=heads, first_position=rows.start, before_rope=before)
-
-        for numbers in ([5, 2, 7], [0, 1, 6], [3, 4]):  # several texts at once
-            for number in numbers:
-                s.begin(number, **about(number))
-            jobs = [(number, *piece) for number in numbers for piece in pieces(number, stage, chance)]
-            for done in [pool.submit(put, *job) for job in chance.sample(jobs, len(jobs))]:
-                done.result()
-            list(pool.map(s.text_done, numbers))
-    assert files_of(tmp_path / "a") == whole(name)
 
 
 def test_only_positions_that_are_kept(whole, tmp_path):

@@ -89,6 +89,7 @@ def pieces_of(number, options, chance):
     return pieces
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["reservoir", "sampled"])
 def test_any_order_threads_and_shards(tmp_path, name):
     options, texts = KEPT[name], KEPT[name].get("texts", 8)
@@ -145,15 +146,19 @@ def misuse(**changes):
     return put
 
 
+def of(sums, *heads):
+    some = {name: value[list(heads)] if isinstance(value, np.ndarray) else value for name, value in sums.items()}
+    return {"heads": heads, **some}
+
+
 def twice(s, x, sums):
     s.put_sums(0, 0, "q", **sums)
     s.put_sums(0, 0, "q", **sums)
 
 
 def head_twice(s, x, sums):
-    some = {name: value[:1] if isinstance(value, np.ndarray) else value for name, value in sums.items()}
-    s.put_sums(0, 0, "q", heads=[2], **some)
-    s.put_sums(0, 0, "q", heads=[2], **some)
+    s.put_sums(0, 0, "q", **of(sums, 2))
+    s.put_sums(0, 0, "q", **of(sums, 2))
 
 
 def rows_then_sums(s, x, sums):
@@ -167,14 +172,12 @@ def sums_then_rows(s, x, sums):
 
 
 def rows_between(s, x, sums):
-    s.put_sums(0, 0, "q", heads=[1], **{name: value[:1] if isinstance(value, np.ndarray) else value
-                                        for name, value in sums.items()})
+    s.put_sums(0, 0, "q", **of(sums, 1))
     s.put(0, 0, "q", x[:, 7:8], first_position=7)
 
 
 def heads_missing(s, x, sums):
-    s.put_sums(0, 0, "q", heads=[0, 3], **{name: value[[0, 3]] if isinstance(value, np.ndarray) else value
-                                           for name, value in sums.items()})
+    s.put_sums(0, 0, "q", **of(sums, 0, 3))
     s.text_done(0)
 
 
@@ -195,9 +198,9 @@ MISUSES = [
     (too_small_squares, "query head 0, text 0: its numbers are not the sums of any rows"),
     (twice, "layer 0: all query heads of text 0 came before"),
     (head_twice, "layer 0, query head 2: its sums of text 0 came twice"),
+    (rows_between, "layer 0: the rows at position 7 of text 0 are in its sums"),
     (rows_then_sums, "rows of text 0 came before its sums"),
     (sums_then_rows, "layer 0, query head 0: the vector at position 0 of text 0 came twice"),
-    (rows_between, "layer 0: the rows at position 7 of text 0 are in its sums"),
     (heads_missing, "layer 0: the sums of 2 of 4 heads of its queries in text 0 came"),
     (misuse(heads=[0, 1, 2, 4]), "head 4: the model has 4 of that kind"),
     (misuse(origin_t=np.inf), "origin_t is not finite"),

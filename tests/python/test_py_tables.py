@@ -63,8 +63,9 @@ def windows(qkscope, tmp_path_factory):
 
 
 def test_analyze(qkscope, tmp_path):
-    results, empty = both(qkscope, tmp_path, "analyze", qk.analyze, EXAMPLE, layers="0-1", ci=95, lda=True, complement=True,
-                          heads=[(1, 1), "0:*", 2], options=["--layers", "0-1", "--ci", "95", "--lda", "--complement", "--heads", "1:1,0:*,2"])
+    options = ["--layers", "0-1", "--ci", "95", "--lda", "--complement", "--heads", "1:1,0:*,2"]
+    results, empty = both(qkscope, tmp_path, "analyze", qk.analyze, EXAMPLE, options, layers="0-1", ci=95, lda=True,
+                          complement=True, heads=[(1, 1), "0:*", 2])
     assert "complement.csv" in results.tables and empty > 0
     assert "r_q_lo" in results.qk.names and results.num_heads == 6
     again = qk.pca(EXAMPLE, layers="0-1", heads="1:1,0:*,2", progress=False)
@@ -89,8 +90,8 @@ def test_other_analyses(qkscope, tmp_path, windows, command, options, keywords):
 def test_moments_and_stages(qkscope, tmp_path):
     model = EXAMPLE.parent / "kjv-tiny"
     for keep in ("rows", "moments,reservoir=3"):
-        qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "9", "--rows", "300", "--stage",
-                "both", "--layers", "0,3", "--keep", keep, "--groups", "8", "-o", tmp_path / keep, expect=0)
+        qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "9", "--rows", "300",
+                "--stage", "both", "--layers", "0,3", "--keep", keep, "--groups", "8", "-o", tmp_path / keep, expect=0)
     results, _ = both(qkscope, tmp_path / "moments,reservoir=3", "analyze", qk.analyze, tmp_path / "moments,reservoir=3" / "post",
                       options=["--ci", "90"], ci=90)
     assert results.manifest["runs"][0]["kept"]["rows"] == "reservoir" and "ap_overall_se" in results.head_metrics.names
@@ -168,15 +169,6 @@ def test_arrays_are_views_that_outlive_the_results(windows):
     assert one.tolist() == kept
 
 
-@pytest.mark.test_long  # a figure in MiB of a whole process
-def test_streams_that_nobody_takes_do_not_leak(results, resident):
-    table = results.head_component_weights
-    for i in range(3200):  # each would keep more than 1 kB
-        table.__arrow_c_stream__(), table.__arrow_c_schema__()
-        before = resident() if i == 200 else before if i else 0
-    assert resident() - before < 1 << 20
-
-
 def test_what_is_public():
     assert {"analyze", "compare", "side_by_side", "hf", "ray"} <= set(dir(qk)) and "annotations" not in dir(qk)
     assert all(name.startswith("__") or name in {"hf", "ray"} or name in qk.__all__ for name in dir(qk))
@@ -193,12 +185,9 @@ def test_rows_schema_and_shows(results):
     assert "omega" not in table and "category" in table and "r_q" in table
     with pytest.raises(KeyError, match="heads.csv has no column 'r_qq'"):
         table["r_qq"]
-    with pytest.raises(KeyError, match="heads.csv has no column 'ap_drop', but head_metrics.csv and model_report.csv may; this has model, "):
+    with pytest.raises(KeyError, match="no column 'ap_drop', but head_metrics.csv and model_report.csv may; this has model, "):
         table["ap_drop"]
     assert repr(column).startswith("<Column category_probability: real, probability, 0 .. 1; ")
-    page = results.qk._repr_html_()
-    assert "<table>" in page and page.count("<tr>") == 11 and "of which the first 10" in page
-    assert page.count("<td style='text-align:left'>") == 10 and page.count("<th style='text-align:left'") == 1  # the model's name
     assert str(results.folder) not in repr(results)
     assert repr(table) == f"<Table heads.csv: {len(table)} rows, {len(table.names)} columns>"
 

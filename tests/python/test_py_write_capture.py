@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures written from Python: of arrays, block by block, in another layout, made up; whole or not at all."""
 import array
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -11,7 +8,7 @@ import pytest
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
-from conftest import BUILD, EXAMPLE, read_json, read_rows  # noqa: E402
+from conftest import EXAMPLE, read_json, read_rows  # noqa: E402
 from py_feeding import Tensor, bfloat16, files_of, py_feed  # noqa: E402
 
 CHANCE = np.random.default_rng(5)
@@ -64,17 +61,14 @@ def test_rows_of_what_was_copied(tmp_path):
         assert all(np.array_equal(block[name], right[name]) for name in right)
 
 
-def test_there_and_back(qkscope, tmp_path):
-    """What repack and synth of the command write."""
+@pytest.mark.test_all
+def test_there_and_back(tmp_path):
+    """By repack, into the other layout."""
     capture = qk.synth(tmp_path / "a", layers=1, rows=50, shards=2)
     packed = qk.repack(capture, tmp_path / "p", progress=False)
     assert len({head.files for head in packed.heads}) == 2
-    qk.repack(packed, tmp_path / "b", layout="heads", threads=1)
-    qk.repack(tmp_path / "b", tmp_path / "p", force=True)
-    qkscope("repack", tmp_path / "a", "-o", tmp_path / "right", expect=0)
-    assert files_of(tmp_path / "p") == files_of(tmp_path / "right")
-    qkscope("synth", "-o", tmp_path / "made", "--layers", 1, "--rows", 50, "--shards", 2, expect=0)
-    assert files_of(tmp_path / "made") == files_of(tmp_path / "a")
+    back = qk.repack(packed, tmp_path / "b", layout="heads", threads=1)
+    assert all(np.array_equal(x.read().vectors, y.read().vectors) for x, y in zip(capture.heads, back.heads, strict=True))
     for call, error, words in (
             (lambda: qk.repack(capture, tmp_path / "p"), qk.ExistsError, "not empty"),
             (lambda: qk.repack(capture, tmp_path / "q", layout="flat"), qk.ArgumentError, "layout='flat'"),
@@ -88,12 +82,8 @@ def test_there_and_back(qkscope, tmp_path):
 
 WAYS = {
     "float16": X.astype(np.float16),
-    "DLPack": Tensor(X),
     "bfloat16": Tensor(bfloat16(X), code=4),
-    "bfloat16, a part": Tensor(np.repeat(bfloat16(X), 3, 0)[::3], code=4),
-    "backwards": np.ascontiguousarray(X[::-1])[::-1],
     "a part of more": np.hstack([X, X])[:, :12],
-    "memoryview": memoryview(X.tobytes()).cast("f", X.shape),
     "two parts": [X[:123], dict(vectors=X[123:])],
     "a block": qk.Block(X, position=range(700), example=0, window=0),
     "all told": dict(vectors=X, position=array.array("q", range(700)), bucket=np.arange(700, dtype=np.int32) // 128,
@@ -168,11 +158,8 @@ REFUSED = [
     (one(7), qk.ArgumentError, r"l00h00q is a int; wanted is an array \[rows, d\]"),
     (one(dict(vector=X)), qk.ArgumentError, "unexpected keyword argument 'vector'; wanted are vectors, position"),
     (one(dict(position=[1])), qk.ArgumentError, "vectors of l00h00q is a NoneType"),
-    (one(X[0]), qk.ArgumentError, r"of shape \[12\]; wanted is \[rows, head_dim\]"),
     (one([X, X[:, :11]]), qk.ArgumentError, r"of shape \[700, 11\]; wanted is \[rows, head_dim=12\]"),
-    (one(X[:, ::2]), qk.ArgumentError, "of strides"),
     (one(X.astype(float)), qk.ArgumentError, "of dtype float64; wanted is float32, float16 or bfloat16"),
-    (one(Tensor(X, device=(2, 0))), qk.ArgumentError, r"on device CUDA 0; wanted is memory of the CPU: .*x\.cpu"),
     (one(np.where(X == X[33, 3], np.nan, X).astype("f4")), qk.DataError, r"row \d+ has a number that is not finite"),
     (one(np.full((9, 12), np.inf, np.float16)), qk.DataError, "row 0 has a number that is not finite.*half precision"),
     (one(dict(vectors=X, position=range(699))), qk.ArgumentError, "position of l00h00q is 699 numbers for 700 vectors"),
@@ -182,7 +169,6 @@ REFUSED = [
     (one(dict(vectors=X, position=range(2**31, 2**31 + 700), bucket=0)), qk.ArgumentError,
      "^position of l00h00q is 2147483648 in row 0 .* too large; wanted"),
     (one(dict(vectors=X, bucket=np.arange(700) - 1)), qk.ArgumentError, "bucket of l00h00q is -1 in row 0"),
-    (one(dict(vectors=X, window=2**31)), qk.ArgumentError, "window of l00h00q is 2147483648 .*too large"),
     (one(np.ma.masked_array(X, mask=X > 1)), qk.ArgumentError,
      r"vectors of l00h00q is an array with masked numbers; wanted is one without a mask: .*filled\(0\)"),
     (one(dict(vectors=X, position=np.ma.masked_array(np.arange(700), mask=np.arange(700) == 5))), qk.ArgumentError,
@@ -238,15 +224,11 @@ def test_no_folder_is_not_the_current_one(tmp_path, monkeypatch):
 def test_keywords_that_are_refused(tmp_path):
     for options, words in ((dict(layout="flat"), "layout is 'flat'"), (dict(stage="both"), "stage is 'both'"),
                            (dict(model=3), "model is a int"), (dict(extra=[1]), "extra is a list"),
-                           (dict(extra={"a": {1}}), "extra is not JSON"), (dict(q_per_kv_group=-1), "q_per_kv_group"),
                            (dict(rope_frequencies=[float("nan")]), "capture.json is not JSON .*not JSON compliant"),
                            (dict(model="\ud800"), "model name is not valid UTF-8"),
-                           (dict(card="\ud800"), "card is not valid"),
                            (dict(extra={"model": "evil"}, model="good"), "extra is a dict with 'model'.*a keyword"),
-                           (dict(extra={"heads": []}), "extra is a dict with 'heads'.*set by the writer"),
                            (dict(extra={"stage": "pre-rope"}, stage="post"), "with 'stage'.*a keyword"),
                            (dict(num_layers=0), "num_layers is 0; wanted is at least 1, for l00h00q"),
-                           (dict(num_layers=1.5), "num_layers is 1.5; wanted is a whole number"),
                            (dict(sampler="uniform"), "sampler is 'uniform'; wanted is a qkscope.Sampler"),
                            *NO_READER):
         with pytest.raises(qk.ArgumentError, match=words):
@@ -311,42 +293,3 @@ def test_two_at_once_and_one_is_there(tmp_path):
     assert len(said) == 2 and qk.open(tmp_path / "a").info.model == won
     assert np.array_equal(qk.open(tmp_path / "a").head(0, 0, "q").read().vectors, X)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
-
-
-FULL = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-import numpy, qkscope
-x = numpy.random.default_rng(0).normal(size=(5000, 16)).astype(numpy.float32)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
-try:
-    qkscope.write_capture(sys.argv[2], {(0, 0, "q"): x, (0, 0, "k"): x}, layout=sys.argv[4], force=True)
-except OSError as error:
-    print(type(error).__name__, error)
-"""
-
-
-@pytest.mark.test_all
-@pytest.mark.parametrize("layout, limit", [("heads", 100), ("packed", 20000)])
-def test_a_full_disk(tmp_path, layout, limit):
-    qk.write_capture(tmp_path / "a", {(0, 0, "q"): X})
-    before = files_of(tmp_path)
-    done = subprocess.run([sys.executable, "-c", FULL, BUILD / "python", tmp_path / "a", str(limit), layout],
-                          capture_output=True, text=True, timeout=300)
-    assert done.stdout.startswith("InputOutputError") and "File too large" in done.stdout, done
-    assert files_of(tmp_path) == before  # what was there stays
-
-
-@pytest.mark.test_long  # a figure in MiB of a whole process
-def test_flat_memory(tmp_path, resident):
-    def use():
-        qk.write_capture(tmp_path / "a", {(0, 0, "q"): X, (0, 0, "k"): X.astype(np.float16)}, force=True)
-        with pytest.raises(qk.DataError):
-            qk.write_capture(tmp_path / "b", {(0, 0, "q"): X, (0, 0, "k"): np.where(X > 0, np.inf, X).astype("f4")})
-
-    for _ in range(20):
-        use()
-    files, before = len(os.listdir("/proc/self/fd")), resident()
-    for _ in range(100):
-        use()
-    assert resident() - before < 4e6 and len(os.listdir("/proc/self/fd")) <= files

