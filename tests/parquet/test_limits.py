@@ -37,8 +37,8 @@ BOMBS = {
     "pages-under-the-limit": (lambda p: bombs.head_of_long_pages(p, (1 << 24) - 64, 15, None, "zstd"),
                               "expected 1 to 4096"),
     "padded-pages": (lambda p: bombs.head_of_long_pages(p, (1 << 24) - 64, 100, 1, "zstd"), OVER),
-    "shared-chunks": (lambda p: bombs.head_of_groups(p, 1 << 17, 1000, True), "share the bytes"),
-    "many-groups": (lambda p: bombs.head_of_groups(p, 1 << 17, 1000, False), OVER),
+    "shared-chunks": (lambda p: bombs.head_of_groups(p, 1 << 17, 250, True), "share the bytes"),
+    "many-groups": (lambda p: bombs.head_of_groups(p, 1 << 17, 250, False), OVER),
 }
 
 
@@ -47,8 +47,8 @@ BOMBS = {
 def test_head_that_claims_much_is_refused(tmp_path, qkscope, frugal, name):
     bomb, message = BOMBS[name]
     capture = tmp_path / "c"
-    for head in ("l00h00q", "l00h00k"):
-        print(bomb(capture / head / "data.parquet").stat().st_size, "bytes")
+    print(bomb(capture / "l00h00q" / "data.parquet").stat().st_size, "bytes")
+    shutil.copytree(capture / "l00h00q", capture / "l00h00k")
     done = qkscope("analyze", capture, "-o", tmp_path / "o", "--threads", 2, expect=1, **frugal)
     assert message in done.err
     assert "MALFORMED" not in done.err and "damaged" not in done.err
@@ -56,11 +56,11 @@ def test_head_that_claims_much_is_refused(tmp_path, qkscope, frugal, name):
 
 
 def test_long_string_is_refused(tmp_path):
-    path = bombs.long_string(tmp_path / "text.parquet", 1 << 28)
+    path = bombs.long_string(tmp_path / "text.parquet", 1 << 26)
     print(path.stat().st_size, "bytes")
     taken = int(re.search(r"VmData:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) << 10
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (taken + MOST, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + (32 << 20), hard))
     try:
         with pytest.raises(oracle.Error, match=OVER) as refused:
             oracle.read_slots(path, 0)

@@ -315,38 +315,6 @@ static void lists_are_what_they_say(void **state)
     }
 }
 
-/* L L^T of a singular matrix is that matrix. */
-static void cholesky_takes_singular_matrices(void **state)
-{
-    (void)state;
-    enum { N = 21, LD = 24 };
-    static double base[N * N], matrix[N * N], factor[N * LD];
-    uint64_t seed = 5;
-    for (size_t rank = 0; rank <= N; rank += 7) {
-        double total = 0;
-        for (size_t i = 0; i < N * N; i++)
-            base[i] = random_unit(&seed);
-        memset(factor, 0, sizeof factor);
-        for (size_t i = 0; i < N; i++)
-            for (size_t j = 0; j < N; j++) {
-                matrix[i * N + j] = 0;
-                for (size_t r = 0; r < rank; r++)
-                    matrix[i * N + j] += base[i * N + r] * base[j * N + r];
-                factor[i * LD + j] = i >= j ? matrix[i * N + j] : NAN;
-                total += i == j ? matrix[i * N + j] : 0;
-            }
-        qk__cholesky(factor, N, LD, N * 0x1p-52 * total);
-        for (size_t i = 0; i < N; i++)
-            for (size_t j = 0; j < N; j++) {
-                double sum = 0;
-                for (size_t r = 0; r < N; r++)
-                    sum += factor[i * LD + r] * factor[j * LD + r];
-                assert_true(fabs(sum - matrix[i * N + j]) <= 1e-13 * total);
-                assert_true(j <= i || factor[i * LD + j] == 0);
-            }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,7 +328,6 @@ int main(void)
         cmocka_unit_test(members_are_found),
         cmocka_unit_test(chosen_keys_are_those_keys),
         cmocka_unit_test(lists_are_what_they_say),
-        cmocka_unit_test(cholesky_takes_singular_matrices),
     };
     return cmocka_run_group_tests_name("pair kernels", tests, NULL, NULL);
 }

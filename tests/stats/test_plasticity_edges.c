@@ -44,9 +44,9 @@ static void make_few(few *f)
     f->k.example = f->example[1];
 }
 
-static qk_plasticity *fit_few(const few *f, qk_query_variance variance)
+static qk_plasticity *fit_few(const few *f)
 {
-    qk_plasticity_settings settings = exactly(variance);
+    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
     return fit(&f->q, &f->k, &settings);
 }
 
@@ -57,18 +57,16 @@ static void one_key_an_example_has_no_pairs(void **state)
     make_few(&f);
     for (size_t i = 0; i < FEW; i++)
         f.example[1][i] = (int64_t)i;
-    for (int full = 0; full < 2; full++) {
-        qk_plasticity *p = fit_few(&f, full ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG);
-        assert_int_equal(p->num_profile, 3);
-        assert_int_equal(p->num_cells, 6);
-        assert_int_equal(p->num_distances, 0);
-        assert_true(isnan(p->ap_overall) && isnan(p->ap_drop) && isnan(p->fifths[0]));
-        for (size_t j = 0; j < 3; j++)
-            assert_true(p->profile[j].pairs == 0 && isnan(p->profile[j].ap));
-        for (size_t c = 0; c < 6; c++)
-            assert_true(p->cells[c].pairs == 0 && isnan(p->cells[c].ap));
-        qk_plasticity_free(&p);
-    }
+    qk_plasticity *p = fit_few(&f);
+    assert_int_equal(p->num_profile, 3);
+    assert_int_equal(p->num_cells, 6);
+    assert_int_equal(p->num_distances, 0);
+    assert_true(isnan(p->ap_overall) && isnan(p->ap_drop) && isnan(p->fifths[0]));
+    for (size_t j = 0; j < 3; j++)
+        assert_true(p->profile[j].pairs == 0 && isnan(p->profile[j].ap));
+    for (size_t c = 0; c < 6; c++)
+        assert_true(p->cells[c].pairs == 0 && isnan(p->cells[c].ap));
+    qk_plasticity_free(&p);
 }
 
 static void buckets_below_one_ask_nothing(void **state)
@@ -78,7 +76,7 @@ static void buckets_below_one_ask_nothing(void **state)
     make_few(&f);
     for (size_t i = 0; i < FEW; i++)
         f.bucket[0][i] = -(int64_t)i;
-    qk_plasticity *p = fit_few(&f, QK_VARIANCE_DIAG);
+    qk_plasticity *p = fit_few(&f);
     assert_int_equal(p->num_profile + p->num_cells + p->num_distances, 0);
     assert_true(isnan(p->ap_overall) && isnan(p->tenths[9]));
     assert_int_equal(p->pairs_evaluated, 0);
@@ -127,11 +125,9 @@ static void equal_keys_are_a_coin_toss(void **state)
     make_few(&f);
     for (size_t i = 1; i < FEW; i++)
         memcpy(f.x[1][i], f.x[1][0], sizeof f.x[1][0]);
-    for (int full = 0; full < 2; full++) {
-        qk_plasticity *p = fit_few(&f, full ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG);
-        assert_true(p->ap_overall == 1 && p->fifths[4] == 1 && isnan(p->fifths[0]));
-        qk_plasticity_free(&p);
-    }
+    qk_plasticity *p = fit_few(&f);
+    assert_true(p->ap_overall == 1 && p->fifths[4] == 1 && isnan(p->fifths[0]));
+    qk_plasticity_free(&p);
 }
 
 static void constant_queries_decide(void **state)
@@ -141,12 +137,10 @@ static void constant_queries_decide(void **state)
     make_few(&f);
     for (size_t i = 1; i < FEW; i++)
         memcpy(f.x[0][i], f.x[0][0], sizeof f.x[0][0]);
-    for (int full = 0; full < 2; full++) {
-        qk_plasticity *p = fit_few(&f, full ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG);
-        assert_true(p->ap_overall == 0);
-        assert_true(p->q_r2_pos == 0 && p->beta_norm == 0 && isnan(p->component_weight[0]));
-        qk_plasticity_free(&p);
-    }
+    qk_plasticity *p = fit_few(&f);
+    assert_true(p->ap_overall == 0);
+    assert_true(p->q_r2_pos == 0 && p->beta_norm == 0 && isnan(p->component_weight[0]));
+    qk_plasticity_free(&p);
 }
 
 static void constant_positions_have_no_drift(void **state)
@@ -156,7 +150,7 @@ static void constant_positions_have_no_drift(void **state)
     make_few(&f);
     for (size_t i = 0; i < FEW; i++)
         f.position[0][i] = f.position[1][i] = 5;
-    qk_plasticity *p = fit_few(&f, QK_VARIANCE_DIAG);
+    qk_plasticity *p = fit_few(&f);
     assert_true(p->beta_norm == 0 && isnan(p->component_weight[1]));
     assert_true(p->ap_overall > 0 && p->ap_overall < 1);
     assert_int_equal(p->num_distances, 1);
@@ -164,23 +158,15 @@ static void constant_positions_have_no_drift(void **state)
     qk_plasticity_free(&p);
 }
 
-static void one_query_has_no_covariance(void **state)
+static void one_query_has_no_variance(void **state)
 {
     (void)state;
     few f;
     make_few(&f);
-    f.bucket[0][7] = 4;
-    qk_plasticity *p = fit_few(&f, QK_VARIANCE_FULL);
-    assert_int_equal(p->num_profile, 4);
-    assert_true(!isnan(p->profile[1].ap));
-    for (size_t j = 2; j < 4; j++)
-        assert_true(isnan(p->profile[j].ap) && p->profile[j].pairs == 0);
-    assert_true(isnan(p->cells[p->num_cells - 1].ap) && !isnan(p->ap_overall));
-    qk_plasticity_free(&p);
     f.q.rows = 1;
     f.bucket[0][0] = 3;
-    p = fit_few(&f, QK_VARIANCE_DIAG); /* no variance: all decided */
-    assert_true(p->ap_overall == 0);
+    qk_plasticity *p = fit_few(&f);
+    assert_true(p->ap_overall == 0); /* all decided */
     qk_plasticity_free(&p);
 }
 
@@ -192,7 +178,7 @@ static void window_below_a_bucket_leaves_the_last(void **state)
     for (size_t i = 0; i < FEW; i++)
         f.window[i] = 1;
     f.q.window = f.window;
-    qk_plasticity *p = fit_few(&f, QK_VARIANCE_DIAG);
+    qk_plasticity *p = fit_few(&f);
     assert_int_equal(p->window, 1);
     assert_int_equal(p->num_cells, 3);
     for (size_t j = 0; j < 3; j++)
@@ -201,7 +187,7 @@ static void window_below_a_bucket_leaves_the_last(void **state)
     qk_plasticity_free(&p);
     for (size_t i = 0; i < FEW; i++)
         f.window[i] = -(int64_t)i; /* all of them: none */
-    p = fit_few(&f, QK_VARIANCE_DIAG);
+    p = fit_few(&f);
     assert_int_equal(p->window, 0);
     assert_int_equal(p->num_cells, 6);
     qk_plasticity_free(&p);
@@ -291,7 +277,7 @@ int main(void)
         cmocka_unit_test(equal_keys_are_a_coin_toss),
         cmocka_unit_test(constant_queries_decide),
         cmocka_unit_test(constant_positions_have_no_drift),
-        cmocka_unit_test(one_query_has_no_covariance),
+        cmocka_unit_test(one_query_has_no_variance),
         cmocka_unit_test(window_below_a_bucket_leaves_the_last),
         cmocka_unit_test(refuses_what_it_cannot_analyse),
         cmocka_unit_test(many_short_examples_are_no_work),

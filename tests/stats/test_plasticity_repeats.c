@@ -81,7 +81,7 @@ static size_t list_pairs(const head *h, const loops *l, size_t j, size_t (*pair)
 }
 
 /* The means of what bucket j draws, or has. */
-static void find_means(head *h, const loops *l, size_t j, uint64_t seed, bool full)
+static void find_means(head *h, const loops *l, size_t j, uint64_t seed)
 {
     double sum[GROUPS] = {0}, count[GROUPS] = {0}, mu[LOOP_DIM], sigma[LOOP_DIM][LOOP_DIM];
     size_t n = list_pairs(h, l, j, NULL), met = n < MOST ? n : MOST;
@@ -95,7 +95,7 @@ static void find_means(head *h, const loops *l, size_t j, uint64_t seed, bool fu
         assert_int_equal(qk__draw(number, MOST, n, seed, words, 3, NULL), QK_OK);
         h->drawn_from++;
     }
-    loop_bucket_model(l, &h->q, j, full, mu, sigma);
+    loop_bucket_model(l, &h->q, j, false, mu, sigma);
     for (size_t i = 0; i < met; i++) {
         const size_t *p = pair[number[i]];
         uint32_t g = h->group[h->q.rows + p[0]];
@@ -147,14 +147,14 @@ static qk_block some_without(const head *h, uint32_t g, uint32_t *absent)
 }
 
 /* What is expected without group g goes to l->profile of the loops over the rest. */
-static loops *expect(const head *h, uint32_t g, bool full, double width)
+static loops *expect(const head *h, uint32_t g, double width)
 {
     uint32_t *absent = test_calloc(h->k.rows, sizeof *absent);
     qk_block q = h->q, k = some_without(h, g, absent);
-    loops *before = loop_over(&q, &k, full, width);
+    loops *before = loop_over(&q, &k, false, width);
     q.group = h->group;
     q.left_out = g;
-    loops *after = loop_over(&q, &k, full, width);
+    loops *after = loop_over(&q, &k, false, width);
     for (size_t j = 1; j < LOOP_BUCKETS; j++) {
         double change = after->profile[j].ap - before->profile[j].ap;
         after->profile[j].ap = h->mean[g][j] + (isnan(change) ? 0 : change);
@@ -168,9 +168,9 @@ static loops *expect(const head *h, uint32_t g, bool full, double width)
     return after;
 }
 
-static void check_head(head *h, bool full)
+static void check_head(head *h)
 {
-    qk_plasticity_settings settings = exactly(full ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
     qk__plasticity_repeats repeats = {
         .drawn = {.group = h->group + h->q.rows, .groups = GROUPS}};
     qk_plasticity *p;
@@ -194,13 +194,13 @@ static void check_head(head *h, bool full)
     in.parts = NULL;
     assert_int_equal(qk__plasticity_repeats_open(&repeats, all, &in, 1, NULL), QK_OK);
 
-    loops *l = loop_over(&h->q, &h->k, full, p->bucket_width);
+    loops *l = loop_over(&h->q, &h->k, false, p->bucket_width);
     size_t most = 0;
     for (size_t j = 1; j < LOOP_BUCKETS; j++) {
         size_t pairs = l->queries[j] > 0 ? list_pairs(h, l, j, NULL) : 0;
         most = pairs > most ? pairs : most;
         if (pairs > 0)
-            find_means(h, l, j, settings.seed, full);
+            find_means(h, l, j, settings.seed);
         for (size_t g = 0; g < GROUPS; g++)
             h->mean[g][j] = pairs > 0 ? h->mean[g][j] : NAN;
     }
@@ -214,7 +214,7 @@ static void check_head(head *h, bool full)
         assert_int_equal(qk__query_model_create(&model, rest, NULL, 1, NULL), QK_OK);
         assert_int_equal(qk__plasticity_without(&repeats, model, &in, &overall, fifths, NULL),
                          QK_OK);
-        loops *want = expect(h, g, full, p->bucket_width);
+        loops *want = expect(h, g, p->bucket_width);
         assert_near(overall, want->overall, 1e-11);
         for (int i = 0; i < QK_FIFTHS; i++)
             assert_near(fifths[i], want->fifths[i], 1e-11);
@@ -240,13 +240,12 @@ static void they_are_the_formula(void **state)
         {.dim = 4, .examples = 60, .buckets = 10, .each = 2, .width = 10},
         {.dim = 5, .examples = 10, .buckets = 12, .each = 10, .width = 64, .window = 300},
     };
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int full = 0; full < 2; full++) {
-            head h;
-            make_head(&h, &shapes[s]);
-            check_head(&h, full);
-            free_head(&h);
-        }
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        head h;
+        make_head(&h, &shapes[s]);
+        check_head(&h);
+        free_head(&h);
+    }
 }
 
 /* Where nothing is drawn, every number is computed again from the pairs that are left. */
