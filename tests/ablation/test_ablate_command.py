@@ -558,14 +558,6 @@ def test_json(qkscope, whole, results, tmp_path):
     assert listed[:5] == pytest.approx(sorted(singles, reverse=True)[:5], abs=6e-6)
 
 
-def test_one_text(qkscope, tmp_path):
-    """No intervals, and a warning that says so."""
-    said = qkscope("ablate", "-m", STEP, "-t", write_texts(tmp_path, TEXTS[:1]), "-w", "remove", "-o", tmp_path / "out", expect=0)
-    assert "there is one text" in said.err
-    for row in rows_of(tmp_path / "out"):
-        assert float(row["delta"]) != 0 and [row[c] for c in ("delta_lo", "delta_hi", "p", "p_corrected", "share")] == [""] * 5
-
-
 # ---- what is refused -----------------------------------------------------------------------------
 
 @pytest.mark.cases(12)
@@ -600,7 +592,12 @@ def test_what_is_missing(qkscope, words, said):
 
 
 def test_texts_that_are_not_enough(qkscope, tmp_path):
-    """None; none with two tokens; and one, which has no others to take a profile from. Nothing is left."""
+    """None; none with two tokens; and one, which has no others to take a profile from. Nothing is left. One text has no
+    intervals, and a warning says so."""
+    said = qkscope("ablate", "-m", STEP, "-t", write_texts(tmp_path, TEXTS[:1]), "-w", "remove", "-o", tmp_path / "one", expect=0)
+    assert "there is one text" in said.err
+    for row in rows_of(tmp_path / "one"):
+        assert float(row["delta"]) != 0 and [row[c] for c in ("delta_lo", "delta_hi", "p", "p_corrected", "share")] == [""] * 5
     for texts, words, code, said in (
             ([], [], 1, "no texts"), (["", ""], ["-w", "remove"], 1, "two tokens"),
             (["a", "b"], ["-w", "remove"], 1, "two tokens"), (["In the beginning"], [], 2, "that of other texts")):

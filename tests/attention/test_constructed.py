@@ -91,20 +91,15 @@ def test_masses(heads):
     assert float(rows[0, 2]["sink_mass"]) > 0.97
     assert float(rows[0, 0]["previous_mass"]) > 0.97
     assert float(rows[0, 0]["top_previous"]) == pytest.approx(LENGTH / (LENGTH + 1) - 1 / (LENGTH + 1))
-    copies, followed = [], []
-    for text in texts:
-        for i, letter in enumerate(text):
-            if i and letter in text[:i]:
-                copies.append(text[:i].count(letter) / text[:i + 1].count(letter))
-            if letter in text[:i]:
-                followed.append(1)
     # a row shares its weight among the copies, itself among them
+    copies = [text[:i].count(letter) / text[:i + 1].count(letter) for text in texts for i, letter in enumerate(text)
+              if letter in text[:i]]
     assert float(rows[0, 1]["duplicate_mass"]) == pytest.approx(np.mean(copies), abs=0.01)
     assert float(rows[1, 3]["induction_mass"]) > 0.95
     # the mean query and key, turned by the distance, are all that there is to a head that attends by position
     assert float(rows[0, 0]["means_r2"]) > 1 - 1e-6
     assert float(rows[0, 0]["distance_share"]) > 0.999
     assert abs(float(rows[1, 3]["distance_share"])) < 0.1
-    share = len(followed) / (TEXTS * (LENGTH + 1))
     # TransformerLens' score is of all rows
+    share = len(copies) / (TEXTS * (LENGTH + 1))
     assert float(rows[1, 3]["induction_mul"]) == pytest.approx(share * float(rows[1, 3]["induction_mass"]), rel=0.02)

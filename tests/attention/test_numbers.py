@@ -203,11 +203,3 @@ def test_profile_of_a_clock():
     assert found["fit"][4] < 1e-9
     assert np.allclose(found["cells"][:, 4], found["cells"][:, 6], atol=1e-12)
     assert ask([np.zeros(SUMS)])["cells"].size == 0
-
-
-def test_profile_without_far_rows():
-    texts = [Text(np.random.default_rng(1), 8)]
-    found = ask([texts[0].sums], buckets=list(enumerate(sums_of_text(texts[0].a))))
-    assert found["cells"].size == 0
-    assert found["fit"][0] == 0
-    assert np.isnan(found["fit"][2:]).all()

@@ -248,18 +248,13 @@ def test_other_number_formats_are_named(llama, dtype, width):
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("length", [2**64 - 1, 2**63, 100 << 20, 5000])
 def test_header_longer_than_the_file(llama, length):
+    """Or longer than any: it is not parsed."""
     folder, _, _ = llama
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", length) + b"{}" + b" " * 100)
     refused(folder, MALFORMED, str(length), "header")
-
-
-def test_a_huge_header_is_not_parsed(llama):
-    folder, _, _ = llama
-    size = 100 << 20
-    with open(folder / "model.safetensors", "wb") as file:
-        file.write(struct.pack("<Q", size))
-        file.truncate(8 + size)
-    refused(folder, MALFORMED, "header", "allowed")
+    if length == 100 << 20:
+        os.truncate(folder / "model.safetensors", 8 + length)
+        refused(folder, MALFORMED, "header", "allowed")
 
 
 def header_only(folder, text, data=b""):
@@ -275,10 +270,7 @@ def header_only(folder, text, data=b""):
      ' "a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]}}', "duplicate"),
     ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 7]}}', "do not fit"),
     ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 0]}}', "data_offsets"),
-    ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}}', "data_offsets"),
     ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0]}}', "data_offsets"),
-    ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0.0, 8.0]}}', "data_offsets"),
-    ('{"a": {"dtype": "F32", "shape": [4], "data_offsets": [4, 20]}}', "cut short"),
     ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [9223372036854775800,'
      ' 9223372036854775807]}}', "cut short"),
     ('{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 9223372036854775808]}}', "header"),
@@ -286,9 +278,7 @@ def header_only(folder, text, data=b""):
     ('{"a": {"dtype": "F32", "shape": [4611686018427387904], "data_offsets": [0, 0]}}',
      "do not fit"),
     ('{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', "shape"),
-    ('{"a": {"dtype": "F32", "shape": 3, "data_offsets": [0, 12]}}', "shape"),
     ('{"a": {"dtype": "F32", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 4]}}', "shape"),
-    ('{"a": {"dtype": 7, "shape": [1], "data_offsets": [0, 4]}}', "dtype"),
     ('{"a": {"dtype": "a name that is too long", "shape": [1], "data_offsets": [0, 4]}}', "dtype"),
     ('{"a": 5}', "object"), ('[1, 2]', "object"), ('{"a": ', "header"), ("", "header"),
     ('{"__metadata__": {"format": "pt"}}', "no tensors"), ("{}", "no tensors"),

@@ -113,7 +113,6 @@ def test_special_tokens(bos, eos, tmp_path):
 @pytest.mark.parametrize("key,change,words", [
     ("tokenizer.ggml.model", None, ["missing", "--tokenizer"]),
     ("tokenizer.ggml.model", "t5", ['"t5"', "gpt2 and llama", "--tokenizer"]),
-    ("tokenizer.ggml.model", 1, ["expected a text, found 1"]),
     ("tokenizer.ggml.pre", None, ["--tokenizer"]),
     ("tokenizer.ggml.pre", "default", ['"default"', "--tokenizer"]),
     ("tokenizer.ggml.pre", 1, ["expected a text, found 1"]),
@@ -122,15 +121,12 @@ def test_special_tokens(bos, eos, tmp_path):
     ("tokenizer.ggml.tokens", ["a", "a"], ["item 1", "twice"]),
     ("tokenizer.ggml.tokens", [1, 2], ["item 0", "string"]),
     ("tokenizer.ggml.token_type", [1, 2], ["list of at least 259"]),
-    ("tokenizer.ggml.token_type", ["1"] * 259, ["item 0", "whole number"]),
     ("tokenizer.ggml.merges", None, ["missing"]),
     ("tokenizer.ggml.merges", "a b", ["list"]),
     ("tokenizer.ggml.merges", ["a b c"], ["merges[0]"]),
-    ("tokenizer.ggml.merges", [["a"], ["b"]], ["merges[0]"]),
     ("tokenizer.ggml.merges", ["a zzz"], ["merges[0]", "zzz"]),
     ("tokenizer.ggml.bos_token_id", None, ["missing"]),
     ("tokenizer.ggml.bos_token_id", 259, ["0 to 258"]),
-    ("tokenizer.ggml.bos_token_id", "<s>", ["0 to 258"]),
     ("tokenizer.ggml.add_bos_token", 1, ["true or false"]),
 ])
 def test_refused(key, change, words, tmp_path):
@@ -153,35 +149,6 @@ def merges_of(vocabulary, rank):
     return [list(item[4:]) for item in sorted(found, key=lambda item: item[:4], reverse=True)]
 
 
-def pieces_of(shape, seed):
-    """Tokens, kinds and scores; some scores are equal, as those of Mistral's added pieces are."""
-    rng = random.Random(seed)
-    tokens = sorted(shape["model"]["vocab"], key=shape["model"]["vocab"].get)
-    types = [CONTROL] * 3 + [UNKNOWN] + [BYTE] * 256 + [NORMAL] * (len(tokens) - 260)
-    scores = [0.0] * 260 + [-float(i) for i in range(len(tokens) - 260)]
-    for _ in range(40):
-        i = rng.randrange(1500, len(scores))
-        scores[i] = scores[i - 1]
-    return tokens, types, scores
-
-
-@pytest.mark.test_all
-@pytest.mark.parametrize("prefix", [True, False])
-def test_pieces(prefix, shapes, tmp_path):
-    shape = json.loads(json.dumps(shapes["mistral0.2"]))
-    tokens, types, scores = pieces_of(shape, prefix)
-    path = write_vocabulary(tmp_path / "v.gguf", "llama", tokens, types, token_scores=scores, bos_token_id=2,
-                            unk_token_id=3, add_space_prefix=prefix)
-    shape["model"]["merges"] = merges_of(dict(zip(tokens, range(len(tokens)))), dict(zip(tokens, scores)))
-    if not prefix:
-        shape["normalizer"] = shape["normalizer"]["normalizers"][1]
-    for token in shape["added_tokens"]:
-        token["normalized"] = False
-    theirs = theirs_of(shape)
-    texts = cases.texts(31, 300_000, inserted=cases.INSERTED)
-    compare(tmp_path, path, theirs, [b"", b" ", b"  a", *texts])
-
-
 def join(text, tokens, scores):
     """SentencePiece: the two neighbours whose union has the best score, the first of equals."""
     ids = dict(zip(tokens, range(len(tokens))))
@@ -196,7 +163,8 @@ def join(text, tokens, scores):
             for i in ([ids[part]] if part in ids else [ids[f"<0x{b:02X}>"] for b in part.encode()])]
 
 
-def test_pieces_by_the_rule_itself(tmp_path):
+@pytest.mark.parametrize("prefix", [True, False])
+def test_pieces_by_the_rule_itself(prefix, tmp_path):
     """Of letters and 200 unions of pieces before them; other characters are bytes."""
     rng = random.Random(2)
     pieces = [*"abcd", MARK]
@@ -206,10 +174,10 @@ def test_pieces_by_the_rule_itself(tmp_path):
     tokens = ["<unk>", "<s>", "</s>", *[f"<0x{b:02X}>" for b in range(256)], *rng.sample(pieces, len(pieces))]
     scores = [0.0] * 259 + [-float(i) for i in range(len(tokens) - 259)]
     path = write_vocabulary(tmp_path / "v.gguf", "llama", tokens, [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * 205,
-                            token_scores=scores, bos_token_id=1, unk_token_id=0)
+                            token_scores=scores, bos_token_id=1, unk_token_id=0, add_space_prefix=prefix)
     texts = ["".join(rng.choices("abcd \u00e9\u4e2d", (9, 6, 4, 3, 3, 1, 1), k=rng.randrange(1, 60))) for _ in range(300)]
     for text, ids in zip(texts, cases.ids_of(tmp_path, path, [t.encode() for t in texts]), strict=True):
-        assert ids == [1, *join(MARK + text.replace(" ", MARK), tokens, scores)], text
+        assert ids == [1, *join(MARK * prefix + text.replace(" ", MARK), tokens, scores)], text
 
 
 @pytest.mark.test_all
@@ -236,7 +204,6 @@ def test_gemma(shapes, tmp_path):
     ("tokenizer.ggml.scores", None, ["missing"]),
     ("tokenizer.ggml.scores", [1.0], ["list of at least"]),
     ("tokenizer.ggml.scores", [float("nan")] * 262, ["item 0", "finite"]),
-    ("tokenizer.ggml.scores", ["x"] * 262, ["item 0", "finite"]),
     ("tokenizer.ggml.unknown_token_id", 262, ["0 to 261"]),
     ("tokenizer.ggml.remove_extra_whitespaces", True, ["not known"]),
     ("tokenizer.ggml.precompiled_charsmap", [1, 2], ["not known"]),

@@ -61,29 +61,6 @@ def test_unknown_characters(shapes, tmp_path, fuse, fallback):
     compare(tmp_path, tokenizer, cases.texts(77, 200_000))
 
 
-@pytest.mark.parametrize("direction", ["right", "left"])
-def test_truncation_keeps_special_tokens(shapes, tmp_path, direction):
-    tokenizer = json.loads(json.dumps(shapes["glm4"]))
-    tokenizer["truncation"] = {"direction": direction.title(), "max_length": 5,
-                               "strategy": "LongestFirst", "stride": 0}
-    texts = cases.texts(3, 20_000, typical=400)
-    theirs = tokenizers.Tokenizer.from_str(json.dumps(tokenizer))
-    for length in (2, 3, 17, 4096):
-        theirs.enable_truncation(length, direction=direction)
-        for special in (True, False):
-            wanted = [theirs.encode(t.decode(errors="replace"), add_special_tokens=special).ids
-                      for t in texts]
-            assert ours(tmp_path, tokenizer, texts, length, *[] if special else ["no"]) == wanted
-    assert "no room for the 2 special tokens" in ours(tmp_path, tokenizer, texts, 1)
-
-
-def test_merges_as_strings(shapes, tmp_path):
-    tokenizer = json.loads(json.dumps(shapes["qwen2"]))
-    tokenizer["model"]["merges"] = ["#version: 0.2"] + [" ".join(pair) for pair in
-                                                        tokenizer["model"]["merges"]]
-    compare(tmp_path, tokenizer, cases.texts(4, 50_000))
-
-
 # ---- parts ---------------------------------------------------------------------------------------
 
 BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}

@@ -39,7 +39,8 @@ def merged(text, ranks):
     return parts
 
 
-def test_merges_one_by_one(tmp_path):
+@pytest.mark.parametrize("merges", [list, lambda pairs: ["#version: 0.2", *map(" ".join, pairs)]], ids=["pairs", "strings"])
+def test_merges_one_by_one(merges, tmp_path):
     rng = random.Random(1)
     pieces, ranks = [*"abcd\u0120"], {}
     while len(ranks) < 150:
@@ -47,7 +48,7 @@ def test_merges_one_by_one(tmp_path):
         if pair not in ranks and len("".join(pair)) < 12 and "".join(pair) not in pieces:
             ranks[pair] = len(ranks)
             pieces.append("".join(pair))
-    path, ids = tokenizer(tmp_path, pieces[5:], merges=[list(pair) for pair in ranks])
+    path, ids = tokenizer(tmp_path, pieces[5:], merges=merges([list(pair) for pair in ranks]))
     texts = [bytes(rng.choices(b"abcd ", (4, 3, 2, 1, 1), k=rng.randrange(80))) for _ in range(300)]
     for text, found in zip(texts, cases.ids_of(tmp_path, path, texts), strict=True):
         assert found == [ids[part] for part in merged(letters(text), ranks)], text
