@@ -32,6 +32,7 @@ EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
 #     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
     sys.path.insert(0, str(BUILD / "python"))
+HANG = 900  # seconds after which a process hangs, however busy the machine is
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
 # ---- tiers -----------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def exchange(program):
 @pytest.fixture(scope="session")
 def qkscope(program):
     """qkscope("pca", folder, ...) -> Outcome; expect= checks the exit code."""
-    def run(*arguments, expect=None, env=None, timeout=120, executable=None, **options):
+    def run(*arguments, expect=None, env=None, timeout=HANG, executable=None, **options):
         options.setdefault("stdin", subprocess.DEVNULL)
         done = subprocess.run([executable or program, *map(os.fspath, map(text, arguments))],
                               stdout=options.pop("stdout", subprocess.PIPE),
@@ -180,7 +181,7 @@ def on_terminal(words, stream, env=None):
                              env=environment(env), **ends)
     os.close(follower)
     said = b""
-    while select.select([leader], [], [], 60)[0]:
+    while select.select([leader], [], [], HANG)[0]:
         try:
             part = os.read(leader, 4096)
         except OSError:  # the other end is closed
@@ -189,7 +190,7 @@ def on_terminal(words, stream, env=None):
             break
         said += part
     os.close(leader)
-    err = child.communicate(timeout=60)[1]
+    err = child.communicate(timeout=HANG)[1]
     assert child.returncode == 0, err or said
     return said.decode().replace("\r\n", "\n")
 
