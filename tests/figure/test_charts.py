@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drawn_studies import PHASES, Study, alone, close, cross, known, training, values  # noqa: F401
+from drawn_studies import Study, alone, close, cross, known, training, values  # noqa: F401
 from figure_files import dividers, drawn, numbers, script_of
 from made_tables import CATEGORIES, weights
 
@@ -155,18 +155,32 @@ def test_degenerate_studies(qkscope, tmp_path, value, phase):
         assert "nan" not in " ".join(made.labels(name)).lower() and " nan" not in script_of(made.figures / name)
 
 
-@pytest.mark.parametrize("layers, heads, count", [(1, 2, 1), (1, 2, 3), (2, 2, 200)])
+@pytest.mark.parametrize("layers, heads, count", [(1, 2, 1), (1, 2, 3), (2, 2, 60)])
 def test_small_and_large_studies(qkscope, tmp_path, layers, heads, count):
-    models = [(f"m{i}", f"f{i % 40}", f"p{i // 50}") for i in range(count)]
+    models = [(f"m{i}", f"f{i % 40}", f"p{i // 15}") for i in range(count)]
     made = Study(qkscope, tmp_path, models, [layers], heads, tables=("pca", "rotation"), change=None)
     assert {"map-01-r-q", "pca-02-rq-rk-scatter", "rotation-07-bias-vs-separation"} <= set(made.names())
     assert len(made.blocks("pca-02-rq-rk-scatter")[0]) == count * layers * heads
-    if count == 200:
+    if count == 60:
         assert len({tuple(row[2:]) for row in made.blocks("pca-02-rq-rk-scatter")[0]}) == 4, "a colour a phase"
-        assert len(made.blocks("pca-07-position-signal")[0]) == 200
+        assert len(made.blocks("pca-07-position-signal")[0]) == 60
+
+
+def test_models_without_numbers_keep_their_place(qkscope, tmp_path):
+    """There is a gap, and no panel for a family of nothing."""
+    def change(row, rng):
+        if row["model"] == "name1":
+            degenerate(None)(row, rng)
+    made = Study(qkscope, tmp_path, [("a", "F", "p"), ("b", "G", "p"), ("c", "F", "q")], [6], 4, change=change)
+    for name in ("rotation-02-drift-correlation", "rotation-09-training-metrics", "pca-07-position-signal", "plasticity-04-trajectory"):
+        assert [row[1] == "NaN" for row in made.blocks(name)[0]] == [False, True, False], name
+        assert {"a", "b", "c"} <= set(made.labels(name))
+    assert len(made.blocks("pca-02-rq-rk-scatter")[0]) == 2 * 24 and len(made.blocks("rotation-07-bias-vs-separation")) == 1
 
 
 def test_a_table_alone_has_its_figures(qkscope, tmp_path):
     made = Study(qkscope, tmp_path, [("m", "f", ""), ("n", "f", "")], [3], 4, tables=("rotation",), change=None)
     assert {name.split("-")[0] for name in made.names()} == {"map", "rotation"}
     assert not drawn(made.figures, "pca") and not drawn(made.figures, "attention")
+    made = Study(qkscope, tmp_path / "p", [("m", "f", "p"), ("n", "f", "p")], [3], 4, tables=("plasticity",), change=None)
+    assert len(made.blocks("plasticity-04-trajectory")) == 1 and "bias strength" not in made.labels("plasticity-04-trajectory")

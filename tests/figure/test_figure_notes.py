@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 from conftest import EXAMPLE
-from drawn_studies import SIZES, Study, cross, training  # noqa: F401
+from drawn_studies import SIZES, cross, training  # noqa: F401
 from figure_files import HOSTILE, NO_PICTURES, sketch
 from made_tables import make_heads, write_results
 

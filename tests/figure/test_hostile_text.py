@@ -2,7 +2,6 @@
 """Names from outside may hold anything. Whatever they hold, it is shown as text, after what figure/figure.h documents: control
 characters become spaces, what is not UTF-8 U+FFFD, what is too long ends in an ellipsis, and "]]>" and "\\U+" are kept apart.
 What no font has is a question mark in pictures, and itself in an SVG."""
-import os
 import random
 
 import pytest

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from drawn_studies import CATEGORIES, SIZES, Study, alone, close, cross, training, values  # noqa: F401
+from drawn_studies import CATEGORIES, Study, cross, training, values  # noqa: F401
 from figure_files import NO_PICTURES, SVG, blocks, draw, drawn, labels_of, needs_gnuplot, read_svg, script_of, sketch
 from made_tables import make_heads, write_results
 
@@ -106,7 +106,7 @@ def test_figures_and_page_have_one_scale(qkscope, cross, tmp_path):
 
 
 def one_model(folder, layers, heads, change=lambda row, rng: None):
-    write_results(folder, make_heads("alone", layers, heads, change=change), **SIZES)
+    write_results(folder, make_heads("alone", layers, heads, change=change), tables=("pca", "rotation"), pcs=2)
 
 
 def test_one_head_does_not_take_all_colours(qkscope, tmp_path):

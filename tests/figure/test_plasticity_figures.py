@@ -141,7 +141,7 @@ def test_profiles(cross):
     assert "set yrange [0:1]" in script_of(cross.figures / f"{PROFILES}-name0")
 
 
-@pytest.mark.parametrize("count, buckets, shown", [(1000, 4, 400), (300, 130, 186)])
+@pytest.mark.parametrize("count, buckets, shown", [(1000, 4, 400), pytest.param(300, 130, 186, marks=pytest.mark.test_all)])
 def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
     made = make_heads("many", count // 10, 10)
     write_results(tmp_path, made, tables=("plasticity",), buckets=buckets, bins=1, dim=1)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from drawn_studies import CATEGORIES, PHASES, Study, close, cross, known, training, values  # noqa: F401
+from drawn_studies import PHASES, Study, close, cross, known, values  # noqa: F401
 from figure_files import blocks, labels_of, numbers, script_of, sketch
 from made_tables import make_heads, write_results
 

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import stat
+import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +92,23 @@ def hostile(qkscope, tmp_path_factory):
     (folder / "manifest.json").write_text(json.dumps({"command_line": HOSTILE[0], "x": HOSTILE}))
     qkscope("report", folder, "--title", HOSTILE[3] + HOSTILE[0], env=NO_PICTURES, expect=0)
     return folder / "report.html"
+
+
+# ---- pictures ---------------------------------------------------------------------------------
+
+def png(pixels):
+    """An RGB picture of rows of bytes."""
+    def chunk(kind, data):
+        crc = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+    header = struct.pack(">IIBBBBB", len(pixels[0]) // 3, len(pixels), 8, 2, 0, 0, 0)
+    raw = b"".join(b"\0" + row for row in pixels)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
+            + chunk(b"IDAT", zlib.compress(raw, 1)) + chunk(b"IEND", b""))
+
+
+def plain_png(width, height):
+    return png([b"\x20\x60\xa0" * width] * height)
 
 
 # ---- pages without figures ---------------------------------------------------------------------

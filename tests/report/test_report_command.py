@@ -6,35 +6,18 @@ import io
 import json
 import os
 import re
-import struct
-import zlib
 
 import pytest
 
 from figure_files import NO_PICTURES, needs_gnuplot
 from made_tables import make_heads, write_results
-from report_pages import failing_gnuplot, findings, page_of
+from report_pages import failing_gnuplot, findings, page_of, plain_png, png
 
 
 @pytest.fixture
 def results(tmp_path):
     rows = make_heads("m", 4, 4, 2)
     return write_results(tmp_path / "results", rows, buckets=4, bins=2, dim=4)
-
-
-def png(pixels):
-    """An RGB picture of rows of bytes."""
-    def chunk(kind, data):
-        crc = zlib.crc32(kind + data)
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
-    header = struct.pack(">IIBBBBB", len(pixels[0]) // 3, len(pixels), 8, 2, 0, 0, 0)
-    raw = b"".join(b"\0" + row for row in pixels)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
-            + chunk(b"IDAT", zlib.compress(raw, 1)) + chunk(b"IEND", b""))
-
-
-def plain(width, height):
-    return png([b"\x20\x60\xa0" * width] * height)
 
 
 def noise(side):
@@ -147,11 +130,11 @@ def test_no_gnuplot(qkscope, results, tmp_path):
 def test_collages_in_the_folder(qkscope, results, tmp_path):
     figures = results / "figures"
     figures.mkdir()
-    (figures / "pca-06-collage-a.png").write_bytes(plain(40, 20))
-    (figures / "pca-06-collage-m.png").write_bytes(plain(40, 20))  # the model's: first
-    (figures / "rotation-01-plane-a b'\"<x>.png").write_bytes(plain(60, 30))
+    (figures / "pca-06-collage-a.png").write_bytes(plain_png(40, 20))
+    (figures / "pca-06-collage-m.png").write_bytes(plain_png(40, 20))  # the model's: first
+    (figures / "rotation-01-plane-a b'\"<x>.png").write_bytes(plain_png(60, 30))
     (figures / "rotation-01-plane-broken.png").write_bytes(b"not a picture")
-    (figures / "other.png").write_bytes(plain(10, 10))
+    (figures / "other.png").write_bytes(plain_png(10, 10))
     page = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
     assert page.count('src="data:image/png;base64,') == 3
     assert page.index("fig-pca-06-collage-m") < page.index("fig-pca-06-collage-a")

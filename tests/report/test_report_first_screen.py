@@ -26,7 +26,7 @@ def analysed(qkscope, tmp_path_factory):
     capture = root / "datasets--someone--kjv" / "snapshots" / COMMIT
     shutil.copytree(EXAMPLE, capture)
     out = root / "results"
-    qkscope("analyze", capture, "-o", out, "--ci", 95, "--model-name", "tiny", expect=0,
+    qkscope("analyze", capture, "-o", out, "--ci", 95, "--layers", "0-1", "--model-name", "tiny", expect=0,
             env={"SOURCE_DATE_EPOCH": "1000000000"})
     return out, failing_gnuplot(root / "bin")
 

@@ -2,7 +2,6 @@
 """The page as a file: it is whole, holds the numbers of the tables, leads nowhere, and names from outside are text on it.
 One page is opened in a browser, where one is installed; test_report_explorer.py and others look closer."""
 import html
-import json
 import re
 
 import pytest
