@@ -86,7 +86,7 @@ CASES = [(before, command, link, True) for before, command, links in [
     (whole, [*CAPTURE, "--force"], "l00h00q", False), (whole, [*CAPTURE, "--force"], "moments", False),
     (nothing, CAPTURE, "../.out.partial", False), (whole, CAPTURE, "../.out.partial", False),
     (whole, [*CAPTURE, "--force"], "../.out.partial", False),
-    (results, PCA, "qk.csv", False), (results, ["report", "out", "-q"], "report.html", False)]
+    (results, ["report", "out", "-q"], "report.html", False), (results, PCA, "qk.csv", False)]
 
 
 def put_link(out, name, target):

@@ -17,9 +17,9 @@ def files(folder):
 @pytest.fixture(scope="module")
 def small(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
-    qkscope(*CAPTURE, "--max-texts", "6", "-o", folder / "c", expect=0)
+    qkscope(*CAPTURE, "--max-texts", "2", "-o", folder / "c", expect=0)
     for i in range(2):
-        qkscope(*CAPTURE, "-o", folder / str(i), "--shard", f"{i}/2", expect=0)
+        qkscope(*CAPTURE, "--max-texts", "2", "-o", folder / str(i), "--shard", f"{i}/2", expect=0)
     return folder
 
 
@@ -47,6 +47,6 @@ def test_what_a_killed_run_left_is_replaced(qkscope, small, tmp_path):
     (out / "l00h00q" / "data.parquet.tmp-123-0").write_text("")
     (out / "moments" / "l00q.safetensors.tmp-123-0").write_text("")
     (out / "notes.txt").write_text("mine")
-    qkscope(*CAPTURE, "-o", out, "--force", expect=0)
+    qkscope(*CAPTURE, "--max-texts", "1", "-o", out, "--force", expect=0)
     assert (out / "notes.txt").read_text() == "mine"
     assert not [p for p in files(out) if ".tmp-" in p]

@@ -7,7 +7,7 @@ from conftest import ROOT
 
 TINY = ROOT / "examples" / "kjv-tiny"
 CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-length", "64", "--layers", "0",
-           "--sampler", "all", "-q", "--threads", "1", "--max-texts", "6"]
+           "--sampler", "all", "-q", "--threads", "1", "--max-texts", "1"]
 GONE = {"a head": ([], "l00h00q", True), "an emptied head": ([], "l00h00q", False), "a packed file": (["--layout", "packed"], "l00q", True),
         "moments": (["--keep", "rows,moments"], "moments", True), "of a stage": (["--stage", "both"], "post/l00h01k", True)}
 
