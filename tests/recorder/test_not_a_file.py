@@ -74,7 +74,7 @@ def limited(program, words, stdin, megabytes):
     """In so much address space."""
     return subprocess.run(["bash", "-c", f'ulimit -v {megabytes << 10} && exec "$@"', "-", program, *words],
                           stdin=stdin, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=60, check=False)
+                          timeout=300, check=False)
 
 
 def test_an_input_without_end(program, tmp_path, sanitized):
