@@ -68,7 +68,7 @@ WAYS = {
 }
 
 
-@pytest.mark.cases(5)
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_bytes_of_whatever_array(whole, tmp_path, way):
     with sink(qk, tmp_path / "a", **KEPT["rows and moments"]) as s:

@@ -91,7 +91,7 @@ def study(qkscope, tmp_path_factory):
     folder = root / "study"
     folder.mkdir()
     runs = [("b, \"second\"", ["analyze", "--lda", "--layers", "0,2,4"]), ("a\nfirst", ["analyze", "--layers", "1,3"]),
-            ("c", ["pca", "--components", "3"])]
+            ("c", ["pca", "--components", "3", "--layers", "2,4"])]
     for i, (model, command) in enumerate(runs):
         qkscope(*command, EXAMPLE, "-o", root / str(i), "--model-name", model, expect=0)
         for table in sorted((root / str(i)).glob("*.csv")):
@@ -128,7 +128,7 @@ def test_models(results):
     assert [m["phase_index"] for m in results["models"]] == [0, 1, 0, 1]
     assert results["checkpoints"]
     assert [m["source"] for m in results["models"]] == ["s", "", "", ""]
-    assert [len(m["heads"]) for m in results["models"]] == [8, 0, 12, 20]
+    assert [len(m["heads"]) for m in results["models"]] == [8, 0, 12, 8]
     assert len({m["slug"] for m in results["models"]}) == 4
 
 

@@ -14,7 +14,7 @@ from conftest import EXAMPLE, read_json
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-EVERY = ["--ci", 95, "--lda", "--complement", "--pairs", 3]
+EVERY = ["--layers", "0,2", "--ci", 95, "--lda", "--complement", "--pairs", 3]
 
 
 def rows_of(path):
