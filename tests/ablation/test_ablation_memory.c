@@ -59,7 +59,7 @@ static void make_results(void)
     qk_analysis_results_free(&run);
 }
 
-static qk_status ablate(const char *output, bool dry, qk_error *err)
+static qk_status ablate(const char *output, qk_error *err)
 {
     static int head[] = {1, 2};
     char to[512], results[512];
@@ -79,9 +79,8 @@ static qk_status ablate(const char *output, bool dry, qk_error *err)
     s.num_groups = 3;
     s.what = "remove,shuffle:4,freeze:slow,profile,mean";
     s.draws = 1;
-    s.dry_run = dry;
     qk_status status = qk_ablation_run(&s, &outcome, err);
-    assert_true(status != QK_OK || dry || (outcome.complete && outcome.num_effects > 0));
+    assert_true(status != QK_OK || (outcome.complete && outcome.num_effects > 0));
     qk_ablation_outcome_free(&outcome);
     return status;
 }
@@ -106,14 +105,14 @@ static void right_or_said(void **state)
     (void)state;
     qk_error err = {0};
     make_results();
-    assert_int_equal(ablate("whole", false, &err), QK_OK);
+    assert_int_equal(ablate("whole", &err), QK_OK);
     char *right = contents("whole/ablation_groups.csv");
     assert_non_null(strstr(right, "top 1 by -r_q"));
     bool more = true;
     long failed = 0;
     for (long n = 0; more; n = next_failure(n, 3)) {
         remaining = n;
-        qk_status status = ablate("out", false, &err);
+        qk_status status = ablate("out", &err);
         more = remaining < 0;
         remaining = -1;
         failed += status != QK_OK;
@@ -122,25 +121,9 @@ static void right_or_said(void **state)
             tree_remove(tree_path("out"));
     }
     assert_true(failed > 50);
-    assert_int_equal(ablate("out", false, &err), QK_OK);
+    assert_int_equal(ablate("out", &err), QK_OK);
     check(QK_OK, &err, right, -1);
     free(right);
-}
-
-static void a_dry_run(void **state)
-{
-    (void)state;
-    qk_error err = {0};
-    bool more = true;
-    for (long n = 0; more; n = next_failure(n, 3)) {
-        remaining = n;
-        qk_status status = ablate("dry", true, &err);
-        more = remaining < 0;
-        remaining = -1;
-        if (status != QK_OK && !strstr(err.message, "memory"))
-            fail_msg("allocation %ld: status %d, %s", n, (int)status, err.message);
-        assert_int_equal(access(tree_path("dry"), F_OK), -1);
-    }
 }
 
 int main(int argc, char **argv)
@@ -148,8 +131,7 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 1;
     model_path = argv[1];
-    const struct CMUnitTest tests[] = {cmocka_unit_test(right_or_said),
-                                       cmocka_unit_test(a_dry_run)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(right_or_said)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("ablation_memory", tests, tree_setup_in_memory,
                                        tree_teardown);

@@ -121,14 +121,6 @@ def test_nothing_to_say():
     assert np.isnan(list(nothing["value"].values())).all()
 
 
-def test_uniform_has_no_distance_share():
-    rng = np.random.default_rng(4)
-    found = ask([Text(rng, 50, kind="uniform").sums for _ in range(9)])
-    assert abs(found["value"]["information"]) < 1e-12
-    assert np.isnan(found["value"]["distance_share"])
-    assert found["names"] == ["uniform"]
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_refuses_what_is_no_number(value):
     groups = [np.ones(SUMS), np.ones(SUMS)]

@@ -242,27 +242,6 @@ static void pairing_is_rounding(void **state)
     }
 }
 
-/* Heads of an odd number of features move together as they are paired. */
-static void panels_move(void **state)
-{
-    (void)state;
-    enum { HEADS = 3, D = 5 };
-    qk__each_version (k, qk__bf16_kernels) {
-        const qk__bf16_kernel *kernel = qk__bf16_kernels[k];
-        float x[HEADS * D * QK_LANES], y[HEADS * D * QK_LANES], apart[D * QK_LANES];
-        uint64_t seed = 5;
-        size_t paired = qk__paired(kernel, D) * QK_LANES;
-        fill(x, HEADS * D * QK_LANES, &seed, 0);
-        memcpy(y, x, sizeof y);
-        for (size_t h = 0; h < HEADS; h++) {
-            kernel->pair_features(y + h * D * QK_LANES, D, y + h * paired);
-            memcpy(apart, x + h * D * QK_LANES, sizeof apart);
-            kernel->pair_features(apart, D, apart);
-            assert_memory_equal(y + h * paired, apart, paired * sizeof *apart);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,7 +249,6 @@ int main(void)
         cmocka_unit_test(what_rounds_up_is_kept),
         cmocka_unit_test(portable_is_the_definition),
         cmocka_unit_test(pairing_is_rounding),
-        cmocka_unit_test(panels_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

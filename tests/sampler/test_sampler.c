@@ -158,15 +158,6 @@ static void test_full_length(void **state)
         }
 }
 
-static void test_all(void **state)
-{
-    (void)state;
-    qk_sampler all = {QK_SAMPLER_ALL, 1, 2, 0};
-    expect_positions(&all, 5, 1, QK_KEY, 0, 5, LIST(0, 1, 2, 3, 4));
-    qk_sampler full_rate = {QK_SAMPLER_UNIFORM, 4, 3, 0};
-    expect_positions(&full_rate, 5, 1, QK_KEY, 0, 4, LIST(0, 1, 2, 3));
-}
-
 /* ---- buckets ---------------------------------------------------------------------------- */
 
 static void expect_buckets(qk_sampler_type type, int64_t size, const int64_t *pairs, size_t num)
@@ -331,17 +322,11 @@ static void test_candidates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_log_uniform),
-        cmocka_unit_test(test_max_rows),
-        cmocka_unit_test(test_full_length),
-        cmocka_unit_test(test_all),
-        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_bad_samplers),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_published_heads),
+        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_uniform),    cmocka_unit_test(test_log_uniform),
+        cmocka_unit_test(test_max_rows),   cmocka_unit_test(test_full_length),
+        cmocka_unit_test(test_buckets),    cmocka_unit_test(test_bad_samplers),
+        cmocka_unit_test(test_ids),        cmocka_unit_test(test_published_heads),
         cmocka_unit_test(test_candidates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,16 +46,6 @@ def theirs_of(shape):
     return pytest.importorskip("tokenizers").Tokenizer.from_str(json.dumps(shape))
 
 
-def compare(folder, path, theirs, texts):
-    wanted = theirs.encode_batch_fast([t.decode(errors="replace") for t in texts])
-    got = cases.ids_of(folder, path, texts)
-    assert not isinstance(got, str), got
-    for text, mine, yours in zip(texts, got, wanted, strict=True):
-        if mine != yours.ids:
-            at = next((i for i, (a, b) in enumerate(zip(mine, yours.ids)) if a != b), 0)
-            pytest.fail(f"{text[:200]!r}...: token {at}: {mine[at - 3:at + 5]}, not {yours.ids[at - 3:at + 5]}")
-
-
 @pytest.fixture(scope="module")
 def shapes():
     pytest.importorskip("tokenizers")
@@ -90,7 +80,7 @@ def test_byte_level(pre, shapes, tmp_path):
                                           for m in shape["model"]["merges"]], **keys)
     theirs = theirs_of(shape)
     texts = cases.texts(len(pre), 300_000, inserted=cases.INSERTED)
-    compare(tmp_path, path, theirs, [b"", b" ", b"\n", *texts])
+    cases.compare(tmp_path, path, theirs, [b"", b" ", b"\n", *texts])
 
 
 def small_vocabulary(path, **changes):
@@ -196,7 +186,7 @@ def test_gemma(shapes, tmp_path):
     shape["added_tokens"] = [cases.added(t, ids[t], special=t != "\n\n", normalized=False)
                              for t in (*base[:4], "\n\n")]
     theirs = theirs_of(shape)
-    compare(tmp_path, path, theirs, [b"", b" ", b"a   b\n\n\nc", *cases.texts(3, 300_000, inserted=cases.INSERTED)])
+    cases.compare(tmp_path, path, theirs, [b"", b" ", b"a   b\n\n\nc", *cases.texts(3, 300_000, inserted=cases.INSERTED)])
 
 
 @pytest.mark.cases(8)
@@ -235,7 +225,7 @@ def test_published_tokenizer(smollm, tmp_path):
         tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
     special = [token for token, kind in zip(tokens, types) if kind == CONTROL]
     theirs.add_special_tokens([tokenizers.AddedToken(t, normalized=False) for t in special])
-    compare(tmp_path, smollm, theirs, cases.texts(42, 1_000_000, inserted=special))
+    cases.compare(tmp_path, smollm, theirs, cases.texts(42, 1_000_000, inserted=special))
 
 
 @pytest.mark.test_all

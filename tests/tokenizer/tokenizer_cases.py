@@ -293,3 +293,13 @@ def ids_of(folder, path, texts, *options):
         ids.append(list(numbers[at + 1:at + 1 + numbers[at]]))
         at += 1 + numbers[at]
     return ids
+
+
+def compare(folder, path, theirs, texts):
+    """The ids of the tokenizer at `path` are those of one of the package."""
+    wanted = theirs.encode_batch_fast([t.decode(errors="replace") for t in texts])
+    got = ids_of(folder, path, texts)
+    assert not isinstance(got, str), got
+    for text, mine, yours in zip(texts, got, wanted, strict=True):
+        at = next((i for i, (a, b) in enumerate(zip(mine, yours.ids)) if a != b), 0)
+        assert mine == yours.ids, f"{text[:200]!r}...: token {at}: {mine[at - 3:at + 5]}, not {yours.ids[at - 3:at + 5]}"
