@@ -2,7 +2,6 @@
 """Running the program, finding shared data, and writing captures as the original tool does."""
 import csv
 import functools
-import gc
 import importlib.util
 import json
 import os
@@ -10,7 +9,6 @@ import math
 import pathlib
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -113,14 +111,6 @@ def check_survived(code, err):
     assert not any(word in err for word in REPORTS), err
 
 
-def stop(process):
-    """Stops a process, and waits until all of it stands still: the signal alone comes when it comes. Whether it had not ended."""
-    process.send_signal(signal.SIGSTOP)
-    if process.poll() is None:
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-    return process.poll() is None
-
-
 @pytest.fixture(scope="session")
 def program():
     path = BUILD / "qkscope"
@@ -197,15 +187,6 @@ def on_terminal(words, stream, env=None):
 
 def text(argument):
     return argument if isinstance(argument, (str, bytes, os.PathLike)) else str(argument)
-
-
-@pytest.fixture
-def resident():
-    """resident() is the memory that this process has now, in bytes, after a garbage collection."""
-    def measure():
-        gc.collect()
-        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    return measure
 
 
 @pytest.fixture(scope="session")
