@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kernel version against a plain one written here, on random and extreme input: all
  * widths, all tail lengths, spans that end where the values end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "half.h"
+#include "unit.h"
 
 #include "parquet/kernels.h"
 
@@ -103,19 +97,6 @@ static void test_join(void **unused)
         for (size_t count = 0; count < 200; count++)
             for (size_t skip = 0; skip < 3; skip++)
                 check_join(qk__parquet_kernels[v], count, count + skip);
-}
-
-/* From the definition of the format, not from its bits. */
-static double half_value(uint16_t half)
-{
-    double sign = half & 0x8000 ? -1 : 1;
-    int exponent = half >> 10 & 31;
-    double value = exponent ? 1 + (half & 1023) / 1024.0 : (half & 1023) / 1024.0;
-    for (int e = exponent ? exponent : 1; e < 15; e++)
-        value /= 2;
-    for (int e = exponent; e > 15; e--)
-        value *= 2;
-    return sign * value;
 }
 
 static void test_half(void **unused)

@@ -97,19 +97,6 @@ def honest_columns(vectors):
     })
 
 
-def write_pyarrow(table, path):
-    pq.write_table(table, path, compression="zstd")
-
-
-def write_plain(table, path):
-    pq.write_table(table, path, compression="zstd", use_dictionary=False,
-                   data_page_size=1 << 24, row_group_size=ROWS)
-
-
-def write_brotli(table, path):
-    pq.write_table(table, path, compression="brotli", data_page_version="2.0")
-
-
 def write_duckdb(rows, path):
     duckdb = pytest.importorskip("duckdb")
     duckdb.sql("SELECT * REPLACE (vector::FLOAT[] AS vector) FROM rows") \
@@ -121,18 +108,23 @@ def write_polars(table, path):
     polars.from_arrow(table).write_parquet(path, compression="zstd", row_group_size=ROWS)
 
 
+WRITERS = {"pyarrow": {"compression": "zstd"}, "brotli": {"compression": "brotli", "data_page_version": "2.0"},
+           "plain": {"compression": "zstd", "use_dictionary": False, "data_page_size": 1 << 24, "row_group_size": ROWS},
+           "duckdb": write_duckdb, "polars": write_polars}
+
+
 @pytest.mark.test_all
-@pytest.mark.parametrize("write", [write_pyarrow, write_plain, write_brotli, write_duckdb,
-                                   write_polars])
+@pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("vectors", ["zeros", "periodic"])
-def test_honest_file_is_read(qkscope, tmp_path, write, vectors):
+def test_honest_file_is_read(qkscope, tmp_path, writer, vectors):
     values = np.zeros((ROWS, DIM), np.float32)
     if vectors == "periodic":
         values += (np.arange(ROWS) % 2048 / 2048)[:, None].astype(np.float32)
     table = honest_columns(values)
     for head in ("l00h00q", "l00h00k"):
         (tmp_path / "c" / head).mkdir(parents=True)
-    write(table, tmp_path / "c/l00h00q/data.parquet")
+    write, path = WRITERS[writer], tmp_path / "c/l00h00q/data.parquet"
+    write(table, path) if callable(write) else pq.write_table(table, path, **write)
     shutil.copy(tmp_path / "c/l00h00q/data.parquet", tmp_path / "c/l00h00k")
     print((tmp_path / "c/l00h00q/data.parquet").stat().st_size, "bytes")
     said = qkscope("inspect", tmp_path / "c", "--json", expect=0).out

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures of moments, made from captures of rows with NumPy and pyarrow: the layout and the numbers of docs/state.md,
-written without the library. `python make_state.py CAPTURE STATE [--groups G] [--reservoir N]`."""
-import argparse
+written without the library."""
 import json
 import re
 import shutil
@@ -192,13 +191,3 @@ def make_state(capture, state, groups=16, reservoir=0, rows=None, facts=None, fi
                  "heads": listed, **(facts or {})}
     (state / "capture.json").write_text(json.dumps(manifest, indent=1))
     return state
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("capture")
-    parser.add_argument("state")
-    parser.add_argument("--groups", type=int, default=16)
-    parser.add_argument("--reservoir", type=int, default=0)
-    given = parser.parse_args()
-    make_state(given.capture, given.state, given.groups, given.reservoir)

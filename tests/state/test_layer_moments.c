@@ -230,6 +230,37 @@ static void test_files_without_memory(void **state)
     qk__layer_parts_free(&all);
 }
 
+static void test_saved_moments_without_memory(void **state)
+{
+    (void)state;
+    qk_accumulator *acc;
+    qk_moments *saved, *loaded;
+    const qk_block rows = {.rows = ROWS, .dim = DIM, .f32 = x[0][0], .position = position};
+    assert_int_equal(qk_accumulator_create(&acc, DIM, NULL), QK_OK);
+    assert_int_equal(qk_accumulator_add(acc, &rows, NULL), QK_OK);
+    assert_int_equal(qk_accumulator_finish(&acc, &saved, NULL), QK_OK);
+    qk_status status = QK_ERR_NOMEM;
+    long failures = 0;
+    for (; status != QK_OK; failures++) {
+        remaining = failures;
+        status = qk_moments_save(saved, path, NULL);
+        remaining = -1;
+        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
+    }
+    assert_true(failures > 20);
+    status = QK_ERR_NOMEM;
+    for (failures = 0; status != QK_OK; failures++) {
+        remaining = failures;
+        status = qk_moments_load(path, &loaded, NULL);
+        remaining = -1;
+        assert_true(status == QK_OK || (status == QK_ERR_NOMEM && !loaded));
+    }
+    assert_true(failures > 20);
+    assert_memory_equal(loaded->sum_xx, saved->sum_xx, DIM * DIM * sizeof(double));
+    qk_moments_free(&loaded);
+    qk_moments_free(&saved);
+}
+
 /* ---- files ------------------------------------------------------------------------------ */
 
 static void test_what_is_written_comes_back(void **state)
@@ -354,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_a_fold_that_fails_changes_nothing),
         cmocka_unit_test(test_a_merge_that_fails_changes_nothing),
         cmocka_unit_test(test_files_without_memory),
+        cmocka_unit_test(test_saved_moments_without_memory),
         cmocka_unit_test(test_what_is_written_comes_back),
         cmocka_unit_test(test_parts_that_do_not_fit_are_not_written),
         cmocka_unit_test(test_a_file_cut_short_anywhere_is_refused),

@@ -17,18 +17,20 @@ def rows():
     return random.normal(3, 2, (ROWS, DIM)), np.sort(random.integers(0, 10**6, ROWS))
 
 
-@pytest.fixture(scope="module")
-def saved(rows, tmp_path_factory):
-    x, t = rows
+def save(x, t, path):
     acc, moments = ffi.new("qk_accumulator **"), ffi.new("qk_moments **")
-    block = {"rows": ROWS, "dim": DIM, "f64": ffi.cast("double *", x.ctypes.data), "position": ffi.cast("int64_t *", t.ctypes.data)}
-    path = tmp_path_factory.mktemp("moments") / "moments.safetensors"
+    block = {"rows": len(t), "dim": DIM, "f64": ffi.cast("double *", x.ctypes.data), "position": ffi.cast("int64_t *", t.ctypes.data)}
     call(lib.qk_accumulator_create, acc, DIM)
     call(lib.qk_accumulator_add, acc[0], ffi.new("qk_block *", block))
     call(lib.qk_accumulator_finish, acc, moments)
     call(lib.qk_moments_save, moments[0], str(path).encode())
     lib.qk_moments_free(moments)
     return path
+
+
+@pytest.fixture(scope="module")
+def saved(rows, tmp_path_factory):
+    return save(*rows, tmp_path_factory.mktemp("moments") / "moments.safetensors")
 
 
 def load(path):
@@ -59,6 +61,14 @@ def test_what_others_write_is_loaded(saved, tmp_path):
     save_file(dict(reversed(arrays.items())), tmp_path / "theirs")
     numbers = load(tmp_path / "theirs")
     assert all(np.array_equal(numbers[name], array) for name, array in arrays.items())
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_few_rows(rows, tmp_path, count):
+    x, t = rows
+    numbers = load(save(x[:count], t[:count], tmp_path / "few"))
+    assert numbers["count"] == count and not numbers["sum_xx"].any()
+    assert np.array_equal(numbers["mean"], x[0] if count else np.zeros(DIM))
 
 
 @pytest.mark.cases(11)

@@ -146,7 +146,7 @@ def test_synthetic(qkscope, tmp_path, number):
 
 @pytest.mark.parametrize("more", [["--buckets", 5], ["--max-pairs", 200]], ids=lambda m: m[0])
 def test_options(qkscope, tmp_path, more):
-    compare_all(qkscope, synthetic(tmp_path / "c", 7), tmp_path, " ".join(map(str, more)), *more)
+    compare_all(qkscope, synthetic(tmp_path / "c", 7, layers=1), tmp_path, " ".join(map(str, more)), *more)
 
 
 # ---- first positions --------------------------------------------------------------------------
@@ -358,20 +358,6 @@ def test_one_row_of_a_bucket(qkscope, tmp_path):
     assert "no two keys of one bucket" in analyze(qkscope, state, tmp_path / "out").err
 
 
-def test_hash():
-    """The rule in whole numbers of any size, as the documentation has it."""
-    def mix(z):
-        z = (z + 0x9E3779B97F4A7C15) % 2 ** 64
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2 ** 64
-        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2 ** 64
-        return z ^ z >> 31
-    for example, kind, position in ((0, "q", 0), (-5, "k", 17), (2 ** 40 + 3, "q", 99)):
-        want = mix((mix((mix(example % 2 ** 64) + (kind == "k")) % 2 ** 64) + position) % 2 ** 64)
-        got = make_state.hashes(np.array([example]), kind, np.array([position]))
-        assert int(got[0]) == want
-    assert mix(0) == 0xE220A8397B1DCDAF  # the first number of SplitMix64 from 0
-
-
 # ---- what is empty, and what is refused ------------------------------------------------------
 
 def test_manifest(qkscope, tmp_path, state):
@@ -440,17 +426,6 @@ def test_inspect(qkscope, state, reservoir):
     assert "kept" not in json.loads(qkscope("inspect", EXAMPLE, "--json", expect=0).out)
 
 
-@pytest.mark.test_all
-@pytest.mark.parametrize("name", ["state", "reservoir"])
-def test_report(qkscope, tmp_path, name, request):
-    out = tmp_path / "out"
-    analyze(qkscope, request.getfixturevalue(name), out, "--pairs", 2)
-    assert "failed" not in qkscope("report", out, "--format", "svg", expect=0).err
-    page = (out / "report.html").read_text()
-    assert "moments of all rows, and " + ("no rows" if name == "state" else "up to 2 rows") in page
-    assert "omega, omega_r_squared" in page
-
-
 HELD = "at most 2 keys of each bucket and text, which alone "
 
 
@@ -473,6 +448,7 @@ def test_where_plasticity_is_from(qkscope, tmp_path, of_rows, of_reservoir):
     (tmp_path / "none").mkdir()
     path = failing_gnuplot(tmp_path / "none")
     page = page_of(qkscope, of_reservoir, path)
+    assert "moments of all rows, and up to 2 rows" in page and "omega, omega_r_squared" in page
     lead = plain(re.search(r'<p class="lead">(.*?)</p>', page, re.S)[1])
     assert f"Plasticity is from {HELD}gives it a standard error of up to {mean:.2g}." in lead
     assert headlines(page)[0]["ap_overall_se"] == pytest.approx(mean, rel=1e-6)
@@ -481,6 +457,8 @@ def test_where_plasticity_is_from(qkscope, tmp_path, of_rows, of_reservoir):
         assert line.startswith(f"From {HELD}gives the plasticity of a head a standard error of {mean:.3g} (mean of 20 heads"), line
         assert f"{max(errors):.3g})" in line
     assert "keys of each bucket and text" not in page_of(qkscope, of_rows, path).split('id="methods"')[0]
+    analyze(qkscope, make_state.make_state(tmp_path / "c", tmp_path / "m"), tmp_path / "moments", "--pairs", 2)
+    assert "moments of all rows, and no rows" in page_of(qkscope, tmp_path / "moments", path)
 
 
 @pytest.mark.test_all

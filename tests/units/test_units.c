@@ -354,23 +354,6 @@ static void neighbours_stay_together(void **state)
     assert_int_equal(next, 17);
 }
 
-static void the_largest_come_first(void **state)
-{
-    (void)state;
-    const qk__unit_size units[] = {{"e", 2}, {"b", 7}, {"a", 7}, {"c", 5}, {"d", 4}, {"f", 0}};
-    const int64_t of_1[] = {0, 0, 0, 0, 0, 0};
-    const int64_t of_2[] = {1, 1, 0, 0, 1, 0}; /* a c f: 13, b d e: 13 */
-    const int64_t of_9[] = {4, 1, 0, 2, 3, 5};
-    int64_t owner[6];
-    assert_int_equal(qk__share_units(units, 6, 1, owner, NULL), QK_OK);
-    assert_memory_equal(owner, of_1, sizeof owner);
-    assert_int_equal(qk__share_units(units, 6, 2, owner, NULL), QK_OK);
-    assert_memory_equal(owner, of_2, sizeof owner);
-    assert_int_equal(qk__share_units(units, 6, INT64_MAX, owner, NULL), QK_OK);
-    assert_memory_equal(owner, of_9, sizeof owner);
-    assert_int_equal(qk__share_units(NULL, 0, 3, owner, NULL), QK_OK);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,7 +368,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_has_each_number_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_process_puts_all_together, set_up, tear_down),
         cmocka_unit_test(neighbours_stay_together),
-        cmocka_unit_test(the_largest_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
