@@ -72,7 +72,7 @@ def distance_share(texts):
             whole = p[seen].sum()
             for b in seen:
                 cross -= w * m[bins == b].sum() * np.log(p[b] / whole / (bins == b).sum())
-    return (u - cross / total) / (u - h), u - h, distance
+    return (u - cross / total) / (u - h) if u != h else np.nan, u - h, distance
 
 
 def expected(texts):

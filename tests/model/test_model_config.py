@@ -25,7 +25,7 @@ def run(tmp_path, config, overrides=None, length=LENGTH):
     overrides = "" if overrides is None else (
         overrides if isinstance(overrides, str) else json.dumps(overrides))
     done = subprocess.run([BUILD / "tests" / "model" / "dump_config", file, overrides, str(length)],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode >= 0 and "Sanitizer" not in done.stderr, done.stderr
     assert "runtime error" not in done.stderr, done.stderr
     return done.returncode, (done.stderr.strip() if done.returncode else json.loads(done.stdout))

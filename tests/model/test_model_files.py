@@ -19,7 +19,7 @@ ARGUMENT, IO, NOT_FOUND, MALFORMED, UNSUPPORTED, INCONSISTENT = 2, 3, 4, 6, 7, 8
 
 def dump(folder, overrides=""):
     run = subprocess.run([BUILD / "tests" / "model" / "dump_model", folder, overrides],
-                         capture_output=True, text=True, timeout=120)
+                         capture_output=True, text=True, timeout=300)
     assert run.returncode >= 0, run.stderr
     assert "Sanitizer" not in run.stderr and "runtime error" not in run.stderr, run.stderr
     return run.returncode, json.loads(run.stdout) if run.returncode == 0 else run.stderr.strip()
