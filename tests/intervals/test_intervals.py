@@ -113,6 +113,7 @@ def test_a_head_of_the_example(qkscope, tmp_path, command, level):
 
 
 @pytest.mark.test_all
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", TABLES)
 @pytest.mark.parametrize("writer", ["of the example", "arrow-rs"])
 def test_real_capture(qkscope, shared_data, tmp_path, command, writer):
