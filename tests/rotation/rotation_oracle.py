@@ -46,7 +46,7 @@ class Rotation:
     With `shake` the matrices whose eigenvectors are taken, and the drift, are disturbed by that
     share of their size: how far the numbers move tells what rounding may do to them."""
 
-    def __init__(self, xq, tq, xk, tk, b_axis="pairs", pairs=0, frequencies=None, shake=0.0):
+    def __init__(self, xq, tq, xk, tk, b_axis="pairs", pairs=0, shake=0.0):
         self.rng, self.shake = np.random.default_rng(1), shake
         self.n_q, self.n_k, self.dim = len(xq), len(xk), xq.shape[1]
         self.numbers = dict.fromkeys(COLUMNS)
@@ -66,7 +66,7 @@ class Rotation:
             self.fill_b()
         self.fill_omega()
         if pairs > 0:
-            self.fill_complement(pairs, frequencies)
+            self.fill_complement(pairs)
 
     # ---- axes --------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Rotation:
         t = np.concatenate(self.raw_t)
         return len(np.unique(t)) >= 4 and t.max() - t.min() <= 2 ** 20 * stride_of(t)
 
-    def fill_complement(self, limit, frequencies):
+    def fill_complement(self, limit):
         removed = np.stack([self.a] if self.b is None else [self.a, self.b], axis=1)
         rest = scipy.linalg.qr(removed)[0][:, removed.shape[1]:]
         values, vectors = scipy.linalg.eigh(rest.T @ self.cov @ rest)
@@ -152,8 +152,7 @@ class Rotation:
         total = np.trace(self.cov)
         for p in range(min(limit, len(values) // 2)):
             pair = values[2 * p:2 * p + 2]
-            row = dict.fromkeys(("variance_share", "angle_r", "omega", "resultant",
-                                 "rope_frequency", "rope_relative_error"))
+            row = dict.fromkeys(("variance_share", "angle_r", "omega", "resultant"))
             if pair[1] > self.dim * EPS * total:
                 row["variance_share"] = pair.sum() / total
             if pair[1] > self.dim * EPS * total and self.has_turns():
@@ -162,10 +161,6 @@ class Rotation:
                                    self.raw_t[1])
                 row.update(omega=row["turn"].omega, resultant=row["turn"].resultant,
                            angle_r=row["turn"].angle_r())
-                if frequencies:
-                    nearest = min(frequencies, key=lambda f: abs(math.log(f / row["omega"])))
-                    row["rope_frequency"] = nearest
-                    row["rope_relative_error"] = abs(row["omega"] / nearest - 1)
             self.pairs.append(row)
 
 
