@@ -33,9 +33,9 @@ def reflection(direction):
 
 
 class Queries:
-    """Regression of queries on position, and the reflection; a matrix given as H stays."""
+    """Regression of queries on position, and the reflection."""
 
-    def __init__(self, x, t, h=None):
+    def __init__(self, x, t):
         self.n, self.dim = x.shape
         self.mean = x.mean(axis=0, dtype=np.longdouble).astype(np.float64)
         self.x = (x - x.mean(axis=0, dtype=np.longdouble)).astype(np.float64)
@@ -51,9 +51,7 @@ class Queries:
         self.drifts = size > self.dim * EPS * math.sqrt(self.sum_tt * self.total)
         self.beta = self.covariant / self.sum_tt if self.drifts else np.zeros(self.dim)
         self.norm = float(np.linalg.norm(self.beta))
-        self.h = h
-        if h is None:
-            self.h = reflection(self.beta / self.norm) if self.drifts else np.eye(self.dim)
+        self.h = reflection(self.beta / self.norm) if self.drifts else np.eye(self.dim)
         self.residuals = self.reflect(self.x - np.outer(self.t, self.beta))
         self.variances = self.spread(self.residuals)
 
@@ -162,9 +160,9 @@ class Plasticity:
     """All tables of one query head with its key head. q and k are dicts of columns (vector,
     position, bucket, example_id); the queries have sliding_window, too."""
 
-    def __init__(self, q, k, variance="diag", bucket_width=None, alpha=0.01, h=None, tables=True):
+    def __init__(self, q, k, variance="diag", bucket_width=None, alpha=0.01, tables=True):
         self.q, self.k, self.variance = q, k, variance
-        self.model = Queries(q["vector"], q["position"], h)
+        self.model = Queries(q["vector"], q["position"])
         windows = np.unique(np.maximum(q["sliding_window"], 0))
         assert len(windows) == 1
         self.window = int(windows[0]) or None
