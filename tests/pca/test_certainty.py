@@ -214,10 +214,8 @@ def test_example_capture(qkscope, tmp_path):
 
 
 @pytest.mark.test_all
-@pytest.mark.parametrize("writer", ["of the example", "arrow-rs"])
-def test_all_heads(qkscope, shared_data, tmp_path, writer):
-    capture = EXAMPLE if writer == "of the example" else shared_data("kjv-tiny-capture") / writer
-    table = compare(qkscope, capture, tmp_path, 2)
+def test_all_heads(qkscope, tmp_path):
+    table = compare(qkscope, EXAMPLE, tmp_path, 2)
     assert len(table) == 20 and any(row["category_probability"] < 0.8 for row in table)
     assert {row["near_tie"] for row in table} == {0, 1}
 

@@ -259,20 +259,6 @@ def test_hashes(results):
         assert entry["xxh3_128"] == xxhash.xxh3_128_hexdigest(content)
 
 
-def test_hashes_follow_the_content(qkscope, small, tmp_path):
-    capture = shutil.copytree(small, tmp_path / "c")
-    hashes = []
-    for value in (1, 2, 1):
-        x = np.eye(4, dtype=np.float32).repeat(3, axis=0) * value
-        write_head(capture, "l00h00q", x, np.arange(12))
-        qkscope("pca", capture, "-o", tmp_path / "out", "--force", expect=0)
-        hashes.append({i["file"]: i["xxh3_128"]
-                       for i in last_run(tmp_path / "out")["inputs"]})
-    assert hashes[0] == hashes[2]
-    assert hashes[0]["l00h00q/data.parquet"] != hashes[1]["l00h00q/data.parquet"]
-    assert hashes[0]["l00h00k/data.parquet"] == hashes[1]["l00h00k/data.parquet"]
-
-
 # ---- where things go -------------------------------------------------------------------------
 
 def test_files_only_in_dir(qkscope, small, tmp_path):
@@ -301,7 +287,7 @@ def test_results_follow_umask(qkscope, small, tmp_path):
 
 def shell(program, tail, *arguments):
     done = subprocess.run(["sh", "-c", f'"$@" {tail}', "sh", program, *map(str, arguments)],
-                          capture_output=True, text=True, env=environment(), timeout=60)
+                          capture_output=True, text=True, env=environment(), timeout=600)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
