@@ -134,20 +134,6 @@ static void test_written(void **unused)
     qk__buffer_free(&out);
 }
 
-static void test_written_too_deep(void **unused)
-{
-    (void)unused;
-    qk__buffer out = {0};
-    qk_error err;
-    qk__thrift_writer w;
-    qk__thrift_writer_init(&w, &out, &err);
-    for (int i = 0; i < 2 * THRIFT_WRITE_DEPTH; i++)
-        qk__thrift_begin(&w, 1);
-    assert_int_equal(w.status, QK_ERR_ARGUMENT);
-    assert_string_equal(err.message, "Thrift structs nested too deeply");
-    qk__buffer_free(&out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,7 +141,6 @@ int main(void)
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_written),
-        cmocka_unit_test(test_written_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

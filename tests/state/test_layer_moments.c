@@ -167,8 +167,9 @@ static void test_a_merge_that_fails_changes_nothing(void **state)
 }
 
 /* Everything that can be done with a file; QK_ERR_NOMEM and others are handed on. */
-static qk_status use_file(void)
+static qk_status use_file(void *context)
 {
+    (void)context;
     qk__layer_file *file;
     qk__head_state *head;
     qk__layer_parts read;
@@ -193,6 +194,44 @@ static qk_status use_file(void)
     return status;
 }
 
+/* Calls with more allocations before one fails each time, until it succeeds: how many calls that takes. */
+static long calls_until_memory_suffices(qk_status (*call)(void *), void *context)
+{
+    qk_status status = QK_ERR_NOMEM;
+    long calls = 0;
+    for (; status != QK_OK; calls++) {
+        remaining = calls;
+        status = call(context);
+        remaining = -1;
+        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
+    }
+    return calls;
+}
+
+static qk_status write_parts(void *parts)
+{
+    return qk__layer_moments_write(path, parts, 3, NULL, NULL);
+}
+
+static qk_status create_part(void *part)
+{
+    qk_status status = qk__part_moments_create(part, &queries, NULL);
+    assert_true((*(qk__part_moments **)part != NULL) == (status == QK_OK));
+    return status;
+}
+
+static qk_status save_moments(void *moments)
+{
+    return qk_moments_save(moments, path, NULL);
+}
+
+static qk_status load_moments(void *moments)
+{
+    qk_status status = qk_moments_load(path, moments, NULL);
+    assert_true((*(qk_moments **)moments != NULL) == (status == QK_OK));
+    return status;
+}
+
 static void test_files_without_memory(void **state)
 {
     (void)state;
@@ -201,31 +240,9 @@ static void test_files_without_memory(void **state)
     qk__layer_parts all = {{make_part(&queries, 0, 3), make_part(&keys, 0, 3),
                             make_part(&first, 1, 2), make_part(&keys, 1, 2)}};
     qk__part_moments *part;
-    qk_status status = QK_ERR_NOMEM;
-    long failures = 0;
-    for (; status != QK_OK; failures++) {
-        remaining = failures;
-        status = qk__layer_moments_write(path, &all, 3, NULL, NULL);
-        remaining = -1;
-        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
-    }
-    assert_true(failures > 50);
-    status = QK_ERR_NOMEM;
-    for (failures = 0; status != QK_OK; failures++) {
-        remaining = failures;
-        status = use_file();
-        remaining = -1;
-        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
-    }
-    assert_true(failures > 100);
-    status = QK_ERR_NOMEM;
-    for (failures = 0; status != QK_OK; failures++) {
-        remaining = failures;
-        status = qk__part_moments_create(&part, &queries, NULL);
-        remaining = -1;
-        assert_true((part != NULL) == (status == QK_OK));
-    }
-    assert_int_equal(failures, 5);
+    assert_true(calls_until_memory_suffices(write_parts, &all) > 50);
+    assert_true(calls_until_memory_suffices(use_file, NULL) > 100);
+    assert_int_equal(calls_until_memory_suffices(create_part, &part), 5);
     qk__part_moments_free(&part);
     qk__layer_parts_free(&all);
 }
@@ -239,23 +256,8 @@ static void test_saved_moments_without_memory(void **state)
     assert_int_equal(qk_accumulator_create(&acc, DIM, NULL), QK_OK);
     assert_int_equal(qk_accumulator_add(acc, &rows, NULL), QK_OK);
     assert_int_equal(qk_accumulator_finish(&acc, &saved, NULL), QK_OK);
-    qk_status status = QK_ERR_NOMEM;
-    long failures = 0;
-    for (; status != QK_OK; failures++) {
-        remaining = failures;
-        status = qk_moments_save(saved, path, NULL);
-        remaining = -1;
-        assert_true(status == QK_OK || status == QK_ERR_NOMEM);
-    }
-    assert_true(failures > 20);
-    status = QK_ERR_NOMEM;
-    for (failures = 0; status != QK_OK; failures++) {
-        remaining = failures;
-        status = qk_moments_load(path, &loaded, NULL);
-        remaining = -1;
-        assert_true(status == QK_OK || (status == QK_ERR_NOMEM && !loaded));
-    }
-    assert_true(failures > 20);
+    assert_true(calls_until_memory_suffices(save_moments, saved) > 20);
+    assert_true(calls_until_memory_suffices(load_moments, &loaded) > 20);
     assert_memory_equal(loaded->sum_xx, saved->sum_xx, DIM * DIM * sizeof(double));
     qk_moments_free(&loaded);
     qk_moments_free(&saved);
@@ -328,7 +330,7 @@ static void test_a_file_cut_short_anywhere_is_refused(void **state)
     size_t header = header_size(&bytes);
     for (size_t size = bytes.size; size-- > 0; size -= size > header + 64 ? 61 : 0) {
         assert_int_equal(truncate(path, (off_t)size), 0);
-        assert_int_equal(use_file(), QK_ERR_MALFORMED);
+        assert_int_equal(use_file(NULL), QK_ERR_MALFORMED);
     }
     qk__buffer_free(&bytes);
     qk__part_moments_free(&part);
@@ -348,13 +350,13 @@ static void test_wrong_bytes_are_survived(void **state)
         const uint8_t wrong[] = {old ^ 1, old ^ 0x80, '9', '-', 0, 0xff};
         for (size_t i = 0; i < sizeof wrong; i++) {
             assert_int_equal(pwrite(fd, &wrong[i], 1, (off_t)at), 1);
-            refused += use_file() != QK_OK;
+            refused += use_file(NULL) != QK_OK;
         }
         assert_int_equal(pwrite(fd, &old, 1, (off_t)at), 1);
     }
     close(fd);
     assert_true(refused > 2 * header / step);
-    assert_int_equal(use_file(), QK_OK);
+    assert_int_equal(use_file(NULL), QK_OK);
     qk__buffer_free(&bytes);
     qk__part_moments_free(&part);
 }

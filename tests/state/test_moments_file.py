@@ -19,7 +19,8 @@ def rows():
 
 def save(x, t, path):
     acc, moments = ffi.new("qk_accumulator **"), ffi.new("qk_moments **")
-    block = {"rows": len(t), "dim": DIM, "f64": ffi.cast("double *", x.ctypes.data), "position": ffi.cast("int64_t *", t.ctypes.data)}
+    block = {"rows": len(t), "dim": DIM, "f64": ffi.cast("double *", x.ctypes.data),
+             "position": ffi.cast("int64_t *", t.ctypes.data)}
     call(lib.qk_accumulator_create, acc, DIM)
     call(lib.qk_accumulator_add, acc[0], ffi.new("qk_block *", block))
     call(lib.qk_accumulator_finish, acc, moments)
@@ -49,6 +50,7 @@ def load(path):
 def test_others_read_numpys_numbers(saved, rows):
     x, t = rows
     arrays = load_file(saved)
+    assert int.from_bytes(saved.read_bytes()[:8], "little") % 8 == 0  # arrays are aligned
     centred, off = x - x.mean(0), t - t.mean()
     assert arrays["count"] == ROWS and arrays["count"].dtype == np.int64
     for name, expected in (("mean_t", t.mean()), ("sum_tt", off @ off), ("mean", x.mean(0)),

@@ -49,8 +49,8 @@ def synthetic(folder, number, **given):
 
 
 def compare(title, table, rows, expected, limit=EXACT, skip=(), first=False):
-    """Every column of every row, with `first` those of first tokens, too; deviations are relative to the number, or to a thousandth of the largest of its
-    column where that is more: a mean along an axis may be what is left of large numbers."""
+    """Every column of every row, with `first` those of first tokens, too; deviations are relative to the number, or to a
+    thousandth of the largest of its column where that is more: a mean along an axis may be what is left of large numbers."""
     assert len(rows) == len(expected), (title, table)
     worst = {}
     for column in expected[0] if expected else []:
@@ -200,7 +200,7 @@ def test_first_tokens_far_out(qkscope, tmp_path, groups):
 def test_from_another_position(qkscope, tmp_path, state, reservoir):
     apart = make_state.make_state(synthetic(tmp_path / "c", 2), tmp_path / "apart", first=4, reservoir=2)
     for capture, command, start, words in (
-            (state, "pca", 4, "capture again with --keep moments,first=K"), (state, "rotate", 99, "capture again with --keep rows"),
+            (state, "pca", 4, "again with --keep moments,first=K"), (state, "rotate", 99, "again with --keep rows"),
             (reservoir, "pca", 4, "moments,first=K"), (apart, "pca", 3, "give --from-position 4"),
             (apart, "analyze", 4, "plasticity without first positions (--from-position) needs all rows")):
         err = qkscope(command, capture, "-o", tmp_path / "out", "--from-position", start, expect=1).err

@@ -226,20 +226,6 @@ static void refuses_what_it_cannot_analyse(void **state)
     qk_moments_free(&m);
 }
 
-static void many_short_examples_are_no_work(void **state)
-{
-    (void)state;
-    rows shape = {.dim = 2, .examples = 100000, .buckets = 2, .each = 1, .width = 8};
-    qk_block q, k;
-    make(&q, &k, &shape);
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
-    qk_plasticity *p = fit(&q, &k, &settings);
-    assert_int_equal(p->profile[0].pairs, 0); /* one key below bucket 1 in each */
-    qk_plasticity_free(&p);
-    free_sample(&q);
-    free_sample(&k);
-}
-
 static void width_follows_the_rows(void **state)
 {
     (void)state;
@@ -280,7 +266,6 @@ int main(void)
         cmocka_unit_test(one_query_has_no_variance),
         cmocka_unit_test(window_below_a_bucket_leaves_the_last),
         cmocka_unit_test(refuses_what_it_cannot_analyse),
-        cmocka_unit_test(many_short_examples_are_no_work),
         cmocka_unit_test(width_follows_the_rows),
     };
     return cmocka_run_group_tests_name("plasticity edges", tests, NULL, NULL);

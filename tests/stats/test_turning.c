@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats/turn_bins.h"
 #include "stats/turn_cells.h"
 #include "stats/turn_kernel.h"
 #include "stats/turning.h"
@@ -238,33 +237,6 @@ static void long_lattices_keep_their_tops(void **state)
 
 /* ---- parts by definition ---------------------------------------------------------------- */
 
-static void bins_are_resultants(void **state)
-{
-    (void)state;
-    static const int64_t lasts[] = {3, 9, 600, 8191, 9000, 40000};
-    for (size_t i = 0; i < 6; i++) {
-        turning_rows r = make_rows(i + 200, 40, 30, lasts[i], 3);
-        qk__turn_cells *cells;
-        qk__turn_bins *bins;
-        qk_error err;
-        uint64_t seed = i + 1;
-        assert_int_equal(qk__turn_cells_create(&cells, r.positions, &err), QK_OK);
-        assert_int_equal(qk__turn_bins_create(&bins, r.positions, cells, &err), QK_OK);
-        qk__turn_cells_add_up(cells, r.angle, r.n_q, r.rows);
-        qk__turn_bins_fill(bins, cells);
-        assert_true(bins->bins >= 4 * (size_t)(lasts[i] + 1));
-        for (int k = 0; k < 200; k++) {
-            size_t bin = (size_t)(unit_share(&seed) * (double)(bins->bins - 1));
-            double omega = TURN * (double)bin / ((double)bins->bins * r.positions->step);
-            double expected = resultant(&r, omega) * (double)r.rows;
-            assert_true(fabs((double)bins->length[bin] - expected) < 1e-4 * (double)r.rows);
-        }
-        qk__turn_bins_free(&bins);
-        qk__turn_cells_free(&cells);
-        free_rows(&r);
-    }
-}
-
 static void series_hold_an_eighth_of_a_turn_away(void **state)
 {
     (void)state;
@@ -398,7 +370,6 @@ int main(void)
         cmocka_unit_test(tops_lie_between_bins),
         cmocka_unit_test(noise_has_its_highest_top),
         cmocka_unit_test(long_lattices_keep_their_tops),
-        cmocka_unit_test(bins_are_resultants),
         cmocka_unit_test(series_hold_an_eighth_of_a_turn_away),
         cmocka_unit_test(angles_and_waves_are_right),
         cmocka_unit_test(kernels_agree_to_the_last_bit),
