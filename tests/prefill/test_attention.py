@@ -26,8 +26,8 @@ def make_model(folder, heads=6, key_heads=2, dim=16, window=None, size=1.5):
     config = small_config("mistral" if window else "llama", hidden_size=48, intermediate_size=64, num_hidden_layers=2,
                           num_attention_heads=heads, num_key_value_heads=key_heads, head_dim=dim, sliding_window=window)
     tensors = random_tensors(config)
-    for name in tensors:
-        tensors[name] *= np.float32(size if "q_proj" in name else 1)
+    for name, values in tensors.items():
+        tensors[name] = np.ones_like(values) if "norm" in name else values * np.float32(size if "q_proj" in name else 1)
     write_checkpoint(folder, config, tensors=tensors)
     return folder
 
