@@ -89,7 +89,6 @@ def test_layouts(tmp_path, layout, value, version, nulls):
         oracle.compare_file(path)
 
 
-@pytest.mark.cases(3)
 @pytest.mark.parametrize("codec", CODECS)
 def test_codecs(tmp_path, codec):
     for version, encoding, nulls in itertools.product(("1.0", "2.0"), ENCODINGS, (False, True)):

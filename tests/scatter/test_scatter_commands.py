@@ -272,7 +272,6 @@ def test_hostile_titles_are_text(qkscope, tmp_path, title):
 WRONG_HEADS = [
     (["--heads", "9:0"], "there is no query head 9:0; 5 layers have some, the last is 4"),
     (["--heads", "0:7"], "no query head 0:7; of 4 in layers that it names, the numbers go from 0 to 3"),
-    (["--kind", "k", "--heads", "0:2"], "no key head 0:2; of 2 in layers that it names"),
 ]
 WRONG = [
     (["--heads", "1:99999"], "expected heads as LAYER:HEAD"),
@@ -285,7 +284,6 @@ WRONG = [
     (["--kind", "q", "--qk"], "leave out --kind"),
     (["--kind", "q", "--basis", "ab"], "one kind alone has a PCA only"),
     (["--pc-x", "1"], "components 1 and 1: expected two different ones"),
-    (["--pc-x", "32"], "there is no PC32: 32 dimensions and"),
     (["-o", "d/f.JPEG"], "ends in .png, .svg or .pdf"),
     (["--name", "a/b"], "not a name for a figure"),
     (["--heads", "1:1,1:1"], "two figures would be called scatter-pca-l01h01"),

@@ -58,6 +58,7 @@ def test_reservoir(captures):
     assert counts.max() == SIZE
 
 
+@pytest.mark.test_all
 def test_analyses(qkscope, captures, tmp_path):
     """From rows and from either state; intervals are of as many groups as the state has."""
     for kept in ("rows", "moments", "reservoir"):

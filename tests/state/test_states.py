@@ -144,7 +144,8 @@ def test_synthetic(qkscope, tmp_path, number):
     compare_all(qkscope, synthetic(tmp_path / "c", number), tmp_path, f"synthetic {number}")
 
 
-@pytest.mark.parametrize("more", [["--buckets", 5], ["--max-pairs", 200]], ids=lambda m: m[0])
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("more", [["--max-pairs", 200], ["--buckets", 5]], ids=lambda m: m[0])
 def test_options(qkscope, tmp_path, more):
     compare_all(qkscope, synthetic(tmp_path / "c", 7, layers=1), tmp_path, " ".join(map(str, more)), *more)
 
@@ -178,7 +179,6 @@ def far_first_tokens(folder, texts=24, length=40):
     return folder
 
 
-@pytest.mark.cases(3)
 @pytest.mark.parametrize("first", [4, 9, 16])
 def test_first_positions(qkscope, tmp_path, first):
     compare_first(qkscope, far_first_tokens(tmp_path / "far"), tmp_path / "c", first)
@@ -291,6 +291,7 @@ def test_rows_and_moments(qkscope, tmp_path):
     assert a == b and "kept" not in read_json(tmp_path / "b" / "manifest.json")["runs"][0]
 
 
+@pytest.mark.test_all
 def test_threads(qkscope, tmp_path):
     state = make_state.make_state(synthetic(tmp_path / "c", 1), tmp_path / "s", reservoir=2)
     for threads in (1, 4):
