@@ -41,7 +41,7 @@ def processors():
 
 
 def unit_test(entry, wrapper):
-    """(passed, failed, skipped, what to print) of one program."""
+    """(passed, failed, skipped, seconds, name, what to print if it failed) of one program."""
     env = {**os.environ, **entry["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
     start = time.monotonic()
     run = subprocess.run([*wrapper, *entry["cmd"]], env=env, capture_output=True, text=True,
@@ -55,23 +55,23 @@ def unit_test(entry, wrapper):
         failed = 1
     if passed + failed + skipped == 0:
         passed = 1  # a program without TAP: its exit code is the verdict
-    line = (f"{entry['name']:32} {passed:5} passed {failed:3} failed "
-            f"{time.monotonic() - start:6.1f} s")
-    return passed, failed, skipped, f"{line}\n{output}" if failed else line
+    return passed, failed, skipped, time.monotonic() - start, entry["name"], f"{entry['name']} failed\n{output}"
 
 
 def unit_tests(build, wrapper=()):
-    """(passed, failed, skipped) of the registered programs, one a processor at a time; of those that pass one line in all."""
+    """(passed, failed, skipped) of the registered programs, one a processor at a time."""
     listing = subprocess.run(["meson", "introspect", "--tests", build], check=True,
                              capture_output=True, text=True).stdout
-    start, counts = time.monotonic(), []
+    start, counts, times = time.monotonic(), [], Counter()
     with ThreadPoolExecutor(processors()) as pool:
-        for *count, text in pool.map(lambda e: unit_test(e, wrapper), json.loads(listing)):
+        for *count, seconds, name, text in pool.map(lambda e: unit_test(e, wrapper), json.loads(listing)):
             counts.append(count)
+            times[name] = seconds
             if count[1]:
                 print(text, flush=True)
     passed, failed, skipped = map(sum, zip(*counts))
-    print(f"{len(counts)} unit test programs: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s", flush=True)
+    print(f"{len(counts)} unit test programs: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s;",
+          ", ".join(f"{name} {seconds:.1f}" for name, seconds in times.most_common(6)), flush=True)
     return passed, failed, skipped
 
 

@@ -194,7 +194,7 @@ static void any_text(void **state)
         "mixed", "'",   "\"", "category", "-1.5", "1e9", "!",   "\xc3", "abs(r_k)", "model"};
     unsigned long long random = 88172645463325252ULL;
     size_t good = 0;
-    for (int n = 0; n < (tier_is("test") ? 1500 : 30000); n++) {
+    for (int n = 0; n < (tier_is("test") ? 8000 : 30000); n++) {
         char text[200];
         size_t size = 0;
         for (unsigned i = 0; i < 1 + random % 9; i++) {
@@ -219,7 +219,7 @@ static void any_text(void **state)
         }
         qk__head_filter_free(&filter);
     }
-    assert_true(good > 10);
+    assert_true(good > 1);
 }
 
 static void every_allocation(void **state)
