@@ -34,7 +34,7 @@ def make(target, prefix=None, destination=None):
     """-o build: what is built is installed as it is."""
     words = [f"{name}={value}" for name, value in {"PREFIX": prefix, "DESTDIR": destination}.items() if value]
     done = subprocess.run(["make", "-s", "-C", ROOT, "-o", "build", f"BUILD={BUILD}", target, *words], check=False,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -121,7 +121,7 @@ def test_twice_and_back(tmp_path):
     with subprocess.Popen([tmp_path / "usr/local/bin/qkscope", "tokenize", ROOT / "examples/kjv-tiny/step-20", "-"],
                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as running:
         make("install", destination=tmp_path)
-        running.communicate(b"word", timeout=60)
+        running.communicate(b"word", timeout=900)
     assert running.returncode == 0 and files_below(tmp_path) == first
     make("uninstall", destination=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -163,7 +163,7 @@ def test_first_process_of_a_container(program, tmp_path):
     """The kernel does not let it die by a signal that it does not catch: its exit code says it."""
     alone = [shutil.which("unshare") or "unshare", "--map-root-user", "--pid", "--fork"]
     try:
-        able = subprocess.run([*alone, "true"], capture_output=True, timeout=60).returncode == 0
+        able = subprocess.run([*alone, "true"], capture_output=True, timeout=900).returncode == 0
     except OSError:
         able = False
     if not able:

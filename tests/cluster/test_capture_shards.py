@@ -89,7 +89,7 @@ def test_shards_say_which_they_are(program, made, tmp_path):
 
     def said(*more, **variables):
         run = subprocess.run([program, *words, "-o", tmp_path / "out", *more], env=quiet_environment(**variables),
-                             capture_output=True, text=True, timeout=120)
+                             capture_output=True, text=True, timeout=900)
         assert run.returncode == 0, run.stderr
         return run.stderr
 
@@ -132,7 +132,7 @@ def shard_folders(program, words, tmp_path, count):
 
 
 def run_merge(program, *words, code):
-    done = subprocess.run([program, "merge", *words], env=quiet_environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run([program, "merge", *words], env=quiet_environment(), capture_output=True, text=True, timeout=900)
     assert done.returncode == code, done.stderr
     return done
 

@@ -193,7 +193,7 @@ def test_drawn_again_by_hand(tmp_path):
     assert draw_texts(tmp_path, TEXTS, formats="svg").code == 0
     (tmp_path / "sample.svg").rename(tmp_path / "drawn.svg")
     done = subprocess.run(["gnuplot", "-e", "format='svg'", "sample.gp"], cwd=tmp_path, capture_output=True, text=True,
-                          env=environment({"LC_ALL": "C.UTF-8"}), stdin=subprocess.DEVNULL, timeout=60)
+                          env=environment({"LC_ALL": "C.UTF-8"}), stdin=subprocess.DEVNULL, timeout=900)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert (tmp_path / "sample.svg").read_bytes() == (tmp_path / "drawn.svg").read_bytes()
 

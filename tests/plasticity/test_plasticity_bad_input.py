@@ -30,7 +30,7 @@ def write_pair(folder, q, k, head=0):
     write_rows(folder, head_name(0, head, "k"), k)
 
 
-def analyse(qkscope, capture, out, *options, expect=0, command="plasticity", timeout=120):
+def analyse(qkscope, capture, out, *options, expect=0, command="plasticity", timeout=900):
     result = qkscope(command, capture, "-o", out, *options, expect=expect, timeout=timeout)
     check_tables(out)
     return result, {name: read_csv(out / name) for name in TABLES}

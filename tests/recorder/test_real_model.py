@@ -196,7 +196,7 @@ class Bare:
 
     def run(self, *arguments, command=(SCRIPT,), free=10**6, **variables):
         self.tool(self.folder / "bin" / "df", f"printf 'Filesystem\\nx 9 9 {free} 9%% /\\n'")
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, env=environment({
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=900, env=environment({
             "QKSCOPE_BUILD": self.folder / "build", "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "QKSCOPE_SMOLLM2": None, "QKSCOPE_KJV": None, **variables}), stdin=subprocess.DEVNULL)
         return done

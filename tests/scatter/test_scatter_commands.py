@@ -377,7 +377,7 @@ def test_runs_at_once_in_one_folder(program, tmp_path):
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(NO_PICTURES))
             for h in range(4)]
     for run in runs:
-        _, err = run.communicate(timeout=120)
+        _, err = run.communicate(timeout=900)
         assert run.returncode == 0, err
     assert sorted(p.name for p in out.glob("*.png")) == [f"scatter-pca-l00h{h:02}.png"
                                                          for h in range(4)]

@@ -58,7 +58,7 @@ def start(folder, **options):
 
 def end(run, refused=False):
     """What feed prints, or, refused, what it says."""
-    out, err = run.communicate(timeout=120)
+    out, err = run.communicate(timeout=900)
     check_survived(run.returncode, err)
     assert (run.returncode == 2) == refused and run.returncode in (0, 2), err
     return err if refused else json.loads(out)

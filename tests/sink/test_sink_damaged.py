@@ -47,7 +47,7 @@ def check(runs, tmp_path, name, path, damage, says=None, sealed=False):
     if sealed:
         seal(target.parent)
     run = start(folder, **KEPT[name])
-    out, err = run.communicate(timeout=120)
+    out, err = run.communicate(timeout=900)
     assert run.returncode in (0, 2), err
     if run.returncode == 0:
         assert says is None and files_of(folder) == right

@@ -35,7 +35,7 @@ JOBS = [
 def write_inputs(program, folder):
     """What the jobs read: a model, texts, captures, shards in folders of their own, a study."""
     def run(*words):
-        subprocess.run([program, *map(str, words)], check=True, env=environment(), cwd=folder, timeout=120)
+        subprocess.run([program, *map(str, words)], check=True, env=environment(), cwd=folder, timeout=900)
 
     write_model(folder / "model")
     few = write_jsonl(folder / "few.jsonl", some_texts(2))

@@ -77,7 +77,7 @@ class Place:
 
     def run(self, words=None, wrapper=()):
         done = subprocess.run([*wrapper, self.program, *(words or self.words)], env=environment(self.variables), cwd=self.work,
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=900)
         check_survived(done.returncode, done.stderr.decode(errors="replace"))
         return done
 
