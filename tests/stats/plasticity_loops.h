@@ -144,7 +144,7 @@ static double loop_undecided(const loops *l, const qk_block *k, size_t a, size_t
                              const double *mu, double sigma[LOOP_DIM][LOOP_DIM])
 {
     size_t d = k->dim;
-    double delta[LOOP_DIM], y[LOOP_DIM], mean = 0, variance = 0;
+    double delta[LOOP_DIM] = {0}, y[LOOP_DIM], mean = 0, variance = 0;
     for (size_t c = 0; c < d; c++)
         delta[c] = loop_value(k, a, c) - loop_value(k, b, c);
     loop_mirror(l, d, delta, y);
