@@ -29,8 +29,12 @@ def tiny(qkscope, tmp_path_factory):
 @pytest.fixture(scope="module")
 def large(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("large")
-    synth(qkscope, folder / "capture", layers=8, query_heads=8, dim=48, rows=300)
+    synth(qkscope, folder / "capture", layers=8, query_heads=8, dim=48, rows=1000)
     return folder / "capture"
+
+
+# An analysis that takes seconds if nobody stops it, so that whoever is to stop it has a turn.
+LONG = {"ci": 95, "complement": True, "threads": 1}
 
 
 @pytest.fixture
@@ -172,9 +176,9 @@ def test_progress_is_called_by_the_caller(tiny):
 
 def test_progress_may_stop(large, temporary):
     with pytest.raises(qk.Cancelled):
-        qk.analyze(large, threads=1, progress=lambda *_: False)
+        qk.analyze(large, **LONG, progress=lambda *_: False)
     with pytest.raises(ZeroDivisionError):
-        qk.analyze(large, threads=1, progress=lambda *_: 1 / 0)
+        qk.analyze(large, **LONG, progress=lambda *_: 1 / 0)
     assert not list(temporary.iterdir())
 
 
@@ -218,7 +222,8 @@ def test_tqdm_shows_a_bar(tiny, capfd, monkeypatch):
 
 # ---- Ctrl-C -------------------------------------------------------------------------------
 
-PROGRAM = """
+PROGRAM = f"""
+    LONG = {LONG}
     import os, signal, sys, threading, qkscope
     sent = []
     def progress(what, done, total):
@@ -226,7 +231,7 @@ PROGRAM = """
             sent.append(1)
             os.kill(os.getpid(), signal.SIGINT)
     try:
-        qkscope.analyze(sys.argv[1], output=sys.argv[2] or None, threads=2, progress=progress)
+        qkscope.analyze(sys.argv[1], output=sys.argv[2] or None, **LONG, progress=progress)
     except KeyboardInterrupt:
         print("interrupted", threading.active_count(), flush=True)
     else:
