@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,8 @@ def main():
     parser.add_argument("pytest", nargs="*", help="arguments for pytest, in place of the folder tests")
     args = parser.parse_args()
     os.environ["QKSCOPE_TIER"] = args.tier
+    # A shell that runs this in the background ignores Ctrl-C, and so would the programs that tests send it to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     start = time.monotonic()
     with scratch() as folder:
         os.chmod(folder, 0o755)  # some tests run the program as nobody
