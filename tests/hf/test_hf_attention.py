@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TIER, ROOT, read_rows
+from conftest import ROOT, TIER, read_rows
 
 from hf_environment import hf_run, once
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import TIER, ROOT
+from conftest import ROOT, TIER
 from recording import files_of, killed, some_texts, write_jsonl, write_model
 
 
