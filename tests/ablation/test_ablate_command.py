@@ -536,6 +536,16 @@ def test_dry_run(qkscope, whole, tmp_path):
     assert "operations, about" in qkscope(*words, expect=0).out
 
 
+def test_operations_of_a_dry_run(qkscope, whole):
+    """Of one forward, which counts a second time where it fits what heads put out on average, and of each branch."""
+    def flops(what, heads):
+        return json.loads(qkscope("ablate", "-m", STEP, "-t", whole[0], "-w", what, "--heads", heads, "--no-controls", "--dry-run",
+                                  "--json", expect=0).out)["flops"]
+    one, two = flops("remove", "2:1"), flops("remove", "2:1-2")
+    assert one < two < 2 * one
+    assert flops("mean", "2:1") - one == pytest.approx(2 * one - two, rel=1e-12)
+
+
 # ---- what is printed -----------------------------------------------------------------------------
 
 def test_json(qkscope, whole, results, tmp_path):

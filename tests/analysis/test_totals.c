@@ -72,6 +72,7 @@ static void test_depths(void **state)
             }
         assert_true(fabs(totals.r_q[bin] - sum / count) < 1e-15);
         assert_true(fabs(totals.r_k[bin] + 2 * sum / count) < 1e-15);
+        assert_true(fabs(totals.abs_r_k[bin] - 2 * sum / count) < 1e-15);
     }
     assert_int_equal(totals.categories[QK_CONTENT_FOCUSED], 14);
 }

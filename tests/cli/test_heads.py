@@ -147,13 +147,13 @@ def test_forms(qkscope, results, tables):
 
 
 def test_text_from_outside_is_escaped(qkscope, tmp_path):
-    name = "a_b&c\\d|e^f{g}%\x1b[1m\n*"
+    name = "a_b&c\\d|e^f{g}%\x1b[1m\n*é"
     (tmp_path / "heads.csv").write_text(f'model,layer,q_head,k_head,ev0\n"{name}",0,0,0,.00002\n', newline="")
     said = {form: qkscope("heads", tmp_path, "--columns", "model,ev0", "--format", form).out
             for form in ("table", "csv", "markdown", "latex")}
     assert not any("\x1b" in text for text in said.values())
-    assert r"a\_b\&c\textbackslash{}d|e\textasciicircum{}f\{g\}\%\u001b[1m\n* & $2.00\times10^{-5}$" in said["latex"]
-    assert r"| a_b&c\\d\|e^f{g}%\u001b\[1m\n\* | 2.00e-05 |" in said["markdown"]
+    assert r"a\_b\&c\textbackslash{}d|e\textasciicircum{}f\{g\}\%\u001b[1m\n*é & $2.00\times10^{-5}$" in said["latex"]
+    assert r"| a_b&c\\d\|e^f{g}%\u001b\[1m\n\*é | 2.00e-05 |" in said["markdown"]
 
 
 def test_named_heads(qkscope, results, tables):
