@@ -99,8 +99,8 @@ bench: test-build tools/.packages-bench .venv/ready-all
 SANITIZERS = ASAN_OPTIONS=quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	LSAN_OPTIONS=suppressions=$(abspath tests/leaks.txt):print_suppressions=0
 sanitized: tools/.packages-test .venv/ready
-	@test -f build-asan/build.ninja || $(call quietly,meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
-		-Db_lundef=false -Doptimization=1 -Dc_args='-g1 -w')
+	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
+		-Db_lundef=false --buildtype=debug -Doptimization=1 -Dc_args='-g1 -w' >/dev/null
 	@ninja -C build-asan --quiet
 
 asan: sanitized
