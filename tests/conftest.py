@@ -44,9 +44,13 @@ UNTIL = float(os.environ.get("QKSCOPE_UNTIL", "inf"))  # seconds since the epoch
 WHOLE_FILE = re.compile(rf"^pytestmark = \[?pytest\.mark\.({'|'.join(LATER) or '(?!)'})\b", re.M)
 
 
+SANITIZED = (BUILD / "qkscope").exists() and b"__asan_init" in (BUILD / "qkscope").read_bytes()
+
+
 def pytest_configure(config):
     for line in ("test_all: not in `make test`: in `make test-all`", "test_long: in `make test-long` alone",
-                 "cases(n): in `make test` n of the cases; without it, 2", "sample(n): in `make test-all` every n-th case"):
+                 "cases(n): in `make test` n of the cases; without it, 2", "sample(n): in `make test-all` every n-th case",
+                 "release: not under sanitizers, with which it takes half a minute"):
         config.addinivalue_line("markers", line)
 
 
@@ -57,13 +61,13 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def chosen_cases(test, n):
-    """Which of its n cases a test runs in this tier: in `make test` some that lie far apart."""
+    """Which of its n cases a test runs in this tier: in `make test` some that lie far apart, with sanitizers half of those."""
     def mark(name, default):
         found = test.get_closest_marker(name)
         return found.args[0] if found else default
 
     if TIER == "test":
-        some = min(mark("cases", 2), n)
+        some = min(max(mark("cases", 2) // (2 if SANITIZED else 1), 1), n)
         return {i * (n - 1) // max(some - 1, 1) for i in range(some)}
     return range(0, n, mark("sample", 1) if TIER == "all" else 1)
 
@@ -71,7 +75,7 @@ def chosen_cases(test, n):
 def pytest_collection_modifyitems(config, items):
     tests = defaultdict(list)
     for item in items:
-        if not any(map(item.get_closest_marker, LATER)):
+        if not any(map(item.get_closest_marker, (*LATER, "release") if SANITIZED else LATER)):
             tests[item.nodeid.split("[")[0]].append(item)
     kept = {id(cases[i]) for cases in tests.values() for i in chosen_cases(cases[0], len(cases))}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
@@ -122,7 +126,7 @@ def program():
 @pytest.fixture(scope="session")
 def sanitized(program):
     """Whether it is a build with AddressSanitizer, which needs terabytes of address space, and has to be loaded first."""
-    return b"__asan_init" in program.read_bytes()
+    return SANITIZED
 
 
 @pytest.fixture(scope="session")

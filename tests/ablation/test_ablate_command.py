@@ -358,6 +358,7 @@ def same(folder, whole):
     assert tables(folder) == whole[1] and manifest(folder) == whole[2] and finished(folder)
 
 
+@pytest.mark.release
 def test_threads_and_memory(qkscope, whole, tmp_path):
     ablate(qkscope, whole[0], tmp_path / "out", *SOME, "--threads", "2", "--memory", "1")
     same(tmp_path / "out", whole)

@@ -39,6 +39,7 @@ def made(program, tmp_path_factory):
     return make
 
 
+@pytest.mark.release
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("count, name", [(2, "rows"), (3, "moments"), (7, "both"), (3, "reservoir")])
 def test_one_after_another(program, made, tmp_path, name, count):

@@ -115,6 +115,7 @@ def test_changes_that_change_nothing(case, options, tmp_path):
         assert not drift.any(), branches[i]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("arithmetic", [[], ["bf16-products"], ["bf16"]], ids=str)
 def test_the_same_bytes(arithmetic, tmp_path):
     """Whatever the number of threads, and whichever branches and texts are beside one."""

@@ -28,6 +28,7 @@ def captures(qkscope, tmp_path_factory):
     return folder
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("kept, oracle", [("moments", "oracle"), ("reservoir", "oracle"), ("first", "oracle of first")])
 def test_moments(captures, kept, oracle):
     from safetensors.numpy import load_file
