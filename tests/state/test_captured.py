@@ -46,6 +46,7 @@ def test_moments(captures, kept, oracle):
                 np.testing.assert_allclose(got[array], expected, rtol=1e-10, atol=1e-10 * scale, err_msg=array)
 
 
+@pytest.mark.release
 def test_reservoir(captures):
     """The same rows in the same order, bit for bit."""
     listed = {h["name"]: h for h in read_json(captures / "reservoir" / "capture.json")["heads"]}
