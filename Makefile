@@ -50,7 +50,7 @@ test-long: test-build tools/.packages-test-all .venv/ready-all sanitized
 	@$(SANITIZERS) $(PYTHON) tests/run.py build-asan --tier all
 	@$(MAKE) --no-print-directory valgrind fuzz
 
-# Of test-all what belongs to the files that this branch, or the last commit, changed, for SECONDS at most.
+# Of test-all what belongs to what changed of late (tests/changed.py), for SECONDS at most.
 SECONDS ?= 180
 changed: test-build tools/.packages-test-all .venv/ready-all
 	@$(PYTHON) tests/run.py $(BUILD) --tier all --changed $(SECONDS)
