@@ -146,6 +146,13 @@ def test_forms(qkscope, results, tables):
     assert none.out == "" and "no such head" in none.err
 
 
+def test_an_interval_is_rounded_as_its_number_is(qkscope, tmp_path):
+    (tmp_path / "rotated.csv").write_text("model,layer,q_head,k_head,bias_strength,bias_strength_lo,bias_strength_hi\n"
+                                          "m,0,0,0,.123456,.0123456,.0012345\n")
+    said = qkscope("heads", tmp_path, "--columns", "bias_strength,bias_strength_lo,bias_strength_hi", "--format", "markdown", expect=0).out
+    assert said.splitlines()[-1] == "| 0.123 | 0.012 | 0.001 |"
+
+
 def test_text_from_outside_is_escaped(qkscope, tmp_path):
     name = "a_b&c\\d|e^f{g}%\x1b[1m\n*é"
     (tmp_path / "heads.csv").write_text(f'model,layer,q_head,k_head,ev0\n"{name}",0,0,0,.00002\n', newline="")

@@ -89,6 +89,13 @@ def test_texts_without_tokens_and_long_ones(capture, tmp_path):
     assert manifest_of(tmp_path / "long")["heads"][0]["rows"] == 601
 
 
+def test_a_link_to_nothing(capture, tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a").write_text("text")
+    (tmp_path / "t" / "b").symlink_to("gone")
+    capture("-t", tmp_path / "t", expect=1, says=["t/b"])
+
+
 def test_bytes_that_are_no_utf8(capture, tmp_path):
     (tmp_path / "t.txt").write_bytes(b"a" * 19 + b"\xff\xfeb")
     capture("-t", tmp_path / "t.txt")
