@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ABOUT = {
     "attention": ["attention", "stats", "prefill", "scatter"], "cluster": ["units", "recorder", "sink"], "docs": ["cli"], "hf": ["python"],
     "intervals": ["stats", "analysis"], "on_ray": ["python"], "pca": ["stats", "analysis"], "plasticity": ["stats", "analysis"],
-    "repro": ["parquet"], "rotation": ["stats", "analysis"], "stages": ["stats", "analysis"], "sweep": ["place"], "truth": ["stats"],
+    "repro": ["parquet"], "rotation": ["stats", "analysis"], "stages": ["stats", "analysis"], "state": ["analysis"], "sweep": ["place"], "truth": ["stats"],
 }
 # What is not in a room, and the folders that are about it.
 ELSEWHERE = {"python": "python", "include": "api", "docs": "docs", "README.md": "docs", "tools": "docs", "examples": "docs"}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # lint.sh BUILD [COMMIT | recent]: clang-format and cppcheck of the whole tree, and clang-tidy of all of
-# src/, of what differs from COMMIT, or, for `recent`, of what this branch or its last commit changed: at
+# src/, of what differs from COMMIT, or, for `recent`, of what changed of late (tests/changed.py): at
 # most 60 files. A clone without history has a few files looked at that stand for
 # the rest.
 set -eu
