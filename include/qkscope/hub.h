@@ -33,7 +33,8 @@ QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *r
                                                  char **path, qk_error *err);
 
 /* Whether this is a name of the form org/name, and no file or folder has it. Only then a path that is
- * not there may be something to fetch. What ends as files do (.gguf, .npz, .pt, ...) is none. */
+ * not there may be something to fetch. What ends as files do (.gguf, .npz, .txt, ...) is none, nor is
+ * org/name where a folder org is here. */
 QK_API bool qk_hub_is_remote(const char *name);
 
 /* ==== fetching ============================================================================ */

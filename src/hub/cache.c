@@ -16,7 +16,10 @@
 #include "paths/model_files.h"
 #include "paths/path_kind.h"
 
-enum { MAX_VARIABLE_BYTES = 1 << 16 };
+enum {
+    MAX_VARIABLE_BYTES = 1 << 16,
+    MAX_WORD = 96, /* of a name, before or after the slash */
+};
 
 /* ---- names ------------------------------------------------------------------------------ */
 
@@ -35,7 +38,7 @@ static bool is_hub_word(const char *text, size_t length)
 {
     static const char KNOWN[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-    return length > 0 && length <= 96 && strspn(text, KNOWN) >= length &&
+    return length > 0 && length <= MAX_WORD && strspn(text, KNOWN) >= length &&
            !strchr("-.", text[0]) && !strchr("-.", text[length - 1]);
 }
 
@@ -94,8 +97,14 @@ static const struct {
     {".pt", NO_CAPTURE("tensors of PyTorch")},
     {".pth", NO_CAPTURE("tensors of PyTorch")},
     {".json", NULL},
+    {".jsonl", NULL},
+    {".ndjson", NULL},
+    {".txt", NULL},
+    {".md", NULL},
     {".yaml", NULL},
+    {".yml", NULL},
     {".csv", NULL},
+    {".tsv", NULL},
 };
 
 /* Whether a name ends as files do; *remedy: what to say of it where a capture is wanted, or NULL. */
@@ -109,12 +118,20 @@ static bool is_file_name(const char *name, const char **remedy)
     return false;
 }
 
+/* Of a name: "org" is a folder here, so that "org/name" is a path in it. */
+static bool begins_here(const char *name)
+{
+    char folder[MAX_WORD + 1];
+    snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
+    return strchr(name, '/') && qk__is_dir(folder);
+}
+
 bool qk_hub_is_remote(const char *name)
 {
     assert(name);
     const char *remedy;
     return strchr(name, '/') && qk__hub_is_name(name) && !is_file_name(name, &remedy) &&
-           !qk__is_there(name);
+           !qk__is_there(name) && !begins_here(name);
 }
 
 /* "org/name" -> "datasets--org--name" */
@@ -374,8 +391,10 @@ static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error
 static qk_status fail_path(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
     char *beside = qk__path_beside(name);
-    qk__set_error(err, QK_ERR_NOT_FOUND,
-                  "%s: no such folder (and not the name of a Hub %s, org/name)%s%s", name,
+    bool here = qk__hub_is_name(name) && begins_here(name);
+    qk__set_error(err, QK_ERR_NOT_FOUND, "%s: no such folder (%s Hub %s, org/name)%s%s", name,
+                  here ? "and as its first word is a folder here, not looked for as a"
+                       : "and not the name of a",
                   kind->what, beside ? "; beside it: " : "", beside ? beside : "");
     free(beside);
     return QK_ERR_NOT_FOUND;
@@ -394,7 +413,7 @@ static qk_status find_on_hub(const qk__repo_kind *kind, const char *name, const 
     if (status == QK_OK && !*path)
         status = qk__is_file(name) ? fail_file(kind, name, err)
                  : file            ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such file", name)
-                 : !strchr(name, '/')
+                 : !strchr(name, '/') || begins_here(name)
                      ? fail_path(kind, name, err)
                      : fail_missing(kind, cache, name, revision, local_root, err);
     free(cache);

@@ -198,6 +198,34 @@ def test_mistyped_paths_ask_nobody(hub, tmp_path, words, path, said):
     assert said in told and "qkscope get" not in told and "fetch" not in told and not hub.log
 
 
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("words", [
+    ["analyze", "cap/post", "-o", "out"], ["inspect", "cap/post"], ["capture", "--model", "cap/post", "x", "-o", "out"],
+    ["capture", "--model", str(MODEL), "cap/post", "-o", "out"], ["capture", "--model", str(MODEL), "texts/x.txt", "-o", "out"],
+    ["tokenize", "cap/post", "x"]])
+def test_paths_in_a_folder_that_is_here_ask_nobody(hub, tmp_path, words):
+    """Though a dataset and a model of the name are on the Hub."""
+    for kind in ("datasets", "models"):
+        hub.add(kind, "cap/post", {"config.json": b"{}", "l00h00q/data.parquet": b"x", "train.jsonl": b"{}"})
+    (tmp_path / "x").write_text("text")
+    (tmp_path / "cap" / "pre").mkdir(parents=True)
+    path = next(word for word in words if word.startswith(("cap/", "texts/")))
+    told = run(hub, tmp_path, *words, expect=1, cwd=tmp_path)[1]
+    assert f"{path}: " in told and "No such file" in told or f"{path}: no such " in told
+    assert not hub.log
+    if words[0] in ("analyze", "inspect"):
+        assert "folder here" in told and "beside it: pre" in told
+
+
+def test_what_is_cached_is_found_beside_a_folder_of_its_owner(hub, tmp_path, capture):
+    hub.add("datasets", NAME, files_of(capture))
+    run(hub, tmp_path, "get", NAME)
+    (tmp_path / "org").mkdir()
+    asked = len(hub.log)
+    run(hub, tmp_path, "pca", NAME, "-o", tmp_path / "a", "--layers", "0", cwd=tmp_path)
+    assert len(hub.log) == asked
+
+
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("name, said", [
     ("x.gguf", "make a capture of it with: qkscope capture --model "), ("x.npz", "arrays of NumPy"), ("x.pt", "tensors of PyTorch"),
