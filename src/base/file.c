@@ -309,12 +309,13 @@ struct qk__outfile {
     uint8_t buffer[OUT_BUFFER_BYTES];
 };
 
-/* Opens "<path>.tmp-<pid>-<n>" for the first n not taken. The temporary lies in the same
+/* Opens "<path>.tmp-qkscope-<pid>-<n>" for the first n not taken. The temporary lies in the same
  * folder, so that rename() cannot cross devices. */
 static qk_status open_temporary(qk__outfile *file, qk_error *err)
 {
     for (unsigned n = 0;; n++) {
-        file->temporary = qk__format("%s.tmp-%ld-%u", file->path, (long)getpid(), n);
+        file->temporary =
+            qk__format("%s" QK__TEMPORARY "%ld-%u", file->path, (long)getpid(), n);
         if (!file->temporary)
             return qk__nomem(err);
         file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -67,6 +67,8 @@ bool qk__is_there(const char *path);
 /* A file being written beside its place. write appends; commit flushes, syncs and
  * renames it to its place; discard removes it. Both free it and set *file to NULL, and
  * discard takes NULL. */
+#define QK__TEMPORARY                                                                          \
+    ".tmp-qkscope-" /* the process and a number follow: no other program's name */
 typedef struct qk__outfile qk__outfile;
 QK_MUST_CHECK qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err);
 QK_MUST_CHECK qk_status qk__outfile_open_in(qk__outfile **file, const char *folder,

@@ -28,21 +28,25 @@ size_t qk__temporary_stem(const char *name)
 {
     static const char DIGITS[] = "0123456789";
     const char *mark = NULL;
-    for (const char *p = name; (p = strstr(p, ".tmp-")); p++)
+    for (const char *p = name; (p = strstr(p, QK__TEMPORARY)); p++)
         mark = p;
     if (!mark)
         return 0;
-    const char *p = mark + strlen(".tmp-");
+    const char *p = mark + strlen(QK__TEMPORARY);
     size_t process = strspn(p, DIGITS);
     size_t number = p[process] == '-' ? strspn(p + process + 1, DIGITS) : 0;
     bool whole = process > 0 && number > 0 && p[process + 1 + number] == 0;
     return whole ? (size_t)(mark - name) : 0;
 }
 
-bool qk__is_staging(const char *name)
+#define STAGED ".qkscope-"
+
+size_t qk__staging_stem(const char *name)
 {
-    size_t length = strlen(name);
-    return length > 8 && name[0] == '.' && name[length - 7] == '.';
+    size_t length = strlen(name), ending = strlen(STAGED "XXXXXX");
+    bool whole = length > ending + 1 && name[0] == '.' &&
+                 memcmp(name + length - ending, STAGED, strlen(STAGED)) == 0;
+    return whole ? length - ending - 1 : 0;
 }
 
 /* ---- down to a folder ------------------------------------------------------------------- */
@@ -141,7 +145,7 @@ qk_status qk__stage_below(const char *top, const char *name, const char *word, c
     *path = NULL;
     QK_TRY(qk__make_below(top, name, err));
     char *folder = *name ? qk__path_join(top, name) : qk__strdup(top);
-    char *staging = folder ? qk__format("%s/.%s.XXXXXX", folder, word) : NULL;
+    char *staging = folder ? qk__format("%s/.%s" STAGED "XXXXXX", folder, word) : NULL;
     qk_status status = staging ? QK_OK : qk__nomem(err);
     if (status == QK_OK && !mkdtemp(staging))
         status = qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", folder,
@@ -162,7 +166,7 @@ typedef qk_status see_fn(int at, const char *name, const char *path, int folder,
 
 typedef struct walk {
     see_fn *see;
-    bool (*enters)(const char *name); /* NULL: every folder */
+    size_t (*enters)(const char *name); /* NULL: every folder */
 } walk;
 
 static qk_status walk_at(const walk *w, int at, const char *name, const char *path, int depth,
@@ -231,7 +235,7 @@ static qk_status remove_at(const walk *w, int at, const char *name, const char *
 }
 
 static const walk REMOVING = {remove_one, NULL},
-                  REMOVING_STAGING = {remove_one, qk__is_staging};
+                  REMOVING_STAGING = {remove_one, qk__staging_stem};
 
 void qk__remove_tree(const char *path)
 {
@@ -268,7 +272,7 @@ static qk_status empty_open(int fd, const char *path, qk__choose_name *choose,
     for (size_t i = 0; i < names.count; i++) {
         if (!choose(names.items[i], context))
             continue;
-        const walk *w = qk__is_staging(names.items[i]) ? &REMOVING_STAGING : &REMOVING;
+        const walk *w = qk__staging_stem(names.items[i]) ? &REMOVING_STAGING : &REMOVING;
         char *child = qk__path_join(path, names.items[i]);
         qk_error *where = first == QK_OK ? err : NULL;
         qk_status status =

@@ -20,7 +20,7 @@ QK_MUST_CHECK qk_status qk__look_below(const char *top, const char *name, bool *
 /* Makes what of TOP/NAME is not there; TOP is. */
 QK_MUST_CHECK qk_status qk__make_below(const char *top, const char *name, qk_error *err);
 
-/* Makes TOP/NAME, and in it a hidden folder ".WORD.ab12CD" of this call alone, whose path the caller
+/* Makes TOP/NAME, and in it a hidden folder ".WORD.qkscope-ab12CD" of this call alone, whose path the caller
  * owns. qk__remove_staging removes it. */
 QK_MUST_CHECK qk_status qk__stage_below(const char *top, const char *name, const char *word,
                                         char **path, qk_error *err);
@@ -42,13 +42,13 @@ QK_MUST_CHECK qk_status qk__sync_tree(const char *path, qk_error *err);
  * removed stays. */
 void qk__remove_tree(const char *path);
 
-/* Whether a name is one that qk__stage_below gives. */
-bool qk__is_staging(const char *name);
+/* The length of WORD in a name that qk__stage_below gives; 0 for other names. */
+size_t qk__staging_stem(const char *name);
 
 /* Removes a staging folder with the files and staging folders in it, as far as that is possible. */
 void qk__remove_staging(const char *path);
 
-/* The length of NAME in "NAME.tmp-123-0", as qk__outfile calls a file until it is complete; 0
+/* The length of NAME in "NAME.tmp-qkscope-123-0", as qk__outfile calls a file until it is complete; 0
  * for other names. */
 size_t qk__temporary_stem(const char *name);
 

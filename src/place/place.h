@@ -65,8 +65,8 @@ bool qk__place_is_held(int lock, bool shared);
 
 /* ---- what a killed run left (sweep.c) --------------------------------------------------- */
 
-/* Removes files that were being written ("NAME.tmp-123-0"), from the folder and from figures/
- * in it. From figures/ also the hidden folders in which figures are drawn (".NAME.ab12CD"),
+/* Removes files that were being written ("NAME.tmp-qkscope-123-0"), from the folder and from figures/
+ * in it. From figures/ also the hidden folders in which figures are drawn (".NAME.qkscope-ab12CD"),
  * unless a run is drawing there now. A folder that is not there is fine. Only who holds the folder may
  * call this. */
 QK_MUST_CHECK qk_status qk__place_sweep(const char *path, qk_error *err);

@@ -17,7 +17,7 @@ static bool is_temporary(const char *name, const void *context)
 
 static bool is_left_of_drawing(const char *name, const void *context)
 {
-    return is_temporary(name, context) || qk__is_staging(name);
+    return is_temporary(name, context) || qk__staging_stem(name) > 0;
 }
 
 /* Who only draws holds the folder of the figures, not the one above: nothing is swept then. */
@@ -54,11 +54,10 @@ typedef struct figure_names {
 static bool is_staging_of(const char *file, const void *context)
 {
     const figure_names *figures = context;
-    for (size_t i = 0; qk__is_staging(file) && i < figures->count; i++) {
-        size_t length = strlen(figures->names[i]);
-        if (strlen(file) == length + 8 && memcmp(file + 1, figures->names[i], length) == 0)
+    size_t stem = qk__staging_stem(file);
+    for (size_t i = 0; stem > 0 && i < figures->count; i++)
+        if (strlen(figures->names[i]) == stem && memcmp(file + 1, figures->names[i], stem) == 0)
             return true;
-    }
     return false;
 }
 

@@ -18,7 +18,7 @@ static qk_status fail_stranger(const char *path, qk_error *err)
                     path);
 }
 
-/* Of "data.parquet.tmp-123-0", too, which a killed run left. */
+/* Of "data.parquet.tmp-qkscope-123-0", too, which a killed run left. */
 static bool ends_with(const char *name, const char *ending)
 {
     size_t stem = qk__temporary_stem(name), size = strlen(ending);

@@ -345,26 +345,28 @@ def arguments(command, captures, out):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_leftovers_are_swept(qkscope, captures, tmp_path, command):
-    """Of killed runs; not what only looks like it, and not where links lead."""
+    """Of killed runs; not what only looks like it, as an editor's swap files do, and not where links lead."""
     out = tmp_path / "out"
     qkscope("analyze", captures / "a", "-o", out, expect=0)
-    (out / "figures" / ".pca-01.ab12CD").mkdir(parents=True)
-    (out / "figures" / ".pca-01.ab12CD" / "pca-01.gp").write_text("x")
-    (out / "figures" / ".report.ab12CD" / ".pca-02.12345x").mkdir(parents=True)
-    (out / "figures" / ".report.ab12CD" / ".pca-02.12345x" / "pca-02.png").write_text("x")
-    (out / "qk.csv.tmp-12-0").write_text("x")
-    (out / "figures" / "pca-01.dat.tmp-12-0").write_text("x")
+    (out / "figures" / ".pca-01.qkscope-ab12CD").mkdir(parents=True)
+    (out / "figures" / ".pca-01.qkscope-ab12CD" / "pca-01.gp").write_text("x")
+    (out / "figures" / ".report.qkscope-ab12CD" / ".pca-02.qkscope-12345x").mkdir(parents=True)
+    (out / "figures" / ".report.qkscope-ab12CD" / ".pca-02.qkscope-12345x" / "pca-02.png").write_text("x")
+    (out / "qk.csv.tmp-qkscope-12-0").write_text("x")
+    (out / "figures" / "pca-01.dat.tmp-qkscope-12-0").write_text("x")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "a").write_text("x")
-    kept = [out / "notes.tmp-x-1", out / ".hidden.abcdef", out / "figures" / "mine.png",
-            tmp_path / "mine" / "a"]
+    kept = [out / "notes.tmp-x-1", out / "plots.tmp-2026-11" / "a", out / ".hidden.qkscope-abcdef", tmp_path / "mine" / "a",
+            *(out / "figures" / name for name in ("mine.png", ".rotation.gp.swp", ".README.md.swp", ".my.backup/thesis.tex", ".x.123456",
+                                                  "a.tmp-2026-11/b", ".qkscope-abcdef"))]
     for path in kept:
+        path.parent.mkdir(exist_ok=True)
         path.write_text("x")
-    (out / "figures" / ".link.abcdef").symlink_to(tmp_path / "mine")
+    (out / "figures" / ".link.qkscope-abcdef").symlink_to(tmp_path / "mine")
     qkscope(*arguments(command, captures, out), expect=0)
     assert all(path.read_text() == "x" for path in kept)
     left = [p.name for p in out.rglob("*")
-            if ".tmp-1" in p.name or p.name.startswith((".pca", ".report"))]
+            if ".tmp-qk" in p.name or p.name.startswith((".pca", ".report"))]
     assert left == []
 
 

@@ -101,7 +101,7 @@ static void test_shards(void **state)
     (void)state;
     tree_add("l00h00q/b.parquet", "");
     tree_add("l00h00q/a.parquet", "");
-    tree_add("l00h00q/c.parquet.tmp-1-0", "");
+    tree_add("l00h00q/c.parquet.tmp-qkscope-1-0", "");
     tree_add("l00h00q/d.parquet/", "");
     tree_link("gone", "l00h00q/e.parquet");
     tree_add("l00h00q/.parquet", "");

@@ -293,11 +293,11 @@ def test_small_files_that_were_being_written(hub, tmp_path):
     hub.add("datasets", NAME, {"a.bin": b"x"})
     refs = tmp_path / "hub" / DATASET / "refs"
     refs.mkdir(parents=True)
-    for name in ("main.tmp-7-0", "main.tmp-7-1"):
+    for name in ("main.tmp-qkscope-7-0", "main.tmp-qkscope-7-1"):
         (refs / name).write_bytes(b"")
-    os.utime(refs / "main.tmp-7-0", (1, 1))
+    os.utime(refs / "main.tmp-qkscope-7-0", (1, 1))
     get(hub, tmp_path, NAME)
-    assert {path.name for path in refs.iterdir()} == {"main", "main.tmp-7-1"}
+    assert {path.name for path in refs.iterdir()} == {"main", "main.tmp-qkscope-7-1"}
 
 
 def test_interrupted(hub, tmp_path):

@@ -96,7 +96,7 @@ def test_put_then_get_gives_the_same_bytes(hub, tmp_path):
 # ---- what is sent, and what not ----------------------------------------------------------------
 
 def test_nothing_but_the_capture_is_sent(hub, tmp_path, made, capture):
-    for name in (".hidden", ".partial/run.json", "results/rotation.csv", "notes.txt", "l00h00q/data.parquet.tmp-12-0",
+    for name in (".hidden", ".partial/run.json", "results/rotation.csv", "notes.txt", "l00h00q/data.parquet.tmp-qkscope-12-0",
                  "l00h00q/.data.parquet.swp", "l00h00q/notes.md", ".git/config", "_saver_state.json", ".env"):
         (made / name).parent.mkdir(exist_ok=True)
         (made / name).write_text("not to be seen")

@@ -23,9 +23,9 @@ def outside(tmp_path):
     shutil.copytree(EXAMPLE, folder)
     (folder / "post").mkdir()
     (folder / "post" / "capture.json").write_bytes((folder / "capture.json").read_bytes())
-    for name in ("thesis.tex", "run.json", "built", "lock", "new/notes", ".units/0a/ranks/0-of-2", ".report.abcdef/a.gp", "a.gp.tmp-1-0",
-                 "capture.json.tmp-1-0", "figures/heatmap_r_q.gp", "heatmap_r_q.gp", "heatmap_r_q.png", "ranks/0-of-2", GONE,
-                 f"{GONE}.d/x", "a/qk.csv", "a/figures/.report.abcdef/a.gp", "a/manifest.json", "data.parquet.tmp-1-0"):
+    for name in ("thesis.tex", "run.json", "built", "lock", "new/notes", ".units/0a/ranks/0-of-2", ".report.qkscope-abcdef/a.gp", "a.gp.tmp-qkscope-1-0",
+                 "capture.json.tmp-qkscope-1-0", "figures/heatmap_r_q.gp", "heatmap_r_q.gp", "heatmap_r_q.png", "ranks/0-of-2", GONE,
+                 f"{GONE}.d/x", "a/qk.csv", "a/figures/.report.qkscope-abcdef/a.gp", "a/manifest.json", "data.parquet.tmp-qkscope-1-0"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("precious")
     return folder

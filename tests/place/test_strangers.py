@@ -44,8 +44,8 @@ def test_force_refuses_files_of_others(qkscope, small, tmp_path, command, name):
 def test_what_a_killed_run_left_is_replaced(qkscope, small, tmp_path):
     out = tmp_path / "c"
     shutil.copytree(small / "c", out)
-    (out / "l00h00q" / "data.parquet.tmp-123-0").write_text("")
-    (out / "moments" / "l00q.safetensors.tmp-123-0").write_text("")
+    (out / "l00h00q" / "data.parquet.tmp-qkscope-123-0").write_text("")
+    (out / "moments" / "l00q.safetensors.tmp-qkscope-123-0").write_text("")
     (out / "notes.txt").write_text("mine")
     qkscope(*CAPTURE, "--max-texts", "1", "-o", out, "--force", expect=0)
     assert (out / "notes.txt").read_text() == "mine"

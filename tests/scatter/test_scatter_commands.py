@@ -362,9 +362,9 @@ def leave(folder, name):
 
 def test_what_a_killed_run_left_is_removed(qkscope, tmp_path):
     out = tmp_path / "out"
-    left = leave(out, ".scatter-pca-l00h00.a1B2c3")
-    kept = [leave(out, ".scatter-pca-l00h01.a1B2c3"), leave(out, ".config.backup"),
-            leave(out, ".scatter-pca-l00h00.longer-ending")]
+    left = leave(out, ".scatter-pca-l00h00.qkscope-a1B2c3")
+    kept = [leave(out, ".scatter-pca-l00h01.qkscope-a1B2c3"), leave(out, ".scatter-pca-l00h00.backup"),
+            leave(out, ".scatter-pca-l00h00.qkscope-longer-ending")]
     drawn(qkscope, EXAMPLE, "-o", out, "--heads", "0:0")
     assert not left.exists() and (out / "scatter-pca-l00h00.png").exists()
     assert all((folder / "half.png").exists() for folder in kept)
@@ -372,7 +372,7 @@ def test_what_a_killed_run_left_is_removed(qkscope, tmp_path):
 
 def test_runs_at_once_in_one_folder(program, tmp_path):
     out = tmp_path / "out"
-    leave(out, ".scatter-pca-l00h02.a1B2c3")
+    leave(out, ".scatter-pca-l00h02.qkscope-a1B2c3")
     runs = [subprocess.Popen([program, "scatter", EXAMPLE, "-o", out, "--heads", f"0:{h}"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(NO_PICTURES))
             for h in range(4)]
