@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -281,6 +282,11 @@ qk_status qk__read_int64(const qk__node *at, const char *name, int64_t least, in
     const char *text = plain_text(&node);
     int64_t found = 0;
     bool good = text && parse_whole(text, &found);
+    const double number = json_number_value(qk__node_json(&node));
+    if (json_is_real(qk__node_json(&node)) && fabs(number) < 0x1p53) { /* 2.0 is 2 */
+        found = (int64_t)number;
+        good = (double)found == number;
+    }
     if (json_is_integer(qk__node_json(&node))) {
         good = true;
         found = json_integer_value(qk__node_json(&node));

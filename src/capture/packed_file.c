@@ -20,7 +20,7 @@ enum { BLOCK_ROWS = 4096 };
 
 static qk_status find_column(const qk_parquet *file, int *index, qk_error *err)
 {
-    *index = qk_parquet_find(file, "head");
+    QK_TRY(qk__parquet_find(file, "head", index, err));
     if (*index < 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "no column 'head': a file of many heads needs it; one of a single head "

@@ -38,7 +38,10 @@ static qk_status fail_type(const qk_parquet *file, int c, const qk_parquet_colum
     return qk__fail(
         err, QK_ERR_INCONSISTENT, "%s: column '%s': expected %s, found %s%s%s", file->path,
         NAMES[c], expected, column->max_repetition > 0 ? "a list of " : "", type_name(column),
-        c == QK__EXAMPLE ? "; number the texts ('qkscope capture' hashes their ids)" : "");
+        column->type == QK_PARQUET_FLOAT || column->type == QK_PARQUET_DOUBLE
+            ? ": cast it to INT64"
+        : c == QK__EXAMPLE ? "; number the texts ('qkscope capture' hashes their ids)"
+                           : "");
 }
 
 static qk_status check_vector(const qk_parquet *file, const qk_parquet_column *column,
@@ -69,7 +72,7 @@ static bool is_integer(const qk_parquet_column *column)
 qk_status qk__row_column_find(const qk_parquet *file, int c, bool optional, int *index,
                               qk_error *err)
 {
-    *index = qk_parquet_find(file, NAMES[c]);
+    QK_TRY(qk__context(err, qk__parquet_find(file, NAMES[c], index, err), "%s", file->path));
     if (*index < 0 && (c == QK__WINDOW || optional))
         return QK_OK;
     if (*index < 0)

@@ -165,6 +165,21 @@ static qk_status check_heads(const qk_rows *rows, size_t at, size_t count, qk_er
     return QK_OK;
 }
 
+/* Who chooses buckets may have looked at them alone. */
+static qk_status check_buckets(const qk_rows *rows, size_t at, size_t count, qk_error *err)
+{
+    const qk_parquet_column *told = &rows->files.cursors[QK__BUCKET]->leaf->info;
+    const int64_t *bucket = rows->ints[QK__BUCKET] + at;
+    for (size_t i = 0; told->has_range && i < count; i++)
+        if (bucket[i] < told->min || bucket[i] > told->max)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s: column 'bucket': a row of bucket %lld, but the statistics of "
+                            "the file tell %lld to %lld: write the file again",
+                            qk__head_file_name(&rows->files), (long long)bucket[i],
+                            (long long)told->min, (long long)told->max);
+    return QK_OK;
+}
+
 static bool may_be_null(const qk_rows *rows, int c)
 {
     return c == QK__WINDOW || qk__is_optional_column(&rows->files, c);
@@ -195,6 +210,8 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     for (size_t i = 0; qk__is_optional_column(&rows->files, c) && i < count; i++)
         if (!rows->valid[i])
             rows->ints[c][at + i] = QK_NO_EXAMPLE;
+    if (c == QK__BUCKET)
+        return check_buckets(rows, at, count, err);
     return c == QK__HEAD ? check_heads(rows, at, count, err) : QK_OK;
 }
 

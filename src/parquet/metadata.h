@@ -14,6 +14,7 @@ typedef struct qk__leaf {
     qk_parquet_column info;
     char *path;        /* owned; info.path */
     size_t top_length; /* bytes of path that name the top-level field */
+    int32_t field;     /* which of these fields it is in */
     bool is_unsigned;  /* recorded ranges do not order as signed integers */
 } qk__leaf;
 

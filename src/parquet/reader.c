@@ -281,6 +281,23 @@ int qk_parquet_find(const qk_parquet *file, const char *name)
     return -1;
 }
 
+qk_status qk__parquet_find(const qk_parquet *file, const char *name, int *index, qk_error *err)
+{
+    *index = qk_parquet_find(file, name);
+    const qk__leaf *leaves = file->metadata.leaves, *found = &leaves[*index < 0 ? 0 : *index];
+    for (size_t i = 0; *index >= 0 && i < file->metadata.num_leaves; i++) {
+        bool same_field = leaves[i].top_length == found->top_length &&
+                          memcmp(leaves[i].path, found->path, found->top_length) == 0;
+        bool same_path = strcmp(leaves[i].path, found->path) == 0;
+        if (&leaves[i] != found &&
+            (same_path || (same_field && leaves[i].field != found->field)))
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "column '%s' is there more than once: keep one, or name them apart",
+                            name);
+    }
+    return QK_OK;
+}
+
 int64_t qk_parquet_file_bytes(const qk_parquet *file)
 {
     assert(file);

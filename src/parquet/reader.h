@@ -24,6 +24,11 @@ struct qk_parquet {
 QK_MUST_CHECK qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name,
                                             qk_error *err);
 
+/* As qk_parquet_find, but QK_ERR_INCONSISTENT where several columns have the name. The message does
+ * not name the file. */
+QK_MUST_CHECK qk_status qk__parquet_find(const qk_parquet *file, const char *name, int *index,
+                                         qk_error *err);
+
 /* A cursor is always at a slot: the next one of the current page, or the first one of the
  * page that follows. */
 struct qk_parquet_cursor {

@@ -72,6 +72,7 @@ static qk_status add_leaf(walk *w, const qk__schema_node *node, int definition, 
                  .max_repetition = repetition},
         .path = path,
         .top_length = strnlen(path, top),
+        .field = w->groups[0].children_left,
         .is_unsigned = !node->logical_signed || (node->converted >= CONVERTED_UINT_FIRST &&
                                                  node->converted <= CONVERTED_UINT_LAST),
     };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "parquet/reader.h"
 #include "paths/path_kind.h"
 #include "recorder/texts.h"
 
@@ -49,8 +50,9 @@ static void list_columns(const qk_parquet *file, char list[LIST_SIZE])
 static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cursor **cursor,
                              const qk_parquet_column **column, qk_error *err)
 {
-    int i = qk_parquet_find(r->file, name);
+    int i;
     *column = NULL;
+    QK_TRY(qk__parquet_find(r->file, name, &i, err));
     if (i < 0) {
         char list[LIST_SIZE];
         list_columns(r->file, list);

@@ -212,7 +212,7 @@ def changed(name, values):
 
 LISTS = pa.list_(pa.float32())
 BAD = {
-    "float position": ("position", pa.array(np.arange(20.0)), "INT32 or INT64, found DOUBLE"),
+    "float position": ("position", pa.array(np.arange(20.0)), "INT32 or INT64, found DOUBLE: cast it"),
     "string vector": ("vector", pa.array(["x"] * 20), "FLOAT16, found STRING"),
     "string list": ("vector", pa.array([["x"]] * 20), "found a list of STRING"),
     "int list": ("vector", pa.array([[1, 2]] * 20), "found a list of INT64"),
@@ -245,6 +245,33 @@ def test_bad_columns(tmp_path, case):
     write_head(tmp_path, [table])
     found = message(tmp_path, block=3)
     assert text in found and name in found and "l00h00q/part-000.parquet" in found, found
+
+
+@pytest.mark.parametrize("name", [*NAMES.values(), "vector"])
+def test_two_columns_of_one_name(tmp_path, name):
+    """Whichever is first, as a join leaves them; of a name that is not looked up they do no harm."""
+    table = make_table(20, 4, window=WINDOWS["nullable"])
+    other = pa.array([[1.0]] * 20) if name == "vector" else pa.array(range(20), pa.int64())
+    for at in (0, len(table.column_names)):
+        write_head(tmp_path / str(at), [table.append_column("token_str", other).add_column(at, name, other)])
+        found = message(tmp_path / str(at))
+        assert f"part-000.parquet: column '{name}' is there more than once" in found, found
+    write_head(tmp_path / "harmless", [table.append_column("token_str", other)])
+    assert same_bits(read(tmp_path / "harmless")[2]["position"], expect(table)["position"])
+
+
+def test_statistics_that_lie_of_buckets(tmp_path):
+    """Who takes the footer's word for few buckets is told when the rows are read."""
+    table = changed("bucket", pa.array([3] * 19 + [1234567], pa.int32()))
+    write_head(tmp_path, [table], use_dictionary=False, compression="none")
+    file = tmp_path / "l00h00q" / "part-000.parquet"
+    data = file.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    most = (1234567).to_bytes(4, "little")
+    assert data.count(most, footer) >= 1
+    file.write_bytes(data[:footer] + data[footer:].replace(most, (5).to_bytes(4, "little")))
+    assert pq.ParquetFile(file).metadata.row_group(0).column(0).statistics.max == 5
+    assert "a row of bucket 1234567, but the statistics of the file tell 3 to 5" in message(tmp_path, block=7)
 
 
 def test_shards_that_differ(tmp_path):

@@ -317,6 +317,9 @@ def test_broken_manifest(qkscope, capture, tmp_path):
         result = qkscope("pca", capture, "-o", tmp_path / "out")
         assert result.code in (0, 1)
         assert result.code == 0 or "capture.json" in result.err
+    (capture / "capture.json").write_text('{"q_per_kv_group": 2.0}')
+    qkscope("pca", capture, "-o", tmp_path / "out", "--force", expect=0)
+    assert last_run(tmp_path / "out")["group"] == {"q_per_kv_group": 2, "source": "capture.json", "consistent": True}
 
 
 def test_single_kind(qkscope, capture, tmp_path):

@@ -60,6 +60,8 @@ def test_bad_parquet(capture, tmp_path):
     capture("-t", path, "--text-column", "n", expect=1, says=["strings"])
     capture("-t", path, "--text-column", "l", expect=1, says=["lists"])
     capture("-t", path, "--text-column", "none", expect=1, says=['"none"'])
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]), path)
+    capture("-t", path, expect=1, says=["column 'text' is there more than once"])
     path.write_bytes(path.read_bytes()[:-20])
     capture("-t", path, expect=1, says=["t.parquet"])
 

@@ -28,6 +28,17 @@ def test_numbers(qkscope, tmp_path):
     assert capture["memory_bytes"] > 512 * 32 * 4
 
 
+def test_whole_numbers_may_be_written_as_floats(qkscope, tmp_path):
+    write_model(tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    want = json.loads(qkscope("inspect", tmp_path / "m", "--json", expect=0).out)
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({k: float(v) if type(v) is int else v for k, v in settings.items()}))
+    assert ".0" in config.read_text()
+    found = json.loads(qkscope("inspect", tmp_path / "m", "--json", expect=0).out)
+    assert found == {**want, "fingerprint": found["fingerprint"]}
+
+
 def costs(qkscope, model, *words):
     return json.loads(qkscope("inspect", model, "--json", *words, expect=0).out)["capture"]
 

@@ -156,6 +156,8 @@ static void test_wrong_json(void **state)
          "a.b[1]: expected a text, found an object");
     SAYS(qk__read_real(&items[4], NULL, 1, 2, &real, err), QK_ERR_MALFORMED,
          "a.b[4]: expected a number from 1 to 2, found 1e999");
+    SAYS(qk__read_int(&items[2], NULL, 1, 2, &whole, err), QK_ERR_MALFORMED,
+         "a.b[2]: expected a whole number from 1 to 2, found 1.5");
     qk__node absent = qk__node_member(&a, "d");
     SAYS(qk__fail_expected(&absent, "a text", err), QK_ERR_MALFORMED, "a.d: missing");
     SAYS(qk__fail_in(&items[1], "c", err, QK_ERR_IO, "no %d", 7), QK_ERR_IO, "a.b[1].c: no 7");
