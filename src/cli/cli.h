@@ -155,6 +155,9 @@ const char *cli_s(int64_t count);
 
 /* Columns that a text takes when it is shown, of the first `most` (-1 = all). */
 size_t cli_text_columns(const char *text, int most);
+/* How cli_print shows the first character of a text; the value is its bytes there. */
+enum { CLI_SPELT = 16 };
+size_t cli_spell(const char *text, char shown[CLI_SPELT]);
 
 /* ---- messages (messages.c) -------------------------------------------------------------- */
 
@@ -166,7 +169,7 @@ void cli_print_failures(char *const *failures, size_t count);
 int cli_exit_code(qk_status status);
 int cli_settings_code(qk_status status);
 
-/* Flushes stdout; exit code FAILURE (and a message) when its text could not be written. */
+/* Flushes stdout; exit code FAILURE (and a message) when its text could not be written, or JSON not be made. */
 int cli_finish(int exit_code);
 
 /* Seconds of a clock that nobody sets. */

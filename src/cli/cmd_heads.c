@@ -261,20 +261,20 @@ static const char *const LATEX[] = {"\\\\textbackslash{}",
                                     "_\\_",
                                     NULL};
 
-/* One character at a time: the precision of a %s counts columns. */
+/* One character at a time: the precision of a %s counts columns. One that a terminal would obey is spelt with a
+ * backslash, which means something, too. */
 static void print_escaped(const char *text, const char *const *escapes)
 {
     while (*text) {
-        char one[5] = {*text};
-        const char *escape = one;
-        size_t size = 1;
-        for (; size < 4 && ((unsigned char)text[size] & 0xC0) == 0x80; size++)
-            one[size] = text[size];
+        char spelt[CLI_SPELT];
+        const char *escape = "", *rest = spelt;
+        text += cli_spell(text, spelt);
         for (size_t i = 0; escapes[i]; i++)
-            if (*escapes[i] == *text)
+            if (*escapes[i] == *spelt) {
                 escape = escapes[i] + 1;
-        cli_print("%s", escape);
-        text += size;
+                rest = spelt + 1;
+            }
+        cli_print("%s%s", escape, rest);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The qkscope command: finds the command asked for and runs it. */
-#include "cli.h"
+#include "tell.h"
 
 #include <signal.h>
 #include <string.h>
@@ -155,6 +155,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 int main(int argc, char **argv)
 {
     catch_full_file();
+    cli_json_begin();
     const char *program = argc > 0 ? argv[0] : "qkscope";
     if (strrchr(program, '/'))
         program = strrchr(program, '/') + 1;

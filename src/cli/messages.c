@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes to the user: errors and notices on stderr, JSON on stdout; and how signals end a run. */
-#include "cli.h"
+#include "tell.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -51,6 +51,10 @@ int cli_finish(int exit_code)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
         cli_error("cannot write to standard output");
+        return EXIT_CODE_FAILURE;
+    }
+    if (cli_json_is_lost()) {
+        cli_error("out of memory");
         return EXIT_CODE_FAILURE;
     }
     return exit_code;

@@ -80,7 +80,7 @@ static size_t columns_of(long code)
 }
 
 /* How a character is shown; the value is the columns it takes. */
-static size_t spell(const unsigned char *text, size_t size, long code, char shown[16])
+static size_t spell(const unsigned char *text, size_t size, long code, char shown[CLI_SPELT])
 {
     if (code >= 0 && !is_obeyed(code)) {
         memcpy(shown, text, size);
@@ -89,11 +89,19 @@ static size_t spell(const unsigned char *text, size_t size, long code, char show
     }
     const char *letter = code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
     if (code == '\n' || code == '\t' || code == '\r')
-        return (size_t)snprintf(shown, 16, "%s", letter);
+        return (size_t)snprintf(shown, CLI_SPELT, "%s", letter);
     if (code < 0)
-        return (size_t)snprintf(shown, 16, "\\x%02x", (unsigned)*text);
-    return (size_t)snprintf(shown, 16, code < 0x10000 ? "\\u%04lx" : "\\U%08lx",
+        return (size_t)snprintf(shown, CLI_SPELT, "\\x%02x", (unsigned)*text);
+    return (size_t)snprintf(shown, CLI_SPELT, code < 0x10000 ? "\\u%04lx" : "\\U%08lx",
                             (unsigned long)code);
+}
+
+size_t cli_spell(const char *text, char shown[CLI_SPELT])
+{
+    long code;
+    size_t size = decode((const unsigned char *)text, &code);
+    spell((const unsigned char *)text, size, code, shown);
+    return size;
 }
 
 /* Shows at most `most` columns of a text (-1 = all), on no file to count them only. */
@@ -103,7 +111,7 @@ static size_t put_text(FILE *out, const char *text, int most)
     size_t columns = 0;
     while (*next) {
         long code;
-        char shown[16];
+        char shown[CLI_SPELT];
         size_t size = decode(next, &code), wide = spell(next, size, code, shown);
         if (most >= 0 && columns + wide > (size_t)most)
             break;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,28 @@ void cli_say(const char *form, const cli_row *rows)
 
 /* ---- as JSON ---------------------------------------------------------------------------- */
 
+static atomic_bool short_of_memory; /* a value could not be made, and its object lacks it */
+static bool lost;
+
+static void *take_memory(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory)
+        atomic_store(&short_of_memory, true);
+    return memory;
+}
+
+void cli_json_begin(void)
+{
+    atomic_store(&short_of_memory, lost = false);
+    json_set_alloc_funcs(take_memory, free);
+}
+
+bool cli_json_is_lost(void)
+{
+    return lost;
+}
+
 json_t *cli_json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -281,7 +304,9 @@ static int put_json(const char *text, size_t size, void *within_text)
 void cli_json_print(json_t *root)
 {
     bool within = false;
-    json_dump_callback(root, put_json, &within, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    const size_t flags = JSON_INDENT(2) | JSON_ENSURE_ASCII;
+    lost = lost || atomic_load(&short_of_memory) ||
+           json_dump_callback(root, put_json, &within, flags) != 0;
     putchar('\n');
     json_decref(root);
 }

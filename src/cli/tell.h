@@ -93,6 +93,12 @@ json_t *cli_json_texts(char *const *texts, size_t count);
 json_t *cli_json_number(double value);
 json_t *cli_json_numbers(const double *values, int count);
 
+/* From here on values that there is no memory for are noticed. */
+void cli_json_begin(void);
+
+/* Whether JSON was not printed, or not all of it, since memory ran out. */
+bool cli_json_is_lost(void);
+
 /* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
  * among them are some that a terminal obeys; the values are exact. */
 void cli_json_print(json_t *root);

@@ -56,18 +56,32 @@ static qk_status check_side(const head_list *l, const qk__head_column *column, q
     return QK_OK;
 }
 
+/* One that is there already is left out: two of a name could not be told apart. */
+static void take_column(head_list *l, const qk__head_column *column)
+{
+    for (size_t i = 0; i < l->num_columns; i++)
+        if (strcmp(l->columns[i].name, column->name) == 0)
+            return;
+    l->columns[l->num_columns++] = *column;
+}
+
 /* A column; of two folders, both of the name, unless it says which. */
 static qk_status add_column(head_list *l, const char *name, qk_error *err)
 {
-    qk__head_column *column = &l->columns[l->num_columns++];
+    qk__head_column column;
     char sided[160];
-    QK_TRY(qk__find_head_column(name, column, err));
-    if (!l->query->other || column->side != QK__OF_ONE || column->kind == QK__HEAD_ID)
-        return check_side(l, column, err);
-    snprintf(sided, sizeof sided, "a.%s", name);
-    QK_TRY(qk__find_head_column(sided, column, err));
-    sided[0] = 'b';
-    return qk__find_head_column(sided, &l->columns[l->num_columns++], err);
+    QK_TRY(qk__find_head_column(name, &column, err));
+    if (!l->query->other || column.side != QK__OF_ONE || column.kind == QK__HEAD_ID) {
+        QK_TRY(check_side(l, &column, err));
+        take_column(l, &column);
+        return QK_OK;
+    }
+    for (const char *side = "ab"; *side; side++) {
+        snprintf(sided, sizeof sided, "%c.%s", *side, name);
+        QK_TRY(qk__find_head_column(sided, &column, err));
+        take_column(l, &column);
+    }
+    return QK_OK;
 }
 
 static qk_status read_names(head_list *l, qk_error *err)

@@ -124,9 +124,9 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
 
 /* One collage of one model, to be drawn. */
 typedef struct task {
+    qk__relay relay; /* with its name; first, since progress of the collage is given it */
     struct drawing *drawing;
     size_t model;
-    qk__relay relay; /* with its name */
     const collage *collage;
     char name[120];
     char title[240];
@@ -142,6 +142,14 @@ typedef struct drawing {
     qk__meter meter;
 } drawing;
 
+/* Collages are counted, not heads; but between heads the user may want to stop. */
+static bool goes_on(void *user, const qk_progress *heads)
+{
+    task *t = user;
+    (void)heads;
+    return qk__meter_add(&t->drawing->meter, 0, 0);
+}
+
 static qk_scatter_settings settings_of(task *t)
 {
     const qk__study_work *work = t->drawing->work;
@@ -154,8 +162,8 @@ static qk_scatter_settings settings_of(task *t)
                            .name = work->plan->models[t->model].name,
                            .lock = work->lock};
     s.input.context = qk__relay_context(&t->relay);
-    s.input.context.progress = NULL; /* collages are counted, not heads */
-    s.input.context.threads = 1;     /* and run in parallel */
+    s.input.context.progress = goes_on;
+    s.input.context.threads = 1; /* collages run in parallel */
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
     s.figures = work->drawing;

@@ -154,13 +154,21 @@ def test_an_interval_is_rounded_as_its_number_is(qkscope, tmp_path):
 
 
 def test_text_from_outside_is_escaped(qkscope, tmp_path):
-    name = "a_b&c\\d|e^f{g}%\x1b[1m\n*é"
+    name = "a_b&c\\d|e^f{g}%\x1b[1m\newcommand*é"
     (tmp_path / "heads.csv").write_text(f'model,layer,q_head,k_head,ev0\n"{name}",0,0,0,.00002\n', newline="")
     said = {form: qkscope("heads", tmp_path, "--columns", "model,ev0", "--format", form).out
             for form in ("table", "csv", "markdown", "latex")}
     assert not any("\x1b" in text for text in said.values())
-    assert r"a\_b\&c\textbackslash{}d|e\textasciicircum{}f\{g\}\%\u001b[1m\n*é & $2.00\times10^{-5}$" in said["latex"]
-    assert r"| a_b&c\\d\|e^f{g}%\u001b\[1m\n\*é | 2.00e-05 |" in said["markdown"]
+    assert r"a\_b\&c\textbackslash{}d|e\textasciicircum{}f\{g\}\%\textbackslash{}u001b[1m\textbackslash{}newcommand*é & $2.00\times10^{-5}$" in said["latex"]
+    assert r"| a_b&c\\d\|e^f{g}%\\u001b\[1m\\newcommand\*é | 2.00e-05 |" in said["markdown"]
+
+
+def test_a_column_that_is_named_twice_is_listed_once(qkscope, results):
+    """Two of a name could not be told apart; and twenty thousand names are as quick as their columns."""
+    many = ",".join(["layer,q_head,r_q,r_k"] * 5000)
+    for where in ([results], [results, results]):
+        once = qkscope("heads", *where, "--format", "csv", "--columns", "layer,q_head,r_q,r_k", expect=0).out
+        assert qkscope("heads", *where, "--format", "csv", "--columns", many, expect=0).out == once
 
 
 def test_named_heads(qkscope, results, tables):

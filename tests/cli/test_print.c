@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything printed goes through one function: it must print what printf prints, but for texts
  * that a terminal would obey. */
-#include "tests/unit.h"
+#include "tests/failing_memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -99,17 +99,30 @@ static void test_columns_are_counted(void **state)
                      3); /* an accent, a face */
 }
 
-/* What a form makes of rows; cli_say writes on stdout. */
-static void check_form(const char *form, const cli_row *rows, const char *expected)
+/* What is printed on stdout from begin_output on. */
+static FILE *terminal;
+
+static void begin_output(void)
 {
-    FILE *terminal = stdout;
-    size_t size;
+    static size_t size;
     free(printed);
+    terminal = stdout;
     stdout = open_memstream(&printed, &size);
     assert_non_null(stdout);
-    cli_say(form, rows);
+}
+
+static void end_output(void)
+{
     fclose(stdout);
     stdout = terminal;
+}
+
+/* What a form makes of rows. */
+static void check_form(const char *form, const cli_row *rows, const char *expected)
+{
+    begin_output();
+    cli_say(form, rows);
+    end_output();
     assert_string_equal(printed, expected);
 }
 
@@ -139,6 +152,32 @@ static void test_forms(void **state)
     json_decref(object);
 }
 
+/* Whichever allocation fails: all of an object, or it is told that something is missing. */
+static void test_json_is_whole_or_lost(void **state)
+{
+    const double list[] = {0.25, NAN};
+    char *whole = NULL;
+    bool lost = true;
+    (void)state;
+    for (long n = -1; lost || n < 8; n++) {
+        cli_json_begin();
+        begin_output();
+        remaining = n; /* at first none fails */
+        cli_json_print(cli_object(CLI_ROWS(CLI_ROW("text", "a"), CLI_ROW("count", 3),
+                                           CLI_ROW("list", cli_json_numbers(list, 2)))));
+        remaining = -1;
+        end_output();
+        lost = cli_json_is_lost();
+        if (n < 0)
+            whole = strdup(printed);
+        assert_true(lost ? n >= 0 : strcmp(whole, printed) == 0);
+        assert_true(lost || n < 0 || n > 8);
+    }
+    assert_true(strstr(whole, "\"list\": [\n    0.25,\n    null") != NULL);
+    free(whole);
+    json_set_alloc_funcs(malloc, free);
+}
+
 static int forget(void **state)
 {
     (void)state;
@@ -149,10 +188,9 @@ static int forget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_printf),
-        cmocka_unit_test(test_text_is_not_obeyed),
-        cmocka_unit_test(test_columns_are_counted),
-        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_same_as_printf),        cmocka_unit_test(test_text_is_not_obeyed),
+        cmocka_unit_test(test_columns_are_counted),   cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_json_is_whole_or_lost),
     };
     return cmocka_run_group_tests(tests, NULL, forget);
 }

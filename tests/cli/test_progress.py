@@ -136,6 +136,15 @@ def test_interrupted_study(program, study, tmp_path):
     assert (tmp_path / "o" / "models" / "a-one" / "qk.csv").exists()
 
 
+def test_interrupted_while_collages_are_drawn(program, study, tmp_path):
+    """Between heads of the first one, not once it is drawn."""
+    words = ["study", study("A"), "-o", tmp_path / "o"]
+    for _ in range(2):  # once more, with tables that stand
+        assert run(program, [*words, "--no-figures"], COUNTED=tmp_path / "counted").returncode == 0
+    said = interrupted(program, words, int((tmp_path / "counted").read_text()) + 6)
+    assert "qkscope study: stopped with 2 of 2 models" in said and not list((tmp_path / "o" / "figures").glob("*.png"))
+
+
 @pytest.mark.test_all
 def test_interrupted_scatter(program, tmp_path):
     said = interrupted(program, ["scatter", EXAMPLE, "-o", tmp_path / "o", "--heads", "0:*", "--max-points", 30], 15)
