@@ -6,6 +6,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "capture/discover.h"
+#include "paths/part_names.h"
+
+enum { MAX_DEPTH = 4 }; /* of folders in that of a head */
 
 /* Hidden files are not meant: some systems put such beside every file. */
 static bool is_parquet_name(const char *name)
@@ -13,27 +16,52 @@ static bool is_parquet_name(const char *name)
     return name[0] != '.' && qk__ends_with(name, ".parquet");
 }
 
-qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err)
+static qk_status search(const char *dir, int depth, qk__names *files, qk_error *err);
+
+/* Rows in a folder of a head's folder would be left out without a word. */
+static qk_status see_name(const char *dir, int depth, const char *name, qk__names *files,
+                          qk_error *err)
 {
-    QK_TRY(qk__list_dir(dir, files, err));
-    qk_status status = QK_OK;
-    size_t kept = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        char *name = files->items[i];
-        files->items[i] = NULL;
-        if (status == QK_OK && is_parquet_name(name)) {
-            char *path = qk__path_join(dir, name);
-            if (path)
-                files->items[kept++] = path;
-            else
-                status = qk__nomem(err);
-        }
-        free(name);
+    qk__names below = {0};
+    char *path = qk__path_join(dir, name);
+    qk_status status = path ? QK_OK : qk__nomem(err);
+    if (path && is_parquet_name(name)) {
+        files->items[files->count++] = path;
+        return QK_OK;
     }
-    files->count = kept;
+    if (path && name[0] != '.' && depth < MAX_DEPTH && qk__is_dir(path))
+        status = search(path, depth + 1, &below, err);
+    if (status == QK_OK && below.count > 0)
+        status = qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s: files of a head lie right in its folder; move these there, or "
+                          "elsewhere",
+                          below.items[0]);
+    qk__names_free(&below);
+    free(path);
+    return status;
+}
+
+static qk_status search(const char *dir, int depth, qk__names *files, qk_error *err)
+{
+    qk__names names;
+    *files = (qk__names){0};
+    QK_TRY(qk__list_dir(dir, &names, err));
+    qk_status status = QK_OK;
+    if (!(files->items = qk__calloc(names.count + 1, sizeof *files->items)))
+        status = qk__nomem(err);
+    for (size_t i = 0; status == QK_OK && i < names.count; i++)
+        status = see_name(dir, depth, names.items[i], files, err);
+    if (status == QK_OK)
+        status = qk__parts_check(files->items, files->count, err);
+    qk__names_free(&names);
     if (status != QK_OK)
         qk__names_free(files);
     return status;
+}
+
+qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err)
+{
+    return search(dir, 0, files, err);
 }
 
 qk_status qk__search_add(qk__search *s, qk_head_id id, qk__names *files, qk_head_part *parts,

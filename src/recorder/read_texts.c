@@ -18,6 +18,7 @@
 #include "base/utf8.h"
 #include "fetch/need.h"
 #include "hub/hub.h"
+#include "paths/part_names.h"
 #include "paths/path_kind.h"
 
 enum { MAX_DEPTH = 32 };
@@ -218,7 +219,7 @@ static qk_status add_place(file_list *list, const char *path,
     if (list->count == first)
         return qk__fail(err, QK_ERR_DEGENERATE, "%s: no %s in this folder", path,
                         dataset ? "Parquet or JSONL files" : "files");
-    return QK_OK;
+    return qk__parts_check(list->paths + first, list->count - first, err);
 }
 
 /* Of a dataset on the Hub nothing but the files that are texts of the split comes. */

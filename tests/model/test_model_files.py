@@ -327,6 +327,16 @@ def test_bad_indexes(tmp_path):
     refused(tmp_path, IO, "is a folder")
 
 
+def test_a_part_of_the_weights_is_missing(tmp_path):
+    write_checkpoint(tmp_path, small_config("llama"), shards=3)
+    second = sorted(tmp_path.glob("model-*.safetensors"))[1]
+    second.rename(tmp_path / "away")
+    refused(tmp_path, NOT_FOUND, second.name)
+    (tmp_path / "away").rename(second)
+    (tmp_path / "model.safetensors.index.json").unlink()
+    refused(tmp_path, NOT_FOUND, "model.safetensors.index.json")
+
+
 def test_a_tensor_in_two_files(tmp_path):
     read = write_checkpoint(tmp_path, small_config("llama"), shards=2)
     index = json.loads((tmp_path / "model.safetensors.index.json").read_text())["weight_map"]

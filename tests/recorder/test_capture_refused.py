@@ -33,6 +33,22 @@ def capture(qkscope, model, tmp_path):
     return run
 
 
+def test_parts_of_texts(capture, tmp_path):
+    """A folder of texts is whole; a file that is named is all that was meant."""
+    texts = tmp_path / "t"
+    texts.mkdir()
+    for i in (0, 2):
+        write_jsonl(texts / f"train-0000{i}-of-00003.jsonl", some_texts(2))
+    write_jsonl(texts / "test-00000-of-00001.jsonl", some_texts(1))
+    capture(texts, expect=1, says=[str(texts / "train-00001-of-00003.jsonl"), "not there"])
+    capture(texts / "train-00002-of-00003.jsonl", output="one")
+    write_jsonl(texts / "train-00001-of-00003.jsonl", some_texts(2))
+    capture(texts, output="all")
+    assert [len(examples_of(tmp_path / name)) for name in ("one", "all")] == [2, 7]
+    write_jsonl(texts / "train-00000-of-00002.jsonl", some_texts(2))
+    capture(texts, output="two", expect=1, says=["train-00000-of-00002.jsonl", "two sets"])
+
+
 @pytest.mark.cases(11)
 @pytest.mark.parametrize("line, word", [
     ('{"text": "a"', "line 3"), ("[1]", "object"), ('{"txt": "a"}', '"text"'), ('{"text": 7}', "string"),

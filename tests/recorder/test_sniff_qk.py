@@ -149,7 +149,7 @@ def test_model_and_dataset_in_the_cache(sniff_qk, qkscope, place):
     (data / "README.md").write_text("not a text")
     (data / "data").mkdir()
     write_jsonl(data / "data" / "train-00000-of-00001.jsonl", some_texts(3))
-    write_jsonl(data / "data" / "test-00000-of-00001.jsonl", some_texts(7))
+    write_jsonl(data / "data" / "test-00000-of-00002.jsonl", some_texts(7))  # whose other part is no matter
     sections = settings(place, dataset={"path": "org/datasets"}, model={"name": "org/models"})
     env = {"HF_HOME": place / "hf"}
     sniff_qk("--config", write(place, sections), "--sampler", "all", env=env, expect=0)
