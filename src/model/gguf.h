@@ -2,7 +2,8 @@
 /* GGUF files, versions 2 and 3.
  *
  *     gguf.c          the header of one: metadata, and which tensors lie where
- *     gguf_config.c   what config.json would say of the model; it does without gguf.c */
+ *     gguf_config.c   what config.json would say of the model; it does without gguf.c
+ *     gguf_keys.c     which keys it may read, leave, or must refuse */
 #ifndef QK_MODEL_GGUF_H
 #define QK_MODEL_GGUF_H
 
@@ -29,6 +30,11 @@ typedef struct qk__gguf {
  * after a failure. */
 QK_MUST_CHECK qk_status qk__gguf_parse(qk__gguf *gguf, const uint8_t *bytes, size_t size,
                                        qk_error *err);
+
+/* Refuses keys that change what is computed in a way that is not known (gguf_keys.c). config gets those behind the
+ * architecture's name that nobody knows: who reads it says which of them look like rules. */
+QK_MUST_CHECK qk_status qk__gguf_check_keys(json_t *metadata, const char *architecture,
+                                            json_t *config, qk_error *err);
 
 /* ---- the configuration (gguf_config.c) -------------------------------------------------- */
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the metadata of a GGUF file to config.json. Of the many keys of the format those are
- * read that a model of a known architecture may have; those that would change what is computed
- * in a way that is not known here are refused. */
+/* From the metadata of a GGUF file to config.json. */
 #include "model/gguf.h"
 
 #include <float.h>
@@ -113,45 +111,6 @@ static qk_status get_real(source *s, const char *key, double *value, qk_error *e
     return QK_OK;
 }
 
-/* ---- what is refused -------------------------------------------------------------------- */
-
-/* Keys that change the computation if they are there and neither 0 nor false. */
-static const char *const REFUSED[][2] = {
-    {"expert_count", "mixtures of experts are not read"},
-    {"nextn_predict_layers", "layers that predict further tokens are not read"},
-    {"rope.dimension_sections", "rotation in sections (M-RoPE) is not known"},
-    {"rope.scaling.alpha", "this scaling is not known"},
-    {"attention.key_length_swa", "heads of two sizes are not read"},
-    {"attention.shared_kv_layers", "keys that layers share are not read"},
-    {"attention.clamp_kqv", "limits to queries and keys are not known"},
-    {"attention.max_alibi_bias", "ALiBi is not known"},
-    {"attention.scale", "a scale of its own for scores is not known"},
-    {"attention.output_scale", "a scale of its own for scores is not known"},
-    {"attn_logit_softcapping", "soft limits to scores are not known"},
-    {"embedding_scale", "a scale of its own for embeddings is not known"},
-    {"residual_scale", "a scale for residuals is not known"},
-};
-
-static bool is_nothing(const json_t *value)
-{
-    return !value || json_is_null(value) || json_is_false(value) ||
-           (json_is_number(value) && json_number_value(value) == 0);
-}
-
-static qk_status refuse_keys(source *s, qk_error *err)
-{
-    bool causal = true;
-    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
-        qk__node found = qk__node_member(&s->metadata, full_key(s, REFUSED[i][0]));
-        if (!is_nothing(qk__node_json(&found)))
-            return qk__fail_at(&found, err, QK_ERR_UNSUPPORTED, "%s", REFUSED[i][1]);
-    }
-    QK_TRY(qk__read_bool(&s->metadata, full_key(s, "attention.causal"), &causal, err));
-    return causal ? QK_OK
-                  : qk__fail(err, QK_ERR_UNSUPPORTED, "%s: only causal attention is known",
-                             s->key);
-}
-
 /* ---- sizes ------------------------------------------------------------------------------ */
 
 typedef struct sizes {
@@ -228,9 +187,10 @@ static qk_status copy_real(source *s, const char *key, json_t *rope, const char 
 
 static qk_status read_yarn(source *s, json_t *rope, qk_error *err)
 {
-    double multiplier = 0, mix = 1;
-    QK_TRY(get_real(s, "rope.scaling.yarn_ext_factor", &mix, err));
-    if (mix != 1)
+    double multiplier = 0, mix = 1; /* below 0: the usual one */
+    QK_TRY(qk__read_real(&s->metadata, full_key(s, "rope.scaling.yarn_ext_factor"), -DBL_MAX,
+                         DBL_MAX, &mix, err));
+    if (mix >= 0 && mix != 1)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: %g; only 1 is known", s->key, mix);
     QK_TRY(copy_real(s, "rope.scaling.yarn_beta_fast", rope, "beta_fast", err));
     QK_TRY(copy_real(s, "rope.scaling.yarn_beta_slow", rope, "beta_slow", err));
@@ -272,7 +232,7 @@ static qk_status read_scaling_type(source *s, const char **type, double *factor,
 static qk_status read_scaling(source *s, json_t *rope, int64_t pairs, qk_error *err)
 {
     const char *type;
-    double factor;
+    double factor, amplitude = 1;
     json_t *divisors;
     int64_t original = 0;
     QK_TRY(read_scaling_type(s, &type, &factor, err));
@@ -282,6 +242,10 @@ static qk_status read_scaling(source *s, json_t *rope, int64_t pairs, qk_error *
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: \"%.60s\" is not known; none, linear, yarn and longrope are",
                         s->key, type);
+    QK_TRY(get_real(s, "rope.scaling.attn_factor", &amplitude, err));
+    if (amplitude != 1 && strcmp(type, "longrope") != 0)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: %g; only 1 is known but for longrope",
+                        s->key, amplitude);
     QK_TRY(read_factors(s, "rope_freqs.weight", pairs, &divisors, err));
     if (divisors) {
         QK_TRY(put_member(rope, "frequency_divisors", divisors, err));
@@ -295,6 +259,10 @@ static qk_status read_scaling(source *s, json_t *rope, int64_t pairs, qk_error *
     QK_TRY(put_member(rope, "rope_type", json_string(type), err));
     if (factor > 0)
         QK_TRY(put_member(rope, "factor", json_real(factor), err));
+    else if (strcmp(type, "linear") == 0) {
+        full_key(s, "rope.scaling.factor");
+        return missing(s, err);
+    }
     QK_TRY(get_int(s, "rope.scaling.original_context_length", &original, err));
     if (original > 0)
         QK_TRY(
@@ -354,6 +322,7 @@ static qk_status read_gemma(source *s, const sizes *z, qk_error *err)
     if (window > 0)
         QK_TRY(set_int(s, "sliding_window", window, err));
     QK_TRY(set_int(s, "sliding_window_pattern", window > 0 ? pattern : 1, err));
+    QK_TRY(copy_real(s, "final_logit_softcapping", s->config, "final_logit_softcapping", err));
     /* That of 27 billion parameters is told by its layers, as the format's own reader does. */
     return set_int(s, "query_pre_attn_scalar",
                    z->layers == 62 ? z->hidden / z->heads : z->head_dim, err);
@@ -405,8 +374,13 @@ static qk_status fill_config(source *s, qk_error *err)
 {
     sizes z;
     double eps = 0;
+    bool causal = true;
     QK_TRY(put_member(s->config, "model_type", json_string(s->architecture->model_type), err));
-    QK_TRY(refuse_keys(s, err));
+    QK_TRY(qk__gguf_check_keys(qk__node_json(&s->metadata), s->architecture->name, s->config,
+                               err));
+    QK_TRY(qk__read_bool(&s->metadata, full_key(s, "attention.causal"), &causal, err));
+    if (!causal)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: only causal attention is known", s->key);
     QK_TRY(read_sizes(s, &z, err));
     QK_TRY(get_real(s, "attention.layer_norm_rms_epsilon", &eps, err));
     if (eps == 0)

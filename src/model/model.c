@@ -17,7 +17,7 @@
 #include "model/gguf.h"
 #include "model/model_config.h"
 
-enum { NAME_SIZE = 160 };
+enum { NAME_SIZE = 160, NUM_TYPES = 64 };
 
 /* ---- tensors ---------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ typedef struct lookup {
     int layer;           /* -1: no layer's */
     int64_t paired_head; /* of queries and keys, see qk__tensor; 0: they are not paired */
     int64_t bytes, parameters;
-    int64_t of_type[64]; /* parameters by number of the type */
+    int64_t of_type[NUM_TYPES]; /* of matrices: parameters by number of the type */
 } lookup;
 
 /* The name that this checkpoint has for it. */
@@ -59,7 +59,7 @@ static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int
     const qk__quant *type = tensor->type;
     l->parameters += rows * columns;
     l->bytes += rows * columns / (int64_t)type->block_values * (int64_t)type->block_bytes;
-    l->of_type[type->id] += rows * columns;
+    l->of_type[type->id] += rows > 1 ? rows * columns : 0;
     return QK_OK;
 }
 
@@ -200,17 +200,28 @@ static const char *find_prefix(const qk__checkpoint *checkpoint)
     return NULL;
 }
 
-/* The type of most weights. */
-static const char *name_type(const lookup *l)
+static const char *name_type(uint32_t type)
 {
-    uint32_t most = 0;
-    for (uint32_t id = 1; id < sizeof l->of_type / sizeof *l->of_type; id++)
-        if (l->of_type[id] > l->of_type[most])
-            most = id;
-    return most == QK_TYPE_F32    ? "float32"
-           : most == QK_TYPE_F16  ? "float16"
-           : most == QK_TYPE_BF16 ? "bfloat16"
-                                  : qk__quant_name(most);
+    return type == QK_TYPE_F32    ? "float32"
+           : type == QK_TYPE_F16  ? "float16"
+           : type == QK_TYPE_BF16 ? "bfloat16"
+                                  : qk__quant_name(type);
+}
+
+/* The types of the weights that are multiplied, that of most of them first. */
+static void name_types(lookup *l, char *text, size_t size)
+{
+    for (size_t used = 0;;) {
+        uint32_t most = 0;
+        for (uint32_t id = 1; id < NUM_TYPES; id++)
+            if (l->of_type[id] > l->of_type[most])
+                most = id;
+        if (l->of_type[most] == 0 || used >= size)
+            return;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? "+" : "",
+                                 name_type(most));
+        l->of_type[most] = 0;
+    }
 }
 
 static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
@@ -224,7 +235,8 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
         QK_TRY(get_layer(l, model, i, err));
     model->facts.weight_bytes = l->bytes;
     model->facts.parameters = l->parameters;
-    model->facts.dtype = name_type(l);
+    name_types(l, model->dtype, sizeof model->dtype);
+    model->facts.dtype = model->dtype;
     return QK_OK;
 }
 
@@ -349,7 +361,7 @@ static qk_status configure(qk_model *model, const json_t *metadata, const char *
     qk_status status = qk__model_config_build(&model->config, gguf.config, overrides, err);
     json_decref(gguf.config);
     if (status != QK_OK)
-        return status;
+        return qk__context(err, status, "its metadata, as config.json would have it");
     if (model->config.norm == QK_NORM_GEMMA)
         model->config.norm = QK_NORM_GEMMA_SUM;
     l->paired_head = gguf.paired ? model->config.head_dim : 0;

@@ -62,6 +62,7 @@ struct qk_model {
     qk__layer *layers;          /* [config.num_layers] */
     qk__rope ropes[QK_NUM_ROPES];
     qk_model_facts facts; /* its arrays are owned by the model */
+    char dtype[80];       /* facts.dtype */
     qk_layer_facts *layer_facts;
     double *frequencies;
 };

@@ -15,7 +15,6 @@
 
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* kinds of tokens */
 #define PREFIX "tokenizer.ggml."
-#define REMEDY "give the published tokenizer.json with --tokenizer"
 
 /* ---- ways to cut texts ------------------------------------------------------------------ */
 
@@ -67,7 +66,7 @@ static qk_status find_way(const char *name, const way **found, qk_error *err)
             return QK_OK;
         }
     return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    PREFIX "pre: the way \"%.60s\" to cut texts is not known; " REMEDY,
+                    PREFIX "pre: the way \"%.60s\" to cut texts is not known",
                     name ? name : "");
 }
 
@@ -164,8 +163,7 @@ static qk_status read_lists(making *m, qk_error *err)
     QK_TRY(read_list(m, PREFIX "tokens", 1, &m->tokens, err));
     if (!m->tokens)
         return qk__fail(err, QK_ERR_NOT_FOUND,
-                        PREFIX "tokens: missing: the file has no "
-                               "tokenizer; " REMEDY);
+                        PREFIX "tokens: missing: the file has no tokenizer");
     size_t count = json_array_size(m->tokens);
     QK_TRY(read_list(m, PREFIX "token_type", count, &m->types, err));
     if (!m->llama)
@@ -271,11 +269,9 @@ static qk_status refuse_changes(const making *m, qk_error *err)
     bool changed = false;
     QK_TRY(qk__read_bool(&m->metadata, PREFIX "remove_extra_whitespaces", &changed, err));
     if (changed)
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        PREFIX "remove_extra_whitespaces: not known; " REMEDY);
+        return qk__fail(err, QK_ERR_UNSUPPORTED, PREFIX "remove_extra_whitespaces: not known");
     return qk__node_kind_in(&m->metadata, PREFIX "precompiled_charsmap") > QK__NULL
-               ? qk__fail(err, QK_ERR_UNSUPPORTED,
-                          PREFIX "precompiled_charsmap: not known; " REMEDY)
+               ? qk__fail(err, QK_ERR_UNSUPPORTED, PREFIX "precompiled_charsmap: not known")
                : QK_OK;
 }
 
@@ -311,13 +307,13 @@ static qk_status make_tokenizer(making *m, json_t **root, qk_error *err)
     QK_TRY(qk__read_text(&m->metadata, PREFIX "model", &model, err));
     if (!model)
         return qk__fail(err, QK_ERR_NOT_FOUND,
-                        PREFIX "model: missing: the file has no tokenizer; " REMEDY);
+                        PREFIX "model: missing: the file has no tokenizer");
     if (strcmp(model, "gpt2") == 0)
         return make_gpt2(m, root, err);
     if (strcmp(model, "llama") == 0)
         return make_llama(m, root, err);
     return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    PREFIX "model: \"%.60s\" is not known; gpt2 and llama are; " REMEDY, model);
+                    PREFIX "model: \"%.60s\" is not known; gpt2 and llama are", model);
 }
 
 qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
@@ -329,12 +325,13 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
                 .single = json_array(),
                 .special = json_object()};
     json_t *root = NULL;
+    qk_error why;
     bool all = m.spelled && m.vocabulary && m.added && m.single && m.special;
-    qk_status status = all ? make_tokenizer(&m, &root, err) : qk__nomem(err);
+    qk_status status = all ? make_tokenizer(&m, &root, &why) : qk__nomem(&why);
     *text = NULL;
     if (status == QK_OK) {
         *text = qk__json_dumps(root, JSON_COMPACT);
-        status = *text ? QK_OK : qk__nomem(err);
+        status = *text ? QK_OK : qk__nomem(&why);
     }
     json_decref(root);
     json_decref(m.spelled);
@@ -342,7 +339,10 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
     json_decref(m.added);
     json_decref(m.single);
     json_decref(m.special);
-    return status;
+    return status == QK_OK
+               ? QK_OK
+               : qk__fail(err, status, "%s; give the published tokenizer.json with --tokenizer",
+                          why.message);
 }
 
 bool qk__is_gguf(const char *path)

@@ -40,6 +40,10 @@ static json_t *layer_object(const qk_model *model, int i)
                   layer->rope != NULL, "window", (json_int_t)layer->window, "sliding",
                   facts->sliding, "num_frequencies", (json_int_t)facts->num_frequencies,
                   "frequency_1", facts->num_frequencies > 1 ? facts->frequencies[1] : 0.0);
+    json_t *frequencies = json_array();
+    for (size_t j = 0; j < facts->num_frequencies; j++)
+        json_array_append_new(frequencies, json_real(facts->frequencies[j]));
+    json_object_set_new(object, "frequencies", frequencies);
     add_linear(object, "q", &layer->q);
     add_linear(object, "k", &layer->k);
     add_linear(object, "v", &layer->v);
@@ -81,6 +85,13 @@ int main(int argc, char **argv)
         "rope_theta", f->rope_theta, "dtype", f->dtype, "weight_bytes",
         (json_int_t)f->weight_bytes, "parameters", (json_int_t)f->parameters, "fingerprint",
         fingerprint, "embedding", tensor_list(&model->embedding), "layers", layers);
+    const qk__model_config *c = &model->config;
+    json_object_set_new(object, "rules",
+                        json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "attention_factor",
+                                  f->attention_factor, "attention_scale", f->attention_scale,
+                                  "logit_cap", c->logit_cap, "query_scale", c->query_scale_beta,
+                                  "norm_eps", (double)c->norm_eps, "max_positions",
+                                  (json_int_t)f->max_positions));
     json_dumpf(object, stdout, JSON_COMPACT);
     puts("");
     json_decref(object);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in GGUF files: what is computed from them is what is computed from the same weights in Hugging
 Face's form, to the bit; blocks against the format's own package; what is refused."""
+import functools
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from test_model_files import corners, dump
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "prefill"))
-from prefill_runs import CASES, GOLDEN, prefill, read_tensors, same, text as tokens_of  # noqa: E402
+from prefill_runs import CASES, GOLDEN, prefill, read_tensors, same, start, text as tokens_of  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 ARGUMENT, IO, NOT_FOUND, MALFORMED, UNSUPPORTED, INCONSISTENT = 2, 3, 4, 6, 7, 8
@@ -305,6 +306,163 @@ def test_wrong_values(key, value, code, tmp_path):
 def test_values_that_change_nothing(key, value, tmp_path):
     _, path, _ = make(tmp_path, "llama", change={key: value})
     assert accepted(path)["layers"] == accepted(tmp_path / "hf")["layers"]
+
+
+# ---- every key of the format -------------------------------------------------------------------------
+
+# Behind the name of the architecture, of gguf 0.19.0 and those that llama.cpp has added since. What is read: a value that
+# changes something, and the keys without which it would not.
+YARN = {"rope.freq_base": 10.0, "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 64}
+READ = {
+    "block_count": (1, {}), "context_length": (100, {}), "embedding_length": (16, {}), "feed_forward_length": (16, {}),
+    "attention.head_count": (2, {}), "attention.head_count_kv": (1, {}), "attention.key_length": (16, {}),
+    "attention.value_length": (16, {}), "attention.layer_norm_rms_epsilon": (0.25, {}),
+    "rope.dimension_count": (2, {}), "rope.freq_base": (77.0, {}), "rope.scale_linear": (3.0, {"rope.scaling.factor": None}),
+    "rope.scaling.type": ("yarn", {**YARN, "rope.scaling.type": "linear"}), "rope.scaling.factor": (3.0, YARN),
+    "rope.scaling.original_context_length": (4096, YARN), "rope.scaling.yarn_attn_factor": (2.0, YARN),
+    "rope.scaling.yarn_beta_fast": (2.0, YARN), "rope.scaling.yarn_beta_slow": (8.0, YARN),
+    "rope.scaling.yarn_log_multiplier": (0.5, YARN)}
+# Of some architectures; of others, what the value comes to is said below.
+READ_BY = {
+    "rope.freq_base_swa": ("gemma3", 77.0), "attention.sliding_window_pattern": ("gemma3", 3),
+    "final_logit_softcapping": ("gemma3", 5.0), "attention.temperature_scale": ("mistral3", 0.5)}
+WITHOUT_EFFECT = ["vocab_size", "pooling_type", "tensor_data_layout", "rope.scaling.finetuned", "attention.layer_norm_epsilon",
+                  "classifier.output_labels", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out"]
+REFUSED = """
+    embedding_length_out features_length leading_dense_block_count expert_feed_forward_length expert_shared_feed_forward_length
+    expert_chunk_feed_forward_length use_parallel_residual expert_count expert_used_count expert_shared_count
+    expert_group_count expert_group_used_count expert_weights_scale expert_weights_norm expert_gating_func
+    expert_group_scale experts_per_group moe_every_n_layers moe_latent_size nextn_predict_layers n_deepstack_layers
+    logit_scale decoder_start_token_id decoder_block_count attn_logit_softcapping router_logit_softcapping swin_norm
+    rescale_every_n_layers time_mix_extra_dim time_decay_extra_dim residual_scale embedding_scale token_shift_count
+    interleave_moe_layer_step full_attention_interval activation_sparsity_scale altup.active_idx altup.num_inputs
+    embedding_length_per_layer_input swiglu_clamp_exp swiglu_clamp_shexp
+    attention.max_alibi_bias attention.clamp_kqv attention.group_norm_epsilon attention.group_norm_groups
+    attention.q_lora_rank attention.kv_lora_rank attention.decay_lora_rank attention.iclr_lora_rank
+    attention.value_residual_mix_lora_rank attention.gate_lora_rank attention.relative_buckets_count attention.scale
+    attention.output_scale attention.temperature_length attention.key_length_mla attention.value_length_mla
+    attention.key_length_swa attention.value_length_swa attention.shared_kv_layers attention.indexer.head_count
+    attention.indexer.key_length attention.indexer.top_k rope.dimension_count_swa rope.dimension_sections
+    rope.scaling.alpha ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank ssm.group_count ssm.dt_b_c_rms
+    kda.head_dim wkv.head_size posnet.embedding_length posnet.block_count convnext.embedding_length convnext.block_count
+    shortconv.l_cache
+    hidden_activation deepstack_mapping attention.value_scale attention.output_group_count attention.output_lora_rank
+    attention.compress_rope_freq_base attention.compress_ratios attention.recurrent_layers hyper_connection.count
+    hyper_connection.sinkhorn_iterations hyper_connection.epsilon hash_layer_count
+    """.split()
+SOMETIMES = {"attention.causal": False, "attention.sliding_window": 8, "rope.scaling.attn_factor": 0.5,
+             "rope.scaling.yarn_ext_factor": 0.5}
+
+
+@functools.cache
+def small_model(architecture):
+    config = small_config(architecture, **{**SMALL[architecture][-1], "num_hidden_layers": 2})
+    return config, random_tensors(config)
+
+
+def answer(folder, architecture, keys):
+    """(code, what is said) of a model with these keys; (0, the model) without what depends on the file alone."""
+    files.write_gguf(folder / "m.gguf", *small_model(architecture),
+                     change={f"{files.NAMES[architecture]}.{key}": value for key, value in keys.items()})
+    code, said = dump(folder / "m.gguf")
+    if code == 0:
+        del said["fingerprint"]
+    return code, said
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("architecture", ["llama", "ministral3", "qwen2", "qwen3", "smollm3", "glm", "glm4", "gemma3_text"])
+def test_each_key(architecture, tmp_path):
+    """Read, without effect, or refused by name; of nothing, none is refused."""
+    name = files.NAMES[architecture]
+    bare = answer(tmp_path, architecture, {})
+    assert bare[0] == 0, bare
+    own = {key: (value, {}) for key, (reader, value) in READ_BY.items() if reader == name}
+    if name == "mistral3":
+        own["attention.temperature_scale"] = (0.5, YARN)
+    for key, (value, others) in {**READ, **own}.items():
+        found = answer(tmp_path, architecture, {**others, key: value})
+        assert found[0] in (0, INCONSISTENT, UNSUPPORTED, NOT_FOUND) and found != answer(tmp_path, architecture, others), key
+        assert found[0] != UNSUPPORTED or "must be equal" in found[1] or "not known" in found[1], found
+    for key in WITHOUT_EFFECT:
+        assert answer(tmp_path, architecture, {key: 7}) == bare, key
+    others = [key for key, (reader, _) in READ_BY.items() if reader != name]
+    for key in [*REFUSED, *others]:
+        code, said = answer(tmp_path, architecture, {key: 7})
+        assert code == UNSUPPORTED and f"{name}.{key}: " in said, (key, said)
+    nothing = {key: value for i, key in enumerate([*REFUSED, *others]) for value in [[0, 0.0, False, "", []][i % 5]]}
+    assert answer(tmp_path, architecture, nothing) == bare
+
+
+def test_the_keys_are_those_of_the_format():
+    """The lists above, held against the package."""
+    keys = pytest.importorskip("gguf").constants.Keys
+
+    def names(group):
+        for value in vars(group).values():
+            if isinstance(value, type):
+                yield from names(value)
+            elif isinstance(value, str) and value.startswith("{arch}."):
+                yield value.removeprefix("{arch}.")
+    known = {*READ, *READ_BY, *WITHOUT_EFFECT, *REFUSED, *SOMETIMES}
+    theirs = {name.format(arch="", dense=dense) for name in names(keys) for dense in ("dense_2", "dense_3")}
+    assert len(theirs) > 100 and theirs <= known
+    assert len(known) == sum(map(len, (READ, READ_BY, WITHOUT_EFFECT, REFUSED, SOMETIMES)))
+
+
+def test_keys_that_depend_on_others(tmp_path):
+    """A scale that the scaling does not know of is refused; below 0 the mix of YaRN is the usual one, and 0 is none."""
+    usual = answer(tmp_path, "llama", YARN)
+    assert usual[0] == 0
+    for keys, said in (({"rope.scaling.attn_factor": 0.5}, "attn_factor: 0.5; only 1"),
+                       ({**YARN, "rope.scaling.attn_factor": 0.5}, "attn_factor: 0.5; only 1"),
+                       ({**YARN, "rope.scaling.yarn_ext_factor": 0.0}, "yarn_ext_factor: 0; only 1"),
+                       ({**YARN, "rope.scaling.yarn_ext_factor": 0.5}, "yarn_ext_factor: 0.5; only 1")):
+        found = answer(tmp_path, "llama", keys)
+        assert found[0] == UNSUPPORTED and "llama.rope.scaling." + said in found[1], found
+    for factor in (-1.0, 1.0):
+        keys = {**YARN, "rope.scaling.yarn_ext_factor": factor, "rope.scaling.attn_factor": 1.0}
+        assert answer(tmp_path, "llama", keys) == usual
+    found = answer(tmp_path, "llama", {"rope.scaling.type": "linear"})
+    assert found[0] == MALFORMED and found[1].endswith("llama.rope.scaling.factor: missing"), found
+    found = answer(tmp_path, "llama", {"attention.head_count_kv": 3})
+    assert "as config.json would have it: num_attention_heads" in found[1]
+
+
+def test_capped_logits(tmp_path):
+    """Losses of Gemma's cap are those of the folder."""
+    def losses(model):
+        run, _ = start(model, [tokens_of(30, 96)], tmp_path, f"loss={tmp_path / 'losses'}", "none")
+        assert run.returncode == 0, run.stderr
+        return (tmp_path / "losses").read_bytes()
+
+    config = small_config("gemma3_text", **SMALL["gemma3_text"][0], final_logit_softcapping=2.0)
+    tensors = {**random_tensors(config), "norm.weight": np.full(config["hidden_size"], 0.25, np.float32)}
+    write_checkpoint(tmp_path / "hf", config, tensors=tensors)
+    found = []
+    for cap in (2.0, 0.0, None):
+        files.write_gguf(tmp_path / "m.gguf", config, tensors, change={"gemma3.final_logit_softcapping": cap})
+        found.append(losses(tmp_path / "m.gguf"))
+    assert found[0] == losses(tmp_path / "hf") != found[1] == found[2]
+
+
+def test_several_types(tmp_path):
+    """The matrices' types, that of most weights first; vectors are float32 in all files."""
+    config, writer = small_config("llama", hidden_size=256, intermediate_size=256, num_hidden_layers=1,
+                                  vocab_size=300), files.Writer("llama")
+    mapped = files.converted(config, random_tensors(config))
+    files.add_keys(writer, config, mapped)
+    for name, values in mapped.items():
+        kind = "Q8_0" if "token_embd" in name else "Q6_K" if "attn_v" in name else "Q4_K"
+        if values.ndim == 2:
+            data = random_blocks(kind, values.size // BLOCKS[kind][1])
+            writer.add_tensor(name, data.tobytes(), BLOCKS[kind][0], values.shape)
+        else:
+            writer.add_tensor(name, values)
+    writer.write(tmp_path / "m.gguf")
+    sizes = {"Q8_0": mapped["token_embd.weight"].size, "Q6_K": mapped["blk.0.attn_v.weight"].size}
+    assert sizes["Q8_0"] > sizes["Q6_K"]
+    assert accepted(tmp_path / "m.gguf")["dtype"] == "Q4_K+Q8_0+Q6_K"
 
 
 def test_scaling_in_old_files(tmp_path):

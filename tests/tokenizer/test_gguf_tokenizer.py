@@ -125,6 +125,7 @@ def test_refused(key, change, words, tmp_path):
     assert isinstance(message, str), message
     for word in ("v.gguf", key.removeprefix("tokenizer.ggml.").split("_")[0], *words):
         assert word in message, message
+    assert message.count("--tokenizer") == ("merges[0]" not in message), message  # they are of the tokenizer that it became
 
 
 # ---- pieces with scores ------------------------------------------------------------------------------
