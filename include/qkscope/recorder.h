@@ -95,16 +95,16 @@ typedef struct qk_recorder_settings {
      * arithmetic, output, force and shard are then without effect. */
     const qk_recorder_engine *engine;
     /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
-     * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
-     * file nor a folder is looked for as a dataset "org/name" on the Hugging Face Hub.
+     * ones left out; .jsonl, .ndjson, .jsonlines and .json one text a line, or a list of them;
+     * .parquet, .csv and .tsv one a row. What is neither a file nor a folder is looked for as a dataset "org/name" on the Hugging Face Hub.
      * "repeat:LENGTHxTIMES[:COUNT[:SEED]]" is no file, but COUNT (8) texts of LENGTH random tokens,
      * TIMES times; without other texts no tokenizer is needed. */
     const char *const *texts;
     size_t num_texts;
-    /* Of folders take Parquet and JSONL files alone, and of these those that have the words in
+    /* Of folders take tables and files of JSON alone, and of these those that have the words in
      * their paths, if any has; both NULL = all files. */
     const char *dataset_name, *dataset_split;
-    const char *text_column; /* of .jsonl and .parquet; NULL = "text" */
+    const char *text_column; /* of JSON and tables; NULL = "text" */
     const char *id_column;   /* NULL = the number of the text, from 0 */
     int64_t max_examples;    /* the first ones; 0 = all */
     int64_t max_length;      /* tokens, special ones included; 0 = the model's max_positions */

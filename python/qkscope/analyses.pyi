@@ -720,7 +720,7 @@ def loss(
             or 'bf16' or 'f16-sim')
     Texts:
         text_column
-            column of .jsonl and .parquet that holds the text (None: text)
+            key or column of JSON, .parquet, .csv that holds the text (None: text)
         max_texts
             take the first N texts (1 to 1e+15; None: all)
         max_length
@@ -843,7 +843,7 @@ def ablate(
             or 'bf16' or 'f16-sim')
     Texts:
         text_column
-            column of .jsonl and .parquet that holds the text (None: text)
+            key or column of JSON, .parquet, .csv that holds the text (None: text)
         max_texts
             take the first N texts (1 to 1e+15; None: all)
         max_length

@@ -5,7 +5,7 @@
 #include "ablation/ablation.h"
 #include "base/error.h"
 #include "base/json_build.h"
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 #include "results/manifest.h"
 
 static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifest,

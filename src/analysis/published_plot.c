@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/bucket_plot.h"
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 #include "settings/settings.h"
 
 #define AT(member) QK_SETTING_AT(qk_plot_settings, member)

@@ -20,6 +20,7 @@ typedef struct reader {
     const char *text, *at, *end;
     const qk__json_limits *limits;
     int nesting;
+    bool half;     /* a surrogate in the string at hand */
     size_t memory; /* of the values, about */
     qk__buffer decoded;
     qk_error *err;
@@ -232,7 +233,10 @@ static qk_status decode_unit(reader *r)
         c = 0x10000 + ((c - 0xd800) << 10) + (second - 0xdc00);
         length = 12;
     } else if (c >= 0xd800 && c < 0xe000) {
-        return fail(r, "half of a surrogate pair");
+        if (!r->limits->halves)
+            return fail(r, "half of a surrogate pair");
+        r->half = true;
+        c = 0xfffd;
     }
     if (c == 0 && !r->limits->zeros)
         return fail(r, "\\u0000 is not allowed here");
@@ -301,8 +305,9 @@ static qk_status read_string(reader *r, json_t **value)
 {
     span s;
     QK_TRY(count(r, QK__STRING_MEMORY));
+    r->half = false;
     QK_TRY(read_span(r, &s));
-    *value = json_stringn_nocheck(span_text(r, &s), s.length);
+    *value = r->half ? json_array() : json_stringn_nocheck(span_text(r, &s), s.length);
     r->decoded.size = s.offset;
     return made(r, *value);
 }
@@ -405,15 +410,11 @@ static qk_status read_value(reader *r, json_t **value)
         return read_number(r, value);
     if (r->at == r->end)
         return fail(r, "the text ends too early");
-    if (take_word(r, "true"))
-        *value = json_true();
-    else if (take_word(r, "false"))
-        *value = json_false();
-    else if (take_word(r, "null"))
-        *value = json_null();
-    else
-        return fail(r, "expected a value");
-    return QK_OK;
+    *value = take_word(r, "true")    ? json_true()
+             : take_word(r, "false") ? json_false()
+             : take_word(r, "null")  ? json_null()
+                                     : NULL;
+    return *value ? QK_OK : fail(r, "expected a value");
 }
 
 qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_kind kind,

@@ -15,7 +15,7 @@
 
 /* The one value of a text: RFC 8259, and NaN, Infinity and -Infinity, which Python writes by
  * default, as numbers. An object's key given twice is an error, and so are half of a surrogate
- * pair, nesting deeper than 2,048 and more than the kind may have (json_limits.h). Integers have
+ * pair (where the kind allows it, such a string is an empty list, since no text can hold it), nesting deeper than 2,048 and more than the kind may have (json_limits.h). Integers have
  * 64 bits; other numbers, if finite, are doubles. A number that is neither becomes a value that is no JSON_INTEGER, JSON_REAL or
  * JSON_STRING, so that nobody takes it for another one (see qk__json_odd_number).
  *

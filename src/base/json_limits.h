@@ -40,6 +40,7 @@ typedef struct qk__json_limits {
     size_t
         values; /* bytes of memory that they take, beside the texts in them; each takes some, so this
                     * limits their number as well */
+    bool halves; /* of surrogate pairs spoil their own text only */
     bool zeros; /* texts may hold \u0000: who reads them takes their lengths, not C strings */
 } qk__json_limits;
 

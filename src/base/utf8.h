@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <qkscope/common.h>
 
@@ -35,6 +36,12 @@ static inline uint32_t qk__utf8_read(const uint8_t *p, size_t *length)
 
 /* Writes c as UTF-8; returns the number of bytes, at most 4. */
 size_t qk__utf8_write(uint32_t c, uint8_t out[4]);
+
+/* Bytes of the mark with which some programs begin a file, and which is no text. */
+static inline size_t qk__utf8_mark(const void *text, size_t size)
+{
+    return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
 
 /* Where the character that ends before p begins; start < p. */
 static inline const uint8_t *qk__utf8_previous(const uint8_t *start, const uint8_t *p)

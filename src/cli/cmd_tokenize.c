@@ -75,8 +75,11 @@ static qk_status encode(const request *r, const qk_tokenizer *tokenizer, qk_toke
     if (text && size > QK_MAX_TEXT_BYTES)
         snprintf(err->message, sizeof err->message, "-: more than %zu bytes",
                  QK_MAX_TEXT_BYTES);
-    else if (text)
-        status = qk_tokenizer_encode(tokenizer, text, size, !r->no_special, limit, tokens, err);
+    else if (text) {
+        size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        status = qk_tokenizer_encode(tokenizer, text + mark, size - mark, !r->no_special, limit,
+                                     tokens, err);
+    }
     free(text);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "export/export.h"
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 
 typedef struct effects {
     const qk_export_settings *settings;

@@ -55,6 +55,9 @@ static json_t *list_warnings(const qk__recording *r)
                 "were longer than max_length and were passed over");
     list = warn(list, r->counts.empty, "had no tokens and was passed over",
                 "had no tokens and were passed over");
+    list = warn(list, r->counts.doubled,
+                "has the special token that the tokenizer adds of its own, and so twice",
+                "have the special token that the tokenizer adds of their own, and so twice");
     if (r->max_length > r->facts->max_positions)
         list = qk__json_append(list, json_sprintf("max_length %" PRId64
                                                   " is above the model's %" PRId64 " positions",

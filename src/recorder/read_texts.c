@@ -101,8 +101,9 @@ static qk_status next_whole(void *reader, qk__input_text *text, bool *more, qk_e
     QK_TRY(qk__read_file(file->path, QK_MAX_TEXT_BYTES, &file->contents, err));
     file->path = NULL;
     QK_TRY(check_text(file->contents.data, file->contents.size, err));
-    text->data = (const char *)file->contents.data;
-    text->size = file->contents.size;
+    const size_t mark = qk__utf8_mark(file->contents.data, file->contents.size);
+    text->data = (const char *)file->contents.data + mark;
+    text->size = file->contents.size - mark;
     return QK_OK;
 }
 
@@ -111,11 +112,17 @@ static const qk__text_format WHOLE_FILE = {sizeof(whole_file), open_whole, next_
 
 static const qk__text_format *format_of(const char *path)
 {
-    return qk__is_repeat(path) ? &qk__text_repeat
-           : qk__ends_with_any_case(path, ".jsonl") || qk__ends_with_any_case(path, ".ndjson")
-               ? &qk__text_jsonl
-           : qk__ends_with_any_case(path, ".parquet") ? &qk__text_parquet
-                                                      : &WHOLE_FILE;
+    static const struct {
+        const char *ending;
+        const qk__text_format *format;
+    } FORMATS[] = {{".jsonl", &qk__text_json},     {".ndjson", &qk__text_json},
+                   {".jsonlines", &qk__text_json}, {".json", &qk__text_json},
+                   {".csv", &qk__text_csv},        {".tsv", &qk__text_csv},
+                   {".parquet", &qk__text_parquet}};
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS && !qk__is_repeat(path); i++)
+        if (qk__ends_with_any_case(path, FORMATS[i].ending))
+            return FORMATS[i].format;
+    return qk__is_repeat(path) ? &qk__text_repeat : &WHOLE_FILE;
 }
 
 /* ---- which files ------------------------------------------------------------------------ */
@@ -218,7 +225,7 @@ static qk_status add_place(file_list *list, const char *path,
         filter(list, first, skip, qk__has_word, settings->dataset_split, true);
     if (list->count == first)
         return qk__fail(err, QK_ERR_DEGENERATE, "%s: no %s in this folder", path,
-                        dataset ? "Parquet or JSONL files" : "files");
+                        dataset ? "Parquet, JSON or CSV files" : "files");
     return qk__parts_check(list->paths + first, list->count - first, err);
 }
 
@@ -365,8 +372,8 @@ static qk_status next_of_files(qk__texts *texts, qk__input_text *text, bool *mor
         }
         const char *path = texts->files.paths[texts->file - 1];
         *text = (qk__input_text){.name = ""};
-        QK_TRY(
-            qk__context(err, texts->format->next(texts->reader, text, more, err), "%s", path));
+        qk_status status = texts->format->next(texts->reader, text, more, err);
+        QK_TRY(texts->format == &qk__text_csv ? status : qk__context(err, status, "%s", path));
         text->path = path;
         if (!*more)
             close_file(texts);

@@ -61,7 +61,7 @@ static const qk_setting ROWS[] = {
              "are repeated; several may follow",
      .section = "Texts"},
     {"text-column", QK_SETTING_TEXT, AT(text_column), .value = "NAME",
-     .help = "column of .jsonl and .parquet that holds the text", .unset = "text",
+     .help = "key or column of JSON, .parquet, .csv that holds the text", .unset = "text",
      .section = "Texts", .yaml = "dataset.text_column"},
     {"id-column", QK_SETTING_TEXT, AT(id_column), .value = "NAME",
      .help = "column that holds ids of texts", .unset = "their numbers", .section = "Texts",

@@ -38,6 +38,7 @@ typedef struct qk__survey_counts {
     int64_t tokens;    /* in the windows */
     int64_t empty;     /* texts without tokens */
     int64_t split, cut, skipped; /* texts that are too long */
+    int64_t doubled; /* have of their own what the tokenizer puts before or behind them */
 } qk__survey_counts;
 
 typedef struct qk__recording {

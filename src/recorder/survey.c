@@ -178,6 +178,19 @@ static void tell_more(const qk__recording *r)
             qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
                             "%lld of %lld texts are %s in all", (long long)kinds[i].count,
                             (long long)c->texts, kinds[i].what);
+    if (c->doubled > 0)
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                        "%lld of %lld texts begin or end with the special token that the "
+                        "tokenizer adds to every text, and have it twice: leave it out of them",
+                        (long long)c->doubled, (long long)c->texts);
+}
+
+static bool is_doubled(const qk__recording *r, const qk_tokens *t)
+{
+    size_t before = r->specials_before, after = r->specials_after;
+    return t->count > before + after &&
+           ((before > 0 && t->ids[before] == t->ids[0]) ||
+            (after > 0 && t->ids[t->count - 1 - after] == t->ids[t->count - 1]));
 }
 
 /* A text without tokens is an example, too, of which there are no rows. */
@@ -194,6 +207,7 @@ static qk_status count_text(qk__recording *r, const qk__input_text *text, const 
     c->split += e->windows > 1;
     c->cut += e->cut;
     c->skipped += e->skipped;
+    c->doubled += e->windows > 0 && is_doubled(r, &e->tokens);
     for (size_t i = 0; i < e->windows; i++)
         count_window(counts, (int64_t)qk__window_tokens(r, e, i));
     tell(r, text, e);

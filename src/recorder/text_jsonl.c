@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON Lines: one object a line, a text in one of its keys. */
+/* JSON Lines, one object a line with a text in one of its keys, or a list of such objects or of texts. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "recorder/texts.h"
 
 enum { MAX_LINE_BYTES = 1 << 30, BLOCK_BYTES = 1 << 18 };
@@ -17,7 +18,10 @@ typedef struct jsonl_reader {
     const qk__text_columns *columns;
     qk__buffer block; /* read and, from `begin` on, not used yet */
     size_t begin;
-    int64_t number; /* of the line, from 1 */
+    int64_t number; /* of the line or item, from 1 */
+    bool list, closed;
+    bool quoted, escaped; /* within an item, where `depth` lists and objects are open */
+    int64_t depth;
     json_t *value;
     qk__buffer name;
 } jsonl_reader;
@@ -68,8 +72,11 @@ static qk_status take_id(const json_t *id, const char *column, qk__buffer *name,
     case JSON_OBJECT:
         break;
     }
-    return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    "%s: an id is a number or a string, not a list or an object", column);
+    return qk__fail(
+        err, QK_ERR_UNSUPPORTED,
+        "%s: an id is a number or a string, not a list, an object, or a string with "
+        "half of a surrogate pair",
+        column);
 }
 
 /* Names the first few keys that are there. */
@@ -104,13 +111,16 @@ static qk_status fail_no_key(json_t *object, const char *wanted, const char *opt
 static qk_status take_columns(json_t *object, const qk__text_columns *columns, qk__buffer *name,
                               qk__input_text *text, qk_error *err)
 {
-    if (!json_is_object(object))
+    bool plain = json_is_string(object) && !columns->id;
+    if (!plain && !json_is_object(object))
         return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
-    const json_t *value = json_object_get(object, columns->text);
+    const json_t *value = plain ? object : json_object_get(object, columns->text);
     if (!value)
         return fail_no_key(object, columns->text, "--text-column", err);
     if (!json_is_string(value))
-        return qk__fail(err, QK_ERR_MALFORMED, "\"%s\" is not a string", columns->text);
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "\"%s\" is not a string, or has half of a surrogate pair",
+                        columns->text);
     text->data = json_string_value(value);
     text->size = json_string_length(value);
     if (!columns->id)
@@ -154,13 +164,12 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     return status;
 }
 
-/* Whether nothing is in it; a byte order mark at the start of a file is nothing. */
 static bool is_blank(const char *line, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r' && line[i] != '\n')
-            return false;
-    return true;
+    size_t i = 0;
+    while (i < size && memchr(" \t\r\n", line[i], 4))
+        i++;
+    return i == size;
 }
 
 /* Reads on behind what is not used yet. */
@@ -177,67 +186,111 @@ static qk_status read_block(jsonl_reader *r, qk_error *err)
         got = read(r->fd, r->block.data + left, r->block.capacity - left);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return qk__fail(err, QK_ERR_IO, "line %lld: cannot read: %s", (long long)r->number,
-                        strerror(errno));
+        return qk__fail(err, QK_ERR_IO, "cannot read: %s", strerror(errno));
     r->block.size += (size_t)got;
     r->ended = got == 0;
     return QK_OK;
 }
 
-/* The next line with its end; *size is 0 behind the last. */
-static qk_status read_line(jsonl_reader *r, const char **line, size_t *size, qk_error *err)
+/* The comma or bracket that ends an item of the list. */
+static const uint8_t *find_end(jsonl_reader *r, const uint8_t *p, size_t size)
+{
+    for (const uint8_t *end = p + size; p < end; p++) {
+        bool escaped = r->escaped;
+        r->escaped = r->quoted && *p == '\\' && !escaped;
+        if (*p == '"' && !escaped)
+            r->quoted = !r->quoted;
+        if (r->quoted)
+            continue;
+        if (r->depth == 0 && (*p == ',' || *p == ']')) {
+            r->closed = *p == ']';
+            return p;
+        }
+        r->depth += (*p == '[' || *p == '{') - (*p == ']' || *p == '}');
+    }
+    return NULL;
+}
+
+/* A mark is passed over, and the bracket of a list. */
+static qk_status begin(jsonl_reader *r, qk_error *err)
+{
+    QK_TRY(read_block(r, err));
+    r->begin = qk__utf8_mark(r->block.data, r->block.size);
+    size_t at = r->begin;
+    while (at < r->block.size && memchr(" \t\r\n", r->block.data[at], 4))
+        at++;
+    r->list = at < r->block.size && r->block.data[at] == '[';
+    r->begin = r->list ? at + 1 : r->begin;
+    return QK_OK;
+}
+
+/* The next line or item without its end; *more is false behind the last. */
+static qk_status read_line(jsonl_reader *r, const char **line, size_t *size, bool *more,
+                           qk_error *err)
 {
     size_t looked = 0;
     const uint8_t *end = NULL;
+    bool item = r->list && !r->closed;
     r->number++;
     for (;;) {
         size_t left = r->block.size - r->begin;
+        const uint8_t *at = r->block.data + r->begin + looked;
         if (left > looked)
-            end = memchr(r->block.data + r->begin + looked, '\n', left - looked);
-        *size = end ? (size_t)(end + 1 - r->block.data) - r->begin : left;
+            end = item ? find_end(r, at, left - looked) : memchr(at, '\n', left - looked);
+        *size = end ? (size_t)(end - r->block.data) - r->begin : left;
         if (*size > MAX_LINE_BYTES)
-            return qk__fail(err, QK_ERR_UNSUPPORTED, "line %lld: longer than %d bytes",
-                            (long long)r->number, MAX_LINE_BYTES);
+            return qk__fail(err, QK_ERR_UNSUPPORTED, "longer than %d bytes", MAX_LINE_BYTES);
         if (end || r->ended)
             break;
         looked = left;
         QK_TRY(read_block(r, err));
     }
+    if (item && !end)
+        return qk__fail(err, QK_ERR_MALFORMED, "the list does not end");
+    *more = end || *size > 0;
     *line = *size > 0 ? (const char *)r->block.data + r->begin : "";
-    r->begin += *size;
+    r->begin += *size + (end != NULL);
     return QK_OK;
 }
 
+/* Blank lines are passed over, and the nothing in a list without items. */
 static qk_status next_line(jsonl_reader *r, const char **line, size_t *size, bool *more,
                            qk_error *err)
 {
+    bool behind;
     do {
-        QK_TRY(read_line(r, line, size, err));
-        *more = *size > 0;
-        if (r->number == 1 && *size >= 3 && memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
-            *line += 3;
-            *size -= 3;
-        }
-    } while (*more && is_blank(*line, *size));
-    return QK_OK;
+        behind = r->closed;
+        QK_TRY(read_line(r, line, size, more, err));
+    } while (*more && is_blank(*line, *size) && (!r->list || r->closed));
+    return behind && *more ? qk__fail(err, QK_ERR_MALFORMED, "text behind the end of the list")
+                           : QK_OK;
+}
+
+static qk_status parse_next(jsonl_reader *r, qk__input_text *text, bool *more, qk_error *err)
+{
+    const char *line = NULL;
+    size_t size = 0;
+    QK_TRY(next_line(r, &line, &size, more, err));
+    text->line = r->number;
+    return *more ? qk__jsonl_parse(line, size, r->columns, &r->value, &r->name, text, err)
+                 : QK_OK;
 }
 
 static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     jsonl_reader *r = reader;
-    const char *line = NULL;
-    size_t size = 0;
     json_decref(r->value);
     r->value = NULL;
-    QK_TRY(next_line(r, &line, &size, more, err));
-    if (!*more)
-        return QK_OK;
-    text->line = r->number;
-    if (line[size - 1] == '\n') /* or an error at its end would be one on the next line */
-        size--;
-    qk_status status = qk__jsonl_parse(line, size, r->columns, &r->value, &r->name, text, err);
-    return qk__context(err, status, "line %lld", (long long)r->number);
+    qk_status status = r->number == 0 ? begin(r, err) : QK_OK;
+    if (status == QK_OK)
+        status = parse_next(r, text, more, err);
+    bool no_json = status == QK_ERR_MALFORMED && !r->value && !r->list && r->number == 1;
+    return qk__context(
+        err, status, "%s %lld%s", r->list ? "item" : "line", (long long)r->number,
+        no_json ? " of JSON Lines (a list of objects or texts is read, too; what "
+                  "is one text as it stands is named .txt)"
+                : "");
 }
 
-const qk__text_format qk__text_jsonl = {sizeof(jsonl_reader), open_reader, next_text,
-                                        close_reader};
+const qk__text_format qk__text_json = {sizeof(jsonl_reader), open_reader, next_text,
+                                       close_reader};

@@ -2,7 +2,8 @@
 /* The texts of a run, one after another, from files of several formats.
  *
  *     read_texts.c     which files; texts numbered through all of them; a file that is a text
- *     text_jsonl.c     one text a line
+ *     text_jsonl.c     JSON: one text a line, or an item of a list
+ *     text_csv.c       one text a row
  *     text_parquet.c   one text a row
  *     repeat_texts.c   no file: texts of random tokens */
 #ifndef QK_RECORDER_TEXTS_H
@@ -43,7 +44,7 @@ typedef struct qk__text_columns {
 
 /* A format: opens a file, hands out its texts (*more is false behind the last), closes, also
  * what could not be opened. Path and columns last as long as the reader. Messages of next name
- * line or row, not the file. */
+ * line or row, and those of CSV the file. */
 typedef struct qk__text_format {
     size_t reader_size; /* of a reader, which is zero before it is opened */
     qk_status (*open)(void *reader, const char *path, const qk__text_columns *columns,
@@ -52,7 +53,7 @@ typedef struct qk__text_format {
     void (*close)(void *reader);
 } qk__text_format;
 
-extern const qk__text_format qk__text_jsonl, qk__text_parquet, qk__text_repeat;
+extern const qk__text_format qk__text_json, qk__text_csv, qk__text_parquet, qk__text_repeat;
 
 /* Whether a source of texts is one of texts that are made, and which. */
 bool qk__is_repeat(const char *source);

@@ -5,7 +5,7 @@
 #ifndef QK_RESULTS_FEED_H
 #define QK_RESULTS_FEED_H
 
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 #include "schema/schema.h"
 
 /* All zero: there is no such table. */

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 enum {
     MAX_ITEMS = 4 * (QK_MAX_INDEX + 1),
@@ -146,10 +147,12 @@ static qk_status add_file(qk_head_set *set, const char *path, qk_error *err)
         return qk__nomem(err);
     if (status != QK_OK)
         return qk__fail(err, QK_ERR_ARGUMENT, "@%s", why.message);
+    const size_t mark = qk__utf8_mark(text.data, text.size);
     status = qk__buffer_append(&text, "", 1, err);
     if (status == QK_OK)
-        status = qk__context(err, add_lines(set, (char *)text.data, text.size - 1, err), "@%s",
-                             path);
+        status = qk__context(
+            err, add_lines(set, (char *)text.data + mark, text.size - 1 - mark, err), "@%s",
+            path);
     qk__buffer_free(&text);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/number.h"
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 #include "schema/schema.h"
 #include "study/study.h"
 

@@ -175,8 +175,9 @@ qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *pa
     QK_NEED(err, tokenizer, path);
     qk__buffer text;
     QK_TRY(qk__read_file(path, QK_MAX_TEXT_BYTES, &text, err));
-    qk_status status = qk_tokenizer_encode(tokenizer, (const char *)text.data, text.size,
-                                           special, max_length, tokens, err);
+    const size_t mark = qk__utf8_mark(text.data, text.size);
+    qk_status status = qk_tokenizer_encode(tokenizer, (const char *)text.data + mark,
+                                           text.size - mark, special, max_length, tokens, err);
     qk__buffer_free(&text);
     return qk__context(err, status, "%s", path);
 }

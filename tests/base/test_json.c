@@ -85,6 +85,21 @@ static void test_odd_numbers(void **state)
     json_decref(list);
 }
 
+/* It spoils its own text only, in files of texts. */
+static void test_half_pairs(void **state)
+{
+    (void)state;
+    json_t *object =
+        parse("{\"a\": \"\\ud83d\", \"b\": [\"x\\udc00y\", \"z\"], \"\\udc00\": \"c\"}");
+    assert_int_equal(json_array_size(json_object_get(object, "a")), 0);
+    assert_true(json_is_array(json_object_get(object, "a")));
+    assert_true(json_is_array(json_array_get(json_object_get(object, "b"), 0)));
+    assert_string_equal(json_string_value(json_array_get(json_object_get(object, "b"), 1)),
+                        "z");
+    assert_string_equal(json_string_value(json_object_get(object, "\xef\xbf\xbd")), "c");
+    json_decref(object);
+}
+
 static void test_strings(void **state)
 {
     (void)state;
@@ -218,10 +233,10 @@ static void test_digits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_odd_numbers),
-        cmocka_unit_test(test_strings),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_digits),      cmocka_unit_test(test_depth),
-        cmocka_unit_test(every_allocation),
+        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_odd_numbers),
+        cmocka_unit_test(test_half_pairs), cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_depth),      cmocka_unit_test(every_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ def test_analyses(qkscope, tmp_path, named, wanted, listed):
     """A text, a file, and a manifest that says what was asked for."""
     qkscope("pca", EXAMPLE, "-o", tmp_path / "out", "--heads", named, expect=0)
     assert heads_of(tmp_path / "out") == wanted and last_run(tmp_path / "out")["settings"]["heads"] == listed
-    (tmp_path / "list.txt").write_text(f"# these\n\n{named}\n")
+    (tmp_path / "list.txt").write_text(f"\ufeff# these\r\n\r\n{named}\r\n", encoding="utf-8", newline="")
     qkscope("pca", EXAMPLE, "-o", tmp_path / "by-file", "--heads", f"@{tmp_path}/list.txt", expect=0)
     assert heads_of(tmp_path / "by-file") == wanted
 

@@ -182,6 +182,67 @@ def test_every_kind_of_source(qkscope, model, texts, tmp_path):
         assert found[0] == found[1] == found[2], name
 
 
+SAME = [{"id": 7, "text": "In the beginning, \"God\" created ]}"}, {"id": 8, "text": "And the\nearth [\\"}]
+ROWS = '7{0}"In the beginning, ""God"" created ]}}"\r\n8{0}"And the\nearth [\\"'
+
+
+@pytest.mark.cases(9)
+@pytest.mark.parametrize("name, content", [
+    ("t.json", "".join(json.dumps(text) + "\n" for text in SAME)),
+    ("t.json", json.dumps(SAME)), ("t.json", "\ufeff\n" + json.dumps(SAME, indent=2) + " \n"),
+    ("t.JSONL", json.dumps(SAME)), ("t.jsonlines", "\ufeff" + "\r\n\r\n".join(map(json.dumps, SAME))),
+    ("t.csv", "id,text\n" + ROWS.format(",")), ("t.csv", '\ufeff"id","text"\r\n' + ROWS.format(",") + "\r\n"),
+    ("t.tsv", "id\ttext\n" + ROWS.format("\t")), ("t.json", json.dumps([text["text"] for text in SAME]))])
+def test_files_of_many_texts(qkscope, model, tmp_path, name, content):
+    """JSON Lines by any name, a list of objects or of texts, CSV and TSV: the rows are those of a file for each text."""
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    for i, text in enumerate(SAME):
+        (tmp_path / f"{i}.txt").write_text("\ufeff" * i + text["text"], encoding="utf-8", newline="")
+    ids = [] if '["' in content else ["--id-column", "id"]
+    qkscope("capture", "-m", model[0], "-t", tmp_path / name, "-o", tmp_path / "c", "--sampler", "all", *ids, expect=0)
+    qkscope("capture", "-m", model[0], "-t", tmp_path / "0.txt", tmp_path / "1.txt", "-o", tmp_path / "d", "--sampler", "all",
+            expect=0)
+    found, expected = (table_of(tmp_path / folder, "l00h01q") for folder in "cd")
+    assert (found["vector"] == expected["vector"]).all() and found["position"] == expected["position"]
+    assert found["example_id"] == [i + (7 if ids else 0) for i in expected["example_id"]]
+    if ids:
+        assert [row["source_id"] for row in examples_of(tmp_path / "c")] == ["7", "8"]
+
+
+def test_a_list_longer_than_a_block(qkscope, model, tmp_path):
+    """What ends an item is found wherever blocks end."""
+    texts = [{"text": "x", "other": ['"', "\\", {"deep": ["}" * n]}, "y" * (262_140 - n)]} for n in range(8)]
+    (tmp_path / "t.json").write_text(json.dumps(texts))
+    said = qkscope("capture", "-m", model[0], "-t", tmp_path / "t.json", "-o", tmp_path / "c", "--sampler", "all", expect=0).out
+    assert "8 texts, 8 tokens" in said
+
+
+@pytest.mark.parametrize("name, content, column, words", [
+    ("t.csv", "id,body\n1,a\n", "text", ['no column "text"', "--text-column"]),
+    ("t.csv", "id,text\n1,a,b\n", "text", ["t.csv: row 2: more than the 2 fields"]),
+    ("t.json", '[{"text": "a"}', "text", ["t.json: item 1: the list does not end"]),
+    ("t.json", '[{"text": "a"}]\n{"text": "b"}', "text", ["t.json: item 3: text behind the end"]),
+    ("t.json", '["a", 1]', "text", ["t.json: item 2: expected a JSON object"]),
+    ("t.json", '[{"id": 1}]', "text", ['t.json: item 1: there is no "text", but "id"', "--text-column"]),
+    ("t.json", '{\n  "text": "a"\n}\n', "text", ["t.json: line 1 of JSON Lines (a list ", "named .txt): byte 2: "])])
+def test_files_of_many_texts_refused(qkscope, model, tmp_path, name, content, column, words):
+    (tmp_path / name).write_text(content)
+    said = qkscope("capture", "-m", model[0], "-t", tmp_path / name, "-o", tmp_path / "c", "--text-column", column, expect=1).err
+    assert all(word in said for word in words) and said.count(name) == 1, said
+
+
+def test_half_a_character_in_a_key_that_nobody_asked_for(qkscope, model, tmp_path):
+    """It ends no run, and in the text or the id it is told."""
+    line = '{"text": "abc", "id": "\\ud83d", "\\udc00": [1]}\n'
+    (tmp_path / "t.jsonl").write_text('{"text": "\\ud83d\\ude00", "id": 1}\n' + line)
+    qkscope("capture", "-m", model[0], "-t", tmp_path / "t.jsonl", "-o", tmp_path / "c", "--sampler", "all", expect=0)
+    assert [row["tokens"] for row in examples_of(tmp_path / "c")] == ["4", "3"]
+    for option, column in (("--text-column", "id"), ("--id-column", "id")):
+        (tmp_path / "t.jsonl").write_text(line)
+        said = qkscope("capture", "-m", model[0], "-t", tmp_path / "t.jsonl", "-o", tmp_path / "d", option, column, expect=1).err
+        assert "line 1" in said and "half of a surrogate pair" in said, said
+
+
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("ids, type_, expected", [
     (["a", "17", "", "é"], "string", [text_id(t) for t in ("a", "17", "", "é")]),

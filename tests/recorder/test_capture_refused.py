@@ -107,6 +107,37 @@ def test_texts_without_tokens_and_long_ones(capture, tmp_path):
     assert manifest_of(tmp_path / "long")["heads"][0]["rows"] == 601
 
 
+def with_specials(folder):
+    """A model whose tokenizer puts <s> before a text and </s> behind it."""
+    write_model(folder)
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    names = {letter: byte for letter, byte in tokenizer["model"]["vocab"].items() if byte not in (1, 2)}
+    tokenizer["model"]["vocab"] = {**names, "<s>": 1, "</s>": 2}
+    tokenizer["added_tokens"] = [{"id": i, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
+                                  "normalized": False, "special": True} for i, name in ((1, "<s>"), (2, "</s>"))]
+    tokenizer["post_processor"] = {
+        "type": "TemplateProcessing", "pair": [],
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                   {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+        "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for i, name in ((1, "<s>"), (2, "</s>"))}}
+    path.write_text(json.dumps(tokenizer))
+    return folder
+
+
+def test_special_tokens_that_texts_have(capture, tmp_path):
+    """They have them twice, which is said; in the middle, or where nothing is added, they are tokens like others."""
+    model = with_specials(tmp_path / "model")
+    write_jsonl(tmp_path / "t.jsonl", ["<s>a", "b</s>", "c<s>d", "e", "", "<s>" + "x" * 600])
+    err = capture("-t", tmp_path / "t.jsonl", model=model).err
+    assert "3 of 6 texts begin or end with the special token" in err, err
+    assert "3 texts have the special token that the tokenizer adds of their own, and so twice" in manifest_of(
+        tmp_path / "c")["warnings"]
+    write_jsonl(tmp_path / "t.jsonl", ["c<s>d", "e", ""])
+    assert "special token" not in capture("-t", tmp_path / "t.jsonl", model=model, output="d").err
+    assert not [warning for warning in manifest_of(tmp_path / "d")["warnings"] if "special" in warning]
+
+
 def test_a_link_to_nothing(capture, tmp_path):
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "a").write_text("text")

@@ -9,7 +9,7 @@
 #include <qkscope/capture.h>
 #include <qkscope/results.h>
 
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 #include "tests/base/tree.h"
 
 static qk_analysis_settings settings_of(const char *output)

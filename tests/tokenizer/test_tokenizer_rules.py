@@ -109,7 +109,10 @@ def test_command(qkscope, tmp_path):
     special, _ = tokenizer(tmp_path, ["<s>"], post=cases.template([("<s>", 256)]))
     for options, first in ([], "256\t<s>\n"), (["--no-special"], "116\tt\n"):
         assert qkscope("tokenize", special, text, "--max-length", 1, *options, expect=0).out == first
-    piped = subprocess.run([BUILD / "qkscope", "tokenize", MODEL, "-", "--count"], input=b"the", capture_output=True, check=True)
+    text.write_bytes(b"\xef\xbb\xbf" + text.read_bytes())
+    assert qkscope("tokenize", MODEL, text, expect=0).out == out
+    piped = subprocess.run([BUILD / "qkscope", "tokenize", MODEL, "-", "--count"], input=b"\xef\xbb\xbfthe", capture_output=True,
+                           check=True)
     assert piped.stdout == b"3\n"
 
 

@@ -24,7 +24,8 @@ DTYPES = ("float32", "bfloat16", "float16", "auto")
 DESCRIPTION = """\
 Runs a Hugging Face transformers model over texts and writes the queries and keys of its attention heads into DIR.
 MODEL is a folder, or org/name, which transformers loads, quantised checkpoints included. Each TEXT is a file (one
-text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet file (one a row).
+text), a folder (all files below it), a .jsonl or .json file (one text a line, or a list), or a .parquet, .csv or .tsv
+file (one a row).
 
 A run that was stopped is resumed by the same command. The rows are those of `qkscope capture` for the same options.
 docs/models.md says which model types can be captured."""

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CSV file (RFC 4180), row by row. The text of a field comes back exactly as written; a
+/* A CSV file (RFC 4180), or one of tabs named .tsv, row by row. The text of a field comes back exactly as written; a
  * byte-order mark is skipped, rows end with LF, CRLF or CR, blank lines are skipped. Every row
  * must have as many fields as the header. Rows are counted from 1, the header, blank lines
  * included, as a spreadsheet shows them. All messages name the file. */
-#ifndef QK_RESULTS_CSV_READER_H
-#define QK_RESULTS_CSV_READER_H
+#ifndef QK_BASE_CSV_READER_H
+#define QK_BASE_CSV_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads rows of a CSV file: it is parsed a block at a time, and the rows of a block wait here. */
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parse_number.h"
-#include "results/grow.h"
+#include "base/utf8.h"
 
 enum {
     BLOCK_BYTES = 1 << 16,
@@ -36,6 +36,7 @@ struct qk__csv_reader {
     int fd;
     char *path;
     bool begun, ended; /* the file */
+    char separator;
 
     /* Fields, each with a zero byte behind it, one behind the other. The last ones may belong to a
      * row that is not complete yet, and the last of them may be a part of a field. */
@@ -145,7 +146,7 @@ static qk_status parse_character(qk__csv_reader *r, char c, qk_error *err)
     if (quote && r->place == BEHIND_QUOTE) {
         r->place = IN_QUOTED;
     } else if (r->place != IN_QUOTED) {
-        if (c == ',')
+        if (c == r->separator)
             return end_field(r, err);
         if (c == '\n' || c == '\r')
             return end_line(r, c, err);
@@ -206,7 +207,7 @@ static void compact(qk__csv_reader *r)
 static size_t copy_plain(qk__csv_reader *r, size_t first, size_t size)
 {
     static const bool MEANS_MORE[256] = {
-        [0] = true, ['"'] = true, [','] = true, ['\n'] = true, ['\r'] = true};
+        [0] = true, ['"'] = true, [','] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true};
     size_t end = first;
     while (end < size && !MEANS_MORE[(unsigned char)r->block[end]])
         end++;
@@ -223,11 +224,11 @@ static qk_status parse_block(qk__csv_reader *r, qk_error *err)
 {
     size_t size;
     QK_TRY(read_block(r, &size, err));
-    bool marked = !r->begun && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0;
+    size_t mark = r->begun ? 0 : qk__utf8_mark(r->block, size);
     r->begun = true;
     /* Every field has a zero byte in the place of what ends it; the file may end the last. */
     QK_TRY(qk__buffer_reserve(&r->text, r->text.size + size + 1, err));
-    for (size_t i = marked ? 3 : 0; i < size; i++) {
+    for (size_t i = mark; i < size; i++) {
         if (r->place <= IN_PLAIN)
             i = copy_plain(r, i, size);
         if (i < size)
@@ -274,6 +275,7 @@ qk_status qk__reader_open(qk__csv_reader **reader, const char *path, qk_error *e
         return qk__nomem(err);
     r->fd = -1;
     r->row_number = 1;
+    r->separator = qk__ends_with_any_case(path, ".tsv") ? '\t' : ',';
     r->path = qk__strdup(path);
     int64_t bytes;
     qk_status status = r->path ? qk__open_file(path, &r->fd, &bytes, err) : qk__nomem(err);

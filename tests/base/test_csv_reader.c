@@ -3,7 +3,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <math.h>
 
-#include "results/csv_reader.h"
+#include "base/csv_reader.h"
 #include "tests/unit.h"
 
 #include "tests/base/tree.h"
