@@ -3,6 +3,7 @@
 #include "tell.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <qkscope/common.h>
@@ -155,7 +156,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 int main(int argc, char **argv)
 {
     catch_full_file();
-    cli_json_begin();
+    json_set_alloc_funcs(cli_json_take, free);
     const char *program = argc > 0 ? argv[0] : "qkscope";
     if (strrchr(program, '/'))
         program = strrchr(program, '/') + 1;

@@ -53,7 +53,7 @@ int cli_finish(int exit_code)
         cli_error("cannot write to standard output");
         return EXIT_CODE_FAILURE;
     }
-    if (cli_json_is_lost()) {
+    if (atomic_load(&cli_json_is_lost)) {
         cli_error("out of memory");
         return EXIT_CODE_FAILURE;
     }

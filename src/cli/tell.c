@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,26 +194,14 @@ void cli_say(const char *form, const cli_row *rows)
 
 /* ---- as JSON ---------------------------------------------------------------------------- */
 
-static atomic_bool short_of_memory; /* a value could not be made, and its object lacks it */
-static bool lost;
+atomic_bool cli_json_is_lost;
 
-static void *take_memory(size_t size)
+void *cli_json_take(size_t size)
 {
     void *memory = malloc(size);
     if (!memory)
-        atomic_store(&short_of_memory, true);
+        atomic_store(&cli_json_is_lost, true);
     return memory;
-}
-
-void cli_json_begin(void)
-{
-    atomic_store(&short_of_memory, lost = false);
-    json_set_alloc_funcs(take_memory, free);
-}
-
-bool cli_json_is_lost(void)
-{
-    return lost;
 }
 
 json_t *cli_json_number(double value)
@@ -304,9 +291,8 @@ static int put_json(const char *text, size_t size, void *within_text)
 void cli_json_print(json_t *root)
 {
     bool within = false;
-    const size_t flags = JSON_INDENT(2) | JSON_ENSURE_ASCII;
-    lost = lost || atomic_load(&short_of_memory) ||
-           json_dump_callback(root, put_json, &within, flags) != 0;
+    if (!atomic_load(&cli_json_is_lost))
+        json_dump_callback(root, put_json, &within, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     putchar('\n');
     json_decref(root);
 }

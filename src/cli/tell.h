@@ -14,6 +14,7 @@
 #ifndef QK_CLI_TELL_H
 #define QK_CLI_TELL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,11 +94,9 @@ json_t *cli_json_texts(char *const *texts, size_t count);
 json_t *cli_json_number(double value);
 json_t *cli_json_numbers(const double *values, int count);
 
-/* From here on values that there is no memory for are noticed. */
-void cli_json_begin(void);
-
-/* Whether JSON was not printed, or not all of it, since memory ran out. */
-bool cli_json_is_lost(void);
+/* Memory for jansson. Where there is none, an object lacks a value: JSON is lost, not printed or not whole. */
+void *cli_json_take(size_t size);
+extern atomic_bool cli_json_is_lost;
 
 /* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
  * among them are some that a terminal obeys; the values are exact. */

@@ -357,11 +357,15 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
     qk_status status = out ? list_changed(settings, out, err) : qk__nomem(err);
     if (status == QK_OK && !results)
         status = qk__results_read(&own, settings->results, settings->scores, err);
+    results = results ? results : own;
+    if (status == QK_OK)
+        status = qk__check_scores(results, settings->score_metric, settings->score_column,
+                                  &settings->context, err);
     if (status != QK_OK) {
+        qk__results_free(&own);
         qk_report_outcome_free(&out);
         return status;
     }
-    results = results ? results : own;
     qk__report report = {.settings = settings,
                          .results = results,
                          .theme = qk__theme_of(settings->figures.theme),

@@ -56,32 +56,31 @@ static qk_status check_side(const head_list *l, const qk__head_column *column, q
     return QK_OK;
 }
 
-/* One that is there already is left out: two of a name could not be told apart. */
-static void take_column(head_list *l, const qk__head_column *column)
-{
-    for (size_t i = 0; i < l->num_columns; i++)
-        if (strcmp(l->columns[i].name, column->name) == 0)
-            return;
-    l->columns[l->num_columns++] = *column;
-}
-
 /* A column; of two folders, both of the name, unless it says which. */
 static qk_status add_column(head_list *l, const char *name, qk_error *err)
 {
-    qk__head_column column;
+    qk__head_column *column = &l->columns[l->num_columns++];
     char sided[160];
-    QK_TRY(qk__find_head_column(name, &column, err));
-    if (!l->query->other || column.side != QK__OF_ONE || column.kind == QK__HEAD_ID) {
-        QK_TRY(check_side(l, &column, err));
-        take_column(l, &column);
-        return QK_OK;
+    QK_TRY(qk__find_head_column(name, column, err));
+    if (!l->query->other || column->side != QK__OF_ONE || column->kind == QK__HEAD_ID)
+        return check_side(l, column, err);
+    snprintf(sided, sizeof sided, "a.%s", name);
+    QK_TRY(qk__find_head_column(sided, column, err));
+    sided[0] = 'b';
+    return qk__find_head_column(sided, &l->columns[l->num_columns++], err);
+}
+
+/* Columns from `first` on that are there already: two of a name could not be told apart. */
+static void drop_repeated(head_list *l, size_t first)
+{
+    size_t kept = first, k;
+    for (size_t i = first; i < l->num_columns; i++) {
+        for (k = 0; k < first && strcmp(l->columns[k].name, l->columns[i].name) != 0;)
+            k++;
+        if (k == first)
+            l->columns[kept++] = l->columns[i];
     }
-    for (const char *side = "ab"; *side; side++) {
-        snprintf(sided, sizeof sided, "%c.%s", *side, name);
-        QK_TRY(qk__find_head_column(sided, &column, err));
-        take_column(l, &column);
-    }
-    return QK_OK;
+    l->num_columns = kept;
 }
 
 static qk_status read_names(head_list *l, qk_error *err)
@@ -100,7 +99,9 @@ static qk_status read_names(head_list *l, qk_error *err)
         next += strspn(next, " ");
         size_t length = strcspn(next, ", ");
         snprintf(name, sizeof name, "%.*s", (int)(length < 120 ? length : 120), next);
+        const size_t first = l->num_columns;
         QK_TRY(qk__context(err, add_column(l, name, err), "columns"));
+        drop_repeated(l, first);
         next += length + strspn(next + length, " ");
         if (*next != ',')
             return *next == 0 ? QK_OK

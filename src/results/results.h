@@ -225,6 +225,10 @@ typedef struct qk__score_pairing {
  * such metric or score (scores.c). */
 bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
                      qk__score_pairing *pair);
+/* QK_ERR_ARGUMENT where there are not both; tells of models and scores without the other. */
+QK_MUST_CHECK qk_status qk__check_scores(const qk__results *results, const char *metric,
+                                         const char *column, const qk_context *context,
+                                         qk_error *err);
 /* By name, else by label; NULL: it is not in the study. */
 const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score);
 double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score); /* or NaN */

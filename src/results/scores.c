@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of an external benchmark: a row a model, whatever its numeric columns are; and its
  * scores beside a number of these models. */
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parse_number.h"
@@ -18,19 +21,25 @@ typedef struct score_table {
     size_t *columns; /* [num_score_columns] of the file */
 } score_table;
 
-/* Whether all fields that are not empty are numbers, and there is one. */
-static bool is_numeric(const score_table *t, size_t column)
+/* Whether a field begins as a number does. Then one that is none, and not empty, must not make the next column the
+ * score. */
+static qk_status find_numbers(const score_table *t, size_t column, bool *any, qk_error *err)
 {
-    bool any = false;
-    for (size_t i = 0; i < t->num_rows; i++) {
-        double value;
-        qk__reader_go(t->reader, i);
-        const char *text = qk__reader_text(t->reader, column);
-        if (*text != 0 && !qk__parse_number(text, &value))
-            return false;
-        any |= *text != 0;
-    }
-    return any;
+    double value;
+    qk_error why;
+    *any = false;
+    for (int pass = 0; pass <= *any; pass++)
+        for (size_t i = 0; i < t->num_rows; i++) {
+            qk__reader_go(t->reader, i);
+            const char *text = qk__reader_text(t->reader, column);
+            *any = *any || isdigit((unsigned char)text[strspn(text, " +-.")]);
+            if (pass == 1 && qk__reader_number(t->reader, column, &value, &why) != QK_OK)
+                return qk__fail(err, QK_ERR_MALFORMED,
+                                "%s: leave the field empty where there is no score, or leave "
+                                "out the column",
+                                why.message);
+        }
+    return QK_OK;
 }
 
 /* Columns that are not text. Two of the same name would be told apart by nothing. */
@@ -47,7 +56,11 @@ static qk_status choose_columns(score_table *t, qk_error *err)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) {
         const char *name = qk__reader_column_name(t->reader, i);
-        if (i == t->model || i == t->family || *name == 0 || !is_numeric(t, i))
+        bool any;
+        if (i == t->model || i == t->family || *name == 0)
+            continue;
+        QK_TRY(find_numbers(t, i, &any, err));
+        if (!any)
             continue;
         QK_TRY(qk__reader_find(t->reader, name, true, &unused, err));
         const char *copy = qk__arena_strdup(t->builder->arena, name);
@@ -165,4 +178,60 @@ double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score)
         return score->values[pair->x_column];
     const qk__result_model *model = qk__scored_model(pair->results, score);
     return model ? qk__mean_over_heads(model, pair->field) : NAN;
+}
+
+/* ---- what is asked of them -------------------------------------------------------------- */
+
+enum { LIST = 800 };
+
+static void list_name(char list[LIST], const char *name)
+{
+    size_t length = strlen(list);
+    snprintf(list + length, LIST - length, "%s%s", length > 0 ? ", " : "", name);
+}
+
+static bool has_score(const qk__score_pairing *pair, const qk__result_model *model)
+{
+    const qk__results *results = pair->results;
+    for (size_t i = 0; i < results->num_scores; i++) {
+        const qk__score *score = &results->scores[i];
+        if (isfinite(score->values[pair->y_column]) &&
+            (strcmp(score->model, model->name) == 0 || strcmp(score->model, model->label) == 0))
+            return true;
+    }
+    return false;
+}
+
+qk_status qk__check_scores(const qk__results *results, const char *metric, const char *column,
+                           const qk_context *context, qk_error *err)
+{
+    qk__score_pairing pair;
+    char there[LIST] = "", strange[LIST] = "", without[LIST] = "";
+    if (results->num_scores == 0 && !column)
+        return QK_OK;
+    for (size_t i = 0; i < results->num_score_columns; i++)
+        list_name(there, results->score_columns[i]);
+    const bool paired = qk__pair_scores(results, metric, column, &pair),
+               known = pair.from_scores || pair.field;
+    if (!paired)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s: there is no %s '%s'; there are: %s",
+                        known ? "score-column" : "score-metric",
+                        known ? "column of scores" : "column of scores, nor number of a head,",
+                        !known   ? pair.metric
+                        : column ? column
+                                 : "",
+                        there);
+    for (size_t i = 0; i < results->num_scores; i++)
+        if (!qk__scored_model(results, &results->scores[i]))
+            list_name(strange, results->scores[i].model);
+    for (size_t m = 0; m < results->num_models; m++)
+        if (!has_score(&pair, &results->models[m]))
+            list_name(without, results->models[m].name);
+    if (*without && !pair.from_scores)
+        qk__tell_notice(context, QK_NOTICE_WARNING, "models without a score in column %s: %s",
+                        results->score_columns[pair.y_column], without);
+    if (*strange && !pair.from_scores)
+        qk__tell_notice(context, QK_NOTICE_WARNING, "scores of models that are not here: %s",
+                        strange);
+    return QK_OK;
 }

@@ -206,6 +206,53 @@ def test_a_metric_of_the_study(qkscope, tmp_path):
     assert SCORE not in Study(qkscope, tmp_path / "few", models, [3], 4, scores=scores[:2]).names()
 
 
+NO_NUMBER = r"scores.csv: row 3, column 'bench': '{}' is not a number: leave the field empty where there is no score, or leave out"
+
+
+@pytest.mark.parametrize("field, options, said", [
+    ("", [], ""), ("N/A", [], NO_NUMBER.format("N/A")), ("0,31", [], NO_NUMBER.format("0,31")), ("31%", [], NO_NUMBER.format("31%")),
+    (" 31", [], NO_NUMBER.format(" 31")), ("N/A", ["--score-column", "params"], NO_NUMBER.format("N/A")),
+    ("31", ["--score-column", "bnch"], "score-column: there is no column of scores 'bnch'; there are: bench, params"),
+    ("31", ["--score-column", "note"], "score-column: there is no column of scores 'note'; there are: bench, params"),
+    ("31", ["--score-metric", "plasticty"], "score-metric: there is no column of scores, nor number of a head, 'plasticty'; there are: bench"),
+    ("31", ["--score-metric", "r_q", "--score-column", "params"], "")])
+def test_a_column_is_of_scores_or_an_error(qkscope, tmp_path, field, options, said):
+    """What is no number does not make the next column the score, and no wrong name leaves the figure out without a word."""
+    write_results(tmp_path, [row for m in range(4) for row in make_heads(f"m{m}", 2, 4, seed=m)], **SIZES)
+    rows = [f'm{m},of {m},{40 + m},{m}' for m in range(4)]
+    (tmp_path / "scores.csv").write_text("\n".join(["model,note,bench,params", rows[0], f'm1,of 1,"{field}",1', *rows[2:]]) + "\n")
+    done = qkscope("report", tmp_path, "--list", *options)
+    assert (said in done.err and done.code) if said else (SCORE in done.out and not done.code), done
+    if not said and not field:  # three models have a score
+        close(numbers(blocks(sketch(qkscope, tmp_path, "--figure", SCORE) / SCORE)[0])[:, 1], [40, 42, 43])
+
+
+def test_models_and_scores_without_the_other_are_named(qkscope, tmp_path):
+    write_results(tmp_path, [row for m in range(4) for row in make_heads(f"m{m}", 2, 4, seed=m)], **SIZES)
+    (tmp_path / "scores.csv").write_text("model,bench\nm0,1\nM1,2\nm2,\nelse,3\n")
+    said = qkscope("report", tmp_path, "--list", expect=0).err
+    assert "models without a score in column bench: m1, m2, m3\n" in said and "scores of models that are not here: M1, else\n" in said
+    (tmp_path / "scores.csv").write_text("model,bench\nm0,1\nm1,2\nm2,3\nm3,4\n")
+    assert qkscope("report", tmp_path, "--list", expect=0).err == ""
+
+
+LONG = "HuggingFaceTB/SmolLM3-3B-checkpoints-stage{}-step-{}"
+
+
+def test_labels_that_begin_alike_are_told_apart(qkscope, tmp_path):
+    """Wherever a figure shows labels of models, in whatever room: as tics, in legends, beside points."""
+    labels = [LONG.format(*which) for which in ((1, 40000), (1, 80000), (2, 40000))] + ["short", "meta-llama/Llama-3.2-3B-Instruct"]
+    made = Study(qkscope, tmp_path, [(label, "", "") for label in labels], [3], 4,
+                 scores=[{"model": f"name{m}", "bench": m} for m in range(5)])
+    shown = ["1…ts-stage1-step-40000", "2…ts-stage1-step-80000", "3…ts-stage2-step-40000", "short"]
+    found = 0
+    for name in made.names():
+        texts = [text.removesuffix(" (mean)") for text in made.labels(name)]
+        assert not any(text.startswith("HuggingFaceTB") for text in texts), (name, texts)
+        found += set(shown) <= set(texts)
+    assert found > 10
+
+
 def test_scores_without_a_line(qkscope, tmp_path):
     scores = [{"model": name, "score": 1, "ap_drop": 2} for name in "abc"]
     write_results(tmp_path, make_heads("other", 2, 4), scores=scores, **SIZES)

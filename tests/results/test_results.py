@@ -378,9 +378,9 @@ def test_heads_of_different_dimension(tmp_path):
 # ---- scores ----------------------------------------------------------------------------------
 
 def test_scores(tmp_path):
-    write(tmp_path, "scores.csv", ["score", "model", "note", "family", "few", "none", "", "mixed"],
-          [1.5, "m", "x", "F", "", "", 1, 1], [2, "n", "", "", "-1e3", "", 2, "x"],
-          ["", "o", "z", "G", ".5", "", 3, 3])
+    write(tmp_path, "scores.csv", ["score", "model", "note", "family", "few", "none", "", "size"],
+          [1.5, "m", "x", "F", "", "", 1, "v7B"], [2, "n", "", "", "-1e3", "", 2, "x"],
+          ["", "o", "z", "G", ".5", "", 3, ""])
     found = read(tmp_path)
     assert found["models"] == [] and not found["checkpoints"]
     assert found["scores"]["columns"] == ["score", "few"]
@@ -388,6 +388,14 @@ def test_scores(tmp_path):
         {"model": "m", "family": "F", "values": [1.5, None]},
         {"model": "n", "family": "", "values": [2, -1000]},
         {"model": "o", "family": "G", "values": [None, 0.5]}]
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("field", ["N/A", "0,5", "5%", " 5", "7B", "1e999"])
+def test_scores_with_a_field_that_is_no_number(tmp_path, field):
+    """The next column would be the score."""
+    write(tmp_path, "scores.csv", ["model", "bench", "params"], ["m", 1, 7], ["n", field, 8])
+    refuse(tmp_path, "malformed", f"scores.csv: row 3, column 'bench': '{field}' is not a number", "leave the field empty")
 
 
 def test_scores_of_another_file(tmp_path):
