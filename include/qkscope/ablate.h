@@ -29,7 +29,7 @@ QK_BEGIN_DECLS
  *     qk_status status = qk_ablation_run(&settings, &outcome, &err);
  */
 typedef struct qk_ablation_settings {
-    /* Model, texts, layers and heads, arithmetic, output, shard and context; rows and the like are without effect. */
+    /* Model, texts, layers and heads, arithmetic, output, force, shard and context; rows and the like are without effect. */
     qk_recorder_settings recorder;
     /* Changes, with commas between: remove, mean, freeze[:BAND], shuffle:TOKENS, profile, window:TOKENS[:KEPT],
      * no-sink, uniform, direction:pcN|a[:PART] (of queries: a component, or the axis of drift). BAND: all (of the pairs of
@@ -95,9 +95,11 @@ typedef struct qk_ablation_outcome {
     double seconds;
 } qk_ablation_outcome;
 
-/* Writes ablation.csv (heads), ablation_groups.csv, ablation_positions.csv and manifest.json into the output folder: all of
- * them or none; those of an earlier run give way. Release the outcome whatever is returned. Errors: QK_ERR_ARGUMENT (a
- * setting, named), those of qk_loss_run and qk_head_list, QK_ERR_EXISTS (output holds something else). */
+/* Writes ablation.csv (heads), ablation_heads.csv, ablation_groups.csv, ablation_positions.csv and manifest.json into the
+ * output folder, which is held meanwhile: all of them or none. Those of the same ablation give way, with `force` those of
+ * another one. Release the outcome whatever is returned. Errors: QK_ERR_ARGUMENT (a setting, named), those of qk_loss_run and
+ * qk_head_list, QK_ERR_EXISTS (output holds something else, or another run is at work there), QK_ERR_INCONSISTENT (the
+ * capture is of another model, or of the texts that are tested). */
 QK_API QK_MUST_CHECK qk_status qk_ablation_run(const qk_ablation_settings *settings,
                                                qk_ablation_outcome *outcome, qk_error *err);
 QK_API void qk_ablation_outcome_free(qk_ablation_outcome *outcome);

@@ -293,7 +293,8 @@ def ablate(model: StrPath, text: StrPath | Sequence[StrPath], **keywords: Any) -
         results = qkscope.ablate("examples/kjv-tiny/step-2004", "repeat:64x2:8", what="remove,freeze")
         results.ablation.to_pandas().nlargest(5, "delta")
 
-    Raises as loss, and ExistsError where output holds something else.
+    Raises as loss, and ExistsError where output holds something else, or without `force` another ablation, or a run that is
+    at work there.
     """
     settings = _ABLATE.settings("ablate", keywords, _MODEL)
     values = settings.values

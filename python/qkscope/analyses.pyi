@@ -743,6 +743,7 @@ def ablate(
     text: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     output: str | os.PathLike[str] | None = None,
+    force: bool = False,
     model_name: str | None = None,
     what: str = 'remove,freeze,profile',
     groups: Sequence[str | os.PathLike[str]] | None = None,
@@ -780,11 +781,14 @@ def ablate(
         results = qkscope.ablate("examples/kjv-tiny/step-2004", "repeat:64x2:8", what="remove,freeze")
         results.ablation.to_pandas().nlargest(5, "delta")
 
-    Raises as loss, and ExistsError where output holds something else.
+    Raises as loss, and ExistsError where output holds something else, or without `force` another ablation, or a run that is
+    at work there.
 
     Output:
         output
             folder for the tables
+        force = False
+            replace another ablation in output; the old one stays until the new one is complete
         model_name
             name in the tables (None: org/name, or the folder's name)
     Changes:

@@ -19,7 +19,7 @@ enum { UNIT_NAME = 24 };
 /* ---- what the run is --------------------------------------------------------------------- */
 
 /* All that decides the sums. */
-static qk_status name_run(const qk__ablation *a, char name[64], qk_error *err)
+static qk_status name_run(qk__ablation *a, qk_error *err)
 {
     const qk__recording *r = &a->recording;
     const qk_ablation_settings *s = a->settings;
@@ -50,7 +50,7 @@ static qk_status name_run(const qk__ablation *a, char name[64], qk_error *err)
     }
     if (status == QK_OK) {
         qk__fingerprint_bytes(text.data, text.size, hash);
-        snprintf(name, 64, "ablate-%.16s", hash);
+        snprintf(a->name, sizeof a->name, "ablate-%.16s", hash);
     }
     qk__buffer_free(&text);
     return status;
@@ -194,7 +194,9 @@ static qk_status read_sums(qk__ablation *a, qk_error *err)
         char name[UNIT_NAME];
         qk__buffer data = {0};
         name_unit(t, name);
-        QK_TRY(qk__unit_check(&a->units, name, "sums", err));
+        QK_TRY(qk__context(err, qk__unit_check(&a->units, name, "sums", err),
+                           "%s/%s (remove it, and run the same command again)", a->units.path,
+                           name));
         char *path = qk__units_path(&a->units, name, "sums");
         qk_status status = path ? qk__read_file(path, size, &data, err) : qk__nomem(err);
         if (status == QK_OK && data.size != size)
@@ -218,28 +220,34 @@ static qk_status check_no_tables(const char *output, qk_error *err)
         QK_TRY(qk__path_in(&path, output, qk__ablation_tables[i], err));
         if (qk__is_there(path.text))
             return qk__fail(err, QK_ERR_EXISTS,
-                            "%s holds %s, and no manifest.json says that it is of an ablation: "
-                            "give another folder",
+                            "%s holds %s, and no manifest.json says of which ablation: give "
+                            "another folder, or --force to replace it",
                             output, qk__ablation_tables[i]);
     }
     return QK_OK;
 }
 
-/* An output folder may have an ablation, which gives way, or nothing of another command. */
+/* An output folder may have this ablation, another one where it is to be replaced, and nothing of another command. */
 static qk_status check_output(const qk__ablation *a, qk_error *err)
 {
     const char *output = a->recorder.output;
     qk__manifest manifest;
     QK_TRY(qk__manifest_read(&manifest, output, err));
-    const bool none = !manifest.root && !manifest.broken;
-    const bool own = strcmp(qk__json_string(manifest.root, "kind"), "ablation") == 0;
+    const json_t *root = manifest.root;
+    qk_status status = QK_OK;
+    if (!root && !manifest.broken)
+        status = a->recorder.force ? QK_OK : check_no_tables(output, err);
+    else if (strcmp(qk__json_string(root, "kind"), "ablation") != 0)
+        status =
+            qk__fail(err, QK_ERR_EXISTS,
+                     "%s holds something else than an ablation: give another folder", output);
+    else if (!a->recorder.force && strcmp(qk__json_string(root, "run"), a->name) != 0)
+        status = qk__fail(err, QK_ERR_EXISTS,
+                          "%s: holds an ablation of another model, other texts or settings "
+                          "(%.300s); choose another folder, or --force to replace it",
+                          output, qk__json_string(root, "command_line"));
     qk__manifest_free(&manifest);
-    if (none)
-        return check_no_tables(output, err);
-    return own ? QK_OK
-               : qk__fail(err, QK_ERR_EXISTS,
-                          "%s holds something else than an ablation: give another folder",
-                          output);
+    return status;
 }
 
 static qk_status put_together(qk__ablation *a, qk_error *err)
@@ -252,7 +260,6 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
         QK_TRY(qk__end_claim(&a->units, false, &mine, err));
     if (!mine)
         return QK_OK;
-    QK_TRY(qk__place_claim(&a->place, a->recorder.output, err));
     QK_TRY(check_output(a, err));
     QK_TRY(qk__place_sweep(a->recorder.output, err));
     QK_TRY(read_sums(a, err));
@@ -263,20 +270,20 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
     return qk__units_remove(&a->units, err);
 }
 
+/* Shards of one ablation hold the folder together, and its units keep out those of another. */
 static qk_status start_units(qk__ablation *a, qk_error *err)
 {
-    char name[64];
+    const bool shared = a->recorder.shard.count > 1;
     int64_t first, end;
-    qk__hold place;
-    QK_TRY(name_run(a, name, err));
-    QK_TRY(qk__units_open(&a->units, a->recorder.output, name, err));
-    QK_TRY(qk__place_join(&place, a->recorder.output, err));
-    qk_status status = check_output(a, err);
+    QK_TRY(name_run(a, err));
+    QK_TRY(qk__units_open(&a->units, a->recorder.output, a->name, err));
+    QK_TRY((shared ? qk__place_join : qk__place_claim)(&a->place, a->recorder.output, err));
+    QK_TRY(check_output(a, err));
+    QK_TRY(qk__ranks_ask(a->recorder.output, a->name, err));
     find_own(a, &first, &end);
-    if (status == QK_OK && first < end) /* else the run may be over, and is not begun again */
-        status = qk__units_enter(&a->rank, &a->units, &a->recorder.shard, err);
-    qk__place_release(&place);
-    return status;
+    if (first == end) /* the run may be over, and is not begun again */
+        return QK_OK;
+    return qk__units_enter(&a->rank, &a->units, &a->recorder.shard, err);
 }
 
 static qk_status check_texts(const qk__ablation *a, qk_error *err)

@@ -100,6 +100,7 @@ typedef struct qk__ablation {
     uint32_t *group_of;  /* [num_texts] */
     int64_t *lengths;    /* [num_texts] tokens */
     qk__text_sums *sums; /* [num_texts][1 + trials], when all are there */
+    char name[64];       /* of the run: a fingerprint of all that decides its sums */
     qk__unit_folder units;
     qk__rank rank;
     qk__hold place;

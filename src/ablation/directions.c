@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directions of queries, from a capture of other texts: a component of the head's PCA, or its axis of drift; and beside them
  * random ones and a component without position, which take as much out of the scores. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,12 +179,44 @@ static qk_status check_grid(const qk__ablation *a, const qk__grid *grid, qk_erro
                     grid->heads[QK_KEY], grid->dim);
 }
 
+/* Axes of another checkpoint of the same shape would be wrong and look right, and those of the tested texts too good. */
+static qk_status check_source(const qk__ablation *a, const qk_capture_info *info, qk_error *err)
+{
+    const qk__recording *r = &a->recording;
+    const char *folder = a->settings->capture;
+    char own[sizeof info->model_fingerprint];
+    snprintf(own, sizeof own, "%016" PRIx64, r->facts->fingerprint);
+    if (*info->model_fingerprint && strcmp(info->model_fingerprint, own) != 0)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s is of %s with other weights or settings than %s has: give a capture "
+            "of the model that is tested",
+            folder, info->model, r->model_name);
+    if (!*info->model_fingerprint && *info->model && strcmp(info->model, r->model_name) != 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s is of %s, not of %s: where that is another name of the same model, "
+                        "give it with --model-name",
+                        folder, info->model, r->model_name);
+    if (strcmp(info->texts_fingerprint, r->texts_hash) == 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s is of the texts that are tested: give a capture of other texts",
+                        folder);
+    if (!*info->texts_fingerprint)
+        qk__tell_notice(
+            &a->recorder.context, QK_NOTICE_WARNING,
+            "%s does not say of which %stexts it is: that they are others than those "
+            "tested is not checked",
+            folder, *info->model ? "" : "model and ");
+    return QK_OK;
+}
+
 static qk_status find_all(qk__ablation *a, qk__grid *grid, qk_error *err)
 {
     const size_t heads = grid->layers * grid->heads[QK_QUERY];
     const size_t keys = grid->layers * grid->heads[QK_KEY];
     finding f = {.ablation = a, .grid = grid};
     QK_TRY(check_grid(a, grid, err));
+    QK_TRY(check_source(a, qk_capture_get_info(grid->run.capture), err));
     const size_t draws = a->settings->controls ? (size_t)a->settings->draws : 0;
     a->num_directions = a->num_whats * (1 + draws) * heads;
     a->directions = qk__calloc(a->num_directions, sizeof *a->directions);

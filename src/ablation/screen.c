@@ -14,7 +14,7 @@ static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifes
     const qk_model_facts *facts = a->recording.facts;
     const char *folder = a->settings->screen;
     const char *model = qk__json_string(manifest->root, "model");
-    QK_TRY(qk__manifest_check(manifest, folder, err));
+    QK_TRY(qk__manifest_verify(manifest, folder, err));
     if (strcmp(qk__json_string(manifest->root, "kind"), "ablation") != 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "screen: %s holds no ablation", folder);
     if (strcmp(model, a->recording.model_name) != 0 ||

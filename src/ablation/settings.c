@@ -9,6 +9,9 @@
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(recorder.output), .letter = 'o', .value = "DIR",
      .help = "folder for the tables", .section = "Output"},
+    {"force", QK_SETTING_FLAG, AT(recorder.force),
+     .help = "replace another ablation in DIR; the old one stays until the new one is complete",
+     .section = "Output"},
     {"model-name", QK_SETTING_TEXT, AT(recorder.model_name), .value = "NAME",
      .help = "name in the tables", .unset = "org/name, or the folder's name",
      .section = "Output"},

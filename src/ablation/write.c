@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ablation/ablation.h"
+#include "analysis/run_manifest.h"
 #include "base/error.h"
 #include "base/json_build.h"
 #include "results/manifest.h"
@@ -155,11 +156,12 @@ static json_t *describe(const qk__ablation *a)
     for (size_t i = 0; i < a->num_whats; i++)
         whats = qk__json_append(whats, json_string(a->whats[i].name));
     return json_pack(
-        "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:s, s:I, s:I, s:i, s:f, s:o, s:I, s:b, s:i, s:I, "
+        "{s:s, s:o, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:I, s:I, s:i, s:f, s:o, s:I, s:b, s:i, "
+        "s:I, "
         "s:f, s:s, s:o, s:o, s:o}",
         "qkscope", QK_VERSION, "command_line", qk__json_text_or_null(s->command_line), "kind",
-        "ablation", "model", o->model, "num_layers", facts->num_layers, "num_q_heads",
-        facts->num_q_heads, "num_k_heads", facts->num_k_heads, "texts_xxh3_128",
+        "ablation", "run", a->name, "model", o->model, "num_layers", facts->num_layers,
+        "num_q_heads", facts->num_q_heads, "num_k_heads", facts->num_k_heads, "texts_xxh3_128",
         a->recording.texts_hash, "texts", (json_int_t)o->texts, "tokens", (json_int_t)o->tokens,
         "text_groups", (int)a->text_groups, "loss", o->loss, "what", whats, "suffix",
         (json_int_t)s->suffix, "controls", s->controls, "draws", s->draws, "seed",
@@ -183,10 +185,12 @@ qk_status qk__ablation_write(qk__ablation *a, qk_error *err)
     qk__outfile *last, *mark;
     for (size_t i = 0; i < sizeof qk__ablation_tables / sizeof *qk__ablation_tables; i++)
         QK_TRY(write_table(a, qk__ablation_tables[i], err));
-    QK_TRY(qk__json_write(describe(a), output, QK__MANIFEST_NAME, &last, err));
+    json_t *root = describe(a);
+    QK_TRY(qk__describe_files(&root, &a->files, err));
+    QK_TRY(qk__json_write(root, output, QK__MANIFEST_NAME, &last, err));
     QK_TRY(qk__file_set_add(&a->files, QK__MANIFEST_NAME, last, QK_OK));
-    QK_TRY(qk__json_write(json_pack("{s:s, s:b, s:o}", "kind", "ablation", "complete", 0,
-                                    "command_line", qk__json_text(command)),
+    QK_TRY(qk__json_write(json_pack("{s:s, s:b, s:s, s:o}", "kind", "ablation", "complete", 0,
+                                    "run", a->name, "command_line", qk__json_text(command)),
                           output, QK__MANIFEST_NAME, &mark, err));
     return qk__file_set_install(&a->files, mark, clear, a, err);
 }

@@ -324,29 +324,6 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
 
 /* ---- new tables in the place of old ones ------------------------------------------------ */
 
-/* The entry of this run, with its tables, which are not yet in their places. */
-static qk_status describe_run(const qk__run *run, json_t **entry, qk_error *err)
-{
-    json_t *tables = json_array(), *contents = json_object();
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < run->outputs.count && status == QK_OK; i++) {
-        const char *name = run->outputs.names[i];
-        if (strcmp(name, QK__SCHEMA_NAME) != 0)
-            tables = qk__json_append(tables, json_string(name));
-        status = qk__describe_table(&contents, name,
-                                    qk__outfile_temporary(run->outputs.files[i]), err);
-    }
-    *entry = qk__json_set(qk__describe_run(run), "tables", tables);
-    *entry = qk__json_set(*entry, "contents", contents);
-    if (status == QK_OK && !*entry)
-        status = qk__nomem(err);
-    if (status != QK_OK) {
-        json_decref(*entry);
-        *entry = NULL;
-    }
-    return status;
-}
-
 /* Takes over `entry`; without one, the manifest says that the folder is not complete. */
 static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile **file,
                                 qk_error *err)
@@ -400,8 +377,8 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     /* several models may lie side by side; a manifest of results is not for them */
     if (published && (run->before.runs || run->before.is_study))
         return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
-    json_t *entry;
-    QK_TRY(describe_run(run, &entry, err));
+    json_t *entry = qk__describe_run(run);
+    QK_TRY(qk__describe_files(&entry, &run->outputs, err));
     qk_status status = check_hashes(run, entry, err);
     if (status != QK_OK) {
         json_decref(entry);

@@ -194,6 +194,30 @@ qk_status qk__describe_table(json_t **contents, const char *name, const char *pa
     return *contents ? QK_OK : qk__nomem(err);
 }
 
+qk_status qk__describe_files(json_t **entry, const qk__file_set *files, qk_error *err)
+{
+    json_t *tables = json_array(), *contents = json_object();
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < files->count && status == QK_OK; i++) {
+        const char *name = files->names[i];
+        if (qk__ends_with(name, ".html"))
+            continue;
+        if (strcmp(name, QK__SCHEMA_NAME) != 0)
+            tables = qk__json_append(tables, json_string(name));
+        status =
+            qk__describe_table(&contents, name, qk__outfile_temporary(files->files[i]), err);
+    }
+    *entry = qk__json_set(*entry, "tables", tables);
+    *entry = qk__json_set(*entry, "contents", contents);
+    if (status == QK_OK && !*entry)
+        status = qk__nomem(err);
+    if (status != QK_OK) {
+        json_decref(*entry);
+        *entry = NULL;
+    }
+    return status;
+}
+
 /* When and where: what a reader of the report asks first. */
 static json_t *describe_occasion(json_t *root)
 {

@@ -30,5 +30,9 @@ bool qk__input_find(const qk__run *run, const char *name, qk__input *input);
  * becomes NULL where memory runs out. */
 QK_MUST_CHECK qk_status qk__describe_table(json_t **contents, const char *name,
                                            const char *path, qk_error *err);
+/* Adds "tables" and "contents" of files that are not yet in their places, pages left out. *entry is NULL
+ * where that fails. */
+QK_MUST_CHECK qk_status qk__describe_files(json_t **entry, const qk__file_set *files,
+                                           qk_error *err);
 
 #endif

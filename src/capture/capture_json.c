@@ -229,10 +229,23 @@ static qk_status read_keep(qk_capture_info *info, const qk__node *root, qk_error
 
 /* ---- the rest --------------------------------------------------------------------------- */
 
-/* Of the model, as the sink was told; another program may have put anything there. */
-static void read_shapes(qk_capture_info *info, const qk__node *root)
+static const char *text_of(const qk__node *at, const char *name)
 {
-    qk__node run = qk__node_member(root, "run");
+    const char *text = "";
+    return qk__read_text(at, name, &text, NULL) == QK_OK ? text : "";
+}
+
+/* Of the model and texts, as the sink was told; another program may have put anything there. Who runs a model by another
+ * engine has fingerprints of its own. */
+static void read_run(qk_capture_info *info, const qk__node *root)
+{
+    qk__node run = qk__node_member(root, "run"), model = qk__node_member(&run, "model");
+    qk__node texts = qk__node_member(&run, "texts"), engine = qk__node_member(&run, "engine");
+    if (qk__node_kind_of(&engine) == QK__NOTHING)
+        snprintf(info->model_fingerprint, sizeof info->model_fingerprint, "%s",
+                 text_of(&model, "fingerprint"));
+    snprintf(info->texts_fingerprint, sizeof info->texts_fingerprint, "%s",
+             text_of(&texts, "xxh3_128"));
     qk__node sink = qk__node_member(&run, "sink");
     const int64_t q = count_of(&sink, "q_heads"), k = count_of(&sink, "k_heads");
     info->num_q_heads = q > 0 && q <= QK_MAX_HEAD_NUMBER ? (int)q : 0;
@@ -243,7 +256,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
 {
     int version = QK_MANIFEST_VERSION;
     bool changing = false;
-    const char *model = "", *fingerprint = "";
+    const char *model = "";
     qk_capture_info *info = &capture->info;
     QK_TRY(qk__read_int(root, "format_version", 0, INT_MAX, &version, err));
     if (version > QK_MANIFEST_VERSION)
@@ -262,10 +275,8 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
             "same qkscope capture again, which completes it");
     QK_TRY(qk__read_real(root, "attention_scale", 0, DBL_MAX, &info->attention_scale, err));
     QK_TRY(qk__read_text(root, "model", &model, err));
-    if (qk__read_text(root, "fingerprint", &fingerprint, NULL) != QK_OK)
-        fingerprint = ""; /* another program's */
     capture->model = qk__strdup(model);
-    capture->fingerprint = qk__strdup(fingerprint);
+    capture->fingerprint = qk__strdup(text_of(root, "fingerprint"));
     if (!capture->model || !capture->fingerprint)
         return qk__nomem(err);
     qk__node rope = qk__node_member(root, "rope_frequencies");
@@ -275,7 +286,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     QK_TRY(read_rotation(capture, &pairs, err));
     QK_TRY(read_keep(info, root, err));
     info->stage = read_stage(root);
-    read_shapes(info, root);
+    read_run(info, root);
     info->num_texts = count_of(&texts, "count");
     info->num_windows = count_of(&texts, "windows");
     if (info->complete)

@@ -149,24 +149,6 @@ qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
 
 /* ---- the manifest ----------------------------------------------------------------------- */
 
-static qk_status list_contents(const qk__comparing *c, json_t **tables, json_t **contents,
-                               qk_error *err)
-{
-    *tables = json_array();
-    *contents = json_object();
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < c->files.count && status == QK_OK; i++) {
-        const char *name = c->files.names[i];
-        if (strcmp(name, QK__COMPARE_PAGE) == 0)
-            continue;
-        if (strcmp(name, "schema.json") != 0)
-            *tables = qk__json_append(*tables, json_string(name));
-        status =
-            qk__describe_table(contents, name, qk__outfile_temporary(c->files.files[i]), err);
-    }
-    return status;
-}
-
 static json_t *describe_settings(const qk_compare_settings *s)
 {
     json_t *root = json_pack("{s:f, s:i, s:b}", "ci", s->ci, "subspace", s->subspace,
@@ -185,26 +167,17 @@ static json_t *describe_settings(const qk_compare_settings *s)
 static qk_status describe_run(const qk__comparing *c, json_t **run, qk_error *err)
 {
     const qk_compare_settings *s = c->settings;
-    json_t *tables, *contents;
     char *a = qk__seen_from(s->input.output, s->a), *b = qk__seen_from(s->input.output, s->b);
-    qk_status status = list_contents(c, &tables, &contents, err);
-    *run = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:o, s:o, s:f}", "qkscope",
-        QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line), "a_given",
-        qk__json_text(s->a), "b_given", qk__json_text(s->b), "a_seen",
-        qk__json_text(a ? a : ""), "b_seen", qk__json_text(b ? b : ""), "a", c->sides[0].facts,
-        "b", c->sides[1].facts, "settings", describe_settings(s), "heads",
-        (json_int_t)c->outcome->paired, "warnings", c->warnings, "tables", tables, "contents",
-        contents, "seconds", c->outcome->seconds);
+    *run = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:f}", "qkscope",
+                     QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line),
+                     "a_given", qk__json_text(s->a), "b_given", qk__json_text(s->b), "a_seen",
+                     qk__json_text(a ? a : ""), "b_seen", qk__json_text(b ? b : ""), "a",
+                     c->sides[0].facts, "b", c->sides[1].facts, "settings",
+                     describe_settings(s), "heads", (json_int_t)c->outcome->paired, "warnings",
+                     c->warnings, "seconds", c->outcome->seconds);
     free(a);
     free(b);
-    if (status == QK_OK && !*run)
-        status = qk__nomem(err);
-    if (status != QK_OK) {
-        json_decref(*run);
-        *run = NULL;
-    }
-    return status;
+    return qk__describe_files(run, &c->files, err);
 }
 
 /* Takes over run; without one the folder is not complete. */

@@ -26,16 +26,13 @@ static const char *const NAMES[] = {"layer", "q_head", "what", "delta"};
 static qk_status read_shape(effects *e, const json_t *manifest, qk_error *err)
 {
     static const char *const KEYS[] = {"num_layers", "num_q_heads", "num_k_heads"};
-    const json_t *complete = json_object_get(manifest, "complete");
     enum { MOST = 65535 };
     for (int i = 0; i < 3; i++) {
         e->shape[i] = json_integer_value(json_object_get(manifest, KEYS[i]));
-        if (json_is_false(complete) || e->shape[i] < 1 || e->shape[i] > MOST)
+        if (e->shape[i] < 1 || e->shape[i] > MOST)
             return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "%s/manifest.json: %s%s: run qkscope ablate again",
-                            e->settings->source,
-                            json_is_false(complete) ? "the ablation is not complete" : "no ",
-                            json_is_false(complete) ? "" : KEYS[i]);
+                            "%s/manifest.json: no %s: run qkscope ablate again",
+                            e->settings->source, KEYS[i]);
     }
     return e->shape[1] % e->shape[2] == 0
                ? QK_OK

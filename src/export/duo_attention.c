@@ -34,9 +34,11 @@ qk_status qk__export_duo_attention(qk__export *x, qk_error *err)
     qk__manifest manifest;
     qk__duo_scores scores = {0};
     QK_TRY(qk__manifest_read(&manifest, x->settings->source, err));
-    qk_status status = strcmp(qk__json_string(manifest.root, "kind"), "ablation") == 0
-                           ? qk__scores_by_loss(x->settings, manifest.root, &scores, err)
-                           : qk__scores_by_means(x->settings, &scores, err);
+    const bool ablation = strcmp(qk__json_string(manifest.root, "kind"), "ablation") == 0;
+    qk_status status = ablation ? qk__manifest_verify(&manifest, x->settings->source, err)
+                                : qk__scores_by_means(x->settings, &scores, err);
+    if (status == QK_OK && ablation)
+        status = qk__scores_by_loss(x->settings, manifest.root, &scores, err);
     if (status == QK_OK)
         status = write_scores(x, &scores, err);
     qk__manifest_free(&manifest);

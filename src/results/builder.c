@@ -51,7 +51,7 @@ static qk_status find_ablation(qk__builder *builder, const qk__table *table, qk_
     QK_TRY(qk__path_in(path, folder.text, table->info.name, err));
     qk__manifest_free(&builder->ablation);
     QK_TRY(qk__manifest_read(&builder->ablation, folder.text, err));
-    return qk__manifest_check(&builder->ablation, folder.text, err);
+    return qk__manifest_verify(&builder->ablation, folder.text, err);
 }
 
 qk_status qk__refuse_ablation(const qk__builder *builder, const char *path, const char *model,

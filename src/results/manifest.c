@@ -75,6 +75,12 @@ qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error
         qk__json_read_file(&manifest->root, path.text, QK__JSON_MANIFEST, &manifest->why);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
+    if (status == QK_ERR_IO)
+        return qk__fail(
+            err, QK_ERR_IO,
+            "%.800s; nothing else says which run made the tables: make it readable, "
+            "or move it away to use the tables as they are",
+            manifest->why.message);
     manifest->broken = status == QK_ERR_MALFORMED;
     status = json_is_object(manifest->root) ? understand(manifest, folder, err) : QK_OK;
     if (status != QK_OK)
@@ -197,7 +203,7 @@ qk_status qk__manifest_changes(const qk__manifest *manifest, const char *folder,
 {
     *changes = json_array();
     qk_status status = *changes ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && manifest->is_study)
+    if (status == QK_OK && !manifest->runs)
         status = compare_tables(manifest->root, folder, *changes, err);
     for (size_t i = 0; i < json_array_size(manifest->runs) && status == QK_OK; i++)
         status = compare_tables(json_array_get(manifest->runs, i), folder, *changes, err);
@@ -224,6 +230,19 @@ qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, q
     return check_captures(manifest, folder, err);
 }
 
+qk_status qk__manifest_verify(const qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    json_t *changes;
+    QK_TRY(qk__manifest_check(manifest, folder, err));
+    QK_TRY(qk__manifest_changes(manifest, folder, &changes, err));
+    const char *change = json_string_value(json_array_get(changes, 0));
+    qk_status status = change ? qk__fail(err, QK_ERR_INCONSISTENT,
+                                         "%s/%s; run the analysis again", folder, change)
+                              : QK_OK;
+    json_decref(changes);
+    return status;
+}
+
 /* Of a folder whose manifest was read. */
 static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_error *err)
 {
@@ -238,15 +257,7 @@ static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_
                         "%s/%s: is no manifest of results; run the analysis again into another "
                         "folder",
                         folder, QK__MANIFEST_NAME);
-    QK_TRY(qk__manifest_check(manifest, folder, err));
-    json_t *changes;
-    QK_TRY(qk__manifest_changes(manifest, folder, &changes, err));
-    const char *change = json_string_value(json_array_get(changes, 0));
-    qk_status status = change ? qk__fail(err, QK_ERR_INCONSISTENT,
-                                         "%s/%s; run the analysis again", folder, change)
-                              : QK_OK;
-    json_decref(changes);
-    return status;
+    return qk__manifest_verify(manifest, folder, err);
 }
 
 qk_status qk_results_check(const char *folder, qk_error *err)

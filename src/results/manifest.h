@@ -23,7 +23,8 @@ typedef struct qk__manifest {
     qk_error why; /* of a broken one: the file and what is wrong */
 } qk__manifest;
 
-/* A folder without a manifest, or with something else of that name, is fine. The manifest of a
+/* A folder without a manifest is fine, and so is a file of that name that is no manifest; fails for one that cannot be
+ * read. The manifest of a
  * version that knew one run is read as a list of that one, which wrote every table in the
  * folder. */
 QK_MUST_CHECK qk_status qk__manifest_read(qk__manifest *manifest, const char *folder,
@@ -43,6 +44,9 @@ QK_MUST_CHECK qk_status qk__manifest_changes(const qk__manifest *manifest, const
  * two captures, or a manifest that is broken. */
 QK_MUST_CHECK qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder,
                                            qk_error *err);
+/* The same where a table is not as the manifest says. */
+QK_MUST_CHECK qk_status qk__manifest_verify(const qk__manifest *manifest, const char *folder,
+                                            qk_error *err);
 
 /* Whether no file that both runs read differs; *file is the first that does, else NULL. */
 bool qk__same_capture(const json_t *run, const json_t *other, const char **file);

@@ -294,7 +294,7 @@ void qk__output_remove(const char *output)
 qk_status qk__output_ask(const char *output, qk_error *err)
 {
     char *partial = qk__path_join(output, "." QK__PARTIAL);
-    qk_status status = partial ? qk__ranks_ask(partial, err) : qk__nomem(err);
+    qk_status status = partial ? qk__ranks_ask(partial, NULL, err) : qk__nomem(err);
     free(partial);
     return status;
 }

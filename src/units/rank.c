@@ -179,13 +179,14 @@ static qk_status ask_run(const char *folder, const char *run, qk_error *err)
     return status;
 }
 
-qk_status qk__ranks_ask(const char *folder, qk_error *err)
+qk_status qk__ranks_ask(const char *folder, const char *own, qk_error *err)
 {
     qk__names runs;
     QK_TRY(qk__units_runs(folder, &runs, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < runs.count && status == QK_OK; i++)
-        status = ask_run(folder, runs.items[i], err);
+        if (!own || strcmp(runs.items[i], own) != 0)
+            status = ask_run(folder, runs.items[i], err);
     qk__names_free(&runs);
     return status;
 }

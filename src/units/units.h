@@ -140,8 +140,8 @@ QK_MUST_CHECK qk_status qk__units_enter(qk__rank *rank, const qk__unit_folder *u
 void qk__rank_leave(qk__rank *rank);
 
 /* QK_ERR_EXISTS where a process has a number in a run whose units lie in the folder, and is not known
- * to be gone: for who would remove them. */
-QK_MUST_CHECK qk_status qk__ranks_ask(const char *folder, qk_error *err);
+ * to be gone: for who would remove them. own: not in this run; may be NULL. */
+QK_MUST_CHECK qk_status qk__ranks_ask(const char *folder, const char *own, qk_error *err);
 
 /* ---- processes (owner.c) ---------------------------------------------------------------- */
 

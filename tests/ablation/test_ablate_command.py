@@ -3,6 +3,7 @@
 these against whole forwards); changes that change nothing; what must not change the bytes; what is refused."""
 import csv
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -53,6 +54,11 @@ def manifest(folder):
     made = json.loads((folder / "manifest.json").read_text())
     made.pop("command_line")
     return made
+
+
+def print_of(path):
+    data = path.read_bytes()
+    return {"bytes": len(data), "xxh3_128": pytest.importorskip("xxhash").xxh3_128_hexdigest(data)}
 
 
 def finished(folder):
@@ -303,7 +309,7 @@ def test_shuffles_within_blocks(qkscope, tmp_path):
     for seed in range(12):
         for texts, found in (([text], seen), ([text, text], pairs)):
             ablate(qkscope, write_texts(tmp_path, texts), tmp_path / "out", "-w", "shuffle:2", "--heads", "0:3", "--no-controls",
-                   "--seed", seed)
+                   "--seed", seed, "--force")
             row, = rows_of(tmp_path / "out")
             found.add(round(float(row["delta"]), 9))
     assert seen <= {round(value, 9) for value in sums.values()} and len(seen) >= 3
@@ -385,7 +391,7 @@ def test_shards(qkscope, whole, tmp_path):
 @pytest.mark.test_all
 def test_killed_and_resumed(program, qkscope, whole, tmp_path):
     """What was done is not done again; until then there are the tables of other settings that were there."""
-    out, words = tmp_path / "out", [*SOME, "--memory", "1", "--threads", "1"]
+    out, words = tmp_path / "out", [*SOME, "--memory", "1", "--threads", "1", "--force"]
     ablate(qkscope, whole[0], out, *FEW)
     before = {path: path.read_bytes() for path in out.iterdir()}
     command = ["ablate", "-m", STEP, "-t", whole[0], "--max-length", LONGEST, "-o", out, *words]
@@ -474,6 +480,7 @@ def test_screen(qkscope, tmp_path):
     ablate(qkscope, texts, first, "-w", "remove,window:999", "--groups", "layer", "--groups", "1:2", "--no-controls",
            "--layers", "0-2")
     table = first / "ablation_groups.csv"
+    told = manifest(first)
     with table.open(newline="") as file:
         columns, *body = csv.reader(file)
     group, lo, hi = (columns.index(name) for name in ("group", "delta_lo", "delta_hi"))
@@ -484,6 +491,8 @@ def test_screen(qkscope, tmp_path):
             row[lo], row[hi] = chosen.get(row[group], ("-1", "1"))
         with table.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+        told["contents"][table.name] = print_of(table)
+        (first / "manifest.json").write_text(json.dumps(told))
 
     def screened(*words, expect=0):
         return ablate(qkscope, texts, second, "-w", "remove", "--screen", first, "--dry-run", "--json", *words, expect=expect)
@@ -497,6 +506,8 @@ def test_screen(qkscope, tmp_path):
     assert "is of step-2004, not of other" in screened("--model-name", "other", expect=1).err
     assert "has no group with an interval" in ablate(qkscope, texts, tmp_path / "x", "--screen", second, expect=1).err
     assert "give --groups each" in screened("--groups", "layer", expect=2).err
+    table.write_text(table.read_text() + "\n")
+    assert f"{table} is not as it was written" in screened(expect=1).err
     write({})
     assert "no group of" in screened(expect=1).err
     (first / "manifest.json").unlink()
@@ -523,6 +534,45 @@ def test_a_folder_of_somebody_else(qkscope, whole, tmp_path, name, text, said):
     (out / name).unlink()
     ablate(qkscope, whole[0], out, *FEW)
     assert (out / "notes.txt").read_text() == "mine too" and rows_of(out)
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize("words", [
+    ["-m", TINY / "step-20"], ["-t", "repeat:8x2:3:5", "--max-texts", "12"], ["-w", "freeze"], ["--heads", "0:2"], ["--max-texts", "2"], ["--max-length", "9"],
+    ["--suffix", "4"]], ids=lambda words: words[0])
+def test_another_ablation_stays(qkscope, whole, tmp_path, words):
+    """Of another model, of other texts, changes, or heads: not without --force, also where its run was stopped while tables took
+    their places. The same one is made again."""
+    out = tmp_path / "out"
+    ablate(qkscope, whole[0], out, *FEW)
+    before = everything(out)
+    told = manifest(out)
+    assert told["tables"] == list(TABLES) and told["contents"] == {name: print_of(out / name) for name in TABLES}
+    for complete in (True, False):
+        if not complete:
+            (out / "manifest.json").write_text(json.dumps({"kind": "ablation", "complete": False, "run": told["run"]}))
+        here = everything(out)
+        said = ablate(qkscope, whole[0], out, *FEW, *words, expect=1).err
+        assert f"{out}: holds an ablation of another model" in said and "--force" in said and everything(out) == here
+        ablate(qkscope, whole[0], out, *FEW)
+        assert everything(out) == before
+    ablate(qkscope, whole[0], out, *FEW, *words, "--force")
+    assert finished(out) and tables(out) != {name: before[(out / name).relative_to(out)] for name in TABLES}
+    assert manifest(out)["run"] != told["run"]
+
+
+def test_a_unit_that_is_damaged(qkscope, whole, tmp_path):
+    """Its name and the remedy, which helps."""
+    out = tmp_path / "out"
+    ablate(qkscope, whole[0], tmp_path / "whole", *FEW)
+    ablate(qkscope, whole[0], out, *FEW, "--shard", "0/2")
+    unit = min(out.glob(".units/*/t*"))
+    (unit / "sums").write_bytes(b"x" + (unit / "sums").read_bytes()[1:])
+    said = ablate(qkscope, whole[0], out, *FEW, expect=1).err
+    assert f"{unit} (remove it, and run the same command again)" in said and not (out / "manifest.json").exists()
+    shutil.rmtree(unit)
+    ablate(qkscope, whole[0], out, *FEW)
+    assert tables(out) == tables(tmp_path / "whole") and finished(out)
 
 
 def test_dry_run(qkscope, whole, tmp_path):

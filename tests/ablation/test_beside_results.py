@@ -66,17 +66,36 @@ def test_the_report_shows_them(qkscope, results, tmp_path):
     assert {f.name for f in (tmp_path / "results/figures").glob("ablation-*.svg")} >= {"ablation-01-remove.svg", "ablation-03-r-q.svg"}
 
 
-@pytest.mark.cases(3)
+def rewrite(folder, old, new):
+    (folder / "ablation_heads.csv").write_text((folder / "ablation_heads.csv").read_text().replace(old, new, 1))
+
+
+def rewrite_unseen(folder, old, new):
+    """As in a folder of version 0.2.0, which tells nothing of contents."""
+    rewrite(folder, old, new)
+    told = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({key: value for key, value in told.items() if key != "contents"}))
+
+
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("change, says", [
-    (lambda f: (f / "ablation_heads.csv").write_text((f / "ablation_heads.csv").read_text().replace("\n", "\nx", 1)),
-     "give ablate --model-name, or another folder"),
+    (lambda f: rewrite_unseen(f, "\n", "\nx"), "give ablate --model-name, or another folder"),
     (lambda f: (f / "manifest.json").write_text('{"kind": "ablation", "complete": false, "command_line": "qkscope ablate a"}'),
      "not complete"),
-    (lambda f: (f / "ablation_heads.csv").write_text((f / "ablation_heads.csv").read_text().replace("0,", "zero,", 1)),
-     "is not a whole number"),
-], ids=["of another model", "stopped in between", "damaged"])
+    (lambda f: rewrite_unseen(f, "0,", "zero,"), "is not a whole number"),
+    (lambda f: rewrite(f, "1", "2"), "ablation_heads.csv is not as it was written"),
+    (lambda f: (f / "ablation_heads.csv").write_bytes((f / "ablation_heads.csv").read_bytes()[:-90]), "is not as it was written"),
+    (lambda f: (f / "ablation_heads.csv").unlink(), "ablation_heads.csv is missing"),
+], ids=["of another model", "stopped in between", "damaged", "changed", "cut short", "missing"])
 def test_what_cannot_be_told_is_refused_by_name(qkscope, results, tmp_path, change, says):
+    """In lists, on the page, beside other results, and in what other programs get."""
     shutil.copytree(results, tmp_path / "results")
     change(tmp_path / "results/ablation")
-    outcome = qkscope("heads", tmp_path / "results", expect=1)
-    assert says in outcome.err and "ablation" in outcome.err
+    for words in (["heads", tmp_path / "results"], ["report", tmp_path / "results", "--no-html"],
+                  ["compare", tmp_path / "results", results, "-o", tmp_path / "c"]):
+        outcome = qkscope(*words, expect=1)
+        assert says in outcome.err and "ablation" in outcome.err
+    if "written" in says or "missing" in says:
+        for words in (["heads", tmp_path / "results/ablation"], ["report", tmp_path / "results/ablation", "--no-html"],
+                      ["export", "duo-attention", tmp_path / "results/ablation", "-o", tmp_path / "duo"]):
+            assert says in qkscope(*words, expect=1).err

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Directions of queries, from a capture of other texts: axes and changes beside NumPy, controls, refusals."""
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -25,7 +26,7 @@ def capture(qkscope, tmp_path_factory):
 
 
 def ablate(qkscope, folder, *words, expect=0, out="out"):
-    return qkscope("ablate", "-m", STEP, "-t", write_texts(folder, TEXTS), "--heads", "0:3,2:1", "-q", "-o", folder / out, *words,
+    return qkscope("ablate", "-m", STEP, "-t", write_texts(folder, TEXTS), "--heads", "0:3,2:1", "-o", folder / out, *words,
                    expect=expect)
 
 
@@ -121,3 +122,43 @@ def test_refused(qkscope, capture, tmp_path, words, code, said):
     found = ablate(qkscope, tmp_path, *(word.format(capture) for word in words), expect=code)
     assert said in found.err, found.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(qkscope, capture):
+    """Of an earlier checkpoint, which has the same shape."""
+    qkscope("capture", "-m", STEP.parent / "step-20", "-t", capture.parent / "texts.jsonl", "--sampler", "all", "-o",
+            capture.parent / "other", "-q", expect=0)
+    return capture.parent / "other"
+
+
+def retold(folder, to, **keys):
+    """The capture with other words in its capture.json."""
+    shutil.copytree(folder, to)
+    told = json.loads((folder / "capture.json").read_text()) | keys
+    (to / "capture.json").write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
+    return to
+
+
+def test_a_capture_of_another_model(qkscope, capture, elsewhere, tmp_path):
+    """By its fingerprint, whatever it is called; without one by its name."""
+    words = ["-w", "direction:a", "--no-controls", "--capture"]
+    told = ablate(qkscope, tmp_path, *words, elsewhere, expect=1).err
+    assert f"{elsewhere} is of step-20 with other weights or settings than step-2004 has" in told
+    named = retold(elsewhere, tmp_path / "named", model="step-2004")
+    assert "other weights or settings" in ablate(qkscope, tmp_path, *words, named, expect=1).err
+    run = json.loads((capture / "post/capture.json").read_text())["run"]
+    engine = retold(capture / "post", tmp_path / "engine", run=run | {"engine": {}, "model": {"fingerprint": "0123456789abcdef"}})
+    ablate(qkscope, tmp_path, *words, engine)
+    unknown = retold(elsewhere, tmp_path / "unknown", run=None)
+    assert "is of step-20, not of step-2004" in ablate(qkscope, tmp_path, *words, unknown, expect=1).err
+    assert "does not say of which texts it is" in ablate(qkscope, tmp_path, *words, unknown, "--model-name", "step-20", out="2").err
+    nameless = retold(elsewhere, tmp_path / "nameless", run=None, model=None)
+    assert "does not say of which model and texts it is" in ablate(qkscope, tmp_path, *words, nameless, out="3").err
+    assert not any((tmp_path / out / "ablation.csv").exists() for out in ("named", "unknown"))
+
+
+def test_a_capture_of_the_texts_that_are_tested(qkscope, capture, tmp_path):
+    found = qkscope("ablate", "-m", STEP, "-t", capture.parent / "texts.jsonl", "--heads", "0:3", "-w", "direction:a", "--capture",
+                    capture / "post", "-o", tmp_path / "out", expect=1)
+    assert "is of the texts that are tested" in found.err and not (tmp_path / "out").exists()

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import EXAMPLE, environment, last_run, read_bytes, read_csv, read_json, synth
+from conftest import EXAMPLE, ROOT, environment, last_run, read_bytes, read_csv, read_json, synth
 
 PCA = ["qk.csv", "heads.csv"]
 PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv",
@@ -279,6 +279,27 @@ def test_a_report_of_changed_tables_says_so(qkscope, captures, tmp_path):
     said = qkscope("report", out, "--format", "svg", "--json", expect=0)
     assert said.err == "" and json.loads(said.out)["changed"] == []
     assert 'data-warning="changed"' not in (out / "report.html").read_text()
+
+
+def test_a_manifest_that_cannot_be_read(qkscope, unprivileged, captures, tmp_path):
+    """It is not taken for none, by whoever would read the tables or replace them; not with --force either."""
+    out, capture = tmp_path / "out", captures / "a"
+    qkscope("pca", capture, "-o", out, expect=0)
+    shutil.copytree(out, tmp_path / "other")
+    cut(out / "heads.csv")
+    (out / "manifest.json").chmod(0)
+    model, page = ROOT / "examples/kjv-tiny/step-20", tmp_path / "page"
+    for words in (["heads", out], ["heads", out, "--force"], ["report", out, "-o", page], ["report", out, "--force", "-o", page],
+                  ["compare", out, tmp_path / "other", "-o", tmp_path / "c"], ["compare", tmp_path / "other", out, "--force", "-o",
+                  tmp_path / "c"], ["pca", capture, "-o", out], ["pca", capture, "--force", "-o", out],
+                  ["ablate", "-m", model, "-t", "repeat:8x2:2", "--heads", "0:0", "--force", "-o", out],
+                  ["merge", out]):
+        said = unprivileged(*words, expect=1).err
+        assert f"{out}/manifest.json: cannot open" in said and "make it readable" in said, words
+    assert not page.exists()
+    (out / "manifest.json").unlink()
+    (out / "manifest.json").mkdir()
+    assert "manifest.json: is a folder" in qkscope("heads", out, expect=1).err
 
 
 def test_tables_of_a_study_that_changed(qkscope, captures, tmp_path):

@@ -10,11 +10,12 @@ import time
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, ROOT, environment
+from conftest import BUILD, EXAMPLE, ROOT, environment
 
 TINY = ROOT / "examples" / "kjv-tiny"
 CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--max-length", "64", "--max-texts", "6", "--layers", "0",
            "--heads", "0", "--sampler", "all", "-q", "--threads", "1"]
+ABLATE = ["ablate", "-m", TINY / "step-20", "-t", "repeat:8x2:4", "--heads", "0:0", "-w", "remove"]
 LAYER = ["--layers", "0", "--heads", "0"]
 HELD = "another run is at work in this folder"
 
@@ -42,12 +43,12 @@ def one_head(qk):
 
 
 @pytest.mark.parametrize("shard", [None, (1, 2)])
-@pytest.mark.parametrize("command", ["capture", "merge", "analyze", "report", "compare", "study"])
+@pytest.mark.parametrize("command", ["capture", "merge", "analyze", "report", "compare", "study", "ablate"])
 def test_a_run_at_work_is_left_alone(qk, qkscope, parts, tmp_path, shard, command):
     (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {EXAMPLE}}}\nanalyses: [pca]\n")
     words = {"merge": ["merge", parts / "0", parts / "1", "--force"], "capture": [*CAPTURE, "--force"],
              "analyze": ["analyze", EXAMPLE, *LAYER, "--force"], "report": ["report", EXAMPLE],
-             "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER, "--force"], "study": ["study", tmp_path / "s.yaml", "--force"]}[command]
+             "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER, "--force"], "study": ["study", tmp_path / "s.yaml", "--force"], "ablate": [*ABLATE, "--force"]}[command]
     with qk.Sink(tmp_path / "o", model=one_head(qk), texts=2, shard=shard) as sink:
         before = files(tmp_path / "o")
         said = qkscope(*words, "-o", tmp_path / "o", "-q", expect=1)
@@ -58,6 +59,33 @@ def test_a_run_at_work_is_left_alone(qk, qkscope, parts, tmp_path, shard, comman
                 for kind in "qk":
                     sink.put(text, 0, kind, np.ones((1, 2, 4), np.float32))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["o", "s.yaml"]
+
+
+@pytest.mark.parametrize("shards", [False, True])
+def test_an_ablation_at_work_is_left_alone(program, qkscope, sanitized, tmp_path, shards):
+    """By another one, by itself, and by a command that would move in; it is stopped at its 20th call that changes a folder. Shards
+    of one ablation are at work together."""
+    library = BUILD / "tests" / "recorder" / "libkill_at.so"
+    if sanitized or not library.exists():
+        pytest.skip("nothing can be put in front of the C library here")
+    out, one, two = tmp_path / "o", *((["--shard", f"{i}/2"] if shards else []) for i in range(2))
+    stops = {"LD_PRELOAD": library, "KILL_AT": 20, "KILL_BY": int(signal.SIGSTOP)}
+    run = subprocess.Popen([program, *ABLATE, *one, "-o", "o", "-q"], cwd=tmp_path, env=environment(stops), stderr=subprocess.PIPE,
+                           text=True)
+    assert os.WIFSTOPPED(os.waitpid(run.pid, os.WUNTRACED)[1])
+    assert list(out.glob(".units/ablate-*/t*"))
+    before = files(out)
+    for words in ([*ABLATE, "-w", "uniform"], [*ABLATE, "-w", "uniform", *two], ["pca", EXAMPLE, *LAYER, "--force"],
+                  [*CAPTURE, "--force"], *([] if shards else [ABLATE])):
+        said = qkscope(*words, "-o", out, "-q", expect=1).err
+        assert f"{out}: " in said and (HELD in said or (shards and "may be writing here" in said)), said
+        assert files(out) == before
+    if shards:
+        qkscope(*ABLATE, *two, "-o", out, "-q", expect=0)
+    os.kill(run.pid, signal.SIGCONT)
+    assert run.wait() == 0, run.stderr.read()
+    assert sorted(path.name for path in out.iterdir()) == ["ablation.csv", "ablation_groups.csv", "ablation_heads.csv",
+                                                           "ablation_positions.csv", "manifest.json"]
 
 
 @pytest.mark.usefixtures("exchange")

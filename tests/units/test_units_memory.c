@@ -50,14 +50,15 @@ static void a_number_in_use_is_seen_or_memory_is_short(void **state)
     bool more = true;
     for (long n = 0; more; n++) {
         remaining = n;
-        qk_status status = qk__ranks_ask(tree_path(""), NULL);
+        qk_status status = qk__ranks_ask(tree_path(""), NULL, NULL);
         more = remaining < 0;
         remaining = -1;
         assert_int_equal(status, more ? QK_ERR_NOMEM : QK_ERR_EXISTS);
         assert_true(more || n > 4);
     }
+    assert_int_equal(qk__ranks_ask(tree_path(""), strrchr(units.path, '/') + 1, NULL), QK_OK);
     qk__rank_leave(&rank);
-    assert_int_equal(qk__ranks_ask(tree_path(""), NULL), QK_OK);
+    assert_int_equal(qk__ranks_ask(tree_path(""), NULL, NULL), QK_OK);
     qk__units_close(&units);
 }
 
