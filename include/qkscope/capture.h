@@ -174,16 +174,17 @@ typedef enum qk_group_source {
 typedef struct qk_group {
     int size; /* query heads per key head: key head = query head / size */
     qk_group_source source;
-    bool consistent;    /* with the heads present */
-    int alternative;    /* the smallest other size that is consistent; 0: none */
-    int num_consistent; /* how many sizes fit the heads present */
+    bool consistent; /* with the heads present */
+    int alternative; /* the smallest consistent size that pairs queries with other keys; 0: none */
+    int num_consistent; /* how many fit the heads present; sizes that pair all of them alike are one */
 } qk_group;
 
 /* Settles the group size: `given` (from the command line or a config; 0 = not
  * given), else capture.json, else the smallest size consistent with the heads
- * present. A size is consistent when in every layer {q / size} equals the set of
- * key heads, or, with key heads captured whole, is a subset and
- * max(q) / size = max(key head).
+ * present, which is a guess where num_consistent is above 1. Where every layer has query
+ * heads 0 to H - 1 and key heads 0 to K - 1, and K divides H, H / K alone is consistent. Else a
+ * size is when in every layer {q / size} equals the set of key heads or, with all key heads
+ * from 0 to the last in every layer, is a subset of it.
  * Errors: QK_ERR_INCONSISTENT (nothing given and no size fits),
  * QK_ERR_ARGUMENT (given < 0), QK_ERR_NOT_FOUND (no Q or no K heads at all). */
 QK_API QK_MUST_CHECK qk_status qk_capture_group(const qk_capture *capture, int given,

@@ -80,7 +80,7 @@ def analyze(
         q_per_kv_group
             query heads per key head (1 to 65535; None: from capture.json, else inferred)
         strict = False
-            fail where the group size does not fit the heads or capture.json
+            fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
             leave out heads that are not there, and query heads without their key head
     Heads and rows:
@@ -201,7 +201,7 @@ def pca(
         q_per_kv_group
             query heads per key head (1 to 65535; None: from capture.json, else inferred)
         strict = False
-            fail where the group size does not fit the heads or capture.json
+            fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
             leave out heads that are not there, and query heads without their key head
     Heads and rows:
@@ -295,7 +295,7 @@ def rotate(
         q_per_kv_group
             query heads per key head (1 to 65535; None: from capture.json, else inferred)
         strict = False
-            fail where the group size does not fit the heads or capture.json
+            fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
             leave out heads that are not there, and query heads without their key head
     Heads and rows:
@@ -386,7 +386,7 @@ def plasticity(
         q_per_kv_group
             query heads per key head (1 to 65535; None: from capture.json, else inferred)
         strict = False
-            fail where the group size does not fit the heads or capture.json
+            fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
             leave out heads that are not there, and query heads without their key head
     Heads and rows:
@@ -480,7 +480,7 @@ def attention(
         q_per_kv_group
             query heads per key head (1 to 65535; None: from capture.json, else inferred)
         strict = False
-            fail where the group size does not fit the heads or capture.json
+            fail where the group size is a guess, or does not fit the heads or capture.json
         allow_missing = False
             leave out heads that are not there, and query heads without their key head
     Heads and rows:

@@ -49,7 +49,7 @@ static const qk_setting ROWS[] = {
     QK__GROUP_ROW(qk_analysis_settings, EVERY, .yaml = "data.q_per_kv_group",
                   .manifest = "q_per_kv_group", .traits = QK_SETTING_PER_CAPTURE),
     {"strict", QK_SETTING_FLAG, AT(strict),
-     .help = "fail where the group size does not fit the heads or capture.json",
+     .help = "fail where the group size is a guess, or does not fit the heads or capture.json",
      .section = "Input", .commands = CAPTURES},
     {"allow-missing", QK_SETTING_FLAG, AT(allow_missing),
      .help = "leave out heads that are not there, and query heads without their key head",

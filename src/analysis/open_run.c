@@ -54,6 +54,27 @@ static qk_status check_given_group(qk__run *run, int given, qk_error *err)
     return QK_OK;
 }
 
+/* Of a dataset on the Hub the names of all files have told. */
+static qk_status tell_inferred(qk__run *run, qk_error *err)
+{
+    static const char GUESS[] =
+        "group size %d is a guess: %d sizes that pair queries with different keys fit the "
+        "heads "
+        "present, %d among them: give the model's with --q-per-kv-group";
+    const qk_group *group = &run->results->group;
+    if (group->num_consistent < 2 || run->listed_group > 0)
+        qk__tell_notice(
+            &run->context, QK_NOTICE_INFO,
+            "group size %d (query heads per key head) inferred from the heads present",
+            group->size);
+    else if (run->settings->strict)
+        return qk__fail(err, QK_ERR_INCONSISTENT, GUESS, group->size, group->num_consistent,
+                        group->alternative);
+    else
+        qk__run_warn(run, GUESS, group->size, group->num_consistent, group->alternative);
+    return QK_OK;
+}
+
 static qk_status settle_group(qk__run *run, qk_error *err)
 {
     qk_group *group = &run->results->group;
@@ -75,13 +96,7 @@ static qk_status settle_group(qk__run *run, qk_error *err)
         qk__run_warn(run, "group size %d does not fit the heads of this capture; %s",
                      group->size, hint);
     } else if (group->source == QK_GROUP_INFERRED) {
-        qk__tell_notice(&run->context, QK_NOTICE_INFO,
-                        "group size %d (query heads per key head) inferred from the heads "
-                        "present%s",
-                        group->size,
-                        group->num_consistent > 1 ? "; larger sizes fit too: give "
-                                                    "--q-per-kv-group to choose"
-                                                  : "");
+        return tell_inferred(run, err);
     }
     return QK_OK;
 }

@@ -164,8 +164,9 @@ json_t *qk__describe_group(const qk_group *group)
     static const char *const sources[] = {"given", "capture.json", "inferred"};
     if (group->size == 0)
         return json_null();
-    return json_pack("{s:i, s:s, s:b}", "q_per_kv_group", group->size, "source",
-                     sources[group->source], "consistent", group->consistent);
+    return json_pack("{s:i, s:s, s:b, s:i}", "q_per_kv_group", group->size, "source",
+                     sources[group->source], "consistent", group->consistent, "num_consistent",
+                     group->num_consistent);
 }
 
 /* Those that plasticity used, where it was asked for. */

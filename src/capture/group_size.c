@@ -30,39 +30,41 @@ static qk_status collect(const qk_capture *capture, qk_kind kind, head_set *set,
     return QK_OK;
 }
 
-/* In every layer, {q / size} equals the set of key heads: key heads were captured because
- * some query head needed them. Both lists run in step, as both are sorted. */
-static bool keys_follow_queries(const head_set *q, const head_set *k, int size)
+/* Whether every layer of the set has the heads 0 .. max, none missing. */
+static bool is_whole(const head_set *set)
 {
-    size_t j = 0;
-    for (size_t i = 0; i < q->count; i++) {
-        int layer = q->items[i].layer;
-        int key = q->items[i].head / size;
-        bool same = j > 0 && k->items[j - 1].layer == layer && k->items[j - 1].head == key;
-        if (same)
-            continue;
-        if (j == k->count || k->items[j].layer != layer || k->items[j].head != key)
+    size_t heads = (size_t)set->max + 1;
+    for (size_t i = 0; i < set->count; i++)
+        if ((size_t)set->items[i].head != i % heads ||
+            set->items[i].layer != set->items[i - i % heads].layer)
             return false;
-        j++;
-    }
-    return j == k->count;
+    return set->count % heads == 0;
 }
 
-/* Whether every layer has the key heads 0 .. max, none missing. */
-static bool keys_are_whole(const head_set *q, const head_set *k)
+/* The key head of every query head is there. Unless key heads were captured whole, each is there because some
+ * query head needed it. Both lists run in step, as both are sorted. */
+static bool fits(const head_set *q, const head_set *k, bool whole, int size)
 {
-    size_t i = 0;
-    for (size_t j = 0; j < k->count;) {
-        int layer = k->items[j].layer;
-        for (int head = 0; head <= k->max; head++, j++)
-            if (j == k->count || k->items[j].layer != layer || k->items[j].head != head)
+    size_t j = 0;
+    bool needed = whole; /* key head j */
+    for (size_t i = 0; i < q->count; i++) {
+        qk_head_id key = {q->items[i].layer, q->items[i].head / size, QK_KEY};
+        for (; j < k->count && qk_head_compare(k->items[j], key) < 0; j++, needed = whole)
+            if (!needed)
                 return false;
-        if (i < q->count && q->items[i].layer < layer)
-            return false; /* a layer of queries alone */
-        while (i < q->count && q->items[i].layer == layer)
-            i++;
+        if (j == k->count || qk_head_compare(k->items[j], key) != 0)
+            return false;
+        needed = true;
     }
-    return i == q->count;
+    return whole || (needed && j + 1 == k->count);
+}
+
+static bool pair_alike(const head_set *q, int size, int other)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (q->items[i].head / size != q->items[i].head / other)
+            return false;
+    return true;
 }
 
 static qk_status settle_group(const head_set *q, const head_set *k, int given, int manifest,
@@ -74,24 +76,23 @@ static qk_status settle_group(const head_set *q, const head_set *k, int given, i
                   : manifest > 0 ? QK_GROUP_MANIFEST
                                  : QK_GROUP_INFERRED,
     };
-    bool whole = keys_are_whole(q, k);
-    for (int size = 1; size <= q->max + 1; size++) {
-        /* Both forms need the largest query head to fall to the largest key head; with
-         * whole key heads that is the other form's entire condition, as no query head
-         * then falls beyond them. */
-        if (q->max / size != k->max || !(whole || keys_follow_queries(q, k, size)))
+    bool whole = is_whole(k);
+    int q_heads = q->max + 1, k_heads = k->max + 1, seen = 0;
+    /* the heads of the model, it seems */
+    bool all = whole && is_whole(q) && q_heads % k_heads == 0;
+    int first = all ? q_heads / k_heads : 1, last = all ? first : q_heads;
+    for (int size = first; size <= last; size++) {
+        if (!fits(q, k, whole, size) || (seen > 0 && pair_alike(q, seen, size)))
             continue;
+        seen = size;
         group->num_consistent++;
         if (group->size == 0)
             group->size = size;
-        if (group->size == size)
+        if (pair_alike(q, group->size, size))
             group->consistent = true;
         else if (group->alternative == 0)
             group->alternative = size;
     }
-    /* Sizes above max + 1 give every query head the key head 0, as max + 1 does. */
-    if (group->size > q->max + 1 && q->max / group->size == k->max)
-        group->consistent = whole || keys_follow_queries(q, k, group->size);
     if (group->size == 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "no group size fits the %zu query and %zu key heads present (query "

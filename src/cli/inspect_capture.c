@@ -164,7 +164,7 @@ static const char CAPTURE[] =
     "heads       {num_heads} in {num_layers} layer{s}: {num_q} query, {num_k} key\n"
     "group size  [{group.size} query head{s} per key head ({group.source}"
     "[{group.consistent!}; does not fit the heads present[, {other_size} does]]"
-    "[{smallest?}; the smallest of {group.num_consistent} that fit])][unknown: {no_group}]\n"
+    "[{smallest?}, a guess: {other_size} fits too, with other pairs])][unknown: {no_group}]\n"
     "dimension   [{dim}][{differs?}differs between heads][unknown{dim!}{differs!}]\n"
     "rows        {rows}\n"
     "[kept        {rows_kept}[{kept.reservoir?}, up to {kept.reservoir} of a bucket and text]"

@@ -319,7 +319,7 @@ def test_broken_manifest(qkscope, capture, tmp_path):
         assert result.code == 0 or "capture.json" in result.err
     (capture / "capture.json").write_text('{"q_per_kv_group": 2.0}')
     qkscope("pca", capture, "-o", tmp_path / "out", "--force", expect=0)
-    assert last_run(tmp_path / "out")["group"] == {"q_per_kv_group": 2, "source": "capture.json", "consistent": True}
+    assert last_run(tmp_path / "out")["group"] == {"q_per_kv_group": 2, "source": "capture.json", "consistent": True, "num_consistent": 1}
 
 
 def test_single_kind(qkscope, capture, tmp_path):

@@ -74,13 +74,56 @@ def test_folders_named_like_options(qkscope, tmp_path):
     assert (tmp_path / "--json" / "qk.csv").exists()
 
 
+CHOSEN = [  # of a model with 16 query and 4 key heads: as keys follow from queries, and with all keys
+    ["l00h00q", "l00h03q", "l00h05q", "l00h00k", "l00h01k"],
+    ["l00h03q", "l00h05q", "l01h09q", "l02h07q", *(f"l{layer:02d}h{key:02d}k" for layer in range(3) for key in range(4))]]
+
+
+def write_chosen(capture, heads):
+    random = np.random.default_rng(3)
+    for head in heads:
+        write_head(capture, head, random.standard_normal((80, 4)).astype("f4"), np.tile(np.arange(20), 4))
+    return capture
+
+
 def test_a_group_size_that_contradicts_the_capture(qkscope, tmp_path):
     """Also where it fits the heads that are there."""
-    words = "group size 3 contradicts capture.json, which says 2"
-    arguments = ["pca", EXAMPLE, *LAYER, "-o", tmp_path / "out", "--q-per-kv-group"]
-    assert words in qkscope(*arguments, 3, "--allow-missing").err
-    assert words in qkscope(*arguments, 3, "--strict", expect=1).err
-    assert "contradicts" not in qkscope(*arguments, 2, "--strict", "--force", expect=0).err
+    capture = write_chosen(tmp_path / "c", CHOSEN[0])
+    (capture / "capture.json").write_text('{"q_per_kv_group": 4}')
+    for given, words in ((3, "group size 3 contradicts capture.json, which says 4"), (2, "group size 2 does not fit the heads")):
+        arguments = ["pca", capture, "-o", tmp_path / "out", "--q-per-kv-group", given, "--force"]
+        assert words in qkscope(*arguments, "--allow-missing").err
+        assert words in qkscope(*arguments, "--strict", expect=1).err
+    for more in ([], ["--q-per-kv-group", 4]):
+        assert "group size" not in qkscope("pca", capture, "-o", tmp_path / "out", "--strict", "--force", *more, expect=0).err
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("heads", CHOSEN)
+def test_a_group_size_that_is_a_guess(qkscope, tmp_path, heads):
+    """Chosen heads without capture.json do not tell it: that is said, in the manifest and on the page too, and --strict refuses."""
+    capture = write_chosen(tmp_path / "c", heads)
+    guess = qkscope("pca", capture, "-o", tmp_path / "guess", expect=0).err
+    assert "group size 3 is a guess" in guess and ", 4 among them" in guess and "--q-per-kv-group" in guess
+    run = last_run(tmp_path / "guess")
+    assert run["group"]["source"] == "inferred" and run["group"]["num_consistent"] > 1
+    assert any("group size 3 is a guess" in warning for warning in run["warnings"])
+    assert "group size 3 is a guess" in qkscope("pca", capture, "-o", tmp_path / "no", "--strict", expect=1).err
+    assert not (tmp_path / "no").exists()
+    assert "a guess: 4 fits too" in qkscope("inspect", capture, expect=0).out
+    given = qkscope("pca", capture, "-o", tmp_path / "out", "--q-per-kv-group", 4, "--strict", expect=0).err
+    assert "group size" not in given
+    assert {int(r["k_head"]) == int(r["q_head"]) // 4 for r in read_csv(tmp_path / "out" / "qk.csv")} == {True}
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("queries, keys", [(14, 2), (28, 4)])
+def test_all_heads_tell_the_group_size(qkscope, tmp_path, queries, keys):
+    """As in published captures without capture.json: 14 to 2 is 7, though of 8 to 13 the last head would have the last key, too."""
+    write_chosen(tmp_path / "c", [f"l00h{h:02d}q" for h in range(queries)] + [f"l00h{h:02d}k" for h in range(keys)])
+    qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", "--strict", expect=0)
+    group = last_run(tmp_path / "out")["group"]
+    assert group == {"q_per_kv_group": 7, "source": "inferred", "consistent": True, "num_consistent": 1}
 
 
 def test_pairs_ask_for_the_complement(qkscope, tmp_path):
@@ -241,7 +284,7 @@ def test_manifest(qkscope, tmp_path):
     assert manifest["threads"] == 2 and manifest["settings"]["seed"] == 5
     assert manifest["settings"]["layers"] == [1, 2] and manifest["settings"]["heads"] == [0, 3]
     assert manifest["group"] == {"q_per_kv_group": 2, "source": "capture.json",
-                                 "consistent": True}
+                                 "consistent": True, "num_consistent": 1}
     assert manifest["heads"] == 4 and manifest["heads_without_numbers"] == 0
     assert all(seconds >= 0 for seconds in manifest["seconds"].values())
     inputs = {f"l{layer:02d}h{head:02d}{kind}/data.parquet" for layer in (1, 2)

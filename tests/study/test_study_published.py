@@ -58,7 +58,7 @@ def test_tables(qkscope, home, tmp_path, study, models):
         assert model["heads"] == 2 * 2 * group_of(name) and model["state"] == "computed"
         manifest = last_run(out / "models" / name.lower())
         assert manifest["group"] == {"q_per_kv_group": group_of(name), "source": "given",
-                                     "consistent": True}
+                                     "consistent": True, "num_consistent": 1}
     for row in read_csv(out / "heads.csv"):
         assert row["k_head"] == row["q_head"] // group_of(row["model"])
     # each as it is by itself
