@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a category is the true one, by its probability, and how often intervals along a leave out 0: heads
-whose truth is known (tests/pca/clustered_texts.py), seen through few texts and analysed by the program. Prints
-two tables of docs/intervals.md. `python bench/calibration.py build/qkscope`, minutes."""
+"""How often a category is the true one, by its probability, how often intervals of r_q and r_k hold the truth, by
+the lengths of texts, and how often intervals along a leave out 0: heads whose truth is known
+(tests/pca/clustered_texts.py), seen through few texts and analysed by the program. Prints tables of docs/intervals.md.
+`python bench/calibration.py build/qkscope`, minutes; `--only lengths` prints one of them."""
 import argparse
 import csv
 import subprocess
@@ -28,9 +29,10 @@ def analysed(program, tables, heads, *options):
         for head, kinds in enumerate(heads):
             for name, columns in zip("qk", kinds):
                 write_rows(capture, head_name(0, head, name), columns)
-        for table, command in tables.items():
+        for command in dict.fromkeys(tables.values()):
             subprocess.run([program, command, capture, "-o", out, "--q-per-kv-group", "1", "--quiet", *options],
                            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for table in tables:
             with open(out / table, newline="") as file:
                 found.append(list(csv.DictReader(file)))
     return found
@@ -45,6 +47,86 @@ def categories(program, kind, heads, texts, seed):
     [table] = analysed(program, {"heads.csv": "pca"}, made)
     return table, truth
 
+
+# ---- texts of other lengths ------------------------------------------------------------------
+
+def log_normal(rng, count, longest=1000):
+    return np.clip(np.exp(np.log(80) + rng.standard_normal(count)), 16, longest).astype(int)
+
+
+# lengths of `count` texts
+LENGTHS = {"equal, 128": lambda rng, count: np.full(count, 128),
+           "16 to 1,000, even": lambda rng, count: rng.integers(16, 1001, count),
+           "log-normal, cut at 128": lambda rng, count: log_normal(rng, count, 128),
+           "log-normal, cut at 256": lambda rng, count: log_normal(rng, count, 256),
+           "log-normal": log_normal}
+
+
+def text_rows(rng, r, scale, lengths, of_slopes, middle, spread):
+    """clustered_texts.rows, where positions have this mean and standard deviation over rows of all texts."""
+    noise = rng.standard_normal((len(lengths), lengths.max(), clustered_texts.D))
+    for i in range(1, lengths.max()):
+        noise[:, i] = 0.9 * noise[:, i - 1] + np.sqrt(1 - 0.81) * noise[:, i]
+    rest, at = 1 - r ** 2, ((np.arange(lengths.max()) - middle) / spread)[None, :, None]
+    slopes, offsets = (rng.standard_normal((len(lengths), 1, clustered_texts.D)) for _ in range(2))
+    x = r * at + np.sqrt(rest * of_slopes) * slopes * at + np.sqrt(0.15 * rest) * offsets + \
+        np.sqrt(rest * (0.85 - of_slopes)) * noise
+    return (x * scale)[np.arange(lengths.max()) < lengths[:, None]]
+
+
+def of_lengths(program, lengths_of, heads, texts, seed):
+    """Per head: (true r_q, true r_k, row of qk.csv, row of heads.csv). The truth is of the rows of texts without end."""
+    rng, truth, made = np.random.default_rng(seed), [], []
+    n = lengths_of(rng, 1_000_000).astype(float)
+    middle = (n * (n - 1) / 2).sum() / n.sum()
+    spread = np.sqrt(((n - 1) * n * (2 * n - 1) / 6).sum() / n.sum() - middle ** 2)
+    for _ in range(heads):
+        r, scale = clustered_texts.near_thresholds(rng)
+        lengths, of_slopes = lengths_of(rng, texts), rng.uniform(0.02, 0.15)
+        truth.append(clustered_texts.true_correlations(r, scale))
+        made.append([{"vector": text_rows(rng, one, scale, lengths, of_slopes, middle, spread).astype(np.float32),
+                      "position": np.concatenate([np.arange(k) for k in lengths]),
+                      "example_id": np.repeat(np.arange(texts), lengths)} for one in r])
+    table, qk = analysed(program, {"heads.csv": "pca", "qk.csv": "pca"}, made, "--ci", "95")
+    return truth, [row for row in qk if row["pc"] == "0"], table
+
+
+def share(hits):
+    hits = np.asarray(hits)
+    if len(hits) == 0:
+        return "none"
+    return f"{hits.mean():.3f} ± {np.sqrt(hits.mean() * (1 - hits.mean()) / len(hits)):.3f} of {len(hits)}"
+
+
+def held(truth, qk):
+    """Of intervals that are told, which hold |r|: the sign of an axis means nothing."""
+    return [lo <= abs(r) <= hi or lo <= -abs(r) <= hi
+            for both, row in zip(truth, qk) for r, name in zip(both, ("r_q", "r_k")) if row[f"{name}_lo"]
+            for lo, hi in [(float(row[f"{name}_lo"]), float(row[f"{name}_hi"]))]]
+
+
+def lengths_line(program, name, heads, texts):
+    truth, qk, table = of_lengths(program, LENGTHS[name], heads, texts, texts)
+    certain = [(float(row["category_probability"]), row["category"] == clustered_texts.CATEGORIES[
+        clustered_texts.classify(*both)]) for both, row in zip(truth, table)
+        if float(row["category_probability"] or 0) >= 0.95]
+    said = f"{np.mean([p for p, _ in certain]):.3f}" if certain else "-"
+    known = np.median([float(row["effective_texts"]) for row in table])
+    told = np.mean([bool(row["category_probability"]) for row in table])
+    spans = held(truth, qk)
+    return (f"| {name} | {texts} | {known:.1f} | {100 * told:.0f} % | {said} | {share([hit for _, hit in certain])} | "
+            f"{100 * len(spans) / 2 / len(table):.0f} % | {share(spans)} |")
+
+
+def print_lengths(program, heads):
+    print("| lengths | texts | that count (median) | probability told | certain: said | right | interval told | "
+          "holds the truth |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+    for name in LENGTHS:
+        for texts in (8, 16, 64):
+            print(lengths_line(program, name, heads, texts), flush=True)
+
+
+# ---- along a ---------------------------------------------------------------------------------
 
 def drifting(rng, drift, texts, tokens=256, d=32, autocorrelation=0.98):
     """Queries and keys of one head, whose rows are like their neighbours', with a line over position of this
@@ -71,12 +153,7 @@ def excluded(program, drift, heads, texts, seed):
             for name in ALONG]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program")
-    parser.add_argument("--heads", type=int, default=400)
-    parser.add_argument("--texts", default="4,10,40", help="of the first table")
-    args = parser.parse_args()
+def print_probabilities(args):
     print("| heads | texts | 0.5 to 0.8: said, right | 0.8 to 0.95: said, right | from 0.95: said, right |")
     print("|---|--:|--:|--:|--:|")
     for kind in clustered_texts.KINDS:
@@ -88,11 +165,29 @@ def main():
             cells = [f"{said:.3f}, {right:.3f} ± {np.sqrt(right * (1 - right) / heads):.3f} of {heads}"
                      for heads, said, right in clustered_texts.judge(table, truth)]
             print(f"| {kind} | {texts} | {' | '.join(cells)} |", flush=True)
+
+
+def print_drift(args):
     print("\n| drift | texts |", " | ".join(ALONG), "|\n|---|--:|--:|--:|--:|--:|--:|")
     for drift in (0, 0.5, 2):
         for texts in (10, 40):
             shares = excluded(args.program, drift, args.heads // 2, texts, 3)
             print(f"| {drift} | {texts} |", " | ".join(f"{100 * s:.1f} %" for s in shares), "|", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--heads", type=int, default=400)
+    parser.add_argument("--texts", default="4,10,40", help="of the first table")
+    parser.add_argument("--only", choices=["probabilities", "lengths", "drift"])
+    args = parser.parse_args()
+    if args.only in (None, "probabilities"):
+        print_probabilities(args)
+    if args.only in (None, "lengths"):
+        print_lengths(args.program, args.heads)
+    if args.only in (None, "drift"):
+        print_drift(args)
 
 
 if __name__ == "__main__":

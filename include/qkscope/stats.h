@@ -188,6 +188,9 @@ QK_API void qk_pca_free(qk_pca **pca);
  * groups of them. docs/intervals.md */
 typedef struct qk_certainty {
     uint32_t groups; /* of texts: up to 16 */
+    /* as many texts of equal length know as much: by the groups' shares of the spread of positions, of queries or
+     * of keys, whichever gives fewer */
+    double effective;
     int near_tie; /* 1: the variance of PC1 is above 0.9 of that of PC0, and may be as large; or 0 */
     /* of the head's category, and of each qk_category, which add up to 1: how often other texts of the
      * kind would give it */
@@ -200,7 +203,8 @@ enum { QK_FEW_TEXTS = 8 };
 
 /* q_texts and k_texts: of the rows behind `pca`, NULL where their texts are not known. A number
  * that the texts leave undefined is NaN: all with fewer than two texts, the probabilities with fewer than
- * QK_FEW_TEXTS groups or where a repetition has no queries or no keys, the interval where some r_q is 1. */
+ * QK_FEW_TEXTS effective groups or where a repetition has no queries or no keys, the interval where some r_q is
+ * 1 or a few texts have most of the spread of positions. */
 QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
                                                 const qk_pca_settings *settings,
                                                 const qk_text_moments *q_texts,

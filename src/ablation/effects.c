@@ -49,8 +49,8 @@ static interval about(const qk__ablation *a, const repeated *r)
     const uint32_t groups = (uint32_t)a->text_groups;
     interval out;
     const double error = qk__jackknife_error(r->without, groups, false);
-    qk__interval_about(r->all, error, groups, a->settings->level / 100, false, &out.lo,
-                       &out.hi);
+    qk__interval_about(r->all, error, (double)groups - 1, a->settings->level / 100, false,
+                       &out.lo, &out.hi);
     out.p = r->all == 0 && error == 0 ? 1 : qk__student_p_value(r->all / error, groups - 1);
     return out;
 }

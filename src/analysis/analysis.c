@@ -2,6 +2,7 @@
 /* One run from a capture to tables: what is done in which order, and what the run as a whole
  * returns. */
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,17 @@ qk_status qk__write_results(qk__run *run, qk_error *err)
     return qk__results_commit(run, err);
 }
 
+static size_t count_led_by_long_texts(const qk_analysis_results *results)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_certainty *c = &results->heads[i].certainty;
+        found += c->groups >= QK_FEW_TEXTS && c->effective < c->groups &&
+                 isnan(c->category_probability);
+    }
+    return found;
+}
+
 /* More than were asked for by default, and more than vectors have dimensions. */
 static void warn_of_components(qk__run *run)
 {
@@ -141,6 +153,14 @@ void qk__run_warn_of_few(qk__run *run)
                      "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
                      "may give other numbers; capture more texts",
                      totals.few_texts, results->num_heads, QK_FEW_TEXTS, totals.texts_least);
+    size_t long_ones = count_led_by_long_texts(results);
+    if (long_ones > 0)
+        qk__run_warn(run,
+                     "in %zu of %zu heads a few long texts decide what r is (effective_texts "
+                     "in heads.csv): "
+                     "nothing is certain there; capture more texts, or cut them where most end "
+                     "(--max-length, --long cut)",
+                     long_ones, results->num_heads);
     if (totals.wide_r_q > 0) {
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(totals.widest->id, name);

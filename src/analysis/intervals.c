@@ -165,6 +165,18 @@ static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const
     return status;
 }
 
+/* Of errors over groups of texts, by their shares of the spread of positions. */
+static double count_degrees(const qk_moments *all, const qk_moments *const *parts,
+                            uint32_t count)
+{
+    double weight[QK_INTERVAL_GROUPS];
+    for (uint32_t g = 0; g < count; g++) {
+        double step = parts[g] ? parts[g]->mean_t - all->mean_t : 0;
+        weight[g] = parts[g] ? parts[g]->sum_tt + (double)parts[g]->count * step * step : 0;
+    }
+    return qk__jackknife_degrees(weight, count);
+}
+
 /* ---- the intervals ---------------------------------------------------------------------- */
 
 static const size_t INTERVALS[QK__NUM_REPEATED] = {
@@ -211,8 +223,9 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
         if (i < QK__NUM_CROSSED)
             interval = (qk_interval){crossed[i].lo, crossed[i].hi, crossed[i].value};
         else
-            qk__jackknife_interval(estimates[i], r->values[i], r->of->labels.count, level,
-                                   false, &interval.lo, &interval.hi);
+            qk__jackknife_interval(estimates[i], r->values[i], r->of->labels.count,
+                                   r->crossed.degrees, level, false, &interval.lo,
+                                   &interval.hi);
         memcpy((char *)out + INTERVALS[i], &interval, sizeof interval);
     }
     out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
@@ -295,6 +308,8 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
         r->crossed.q[g] = qk__text_parts_find(repeats->q_of, labels->label[g]);
         r->crossed.k[g] = qk__text_parts_find(repeats->k_of, labels->label[g]);
     }
+    r->crossed.degrees = fmin(count_degrees(q, r->crossed.q, labels->count),
+                              count_degrees(k, r->crossed.k, labels->count));
     qk_status status = open_plasticity(r, q, err);
     for (uint32_t g = 0; g < labels->count && status == QK_OK; g++)
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);

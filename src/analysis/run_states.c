@@ -268,7 +268,8 @@ static json_t *list_empty(const qk__run *run)
          "complement.csv: angle_r, omega, resultant, rope_frequency, rope_relative_error",
          "angles of single rows are not kept"},
         {info->groups == 0 && qk__run_does(run, QK_ANALYSE_PCA),
-         "heads.csv: category_probability, r_q_width, position_r_q, position_r_k",
+         "heads.csv: category_probability, effective_texts, r_q_width, position_r_q, "
+         "position_r_k",
          "moments are not apart by texts (--groups 0)"},
         {info->groups == 0 && run->settings->ci > 0, "columns of --ci",
          "moments are not apart by texts (--groups 0)"},

@@ -234,8 +234,9 @@ static void find_intervals(const groups *all, double level, qk_attention *number
     }
     for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++) {
         error[i] = qk__jackknife_error(without[i], all->count, false);
-        qk__interval_about(numbers->value[i], level > 0 ? error[i] : NAN, all->count, level,
-                           false, &numbers->lo[i], &numbers->hi[i]);
+        qk__interval_about(numbers->value[i], level > 0 ? error[i] : NAN,
+                           (double)all->count - 1, level, false, &numbers->lo[i],
+                           &numbers->hi[i]);
         if (i < QK_HEAD_NUM_SHARES && numbers->lo[i] < 0)
             numbers->lo[i] = 0;
         if (i < QK_HEAD_NUM_SHARES && numbers->hi[i] > 1)

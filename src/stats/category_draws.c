@@ -36,8 +36,8 @@ enum { NUMBERS = sizeof(space_sums) / sizeof(double) };
 
 /* Both kinds, apart by groups; vectors of both about one pilot. */
 typedef struct drawing {
-    size_t space; /* dimension, at most SPACE */
-    uint32_t groups;
+    size_t space;               /* dimension, at most SPACE */
+    uint32_t groups, effective; /* effective: as many of equal weight know as much */
     space_sums q[QK_TEXT_GROUPS], k[QK_TEXT_GROUPS], all_q, all_k;
     double shift; /* off the first variance and onto the second, before PC0 is found */
 } drawing;
@@ -190,7 +190,7 @@ static qk_status judge_gap(drawing *d, qk__tie *tie, qk_error *err)
     QK_TRY(find_axis(d, &d->all_q, &d->all_k, values, axis, err));
     double gap = log(values[0] / values[1]), honest = gap - (g - 1) * (mean - gap);
     double reach = qk__jackknife_error(without, d->groups, false) *
-                   qk__student_quantile((1 + LEVEL) / 2, g - 1);
+                   qk__student_quantile((1 + LEVEL) / 2, d->effective - 1.0);
     bool closed = !(honest - reach > 0);
     double left = closed ? 0 : fmin(honest / gap, 1);
     tie->near = closed && values[1] > NEAR * values[0];
@@ -209,11 +209,11 @@ static qk_status draw_category(const drawing *d, const qk_pca_settings *settings
     space_sums q = d->all_q, k = d->all_k;
     for (uint32_t i = 0; i < d->groups; i++)
         count[qk__rng_below(rng, d->groups)]++;
-    for (uint32_t i = 1; i < d->groups; i++) {
+    for (uint32_t i = 1; i < d->effective; i++) {
         double normal = qk__rng_gaussian(rng);
         square += normal * normal;
     }
-    double stretch = sqrt(d->groups / square);
+    double stretch = sqrt(d->effective / square);
     for (uint32_t g = 0; g < d->groups; g++) {
         add_sums(&q, &d->q[g], stretch * ((double)count[g] - 1));
         add_sums(&k, &d->k[g], stretch * ((double)count[g] - 1));
@@ -283,7 +283,8 @@ qk_status qk__category_refits(const qk_pca *pca, const qk_text_moments *q_texts,
 
 qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
                              const qk_text_moments *q_texts, const qk_text_moments *k_texts,
-                             const qk__text_labels *labels, qk__tie *tie, qk_error *err)
+                             const qk__text_labels *labels, double effective, qk__tie *tie,
+                             qk_error *err)
 {
     qk__rng rng;
     double all = 0;
@@ -291,6 +292,7 @@ qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
     drawing *d;
     qk__text_labels sorted = *labels;
     QK_TRY(open_drawing(pca, q_texts, k_texts, &sorted, &d, err));
+    d->effective = (uint32_t)lround(effective);
     qk_status status = judge_gap(d, tie, err);
     qk__rng_init(&rng, SEED, NULL, 0);
     for (int i = 0; i < DRAWS && status == QK_OK; i++)

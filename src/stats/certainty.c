@@ -62,26 +62,37 @@ static double r_without(const qk__line_sums *lines, uint32_t count, uint32_t out
 
 /* ---- the answer ------------------------------------------------------------------------- */
 
+/* The groups' shares of the spread of positions: so much each bears on r. */
+static void weigh_groups(const qk__line_sums *lines, uint32_t count,
+                         double weight[QK_TEXT_GROUPS])
+{
+    qk__line_sums all = {0};
+    for (uint32_t g = 0; g < count; g++)
+        add_sums(&all, &lines[g]);
+    for (uint32_t g = 0; g < count; g++)
+        weight[g] = lines[g].tt + all.t / all.n * (lines[g].n * all.t / all.n - 2 * lines[g].t);
+}
+
 /* Of the groups that have queries: the others say nothing about r_q. */
-static void find_interval(double r_q, const qk__line_sums *lines, const double *without,
-                          uint32_t count, qk_certainty *certainty)
+static void find_interval(double r_q, const qk__line_sums *lines, const double *weight,
+                          const double *without, uint32_t count, qk_certainty *certainty)
 {
     double values[QK_TEXT_GROUPS];
     uint32_t used = 0;
     for (uint32_t g = 0; g < count; g++)
         if (lines[g].n > 0)
             values[used++] = without[g];
-    qk__jackknife_interval(r_q, values, used, LEVEL, true, &certainty->r_q_lo,
-                           &certainty->r_q_hi);
+    qk__jackknife_interval(r_q, values, used, qk__jackknife_degrees(weight, count), LEVEL, true,
+                           &certainty->r_q_lo, &certainty->r_q_hi);
 }
 
 /* The sampling distribution of both correlations by the jackknife; false: a repetition has none. */
 static bool find_spread(const qk_component *first, const double *r_q, const double *r_k,
-                        uint32_t count, qk__sampling_spread *s)
+                        uint32_t count, double effective, qk__sampling_spread *s)
 {
     double mean_q = 0, mean_k = 0, share = (double)(count - 1) / count;
     *s = (qk__sampling_spread){
-        .z_q = atanh(first->r_q), .z_k = atanh(first->r_k), .degrees = count - 1};
+        .z_q = atanh(first->r_q), .z_k = atanh(first->r_k), .degrees = effective - 1};
     for (uint32_t g = 0; g < count; g++) {
         mean_q += atanh(r_q[g]) / count;
         mean_k += atanh(r_k[g]) / count;
@@ -105,17 +116,18 @@ static qk_status find_probability(const qk_pca *pca, const qk_pca_settings *sett
     qk__tie tie;
     const qk_component *first = &pca->components[0];
     bool several = pca->num_components > 1;
-    if (!find_spread(first, r_q, r_k, l->count, &spread))
+    if (!find_spread(first, r_q, r_k, l->count, certainty->effective, &spread))
         return QK_OK;
     if (!several || !(first[1].explained_variance > ALONE * first->explained_variance)) {
         if (several)
             QK_TRY(qk__category_refits(pca, q_texts, k_texts, l, r_q, r_k, err));
-        if (!find_spread(first, r_q, r_k, l->count, &spread))
+        if (!find_spread(first, r_q, r_k, l->count, certainty->effective, &spread))
             return QK_OK;
         qk__category_shares(&spread, settings, certainty->probability);
         return QK_OK;
     }
-    QK_TRY(qk__category_draws(pca, settings, q_texts, k_texts, l, &tie, err));
+    QK_TRY(qk__category_draws(pca, settings, q_texts, k_texts, l, certainty->effective, &tie,
+                              err));
     memcpy(certainty->probability, tie.probability, sizeof tie.probability);
     certainty->near_tie = tie.near;
     return QK_OK;
@@ -126,7 +138,8 @@ qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
                            qk_certainty *certainty, qk_error *err)
 {
     QK_NEED(err, certainty, pca, settings);
-    *certainty = (qk_certainty){.category_probability = NAN, .r_q_lo = NAN, .r_q_hi = NAN};
+    *certainty = (qk_certainty){
+        .effective = NAN, .category_probability = NAN, .r_q_lo = NAN, .r_q_hi = NAN};
     for (int i = 0; i < QK_NUM_CATEGORIES; i++)
         certainty->probability[i] = NAN;
     if (!q_texts || !k_texts)
@@ -159,8 +172,14 @@ qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
         r_q[g] = r_without(q, l.count, g, q_texts);
         r_k[g] = r_without(k, l.count, g, k_texts);
     }
-    find_interval(first->r_q, q, r_q, l.count, certainty);
-    if (l.count >= QK_FEW_TEXTS)
+    double weight_q[QK_TEXT_GROUPS], weight_k[QK_TEXT_GROUPS];
+    weigh_groups(q, l.count, weight_q);
+    weigh_groups(k, l.count, weight_k);
+    certainty->effective =
+        fmin(qk__effective_groups(weight_q, l.count), qk__effective_groups(weight_k, l.count));
+    find_interval(first->r_q, q, weight_q, r_q, l.count, certainty);
+    if (certainty->effective >= QK_FEW_TEXTS && qk__jackknife_degrees(weight_q, l.count) > 0 &&
+        qk__jackknife_degrees(weight_k, l.count) > 0)
         QK_TRY(find_probability(pca, settings, q_texts, k_texts, &l, r_q, r_k, certainty, err));
     certainty->category_probability = certainty->probability[pca->category];
     return QK_OK;

@@ -32,11 +32,12 @@ typedef struct qk__tie {
     double probability[QK_NUM_CATEGORIES]; /* by drawing groups of texts anew */
 } qk__tie;
 
-/* Of two kinds' sums by the united groups `labels`, in the space of the first components of `pca`. */
+/* Of two kinds' sums by the united groups `labels`, of which `effective` count, in the space of the first components
+ * of `pca`. */
 QK_MUST_CHECK qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
                                            const qk_text_moments *q_texts,
                                            const qk_text_moments *k_texts,
-                                           const qk__text_labels *labels, qk__tie *tie,
-                                           qk_error *err);
+                                           const qk__text_labels *labels, double effective,
+                                           qk__tie *tie, qk_error *err);
 
 #endif

@@ -260,7 +260,7 @@ static qk__crossed_number end_number(const ending *e, qk__repeated which, double
     if (AXIS_OF[which] == QK__ON_A)
         error = joined_error(error, qk__jackknife_error(nested, count, through));
     qk__crossed_number number = {.value = isfinite(value) ? value : NAN};
-    qk__interval_about(value, error, count, level, through, &number.lo, &number.hi);
+    qk__interval_about(value, error, e->c->degrees, level, through, &number.lo, &number.hi);
     return number;
 }
 

@@ -20,6 +20,7 @@ typedef struct qk__axis_sums {
 /* A query head and its key head in groups of texts. An object of zeros has none. */
 typedef struct qk__cross_fit {
     uint32_t count;
+    double degrees; /* of freedom, of errors over them; below 1 there are no intervals */
     const qk_moments *q[QK_INTERVAL_GROUPS], *k[QK_INTERVAL_GROUPS]; /* NULL: no such rows */
     bool fitted[QK__NUM_FITTED][QK_INTERVAL_GROUPS];
     qk__axis_sums on_q[QK__NUM_FITTED][QK_INTERVAL_GROUPS],

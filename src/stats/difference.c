@@ -74,7 +74,8 @@ qk__difference qk__difference_paired(double a, double b, const double *without_a
     qk__difference d = {b - a, NAN, NAN, NAN};
     for (uint32_t g = 0; g < groups; g++)
         differences[g] = without_b[g] - without_a[g];
-    qk__jackknife_interval(d.value, differences, groups, level, false, &d.lo, &d.hi);
+    qk__jackknife_interval(d.value, differences, groups, (double)groups - 1, level, false,
+                           &d.lo, &d.hi);
     if (!isfinite(d.lo))
         return d;
     double half = (d.hi - d.lo) / 2, t = qk__student_quantile((1 + level) / 2, groups - 1);

@@ -4,7 +4,38 @@
 
 #include <math.h>
 
+#include <qkscope/stats.h>
+
 #include "stats/student.h"
+
+/* Of the weights above 0: how many there are, and how many equal ones know as much. */
+static double count_groups(const double *weight, uint32_t groups, uint32_t *used)
+{
+    double sum = 0, squares = 0;
+    *used = 0;
+    for (uint32_t g = 0; g < groups; g++) {
+        sum += weight[g];
+        *used += weight[g] > 0;
+    }
+    for (uint32_t g = 0; g<groups && * used> 0; g++)
+        squares += weight[g] / sum * (weight[g] / sum);
+    double effective = *used > 0 ? 1 / squares : 0;
+    return effective > *used - 0.5 ? *used : effective;
+}
+
+double qk__effective_groups(const double *weight, uint32_t groups)
+{
+    uint32_t used;
+    return count_groups(weight, groups, &used);
+}
+
+double qk__jackknife_degrees(const double *weight, uint32_t groups)
+{
+    uint32_t used;
+    double effective = count_groups(weight, groups, &used);
+    double needed = used < QK_FEW_TEXTS ? used : (used + 16) / 3.0;
+    return effective < needed ? 0 : effective - 1;
+}
 
 double qk__jackknife_error(const double *values, uint32_t groups, bool is_correlation)
 {
@@ -31,14 +62,14 @@ double qk__jackknife_error(const double *values, uint32_t groups, bool is_correl
     return ldexp(sqrt(sum * (groups - 1) / groups), exponent);
 }
 
-void qk__interval_about(double estimate, double error, uint32_t groups, double level,
+void qk__interval_about(double estimate, double error, double degrees, double level,
                         bool is_correlation, double *lo, double *hi)
 {
     *lo = *hi = NAN;
-    if (groups < 2)
+    if (!(degrees >= 1))
         return;
     double center = is_correlation ? atanh(estimate) : estimate;
-    double reach = error * qk__student_quantile((1 + level) / 2, (double)groups - 1);
+    double reach = error * qk__student_quantile((1 + level) / 2, degrees);
     if (!isfinite(center) || !isfinite(reach))
         return;
     *lo = is_correlation ? tanh(center - reach) : center - reach;
@@ -46,8 +77,9 @@ void qk__interval_about(double estimate, double error, uint32_t groups, double l
 }
 
 void qk__jackknife_interval(double estimate, const double *values, uint32_t groups,
-                            double level, bool is_correlation, double *lo, double *hi)
+                            double degrees, double level, bool is_correlation, double *lo,
+                            double *hi)
 {
-    qk__interval_about(estimate, qk__jackknife_error(values, groups, is_correlation), groups,
+    qk__interval_about(estimate, qk__jackknife_error(values, groups, is_correlation), degrees,
                        level, is_correlation, lo, hi);
 }

@@ -54,9 +54,27 @@ def replicates(q, k, numbers):
             for g in range(count)]
 
 
-def interval(name, value, values, level):
+def effective(position, group):
+    """(as many groups of equal weight know as much, groups), by their shares of the spread of positions."""
+    far = (np.asarray(position, float) - np.mean(position)) ** 2
+    share = np.bincount(group, far)
+    count, share = (share > 0).sum(), share / max(share.sum(), 1e-300)
+    found = 1 / max((share ** 2).sum(), 1e-300)
+    return (count if found > count - 0.5 else found), count
+
+
+def degrees_of(q, k):
+    """Of freedom, of the kind that has fewer; 0: too few of the groups carry the weight."""
+    both = []
+    for side, group in zip((q, k), groups_of(q, k)):
+        found, count = effective(side["position"], group)
+        both.append(found - 1 if found >= (count if count < 8 else (count + 16) / 3) else 0)
+    return min(both)
+
+
+def interval(name, value, values, level, degrees):
     """(low, high) of a number from its replicates; None where there is none."""
-    if value is None or len(values) < 2 or any(v is None for v in values):
+    if value is None or len(values) < 2 or degrees < 1 or any(v is None for v in values):
         return None, None
     correlation = name in CORRELATIONS
     values = np.array(values, float)
@@ -64,7 +82,7 @@ def interval(name, value, values, level):
         value, values = math.atanh(value), np.arctanh(values)
     g = len(values)
     se = math.sqrt((g - 1) / g * float(((values - values.mean()) ** 2).sum()))
-    reach = scipy.stats.t.ppf((1 + level / 100) / 2, g - 1) * se
+    reach = scipy.stats.t.ppf((1 + level / 100) / 2, degrees) * se
     ends = value - reach, value + reach
     if correlation:
         return math.tanh(ends[0]), math.tanh(ends[1])
@@ -78,7 +96,8 @@ def intervals(q, k, numbers, value_of, names, level):
     runs = replicates(q, k, numbers)
     result = {}
     for name in names:
-        low, high = interval(name, value_of[name], [run[name] for run, _ in runs], level)
+        low, high = interval(name, value_of[name], [run[name] for run, _ in runs], level,
+                             degrees_of(q, k))
         result[name + "_lo"], result[name + "_hi"] = low, high
     return result
 
@@ -173,7 +192,9 @@ def crossed(q, k, names, find_axis, level, nested=None):
             if nested:
                 variance = (2 * variance + spread(refitted)) / 3 if refitted else math.nan
             center = np.arctanh(value[name]) if name in CORRELATIONS else value[name]
-            reach = scipy.stats.t.ppf((1 + level / 100) / 2, count - 1) * math.sqrt(variance)
+            degrees = degrees_of(q, k)
+            quantile = scipy.stats.t.ppf((1 + level / 100) / 2, degrees) if degrees >= 1 else math.nan
+            reach = quantile * math.sqrt(variance)
             ends = [center - reach, center + reach]
             ends = np.tanh(ends) if name in CORRELATIONS else ends
         there = np.isfinite(center) and math.isfinite(reach)

@@ -83,7 +83,7 @@ def test_oracle_mean():
     """One row a text and as many groups as texts: the jackknife of a mean is its standard
     error."""
     rng = np.random.default_rng(1)
-    rows = {"example_id": np.arange(20), "x": rng.standard_normal(20)}
+    rows = {"example_id": np.arange(20), "x": rng.standard_normal(20), "position": np.arange(20) % 2}
     got = oracle.intervals(rows, rows, lambda q, k: {"m": q["x"].mean()},
                            {"m": rows["x"].mean()}, ["m"], 95)
     reach = 2.093024054408263 * rows["x"].std(ddof=1) / math.sqrt(20)
@@ -180,6 +180,22 @@ def test_texts(qkscope, tmp_path, name, command):
     for kind, ids in zip("qk", TEXTS[name]):
         write_rows(tmp_path / "c", head_name(0, 0, kind), texts_of(name, ids, rng))
     compare(qkscope, command, tmp_path / "c", tmp_path / "out", 1, name)
+
+
+@pytest.mark.parametrize("long, told", [(50, True), (400, False)])
+def test_texts_of_unequal_length(qkscope, tmp_path, long, told):
+    """Degrees of freedom are those of the texts that count; where two of twelve carry most, there is no interval."""
+    rng = np.random.default_rng(long)
+    example = np.concatenate([np.repeat(np.arange(10), 40), np.repeat([10, 11], long)])
+    at = np.concatenate([*[np.arange(40)] * 10, *[np.arange(long)] * 2])
+    for kind in "qk":
+        x = rng.standard_normal((len(at), 4)) + rng.standard_normal((12, 4))[example]
+        x[:, 0] += at / 10 * (1 + 0.3 * rng.standard_normal(12)[example])
+        write_rows(tmp_path / "c", head_name(0, 0, kind),
+                   {"vector": x.astype(np.float32), "position": at, "example_id": example})
+    for command in ("pca", "rotate"):
+        [row] = compare(qkscope, command, tmp_path / "c", tmp_path / command, 1, f"two texts of {long}")
+        assert all((row[end] is not None) == told for end in ends(TABLES[command][1]) if not end.endswith("cv"))
 
 
 def test_a_repetition_without_the_number(qkscope, tmp_path):

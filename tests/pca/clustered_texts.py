@@ -44,15 +44,19 @@ def equal_eigenvalues(rng):
 KINDS = {"near thresholds": near_thresholds, "near-equal eigenvalues": equal_eigenvalues}
 
 
-def true_category(r, scale):
+def true_correlations(r, scale):
+    """Of PC0, of queries and of keys."""
     covariances = []
     for kind in r:
         covariance = np.outer(kind * scale, kind * scale)
         np.fill_diagonal(covariance, scale ** 2)
         covariances.append(covariance)
     axis = np.linalg.eigh(sum(covariances))[1][:, -1]
-    return classify(*((axis @ (kind * scale)) / np.sqrt(axis @ c @ axis)
-                      for kind, c in zip(r, covariances)))
+    return [(axis @ (kind * scale)) / np.sqrt(axis @ c @ axis) for kind, c in zip(r, covariances)]
+
+
+def true_category(r, scale):
+    return classify(*true_correlations(r, scale))
 
 
 def rows(rng, r, scale, texts, of_slopes):

@@ -36,13 +36,22 @@ def group_labels(ids):
     raise AssertionError
 
 
-def width_of(r, values):
-    """Of the 95 % interval of a correlation, from its replicates."""
-    if len(values) < 2 or abs(r) == 1 or any(v is None or abs(v) == 1 for v in values):
+def effective(position, labels):
+    """As many texts of equal length know as much, by the groups' shares of the spread of positions; and groups."""
+    far = (np.asarray(position, float) - np.mean(position)) ** 2
+    share = np.array([far[labels == label].sum() for label in np.unique(labels)])
+    found = share.sum() ** 2 / max((share ** 2).sum(), 1e-300)
+    return (len(share) if found > len(share) - 0.5 else found), len(share)
+
+
+def width_of(r, values, known):
+    """Of the 95 % interval of a correlation, from its replicates and how many of them count."""
+    known, g = known
+    if len(values) < 2 or known < (g if g < 8 else (g + 16) / 3) or abs(r) == 1 or any(v is None or abs(v) == 1 for v in values):
         return None
     z, g = np.arctanh(values), len(values)
     se = math.sqrt((g - 1) / g * float(((z - z.mean()) ** 2).sum()))
-    reach = scipy.stats.t.ppf(0.975, g - 1) * se
+    reach = scipy.stats.t.ppf(0.975, known - 1) * se
     return math.tanh(math.atanh(r) + reach) - math.tanh(math.atanh(r) - reach)
 
 
@@ -96,7 +105,7 @@ def pooled(q, k, d, gap_of_means):
     return n_q / n * q_cov + n_k / n * k_cov + n_q * n_k / n ** 2 * np.outer(between, between)
 
 
-def drawn(q, k, labels_q, labels_k, groups, draws=600):
+def drawn(q, k, labels_q, labels_k, groups, known, draws=600):
     """Probability of each category by drawing groups anew, in all dimensions (pca.md)."""
     d, count = len(q["vector"][0]), len(groups)
     sums_q, sums_k = group_sums(q, labels_q, groups), group_sums(k, labels_k, groups)
@@ -110,14 +119,14 @@ def drawn(q, k, labels_q, labels_k, groups, draws=600):
     gap = gap_of(all_q, all_k)
     honest = gap - (count - 1) * (without.mean() - gap)
     error = math.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
-    closed = honest <= scipy.stats.t.ppf(0.975, count - 1) * error
+    closed = honest <= scipy.stats.t.ppf(0.975, known - 1) * error
     shift = (values[-1] - values[-2]) / 2 * (1 if closed else 1 - min(honest / gap, 1))
     change = shift * (np.outer(axes[:, -2], axes[:, -2]) - np.outer(axes[:, -1], axes[:, -1]))
     rng = np.random.default_rng(12)
     found = dict.fromkeys(CATEGORIES, 0)
     for _ in range(draws):
         weight = rng.multinomial(count, np.full(count, 1 / count)) - 1
-        stretch = math.sqrt(count / rng.chisquare(count - 1))
+        stretch = math.sqrt(known / rng.chisquare(known - 1))
         a = all_q + stretch * sum(w * s for w, s in zip(weight, sums_q))
         b = all_k + stretch * sum(w * s for w, s in zip(weight, sums_k))
         if min(a[0], b[0]) <= 0:
@@ -151,30 +160,31 @@ def refitted(q, k, labels_q, labels_k, groups):
 
 
 def certainty(q, k):
-    """(probabilities, how near they must be, width) of a head; None for what is undefined."""
+    """(probabilities, how near they must be, width, effective texts) of a head; None for what is undefined."""
     whole = Combined(q["vector"], q["position"], k["vector"], k["position"], 2)
     axis, first = whole.axes[0], whole.rows[0]
     n = len(q["example_id"])
     labels = group_labels(np.concatenate([q["example_id"], k["example_id"]]))
     groups = np.unique(labels)
     if len(groups) < 2:
-        return None, None, None
+        return None, None, None, None
     r, r_q = [], []
     for out in groups:
         left_q, left_k = labels[:n] != out, labels[n:] != out
         r.append((along(q, axis, left_q), along(k, axis, left_k)))
         if not left_q.all():
             r_q.append(r[-1][0])
-    width = width_of(first["r_q"], r_q)
-    if len(groups) < 8 or any(None in pair for pair in r):
-        return None, None, width
+    of_q, of_k = effective(q["position"], labels[:n]), effective(k["position"], labels[n:])
+    width, known = width_of(first["r_q"], r_q, of_q), min(of_q[0], of_k[0])
+    if known < 8 or any(found < (count + 16) / 3 for found, count in (of_q, of_k)) or any(None in pair for pair in r):
+        return None, None, width, known
     if whole.rows[1]["explained_variance"] > 0.5 * first["explained_variance"]:
-        return drawn(q, k, labels[:n], labels[n:], groups), 0.07, width
+        return drawn(q, k, labels[:n], labels[n:], groups, round(known)), 0.07, width, known
     refits = refitted(q, k, labels[:n], labels[n:], groups)
     z = np.arctanh([fixed if 0 in fixed else refit for fixed, refit in zip(r, refits, strict=True)])
     covariance = np.cov(z.T) * (len(groups) - 1) ** 2 / len(groups)
-    return (student(np.arctanh([first["r_q"], first["r_k"]]), covariance, len(groups) - 1), 1e-7,
-            width)
+    return (student(np.arctanh([first["r_q"], first["r_k"]]), covariance, known - 1), 1e-7,
+            width, known)
 
 
 def compare(qkscope, capture, out, group=1, *arguments):
@@ -182,7 +192,7 @@ def compare(qkscope, capture, out, group=1, *arguments):
     qkscope("pca", capture, "-o", out, "--q-per-kv-group", group, *arguments, expect=0)
     table = read_csv(out / "heads.csv")
     for (layer, head, q, k), row in zip(head_pairs(capture, group), table):
-        expected, near, width = certainty(q, k)
+        expected, near, width, known = certainty(q, k)
         assert (row["layer"], row["q_head"]) == (layer, head)
         if expected is None:
             assert all(row[name] is None for name in ["category_probability", *COLUMNS])
@@ -192,6 +202,7 @@ def compare(qkscope, capture, out, group=1, *arguments):
             assert row["category_probability"] == row[own]
             assert sum(row[name] for name in COLUMNS) == pytest.approx(1, abs=1e-12)
         assert row["r_q_width"] == (width if width is None else pytest.approx(width, rel=1e-7))
+        assert row["effective_texts"] == (known if known is None else pytest.approx(known, rel=1e-9))
         assert row["texts"] == min(len(np.unique(q["example_id"])), len(np.unique(k["example_id"])))
     return table
 
@@ -259,6 +270,22 @@ def test_texts(qkscope, tmp_path, name):
     [row] = compare(qkscope, tmp_path / "c", tmp_path / "out")
     if name.startswith("one text"):
         assert row["category_probability"] is None and row["r_q_width"] is None
+
+
+@pytest.mark.parametrize("long, told", [(50, True), (400, False)])
+def test_texts_of_unequal_length(qkscope, tmp_path, long, told):
+    """Of twelve texts two are longer. With 50 rows for 40 ten count, with 400 hardly more than those two do."""
+    rng = np.random.default_rng(long)
+    for kind in "qk":
+        columns = draw(rng, [*[i for i in range(10) for _ in range(40)], *[10, 11] * long], 1)
+        at = np.zeros(12, int)
+        for row, text in enumerate(columns["example_id"]):
+            columns["position"][row] = at[text]
+            at[text] += 1
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    [row] = compare(qkscope, tmp_path / "c", tmp_path / "out")
+    assert row["texts"] == 12 and (row["effective_texts"] >= 8) == told
+    assert (row["category_probability"] is not None) == (row["r_q_width"] is not None) == told
 
 
 @pytest.mark.parametrize("vectors", ["far means, in floats", "d 96, in doubles", "near a threshold, in floats"])
