@@ -37,67 +37,51 @@ qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
     return run->inputs ? QK_OK : qk__nomem(err);
 }
 
-/* A given size that contradicts what the capture says of itself pairs queries with keys of
- * others, even where it fits the heads that are there. */
-static qk_status check_given_group(qk__run *run, int given, qk_error *err)
+/* What is wrong with the group size: pairs of queries with keys of others give plausible numbers, even where
+ * the size fits the heads that are there. Of a dataset on the Hub the names of all files have told it. */
+static void doubt_group(const qk__run *run, char *text, size_t size)
 {
-    int own = qk_capture_get_info(run->capture)->q_per_kv_group;
-    if (given <= 0 || own <= 0 || given == own)
-        return QK_OK;
-    char message[128];
-    snprintf(message, sizeof message,
-             "group size %d contradicts capture.json, which says %d: give that one, or none",
-             given, own);
-    if (run->settings->strict)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s", message);
-    qk__run_warn(run, "%s", message);
-    return QK_OK;
-}
-
-/* Of a dataset on the Hub the names of all files have told. */
-static qk_status tell_inferred(qk__run *run, qk_error *err)
-{
-    static const char GUESS[] =
-        "group size %d is a guess: %d sizes that pair queries with different keys fit the "
-        "heads "
-        "present, %d among them: give the model's with --q-per-kv-group";
     const qk_group *group = &run->results->group;
-    if (group->num_consistent < 2 || run->listed_group > 0)
-        qk__tell_notice(
-            &run->context, QK_NOTICE_INFO,
-            "group size %d (query heads per key head) inferred from the heads present",
-            group->size);
-    else if (run->settings->strict)
-        return qk__fail(err, QK_ERR_INCONSISTENT, GUESS, group->size, group->num_consistent,
-                        group->alternative);
-    else
-        qk__run_warn(run, GUESS, group->size, group->num_consistent, group->alternative);
-    return QK_OK;
+    int given = run->settings->q_per_kv_group;
+    int own = qk_capture_get_info(run->capture)->q_per_kv_group;
+    char hint[128] = "no other size fits either";
+    if (group->alternative)
+        snprintf(hint, sizeof hint, "%d fits: use --q-per-kv-group %d", group->alternative,
+                 group->alternative);
+    if (!group->consistent)
+        snprintf(text, size, "group size %d does not fit the heads of this capture; %s",
+                 group->size, hint);
+    else if (given > 0 && own > 0 && given != own)
+        snprintf(
+            text, size,
+            "group size %d contradicts capture.json, which says %d: give that one, or none",
+            given, own);
+    else if (group->source == QK_GROUP_INFERRED && group->num_consistent > 1 &&
+             run->listed_group == 0)
+        snprintf(text, size,
+                 "group size %d is a guess: %d sizes that pair queries with different keys fit "
+                 "the heads present, %d among them: give the model's with --q-per-kv-group",
+                 group->size, group->num_consistent, group->alternative);
 }
 
 static qk_status settle_group(qk__run *run, qk_error *err)
 {
     qk_group *group = &run->results->group;
     int given = run->settings->q_per_kv_group;
+    char doubt[256] = "";
     QK_TRY(qk_capture_group(run->capture, given > 0 ? given : run->listed_group, group, err));
     if (given == 0 && run->listed_group > 0)
         group->source = QK_GROUP_INFERRED;
-    if (group->consistent)
-        QK_TRY(check_given_group(run, given, err));
-    if (!group->consistent) {
-        char hint[128] = "no other size fits either";
-        if (group->alternative)
-            snprintf(hint, sizeof hint, "%d fits: use --q-per-kv-group %d", group->alternative,
-                     group->alternative);
-        if (run->settings->strict)
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "group size %d does not fit the heads of this capture; %s",
-                            group->size, hint);
-        qk__run_warn(run, "group size %d does not fit the heads of this capture; %s",
-                     group->size, hint);
-    } else if (group->source == QK_GROUP_INFERRED) {
-        return tell_inferred(run, err);
-    }
+    doubt_group(run, doubt, sizeof doubt);
+    if (doubt[0] && run->settings->strict)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s", doubt);
+    if (doubt[0])
+        qk__run_warn(run, "%s", doubt);
+    else if (group->source == QK_GROUP_INFERRED)
+        qk__tell_notice(&run->context, QK_NOTICE_INFO,
+                        "group size %d (query heads per key head) inferred from the heads "
+                        "present",
+                        group->size);
     return QK_OK;
 }
 

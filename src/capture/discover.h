@@ -40,8 +40,10 @@ typedef struct qk__search {
 
 /* Paths of the Parquet files in a folder of heads, in name order. A link to a file that is
  * not there counts, and so does a folder of such a name: a half-downloaded head must fail, not
- * shrink. Nor may a part of several be missing, or further files lie in a folder of it. */
-QK_MUST_CHECK qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err);
+ * shrink. Nor may a part of several be missing, or further files lie in a folder of it,
+ * whose depth in that of the head is 1. */
+QK_MUST_CHECK qk_status qk__search_files(const char *dir, int depth, qk__names *files,
+                                         qk_error *err);
 
 /* Adds a head; its files and parts (NULL: they are its own) belong to the capture from here on,
  * or are released. */

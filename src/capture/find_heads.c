@@ -51,7 +51,7 @@ static qk_status list_files(const char *path, qk__names *files, qk_error *failur
     struct stat st;
     if ((lstat(path, &st) != 0 && errno == ENOENT) || qk__is_file(path))
         return QK_OK;
-    qk_status status = qk__search_files(path, files, failure);
+    qk_status status = qk__search_files(path, 0, files, failure);
     failure->status = status;
     return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
 }
@@ -202,7 +202,7 @@ static qk_status try_single_head(qk__search *s, const char *root, bool *found, q
     qk_status status = QK_OK;
     char *base = strrchr(path, '/') + 1;
     if (is_folder_of_heads(base, &id, &packed))
-        status = qk__search_files(path, &files, err);
+        status = qk__search_files(path, 0, &files, err);
     if (status == QK_OK && files.count > 0) {
         *found = s->single = true;
         status = packed ? qk__search_add_packed(s, id, &files, err)

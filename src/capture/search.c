@@ -16,8 +16,6 @@ static bool is_parquet_name(const char *name)
     return name[0] != '.' && qk__ends_with(name, ".parquet");
 }
 
-static qk_status search(const char *dir, int depth, qk__names *files, qk_error *err);
-
 /* Rows in a folder of a head's folder would be left out without a word. */
 static qk_status see_name(const char *dir, int depth, const char *name, qk__names *files,
                           qk_error *err)
@@ -30,7 +28,7 @@ static qk_status see_name(const char *dir, int depth, const char *name, qk__name
         return QK_OK;
     }
     if (path && name[0] != '.' && depth < MAX_DEPTH && qk__is_dir(path))
-        status = search(path, depth + 1, &below, err);
+        status = qk__search_files(path, depth + 1, &below, err);
     if (status == QK_OK && below.count > 0)
         status = qk__fail(err, QK_ERR_INCONSISTENT,
                           "%s: files of a head lie right in its folder; move these there, or "
@@ -41,7 +39,7 @@ static qk_status see_name(const char *dir, int depth, const char *name, qk__name
     return status;
 }
 
-static qk_status search(const char *dir, int depth, qk__names *files, qk_error *err)
+qk_status qk__search_files(const char *dir, int depth, qk__names *files, qk_error *err)
 {
     qk__names names;
     *files = (qk__names){0};
@@ -57,11 +55,6 @@ static qk_status search(const char *dir, int depth, qk__names *files, qk_error *
     if (status != QK_OK)
         qk__names_free(files);
     return status;
-}
-
-qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err)
-{
-    return search(dir, 0, files, err);
 }
 
 qk_status qk__search_add(qk__search *s, qk_head_id id, qk__names *files, qk_head_part *parts,

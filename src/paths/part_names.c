@@ -37,12 +37,10 @@ static part read_part(const char *path)
         return (part){0};
     if (*ending == '-')
         ending += 1 + strspn(ending + 1, "0123456789abcdef");
-    part p = {path,
-              (int)(number - path),
-              (int)digits,
-              strtol(number, NULL, 10),
-              strtol(count, NULL, 10),
-              ending};
+    part p = {
+        .path = path, .stem = (int)(number - path), .digits = (int)digits, .ending = ending};
+    p.number = strtol(number, NULL, 10);
+    p.count = strtol(count, NULL, 10);
     return p.count > 0 && (*ending == '.' || *ending == 0) ? p : (part){0};
 }
 
