@@ -208,7 +208,7 @@ static const char *name_type(uint32_t type)
                                   : qk__quant_name(type);
 }
 
-/* The types of the weights that are multiplied, that of most of them first. */
+/* The types of matrices, that of most weights first. */
 static void name_types(lookup *l, char *text, size_t size)
 {
     for (size_t used = 0;;) {

@@ -17,28 +17,18 @@ static void close_reader(void *reader)
     qk__reader_close(&((csv_texts *)reader)->csv);
 }
 
-static qk_status find_column(const csv_texts *r, const char *name, const char *option,
-                             size_t *column, qk_error *err)
-{
-    *column = QK__NO_COLUMN;
-    if (!name)
-        return QK_OK;
-    QK_TRY(qk__reader_find(r->csv, name, false, column, err));
-    return *column != QK__NO_COLUMN
-               ? QK_OK
-               : qk__fail(err, QK_ERR_MALFORMED,
-                          "%s: the first row names no column \"%s\": name one of its columns "
-                          "with %s",
-                          qk__reader_path(r->csv), name, option);
-}
-
 static qk_status open_reader(void *reader, const char *path, const qk__text_columns *columns,
                              qk_error *err)
 {
     csv_texts *r = reader;
     QK_TRY(qk__reader_open(&r->csv, path, err));
-    QK_TRY(find_column(r, columns->text, "--text-column", &r->text, err));
-    return find_column(r, columns->id, "--id-column", &r->id, err);
+    QK_TRY(qk__context(err, qk__reader_find(r->csv, columns->text, true, &r->text, err),
+                       "--text-column"));
+    r->id = QK__NO_COLUMN;
+    return columns->id
+               ? qk__context(err, qk__reader_find(r->csv, columns->id, true, &r->id, err),
+                             "--id-column")
+               : QK_OK;
 }
 
 static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)

@@ -111,7 +111,7 @@ static qk_status fail_no_key(json_t *object, const char *wanted, const char *opt
 static qk_status take_columns(json_t *object, const qk__text_columns *columns, qk__buffer *name,
                               qk__input_text *text, qk_error *err)
 {
-    bool plain = json_is_string(object) && !columns->id;
+    bool plain = json_is_string(object) && !columns->id && strcmp(columns->text, "text") == 0;
     if (!plain && !json_is_object(object))
         return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
     const json_t *value = plain ? object : json_object_get(object, columns->text);
@@ -266,24 +266,19 @@ static qk_status next_line(jsonl_reader *r, const char **line, size_t *size, boo
                            : QK_OK;
 }
 
-static qk_status parse_next(jsonl_reader *r, qk__input_text *text, bool *more, qk_error *err)
-{
-    const char *line = NULL;
-    size_t size = 0;
-    QK_TRY(next_line(r, &line, &size, more, err));
-    text->line = r->number;
-    return *more ? qk__jsonl_parse(line, size, r->columns, &r->value, &r->name, text, err)
-                 : QK_OK;
-}
-
 static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     jsonl_reader *r = reader;
+    const char *line = NULL;
+    size_t size = 0;
     json_decref(r->value);
     r->value = NULL;
     qk_status status = r->number == 0 ? begin(r, err) : QK_OK;
     if (status == QK_OK)
-        status = parse_next(r, text, more, err);
+        status = next_line(r, &line, &size, more, err);
+    text->line = r->number;
+    if (status == QK_OK && *more)
+        status = qk__jsonl_parse(line, size, r->columns, &r->value, &r->name, text, err);
     bool no_json = status == QK_ERR_MALFORMED && !r->value && !r->list && r->number == 1;
     return qk__context(
         err, status, "%s %lld%s", r->list ? "item" : "line", (long long)r->number,

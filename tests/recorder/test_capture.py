@@ -218,11 +218,12 @@ def test_a_list_longer_than_a_block(qkscope, model, tmp_path):
 
 
 @pytest.mark.parametrize("name, content, column, words", [
-    ("t.csv", "id,body\n1,a\n", "text", ['no column "text"', "--text-column"]),
+    ("t.csv", "id,body\n1,a\n", "text", ["--text-column: ", "t.csv: there is no column 'text'"]),
     ("t.csv", "id,text\n1,a,b\n", "text", ["t.csv: row 2: more than the 2 fields"]),
     ("t.json", '[{"text": "a"}', "text", ["t.json: item 1: the list does not end"]),
     ("t.json", '[{"text": "a"}]\n{"text": "b"}', "text", ["t.json: item 3: text behind the end"]),
     ("t.json", '["a", 1]', "text", ["t.json: item 2: expected a JSON object"]),
+    ("t.json", '["a"]', "body", ["t.json: item 1: expected a JSON object"]),
     ("t.json", '[{"id": 1}]', "text", ['t.json: item 1: there is no "text", but "id"', "--text-column"]),
     ("t.json", '{\n  "text": "a"\n}\n', "text", ["t.json: line 1 of JSON Lines (a list ", "named .txt): byte 2: "])])
 def test_files_of_many_texts_refused(qkscope, model, tmp_path, name, content, column, words):
