@@ -18,11 +18,20 @@ def bfloat16(x):
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def places(rng, rows):
+    """Texts one after the other, and a position in each of equal parts of a text's 131,072."""
+    texts = max(97, -(-rows // 8000))
+    example = np.arange(rows) * texts // rows
+    place = np.arange(rows) - np.searchsorted(example, example)
+    part = 131072 // np.bincount(example)[example]
+    return example, (place * part + rng.integers(0, part)).astype(np.int32)
+
+
 def write_head(path, rows, dim, seed, big_table=False):
     """One head. big_table: repeat a block of content instead of drawing every row, so that one
     write_table call (one row group) of very many rows is quick to make."""
     rng = np.random.default_rng(seed)
-    position = np.sort(rng.integers(0, 131072, rows)).astype(np.int32)
+    example, position = places(rng, rows)
     axis = rng.standard_normal(dim)
     axis /= np.linalg.norm(axis)
     scale = np.linspace(2.0, 0.3, dim)
@@ -37,7 +46,7 @@ def write_head(path, rows, dim, seed, big_table=False):
     x = np.resize(x, (rows, dim))
     x += (drift[:, None] * axis).astype(np.float32)
     vector = pa.FixedSizeListArray.from_arrays(bfloat16(x).ravel(), dim)
-    table = pa.table([pa.array(position // 8192), pa.array(position % 97, pa.int32()),
+    table = pa.table([pa.array(position // 8192), pa.array(example, pa.int32()),
                       pa.array(position), vector, pa.nulls(rows)], schema=schema)
     pq.write_table(table, path, compression="zstd", use_dictionary=True)
 

@@ -311,6 +311,17 @@ def head_name(layer, head, kind):
     return f"l{layer:02d}h{head:02d}{kind}"
 
 
+def apart(example, position):
+    """Ids of texts, so that none has a position twice: a row that would repeat one goes to the next text that has not."""
+    free = {}
+    for i, place in enumerate(zip(example, position, strict=True)):
+        while place in free and place[0] is not None:
+            free[place], place = free[place] + 1, (free[place], place[1])
+        free[place] = None if place[0] is None else place[0] + 1
+        example[i] = place[0]
+    return example
+
+
 def capture_table(vectors, position, vector_type=None, position_type=None):
     """The columns of the original tool; vectors is an array, rows x dim."""
     import numpy as np
@@ -321,7 +332,7 @@ def capture_table(vectors, position, vector_type=None, position_type=None):
     values = pa.array(np.ascontiguousarray(vectors).ravel(), value_type)
     return pa.table({
         "bucket": pa.array((position - position.min(initial=0)) // 128 % 64, pa.int32()),
-        "example_id": pa.array(np.arange(rows) * 4 // max(rows, 1), pa.int32()),
+        "example_id": pa.array(apart((np.arange(rows) * 4 // max(rows, 1)).tolist(), position.tolist()), pa.int32()),
         "position": pa.array(position, position_type or pa.int32()),
         "vector": pa.FixedSizeListArray.from_arrays(values, dim),
         "sliding_window": pa.nulls(rows),
@@ -348,9 +359,9 @@ def write_table(root, name, table, shards=1, **options):
     return folder
 
 
-def write_rows(root, name, columns, **options):
+def write_rows(root, name, columns, repeats=False, **options):
     """One head from all its columns; a sliding_window that is absent or a list with None for
-    null. The opposite of read_rows."""
+    null. The opposite of read_rows, but for texts that have a position twice, without repeats."""
     import numpy as np
     import pyarrow as pa
     table = capture_table(columns["vector"], columns["position"], position_type=pa.int64())
@@ -358,6 +369,8 @@ def write_rows(root, name, columns, **options):
         if column in ("bucket", "example_id", "sliding_window") and column in columns:
             values = columns[column]
             values = values.tolist() if isinstance(values, np.ndarray) else values
+            if column == "example_id" and not repeats:
+                values = apart(list(values), columns["position"].tolist())
             table = table.set_column(i, column, pa.array(values, pa.int64()))
     write_table(root, name, table, **options)
 

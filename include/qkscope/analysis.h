@@ -76,6 +76,8 @@ typedef struct qk_analysis_settings {
     bool strict;           /* a group size that does not fit, or contradicts capture.json, is an
                             error */
     bool allow_missing;    /* heads that are not there do not fail the run */
+    bool
+        allow_repeats; /* rows whose text and position were there already do not fail their head */
     /* analysis */
     unsigned analyses; /* sum of qk_analyses */
     bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv

@@ -200,6 +200,9 @@ typedef enum qk_column {
     QK_COLUMN_EXAMPLE = 1 << 3,
     QK_COLUMN_WINDOW = 1 << 4,
     QK_OPTIONAL_EXAMPLE = 1 << 5, /* example_id, unless a file has no such integers */
+    /* No column: a row whose text and position were there already is an error, of rows that are read with
+     * position and example. Rows without a text are not looked at. */
+    QK_REFUSE_REPEATS = 1 << 6,
     QK_FINGERPRINT = 1 << 8, /* no column: have qk_rows_file_print tell the files' hashes */
 } qk_column;
 

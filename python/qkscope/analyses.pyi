@@ -25,6 +25,7 @@ def analyze(
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     from_position: int = 0,
+    allow_repeats: bool = False,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -93,6 +94,8 @@ def analyze(
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         from_position = 0
             leave out rows of positions below K (0 to 1e+15)
+        allow_repeats = False
+            take rows whose text and position are there more than once
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -165,6 +168,7 @@ def pca(
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     from_position: int = 0,
+    allow_repeats: bool = False,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -214,6 +218,8 @@ def pca(
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         from_position = 0
             leave out rows of positions below K (0 to 1e+15)
+        allow_repeats = False
+            take rows whose text and position are there more than once
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -263,6 +269,7 @@ def rotate(
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     from_position: int = 0,
+    allow_repeats: bool = False,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -308,6 +315,8 @@ def rotate(
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         from_position = 0
             leave out rows of positions below K (0 to 1e+15)
+        allow_repeats = False
+            take rows whose text and position are there more than once
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -351,6 +360,7 @@ def plasticity(
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     from_position: int = 0,
+    allow_repeats: bool = False,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -399,6 +409,8 @@ def plasticity(
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         from_position = 0
             leave out rows of positions below K (0 to 1e+15)
+        allow_repeats = False
+            take rows whose text and position are there more than once
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -450,6 +462,7 @@ def attention(
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     from_position: int = 0,
+    allow_repeats: bool = False,
     sample_heads: int | None = None,
     seed: int = 0,
     ci: float | None = None,
@@ -493,6 +506,8 @@ def attention(
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         from_position = 0
             leave out rows of positions below K (0 to 1e+15)
+        allow_repeats = False
+            take rows whose text and position are there more than once
         sample_heads
             draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
             all)
@@ -530,6 +545,7 @@ def compare_stages(
     heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
     max_samples: int | None = None,
     from_position: int = 0,
+    allow_repeats: bool = False,
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     threads: int | None = None,
@@ -566,6 +582,8 @@ def compare_stages(
             only the first N rows of each head (1 to 1e+15 rows; None: all)
         from_position = 0
             leave out rows of positions below K (0 to 1e+15)
+        allow_repeats = False
+            take rows whose text and position are there more than once
     PCA:
         taxonomy_low = 0.3
             lower taxonomy threshold on |r| (0 to 1)

@@ -9,18 +9,20 @@
 #include "stats/attention_rows.h"
 
 /* Positions and texts of a head, in memory. */
-static qk_status read_places(const qk_head *head, qk_rows **rows, qk_block *block,
-                             qk_error *err)
+static qk_status read_places(const qk__run *run, const qk_head *head, qk_rows **rows,
+                             qk_block *block, qk_error *err)
 {
     const unsigned columns = QK_COLUMN_POSITION | QK_OPTIONAL_EXAMPLE;
-    QK_TRY(qk_rows_open(rows, head, columns, 0, err));
+    const unsigned refused = run->settings->allow_repeats ? 0 : QK_REFUSE_REPEATS;
+    QK_TRY(qk_rows_open(rows, head, columns | refused, 0, err));
     return qk_rows_next(*rows, (size_t)qk_rows_total(*rows) + 1, block, err);
 }
 
-/* Whether the first query head and the first key head have whole texts; those that cannot be read have
- * not: who reads them again says why. The others are looked at when they are read. */
-static qk_status find_whole_texts(const qk_capture *capture, bool *whole, qk_error *err)
+/* Whether the first query head and the first key head have whole texts. The others are looked at when they
+ * are read. */
+static qk_status find_whole_texts(const qk__run *run, bool *whole, qk_error *err)
 {
+    const qk_capture *capture = run->capture;
     const qk_head *first[2] = {NULL, NULL};
     qk_rows *rows[2] = {NULL, NULL};
     qk_block blocks[2];
@@ -29,13 +31,17 @@ static qk_status find_whole_texts(const qk_capture *capture, bool *whole, qk_err
         if (!head->missing && !head->failure && head->num_files > 0)
             first[head->id.kind == QK_KEY] = head;
     }
-    qk_status status = first[0] && first[1] ? QK_OK : QK_ERR_NOT_FOUND;
+    *whole = false;
+    if (!first[0] || !first[1])
+        return QK_OK;
+    qk_status status = QK_OK;
     for (int side = 0; side < 2 && status == QK_OK; side++)
-        status = read_places(first[side], &rows[side], &blocks[side], err);
-    *whole = status == QK_OK && qk__are_whole_texts(&blocks[0], &blocks[1]);
+        status = read_places(run, first[side], &rows[side], &blocks[side], err);
+    if (status == QK_OK)
+        status = qk__are_whole_texts(&blocks[0], &blocks[1], whole, err);
     qk_rows_close(&rows[0]);
     qk_rows_close(&rows[1]);
-    return status == QK_ERR_NOMEM ? status : QK_OK;
+    return status;
 }
 
 qk_status qk__find_attention(qk__run *run, qk_error *err)
@@ -50,7 +56,7 @@ qk_status qk__find_attention(qk__run *run, qk_error *err)
         return QK_OK;
     /* Every score again takes far longer than the other analyses: only where it is asked for. */
     if (alone && !some && run->states.count == 0 && info->stage != QK_STAGE_PRE_ROPE)
-        QK_TRY(find_whole_texts(run->capture, &run->attention_of_rows, err));
+        QK_TRY(find_whole_texts(run, &run->attention_of_rows, err));
     if (run->attention_of_rows)
         return QK_OK;
     if (alone)

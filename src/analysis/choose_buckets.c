@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a
  * head's numbers must not depend on which other heads are analysed: so all heads of the capture
- * are asked. The footers of the files are enough where they say that there are few buckets; else
- * the columns `position` and `bucket` are read, a hundredth of a file. */
+ * are asked, by their columns `position` and `bucket`, a hundredth of a file. */
 #include <stdlib.h>
 
 #include "analysis/run.h"
@@ -22,8 +21,6 @@ typedef struct content {
     int64_t id[FEW + 1];
     int64_t least, most; /* positions */
     bool has_column;
-    bool has_range; /* the footers say that buckets lie within first..last */
-    int64_t first, last;
     qk_status status; /* of reading it */
 } content;
 
@@ -60,27 +57,17 @@ static void add_block(content *c, const qk_block *block)
 }
 
 /* A shard without the column makes it a head without. */
-static qk_status read_footers(qk__run *run, int worker, content *c, const qk_head *head,
-                              qk_error *err)
+static qk_status find_column(qk__run *run, int worker, content *c, const qk_head *head,
+                             qk_error *err)
 {
     if (head->missing || head->failure)
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: cannot be read", head->files[0]);
-    size_t ranges = 0;
     c->has_column = true;
     for (size_t i = 0; i < head->num_files && c->has_column; i++) {
         const qk_parquet *file;
         QK_TRY(qk__rows_file(&run->readers[worker], head, i, &file, err));
-        int index = qk_parquet_find(file, "bucket");
-        c->has_column = index >= 0;
-        const qk_parquet_column *column =
-            c->has_column ? qk_parquet_column_at(file, index) : NULL;
-        if (column && column->has_range) {
-            c->first = ranges == 0 || column->min < c->first ? column->min : c->first;
-            c->last = ranges == 0 || column->max > c->last ? column->max : c->last;
-            ranges++;
-        }
+        c->has_column = qk_parquet_find(file, "bucket") >= 0;
     }
-    c->has_range = ranges == head->num_files;
     return QK_OK;
 }
 
@@ -99,6 +86,7 @@ static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *
                            qk_error *err)
 {
     qk_block block;
+    QK_TRY(find_column(run, worker, c, head, err));
     QK_TRY(qk__run_open_rows(run, worker, head,
                              QK_COLUMN_POSITION | (c->has_column ? QK_COLUMN_BUCKET : 0U), 0,
                              err));
@@ -113,7 +101,6 @@ static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *
 typedef struct scan {
     qk__run *run;
     content *heads;
-    bool rows; /* not the footers alone */
 } scan;
 
 static void scan_head(void *context, size_t i, int worker)
@@ -122,22 +109,17 @@ static void scan_head(void *context, size_t i, int worker)
     const qk_head *head = qk_capture_head(s->run->capture, i);
     content *c = &s->heads[i];
     qk_error err;
-    if (!s->rows)
-        c->status = read_footers(s->run, worker, c, head, &err);
-    else if (c->status == QK_OK)
-        c->status = read_rows(s->run, worker, c, head, &err);
+    c->status = read_rows(s->run, worker, c, head, &err);
 }
 
 /* ---- the rule --------------------------------------------------------------------------- */
 
 /* A head that cannot be read has no say; if it is asked for, its own analysis tells why. */
-static qk_status look_at_head(scan *s, bool rows, content *all, qk_error *err)
+static qk_status look_at_heads(scan *s, content *all, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(s->run->capture);
-    s->rows = rows;
     qk__parallel_for(heads, s->run->threads, scan_head, s);
-    *all =
-        (content){.has_column = true, .has_range = true, .first = INT64_MAX, .last = INT64_MIN};
+    *all = (content){.has_column = true};
     for (size_t h = 0; h < heads; h++) {
         const content *c = &s->heads[h];
         if (c->status == QK_ERR_NOMEM)
@@ -145,9 +127,6 @@ static qk_status look_at_head(scan *s, bool rows, content *all, qk_error *err)
         if (c->status != QK_OK)
             continue;
         all->has_column = all->has_column && c->has_column;
-        all->has_range = all->has_range && c->has_range;
-        all->first = c->first < all->first ? c->first : all->first;
-        all->last = c->last > all->last ? c->last : all->last;
         for (size_t i = 0; i < c->count && all->count <= FEW; i++)
             add_id(all, c->id[i]);
         if (c->rows == 0)
@@ -157,13 +136,6 @@ static qk_status look_at_head(scan *s, bool rows, content *all, qk_error *err)
         all->rows += c->rows;
     }
     return QK_OK;
-}
-
-/* So few that their footers are enough: no column need be read. */
-static bool are_surely_few(const content *all)
-{
-    return all->has_column && all->has_range && all->first <= all->last &&
-           (uint64_t)all->last - (uint64_t)all->first < FEW;
 }
 
 static void tell(qk__run *run, bool has_column)
@@ -181,10 +153,7 @@ static qk_status find_count(qk__run *run, scan *s, qk_error *err)
 {
     content all;
     int wanted = run->settings->buckets;
-    QK_TRY(look_at_head(s, false, &all, err));
-    if (wanted == QK_BUCKETS_AUTO && are_surely_few(&all))
-        return QK_OK;
-    QK_TRY(look_at_head(s, true, &all, err));
+    QK_TRY(look_at_heads(s, &all, err));
     if (all.rows == 0 || (wanted == QK_BUCKETS_AUTO && all.has_column && all.count <= FEW))
         return QK_OK;
     run->buckets = (qk__buckets){.count = wanted == QK_BUCKETS_AUTO ? FEW : wanted,

@@ -298,6 +298,8 @@ static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__he
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
     if (run->inputs)
         columns |= QK_FINGERPRINT;
+    if (!run->settings->allow_repeats)
+        columns |= QK_REFUSE_REPEATS;
     if (keeps_rows(run))
         columns |= QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
     else

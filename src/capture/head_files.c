@@ -157,7 +157,7 @@ static qk_status open_shard(qk__head_files *files, size_t shard, bool start, qk_
     }
     if (files->cursors[QK__VECTOR] && files->shard_left > 0)
         QK_TRY(check_width(files, err));
-    return start ? check_budget(files, err) : QK_OK;
+    return check_budget(files, err);
 }
 
 qk_status qk__head_files_next(qk__head_files *files, qk_error *err)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "capture/capture.h"
 #include "capture/head_files.h"
+#include "capture/seen_rows.h"
 
 /* The size of a block has a limit, so that who asks for too many rows does not get all memory. */
 static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
@@ -18,6 +19,8 @@ struct qk_rows {
     int64_t from_position; /* rows before it are left out; 0: none are */
     int64_t read;          /* rows of the files */
     int64_t done, most;    /* rows handed out, and how many are at most */
+    bool in_order;         /* where repeats are refused: each row follows those of its text */
+    qk__seen_rows seen;
 
     /* the block handed out */
     size_t capacity; /* in rows */
@@ -41,6 +44,14 @@ static void reset(qk_rows *rows, const qk_head *head, unsigned columns)
     qk__head_files_reset(&rows->files, head, columns);
     rows->failed = false;
     rows->from_position = rows->read = rows->done = 0;
+    rows->in_order = true;
+}
+
+static bool refuses_repeats(const qk_rows *rows)
+{
+    return (rows->files.columns & QK_REFUSE_REPEATS) != 0 &&
+           qk__wants_column(&rows->files, QK__POSITION) &&
+           qk__wants_column(&rows->files, QK__EXAMPLE);
 }
 
 qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
@@ -64,6 +75,8 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     if (files->dim * qk__vector_number_bytes(files) != old_row_bytes ||
         columns != old_columns || files->packed != was_packed)
         r->capacity = 0; /* the block's arrays no longer fit */
+    if (status == QK_OK && refuses_repeats(r))
+        status = qk__seen_rows_start(&r->seen, r->most, err);
     if (status != QK_OK)
         qk_rows_close(&r);
     *rows = r;
@@ -108,6 +121,7 @@ void qk_rows_close(qk_rows **rows)
     for (int c = 0; c < QK__ROW_COLUMNS; c++)
         free(r->ints[c]);
     free(r->valid);
+    free(r->seen.memory);
     free(r);
     *rows = NULL;
 }
@@ -165,21 +179,6 @@ static qk_status check_heads(const qk_rows *rows, size_t at, size_t count, qk_er
     return QK_OK;
 }
 
-/* Who chooses buckets may have looked at them alone. */
-static qk_status check_buckets(const qk_rows *rows, size_t at, size_t count, qk_error *err)
-{
-    const qk_parquet_column *told = &rows->files.cursors[QK__BUCKET]->leaf->info;
-    const int64_t *bucket = rows->ints[QK__BUCKET] + at;
-    for (size_t i = 0; told->has_range && i < count; i++)
-        if (bucket[i] < told->min || bucket[i] > told->max)
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "%s: column 'bucket': a row of bucket %lld, but the statistics of "
-                            "the file tell %lld to %lld: write the file again",
-                            qk__head_file_name(&rows->files), (long long)bucket[i],
-                            (long long)told->min, (long long)told->max);
-    return QK_OK;
-}
-
 static bool may_be_null(const qk_rows *rows, int c)
 {
     return c == QK__WINDOW || qk__is_optional_column(&rows->files, c);
@@ -210,8 +209,6 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     for (size_t i = 0; qk__is_optional_column(&rows->files, c) && i < count; i++)
         if (!rows->valid[i])
             rows->ints[c][at + i] = QK_NO_EXAMPLE;
-    if (c == QK__BUCKET)
-        return check_buckets(rows, at, count, err);
     return c == QK__HEAD ? check_heads(rows, at, count, err) : QK_OK;
 }
 
@@ -315,6 +312,89 @@ static qk_status fill_block(qk_rows *rows, size_t count, size_t *filled, qk_erro
     return QK_OK;
 }
 
+/* ---- repeats ---------------------------------------------------------------------------- */
+
+/* Rows of the head read once more. */
+typedef struct again {
+    int64_t most, rows;
+    qk__seen_rows *seen;
+    int64_t repeated;
+    int64_t example, position, times; /* looked for, and how often they are there */
+    const char *file[2];              /* the first two times */
+} again;
+
+static void see_block(again *a, const qk_block *block, const char *file)
+{
+    for (size_t i = 0; i < block->rows && a->rows < a->most; i++, a->rows++) {
+        const int64_t example = block->example[i], position = block->position[i];
+        if (example == QK_NO_EXAMPLE)
+            continue;
+        a->repeated += qk__seen_rows_add(a->seen, example, position);
+        if (example == a->example && position == a->position && a->times++ < 2)
+            a->file[a->times - 1] = file;
+    }
+}
+
+static qk_status read_again(const qk_rows *rows, again *a, qk_error *err)
+{
+    enum { BLOCK_ROWS = 4096 };
+    qk_head head = *rows->files.head;
+    qk_status status = qk__seen_rows_start(a->seen, rows->most, err);
+    head.num_files = 1;
+    head.rows = 0; /* capture.json tells those of all files */
+    for (size_t i = 0; i < rows->files.head->num_files && status == QK_OK; i++) {
+        qk_rows *reader;
+        qk_block block = {.rows = 1};
+        head.files = rows->files.head->files + i;
+        head.parts = rows->files.head->parts ? rows->files.head->parts + i : NULL;
+        status = qk_rows_open(&reader, &head, QK_COLUMN_POSITION | QK_OPTIONAL_EXAMPLE, 0, err);
+        if (status == QK_OK)
+            status = qk_rows_skip_below(reader, rows->from_position, err);
+        while (status == QK_OK && block.rows > 0 && a->rows < a->most) {
+            status = qk_rows_next(reader, BLOCK_ROWS, &block, err);
+            see_block(a, &block, head.files[0]);
+        }
+        qk_rows_close(&reader);
+    }
+    return status;
+}
+
+/* A row that seems to repeat another one. */
+static qk_status confirm(const qk_rows *rows, int64_t example, int64_t position, qk_error *err)
+{
+    qk__seen_rows seen = {0};
+    again a = {.most = rows->most, .seen = &seen, .example = example, .position = position};
+    qk_status status = read_again(rows, &a, err);
+    free(seen.memory);
+    if (status != QK_OK || a.times < 2)
+        return status;
+    const bool apart = a.file[0] != a.file[1];
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s%s%s: text %lld has position %lld %lld times; %lld of the head's %lld "
+                    "rows repeat a text and position: remove them, or --allow-repeats",
+                    a.file[0], apart ? " and " : "", apart ? a.file[1] : "", (long long)example,
+                    (long long)position, (long long)a.times, (long long)a.repeated,
+                    (long long)a.rows);
+}
+
+static qk_status check_repeats(qk_rows *rows, size_t count, qk_error *err)
+{
+    const int64_t *example = rows->ints[QK__EXAMPLE], *position = rows->ints[QK__POSITION];
+    for (size_t i = 0; i < count; i++) {
+        if (example[i] == QK_NO_EXAMPLE ||
+            (rows->in_order && qk__seen_rows_follow(&rows->seen, example[i], position[i])))
+            continue;
+        if (rows->in_order) {
+            again a = {.most = rows->done + (int64_t)i, .seen = &rows->seen};
+            rows->in_order = false;
+            QK_TRY(read_again(rows, &a, err));
+        }
+        if (qk__seen_rows_add(&rows->seen, example[i], position[i]))
+            QK_TRY(confirm(rows, example[i], position[i], err));
+    }
+    return QK_OK;
+}
+
 qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error *err)
 {
     QK_NEED(err, rows, block);
@@ -339,6 +419,8 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
     qk_status status = reserve(rows, count, err);
     if (status == QK_OK)
         status = fill_block(rows, count, &block->rows, err);
+    if (status == QK_OK && refuses_repeats(rows))
+        status = check_repeats(rows, block->rows, err);
     if (status != QK_OK) {
         rows->failed = true;
         block->rows = 0;

@@ -283,14 +283,13 @@ int qk_parquet_find(const qk_parquet *file, const char *name)
 
 qk_status qk__parquet_find(const qk_parquet *file, const char *name, int *index, qk_error *err)
 {
+    const qk__leaf *leaves = file->metadata.leaves;
     *index = qk_parquet_find(file, name);
-    const qk__leaf *leaves = file->metadata.leaves, *found = &leaves[*index < 0 ? 0 : *index];
     for (size_t i = 0; *index >= 0 && i < file->metadata.num_leaves; i++) {
-        bool same_field = leaves[i].top_length == found->top_length &&
-                          memcmp(leaves[i].path, found->path, found->top_length) == 0;
-        bool same_path = strcmp(leaves[i].path, found->path) == 0;
-        if (&leaves[i] != found &&
-            (same_path || (same_field && leaves[i].field != found->field)))
+        const qk__leaf *found = &leaves[*index];
+        bool named = leaves[i].top_length == found->top_length &&
+                     memcmp(leaves[i].path, found->path, found->top_length) == 0;
+        if (named && leaves[i].field != found->field)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "column '%s' is there more than once: keep one, or name them apart",
                             name);

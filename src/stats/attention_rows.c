@@ -142,61 +142,115 @@ qk_status qk__attention_add_text(const qk__attention_text *text, double *sums, q
 
 /* ---- all texts of a head ---------------------------------------------------------------- */
 
-bool qk__are_whole_texts(const qk_block *q, const qk_block *k)
+/* A row of a block, and where it belongs. */
+typedef struct place {
+    int64_t example, position;
+    size_t row;
+} place;
+
+/* The rows of queries and keys, in the order of their places. */
+typedef struct sides {
+    const qk_block *of[2];
+    place *at[2];
+} sides;
+
+static int compare_places(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    if (x->example != y->example)
+        return x->example < y->example ? -1 : 1;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+static bool are_whole(const place *q, const place *k, size_t rows)
 {
     int64_t last = 0;
-    if (q->rows != k->rows || q->dim != k->dim || !q->example || !k->example)
-        return false;
-    for (size_t r = 0; r < q->rows; r++) {
-        bool follows = r > 0 && q->example[r] == q->example[r - 1] &&
-                       q->position[r] == q->position[r - 1] + 1;
-        if (q->position[r] != k->position[r] || q->example[r] != k->example[r] ||
-            q->example[r] == QK_NO_EXAMPLE || !(follows || q->position[r] == 0))
+    for (size_t r = 0; r < rows; r++) {
+        bool follows =
+            r > 0 && q[r].example == q[r - 1].example && q[r].position == q[r - 1].position + 1;
+        if (q[r].position != k[r].position || q[r].example != k[r].example ||
+            q[r].example == QK_NO_EXAMPLE || !(follows || q[r].position == 0))
             return false;
-        last = q->position[r] > last ? q->position[r] : last;
+        last = q[r].position > last ? q[r].position : last;
     }
     return last >= QK_FAR_POSITION;
 }
 
+static void free_sides(sides *s)
+{
+    free(s->at[0]);
+    free(s->at[1]);
+}
+
+/* Rows may come in any order: then texts are in that of their ids. */
+static qk_status place_rows(const qk_block *q, const qk_block *k, sides *s, bool *whole,
+                            qk_error *err)
+{
+    *s = (sides){.of = {q, k}};
+    *whole = false;
+    if (q->rows != k->rows || q->dim != k->dim || !q->example || !k->example)
+        return QK_OK;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&s->at[0], q->rows, sizeof(place)},
+                             {&s->at[1], k->rows, sizeof(place)}));
+    for (int side = 0; side < 2; side++)
+        for (size_t r = 0; r < q->rows; r++)
+            s->at[side][r] = (place){s->of[side]->example[r], s->of[side]->position[r], r};
+    *whole = are_whole(s->at[0], s->at[1], q->rows);
+    for (int side = 0; side < 2 && !*whole; side++)
+        qsort(s->at[side], q->rows, sizeof(place), compare_places);
+    *whole = *whole || are_whole(s->at[0], s->at[1], q->rows);
+    return QK_OK;
+}
+
+qk_status qk__are_whole_texts(const qk_block *queries, const qk_block *keys, bool *whole,
+                              qk_error *err)
+{
+    sides s;
+    qk_status status = place_rows(queries, keys, &s, whole, err);
+    free_sides(&s);
+    return status;
+}
+
 /* A text's rows from `first` on. */
-static size_t count_rows(const qk_block *rows, size_t first)
+static size_t count_rows(const sides *s, size_t first)
 {
     size_t end = first + 1;
-    while (end < rows->rows && rows->position[end] > 0)
+    while (end < s->of[0]->rows && s->at[0][end].position > 0)
         end++;
     return end - first;
 }
 
 /* Groups as they are once all texts are known, and rows of the longest text. */
-static qk_status group_texts(const qk_block *rows, qk__text_groups *groups, size_t *longest,
+static qk_status group_texts(const sides *s, qk__text_groups *groups, size_t *longest,
                              qk_error *err)
 {
     uint32_t group, move[QK_MOST_GROUPS];
     bool joined;
-    for (size_t r = 0, count; r < rows->rows; r += count) {
-        count = count_rows(rows, r);
+    for (size_t r = 0, count; r < s->of[0]->rows; r += count) {
+        count = count_rows(s, r);
         *longest = count > *longest ? count : *longest;
-        QK_TRY(qk__text_groups_find(groups, rows->example[r], &group, &joined, move, err));
+        QK_TRY(qk__text_groups_find(groups, s->at[0][r].example, &group, &joined, move, err));
     }
     return QK_OK;
 }
 
-/* Of one text, whose sums come to those of its group and of its rows' buckets. q, k: room for its rows. */
-static qk_status add_text(const qk_block *const of[2], size_t first, double *const rows[2],
-                          double scale, uint32_t group, qk__attention_head *head, qk_error *err)
+/* Of one text, whose sums come to those of its group and of its rows' buckets. rows: room for its rows. */
+static qk_status add_text(const sides *s, size_t first, double *const rows[2], double scale,
+                          uint32_t group, qk__attention_head *head, qk_error *err)
 {
     double sums[QK_DISTANCE_BINS * QK_ATTENTION_SUMS] = {0};
-    const qk__attention_text text = {.rows = count_rows(of[0], first),
-                                     .dim = of[0]->dim,
+    const int64_t *window = s->of[0]->window;
+    const qk__attention_text text = {.rows = count_rows(s, first),
+                                     .dim = s->of[0]->dim,
                                      .q = rows[0],
                                      .k = rows[1],
                                      .scale = scale,
-                                     .window = of[0]->window ? of[0]->window[first] : 0};
+                                     .window = window ? window[s->at[0][first].row] : 0};
     for (int side = 0; side < 2; side++)
         for (size_t r = 0; r < text.rows; r++)
-            qk__row_of(of[side], first + r, rows[side] + r * text.dim);
+            qk__row_of(s->of[side], s->at[side][first + r].row, rows[side] + r * text.dim);
     QK_TRY(qk__context(err, qk__attention_add_text(&text, sums, err), "text %lld",
-                       (long long)of[0]->example[first]));
+                       (long long)s->at[0][first].example));
     for (size_t i = 0; i < QK_DISTANCE_BINS * QK_ATTENTION_SUMS; i++) {
         head->by_bucket[i] += sums[i];
         head->group[group * QK_ATTENTION_SUMS + i % QK_ATTENTION_SUMS] += sums[i];
@@ -205,15 +259,15 @@ static qk_status add_text(const qk_block *const of[2], size_t first, double *con
     return QK_OK;
 }
 
-static qk_status add_texts(const qk_block *const of[2], double scale, qk__text_groups *groups,
+static qk_status add_texts(const sides *s, double scale, qk__text_groups *groups,
                            qk__attention_head *head, qk_error *err)
 {
-    const size_t sums = QK_ATTENTION_SUMS, dim = of[0]->dim;
+    const size_t sums = QK_ATTENTION_SUMS, dim = s->of[0]->dim;
     size_t longest = 0;
     double *room[2];
     uint32_t group, move[QK_MOST_GROUPS];
     bool joined;
-    QK_TRY(group_texts(of[0], groups, &longest, err));
+    QK_TRY(group_texts(s, groups, &longest, err));
     head->num_groups = groups->count;
     head->num_buckets = QK_DISTANCE_BINS;
     QK_TRY(QK__CREATE_ARRAYS(err, {&head->group, head->num_groups * sums, sizeof(double)},
@@ -224,10 +278,10 @@ static qk_status add_texts(const qk_block *const of[2], double scale, qk__text_g
     qk_status status = QK_OK;
     for (size_t b = 0; b < head->num_buckets; b++)
         head->bucket[b] = (int64_t)b;
-    for (size_t r = 0; r < of[0]->rows && status == QK_OK; r += count_rows(of[0], r)) {
-        status = qk__text_groups_find(groups, of[0]->example[r], &group, &joined, move, err);
+    for (size_t r = 0; r < s->of[0]->rows && status == QK_OK; r += count_rows(s, r)) {
+        status = qk__text_groups_find(groups, s->at[0][r].example, &group, &joined, move, err);
         if (status == QK_OK)
-            status = add_text(of, r, room, scale, group, head, err);
+            status = add_text(s, r, room, scale, group, head, err);
     }
     free(room[0]);
     free(room[1]);
@@ -238,13 +292,17 @@ qk_status qk__attention_of_rows(const qk_block *queries, const qk_block *keys, d
                                 qk__attention_head *head, qk_error *err)
 {
     qk__text_groups groups;
+    sides s;
+    bool whole;
     *head = (qk__attention_head){.rows = (int64_t)queries->rows};
-    if (!qk__are_whole_texts(queries, keys))
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "queries and keys are not those of every position of the same texts");
-    const qk_block *const of[2] = {queries, keys};
+    qk_status status = place_rows(queries, keys, &s, &whole, err);
+    if (status == QK_OK && !whole)
+        status = qk__fail(err, QK_ERR_INCONSISTENT,
+                          "queries and keys are not those of every position of the same texts");
     qk__text_groups_start(&groups, QK_TEXT_GROUPS);
-    qk_status status = add_texts(of, scale, &groups, head, err);
+    if (status == QK_OK)
+        status = add_texts(&s, scale, &groups, head, err);
     qk__text_groups_free(&groups);
+    free_sides(&s);
     return status;
 }

@@ -32,9 +32,10 @@ typedef struct qk__attention_text {
 QK_MUST_CHECK qk_status qk__attention_add_text(const qk__attention_text *text, double *sums,
                                                qk_error *err);
 
-/* Whether rows are whole texts, one after the other, each from position 0 on, and the same ones on both sides;
+/* Whether rows, in whatever order, are whole texts, each from position 0 on, and the same ones on both sides;
  * and some text reaches rows that say something about distance. */
-bool qk__are_whole_texts(const qk_block *queries, const qk_block *keys);
+QK_MUST_CHECK qk_status qk__are_whole_texts(const qk_block *queries, const qk_block *keys,
+                                            bool *whole, qk_error *err);
 
 /* All rows of a head and its key head, which are whole texts, and whose tokens are not known: sums by groups of texts,
  * as moments have them, and row buckets. Arrays of *head are the caller's, to be freed. */

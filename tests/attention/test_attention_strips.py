@@ -120,7 +120,7 @@ def made(folder, n=30, dim=8, texts=(5,), keep=None, order=None, window=None, fa
     for kind, x in vectors.items():
         rows = np.asarray((keep or {}).get(kind, np.arange(len(x))))
         write_rows(folder, head_name(0, 0, kind), {"vector": x[rows], "sliding_window": [window] * len(rows),
-                                                   **{name: c[rows] for name, c in columns.items()}})
+                                                   **{name: c[rows] for name, c in columns.items()}}, repeats=True)
     if facts:
         (folder / "capture.json").write_text(json.dumps(facts))
     return lambda scale: attention(vectors["q"][:n], vectors["k"][:n], scale, window or 0)
@@ -159,7 +159,9 @@ def test_a_missing_key_is_refused(qkscope, tmp_path, key):
 
 def test_texts_of_one_id_are_refused(qkscope, tmp_path):
     made(tmp_path / "c", texts=(5, 5))
-    assert "text 5 has position 0 twice: several texts have that id" in refused(qkscope, tmp_path / "c", tmp_path)
+    assert "text 5 has position 0 2 times; 30 of the head's 60 rows" in refused(qkscope, tmp_path / "c", tmp_path)
+    said = refused(qkscope, tmp_path / "c", tmp_path, "--allow-repeats")
+    assert "text 5 has position 0 twice: several texts have that id" in said
 
 
 # ---- what is refused -------------------------------------------------------------------------------

@@ -56,6 +56,27 @@ def run(qkscope, capture, folder, *more):
     return read(folder / "attention.csv"), read(folder / "attention_profile.csv")
 
 
+def test_rows_in_another_order(qkscope, capture, tmp_path):
+    """Of each file another one, as DuckDB or Arrow on several threads leave it."""
+    for head in (capture / "post").glob("l*"):
+        table = pq.read_table(head / "data.parquet")
+        order = np.random.default_rng(list(head.name.encode())).permutation(len(table))
+        (tmp_path / "shuffled" / head.name).mkdir(parents=True)
+        pq.write_table(table.take(order), tmp_path / "shuffled" / head.name / "data.parquet")
+    (tmp_path / "shuffled" / "capture.json").write_bytes((capture / "post" / "capture.json").read_bytes())
+    for name in ("post", "shuffled"):
+        folder = capture / name if name == "post" else tmp_path / name
+        run(qkscope, folder, tmp_path / f"out {name}", "--q-per-kv-group", 2, "--model-name", "m")
+    for table in ("attention.csv", "attention_profile.csv"):
+        rows, want = (read(tmp_path / f"out {name}" / table) for name in ("shuffled", "post"))
+        assert len(rows) == len(want) > 0
+        for row, was in zip(rows, want):
+            assert row.keys() == was.keys()
+            for column, value in was.items():
+                same = row[column] == value or number(row[column]) == pytest.approx(number(value), rel=1e-9)
+                assert same, (column, row[column], value)
+
+
 def predicted(rows, slope_of):
     """Mean over rows of the softmax of a score of distance over the keys from 4 on, by bin."""
     out = np.zeros((len(rows), 22))

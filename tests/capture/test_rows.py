@@ -19,6 +19,7 @@ DUMP = BUILD / "tests" / "capture" / "dump_rows"
 
 VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW = 1, 2, 4, 8, 16
 ALL = 31
+OPTIONAL_EXAMPLE, REFUSE_REPEATS = 32, 64
 NAMES = {POSITION: "position", BUCKET: "bucket", EXAMPLE: "example_id", WINDOW: "sliding_window"}
 
 
@@ -260,18 +261,51 @@ def test_two_columns_of_one_name(tmp_path, name):
     assert same_bits(read(tmp_path / "harmless")[2]["position"], expect(table)["position"])
 
 
-def test_statistics_that_lie_of_buckets(tmp_path):
-    """Who takes the footer's word for few buckets is told when the rows are read."""
-    table = changed("bucket", pa.array([3] * 19 + [1234567], pa.int32()))
-    write_head(tmp_path, [table], use_dictionary=False, compression="none")
-    file = tmp_path / "l00h00q" / "part-000.parquet"
-    data = file.read_bytes()
-    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    most = (1234567).to_bytes(4, "little")
-    assert data.count(most, footer) >= 1
-    file.write_bytes(data[:footer] + data[footer:].replace(most, (5).to_bytes(4, "little")))
-    assert pq.ParquetFile(file).metadata.row_group(0).column(0).statistics.max == 5
-    assert "a row of bucket 1234567, but the statistics of the file tell 3 to 5" in message(tmp_path, block=7)
+def places(rng, order):
+    """Texts and positions, none of them twice."""
+    texts = rng.choice(2**40, 150 if order == "many texts" else 6, replace=False) - 2**39
+    pairs = np.array([(t, p) for t in texts for p in np.sort(rng.choice(90, 2 if order == "many texts" else 40, replace=False))])
+    return pairs[{"by bucket": np.argsort(pairs[:, 1] // 16, kind="stable"), "shuffled": rng.permutation(len(pairs))}
+                 .get(order, np.arange(len(pairs)))]
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("order", ["by text", "by bucket", "shuffled", "many texts"])
+def test_a_row_that_is_there_twice(tmp_path, order):
+    """In any order and over files, where it was added last; who does not ask is not told."""
+    for seed in range(6):
+        rng = np.random.default_rng([seed, len(order)])
+        once = places(rng, order)
+        for name, pairs in {"once": once, "again": np.insert(once, rng.integers(len(once), size=seed % 3 + 1),
+                                                             once[rng.integers(len(once))], axis=0)}.items():
+            table = make_table(len(pairs), 2)
+            for i, column in enumerate(("example_id", "position")):
+                at = table.column_names.index(column)
+                table = table.set_column(at, column, pa.array(pairs[:, i]))
+            cut = int(rng.integers(len(pairs)))
+            write_head(tmp_path / f"{seed}{name}", [table[:cut], table[cut:]], row_group_size=50)
+        refuse = {"columns": ALL | REFUSE_REPEATS, "block": 7}
+        assert read(tmp_path / f"{seed}once", **refuse)[1] == len(once)
+        assert read(tmp_path / f"{seed}again", block=7)[1] == len(pairs)
+        found = message(tmp_path / f"{seed}again", **refuse)
+        unique, counts = np.unique(pairs, axis=0, return_counts=True)
+        (text, position), times = unique[counts > 1][0], counts.max()
+        files = [f"part-{int(i >= cut):03d}" for i in np.flatnonzero((pairs == (text, position)).all(axis=1))[:2]]
+        assert (f"text {text} has position {position} {times} times; "
+                f"{len(pairs) - len(unique)} of the head's {len(pairs)} rows repeat") in found, found
+        assert all(file in found for file in files) and found.count("part-") == len(set(files)), (found, files)
+
+
+def test_repeats_are_those_of_rows_that_are_read(tmp_path):
+    table = changed("position", pa.array([3, *range(19)], pa.int64()))
+    table = table.set_column(1, "example_id", pa.array([7] * 20))
+    write_head(tmp_path, [table])
+    refuse = ALL | REFUSE_REPEATS
+    assert "has position 3 2 times; 1 of the head's 20 rows" in message(tmp_path, columns=refuse)
+    assert read(tmp_path, columns=refuse, max_rows=4)[1] == 4
+    table = table.set_column(1, "example_id", pa.nulls(20, pa.int64()))
+    pq.write_table(table, tmp_path / "l00h00q" / "part-000.parquet")
+    assert run(tmp_path, columns=(refuse & ~EXAMPLE) | OPTIONAL_EXAMPLE).returncode == 0  # of no text
 
 
 def test_shards_that_differ(tmp_path):

@@ -128,7 +128,7 @@ def test_real_capture(qkscope, shared_data, tmp_path, command, writer):
 def draw(rng, ids, rows, d=5):
     example = np.repeat(ids, rows)
     n = len(example)
-    position = rng.integers(0, 1000, n)
+    position = np.concatenate([rng.choice(1000, rows, replace=False) for _ in ids])
     topic = {i: rng.standard_normal(d) for i in ids}
     x = rng.standard_normal((n, d)) + np.array([topic[i] for i in example])
     x += np.outer(position / 500, np.arange(d)) + 1
@@ -246,9 +246,9 @@ def test_intervals_are_of_texts_not_of_rows(qkscope, tmp_path):
     for copies in (1, 8):
         for kind, columns in once.items():
             write_rows(tmp_path / str(copies), head_name(0, 0, kind),
-                       {name: np.repeat(v, copies, axis=0) for name, v in columns.items()})
+                       {name: np.repeat(v, copies, axis=0) for name, v in columns.items()}, repeats=True)
         out = tmp_path / f"out {copies}"
-        qkscope("pca", tmp_path / str(copies), "-o", out, "--ci", 95, expect=0)
+        qkscope("pca", tmp_path / str(copies), "-o", out, "--ci", 95, "--allow-repeats", expect=0)
         row = read_csv(out / "qk.csv")[0]
         widths.append(row["r_k_hi"] - row["r_k_lo"])
     assert widths[0] == pytest.approx(widths[1], rel=0.02)

@@ -256,7 +256,7 @@ def test_all_positions_equal(qkscope, capture, clean, tmp_path):
     table = table_of(capture)
     pq.write_table(with_position(table, pa.array([7] * ROWS, pa.int32())), data_file(capture))
     out = tmp_path / "out"
-    result = qkscope("pca", capture, "-o", out, expect=0)
+    result = qkscope("pca", capture, "-o", out, "--allow-repeats", expect=0)
     assert "warning" in result.err and f"/{BAD}/" in result.err and "position" in result.err
     for row in read_csv(out / "qk.csv"):
         if row["q_head"] == 2:
@@ -271,6 +271,18 @@ def test_all_positions_equal(qkscope, capture, clean, tmp_path):
 
 
 # ---- the capture as a whole ------------------------------------------------------------------
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("command", [["pca"], ["rotate"], ["plasticity"], ["analyze"], ["scatter", "--heads", "0:2"], ["pca", "--kinds", "q"]])
+def test_rows_that_are_there_twice(qkscope, capture, tmp_path, command):
+    """A file copied beside itself: all of its rows. Other heads are analysed."""
+    shutil.copy(data_file(capture), data_file(capture).with_name("data (1).parquet"))
+    done = qkscope(*command, capture, "-o", tmp_path / "out", expect=1 if "scatter" in command else 3)
+    assert f"/{BAD}/data (1).parquet and " in done.err and f"{ROWS} of the head's {2 * ROWS} rows repeat" in done.err
+    qkscope(*command, capture, "-o", tmp_path / "all", "--allow-repeats", expect=0)
+    if "scatter" not in command:
+        assert last_run(tmp_path / "all")["settings"]["allow_repeats"] is True
+
 
 def test_missing_key_head(qkscope, capture, clean, tmp_path):
     shutil.rmtree(capture / "l00h01k")

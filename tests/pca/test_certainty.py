@@ -234,7 +234,7 @@ def test_all_heads(qkscope, tmp_path):
 def draw(rng, ids, rows, d=5):
     """Texts of which each follows position in its own way, rows in the order of texts."""
     example = np.repeat(np.asarray(ids, np.int64), rows)
-    position = rng.integers(0, 1000, len(example))
+    position = np.concatenate([rng.choice(1000, rows, replace=False) for _ in ids])
     slope = {i: rng.standard_normal() for i in ids}
     x = rng.standard_normal((len(example), d))
     x[:, 0] += (position / 400) * (1 + np.array([slope[i] for i in example.tolist()]))
@@ -473,7 +473,7 @@ def test_no_certainty_without_variance(qkscope, tmp_path):
             columns = {**draw(rng, range(12), 20), "position": np.zeros(240, int)}
             write_table(tmp_path / "c", head_name(0, head, kind), table_of(columns))
     outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", "--q-per-kv-group", "1",
-                      expect=0)
+                      "--allow-repeats", expect=0)
     assert [row["category_probability"] for row in read_csv(tmp_path / "out" / "heads.csv")] == [None] * 4
     assert outcome.err.count("positions are equal;") == 3
     assert "all positions are equal in 8 heads of queries or keys" in outcome.err

@@ -176,6 +176,26 @@ def test_footers_without_statistics_say_the_same(qkscope, tmp_path, rng):
         assert read_bytes(tmp_path / "with", *TABLES) == read_bytes(tmp_path / "without", *TABLES)
 
 
+def test_footers_that_lie_are_not_believed(qkscope, tmp_path, rng):
+    """A footer with 5 as the largest bucket of 40."""
+    folder = write_capture(tmp_path / "c", 40, rng)
+    for file in folder.rglob("*.parquet"):
+        table = pq.read_table(file)
+        far = pa.array([1234567 if b == table["bucket"][-1].as_py() else b for b in table["bucket"].to_pylist()], pa.int64())
+        pq.write_table(table.set_column(table.column_names.index("bucket"), "bucket", far), file, use_dictionary=False)
+    run(qkscope, folder, tmp_path / "told")
+    for file in folder.rglob("*.parquet"):
+        data = file.read_bytes()
+        footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        most = (1234567).to_bytes(8, "little")
+        assert data.count(most, footer) >= 1
+        file.write_bytes(data[:footer] + data[footer:].replace(most, (5).to_bytes(8, "little")))
+        assert pq.ParquetFile(file).metadata.row_group(0).column(0).statistics.max == 5
+    _, manifest = run(qkscope, folder, tmp_path / "lied")
+    assert manifest["buckets"]["from"] != "capture"
+    assert read_bytes(tmp_path / "told", *TABLES) == read_bytes(tmp_path / "lied", *TABLES)
+
+
 def test_few_but_far_apart(qkscope, tmp_path, rng):
     """Footers alone cannot tell: 0, 1000, 2000, ... are few."""
     folder = write_capture(tmp_path / "c", 8, rng)

@@ -254,7 +254,7 @@ def test_groups(qkscope, tmp_path, groups):
     ids = np.repeat(np.arange(100), 20)
     bits = {0: 0, 2: 1, 16: 15, 64: 31}[groups]  # of 64 groups, intervals take 32
     for kind in "qk":
-        t = rng.integers(0, 2000, len(ids))
+        t = rng.permutation(2000)
         x = rng.standard_normal((len(ids), 5)) + rng.standard_normal((100, 5))[ids] + np.outer(t / 500, np.arange(5))
         rows = {"vector": x, "position": t, "example_id": ids, "bucket": t // 200}
         write_rows(tmp_path / "c", head_name(0, 0, kind), rows)
