@@ -51,6 +51,7 @@ mkdir -p "$out" "$pictures"
 
 tools/real_model.sh
 take "$real/post/figures" map-01-r-q map-07-layer-curves pca-01-pc-roles pca-05-explained-variance \
+    pca-14-lengths-smollm2-135m-instruct \
     plasticity-01-distance-heatmap-smollm2-135m-instruct plasticity-02-profiles-smollm2-135m-instruct \
     plasticity-03-component-weights-smollm2-135m-instruct \
     stages-02-score-by-distance-smollm2-135m-instruct stages-03-categories-smollm2-135m-instruct

@@ -155,7 +155,7 @@ makes() {
     text) echo "$text" ;;
     passages) echo passages.jsonl ;;
     capture) find capture/post capture/pre -type f ! -path '*/.*' ;;
-    analyze-*) for table in qk heads rotated complement head_metrics head_profile head_distance \
+    analyze-*) for table in qk heads lengths rotated complement head_metrics head_profile head_distance \
         head_bucket_plasticity head_component_weights model_report; do
         echo "$stage/$table.csv"
     done && printf '%s\n' "$stage/manifest.json" "$stage/schema.json" ;;
@@ -201,7 +201,8 @@ perform() {
     analyze-*)
         label=$name
         [ "$stage" = post ] || label="$name pre-RoPE"
-        run analyze "capture/$stage" -o "$stage" --model-name "$label" --ci 95 --complement --lda --force
+        run analyze "capture/$stage" -o "$stage" --model-name "$label" --ci 95 --complement --lda \
+            --lengths 256,1024,4096,8192 --force
         ;;
     stages) run compare-stages capture -o post ;;
     scatter-*)

@@ -94,7 +94,10 @@ typedef struct qk_analysis_settings {
     const char *device, *pca_backend;
     double
         attention_scale; /* of scores, where attention is computed from rows or predicted; 0 = the model's, else 1/sqrt(d) */
-    bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
+    const char *
+        lengths; /* "256,1024": fill lengths.csv, with categories of rows below these positions;
+                            QK_MOST_LENGTHS at most; NULL = none */
+    bool lda;    /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
     bool force;         /* replace whatever results the folder holds */
@@ -144,12 +147,38 @@ typedef struct qk_head_intervals {
     qk_interval ap_overall, ap_drop;
 } qk_head_intervals;
 
+/* How long texts are, in tokens: up to the last position that is known of each. And which positions were
+ * read. NaN: not known. */
+typedef struct qk_text_lengths {
+    double median, least, most;
+    double position_least, position_mean, position_most;
+} qk_text_lengths;
+
+/* The same in words, without a full stop; returns text. */
+enum { QK_LENGTHS_SIZE = 160 };
+QK_API const char *qk_text_lengths_say(const qk_text_lengths *lengths,
+                                       char text[QK_LENGTHS_SIZE]);
+
+/* A head's combined PCA of the rows below a position. */
+enum { QK_MOST_LENGTHS = 32 };
+typedef struct qk_at_length {
+    int64_t length; /* that position */
+    int category;   /* a qk_category; -1: too few rows */
+    double r_q, r_k, ev0;
+    int64_t n_q, n_k; /* rows */
+} qk_at_length;
+typedef struct qk_head_lengths {
+    size_t count;
+    qk_at_length *items;
+} qk_head_lengths;
+
 /* One head's outcome. An analysis that failed or was not asked for is NULL. */
 typedef struct qk_head_results {
     qk_head_id id;
     int k_head;              /* combined only, else -1 */
     int64_t rows_q, rows_k;  /* read; 0: none, or of the other kind by itself */
     size_t texts_q, texts_k; /* among them, counted up to 65,535; 0: the files do not tell */
+    qk_text_lengths lengths; /* of these, as rows say it; zeros without rows */
     bool key_missing;        /* that key head is not in the capture: skipped */
     qk_status status;        /* QK_OK, or why the first analysis that failed did */
     char *message;           /* NULL when QK_OK */
@@ -157,6 +186,7 @@ typedef struct qk_head_results {
     qk_certainty certainty;                 /* of pca */
     qk_multiple_correlation told_q, told_k; /* position by all dimensions; of pca */
     qk_first_tokens first_tokens;           /* likewise */
+    qk_head_lengths *at_lengths;            /* NULL unless asked for */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_attention *attention;
@@ -204,7 +234,10 @@ typedef struct qk_analysis_results {
     double seconds;
     qk_model_plasticity plasticity; /* heads is 0 without that analysis */
     qk_high_correlations high;      /* single-kind PCA, else zeros */
-    unsigned contents;              /* which tables it has, for qk_results_table */
+    qk_text_lengths
+        lengths; /* of the texts of all heads, as the capture's examples.csv has them, else
+                                       its rows */
+    unsigned contents;         /* which tables it has, for qk_results_table */
     size_t units, units_there; /* of a run that several processes share: parts of it, and those
                                   that are computed; else 0. While others compute there are no
                                   heads here */

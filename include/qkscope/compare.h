@@ -35,7 +35,10 @@ typedef struct qk_compare_settings {
     const char *a, *b;
     double ci; /* level of the intervals in percent; those of tables must have it */
     int subspace; /* components that span the spaces whose angles are taken; 1 to QK_MAX_SUBSPACE */
-    bool plasticity;            /* of captures: computed, too */
+    bool plasticity; /* of captures: computed, too */
+    bool
+        any_length; /* texts of a and b may differ in length by more than a tenth, and changes are tested all
+                        the same */
     bool html;                  /* false: neither figures nor compare.html */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
     /* Of captures: layers, heads, group size, ... as in an analysis; output, force, context. Its
@@ -83,6 +86,10 @@ typedef struct qk_compare_space {
 
 typedef struct qk_compare_outcome {
     char *names[2]; /* what a and b are called */
+    qk_text_lengths lengths[2];
+    bool
+        unlike; /* these differ by more than a tenth; without any_length nothing is tested then, and no
+                    categories are compared */
     size_t paired, only_a, only_b;
     size_t num_metrics, num_movers, num_spaces, num_warnings;
     qk_compare_metric *metrics;

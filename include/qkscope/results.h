@@ -132,12 +132,13 @@ typedef struct qk_head_query {
 /* One of two folders; "" where it does not tell. */
 typedef struct qk_head_side {
     char model[128], capture[512];
-    size_t alone; /* heads that the other has not */
+    size_t alone;                  /* heads that the other has not */
+    char lengths[QK_LENGTHS_SIZE]; /* of the texts, in words */
 } qk_head_side;
 
 typedef struct qk_head_totals {
     size_t heads;          /* before any was left out */
-    qk_head_side sides[2]; /* beside another folder; else zeros */
+    qk_head_side sides[2]; /* beside another folder; else zeros but for lengths of the first */
 } qk_head_totals;
 
 /* A row a head, with the names of the columns of the tables (heads.csv, qk.csv on PC0, rotated.csv,

@@ -76,6 +76,7 @@ typedef struct qk_study_result {
     /* of its query and key heads: fewest rows, median, fewest texts; heads with a certain and
      * those with an uncertain category; NaN where no table tells */
     double rows_least, rows_median, texts_least, certain, uncertain;
+    qk_text_lengths lengths; /* of its texts */
 } qk_study_result;
 
 typedef struct qk_study_outcome {

@@ -33,6 +33,7 @@ def analyze(
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     lda: bool = False,
+    lengths: str | None = None,
     b_axis: Literal['pairs', 'centroid'] = 'pairs',
     pairs: int | None = None,
     convention: Literal['exact', 'published'] = 'exact',
@@ -113,6 +114,9 @@ def analyze(
             upper taxonomy threshold on |r| (0 to 1)
         lda = False
             fill lda_accuracy in heads.csv (reads the rows twice)
+        lengths
+            fill lengths.csv: categories as if texts ended after L tokens: 256,1024,4096 (None:
+            none)
     Rotation:
         b_axis = 'pairs'
             axis b: pairs (the largest differences of queries and keys, at a right angle to a) or
@@ -176,6 +180,7 @@ def pca(
     taxonomy_low: float = 0.3,
     taxonomy_high: float = 0.7,
     lda: bool = False,
+    lengths: str | None = None,
     kinds: str | Iterable[str] | None = None,
     threshold: float = 0.3,
     threads: int | None = None,
@@ -237,6 +242,9 @@ def pca(
             upper taxonomy threshold on |r| (0 to 1)
         lda = False
             fill lda_accuracy in heads.csv (reads the rows twice)
+        lengths
+            fill lengths.csv: categories as if texts ended after L tokens: 256,1024,4096 (None:
+            none)
         kinds
             fit queries (q), keys (k) or both (q,k), each kind by itself ('q' or 'k'; None:
             together)
@@ -603,6 +611,7 @@ def compare(
     *,
     ci: float = 95.0,
     subspace: int = 3,
+    any_length: bool = False,
     plasticity: bool = True,
     html: bool = True,
     format: str | Iterable[str] = 'png,svg',
@@ -643,6 +652,9 @@ def compare(
     Comparison:
         subspace = 3
             of captures: angles between the spaces of the first K components (1 to 10)
+        any_length = False
+            test changes and compare categories also where texts of A and B differ in length by more
+            than a tenth
         plasticity = True
             False: of captures: leave plasticity out, which takes longest
     Output:

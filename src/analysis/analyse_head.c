@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/kept_run.h"
+#include "analysis/head_lengths.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/key_weights.h"
@@ -111,6 +112,52 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
     head->pca = pca;
     head->told_k = keys->told;
     return status;
+}
+
+/* ---- at other lengths ------------------------------------------------------------------- */
+
+/* Of too few rows nothing is known. */
+static qk_status analyse_length(const qk__run *run, const qk_moments *q, const qk_moments *k,
+                                qk_at_length *at, qk_error *err)
+{
+    qk_pca *pca;
+    qk_pca_settings one = run->settings->pca;
+    one.components = 1;
+    at->n_q = q ? q->count : 0;
+    at->n_k = k ? k->count : 0;
+    if (at->n_q == 0 || at->n_k == 0)
+        return QK_OK;
+    qk_status status = qk_pca_combined(q, k, &one, &pca, err);
+    if (status == QK_ERR_DEGENERATE)
+        return QK_OK;
+    QK_TRY(status);
+    at->category = (int)pca->category;
+    at->r_q = pca->components[0].r_q;
+    at->r_k = pca->components[0].r_k;
+    at->ev0 = pca->components[0].explained_variance;
+    qk_pca_free(&pca);
+    return QK_OK;
+}
+
+static qk_status run_lengths(qk__run *run, int worker, qk_head_results *head,
+                             const qk__head_data *q, const qk__key_data *keys,
+                             qk__head_repeats *repeats, qk_error *err)
+{
+    (void)worker;
+    (void)repeats;
+    qk_head_lengths *all = head->at_lengths = calloc(1, sizeof *all);
+    if (!all)
+        return qk__nomem(err);
+    all->items = qk__calloc(run->num_lengths, sizeof *all->items);
+    if (!all->items)
+        return qk__nomem(err);
+    for (; all->count < run->num_lengths; all->count++) {
+        qk_at_length *at = &all->items[all->count];
+        *at = (qk_at_length){run->lengths[all->count], -1, NAN, NAN, NAN, 0, 0};
+        QK_TRY(
+            analyse_length(run, q->below[all->count], keys->data.below[all->count], at, err));
+    }
+    return QK_OK;
 }
 
 /* ---- rotation --------------------------------------------------------------------------- */
@@ -299,6 +346,7 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
     } analyses[] = {
         {run->settings->ci > 0, find_groups},
         {qk__run_does(run, QK_ANALYSE_PCA), run_pca},
+        {run->num_lengths > 0, run_lengths},
         {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
         {qk__run_does(run, QK_ANALYSE_ATTENTION),
@@ -311,6 +359,8 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
     head->rows_k = keys->data.moments->count;
     head->texts_q = qk__run_count_texts(run, queries->num_texts);
     head->texts_k = qk__run_count_texts(run, keys->data.num_texts);
+    head->lengths = queries->lengths;
+    qk__lengths_widen(&head->lengths, &keys->data.lengths);
     for (size_t a = 0; a < sizeof analyses / sizeof *analyses; a++) {
         qk_error err = {0};
         if (!analyses[a].wanted)

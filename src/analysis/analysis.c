@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/head_lengths.h"
 #include "analysis/kept_run.h"
 #include "analysis/run.h"
 #include "analysis/sharing.h"
@@ -40,6 +41,11 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
+    if (s->lengths && !(s->combined && (s->analyses & QK_ANALYSE_PCA)))
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "lengths are for categories, which the PCA of queries and keys together "
+            "gives");
     return qk__settings_check(&qk_analysis_settings_table, s, err);
 }
 
@@ -187,6 +193,7 @@ static qk_status finish_run(qk__run *run, qk_error *err)
     qk_status verdict = qk__run_conclude(run, err);
     if (!is_complete_failure(results)) {
         qk__find_totals(run);
+        QK_TRY(qk__find_lengths(run, err));
         qk__run_warn_of_few(run);
         if (run->settings->output)
             QK_TRY(qk__write_results(run, err));
@@ -214,6 +221,7 @@ static qk_status run_all(qk__run *run, qk_error *err)
     double start = qk__now();
     bool whole = true;
     QK_TRY(qk__run_set_buckets(run, err));
+    QK_TRY(qk__run_set_lengths(run, err));
     qk__run_tell_choices(run);
     if (run->settings->output)
         QK_TRY(qk__run_list_inputs(run, err));

@@ -9,6 +9,9 @@
 void qk__head_results_clear(qk_head_results *head)
 {
     qk_pca_free(&head->pca);
+    if (head->at_lengths)
+        free(head->at_lengths->items);
+    free(head->at_lengths);
     qk_rotation_free(&head->rotation);
     qk_plasticity_free(&head->plasticity);
     qk__attention_free(&head->attention);

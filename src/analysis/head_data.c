@@ -2,11 +2,13 @@
 /* Reading one head into moments and, where they are needed again, rows. */
 #include "analysis/head_data.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/attention_source.h"
+#include "analysis/head_lengths.h"
 #include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -152,6 +154,7 @@ typedef struct reading {
     bool constant;           /* all positions are equal */
     qk_accumulator *first;   /* of first tokens; NULL: nobody asks, or it failed */
     qk__text_groups counted; /* texts, where the moments do not know them */
+    qk__length_sums lengths;
 } reading;
 
 static reading plan_reading(const qk__run *run, const qk_rows *reader)
@@ -181,7 +184,8 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
     if (!how->by_text)
         rows.example = NULL;
     QK_TRY(qk__accumulator_add_block(acc, &rows, last, err));
-    return qk__add_first_tokens(&how->first, b, err);
+    QK_TRY(qk__length_sums_add(&how->lengths, b, err));
+    return qk__add_positions(&how->first, 0, QK_FIRST_TOKENS, b, err);
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
@@ -326,6 +330,8 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA))
         status = qk_accumulator_create(&how.first, qk_rows_dim(reader), err);
     if (status == QK_OK)
+        status = qk__length_sums_begin(run, qk_rows_dim(reader), &how.lengths, err);
+    if (status == QK_OK)
         status = add_rows(run, reader, data, acc, &how, err);
     if (status == QK_OK && how.first &&
         qk_accumulator_finish(&how.first, &data->first, err) == QK_ERR_NOMEM)
@@ -337,6 +343,9 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
         if (status != QK_OK)
             name_file(run, status, head, err);
     }
+    if (status == QK_OK)
+        status = qk__length_sums_end(&how.lengths, data->moments->mean_t, &data->lengths,
+                                     data->below, err);
     if (status == QK_OK && run->settings->ci > 0)
         status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
     data->constant = status == QK_OK && how.constant && data->moments->count > 1;
@@ -345,6 +354,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);
+    qk__length_sums_free(&how.lengths);
     qk_accumulator_free(&how.first);
     qk_accumulator_free(&acc);
     return status;
@@ -426,6 +436,9 @@ static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__h
         data->texts = state->texts;
         state->texts = NULL;
     }
+    const double last = (double)state->last_position;
+    data->lengths = (qk_text_lengths){
+        NAN, NAN, last + 1, (double)state->first_position, data->moments->mean_t, last};
     if (run->settings->ci > 0 && state->mask != 0)
         QK_TRY(take_parts(data, err));
     if (data->moments->sum_tt == 0 && data->moments->count > 1)
@@ -451,6 +464,8 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
     qk_moments_free(&data->first);
+    for (size_t i = 0; i < run->num_lengths; i++)
+        qk_moments_free(&data->below[i]);
     release_texts(run, &data->texts);
     qk__text_parts_free(&data->parts);
     qk__head_state_free(&data->state);

@@ -83,8 +83,10 @@ typedef struct qk__run {
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     const char *jobs;    /* what is counted as done: "heads" */
     size_t total_jobs;
-    qk__buckets buckets;         /* of plasticity */
-    struct qk__run *before_rope; /* of compare-stages: the other capture */
+    qk__buckets buckets;              /* of plasticity */
+    size_t num_lengths;               /* of the texts, that categories are also wanted at */
+    int64_t lengths[QK_MOST_LENGTHS]; /* ascending */
+    struct qk__run *before_rope;      /* of compare-stages: the other capture */
     double seconds_open, seconds_heads, seconds_tables;
     bool shared;              /* units are kept for other processes, or are there from them */
     qk__unit_folder units_at; /* where */

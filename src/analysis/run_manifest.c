@@ -18,6 +18,7 @@
 #include "base/json_build.h"
 #include "capture/capture.h"
 #include "capture/packed_file.h"
+#include "results/text_lengths.h"
 #include "schema/schema.h"
 #include "settings/settings_json.h"
 
@@ -248,6 +249,7 @@ json_t *qk__describe_run(const qk__run *run)
         (json_int_t)results->num_rows, "failures", list_failures(results), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
     root = qk__json_set(describe_occasion(root), "warnings", json_incref(run->warnings));
+    root = qk__json_set(root, "lengths", qk__lengths_to_json(&results->lengths));
     const qk__run *before = run->before_rope;
     if (run->states.count > 0)
         root = qk__json_set(root, "kept", qk__states_describe(run));

@@ -2,6 +2,7 @@
 /* A capture before RoPE beside the one after it: opening the two, head by head, the verdict.
  * The run is that of the capture after RoPE; the other one only lends its files. */
 #include "analysis/stages.h"
+#include "analysis/head_lengths.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -271,6 +272,8 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
         head->rows_k = (int64_t)keys->data.after.rows.rows;
         head->texts_q = qk__run_count_texts(&c->run, queries.after.num_texts);
         head->texts_k = qk__run_count_texts(&c->run, keys->data.after.num_texts);
+        head->lengths = queries.after.lengths;
+        qk__lengths_widen(&head->lengths, &keys->data.after.lengths);
         status = qk__stage_head_analyse(&c->run, &queries, keys, &c->results->heads[i], &err);
         head->stages = c->results->heads[i];
     }
@@ -395,6 +398,7 @@ static qk_status run_all(stages *c, qk_error *err)
     qk_status verdict = qk__run_conclude(run, err);
     if (!any)
         return verdict == QK_ERR_PARTIAL ? QK_ERR_INCONSISTENT : verdict;
+    QK_TRY(qk__find_lengths(run, err));
     qk__run_warn_of_few(run);
     if (run->settings->output)
         QK_TRY(qk__write_results(run, err));

@@ -88,6 +88,12 @@ static void adapt(qk__run *run)
         qk__run_warn(run, "%s: keeps %s: lda_accuracy needs all rows and stays empty",
                      qk_capture_path(run->capture), kept_of(run));
     }
+    if (s->lengths) {
+        s->lengths = NULL;
+        qk__run_warn(run,
+                     "%s: keeps %s: categories at other lengths need all rows and are left out",
+                     qk_capture_path(run->capture), kept_of(run));
+    }
     if (run->states.has_rows && info->reservoir == 1 &&
         qk__run_does(run, QK_ANALYSE_PLASTICITY))
         qk__run_warn(run,

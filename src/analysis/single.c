@@ -25,6 +25,7 @@ static void analyse_head(void *context, size_t i, int worker)
         rows = data.moments->count;
         results->rows_q = rows;
         results->texts_q = qk__run_count_texts(run, data.num_texts);
+        results->lengths = data.lengths;
         status = qk_pca_single(data.moments, &run->settings->pca, &pca, &err);
         if (status != QK_OK)
             qk__context(&err, status, "%s: column 'vector'", head->files[0]);

@@ -107,15 +107,20 @@ static const array PLASTICITY_ARRAYS[] = {
     {LIST(qk_plasticity, cells, num_cells)},
     {LIST(qk_plasticity, distances, num_distances)},
 };
+static const array LENGTHS_ARRAYS[] = {
+    {LIST(qk_head_lengths, items, count)},
+};
 static const array ATTENTION_ARRAYS[] = {
     {LIST(qk_attention, profile, num_profile)},
 };
 static const layout PCA = {LAYOUT(qk_pca, is_pca, PCA_ARRAYS)};
 static const layout ROTATION = {LAYOUT(qk_rotation, is_rotation, ROTATION_ARRAYS)};
 static const layout PLASTICITY = {LAYOUT(qk_plasticity, NULL, PLASTICITY_ARRAYS)};
+static const layout LENGTHS = {LAYOUT(qk_head_lengths, NULL, LENGTHS_ARRAYS)};
 static const layout ATTENTION = {LAYOUT(qk_attention, is_attention, ATTENTION_ARRAYS)};
 static const array HEAD_ARRAYS[] = {
     {STRUCT(qk_head_results, pca, &PCA)},
+    {STRUCT(qk_head_results, at_lengths, &LENGTHS)},
     {STRUCT(qk_head_results, rotation, &ROTATION)},
     {STRUCT(qk_head_results, plasticity, &PLASTICITY)},
     {STRUCT(qk_head_results, attention, &ATTENTION)},

@@ -145,7 +145,8 @@ static const char SIZES[] =
     "{done} head{s}, {rows} row{s} in {seconds:.2f} s ({threads} thread{s}, {speed:.0f} MB/s)\n"
     "[group size {q_per_kv_group} ({q_per_kv_group_source})\n]"
     "rows per head: least {rows_per_head.least:.15g}, median {rows_per_head.median:.15g}; "
-    "texts: least {texts.least:.15g}[{many_texts?}+]\n";
+    "texts: least {texts.least:.15g}[{many_texts?}+]\n"
+    "{lengths_say}\n";
 
 /* Which components follow position, of queries and keys by themselves. */
 static const char HIGH[] =
@@ -216,6 +217,14 @@ static json_t *high_json(double threshold, const qk_high_correlations *n)
                                CLI_OF(n, heads_high), CLI_OF(n, heads_high_negative)));
 }
 
+static json_t *lengths_json(const qk_text_lengths *l)
+{
+    return cli_object(CLI_ROWS(CLI_ROW("text_tokens", l->median),
+                               CLI_ROW("text_tokens_least", l->least),
+                               CLI_ROW("text_tokens_most", l->most), CLI_OF(l, position_least),
+                               CLI_OF(l, position_mean), CLI_OF(l, position_most)));
+}
+
 static json_t *least_and_median(double least, double median)
 {
     return cli_object(CLI_ROWS(CLI_ROW("least", least), CLI_ROW("median", median)));
@@ -226,6 +235,7 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
 {
     bool combined = settings->combined, pca = combined && (settings->analyses & QK_ANALYSE_PCA);
     bool rotation = settings->analyses & QK_ANALYSE_ROTATION;
+    char lengths[QK_LENGTHS_SIZE];
     qk_analysis_totals t;
     qk_analysis_totals_of(results, &t);
     cli_row *rows = CLI_ROWS(
@@ -236,6 +246,7 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         CLI_ROW("failures", cli_list_failures(results)),
         CLI_ROW("rows_per_head", least_and_median(t.rows_least, t.rows_median)),
         CLI_ROW("texts", least_and_median(t.texts_least, t.texts_median)),
+        CLI_ROW("lengths", lengths_json(&results->lengths)),
         CLI_ROW_IF(combined, "q_per_kv_group", results->group.size),
         CLI_ROW_IF(combined, "q_per_kv_group_source", SOURCES[results->group.source]),
         CLI_ROW_IF(pca, "categories", cli_count_categories(t.categories)),
@@ -250,6 +261,7 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         CLI_ROW_IF(has_plasticity(settings, results), "plasticity",
                    plasticity_json(&results->plasticity)),
         CLI_ROW_IF(t.attended > 0, "attention", attention_json(&t)),
+        CLI_SAY("lengths_say", qk_text_lengths_say(&results->lengths, lengths)),
         CLI_SAY("done", count_done(results)),
         CLI_SAY("speed", (double)results->bytes_read / 1e6 / results->seconds),
         CLI_SAY("many_texts", t.texts_least >= 65535),

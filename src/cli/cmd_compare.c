@@ -30,10 +30,25 @@ static void print_difference(double difference, bool turned)
     cli_print("%c", turned ? '*' : ' ');
 }
 
+/* "a", with the tokens of its texts where those of b are of another length. */
+typedef struct side_name {
+    char text[32];
+} side_name;
+
+static side_name name_side(const qk_compare_outcome *o, int side)
+{
+    side_name name;
+    const qk_text_lengths *l = &o->lengths[side];
+    snprintf(name.text, sizeof name.text, o->unlike ? "%c (%.15g)" : "%c", "ab"[side],
+             isfinite(l->median) ? l->median : l->most);
+    return name;
+}
+
 static void print_means(const qk_compare_outcome *o, double level)
 {
-    cli_print("\n  %-19s %10s %10s %9s %9s %9s  %11s  %s\n", "mean over heads", "a", "b",
-              "b - a", "lo", "hi", "corrected p", "changed");
+    cli_print("\n  %-19s %10s %10s %9s %9s %9s  %11s  %s\n", "mean over heads",
+              name_side(o, 0).text, name_side(o, 1).text, "b - a", "lo", "hi", "corrected p",
+              "changed");
     size_t turned = 0;
     bool has_intervals = false;
     for (size_t i = 0; i < o->num_metrics; i++) {
@@ -97,7 +112,8 @@ static void print_movers(const qk_compare_outcome *o, double level)
     cli_print(
         "\nthe biggest movers, by the change in spreads (standard deviations over all heads)"
         "\n  %-6s %-19s %9s %9s %9s %9s %9s %8s  %11s\n",
-        "head", "metric", "a", "b", "b - a", "lo", "hi", "spreads", "corrected p");
+        "head", "metric", name_side(o, 0).text, name_side(o, 1).text, "b - a", "lo", "hi",
+        "spreads", "corrected p");
     for (size_t i = 0; i < o->num_movers && i < SHOWN_MOVERS; i++) {
         const qk_compare_mover *m = &o->movers[i];
         char head[32];
@@ -157,9 +173,16 @@ static void print_spaces(const qk_compare_outcome *o, int components)
 
 static void print_outcome(const request *r, const qk_compare_outcome *o)
 {
+    char lengths[QK_LENGTHS_SIZE];
+    if (o->unlike)
+        cli_print("texts of unlike lengths: categories and most numbers depend on them\n");
+    if (o->unlike && !r->settings.any_length)
+        cli_print("no change is tested and no categories are compared without --any-length\n");
     cli_print("a: %s\nb: %s\n%zu head%s in both, %zu in a alone, %zu in b alone, %.2f s\n",
               o->names[0], o->names[1], o->paired, cli_s((int64_t)o->paired), o->only_a,
               o->only_b, o->seconds);
+    for (int s = 0; s < 2; s++)
+        cli_print("%c: %s\n", "ab"[s], qk_text_lengths_say(&o->lengths[s], lengths));
     if (o->tested > 0)
         cli_print("%zu of %zu changes are more than texts explain (corrected p < 0.05)\n",
                   o->supported, o->tested);

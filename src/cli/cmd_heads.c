@@ -164,9 +164,9 @@ static void print_sides(const printed *p)
     const qk_head_query *query = &p->request->query;
     for (int i = 0; i < 2 && query->other && !p->request->common.quiet; i++) {
         const qk_head_side *side = &p->of.sides[i];
-        cli_print("%c: %s (%s%s%s)\n", "ab"[i], i ? query->other : query->results,
+        cli_print("%c: %s (%s%s%s), %s\n", "ab"[i], i ? query->other : query->results,
                   *side->model ? side->model : "a model without a name",
-                  *side->capture ? ", " : "", side->capture);
+                  *side->capture ? ", " : "", side->capture, side->lengths);
     }
 }
 
@@ -195,8 +195,11 @@ static int print_table(const printed *p)
         }
     free(widths);
     if (!p->request->common.quiet)
-        cli_print(p->rows > 0 ? "\n%zu of %zu head%s\n" : "%zu of %zu head%s\n", p->rows,
-                  p->of.heads, cli_s((int64_t)p->of.heads));
+        cli_print(p->rows > 0 ? "\n" : "");
+    if (!p->request->common.quiet && !p->request->query.other && *p->of.sides[0].lengths)
+        cli_print("%s\n", p->of.sides[0].lengths);
+    if (!p->request->common.quiet)
+        cli_print("%zu of %zu head%s\n", p->rows, p->of.heads, cli_s((int64_t)p->of.heads));
     if (!p->request->common.quiet && p->of.sides[0].alone + p->of.sides[1].alone > 0)
         cli_print("in a alone: %zu, in b alone: %zu\n", p->of.sides[0].alone,
                   p->of.sides[1].alone);
@@ -237,13 +240,14 @@ static int print_json(const printed *p)
             json_object_set_new(head, p->shown[i].info->name, json_cell(&p->shown[i], row));
         json_array_append_new(heads, head);
     }
-    cli_json_print(cli_object(
-        CLI_ROWS(CLI_ROW("results", p->request->query.results),
-                 CLI_ROW_IF(p->request->query.other, "beside", p->request->query.other),
-                 CLI_ROW("heads_in_results", p->of.heads),
-                 CLI_ROW_IF(p->request->query.other, "in_a_alone", p->of.sides[0].alone),
-                 CLI_ROW_IF(p->request->query.other, "in_b_alone", p->of.sides[1].alone),
-                 CLI_ROW("heads", heads))));
+    cli_json_print(cli_object(CLI_ROWS(
+        CLI_ROW("results", p->request->query.results),
+        CLI_ROW_IF(p->request->query.other, "beside", p->request->query.other),
+        CLI_ROW("heads_in_results", p->of.heads), CLI_ROW("lengths", p->of.sides[0].lengths),
+        CLI_ROW_IF(p->request->query.other, "lengths_beside", p->of.sides[1].lengths),
+        CLI_ROW_IF(p->request->query.other, "in_a_alone", p->of.sides[0].alone),
+        CLI_ROW_IF(p->request->query.other, "in_b_alone", p->of.sides[1].alone),
+        CLI_ROW("heads", heads))));
     return EXIT_CODE_OK;
 }
 
@@ -317,9 +321,11 @@ static int print_latex(const printed *p)
     char text[MAX_CELL];
     const bool pages = p->request->format == AS_LONGTABLE;
     const char *environment = pages ? "longtable" : "tabular";
-    cli_print("%% %s\n%% %zu of %zu heads; needs \\usepackage{booktabs%s}\n\\begin{%s}{",
-              p->call->line ? p->call->line : "qkscope heads", p->rows, p->of.heads,
-              pages ? ",longtable" : "", environment);
+    cli_print(
+        "%% %s\n%% %zu of %zu heads; needs \\usepackage{booktabs%s}\n%% %s%s%s\n\\begin{%s}{",
+        p->call->line ? p->call->line : "qkscope heads", p->rows, p->of.heads,
+        pages ? ",longtable" : "", p->of.sides[0].lengths,
+        p->request->query.other ? "; b: " : "", p->of.sides[1].lengths, environment);
     for (size_t i = 0; i < p->count; i++)
         cli_print(p->shown[i].texts ? "l" : "r");
     cli_print("}\n\\toprule\n");

@@ -86,7 +86,7 @@ static void print_models(const qk_study *study, const qk_study_outcome *outcome)
 {
     int width = name_width(study);
     cli_print("%-*s  heads  state     seconds     r_q   |r_k|  bias>0  ap_drop"
-              "  rows: least   median  texts  uncertain\n",
+              "  rows: least   median  texts  tokens  uncertain\n",
               width, "model");
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_study_result *result = &outcome->models[i];
@@ -99,6 +99,7 @@ static void print_models(const qk_study *study, const qk_study_outcome *outcome)
         cli_print_number(" %12.0f", result->rows_least);
         cli_print_number(" %8.15g", result->rows_median);
         cli_print_number(" %6.0f", result->texts_least);
+        cli_print_number(" %7.15g", result->lengths.median);
         cli_print_number(" %10.0f", result->uncertain);
         putchar('\n');
     }
@@ -134,7 +135,9 @@ static json_t *list_models(const request *r, const qk_study *study,
                 CLI_ROW("bias_positive_share", result->recency),
                 CLI_ROW("mean_ap_drop", result->ap_drop), CLI_OF(result, rows_least),
                 CLI_OF(result, rows_median), CLI_OF(result, texts_least),
-                CLI_OF(result, uncertain))));
+                CLI_ROW("text_tokens", result->lengths.median),
+                CLI_ROW("text_tokens_least", result->lengths.least),
+                CLI_ROW("text_tokens_most", result->lengths.most), CLI_OF(result, uncertain))));
     }
     return models;
 }

@@ -62,7 +62,7 @@ static qk_status execute(qk__comparing *c, qk_error *err)
         sides[s].label = c->sides[s].label;
     }
     QK_TRY(qk__compare(sides, c->settings->ci / 100, (size_t)c->settings->subspace,
-                       &c->comparison, err));
+                       c->settings->any_length, &c->comparison, err));
     qk__compare_warn_unpaired(c);
     QK_TRY(qk__compare_sum_up(c, err));
     QK_TRY(qk__compare_write_tables(c, err));

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "compare/compare.h"
+#include "results/text_lengths.h"
 
 enum { MAX_MOVERS = 20, MAX_NAMED = 4 };
 
@@ -143,7 +144,8 @@ static qk_compare_space sum_space(const qk__comparison *from, const char *name, 
         if (isfinite(space->overlap_halves_b))
             values[3 * room + halves_b++] = space->overlap_halves_b;
         sum.chance = space->overlap_chance;
-        if (isfinite(space->overlap_halves_a) && isfinite(space->overlap_halves_b)) {
+        if (isfinite(space->overlap_halves_a) && isfinite(space->overlap_halves_b) &&
+            !from->silent) {
             sum.judged++;
             sum.moved += moved(space);
         }
@@ -242,15 +244,19 @@ static json_t *list_categories(const qk_compare_outcome *o)
 json_t *qk__compare_summary(const qk__comparing *c)
 {
     const qk_compare_outcome *o = c->outcome;
-    return json_pack(
-        "{s:o, s:o, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:b, s:O}", "a",
-        qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]), "heads_in_both",
-        (json_int_t)o->paired, "heads_in_a_only", (json_int_t)o->only_a, "heads_in_b_only",
-        (json_int_t)o->only_b, "level", c->comparison.level, "tested", (json_int_t)o->tested,
-        "supported", (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
-        list_categories(o), "movers", list_movers(o), "components", c->settings->subspace,
-        "spaces", list_spaces(o), "no_spaces", qk__json_text_or_null(o->no_spaces),
-        "attention_left_out", o->leaves_attention_out, "warnings", c->warnings);
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, "
+                     "s:i, s:o, s:o, s:b, s:O}",
+                     "a", qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]),
+                     "lengths_a", qk__lengths_to_json(&o->lengths[0]), "lengths_b",
+                     qk__lengths_to_json(&o->lengths[1]), "unlike_lengths", o->unlike,
+                     "heads_in_both", (json_int_t)o->paired, "heads_in_a_only",
+                     (json_int_t)o->only_a, "heads_in_b_only", (json_int_t)o->only_b, "level",
+                     c->comparison.level, "tested", (json_int_t)o->tested, "supported",
+                     (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
+                     c->comparison.silent ? json_null() : list_categories(o), "movers",
+                     list_movers(o), "components", c->settings->subspace, "spaces",
+                     list_spaces(o), "no_spaces", qk__json_text_or_null(o->no_spaces),
+                     "attention_left_out", o->leaves_attention_out, "warnings", c->warnings);
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */
@@ -386,6 +392,9 @@ qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
     o->only_a = from->only[0];
     o->only_b = from->only[1];
     o->leaves_attention_out = leaves_attention_out(c);
+    for (int s = 0; s < 2; s++)
+        o->lengths[s] = c->sides[s].model->lengths;
+    o->unlike = from->unlike;
     memcpy(o->categories, from->categories, sizeof o->categories);
     QK_TRY(take_metrics(c, err));
     QK_TRY(take_movers(c, err));

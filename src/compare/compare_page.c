@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of a comparison: one file that needs no network, with the map, the explorer and the scripts of a report. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "compare/compare.h"
 #include "report/picture.h"
+#include "results/text_lengths.h"
 
 enum { MAX_PICTURE = 8 << 20 };
 
@@ -56,7 +58,9 @@ static void lead(qk__page *page, const qk__comparing *c)
     if (o->only_a + o->only_b > 0)
         qk__say(page, ", %zu in a alone, %zu in b alone", o->only_a, o->only_b);
     qk__say(page, ". ");
-    if (o->tested > 0)
+    if (c->comparison.silent)
+        qk__say(page, "Texts of a and b differ in length, so no change is tested.");
+    else if (o->tested > 0)
         qk__say(page,
                 "Of %zu changes that can be judged, *%zu* are more than texts explain (p below "
                 "0.05, corrected for all of them).",
@@ -67,9 +71,11 @@ static void lead(qk__page *page, const qk__comparing *c)
     qk__open(page, "dl.columns");
     for (int s = 0; s < 2; s++) {
         qk__put(page, "dt", "%s", c->sides[s].letter);
-        qk__put(page, "dd", "{%s}, %s%s", o->names[s],
+        char lengths[QK_LENGTHS_SIZE];
+        qk__put(page, "dd", "{%s}, %s%s; %s", o->names[s],
                 c->sides[s].run ? "capture " : "results ",
-                s == 0 ? c->settings->a : c->settings->b);
+                s == 0 ? c->settings->a : c->settings->b,
+                qk_text_lengths_say(&o->lengths[s], lengths));
     }
     qk__close(page, "dl");
 }
@@ -94,12 +100,19 @@ static void begin_section(qk__page *page, const char *id, const char *title)
     qk__put(page, "h2", "%s", title);
 }
 
-/* Columns by their names, up to NULL. */
-static void table(qk__page *page, const char *caption, const char *const *columns)
+/* Columns by their names, up to NULL; those of a and b with the lengths of their texts, where these differ. */
+static void table(qk__page *page, const qk_compare_outcome *o, const char *caption,
+                  const char *const *columns)
 {
     qk__table_begin(page, caption);
-    for (; *columns; columns++)
-        qk__table_head(page, *columns);
+    for (; *columns; columns++) {
+        char name[64];
+        const int side = strcmp(*columns, "b") == 0;
+        snprintf(name, sizeof name, "%s, %.15g tokens", *columns,
+                 qk__length_of_texts(&o->lengths[side]));
+        qk__table_head(
+            page, o->unlike && strspn(*columns, "ab") == strlen(*columns) ? name : *columns);
+    }
     qk__table_body(page);
 }
 
@@ -171,7 +184,7 @@ static void means(qk__page *page, const qk_compare_outcome *o)
         "metric", "a", "b", "b − a", "interval", "p, corrected", "heads that changed", NULL};
     bool turned = false;
     begin_section(page, "means", "Over all heads");
-    table(page, "Mean over heads, and mean difference over key heads", COLUMNS);
+    table(page, o, "Mean over heads, and mean difference over key heads", COLUMNS);
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
         if (!m->main)
@@ -214,7 +227,7 @@ static void categories(qk__page *page, const qk_compare_outcome *o)
         return;
     begin_section(page, "categories", "Kinds of heads");
     qk__put(page, "p", "%zu of %zu heads are of another kind in b than in a.", all - same, all);
-    table(page, "Heads by kind in a (rows) and in b (columns)", columns);
+    table(page, o, "Heads by kind in a (rows) and in b (columns)", columns);
     for (int a = 0; a < QK_NUM_CATEGORIES; a++) {
         qk__open(page, "tr");
         qk__put(page, "th[scope=row]", "%s", columns[a + 1]);
@@ -237,7 +250,7 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
         qk__close(page, "section");
         return;
     }
-    table(page, "Heads that changed most, each by the metric that changed most", COLUMNS);
+    table(page, o, "Heads that changed most, each by the metric that changed most", COLUMNS);
     for (size_t i = 0; i < o->num_movers; i++) {
         const qk_compare_mover *m = &o->movers[i];
         qk__open(page, "tr");
@@ -290,7 +303,7 @@ static void spaces(qk__page *page, const qk__comparing *c)
     qk__put(page, "p",
             "How much of the space of the first %d component%s in a lies in that of b.",
             c->settings->subspace, c->settings->subspace == 1 ? "" : "s");
-    table(page, "Medians over heads", COLUMNS);
+    table(page, o, "Medians over heads", COLUMNS);
     for (size_t i = 0; i < o->num_spaces; i++) {
         const qk_compare_space *s = &o->spaces[i];
         qk__open(page, "tr");
@@ -301,7 +314,10 @@ static void spaces(qk__page *page, const qk__comparing *c)
         cell(page, s->halves_a);
         cell(page, s->halves_b);
         cell(page, s->chance);
-        qk__put(page, "td", "%zu of %zu", s->moved, s->judged);
+        if (s->judged > 0)
+            qk__put(page, "td", "%zu of %zu", s->moved, s->judged);
+        else
+            qk__put(page, "td", "–");
         qk__close(page, "tr");
     }
     qk__table_end(page);

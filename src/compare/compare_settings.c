@@ -23,6 +23,10 @@ static const qk_setting ROWS[] = {
      .max = QK_MAX_SUBSPACE, .value = "K",
      .help = "of captures: angles between the spaces of the first K components",
      .section = "Comparison"},
+    {"any-length", QK_SETTING_FLAG, AT(any_length),
+     .help = "test changes and compare categories also where texts of A and B differ in length "
+             "by more than a tenth",
+     .section = "Comparison"},
     {"plasticity", QK_SETTING_FLAG, AT(plasticity), .number = true, .off = "no-plasticity",
      .off_help = "of captures: leave plasticity out, which takes longest",
      .section = "Comparison"},

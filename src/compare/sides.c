@@ -15,6 +15,7 @@
 #include "compare/compare.h"
 #include "figure/figure_note.h"
 #include "results/read_results.h"
+#include "results/text_lengths.h"
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 
@@ -109,7 +110,8 @@ static qk_status take_run(qk__opened *side, qk_error *err)
                                      .source = "",
                                      .folder = "",
                                      .layers = run->num_layers,
-                                     .heads = run->num_heads};
+                                     .heads = run->num_heads,
+                                     .lengths = run->lengths};
     QK_TRY(qk__results_begin(&builder, run->capture, err));
     qk_status status = qk__results_add(builder, &listed, run, NULL, run->contents, err);
     if (status != QK_OK) {
@@ -417,6 +419,36 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
     return QK_OK;
 }
 
+/* First of all warnings; and beside every number, as what a and b are called. */
+static qk_status tell_lengths(qk__comparing *c, qk_error *err)
+{
+    const qk_text_lengths *of[2] = {&c->sides[0].model->lengths, &c->sides[1].model->lengths};
+    char text[2][QK_LENGTHS_SIZE], message[512];
+    if (!qk__lengths_differ(of[0], of[1]))
+        return QK_OK;
+    snprintf(message, sizeof message,
+             "a is of %s; b is of %s: categories and most numbers depend on the length of the "
+             "texts%s",
+             qk_text_lengths_say(of[0], text[0]), qk_text_lengths_say(of[1], text[1]),
+             c->settings->any_length
+                 ? ""
+                 : ", so no change is tested and no categories are compared; compare texts of "
+                   "one length (analyze --lengths gives categories at others), or give "
+                   "--any-length");
+    if (json_array_insert_new(c->warnings, 0, qk__json_text(message)) != 0)
+        return qk__nomem(err);
+    qk__tell_notice(&c->settings->input.context, QK_NOTICE_WARNING, "%s", message);
+    for (int s = 0; s < 2; s++) {
+        char *label =
+            qk__format("%s (%.15g tokens)", c->sides[s].label, qk__length_of_texts(of[s]));
+        free(c->sides[s].label);
+        c->sides[s].label = label;
+        if (!label)
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
 qk_status qk__open_sides(qk__comparing *c, qk_error *err)
 {
     const char *names[2] = {c->settings->a, c->settings->b};
@@ -439,7 +471,8 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
         QK_TRY(qk__compare_refuse_settings(c->settings, err));
     QK_TRY(warn_of_same(c, err));
     warn_of_kinds(c);
-    return name_sides(c, err);
+    QK_TRY(name_sides(c, err));
+    return tell_lengths(c, err);
 }
 
 void qk__close_sides(qk__comparing *c)

@@ -88,7 +88,13 @@ typedef struct qk__panel {
 } qk__panel;
 
 /* Where marks stand along the axis. */
-typedef enum qk__over { QK__MODELS, QK__LAYERS, QK__COMPONENTS, QK__DIMENSIONS } qk__over;
+typedef enum qk__over {
+    QK__MODELS,
+    QK__LAYERS,
+    QK__COMPONENTS,
+    QK__DIMENSIONS,
+    QK__LENGTHS
+} qk__over;
 
 typedef struct qk__figure_kind {
     const char *name;  /* "pca-03-layer-heatmap-rq"; per model the slug follows: "NAME-SLUG" */

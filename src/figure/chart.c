@@ -53,15 +53,26 @@ size_t qk__count_places(const qk__subject *subject)
         return most_components(subject->results);
     case QK__DIMENSIONS:
         return subject->model->num_components;
+    case QK__LENGTHS:
+        return subject->model->num_heads > 0 ? subject->model->heads[0].num_lengths : 0;
     default:
         return subject->results->num_models;
     }
+}
+
+/* Whether a head is of a category at a length; NaN: of none. */
+static double is_at_length(const qk__result_head *head, size_t place, qk_category category)
+{
+    const double own = place < head->num_lengths ? head->length_category[place] : -1;
+    return own < 0 ? NAN : own == (double)category;
 }
 
 /* The heads of a place: of a model, or of its layer. */
 static qk__result_model heads_at(const qk__subject *subject, size_t place)
 {
     const qk__results *results = subject->results;
+    if (subject->model)
+        return *subject->model;
     if (subject->kind->over == QK__MODELS)
         return results->models[place];
     qk__result_model layer = results->models[0];
@@ -86,7 +97,9 @@ static qk__spread spread_at(qk__figure *figure, const qk__subject *subject,
     double *values = qk__figure_alloc(figure, of.num_heads + 1, sizeof *values);
     size_t count = 0;
     for (size_t h = 0; values && h < of.num_heads; h++) {
-        values[count] = qk__series_value(series, &of.heads[h]);
+        values[count] = subject->kind->over == QK__LENGTHS
+                            ? is_at_length(&of.heads[h], place, series->category)
+                            : qk__series_value(series, &of.heads[h]);
         count += isfinite(values[count]);
     }
     return qk__spread_of_values(values, count);

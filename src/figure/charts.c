@@ -188,7 +188,8 @@ static void set_places(qk__figure *figure, const page *p, bool last, const qk__p
 {
     static const char *const WORDS[] = {[QK__LAYERS] = "Layer",
                                         [QK__COMPONENTS] = "Principal component",
-                                        [QK__DIMENSIONS] = "Query dimension"};
+                                        [QK__DIMENSIONS] = "Query dimension",
+                                        [QK__LENGTHS] = "Length of the texts (tokens)"};
     const size_t count = qk__count_places(p->subject);
     const qk__over over = p->subject->kind->over;
     if (over == QK__MODELS) {
@@ -204,6 +205,13 @@ static void set_places(qk__figure *figure, const page *p, bool last, const qk__p
     size_t step = qk__tic_step(count, place->width, LEAST_TIC * qk__em(figure));
     qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics %zu font small\n",
                      (double)count - 0.4, step);
+    if (over == QK__LENGTHS) {
+        qk__figure_print(figure, "set xtics scale 0 (");
+        for (size_t i = 0; i < count; i += step)
+            qk__figure_print(figure, "%s'%lld' %zu", i ? ", " : "",
+                             (long long)p->subject->model->heads[0].lengths[i], i);
+        qk__figure_print(figure, ")\n");
+    }
     if (over != QK__COMPONENTS)
         return;
     qk__figure_print(figure, "set xtics scale 0 (");

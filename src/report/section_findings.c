@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/sections.h"
+#include "results/text_lengths.h"
 
 void qk__verdict_badge(qk__page *page, qk__verdict verdict)
 {
@@ -48,6 +49,9 @@ static void put_finding(qk__page *page, const qk__report *report, const qk__find
     qk__close(page, "p");
     qk__open(page, "ul.evidence");
     qk__put_lines(page, "li", f->evidence ? f->evidence : "");
+    if (qk__has_unlike_lengths(report->results))
+        qk__put(page, "li",
+                "Texts of the models are of unlike lengths, which part of it may be.");
     if (isfinite(f->effect))
         qk__put(page, "li.effect", "Size of the effect, from 0 to 1: %.2g.", f->effect);
     qk__close(page, "ul");

@@ -78,6 +78,7 @@ static void put_span(qk__page *page, const char *name, const qk__range *span, co
 static void rows_and_texts(qk__page *page, const qk__results *results)
 {
     qk__range rows = QK__NO_RANGE, texts = QK__NO_RANGE;
+    char lengths[QK_LENGTHS_SIZE];
     qk__each_model (results, model)
         qk__each_head (model, head) {
             qk__range_add(&rows, head->n_q);
@@ -85,7 +86,7 @@ static void rows_and_texts(qk__page *page, const qk__results *results)
             qk__range_add(&texts, head->v.texts);
         }
     put_span(page, "Rows a head", &rows, "queries or keys");
-    put_span(page, "Texts", &texts, "a head");
+    put_span(page, "Texts", &texts, qk__lengths_say(results, "a head; ", lengths));
 }
 
 /* The last two parts of a path: all that tells captures apart, mostly. */

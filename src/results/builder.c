@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "results/text_lengths.h"
 
 void qk__builder_free(qk__builder *builder)
 {
@@ -23,6 +24,7 @@ void qk__builder_free(qk__builder *builder)
     qk__series_free(&builder->rope_pairs);
     qk__series_free(&builder->score_curve);
     qk__series_free(&builder->attention);
+    qk__series_free(&builder->at_lengths);
     qk__distances_free(&builder->distances);
     qk__manifest_free(&builder->manifest);
     qk__manifest_free(&builder->ablation);
@@ -113,7 +115,7 @@ qk_status qk__builder_add_model(qk__builder *builder, const char *name, size_t *
     }
     QK_TRY(qk__text_set_add(&builder->names, builder->arena, name, model, err));
     if (builder->names.count > before)
-        builder->models[before] = (qk__built_model){"", "", "", "", 0};
+        builder->models[before] = (qk__built_model){"", "", "", "", 0, qk__no_lengths};
     return QK_OK;
 }
 

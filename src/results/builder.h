@@ -25,6 +25,7 @@ typedef struct qk__built_head {
 typedef struct qk__built_model {
     const char *label, *family, *phase, *source; /* "" = not given */
     int layers;                                  /* 0: not given */
+    qk_text_lengths lengths;                     /* of its texts */
 } qk__built_model;
 
 struct qk__builder {
@@ -49,7 +50,7 @@ struct qk__builder {
     qk__lookup head_lookup;
     size_t last_head; /* of the row before, which most often is that of this row */
 
-    qk__series components, profile, weights, rope_pairs, score_curve, attention;
+    qk__series components, profile, weights, rope_pairs, score_curve, attention, at_lengths;
     qk__distances distances;
 };
 
@@ -75,6 +76,10 @@ QK_MUST_CHECK qk_status qk__builder_head(qk__builder *builder, const qk__feed *f
 enum { QK__HEAD_TEXT_SIZE = 160 };
 const char *qk__head_text(const qk__builder *builder, size_t head,
                           char text[QK__HEAD_TEXT_SIZE]);
+
+/* *category of a field, -1 where it is empty. */
+QK_MUST_CHECK qk_status qk__feed_category(const qk__feed *feed, size_t column, int *category,
+                                          qk_error *err);
 
 /* Opens a table where the builder has it now; the feed is empty where it is not there. */
 QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name, qk__feed *feed,

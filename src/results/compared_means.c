@@ -98,6 +98,8 @@ static void sum_up(const qk__comparison *c, qk__compared_metric *m, double *mean
     m->mean_b = qk__mean_of(&b);
     m->spread = spread_of(changes, c->num_paired, (m->mean_a + m->mean_b) / 2);
     estimate(means, mean_by_group(changes, c->num_paired, means), c->level, m);
+    if (c->silent)
+        m->p = NAN;
     for (size_t i = 0; i < c->num_paired; i++)
         if (isfinite(changes[i].difference))
             changes[i].size =

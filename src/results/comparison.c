@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "results/text_lengths.h"
 #include "stats/difference.h"
 #include "stats/project.h"
 
@@ -27,8 +28,9 @@ static double number_of(const qk__result_head *head, size_t offset)
 }
 
 /* a, b: NULL where that one has no such head; one: either. */
-static void compare_head(const qk__result_head *a, const qk__result_head *b,
-                         const qk__result_head *one, qk__compared_head *head)
+static void compare_head(const qk__comparison *c, const qk__result_head *a,
+                         const qk__result_head *b, const qk__result_head *one,
+                         qk__compared_head *head)
 {
     *head = (qk__compared_head){
         .layer = one->layer,
@@ -47,6 +49,8 @@ static void compare_head(const qk__result_head *a, const qk__result_head *b,
         .rows_b = b ? fmin(b->n_q, b->n_k) : NAN,
         .texts_a = number_of(a, offsetof(qk__head_numbers, texts)),
         .texts_b = number_of(b, offsetof(qk__head_numbers, texts)),
+        .text_tokens_a = c->sides[0].model->lengths.median,
+        .text_tokens_b = c->sides[1].model->lengths.median,
         .turned = NAN,
         .top_metric = "",
         .top_difference = NAN,
@@ -88,7 +92,7 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
     for (size_t at[2] = {0}; qk__next_pair(a, b, at, pair);) {
         const qk__result_head *of_a = pair[0], *of_b = pair[1];
         qk__compared_head *head = &c->heads[c->num_heads++];
-        compare_head(of_a, of_b, of_a ? of_a : of_b, head);
+        compare_head(c, of_a, of_b, of_a ? of_a : of_b, head);
         if (!of_a || !of_b) {
             c->only[of_a ? 0 : 1]++;
             continue;
@@ -97,7 +101,7 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
         c->pairs[0][c->num_paired] = of_a;
         c->pairs[1][c->num_paired] = of_b;
         head->turned = turned(c, c->num_paired++);
-        if (of_a->category >= 0 && of_b->category >= 0)
+        if (of_a->category >= 0 && of_b->category >= 0 && !c->silent)
             c->categories[of_a->category][of_b->category]++;
     }
     return c->num_paired > 0 ? QK_OK
@@ -263,6 +267,8 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                            .size = NAN,
                            .p = NAN,
                            .p_corrected = NAN,
+                           .text_tokens_a = c->sides[0].model->lengths.median,
+                           .text_tokens_b = c->sides[1].model->lengths.median,
                            .pairing = "",
                            .turned = opposite,
                            .open = turns(field) && qk__sign_is_open(c, i)};
@@ -313,6 +319,8 @@ static qk_status take_changes(qk__comparison *c, qk_error *err)
             take_change(c, c->metrics[m].field, i, with_intervals,
                         &c->changes[m * c->num_paired + i]);
     }
+    for (size_t i = 0; c->silent && i < c->num_changes; i++)
+        c->changes[i].p = NAN, c->changes[i].pairing = "";
     return QK_OK;
 }
 
@@ -333,11 +341,14 @@ static qk_status make_comparison(qk__comparison *c, qk_error *err)
     return qk__compare_spaces(c, err);
 }
 
-qk_status qk__compare(const qk__side sides[2], double level, size_t components,
+qk_status qk__compare(const qk__side sides[2], double level, size_t components, bool any_length,
                       qk__comparison *comparison, qk_error *err)
 {
+    const bool unlike = qk__lengths_differ(&sides[0].model->lengths, &sides[1].model->lengths);
     *comparison = (qk__comparison){
         .sides = {sides[0], sides[1]}, .level = level, .components = components};
+    comparison->unlike = unlike;
+    comparison->silent = unlike && !any_length;
     qk_status status = make_comparison(comparison, err);
     if (status != QK_OK)
         qk__comparison_free(comparison);

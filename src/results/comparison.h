@@ -36,6 +36,8 @@ typedef struct qk__compared_metric {
 
 typedef struct qk__comparison {
     qk__side sides[2];
+    bool unlike;       /* lengths of the texts differ */
+    bool silent;       /* and so nothing is tested, and categories are not compared */
     double level;      /* of the intervals of differences */
     size_t components; /* of the spaces */
     size_t num_heads;  /* of either */
@@ -55,10 +57,10 @@ typedef struct qk__comparison {
     size_t *top; /* heads by |top_size|, the largest first; supported ones before the others */
 } qk__comparison;
 
-/* The sides are copied, what they point to must stay. QK_ERR_INCONSISTENT: no head is in both, or
+/* The sides are copied, what they point to must stay. any_length: never silent. QK_ERR_INCONSISTENT: no head is in both, or
  * heads that are in both have other key heads. */
 QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, size_t components,
-                                    qk__comparison *comparison, qk_error *err);
+                                    bool any_length, qk__comparison *comparison, qk_error *err);
 void qk__comparison_free(qk__comparison *comparison);
 
 /* Whether PC0 and PC1 of a pair of heads have nearly the same variance in a or in b: PC0 may be another axis

@@ -178,6 +178,13 @@ static void set_scores(qk__result_head *head, const columns *all, size_t first, 
         count, values[0] + first, values[1] + first, {values[2] + first}, values[3] + first};
 }
 
+static void set_lengths(qk__result_head *head, const columns *all, size_t first, size_t count)
+{
+    head->num_lengths = count;
+    head->lengths = all->values[0] + first;
+    head->length_category = all->values[1] + first;
+}
+
 /* Cells come by rows, then by distance: those of the latest rows are the last that rise. */
 static void set_attention(qk__result_head *head, const columns *all, size_t first, size_t count)
 {
@@ -293,6 +300,8 @@ qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
         status = finish_series(builder, &builder->score_curve, true, heads, set_scores, err);
     if (status == QK_OK)
         status = finish_series(builder, &builder->attention, true, heads, set_attention, err);
+    if (status == QK_OK)
+        status = finish_series(builder, &builder->at_lengths, true, heads, set_lengths, err);
     free(places);
     free(heads);
     return status;

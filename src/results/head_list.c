@@ -291,6 +291,9 @@ static qk_status tell_totals(const head_list *l, qk_head_totals *totals, qk_erro
     for (int side = 0; side < 2 && l->query->other; side++)
         QK_TRY(tell_side(l->results[side], side ? l->query->other : l->query->results,
                          &totals->sides[side], err));
+    for (int side = 0; side < 2 && l->results[side]; side++)
+        if (isfinite(l->results[side]->models[0].lengths.most))
+            qk__lengths_say(l->results[side], "", totals->sides[side].lengths);
     for (size_t i = 0; l->query->other && i < l->num_rows; i++)
         for (int side = 0; side < 2; side++)
             totals->sides[side].alone += l->rows[i].in.head[!side] == NULL;

@@ -63,15 +63,15 @@ static qk_status find_columns(head_table *t, qk_error *err)
     return qk__feed_find(feed, "bucket_width", false, &t->bucket_width, err);
 }
 
-static qk_status read_category(const head_table *t, size_t column, int *category, qk_error *err)
+qk_status qk__feed_category(const qk__feed *feed, size_t column, int *category, qk_error *err)
 {
-    const char *text = qk__feed_text(&t->feed, column);
+    const char *text = qk__feed_text(feed, column);
     *category = -1;
     for (int i = 0; i < QK_NUM_CATEGORIES && *text != 0; i++)
         if (strcmp(text, qk_category_name((qk_category)i)) == 0)
             *category = i;
     if (*text != 0 && *category < 0)
-        return qk__feed_fail(&t->feed, column, QK_ERR_MALFORMED, "is no category", err);
+        return qk__feed_fail(feed, column, QK_ERR_MALFORMED, "is no category", err);
     return QK_OK;
 }
 
@@ -128,13 +128,14 @@ static qk_status read_row(const head_table *t, qk_error *err)
     QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
     QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));
     if (t->which == QK__HEADS) {
-        QK_TRY(read_category(t, t->category, &head->head.category, err));
-        QK_TRY(read_category(t, t->category_without_first, &head->head.category_without_first,
-                             err));
+        QK_TRY(qk__feed_category(&t->feed, t->category, &head->head.category, err));
+        QK_TRY(qk__feed_category(&t->feed, t->category_without_first,
+                                 &head->head.category_without_first, err));
     }
     if (t->which == QK__STAGES) {
-        QK_TRY(read_category(t, t->category_before, &head->head.category_before, err));
-        QK_TRY(read_category(t, t->category_after, &head->head.category_after, err));
+        QK_TRY(
+            qk__feed_category(&t->feed, t->category_before, &head->head.category_before, err));
+        QK_TRY(qk__feed_category(&t->feed, t->category_after, &head->head.category_after, err));
     }
     if (t->which == QK__METRICS)
         QK_TRY(qk__feed_number(&t->feed, t->bucket_width, &head->bucket_width, err));

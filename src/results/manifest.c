@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
+#include "results/text_lengths.h"
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
@@ -282,6 +283,19 @@ int qk__manifest_layers(const qk__manifest *manifest, const char *model)
             layers = own;
     }
     return layers > 0 && layers < (1 << 20) ? (int)layers : 0;
+}
+
+qk_text_lengths qk__manifest_lengths(const qk__manifest *manifest, const char *model)
+{
+    size_t i;
+    const json_t *run, *lengths = NULL;
+    json_array_foreach(manifest->runs, i, run)
+    {
+        const json_t *own = json_object_get(run, "lengths");
+        if (own && strcmp(qk__json_string(run, "model"), model) == 0)
+            lengths = own;
+    }
+    return qk__lengths_of_json(lengths);
 }
 
 int qk__manifest_query_heads(const qk__manifest *manifest)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include <jansson.h>
+#include <qkscope/analysis.h>
 #include <qkscope/common.h>
 
 #define QK__MANIFEST_NAME "manifest.json"
@@ -53,6 +54,8 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
 
 /* Layers of the model of a run; 0: not known. */
 int qk__manifest_layers(const qk__manifest *manifest, const char *model);
+/* Lengths of the texts of a run of a model, the latest that tells them. */
+qk_text_lengths qk__manifest_lengths(const qk__manifest *manifest, const char *model);
 /* Query heads of the model of an ablation, in all layers; 0: not known. */
 int qk__manifest_query_heads(const qk__manifest *manifest);
 

@@ -10,11 +10,13 @@
 #include "base/error.h"
 #include "base/slug.h"
 #include "results/builder.h"
+#include "results/text_lengths.h"
 
 /* ---- models.csv ------------------------------------------------------------------------- */
 
 typedef struct model_columns {
     size_t model, label, family, phase, source, layers;
+    size_t lengths[QK__NUM_LENGTHS];
 } model_columns;
 
 static qk_status copy_text(qk__builder *builder, const char *text, const char **copy,
@@ -32,6 +34,7 @@ qk_status qk__list_model(qk__builder *builder, const qk__listed_model *listed, b
     qk__built_model *built = &builder->models[model];
     *is_new = builder->names.count > before;
     built->layers = listed->layers;
+    built->lengths = listed->lengths;
     QK_TRY(copy_text(builder, listed->label, &built->label, err));
     QK_TRY(copy_text(builder, listed->family, &built->family, err));
     QK_TRY(copy_text(builder, listed->phase, &built->phase, err));
@@ -45,12 +48,18 @@ static qk_status read_model(qk__builder *builder, const qk__csv_reader *reader,
     bool is_new;
     if (*qk__reader_text(reader, columns->layers)) /* a list made by hand may not have them */
         QK_TRY(qk__reader_integer(reader, columns->layers, 0, INT_MAX, &layers, err));
+    qk_text_lengths lengths = qk__no_lengths;
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++)
+        if (columns->lengths[i] != QK__NO_COLUMN)
+            QK_TRY(qk__reader_number(reader, columns->lengths[i], qk__length_of(&lengths, i),
+                                     err));
     const qk__listed_model listed = {.name = qk__reader_text(reader, columns->model),
                                      .label = qk__reader_text(reader, columns->label),
                                      .family = qk__reader_text(reader, columns->family),
                                      .phase = qk__reader_text(reader, columns->phase),
                                      .source = qk__reader_text(reader, columns->source),
-                                     .layers = (int)layers};
+                                     .layers = (int)layers,
+                                     .lengths = lengths};
     QK_TRY(qk__list_model(builder, &listed, &is_new, err));
     return is_new ? QK_OK
                   : qk__reader_fail(reader, columns->model, QK_ERR_INCONSISTENT,
@@ -67,6 +76,9 @@ static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_erro
     QK_TRY(qk__reader_find(reader, "phase", false, &columns.phase, err));
     QK_TRY(qk__reader_find(reader, "source", false, &columns.source, err));
     QK_TRY(qk__reader_find(reader, "layers", false, &columns.layers, err));
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++)
+        QK_TRY(qk__reader_find(reader, qk__length_members[i].name, false, &columns.lengths[i],
+                               err));
     for (;;) {
         QK_TRY(qk__reader_next(reader, &more, err));
         if (!more)
@@ -132,6 +144,8 @@ static qk_status name_model(qk__builder *builder, size_t i, groups *g, qk_error 
     model->family = *built->family ? built->family : model->label;
     model->phase = built->phase;
     model->source = built->source;
+    model->lengths = builder->listed ? built->lengths
+                                     : qk__manifest_lengths(&builder->manifest, model->name);
     QK_TRY(qk__text_set_add(&g->families, builder->arena, model->family, &index, err));
     model->family_index = (int)index;
     model->phase_index = -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a results folder says, in memory: its models in study order, their heads with every
  * number of the per-head tables, and the model-level curves. Figures and the report draw from
- * this and nothing else. read_results.c reads it; summaries.c sums it up.
+ * this and nothing else. read_results.c reads it; summaries.c sums it up, text_lengths.c says how long texts
+ * are.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
@@ -46,6 +47,8 @@ typedef struct qk__result_head {
     const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
     size_t num_rope_pairs;                       /* in rope_pairs.csv */
     const double *rope_wavelength, *rope_energy_q, *rope_energy_k, *rope_score_share;
+    size_t num_lengths; /* in lengths.csv */
+    const double *lengths, *length_category;
     qk__head_curve scores;    /* score_by_distance.csv */
     qk__head_curve attention; /* attention_profile.csv: the latest rows, over uniform attention;
                                  predicted by mean vectors, then by the drift of keys */
@@ -63,15 +66,16 @@ typedef struct qk__distance_map {
 } qk__distance_map;
 
 typedef struct qk__result_model {
-    const char *name;   /* the `model` column */
-    const char *label;  /* what figures call it; the name without models.csv */
-    const char *family; /* never NULL; the label where none is given */
-    const char *phase;  /* "" = not a checkpoint */
-    const char *source; /* "" unknown */
-    const char *slug;   /* of file names: qk__slugs (base/slug.h) of all names, in order */
-    int family_index;   /* 0.. in order of appearance; picks the colour */
-    int phase_index;    /* likewise; -1 without a phase */
-    int last_layer;     /* of the model; where no file says it, the largest here */
+    const char *name;        /* the `model` column */
+    const char *label;       /* what figures call it; the name without models.csv */
+    const char *family;      /* never NULL; the label where none is given */
+    const char *phase;       /* "" = not a checkpoint */
+    const char *source;      /* "" unknown */
+    const char *slug;        /* of file names: qk__slugs (base/slug.h) of all names, in order */
+    int family_index;        /* 0.. in order of appearance; picks the colour */
+    int phase_index;         /* likewise; -1 without a phase */
+    qk_text_lengths lengths; /* of its texts */
+    int last_layer;          /* of the model; where no file says it, the largest here */
     size_t num_heads;
     qk__result_head *heads; /* by layer, q_head */
     qk__distance_map distances;
@@ -178,6 +182,9 @@ qk__spread qk__spread_of_values(double *values, size_t count);
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);
 
+/* How long the texts are, in words behind others; of several models from the shortest to the longest. */
+const char *qk__lengths_say(const qk__results *results, const char *before,
+                            char text[QK_LENGTHS_SIZE]);
 size_t qk__count_heads(const qk__results *results); /* of all models */
 /* A head that none of these has is a mistake of whoever named it: QK_ERR_NOT_FOUND. other: NULL: none. */
 QK_MUST_CHECK qk_status qk__need_heads(const qk_head_set *named, const qk__results *results,

@@ -50,6 +50,9 @@ static const series_spec ATTENTION = {"attention_profile.csv",
                                                  "predicted_rotation", "distance_last",
                                                  "uniform"}};
 
+static const series_spec LENGTHS = {"lengths.csv",          "length", "length", 1, INT64_MAX,
+                                    {"length", "category"}, NULL};
+
 typedef struct series_columns {
     qk__id_columns ids;
     size_t index, values[MOST_READ];
@@ -74,6 +77,7 @@ static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_sp
     series_columns columns;
     double values[MOST_READ];
     bool more;
+    int category;
     QK_TRY(find_series(feed, spec, &columns, err));
     QK_TRY(qk__series_begin(series, qk__feed_path(feed), spec->index_name, err));
     for (;;) {
@@ -84,7 +88,12 @@ static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_sp
         QK_TRY(qk__builder_head(builder, feed, &columns.ids, &row.head, err));
         QK_TRY(qk__feed_integer(feed, columns.index, spec->least, spec->most, &row.index, err));
         for (int i = 0; i < MOST_READ; i++)
-            QK_TRY(qk__feed_number(feed, columns.values[i], &values[i], err));
+            if (spec == &LENGTHS && i == 1)
+                QK_TRY(qk__feed_category(feed, columns.values[i], &category, err));
+            else
+                QK_TRY(qk__feed_number(feed, columns.values[i], &values[i], err));
+        if (spec == &LENGTHS)
+            values[1] = category;
         if (spec->make)
             spec->make(values);
         memcpy(row.values, values, sizeof row.values);
@@ -109,6 +118,7 @@ qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
     QK_TRY(read_series(builder, &WEIGHTS, &builder->weights, err));
     QK_TRY(read_series(builder, &PAIRS, &builder->rope_pairs, err));
     QK_TRY(read_series(builder, &CURVE, &builder->score_curve, err));
+    QK_TRY(read_series(builder, &LENGTHS, &builder->at_lengths, err));
     return read_series(builder, &ATTENTION, &builder->attention, err);
 }
 

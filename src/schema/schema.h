@@ -27,6 +27,7 @@ enum {
     QK__RESERVOIR = 1 << 13,  /* some of the rows, beside moments of all */
     QK__COMPARISON = 1 << 14, /* of two models */
     QK__ABLATION = 1 << 15,   /* of a model whose heads are changed */
+    QK__AT_LENGTHS = 1 << 16, /* categories at other lengths of the texts */
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 
@@ -42,6 +43,7 @@ typedef struct qk__listed_model {
     const char *name, *label, *family, *phase, *source, *folder;
     int layers;
     size_t heads;
+    qk_text_lengths lengths;
 } qk__listed_model;
 
 /* One number of a head in two models, in compare.csv; NaN where it is not known. */
@@ -55,6 +57,7 @@ typedef struct qk__change {
     const char *pairing; /* "paired", "independent"; "" without p */
     bool turned;         /* the difference is -b - a */
     bool open;           /* it may be one of signs alone (qk__sign_is_open) */
+    double text_tokens_a, text_tokens_b;
 } qk__change;
 
 /* A head of either model, in compare_heads.csv. */
@@ -63,7 +66,7 @@ typedef struct qk__compared_head {
     const char *in;                      /* "both", "a", "b" */
     const char *category_a, *category_b; /* "" = none */
     double category_probability_a, category_probability_b;
-    double rows_a, rows_b, texts_a, texts_b;
+    double rows_a, rows_b, texts_a, texts_b, text_tokens_a, text_tokens_b;
     double turned; /* 1: PC0 of b points away from that of a, 0: it does not; NaN: not known */
     const char *top_metric; /* the one with the largest |size|; "" = none */
     double top_difference, top_size, top_p_corrected;

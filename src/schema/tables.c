@@ -132,6 +132,7 @@ unsigned qk__contents_of(const qk_analysis_settings *settings)
     contents |= settings->published_tables ? QK__PUBLISHED : 0;
     contents |= settings->rotation.planes > 0 ? QK__PLANES : 0;
     contents |= settings->ci > 0 ? QK__INTERVALS : 0;
+    contents |= settings->lengths ? QK__AT_LENGTHS : 0;
     return contents;
 }
 
@@ -142,7 +143,7 @@ bool qk__is_result(const qk__table *table)
 
 bool qk__is_table_of(const qk__table *table, unsigned contents)
 {
-    return (table->needs & ~(contents | QK__PLANES)) == 0 &&
+    return (table->needs & ~(contents | QK__PLANES | QK__AT_LENGTHS)) == 0 &&
            ((table->needs ^ contents) & VARIANTS) == 0;
 }
 

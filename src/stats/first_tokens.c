@@ -11,12 +11,13 @@
 #include "stats/moments.h"
 #include "stats/project.h"
 
-qk_status qk__add_first_tokens(qk_accumulator **first, const qk_block *block, qk_error *err)
+qk_status qk__add_positions(qk_accumulator **of, int64_t from, int64_t to,
+                            const qk_block *block, qk_error *err)
 {
     qk_status status = QK_OK;
-    for (size_t r = 0; *first && r < block->rows; r++) {
+    for (size_t r = 0; *of && r < block->rows; r++) {
         const size_t start = r;
-        while (r < block->rows && (uint64_t)block->position[r] < QK_FIRST_TOKENS)
+        while (r < block->rows && block->position[r] >= from && block->position[r] < to)
             r++;
         if (r == start)
             continue;
@@ -26,9 +27,9 @@ qk_status qk__add_first_tokens(qk_accumulator **first, const qk_block *block, qk
             part.f32 = block->f32 + start * block->dim;
         else
             part.f64 = block->f64 + start * block->dim;
-        status = qk__accumulator_add_block(*first, &part, false, err);
+        status = qk__accumulator_add_block(*of, &part, false, err);
         if (status != QK_OK)
-            qk_accumulator_free(first);
+            qk_accumulator_free(of);
     }
     return status == QK_ERR_NOMEM ? status : QK_OK;
 }

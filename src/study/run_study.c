@@ -135,6 +135,7 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
         return fail_model(work, i, &why, err);
     result->state = status == QK_OK ? QK_STUDY_COMPUTED : QK_STUDY_PARTIAL;
     result->num_heads = results->num_heads - results->num_failed - results->num_missing;
+    result->lengths = results->lengths;
     const char *message = status == QK_OK ? reason : why.message;
     status = collect(work, i, results, err);
     qk_analysis_results_free(&results);
@@ -174,6 +175,7 @@ static qk_status settle_model(qk__study_work *work, size_t i, const qk__study_ch
         tell_again(work, check->warnings);
         result->state = QK_STUDY_KEPT;
         result->num_heads = check->num_heads;
+        result->lengths = check->lengths;
         return collect(work, i, NULL, err);
     }
     if (!run->dry_run)

@@ -118,12 +118,13 @@ qk__listed_model qk__study_listed(const qk__study_work *work, size_t i);
 typedef struct qk__study_check {
     bool stands;
     char reason[256];
-    size_t num_heads;  /* of the results that stand */
-    int num_layers;    /* of the model */
-    unsigned contents; /* of its results, those that stand or those to come */
-    bool rowless;      /* the capture keeps moments and no rows */
-    json_t *warnings;  /* of the run that made what stands; NULL: none is known */
-    char *capture;     /* folder of the heads */
+    size_t num_heads;        /* of the results that stand */
+    int num_layers;          /* of the model */
+    unsigned contents;       /* of its results, those that stand or those to come */
+    bool rowless;            /* the capture keeps moments and no rows */
+    qk_text_lengths lengths; /* of the run that made what stands */
+    json_t *warnings;        /* of the run that made what stands; NULL: none is known */
+    char *capture;           /* folder of the heads */
 } qk__study_check;
 
 /* To work->run->model_begins; i = number of models: figures. */

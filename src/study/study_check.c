@@ -17,6 +17,7 @@
 #include "base/parallel.h"
 #include "capture/packed_file.h"
 #include "fetch/need.h"
+#include "results/text_lengths.h"
 #include "schema/schema.h"
 #include "study/study.h"
 
@@ -308,6 +309,7 @@ static qk_status check_commit(const qk__study_work *work, size_t i, const qk__ma
     free(place);
     check->num_layers = (int)json_integer_value(json_object_get(manifest, "num_layers"));
     check->warnings = json_incref(json_object_get(manifest, "warnings"));
+    check->lengths = qk__lengths_of_json(json_object_get(manifest, "lengths"));
     check->capture = qk__strdup(capture);
     return check->capture ? QK_OK : qk__nomem(err);
 }
@@ -347,6 +349,7 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         if (status == QK_OK)
             status = check_manifest(&c, err);
         check->warnings = json_incref(json_object_get(c.manifest, "warnings"));
+        check->lengths = qk__lengths_of_json(json_object_get(c.manifest, "lengths"));
         check->num_layers = c.run.results->num_layers;
         check->rowless = c.run.states.count > 0 && !c.run.states.has_rows;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));

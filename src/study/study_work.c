@@ -12,6 +12,7 @@
 #include "base/slug.h"
 #include "results/read_results.h"
 #include "study/study.h"
+#include "results/text_lengths.h"
 
 enum { MAX_SCORE_BYTES = 16 << 20 };
 
@@ -56,6 +57,7 @@ qk__listed_model qk__study_listed(const qk__study_work *work, size_t i)
                               .phase = model->phase,
                               .source = model->source,
                               .layers = work->places[i].layers,
+                              .lengths = result->lengths,
                               .heads = qk__study_has_results(result) ? result->num_heads : 0};
 }
 
@@ -119,7 +121,8 @@ static qk_status make_outcome(qk__study_work *work, qk_error *err)
                                                      .rows_median = NAN,
                                                      .texts_least = NAN,
                                                      .certain = NAN,
-                                                     .uncertain = NAN};
+                                                     .uncertain = NAN,
+                                                     .lengths = qk__no_lengths};
     return QK_OK;
 }
 

@@ -133,12 +133,13 @@ def test_forms(qkscope, results, tables):
     assert found["heads_in_results"] == len(tables) and found["results"] == str(results)
     r_q = f"{number(first, 'r_q'):.3f}"
     assert said["markdown"].splitlines() == ["| layer | category | r_q |", "|--:|---|--:|", f"| {at[0]} | mixed | {r_q} |"]
-    comment, needs, *lines = said["latex"].splitlines()
+    comment, needs, length, *lines = said["latex"].splitlines()
+    assert length.startswith("% texts of 991.5 tokens (424 to 1024)")
     of = f"% 1 of {len(tables)} heads; "
     assert comment.startswith("% qkscope heads ") and needs == of + "needs \\usepackage{booktabs}"
     assert lines == ["\\begin{tabular}{rlr}", "\\toprule", "layer & category & r\\_q \\\\", "\\midrule",
                      f"${at[0]}$ & mixed & ${r_q}$ \\\\", "\\bottomrule", "\\end{tabular}"]
-    _, needs, *pages = said["longtable"].splitlines()
+    _, needs, _, *pages = said["longtable"].splitlines()
     assert needs == of + "needs \\usepackage{booktabs,longtable}"
     assert pages == ["\\begin{longtable}{rlr}", *lines[1:4], "\\endhead", *lines[4:6], "\\end{longtable}"]
     assert said["list"] == f"{at[0]}:{at[1]}\n"
@@ -264,5 +265,7 @@ def test_order_and_forms_of_two(qkscope, results, tables, later):
     assert (said["in_a_alone"], said["in_b_alone"]) == (5, 0)
     assert [(h["layer"], h["q_head"]) for h in said["heads"]] == wanted
     first, second, *_, count, alone = qkscope("heads", results, later).out.splitlines()
-    assert first == f"a: {results} (kjv-tiny step-2004, {EXAMPLE})" and second == f"b: {later} (org/later, {EXAMPLE})"
+    of = "texts of 991.5 tokens (424 to 1024), positions 0 to 1023, mean 496.3"
+    assert first == f"a: {results} (kjv-tiny step-2004, {EXAMPLE}), {of}" and second == (
+        f"b: {later} (org/later, {EXAMPLE}), texts of 991 tokens (424 to 1024), positions 0 to 1023, mean 496.803")
     assert (count, alone) == ("20 of 20 heads", "in a alone: 5, in b alone: 0")

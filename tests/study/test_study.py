@@ -108,10 +108,12 @@ def test_models_table_and_manifest(here, study):
         "analyses: [pca]\n")
     outcome = study()
     rows = list(csv.reader((here / "out" / "models.csv").open()))
-    assert rows == [["model", "label", "family", "phase", "source", "layers", "heads",
-                     "folder"],
-                    ["b", "Bee", "F1", "early", "b", "1", "4", "models/b"],
-                    ["a", "a", "", "late", "a", "1", "4", "models/a"]]
+    assert [row[:8] for row in rows] == [["model", "label", "family", "phase", "source", "layers", "heads",
+                                          "folder"],
+                                         ["b", "Bee", "F1", "early", "b", "1", "4", "models/b"],
+                                         ["a", "a", "", "late", "a", "1", "4", "models/a"]]
+    assert rows[0][8:] == ["text_tokens", "text_tokens_least", "text_tokens_most", "position_least", "position_mean",
+                           "position_most"]
     manifest = read_json(here / "out" / "manifest.json")
     assert manifest["title"] == outcome["title"] == 'A "title"'
     assert manifest["kind"] == "study" and manifest["complete"] is True
@@ -157,7 +159,8 @@ def test_rows_and_texts_of_each_model(qkscope, here, study):
                     "uncertain": None}  # of so few texts no category has a probability
         assert {r["category_probability"] for r in own} == {""}
         assert {name: model[name] for name in expected} == expected
-        assert line.split()[-4:] == ["-" if value is None else f"{value:g}" for value in expected.values()]
+        assert line.split()[-5:-2] + line.split()[-1:] == ["-" if value is None else f"{value:g}" for value in expected.values()]
+        assert line.split()[-2] == f"{model['text_tokens']:g}" == "128"
 
 
 def test_settings_reach_the_analyses(qkscope, here, study):

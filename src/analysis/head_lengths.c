@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/head_lengths.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parse_number.h"
+#include "base/csv_reader.h"
+#include "results/text_lengths.h"
+#include "stats/first_tokens.h"
+
+/* ---- which lengths ---------------------------------------------------------------------- */
+
+static int compare_lengths(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+qk_status qk__run_set_lengths(qk__run *run, qk_error *err)
+{
+    size_t count = 0;
+    for (const char *text = run->settings->lengths; text;) {
+        char number[24];
+        const size_t size = strcspn(text, ",");
+        int64_t length = 0;
+        snprintf(number, sizeof number, "%.*s", size < sizeof number ? (int)size : 0, text);
+        if (!qk__parse_integer(number, &length) || length < 1 || count == QK_MOST_LENGTHS)
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "lengths \"%.60s\": expected up to %d numbers of tokens, such as "
+                            "256,1024,4096",
+                            run->settings->lengths, QK_MOST_LENGTHS);
+        run->lengths[count++] = length;
+        text = text[size] ? text + size + 1 : NULL;
+    }
+    if (count > 0)
+        qsort(run->lengths, count, sizeof *run->lengths, compare_lengths);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || run->lengths[i] != run->lengths[i - 1])
+            run->lengths[run->num_lengths++] = run->lengths[i];
+    return QK_OK;
+}
+
+/* ---- the rows of a head ----------------------------------------------------------------- */
+
+qk_status qk__length_sums_begin(const qk__run *run, size_t dim, qk__length_sums *sums,
+                                qk_error *err)
+{
+    *sums = (qk__length_sums){.run = run, .positions = QK__NO_RANGE};
+    for (size_t i = 0; i < run->num_lengths; i++)
+        QK_TRY(qk_accumulator_create(&sums->part[i], dim, err));
+    return QK_OK;
+}
+
+void qk__length_sums_free(qk__length_sums *sums)
+{
+    for (size_t i = 0; i < QK_MOST_LENGTHS; i++)
+        qk_accumulator_free(&sums->part[i]);
+    free(sums->ends);
+    qk__lookup_free(&sums->lookup);
+}
+
+static bool is_text(const void *items, size_t index, const void *text)
+{
+    return ((const qk__text_end *)items)[index].text == *(const int64_t *)text;
+}
+
+/* The end of a text, a new one where it was not met before. */
+static qk_status find_end(qk__length_sums *sums, int64_t text, size_t *at, qk_error *err)
+{
+    const uint64_t hash = qk__hash(&text, sizeof text);
+    *at = qk__lookup_find(&sums->lookup, hash, is_text, sums->ends, &text);
+    if (*at != QK__NOT_THERE)
+        return QK_OK;
+    if (sums->num_ends == sums->room) {
+        qk__text_end *ends = qk__grow(sums->ends, &sums->room, sizeof *ends);
+        if (!ends)
+            return qk__nomem(err);
+        sums->ends = ends;
+    }
+    *at = sums->num_ends++;
+    sums->ends[*at] = (qk__text_end){text, 0};
+    return qk__lookup_add(&sums->lookup, hash, *at, err);
+}
+
+qk_status qk__length_sums_add(qk__length_sums *sums, const qk_block *block, qk_error *err)
+{
+    const int64_t *lengths = sums->run->lengths;
+    for (size_t i = 0, at = 0; i < block->rows; i++) {
+        const double position = (double)block->position[i];
+        qk__range_add(&sums->positions, position);
+        if (!block->example)
+            continue;
+        if (i == 0 || block->example[i] != block->example[i - 1])
+            QK_TRY(find_end(sums, block->example[i], &at, err));
+        sums->ends[at].tokens = fmax(sums->ends[at].tokens, position + 1);
+    }
+    for (size_t i = 0; i < sums->run->num_lengths; i++)
+        QK_TRY(qk__add_positions(&sums->part[i], i > 0 ? lengths[i - 1] : INT64_MIN, lengths[i],
+                                 block, err));
+    return QK_OK;
+}
+
+static void set_texts(qk_text_lengths *lengths, double *tokens, size_t count)
+{
+    if (count > 0) /* else they stay as they are */
+        qk__least_and_median(tokens, count, &lengths->least, &lengths->median);
+    if (count > 0)
+        lengths->most = tokens[count - 1]; /* they are sorted */
+}
+
+static qk_status sum_below(qk__length_sums *sums, qk_moments *below[QK_MOST_LENGTHS],
+                           qk_error *err)
+{
+    for (size_t i = 0; i < sums->run->num_lengths && sums->part[i]; i++) {
+        qk_moments *part;
+        QK_TRY(qk_accumulator_finish(&sums->part[i], &part, err));
+        qk_status status = i > 0 ? qk_moments_merge(below[i - 1], part, &below[i], err) : QK_OK;
+        if (i > 0)
+            qk_moments_free(&part);
+        else
+            below[0] = part;
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+qk_status qk__length_sums_end(qk__length_sums *sums, double mean, qk_text_lengths *lengths,
+                              qk_moments *below[QK_MOST_LENGTHS], qk_error *err)
+{
+    const qk__range *p = &sums->positions;
+    double *tokens = qk__calloc(sums->num_ends + 1, sizeof *tokens);
+    if (!tokens)
+        return qk__nomem(err);
+    *lengths = (qk_text_lengths){NAN, NAN, p->high + 1, p->low, mean, p->high};
+    for (size_t i = 0; i < sums->num_ends; i++)
+        tokens[i] = sums->ends[i].tokens;
+    set_texts(lengths, tokens, sums->num_ends);
+    free(tokens);
+    return sum_below(sums, below, err);
+}
+
+/* ---- of all heads ----------------------------------------------------------------------- */
+
+void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other)
+{
+    lengths->median = fmax(lengths->median, other->median); /* which takes no NaN */
+    lengths->least = fmax(lengths->least, other->least);
+    lengths->most = fmax(lengths->most, other->most);
+    lengths->position_least = fmin(lengths->position_least, other->position_least);
+    lengths->position_most = fmax(lengths->position_most, other->position_most);
+    if (isnan(lengths->position_mean))
+        lengths->position_mean = other->position_mean;
+    else if (isfinite(other->position_mean))
+        lengths->position_mean = (lengths->position_mean + other->position_mean) / 2;
+}
+
+/* Rows are a sample of a text, and may lack its end: the table knows all tokens. Another file of that name,
+ * or none, leaves what the rows say. */
+static qk_status read_examples(const qk__run *run, qk_text_lengths *lengths, qk_error *err)
+{
+    qk__csv_reader *reader;
+    qk__path path;
+    size_t column, rows, count = 0;
+    QK_TRY(qk__path_in(&path, qk_capture_path(run->capture), "examples.csv", err));
+    if (qk__reader_open(&reader, path.text, NULL) != QK_OK)
+        return QK_OK;
+    double *tokens = NULL;
+    bool sound = qk__reader_find(reader, "tokens", true, &column, NULL) == QK_OK &&
+                 qk__reader_load(reader, &rows, NULL) == QK_OK &&
+                 (tokens = qk__calloc(rows + 1, sizeof *tokens));
+    for (size_t i = 0; sound && i < rows; i++) {
+        qk__reader_go(reader, i);
+        sound = qk__reader_number(reader, column, &tokens[count], NULL) == QK_OK;
+        count += sound && tokens[count] > 0; /* an empty text has no rows */
+    }
+    if (sound)
+        set_texts(lengths, tokens, count);
+    free(tokens);
+    qk__reader_close(&reader);
+    return QK_OK;
+}
+
+qk_status qk__find_lengths(qk__run *run, qk_error *err)
+{
+    qk_analysis_results *results = run->results;
+    qk_text_lengths *lengths = &results->lengths;
+    qk__mean mean = {0};
+    *lengths = qk__no_lengths;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_head_results *head = &results->heads[i];
+        if (head->rows_q + head->rows_k == 0)
+            continue;
+        qk__lengths_widen(lengths, &head->lengths);
+        qk__mean_add(&mean, head->lengths.position_mean);
+    }
+    lengths->position_mean = qk__mean_of(&mean);
+    /* The first rows of a head may be of some texts alone. */
+    return run->settings->max_samples > 0 ? QK_OK : read_examples(run, lengths, err);
+}

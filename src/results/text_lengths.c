@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "results/text_lengths.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_build.h"
+#include "results/means.h"
+
+const qk_text_lengths qk__no_lengths = {NAN, NAN, NAN, NAN, NAN, NAN};
+
+#define MEMBER(member) offsetof(qk_text_lengths, member)
+const qk__length_member qk__length_members[QK__NUM_LENGTHS] = {
+    {"text_tokens", MEMBER(median)},          {"text_tokens_least", MEMBER(least)},
+    {"text_tokens_most", MEMBER(most)},       {"position_least", MEMBER(position_least)},
+    {"position_mean", MEMBER(position_mean)}, {"position_most", MEMBER(position_most)},
+};
+
+double *qk__length_of(qk_text_lengths *lengths, size_t member)
+{
+    return (double *)(void *)((char *)lengths + qk__length_members[member].at);
+}
+
+json_t *qk__lengths_to_json(const qk_text_lengths *lengths)
+{
+    qk_text_lengths copy = *lengths;
+    json_t *object = json_object();
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++)
+        object = qk__json_set(object, qk__length_members[i].name,
+                              qk__json_number(*qk__length_of(&copy, i)));
+    return object;
+}
+
+qk_text_lengths qk__lengths_of_json(const json_t *object)
+{
+    qk_text_lengths lengths = qk__no_lengths;
+    for (size_t i = 0; i < QK__NUM_LENGTHS; i++) {
+        const json_t *value = json_object_get(object, qk__length_members[i].name);
+        if (json_is_number(value))
+            *qk__length_of(&lengths, i) = json_number_value(value);
+    }
+    return lengths;
+}
+
+double qk__length_of_texts(const qk_text_lengths *lengths)
+{
+    return isfinite(lengths->median) ? lengths->median : lengths->most;
+}
+
+bool qk__lengths_differ(const qk_text_lengths *a, const qk_text_lengths *b)
+{
+    const bool medians = isfinite(a->median) && isfinite(b->median);
+    const double x = medians ? a->median : a->most, y = medians ? b->median : b->most;
+    return fmax(x, y) > 1.1 * fmin(x, y) && isfinite(x) && isfinite(y);
+}
+
+bool qk__has_unlike_lengths(const qk__results *results)
+{
+    qk__each_model (results, a)
+        qk__each_model (results, b)
+            if (qk__lengths_differ(&a->lengths, &b->lengths))
+                return true;
+    return false;
+}
+
+const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LENGTHS_SIZE])
+{
+    assert(lengths && text);
+    const qk_text_lengths *l = lengths;
+    size_t used = 0;
+    if (isfinite(l->median) && l->least < l->most)
+        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of %.15g tokens (%.15g to %.15g)",
+                                l->median, l->least, l->most);
+    else if (isfinite(l->least) && l->least < l->most)
+        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of %.15g to %.15g tokens",
+                                l->least, l->most);
+    else if (isfinite(l->most))
+        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of %s%.15g tokens",
+                                isfinite(l->least) ? "" : "up to ", l->most);
+    else
+        used = (size_t)snprintf(text, QK_LENGTHS_SIZE, "texts of unknown length");
+    if (isfinite(l->position_most) && used < QK_LENGTHS_SIZE)
+        snprintf(text + used, QK_LENGTHS_SIZE - used, ", positions %.15g to %.15g, mean %.6g",
+                 l->position_least, l->position_most, l->position_mean);
+    return text;
+}
+
+const char *qk__lengths_say(const qk__results *results, const char *before,
+                            char text[QK_LENGTHS_SIZE])
+{
+    qk_text_lengths all = qk__no_lengths;
+    char words[QK_LENGTHS_SIZE];
+    qk__mean mean = {0};
+    qk__each_model (results, model) {
+        const qk_text_lengths *own = &model->lengths;
+        all.median = isnan(all.median) ? own->median : all.median;
+        all.least = fmin(all.least, own->least);
+        all.most = fmax(all.most, own->most);
+        all.position_least = fmin(all.position_least, own->position_least);
+        all.position_most = fmax(all.position_most, own->position_most);
+        qk__mean_add(&mean, own->position_mean);
+    }
+    all.position_mean = qk__mean_of(&mean);
+    if (qk__has_unlike_lengths(results))
+        all.median = NAN;
+    snprintf(text, QK_LENGTHS_SIZE, "%s%.*s%s", before, QK_LENGTHS_SIZE - 40,
+             qk_text_lengths_say(&all, words),
+             qk__has_unlike_lengths(results) ? ", unlike among models" : "");
+    return text;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lengths of texts, in manifests, tables and words; and when two of them are too unlike to compare. */
+#ifndef QK_RESULTS_TEXT_LENGTHS_H
+#define QK_RESULTS_TEXT_LENGTHS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "results/results.h"
+
+/* All NaN. */
+extern const qk_text_lengths qk__no_lengths;
+
+/* The numbers by their names in manifests and in models.csv. */
+typedef struct qk__length_member {
+    const char *name;
+    size_t at;
+} qk__length_member;
+enum { QK__NUM_LENGTHS = 6 };
+extern const qk__length_member qk__length_members[QK__NUM_LENGTHS];
+double *qk__length_of(qk_text_lengths *lengths, size_t member);
+
+/* An object, NULL where memory ran out; and from it, NaN where it has no such number. */
+json_t *qk__lengths_to_json(const qk_text_lengths *lengths);
+qk_text_lengths qk__lengths_of_json(const json_t *object);
+
+/* The tokens that a category is said to be at: the median, else the longest text; NaN. */
+double qk__length_of_texts(const qk_text_lengths *lengths);
+/* Whether two models have texts of lengths that differ. */
+bool qk__has_unlike_lengths(const qk__results *results);
+/* Whether both are known and differ by more than a tenth of the smaller. */
+bool qk__lengths_differ(const qk_text_lengths *a, const qk_text_lengths *b);
+
+#endif
