@@ -114,6 +114,12 @@ QK_API QK_MUST_CHECK qk_status qk_columns_csv(const qk_columns *columns, char **
  * was stopped, or there are tables of two captures; the text has the remedy. */
 QK_API QK_MUST_CHECK qk_status qk_results_check(const char *folder, qk_error *err);
 
+/* Writes the results of a folder into another one, as the run that made them would have: all or none.
+ * With `force` results there are replaced, and what is none stays; without, a folder that is not empty
+ * is QK_ERR_EXISTS, and in either case one that another run works in, or of a study or a comparison. */
+QK_API QK_MUST_CHECK qk_status qk_results_save(const char *from, const char *output, bool force,
+                                               qk_error *err);
+
 /* ---- a list of heads -------------------------------------------------------------------- */
 
 /* Which heads of a folder, and what of them. NULL and 0 are what is not asked for. */

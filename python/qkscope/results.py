@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import html
 import json
-import os
-import secrets
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
-from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
+from ._call import NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
 from ._checks import path_of, whole, words
 from ._folders import TemporaryFolder, prefix
 from ._run import Progress, run, warn
@@ -194,23 +191,13 @@ class Results:
     # ---- files --------------------------------------------------------------------------
 
     def save(self, folder: StrPath, force: bool = False) -> Path:
-        """Writes the files of this run into a new folder, the bytes that the command would have written: all of them
-        or, after a failure, nothing. A folder that is there and not empty is refused; with `force` it is replaced,
-        if all that is in it are results. Returns the folder."""
+        """Writes the files of this run into a folder, the bytes that the command would have written: all of them or,
+        after a failure, nothing. A folder that is not empty is refused; with `force` results there are replaced, and
+        what is none of them stays. Returns the folder."""
         target, held = Path(folder), self._whole()
-        _check_target(target, force)
-        with files_of(target, "save into another folder"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            beside = _beside(target)
-            try:
-                for name in self.files:
-                    with files_of(held / name, "run the analysis again"):
-                        content = (held / name).read_bytes()
-                    (beside / name).write_bytes(content)
-                    _sync(beside / name)
-                _replace(beside, target)
-            finally:
-                shutil.rmtree(beside, ignore_errors=True)
+        call(lib.qk_results_save, path_of(held, "results"), path_of(target, "folder"), force)
+        if (target / "report.html").is_file():
+            warn(f"{target / 'report.html'} shows the tables from before")
         return target
 
     def _there(self) -> Path:
@@ -416,43 +403,3 @@ def _told_of_ablation(manifest: dict[str, Any], files: Sequence[str]) -> dict[st
 
 def _known_files() -> list[str]:
     return [*tables.known(), "schema.json", "manifest.json"]
-
-
-def _check_target(target: Path, force: bool) -> None:
-    if not os.path.lexists(target):
-        return
-    if not target.is_dir() or target.is_symlink():
-        raise ExistsError(f"{target}: is there, and no folder")
-    with files_of(target, "save into another folder"):
-        held = os.listdir(target)
-    if held and not force:
-        raise ExistsError(f"{target}: is not empty; save into another folder, or give force=True to replace results")
-    foreign = set(held) - {*_known_files(), "figures", "report.html"}
-    if foreign:
-        raise ExistsError(f"{target}: holds {sorted(foreign)[0]}, which is no result; save into another folder")
-
-
-def _beside(target: Path) -> Path:
-    """A new folder with the mode that every new folder gets, which one of tempfile has not."""
-    folder = target.with_name(f".{target.name}.tmp-{secrets.token_hex(4)}")
-    folder.mkdir()
-    return folder
-
-
-def _replace(beside: Path, target: Path) -> None:
-    if not target.is_dir() or not os.listdir(target):
-        os.rename(beside, target)
-    else:
-        old = _beside(target)
-        os.rename(target, old)
-        os.rename(beside, target)
-        shutil.rmtree(old)
-    _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

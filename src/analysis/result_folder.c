@@ -398,3 +398,63 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     free(page);
     return QK_OK;
 }
+
+/* ---- results that are there already ----------------------------------------------------- */
+
+static qk_status take_file(qk__run *run, const char *from, const char *name, qk_error *err)
+{
+    qk__buffer text = {0};
+    char *path = qk__path_join(from, name);
+    qk_status status = path ? qk__read_file(path, (size_t)1 << 40, &text, err) : qk__nomem(err);
+    if (status == QK_OK && run->outputs.count == QK__SET_FILES)
+        status = qk__fail(err, QK_ERR_UNSUPPORTED, "%s: too many tables", from);
+    if (status == QK_OK)
+        status = qk__file_set_write(&run->outputs, run->settings->output, name, text.data,
+                                    text.size, err);
+    qk__buffer_free(&text);
+    free(path);
+    return status;
+}
+
+static qk_status take_files(qk__run *run, const char *from, qk_error *err)
+{
+    qk__outfile *mark;
+    QK_TRY(qk_results_check(from, err));
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__is_file_in(from, qk__tables[i].info.name))
+            QK_TRY(take_file(run, from, qk__tables[i].info.name, err));
+    if (qk__is_file_in(from, QK__SCHEMA_NAME))
+        QK_TRY(take_file(run, from, QK__SCHEMA_NAME, err));
+    QK_TRY(take_file(run, from, QK__MANIFEST_NAME, err));
+    QK_TRY(write_manifest(run, NULL, &mark, err));
+    return qk__file_set_install(&run->outputs, mark, remove_stale, run, err);
+}
+
+qk_status qk_results_save(const char *from, const char *output, bool force, qk_error *err)
+{
+    QK_NEED(err, from);
+    QK_NEED(err, output);
+    bool there = false;
+    qk__names names;
+    const qk_analysis_settings settings = {.output = output, .force = true};
+    qk__run run = {.settings = &settings, .folder.lock = -1};
+    qk__hold source = {.lock = -1};
+    qk_status status = qk__results_claim(&run, err);
+    if (status == QK_OK && !force && (status = qk__list_dir(output, &names, err)) == QK_OK) {
+        there = names.count > 0;
+        qk__names_free(&names);
+    }
+    if (there)
+        status = qk__fail(err, QK_ERR_EXISTS,
+                          "%s: is not empty; choose another folder, or force", output);
+    if (status == QK_OK)
+        status = qk__place_watch(&source, from, &run.folder, err);
+    if (status == QK_OK)
+        status = take_files(&run, from, err);
+    qk__file_set_discard(&run.outputs);
+    qk__manifest_free(&run.before);
+    json_decref(run.staying);
+    qk__place_release(&source);
+    qk__place_release(&run.folder);
+    return status;
+}

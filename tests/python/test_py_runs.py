@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long calls from Python: errors, warnings, progress, Ctrl-C, threads, processes, memory."""
+import fcntl
 import logging
 import multiprocessing
 import os
@@ -307,31 +308,79 @@ def test_save(qkscope, tiny, tmp_path):
 
 
 def test_save_refuses_and_replaces(tiny, tmp_path):
+    """As `--force` of the command does: results there give way, and what is none of them stays."""
     results = qk.pca(tiny, progress=False)
     target = tmp_path / "there"
     target.mkdir()
     results.save(target)  # it was empty
-    with pytest.raises(FileExistsError, match="is not empty; save into another folder, or give force=True"):
+    with pytest.raises(FileExistsError, match="is not empty; choose another folder, or force"):
         results.save(target)
-    (target / "correlations.csv").write_text("old")
+    mine = [target / "figures" / "notes.txt", target / "thesis.tex", target / ".hidden" / "a"]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    for name in ("correlations.csv", "rotated.csv"):
+        (target / name).write_text("of a run that nobody knows")
+    was = target.stat().st_ino
     results.save(target, force=True)
-    assert {path.name for path in target.iterdir()} == set(results.files)
-    (target / "thesis.tex").write_text("mine")
-    with pytest.raises(FileExistsError, match="holds thesis.tex, which is no result"):
+    assert {path.name for path in target.iterdir()} == {*results.files, "figures", "thesis.tex", ".hidden"}
+    assert all(path.read_text() == "mine" for path in mine) and target.stat().st_ino == was
+    assert all((target / name).read_bytes() == (results.folder / name).read_bytes() for name in results.files)
+    (target / "report.html").write_text("old")
+    with pytest.warns(qk.QkscopeWarning, match="report.html shows the tables from before"):
         results.save(target, force=True)
-    assert (target / "thesis.tex").read_text() == "mine"
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileExistsError, match="no folder"):
+    with pytest.raises(FileExistsError, match="not a folder"):
         results.save(tmp_path / "file", force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]
 
 
-def test_a_save_that_fails_leaves_nothing(tiny, tmp_path):
+def test_save_over_a_run_at_work(tiny, tmp_path):
+    """It has the lock that each command has."""
     results = qk.pca(tiny, progress=False)
+    target = results.save(tmp_path / "there")
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    held = os.open(target, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(FileExistsError, match="another run is at work in this folder"):
+        results.save(target, force=True)
+    os.close(held)
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
+    results.save(target, force=True)
+    results.save(results.folder, force=True)  # onto themselves
+    assert {path.name: path.read_bytes() for path in results.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_save_that_fails_changes_nothing(tiny, tmp_path, force):
+    results = qk.pca(tiny, progress=False)
+    if force:
+        results.save(tmp_path / "saved")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (results.folder / results.files[-1]).unlink()
     with pytest.raises(FileNotFoundError):
-        results.save(tmp_path / "saved")
-    assert not list(tmp_path.iterdir())
+        results.save(tmp_path / "saved", force=force)
+    (results.folder / results.files[0]).unlink()
+    with pytest.raises(FileNotFoundError):
+        results.save(tmp_path / "saved", force=force)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert force or not list(tmp_path.iterdir())
+
+
+def test_a_save_whose_renaming_fails(tiny, tmp_path):
+    """The folder stays with what is no result of it, and says that it is not complete."""
+    results = qk.pca(tiny, progress=False)
+    target = results.save(tmp_path / "saved")
+    (target / "thesis.tex").write_text("mine")
+    (target / "qk.csv").unlink()
+    (target / "qk.csv").mkdir()
+    with pytest.raises(qk.InputOutputError, match="qk.csv"):
+        results.save(target, force=True)
+    assert (target / "thesis.tex").read_text() == "mine" and [path.name for path in tmp_path.iterdir()] == ["saved"]
+    with pytest.raises(qk.DataError, match="not complete"):
+        qk.Results.read(target)
+    (target / "qk.csv").rmdir()
+    assert len(qk.Results.read(results.save(target, force=True)).qk) == len(results.qk)
 
 
 # ---- threads, processes, memory -----------------------------------------------------------
