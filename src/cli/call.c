@@ -127,10 +127,28 @@ static const char *optional_value(int argc, char **argv)
     return next;
 }
 
+/* Looked for before getopt, which may take a name that has left for the beginning of another. */
+static int refuse_gone(const cli_call *call)
+{
+    for (int i = 1; i < call->argc && strcmp(call->argv[i], "--") != 0; i++) {
+        const char *word = call->argv[i];
+        const char *instead =
+            strncmp(word, "--", 2) == 0 ? cli_gone(call->command->name, word + 2) : NULL;
+        if (instead) {
+            cli_error("%.*s has left: use %s", (int)strcspn(word, "="), word, instead);
+            return fail_usage();
+        }
+    }
+    return -1;
+}
+
 /* Which options are there, with which values; nothing is stored yet. */
 static int collect(parser *p)
 {
     cli_call *call = p->call;
+    int refused = refuse_gone(call);
+    if (refused >= 0)
+        return refused;
     opterr = 0;
     optind = 1;
     for (;;) {

@@ -126,6 +126,13 @@ void cli_print_help(const cli_command *command, const qk_settings *settings);
  * completions and docs/reference/options.md from. Returns the exit code. */
 int cli_describe(const cli_command *const *commands);
 
+/* What took the place of a command (option NULL) or of its option; NULL = it has not left (gone.c). */
+const char *cli_gone(const char *command, const char *option);
+
+/* Runs qkscope-NAME, of the NAME argv[0], from the path; returns where there is none. The second lists them (external.c). */
+void cli_run_external(char **argv);
+void cli_print_externals(FILE *out);
+
 /* ---- text (print.c) --------------------------------------------------------------------- */
 
 /* printf on stdout and on stderr. What a terminal would obey in the text of a %s is shown

@@ -18,9 +18,6 @@ typedef struct request {
     qk_config *config;
     cli_messages messages;
     const char *random, *collage;
-    int layer, head; /* -1 = not given */
-    bool complement, qk;
-    qk_head_range one;   /* of --layer and --head */
     char *folder, *name; /* of an --output that names a picture */
 } request;
 
@@ -28,14 +25,6 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_scatter_settings_table),
-    {"complement", QK_SETTING_FLAG, AT(complement), .help = "the same as --basis complement",
-     .section = "Axes"},
-    {"qk", QK_SETTING_FLAG, AT(qk), .help = "queries and keys together (the default)",
-     .section = "Axes"},
-    {"layer", QK_SETTING_INTEGER, AT(layer), .number = -1, .min = 0, .max = 65535, .value = "L",
-     .help = "layer of the one head to draw", .unset = "none", .section = "Heads and rows"},
-    {"head", QK_SETTING_INTEGER, AT(head), .number = -1, .min = 0, .max = 65535, .value = "H",
-     .help = "head to draw in that layer", .unset = "none", .section = "Heads and rows"},
     {"random", QK_SETTING_TEXT, AT(random), .value = "[N]",
      .help = "draw N heads at random, as Python's random.Random(S).sample does (without N: as "
              "many as there are panels), from --layers where these are given",
@@ -75,12 +64,6 @@ static int apply_basis(const cli_call *call)
         s->basis = QK_BASIS_AB;
     if (strcmp(name, "pca-visualize") == 0 && s->basis != QK_BASIS_ATTENTION)
         s->centred = true;
-    if (r->complement && cli_given(call, "basis") && s->basis != QK_BASIS_COMPLEMENT)
-        return cli_usage("--basis: expected complement beside --complement");
-    if (r->complement)
-        s->basis = QK_BASIS_COMPLEMENT;
-    if (r->qk && cli_given(call, "kind"))
-        return cli_usage("--qk draws both kinds: leave out --kind");
     return -1;
 }
 
@@ -107,14 +90,9 @@ static int apply_heads(const cli_call *call)
     request *r = call->request;
     qk_scatter_settings *s = &r->settings;
     const char *end;
-    if ((r->layer >= 0) != (r->head >= 0))
-        return cli_usage("--layer and --head go together");
-    if ((s->heads.count > 0) + (r->random != NULL) + (r->layer >= 0) > 1)
-        return cli_usage("which heads? Give one of --heads, --random, and --layer with --head");
-    if (r->layer >= 0) {
-        r->one = (qk_head_range){r->layer, r->layer, r->head, r->head};
-        s->heads = (qk_head_set){&r->one, 1};
-    } else if (r->random && *r->random) {
+    if (s->heads.count > 0 && r->random)
+        return cli_usage("which heads? Give --heads or --random");
+    if (r->random && *r->random) {
         if (!parse_count(r->random, 0, MAX_RANDOM, &s->random, &end))
             return cli_usage("--random %s: expected a number of heads, 1 to %d", r->random,
                              MAX_RANDOM);
@@ -309,7 +287,7 @@ const cli_command cmd_scatter = {
     .examples =
         "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
         "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
-        "qkscope scatter capture -o figures --complement --layer 2 --head 1\n"
+        "qkscope scatter capture -o figures --basis complement --heads 2:1\n"
         "qkscope scatter capture -o figures --basis attention --heads 0:3,2:1 --collage\n",
     .table = &TABLE,
     .max_arguments = 1,

@@ -86,6 +86,7 @@ static void print_help(FILE *out)
             "\nExamples:\n%s"
             "\n'qkscope help COMMAND' explains a command, its options, and has examples.\n",
             EXAMPLES);
+    cli_print_externals(out);
 }
 
 /* With a handler, a write beyond the limit on file sizes (ulimit -f) fails and is reported as
@@ -104,10 +105,19 @@ static void catch_full_file(void)
     sigaction(SIGXFSZ, &action, NULL);
 }
 
-static int refuse_command(const char *name)
+/* Of a name that is no command here: a program on the path takes it, or it is an error. */
+static int run_external(char **argv)
 {
+    const char *name = argv[0];
+    const char *instead = cli_gone(name, NULL);
+    if (*name != '-' && !instead)
+        cli_run_external(argv);
     const char *names[sizeof COMMANDS / sizeof *COMMANDS + NUM_ALIASES];
     size_t count = 0;
+    if (instead) {
+        cli_error("%s has left: use %s", name, instead);
+        return EXIT_CODE_USAGE;
+    }
     if (*name == '-') {
         cli_error("%s: expected a command first, and options behind it", name);
     } else {
@@ -144,8 +154,8 @@ static int help(int argc, char **argv)
         return EXIT_CODE_USAGE;
     }
     const cli_command *command = find_command(argv[0]);
-    return command ? begin(command, "qkscope", argv[0], 2, (char *[]){argv[0], option, NULL})
-                   : refuse_command(argv[0]);
+    char *asked[] = {argv[0], option, NULL};
+    return command ? begin(command, "qkscope", argv[0], 2, asked) : run_external(asked);
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
@@ -177,5 +187,5 @@ int main(int argc, char **argv)
         return cli_finish(cli_describe(COMMANDS));
     const cli_command *command = find_command(argv[1]);
     return command ? begin(command, "qkscope", argv[1], argc - 1, argv + 1)
-                   : refuse_command(argv[1]);
+                   : run_external(argv + 1);
 }

@@ -2,6 +2,7 @@
 """Help, man pages, completion for shells and the reference: all are made from the tables of settings (what is said of
 mistakes: test_said.py). The build has made the files."""
 import json
+import os
 import re
 import shlex
 import shutil
@@ -155,3 +156,24 @@ def test_fish_completes(tmp_path):
         done = subprocess.run(["fish", "-c", f"source {BUILD}/qkscope.fish; complete -C '{line}'"], cwd=tmp_path, check=True,
                               env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
         assert {offered.split("\t")[0] for offered in done.stdout.splitlines()} == {word}
+
+
+def test_programs_on_the_path(qkscope, tmp_path):
+    """qkscope NAME runs qkscope-NAME with the words behind it; help lists such programs."""
+    program = tmp_path / "qkscope-hello"
+    program.write_text('#!/bin/sh\nprintf "%s." "$@"\nexit 7\n')
+    program.chmod(0o755)
+    (tmp_path / "qkscope-data").write_text("no program")
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = qkscope("hello", "a b", "--help", env=path, expect=7)
+    assert done.out == "a b.--help."
+    assert qkscope("help", "hello", env=path, expect=7).out == "--help."
+    said = qkscope("help", env=path, expect=0).out
+    assert "\nPrograms on the path:\n" in said and "  hello\n" in said and "  data\n" not in said
+    assert "there is no command 'data'" in qkscope("data", env=path, expect=2).err
+
+
+def test_options_that_have_left(qkscope):
+    for words, instead in ((["--layer", "2"], "--heads LAYER:HEAD"), (["--head=1"], "--heads LAYER:HEAD"),
+                           (["--complement"], "--basis complement")):
+        assert f"has left: use {instead}" in qkscope("scatter", "capture", *words, expect=2).err

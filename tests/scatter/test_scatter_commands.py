@@ -66,8 +66,8 @@ def names_in(folder):
 
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("name, options, basis, panels", [
-    ("pca-visualize", ["--qk", "--collage"], "pca", 4), ("rotate-visualize", ["--collage"], "ab", 4),
-    ("rotate-visualize", ["--complement"], "complement", 15),
+    ("pca-visualize", ["--collage"], "pca", 4), ("rotate-visualize", ["--collage"], "ab", 4),
+    ("rotate-visualize", ["--basis", "complement"], "complement", 15),
 ])
 def test_published(alias, config, tmp_path, name, options, basis, panels):
     alias(name, "--config", "F", "--random", *options, "--seed", 42, expect=0)
@@ -78,7 +78,7 @@ def test_published(alias, config, tmp_path, name, options, basis, panels):
 
 
 def test_published_example(alias, config, tmp_path):
-    alias("pca-visualize", "--config", "F", "--layer", 0, "--head", 0, "--kind", "q", "--example-id",
+    alias("pca-visualize", "--config", "F", "--heads", "0:0", "--kind", "q", "--example-id",
           0, "--output", "scatter.png", expect=0)
     assert {"scatter.png", "scatter.gp", "scatter.dat"} <= set(names_in(tmp_path))
     assert not (tmp_path / "res").exists()
@@ -95,7 +95,7 @@ def test_pca_visualize_is_about_zero(alias, tmp_path, kind):
     if kind == "k":
         q = read_head(EXAMPLE, "l02h01k")
     options = [] if kind == "q,k" else ["--kind", kind]
-    alias("pca-visualize", "--config", "F", "--layer", 2, "--head", 1, "--max-points", 0, "--pc-x", 2,
+    alias("pca-visualize", "--config", "F", "--heads", "2:1", "--max-points", 0, "--pc-x", 2,
           "--pc-y", 7, "--output", "one.svg", *options, expect=0)
     [points] = oracle.drawn_points(tmp_path, "one")
     k = k if kind == "q,k" else None
@@ -275,13 +275,12 @@ WRONG_HEADS = [
 ]
 WRONG = [
     (["--heads", "1:99999"], "expected heads as LAYER:HEAD"),
-    (["--layer", "1"], "--layer and --head go together"),
-    (["--heads", "1:1", "--random"], "Give one of --heads, --random"),
+    (["--layer", "1"], "--layer has left: use --heads LAYER:HEAD"),
+    (["--heads", "1:1", "--random"], "Give --heads or --random"),
     (["--random", "0"], "expected a number of heads"),
     (["--collage", "0x2"], "expected rows and columns"),
     (["--basis", "svd"], "expected pca, ab, complement or attention"),
-    (["--basis", "pca", "--complement"], "expected complement beside --complement"),
-    (["--kind", "q", "--qk"], "leave out --kind"),
+    (["--qk"], "--qk has left: use no --kind"),
     (["--kind", "q", "--basis", "ab"], "one kind alone has a PCA only"),
     (["--pc-x", "1"], "components 1 and 1: expected two different ones"),
     (["-o", "d/f.JPEG"], "ends in .png, .svg or .pdf"),

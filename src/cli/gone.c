@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands and options of earlier versions, and what took their place. */
+#include "cli.h"
+
+#include <string.h>
+
+/* option NULL: the command itself; command NULL: of all commands. */
+static const struct {
+    const char *command, *option, *instead;
+} GONE[] = {
+    {"scatter", "layer", "--heads LAYER:HEAD"},
+    {"scatter", "head", "--heads LAYER:HEAD"},
+    {"scatter", "complement", "--basis complement"},
+    {"scatter", "qk", "no --kind, which draws both"},
+};
+
+/* Of length characters, or of all where the second is shorter. */
+static bool is_word(const char *word, size_t length, const char *name)
+{
+    return strlen(name) == length && strncmp(word, name, length) == 0;
+}
+
+const char *cli_gone(const char *command, const char *option)
+{
+    size_t length = option ? strcspn(option, "=") : 0;
+    for (size_t i = 0; i < sizeof GONE / sizeof *GONE; i++)
+        if ((!GONE[i].command || strcmp(GONE[i].command, command) == 0) &&
+            (option ? GONE[i].option && is_word(option, length, GONE[i].option)
+                    : !GONE[i].option))
+            return GONE[i].instead;
+    return NULL;
+}
