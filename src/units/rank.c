@@ -16,13 +16,13 @@
 
 enum { LIMIT = 1024, TRIES = 15 };
 
-/* What a file of ranks/ says: a process and its job, a line each; "" where it has gone or cannot be
- * read. Fails without memory alone: then nobody knows whose the number is. */
+/* What a file of ranks/ says: a process and its job, a line each; "" where it has gone. Fails where it cannot be
+ * read, or without memory: then nobody knows whose the number is. */
 static qk_status read_rank(const char *path, char owner[LIMIT], const char **job, qk_error *err)
 {
     qk__buffer contents = {0};
     *owner = 0;
-    qk_status status = qk__read_file(path, LIMIT - 1, &contents, NULL);
+    qk_status status = qk__read_file(path, LIMIT - 1, &contents, err);
     if (status == QK_OK)
         snprintf(owner, LIMIT, "%s", (const char *)contents.data);
     qk__buffer_free(&contents);
@@ -30,7 +30,7 @@ static qk_status read_rank(const char *path, char owner[LIMIT], const char **job
     *job = end ? end + 1 : "";
     if (end)
         *end = 0;
-    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
+    return status == QK_ERR_NOMEM || status == QK_ERR_IO ? status : QK_OK;
 }
 
 /* Whether the process that has the number keeps others from it: one of the same job. One of another

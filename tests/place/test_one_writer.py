@@ -89,8 +89,8 @@ def test_an_ablation_at_work_is_left_alone(program, qkscope, sanitized, tmp_path
 
 
 @pytest.mark.usefixtures("exchange")
-def test_a_shard_of_another_machine_is_asked(qkscope, tmp_path):
-    """Its lock does not reach here, but its number does."""
+def test_a_shard_of_another_machine_is_asked(qkscope, unprivileged, tmp_path):
+    """Its lock does not reach here, but its number does. A number that cannot be read is somebody's."""
     out = tmp_path / "o"
     qkscope(*CAPTURE, "-o", out, "--shard", "0/2", expect=0)
     rank = next(out.glob(".partial/.units/*/ranks")) / "1-of-2"
@@ -99,6 +99,8 @@ def test_a_shard_of_another_machine_is_asked(qkscope, tmp_path):
     said = qkscope(*words, expect=1).err
     assert str(rank) in said and "elsewhere" in said and "remove that file" in said
     assert files(out) == before
+    rank.chmod(0)
+    assert f"{rank}: cannot open" in unprivileged(*words, expect=1).err
     rank.unlink()
     qkscope(*words, expect=0)
     assert json.loads((out / "capture.json").read_text())["complete"]
