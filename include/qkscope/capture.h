@@ -131,7 +131,7 @@ enum { QK_MOST_FIRST = 16 };
  * `complete` is false only when a manifest says that the capture was not finished. */
 typedef struct qk_capture_info {
     const char *model;
-    const char *fingerprint; /* of what decided its bytes: model, texts, settings */
+    const char *fingerprint;    /* of what decided its bytes: model, texts, settings */
     char model_fingerprint[17]; /* of the model, where this library ran it; else "" */
     char texts_fingerprint[33]; /* of all texts that were given */
     int q_per_kv_group;
