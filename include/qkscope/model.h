@@ -62,6 +62,9 @@ typedef struct qk_model_facts {
      * files' sizes, headers and the ends of each tensor: steps of one training differ. */
     uint64_t fingerprint;
     const qk_layer_facts *layers; /* [num_layers] */
+    double rope_theta_sliding;    /* of sliding layers that rotate by another; 0 = none do */
+    const char
+        *notice; /* what the user should know of config.json and the weights; NULL = nothing */
 } qk_model_facts;
 
 typedef struct qk_model qk_model;

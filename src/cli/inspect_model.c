@@ -99,7 +99,9 @@ static const char MODEL[] =
     "[fingerprint {fingerprint}][on the Hub{fingerprint!}]\n]"
     "[weights{parameters!}     not there: this is what config.json says\n]"
     "context     {max_positions} tokens, vocabulary of {vocab_size}\n"
-    "RoPE        {rope_type}, theta {rope_theta:.15g}, in {rotating} of {num_layers} layers\n"
+    "RoPE        {rope_type}, theta {rope_theta:.15g}[ and {rope_theta_sliding:.15g} where "
+    "windows slide], in {rotating} of {num_layers} layers\n"
+    "[note        {notice}\n]"
     "windows     [none: full attention{sliding!}][{least}[{ranges?} to {most}] tokens in "
     "{sliding} of {num_layers} layers]\n"
     "captured    {capture.query_heads} query heads and {capture.key_heads} key heads in "
@@ -201,7 +203,10 @@ static void tell_view(const view *v, const cli_common *common)
             CLI_ROW_OR_NULL(weights, "weight_bytes", f->weight_bytes),
             CLI_ROW_OR_NULL(weights, "dtype", f->dtype),
             CLI_ROW("rope_type", f->rope_type ? f->rope_type : "none"), CLI_OF(f, rope_theta),
-            CLI_ROW("layers", list_layers(v)), CLI_ROW("capture", capture_json(v)),
+            CLI_ROW_OR_NULL(f->rope_theta_sliding > 0, "rope_theta_sliding",
+                            f->rope_theta_sliding),
+            CLI_ROW_OR_NULL(f->notice, "notice", f->notice), CLI_ROW("layers", list_layers(v)),
+            CLI_ROW("capture", capture_json(v)),
             CLI_SAY("millions", (double)f->parameters / 1e6),
             CLI_SAY("rotating", count_layers(v, rotates)),
             CLI_SAY("sliding", count_layers(v, slides)),

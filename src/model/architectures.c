@@ -133,17 +133,6 @@ static qk_status mllama_layers(qk__model_config *config, const qk__node *text, b
     return QK_OK;
 }
 
-/* ---- what is refused -------------------------------------------------------------------- */
-
-static qk_status gemma_check(const qk__node *text, qk_error *err)
-{
-    bool both = false;
-    QK_TRY(qk__read_bool(text, "use_bidirectional_attention", &both, err));
-    return both ? qk__fail_in(text, "use_bidirectional_attention", err, QK_ERR_UNSUPPORTED,
-                              "only causal attention is known")
-                : QK_OK;
-}
-
 /* ---- the table -------------------------------------------------------------------------- */
 
 #define LLAMA_NAMES .mlp_norm = "post_attention_layernorm"
@@ -162,7 +151,8 @@ static const qk__architecture table[] = {
      .rotated_part = 1, SILU, LLAMA_NAMES},
     {"mistral", .hidden = 4096, .intermediate = 14336, .vocab = 32000, .layers = 32,
      .q_heads = 32, .k_heads = 8, .positions = 131072, .window = 4096, .norm_eps = 1e-6,
-     .theta = 10000, .rotated_part = 1, SILU, LLAMA_NAMES, .set_layers = one_window},
+     .theta = 10000, .rotated_part = 1, SILU, LLAMA_NAMES, .set_layers = one_window,
+     .with_layer_types = "ministral"},
     {"ministral", .hidden = 4096, .intermediate = 14336, .vocab = 32000, .layers = 32,
      .q_heads = 32, .k_heads = 8, .positions = 131072, .window = 4096, .norm_eps = 1e-6,
      .theta = 10000, .rotated_part = 1, SILU, LLAMA_NAMES, .set_layers = ministral_layers},
@@ -216,8 +206,7 @@ static const qk__architecture table[] = {
      .attention_out_norm = "post_attention_layernorm",
      .mlp_norm = "pre_feedforward_layernorm",
      .mlp_out_norm = "post_feedforward_layernorm",
-     .set_layers = gemma_layers,
-     .check = gemma_check},
+     .set_layers = gemma_layers},
     {"mllama_text_model", .hidden = 4096, .intermediate = 14336, .vocab = 128256, .layers = 40,
      .q_heads = 32, .k_heads = 8, .positions = 131072, .norm_eps = 1e-5, .theta = 500000,
      .head_dim_derived = true, .rotated_part = 1, .extra_embeddings = 8, SILU, LLAMA_NAMES,

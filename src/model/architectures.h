@@ -19,6 +19,8 @@ typedef enum qk__bias_rule {
 
 typedef struct qk__architecture {
     const char *name; /* model_type of the text model */
+    /* What transformers takes it for where config.json has layer_types; NULL: for itself. Not in a part. */
+    const char *with_layer_types;
 
     /* What config.json need not say; k_heads 0 = as many as query heads, head_dim 0 =
      * hidden / query heads, window 0 = none. */
@@ -51,8 +53,6 @@ typedef struct qk__architecture {
      * already where layer_types is there, which `types` tells. NULL: they stay so. */
     qk_status (*set_layers)(qk__model_config *config, const qk__node *text, bool types,
                             qk_error *err);
-    /* What else must be refused. */
-    qk_status (*check)(const qk__node *text, qk_error *err);
 } qk__architecture;
 
 /* NULL: not known. */

@@ -21,9 +21,9 @@ typedef enum qk__activation {
     QK_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 } qk__activation;
 
-/* Whether the output layer's weights are the embedding's. */
+/* Whether the output layer's weights are the embedding's, where the file has none of its own. */
 typedef enum qk__output_tie {
-    QK_TIE_UNSAID, /* where there are none of its own */
+    QK_TIE_UNSAID, /* they are */
     QK_TIE_NEVER,
     QK_TIE_ALWAYS,
 } qk__output_tie;
@@ -52,6 +52,7 @@ typedef struct qk__model_config {
     double attention_scale; /* times q.k */
     float embedding_scale;  /* 1, or sqrt(hidden_size) as a float32 */
     qk__output_tie tie;
+    char notice[400]; /* what the user should know, "" = nothing */
     double logit_cap; /* logits become cap tanh(logit / cap); 0 = they stay */
 
     /* q *= 1 + beta ln(1 + floor(position / original)) after rotation, position / original in

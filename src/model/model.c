@@ -17,7 +17,7 @@
 #include "model/gguf.h"
 #include "model/model_config.h"
 
-enum { NAME_SIZE = 160, NUM_TYPES = 64 };
+enum { NUM_TYPES = 64 };
 
 /* ---- tensors ---------------------------------------------------------------------------- */
 
@@ -38,29 +38,36 @@ static const char *pick(const lookup *l, const char *name, const char *gguf)
     return l->prefix ? name : gguf;
 }
 
-static void full_name(const lookup *l, char text[NAME_SIZE], const char *name,
+static void full_name(const lookup *l, char text[QK__TENSOR_NAME_SIZE], const char *name,
                       const char *suffix)
 {
     const char *prefix = l->prefix ? l->prefix : "";
     if (l->layer < 0)
-        snprintf(text, NAME_SIZE, "%s%s%s", prefix, name, suffix);
+        snprintf(text, QK__TENSOR_NAME_SIZE, "%s%s%s", prefix, name, suffix);
     else if (!l->prefix)
-        snprintf(text, NAME_SIZE, "blk.%d.%s%s", l->layer, name, suffix);
+        snprintf(text, QK__TENSOR_NAME_SIZE, "blk.%d.%s%s", l->layer, name, suffix);
     else
-        snprintf(text, NAME_SIZE, "%slayers.%d.%s%s", prefix, l->layer, name, suffix);
+        snprintf(text, QK__TENSOR_NAME_SIZE, "%slayers.%d.%s%s", prefix, l->layer, name,
+                 suffix);
 }
 
-static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int64_t rows,
-                            int64_t columns, qk__tensor *tensor, qk_error *err)
+static qk_status get_named(lookup *l, const char *name, int64_t rows, int64_t columns,
+                           qk__tensor *tensor, qk_error *err)
 {
-    char text[NAME_SIZE];
-    full_name(l, text, name, suffix);
-    QK_TRY(qk__checkpoint_get(l->checkpoint, text, rows, columns, tensor, err));
+    QK_TRY(qk__checkpoint_get(l->checkpoint, name, rows, columns, tensor, err));
     const qk__quant *type = tensor->type;
     l->parameters += rows * columns;
     l->bytes += rows * columns / (int64_t)type->block_values * (int64_t)type->block_bytes;
     l->of_type[type->id] += rows > 1 ? rows * columns : 0;
     return QK_OK;
+}
+
+static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int64_t rows,
+                            int64_t columns, qk__tensor *tensor, qk_error *err)
+{
+    char text[QK__TENSOR_NAME_SIZE];
+    full_name(l, text, name, suffix);
+    return get_named(l, text, rows, columns, tensor, err);
 }
 
 /* A bias that config.json does not know of would be left out without a word. */
@@ -69,7 +76,7 @@ static qk_status get_bias(lookup *l, const char *name, int64_t columns, bool wan
 {
     if (wanted)
         return get_tensor(l, name, ".bias", 1, columns, tensor, err);
-    char text[NAME_SIZE];
+    char text[QK__TENSOR_NAME_SIZE];
     full_name(l, text, name, ".bias");
     return qk__checkpoint_has(l->checkpoint, text)
                ? qk__fail(err, QK_ERR_INCONSISTENT,
@@ -107,7 +114,7 @@ static qk_status get_projections(lookup *l, qk__layer *layer, int64_t q, int64_t
 {
     int64_t hidden = l->config->hidden_size;
     bool bias = l->config->qkv_bias;
-    char fused[NAME_SIZE];
+    char fused[QK__TENSOR_NAME_SIZE];
     full_name(l, fused, "attn_qkv", ".weight");
     if (!l->prefix && qk__checkpoint_has(l->checkpoint, fused))
         return get_fused(l, layer, q, k, err);
@@ -186,14 +193,15 @@ static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
     return get_norms(l, layer, err);
 }
 
-/* Names begin differently by how a model of several parts was saved. */
-static const char *find_prefix(const qk__checkpoint *checkpoint)
+/* Names begin differently by how a model of several parts was saved, and after torch.compile. */
+static const char *find_prefix(const qk__checkpoint *checkpoint, const char *tensor)
 {
-    static const char *const prefixes[] = {"model.", "language_model.model.",
-                                           "model.language_model.", "language_model.", ""};
+    static const char *const prefixes[] = {
+        "model.",          "language_model.model.", "model.language_model.",
+        "language_model.", "_orig_mod.model.",      ""};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        char name[NAME_SIZE];
-        snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);
+        char name[QK__TENSOR_NAME_SIZE];
+        snprintf(name, sizeof name, "%s%s", prefixes[i], tensor);
         if (qk__checkpoint_has(checkpoint, name))
             return prefixes[i];
     }
@@ -224,13 +232,25 @@ static void name_types(lookup *l, char *text, size_t size)
     }
 }
 
-static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
+/* Of two matrices that are tied, a file may have kept the output layer. */
+static qk_status get_embedding(qk_model *model, lookup *l, qk_error *err)
 {
     const qk__model_config *c = &model->config;
     int64_t rows = (int64_t)c->vocab_size + c->architecture->extra_embeddings;
+    char name[QK__TENSOR_NAME_SIZE], head[QK__TENSOR_NAME_SIZE];
+    full_name(l, name, pick(l, "embed_tokens", "token_embd"), ".weight");
+    qk__model_name_head(l->prefix, head);
+    bool kept = c->tie == QK_TIE_NEVER || qk__checkpoint_has(l->checkpoint, name) ||
+                !qk__checkpoint_has(l->checkpoint, head);
+    return get_named(l, kept ? name : head, rows, c->hidden_size, &model->embedding, err);
+}
+
+static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
+{
+    const qk__model_config *c = &model->config;
     l->layer = -1;
-    QK_TRY(get_tensor(l, pick(l, "embed_tokens", "token_embd"), ".weight", rows, c->hidden_size,
-                      &model->embedding, err));
+    QK_TRY(get_embedding(model, l, err));
+    qk__model_note_head(model);
     for (int i = 0; i < c->num_layers; i++)
         QK_TRY(get_layer(l, model, i, err));
     model->facts.weight_bytes = l->bytes;
@@ -324,6 +344,8 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
     f->attention_factor = rope->attention_factor;
     f->rope_interleaved = c->interleaved_rope;
     f->attention_scale = c->attention_scale;
+    f->rope_theta_sliding = c->architecture->local_rope ? c->rope[QK_ROPE_SLIDING].theta : 0;
+    f->notice = c->notice[0] ? c->notice : NULL;
     f->layers = model->layer_facts;
     f->fingerprint = seed;
     return model->checkpoint
@@ -345,11 +367,13 @@ static qk_status open_folder(qk_model *model, const char *folder, const char *ov
 {
     QK_TRY(open_config(model, folder, overrides, seed, err));
     QK_TRY(qk__checkpoint_open_folder(&model->checkpoint, folder, err));
-    l->prefix = find_prefix(model->checkpoint);
+    l->prefix = find_prefix(model->checkpoint, "embed_tokens.weight");
+    if (!l->prefix)
+        l->prefix = find_prefix(model->checkpoint, "layers.0.input_layernorm.weight");
     return l->prefix ? QK_OK
                      : qk__fail(err, QK_ERR_NOT_FOUND,
-                                "%s: the weights have no tensor model.embed_tokens.weight, or "
-                                "one whose name ends so",
+                                "%s: the weights have no tensor model.embed_tokens.weight, nor "
+                                "one of the other names that docs/model.md tells",
                                 folder);
 }
 

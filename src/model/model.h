@@ -73,6 +73,10 @@ typedef struct qk__output_layer {
     qk__tensor norm;   /* [1][hidden] */
     qk__linear logits; /* [vocab_size][hidden] */
 } qk__output_layer;
+enum { QK__TENSOR_NAME_SIZE = 160 };
+void qk__model_name_head(const char *prefix, char name[QK__TENSOR_NAME_SIZE]);
+/* Notes an output layer in the file that is not the embedding, where config.json says that they are tied. */
+void qk__model_note_head(qk_model *model);
 QK_MUST_CHECK qk_status qk__model_output(const qk_model *model, qk__output_layer *output,
                                          qk_error *err);
 

@@ -175,17 +175,13 @@ static qk_status read_activation(qk__model_config *c, const qk__node *text, qk_e
     return QK_OK;
 }
 
-/* Of a model with parts, what is said of the whole goes before what is said of the text model. */
-static qk_status read_tie(qk__model_config *c, const qk__node *text, const qk__node *root,
-                          qk_error *err)
+/* Of a model with parts the whole says it. */
+static qk_status read_tie(qk__model_config *c, const qk__node *root, qk_error *err)
 {
     static const char KEY[] = "tie_word_embeddings";
-    const qk__node *said = qk__node_kind_in(root, KEY) != QK__NOTHING ? root : text;
-    bool tied = false;
-    if (qk__node_kind_in(said, KEY) == QK__NOTHING)
-        return QK_OK;
-    QK_TRY(qk__read_bool(said, KEY, &tied, err));
-    c->tie = tied ? QK_TIE_ALWAYS : QK_TIE_NEVER;
+    bool tied = false, unsaid = qk__node_kind_in(root, KEY) == QK__NOTHING;
+    QK_TRY(qk__read_bool(root, KEY, &tied, err));
+    c->tie = unsaid ? QK_TIE_UNSAID : tied ? QK_TIE_ALWAYS : QK_TIE_NEVER;
     return QK_OK;
 }
 
@@ -261,11 +257,10 @@ static qk_status read_text(qk__model_config *c, const qk__node *text, const qk__
         QK_TRY(qk__context(
             err, apply_overrides(qk__node_json(text), overrides, c->architecture, err),
             "overrides"));
-    if (c->architecture->check)
-        QK_TRY(c->architecture->check(text, err));
+    QK_TRY(qk__config_check_keys(c, text, root, err));
     QK_TRY(read_sizes(c, text, err));
     QK_TRY(read_rules(c, text, err));
-    QK_TRY(read_tie(c, text, root, err));
+    QK_TRY(read_tie(c, root, err));
     QK_TRY(read_layers(c, text, err));
     return qk__rope_read(c, text, err);
 }
@@ -291,6 +286,9 @@ static qk_status read_root(qk__model_config *c, const qk__node *root, const char
         if (!type)
             return qk__need(&parts[i], "model_type", err);
         c->architecture = qk__architecture_find(type);
+        bool listed = i == 0 && qk__node_kind_in(root, "layer_types") != QK__NOTHING;
+        if (c->architecture && c->architecture->with_layer_types && listed)
+            c->architecture = qk__architecture_find(c->architecture->with_layer_types);
         if (c->architecture)
             return read_text(c, &parts[i], &parts[0], overrides, err);
         usual = qk__architecture_part(type);

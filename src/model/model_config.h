@@ -28,7 +28,21 @@ QK_MUST_CHECK qk_status qk__model_config_parse(qk__model_config *config, const c
 /* The same from an object, which is changed; overrides first make of it what they say. */
 QK_MUST_CHECK qk_status qk__model_config_build(qk__model_config *config, json_t *root,
                                                const char *overrides, qk_error *err);
+/* Adds to config->notice, as long as there is room. */
+void qk__model_config_note(qk__model_config *config, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void qk__model_config_free(qk__model_config *config);
+
+/* Refuses keys that change what is computed in a way that is not known, and notes those that nothing reads,
+ * though their names look as if they did (config_keys.c). After qk__rope_normalize. */
+QK_MUST_CHECK qk_status qk__config_check_keys(qk__model_config *config, const qk__node *text,
+                                              const qk__node *root, qk_error *err);
+/* Keys and architectures (NULL: all) in words; use is "used", "refused", "refused if false", "without effect" or
+ * "rope" (a key of rope_parameters). Ended by {0}. */
+typedef struct qk__config_rule {
+    const char *use, *keys, *of, *why;
+} qk__config_rule;
+extern const qk__config_rule qk__config_rules[];
 
 /* ---- the RoPE parameters, in the several forms that they have had (rope_config.c) -------- */
 

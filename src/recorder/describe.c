@@ -30,6 +30,8 @@ static json_t *describe_rope(const qk_model_facts *facts)
     json_t *rope = json_pack(
         "{s:s, s:f, s:s}", "type", facts->rope_type ? facts->rope_type : "none", "theta",
         facts->rope_theta, "pairing", facts->rope_interleaved ? "interleaved" : "half");
+    if (facts->rope_theta_sliding > 0)
+        rope = qk__json_set(rope, "theta_sliding", json_real(facts->rope_theta_sliding));
     if (factor > 0 && factor != 1)
         rope = qk__json_set(rope, "attention_factor", json_real(factor));
     return rope;
@@ -62,6 +64,8 @@ static json_t *list_warnings(const qk__recording *r)
         list = qk__json_append(list, json_sprintf("max_length %" PRId64
                                                   " is above the model's %" PRId64 " positions",
                                                   r->max_length, r->facts->max_positions));
+    if (r->facts->notice)
+        list = qk__json_append(list, json_string(r->facts->notice));
     return list;
 }
 

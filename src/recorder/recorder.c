@@ -149,6 +149,9 @@ static qk_status open_model(qk__recording *r, qk_error *err)
         r->model_name ? qk_model_open(&r->model, folder, s->overrides, err) : qk__nomem(err);
     if (status == QK_OK) {
         r->facts = qk_model_get_facts(r->model);
+        if (r->facts->notice)
+            qk__tell_notice(&s->context, QK_NOTICE_WARNING, "%s: %s", r->model_name,
+                            r->facts->notice);
         status = open_tokenizer(r, folder, err);
     }
     free(folder);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints what is understood of a config.json as JSON: dump_config FILE [OVERRIDES]. A second
  * program argument of "" is none. The frequencies are those for a text of 0 and, with a third
- * argument, of that many tokens. Errors go to standard error; the exit code is the status. */
+ * argument, of that many tokens; dump_config --rules prints the table of keys. Errors go to standard error; the exit code is the status. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -64,6 +65,9 @@ static json_t *config_object(const qk__model_config *c, int64_t length)
         "embedding_scale", (double)c->embedding_scale, "query_scale_beta", c->query_scale_beta,
         "query_scale_original", (json_int_t)c->query_scale_original);
     json_object_update_new(object, rules);
+    json_object_set_new(object, "logit_cap", json_real(c->logit_cap));
+    json_object_set_new(object, "tie", json_integer(c->tie));
+    json_object_set_new(object, "notice", json_string(c->notice));
     json_object_set_new(object, "layers", layer_list(c));
     json_t *ropes = json_array();
     for (int i = 0; i < (c->architecture->local_rope ? QK_NUM_ROPES : 1); i++)
@@ -72,8 +76,21 @@ static json_t *config_object(const qk__model_config *c, int64_t length)
     return object;
 }
 
+/* The table of keys: lists of use, keys and architectures, which are null for all. */
+static int print_rules(void)
+{
+    json_t *list = json_array();
+    for (const qk__config_rule *r = qk__config_rules; r->use; r++)
+        json_array_append_new(list, json_pack("[s, s, s?]", r->use, r->keys, r->of));
+    json_dumpf(list, stdout, JSON_COMPACT);
+    json_decref(list);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--rules") == 0)
+        return print_rules();
     if (argc < 2)
         return QK_ERR_ARGUMENT;
     qk_error err;

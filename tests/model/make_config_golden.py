@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes into config_golden.json what transformers (5.1.0, without PyTorch) makes of the configurations that stand there,
-like those of published models and awkward ones. A new one is a name and a config.
+"""Writes into config_golden.json what transformers makes of the configurations that stand there, like those of published models
+and awkward ones, and the keys that its classes have. A new one is a name and a config.
 
     python tests/model/make_config_golden.py"""
 import copy
+import dataclasses
 import json
 import pathlib
 
@@ -11,7 +12,11 @@ import transformers
 from transformers import AutoConfig
 from transformers.models.mllama.configuration_mllama import MllamaTextConfig
 
+KINDS = {"mllama_text_model": MllamaTextConfig}
+NAMES = ["llama", "mistral", "ministral", "ministral3", "qwen2", "qwen3", "smollm3", "glm", "glm4", "gemma3_text", *KINDS]
 HERE = pathlib.Path(__file__).resolve().parent
+
+
 def load(case):
     case = copy.deepcopy(case)
     if case["model_type"] == "mllama_text_model":
@@ -61,10 +66,12 @@ def facts(config):
 
 def main():
     file = HERE / "config_golden.json"
+    keys = {name: sorted(field.name for field in dataclasses.fields(KINDS.get(name) or AutoConfig.for_model(name)))
+            for name in NAMES}
     golden = [{**case, "facts": facts(load(case["config"]))} for case in json.loads(file.read_text())["cases"]]
     text = ",\n".join(json.dumps(entry) for entry in golden)
     file.write_text(
-        f'{{"transformers": "{transformers.__version__}", "cases": [\n{text}\n]}}\n')
+        f'{{"transformers": "{transformers.__version__}", "keys": {json.dumps(keys)}, "cases": [\n{text}\n]}}\n')
 
 
 if __name__ == "__main__":

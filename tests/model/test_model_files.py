@@ -118,8 +118,9 @@ def test_biases(tmp_path, architecture, bias):
 
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("prefix", ["model.", "language_model.model.", "model.language_model.",
-                                    "language_model.", ""])
+                                    "language_model.", "_orig_mod.model.", ""])
 def test_prefixes(tmp_path, prefix):
+    """_orig_mod: saved from what torch.compile gave."""
     config = small_config("gemma3")
     extra = {"vision_tower.x": ("F64", [2], b"\0" * 16), "lm_head.weight": ("F8_E4M3", [3], b"abc")}
     read = write_checkpoint(tmp_path, config, prefix=prefix, extra=extra)

@@ -88,7 +88,7 @@ def test_what_comes_before_is_all_that_counts(tmp_path):
 # ---- output layers -------------------------------------------------------------------------------
 
 def test_whose_weights(tmp_path):
-    """The embedding's where config.json says so, or says nothing and there are no others."""
+    """Those of the file's output layer, else the embedding's; also where config.json says that they are the same."""
     embedding = np.asarray(read_tensors(STEP / "model.safetensors")["model.embed_tokens.weight"])
     tokens = [text(50, 256)]
     tied = losses(STEP, tokens, tmp_path)[0]
@@ -97,9 +97,25 @@ def test_whose_weights(tmp_path):
         return losses(with_output(tmp_path / name, *how), tokens, tmp_path)[0]
 
     assert (of("unsaid", None) == tied).all()
-    assert (of("said", True, np.zeros((256, 128))) == tied).all()
+    np.testing.assert_allclose(of("said", True, np.zeros((256, 128))), np.log(256), rtol=1e-6)
+    assert (of("said so", True, embedding) == tied).all()
+    assert (of("said and absent", True) == tied).all()
     assert (of("same", False, embedding) == tied).all()
     assert (of("own", None, embedding[::-1]) != tied).any()
+
+
+@pytest.mark.parametrize("said", [True, None, False])
+def test_the_output_layer_alone(said, tmp_path):
+    """Of two matrices that are tied, a file may have kept the output layer and not the embedding."""
+    model = with_output(tmp_path / "model", said)
+    tensors = dict(read_tensors(model / "model.safetensors"))
+    tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
+    write_tensors(model / "model.safetensors", tensors)
+    if said is False:
+        run, _ = start(model, [text(9, 256)], tmp_path)
+        assert run.returncode == 1 and "no tensor model.embed_tokens.weight" in run.stderr
+    else:
+        assert (losses(model, [text(50, 256)], tmp_path)[0] == losses(STEP, [text(50, 256)], tmp_path)[0]).all()
 
 
 @pytest.mark.parametrize("how, said", [

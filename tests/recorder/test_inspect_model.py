@@ -11,14 +11,15 @@ from recording import some_texts, write_jsonl, write_model
 
 def test_numbers(qkscope, tmp_path):
     write_model(tmp_path / "m", "gemma3_text", num_hidden_layers=3,
-                layer_types=["sliding_attention", "full_attention", "sliding_attention"])
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_local_base_freq=500.0)
     out = qkscope("inspect", tmp_path / "m", expect=0).out
     for words in ("gemma3_text, 3 layers of 4 query heads and 2 key heads, d = 12",
-                  "8 tokens in 2 of 3 layers", "12 query heads and 6 key heads in 3 layers",
+                  "theta 10000 and 500 where windows slide, in 3 of 3 layers", "8 tokens in 2 of 3 layers", "12 query heads and 6 key heads in 3 layers",
                   "1 text of 512 tokens (--texts N for more):"):
         assert words in out, out
     shown = json.loads(qkscope("inspect", tmp_path / "m", "--json", "--length", 1000, expect=0).out)
     assert (shown["num_layers"], shown["q_per_kv_group"], shown["head_dim"]) == (3, 2, 12)
+    assert (shown["rope_theta"], shown["rope_theta_sliding"], shown["notice"]) == (10000, 500, None)
     assert [layer["window"] for layer in shown["layers"]] == [8, None, 8]
     assert len(shown["layers"][0]["rope_frequencies"]) == 6
     capture = shown["capture"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """qkscope loss: sums of the losses that the engine tells of each token (tests/prefill, tests/hf), over texts and positions."""
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ from conftest import ROOT
 
 sys.path.append(str(ROOT / "tests" / "prefill"))
 from prefill_runs import start  # noqa: E402
-from test_losses import read_losses  # noqa: E402
+from test_losses import read_losses, with_output  # noqa: E402
 
 TINY = ROOT / "examples" / "kjv-tiny"
 STEP = TINY / "step-2004"
@@ -34,6 +35,22 @@ def by_token(texts, tmp_path):
 
 TEXTS = [json.loads(line)["text"][:n] for line, n in zip((TINY / "passages.jsonl").read_text().splitlines(),
                                                          (5, 40, 200, 333), strict=False)]
+
+
+def test_another_output_layer_than_the_tied_one(qkscope, tmp_path):
+    """The file's goes before what config.json says, and that is told: by loss, ablate, inspect and in capture.json."""
+    head = np.random.default_rng(3).standard_normal((256, 128))
+    texts = write_texts(tmp_path, TEXTS[:2])
+    for tied in (True, False):
+        shutil.copy(STEP / "tokenizer.json", with_output(tmp_path / f"{tied}", tied, head))
+    told = "True: tie_word_embeddings is true, and the weights have a lm_head.weight that is not the embedding: losses come from lm_head.weight"
+    said = {tied: qkscope("loss", "-m", tmp_path / f"{tied}", "-t", texts, "--json", expect=0) for tied in (True, False)}
+    assert json.loads(said[True].out)["loss"] == json.loads(said[False].out)["loss"]
+    assert told in said[True].err and "tie" not in said[False].err
+    ablated = qkscope("ablate", "-m", tmp_path / "True", "-t", texts, "-o", tmp_path / "a", "--layers", 0, "--heads", 0, expect=0)
+    assert told in ablated.err and told[6:] in qkscope("inspect", tmp_path / "True", expect=0).out
+    qkscope("capture", "-m", tmp_path / "True", "-t", texts, "-o", tmp_path / "c", expect=0)
+    assert json.loads((tmp_path / "c" / "capture.json").read_text())["warnings"] == [told[6:]]
 
 
 def test_sums(qkscope, tmp_path):
