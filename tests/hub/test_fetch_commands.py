@@ -309,7 +309,7 @@ def test_texts_that_cannot_be_had(hub, tmp_path):
     words = ["capture", "--model", MODEL, "-o", tmp_path / "a"]
     assert "no dataset of this name" in run(hub, tmp_path, *words, "org/texts", expect=1)[1]
     hub.add("datasets", "org/texts", {"a.zip": b"x"})
-    assert "no Parquet, JSON or CSV files" in run(hub, tmp_path, *words, "org/texts", expect=1)[1]
+    assert "no Parquet or JSONL files" in run(hub, tmp_path, *words, "org/texts", expect=1)[1]
     assert "qkscope get org/other" in run(hub, tmp_path, *words, "org/other", "--offline", expect=1)[1]
 
 
