@@ -410,6 +410,14 @@ def test_the_keys_are_those_of_the_format():
     assert len(known) == sum(map(len, (READ, READ_BY, WITHOUT_EFFECT, REFUSED, SOMETIMES)))
 
 
+def test_keys_that_nobody_knows(qkscope, tmp_path):
+    """One that looks like a rule is told, as of config.json."""
+    keys = {"llama.attention.new_scale": 0.5, "llama.rope.new_window": 0, "llama.colour": 3, "other.scale": 2.0}
+    files.write_gguf(tmp_path / "m.gguf", *small_model("llama"), change=keys)
+    shown = json.loads(qkscope("inspect", tmp_path / "m.gguf", "--json", expect=0).out)
+    assert shown["notice"] == "llama does not use llama.attention.new_scale"
+
+
 def test_keys_that_depend_on_others(tmp_path):
     """A scale that the scaling does not know of is refused; below 0 the mix of YaRN is the usual one, and 0 is none."""
     usual = answer(tmp_path, "llama", YARN)
