@@ -47,14 +47,14 @@ const qk__config_rule qk__config_rules[] = {
 
 void qk__model_config_note(qk__model_config *config, const char *fmt, ...)
 {
-    size_t used = strlen(config->notice), size = sizeof config->notice;
+    char note[sizeof config->notice];
+    size_t used = strlen(config->notice), size = sizeof note;
     va_list args;
-    if (used > 0)
-        used += (size_t)snprintf(config->notice + used, size - used, "; ");
     va_start(args, fmt);
-    if (used < size)
-        vsnprintf(config->notice + used, size - used, fmt, args);
+    bool fits = vsnprintf(note, size, fmt, args) + used + 2 < size;
     va_end(args);
+    if (fits) /* no half of a letter */
+        snprintf(config->notice + used, size - used, "%s%s", used > 0 ? "; " : "", note);
 }
 
 static bool has_word(const char *words, const char *word)
@@ -102,6 +102,12 @@ static qk_status check_object(qk__model_config *c, const qk__node *object, bool 
     while (qk__node_next(object, &at)) {
         const char *name = c->architecture->name;
         const json_t *value = qk__node_json(&at);
+        if (strlen(at.name) > 80) /* a path has no room for it */
+            continue;
+        if (rope && json_is_object(value)) { /* by layer type */
+            QK_TRY(check_object(c, &at, true, false, err));
+            continue;
+        }
         const qk__config_rule *rule = whole ? NULL : find_rule(name, at.name, rope);
         bool if_false = rule && strcmp(rule->use, "refused if false") == 0;
         if (rule && rule->why && (if_false ? json_is_false(value) : !is_nothing(value)))
@@ -115,13 +121,9 @@ static qk_status check_object(qk__model_config *c, const qk__node *object, bool 
 qk_status qk__config_check_keys(qk__model_config *config, const qk__node *text,
                                 const qk__node *root, qk_error *err)
 {
-    qk__node rope = qk__node_member(text, "rope_parameters"), set = {0};
+    qk__node rope = qk__node_member(text, "rope_parameters");
     if (text->value != root->value)
         QK_TRY(check_object(config, root, false, true, err));
     QK_TRY(check_object(config, text, false, false, err));
-    if (!config->architecture->local_rope)
-        return check_object(config, &rope, true, false, err);
-    while (qk__node_next(&rope, &set))
-        QK_TRY(check_object(config, &set, true, false, err));
-    return QK_OK;
+    return check_object(config, &rope, true, false, err);
 }

@@ -113,9 +113,10 @@ def test_an_unknown_key_that_looks_used(tmp_path, kind, changes, told):
 
 
 def test_many_unknown_keys(tmp_path):
-    """The notice ends where there is no more room."""
-    found = parse(tmp_path, small_config("llama", **{f"{'x' * 40}{i}_scale": 2.0 for i in range(40)}))
-    assert 350 < len(found["notice"]) < 400
+    """The notice ends where there is no more room, with a whole name."""
+    found = parse(tmp_path, small_config("llama", **{f"{'ü' * 20}{i}_scale": 2.0 for i in range(40)}))
+    assert found["notice"] == "; ".join(f"llama does not use {'ü' * 20}{i}_scale" for i in range(5))
+    assert parse(tmp_path, small_config("llama", **{"ü" * 45 + "_scale": 2.0}))["notice"] == ""
 
 
 def test_a_key_of_the_whole(tmp_path):
