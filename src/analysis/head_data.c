@@ -2,7 +2,6 @@
 /* Reading one head into moments and, where they are needed again, rows. */
 #include "analysis/head_data.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,9 +435,8 @@ static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__h
         data->texts = state->texts;
         state->texts = NULL;
     }
-    const double last = (double)state->last_position;
-    data->lengths = (qk_text_lengths){
-        NAN, NAN, last + 1, (double)state->first_position, data->moments->mean_t, last};
+    data->lengths = qk__lengths_up_to((double)state->first_position,
+                                      (double)state->last_position, data->moments->mean_t);
     if (run->settings->ci > 0 && state->mask != 0)
         QK_TRY(take_parts(data, err));
     if (data->moments->sum_tt == 0 && data->moments->count > 1)

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/csv_reader.h"
 #include "base/error.h"
 #include "base/parse_number.h"
-#include "base/csv_reader.h"
 #include "results/text_lengths.h"
 #include "stats/first_tokens.h"
 
@@ -90,14 +90,20 @@ static qk_status find_end(qk__length_sums *sums, int64_t text, size_t *at, qk_er
 qk_status qk__length_sums_add(qk__length_sums *sums, const qk_block *block, qk_error *err)
 {
     const int64_t *lengths = sums->run->lengths;
-    for (size_t i = 0, at = 0; i < block->rows; i++) {
-        const double position = (double)block->position[i];
-        qk__range_add(&sums->positions, position);
+    for (size_t i = 0, end = 0, at; i < block->rows; i = end) { /* rows of one text */
+        int64_t low = block->position[i], high = low;
+        for (;
+             end < block->rows && (!block->example || block->example[end] == block->example[i]);
+             end++) {
+            low = block->position[end] < low ? block->position[end] : low;
+            high = block->position[end] > high ? block->position[end] : high;
+        }
+        qk__range_add(&sums->positions, (double)low);
+        qk__range_add(&sums->positions, (double)high);
         if (!block->example)
             continue;
-        if (i == 0 || block->example[i] != block->example[i - 1])
-            QK_TRY(find_end(sums, block->example[i], &at, err));
-        sums->ends[at].tokens = fmax(sums->ends[at].tokens, position + 1);
+        QK_TRY(find_end(sums, block->example[i], &at, err));
+        sums->ends[at].tokens = fmax(sums->ends[at].tokens, (double)high + 1);
     }
     for (size_t i = 0; i < sums->run->num_lengths; i++)
         QK_TRY(qk__add_positions(&sums->part[i], i > 0 ? lengths[i - 1] : INT64_MIN, lengths[i],
@@ -132,11 +138,10 @@ static qk_status sum_below(qk__length_sums *sums, qk_moments *below[QK_MOST_LENG
 qk_status qk__length_sums_end(qk__length_sums *sums, double mean, qk_text_lengths *lengths,
                               qk_moments *below[QK_MOST_LENGTHS], qk_error *err)
 {
-    const qk__range *p = &sums->positions;
     double *tokens = qk__calloc(sums->num_ends + 1, sizeof *tokens);
     if (!tokens)
         return qk__nomem(err);
-    *lengths = (qk_text_lengths){NAN, NAN, p->high + 1, p->low, mean, p->high};
+    *lengths = qk__lengths_up_to(sums->positions.low, sums->positions.high, mean);
     for (size_t i = 0; i < sums->num_ends; i++)
         tokens[i] = sums->ends[i].tokens;
     set_texts(lengths, tokens, sums->num_ends);
@@ -145,6 +150,11 @@ qk_status qk__length_sums_end(qk__length_sums *sums, double mean, qk_text_length
 }
 
 /* ---- of all heads ----------------------------------------------------------------------- */
+
+qk_text_lengths qk__lengths_up_to(double first, double last, double mean)
+{
+    return (qk_text_lengths){NAN, NAN, last + 1, first, mean, last};
+}
 
 void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other)
 {
@@ -159,30 +169,36 @@ void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other)
         lengths->position_mean = (lengths->position_mean + other->position_mean) / 2;
 }
 
+static qk_status read_tokens(qk__csv_reader *reader, qk_text_lengths *lengths, qk_error *err)
+{
+    size_t column, rows, count = 0;
+    QK_TRY(qk__reader_find(reader, "tokens", true, &column, err));
+    QK_TRY(qk__reader_load(reader, &rows, err));
+    double *tokens = qk__calloc(rows + 1, sizeof *tokens);
+    qk_status status = tokens ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < rows && status == QK_OK; i++) {
+        qk__reader_go(reader, i);
+        status = qk__reader_number(reader, column, &tokens[count], err);
+        count += status == QK_OK && tokens[count] > 0; /* an empty text has no rows */
+    }
+    if (status == QK_OK)
+        set_texts(lengths, tokens, count);
+    free(tokens);
+    return status;
+}
+
 /* Rows are a sample of a text, and may lack its end: the table knows all tokens. Another file of that name,
  * or none, leaves what the rows say. */
 static qk_status read_examples(const qk__run *run, qk_text_lengths *lengths, qk_error *err)
 {
-    qk__csv_reader *reader;
+    qk__csv_reader *reader = NULL;
     qk__path path;
-    size_t column, rows, count = 0;
     QK_TRY(qk__path_in(&path, qk_capture_path(run->capture), "examples.csv", err));
-    if (qk__reader_open(&reader, path.text, NULL) != QK_OK)
-        return QK_OK;
-    double *tokens = NULL;
-    bool sound = qk__reader_find(reader, "tokens", true, &column, NULL) == QK_OK &&
-                 qk__reader_load(reader, &rows, NULL) == QK_OK &&
-                 (tokens = qk__calloc(rows + 1, sizeof *tokens));
-    for (size_t i = 0; sound && i < rows; i++) {
-        qk__reader_go(reader, i);
-        sound = qk__reader_number(reader, column, &tokens[count], NULL) == QK_OK;
-        count += sound && tokens[count] > 0; /* an empty text has no rows */
-    }
-    if (sound)
-        set_texts(lengths, tokens, count);
-    free(tokens);
+    qk_status status = qk__reader_open(&reader, path.text, NULL);
+    if (status == QK_OK)
+        status = read_tokens(reader, lengths, NULL);
     qk__reader_close(&reader);
-    return QK_OK;
+    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
 }
 
 qk_status qk__find_lengths(qk__run *run, qk_error *err)

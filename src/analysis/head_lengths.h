@@ -39,6 +39,8 @@ QK_MUST_CHECK qk_status qk__length_sums_end(qk__length_sums *sums, double mean,
                                             qk_moments *below[QK_MOST_LENGTHS], qk_error *err);
 void qk__length_sums_free(qk__length_sums *sums);
 
+/* Where positions are known, and texts are not. */
+qk_text_lengths qk__lengths_up_to(double first, double last, double mean);
 /* Takes in what other rows of the same texts say: each knows a text up to its last row only. */
 void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other);
 

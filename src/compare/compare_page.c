@@ -267,11 +267,11 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
     }
     qk__table_end(page);
     turned_note(page, turned);
-    qk__put(
-        page, "p.note",
-        "First those that changed by more than texts explain. In spreads: over the standard "
-        "deviation of the metric over all heads. The biggest of many is partly luck: other "
-        "texts would show a smaller change.");
+    qk__put(page, "p.note",
+            "%sIn spreads: over the standard deviation of the metric over all heads. The "
+            "biggest of "
+            "many is partly luck: other texts would show a smaller change.",
+            o->tested > 0 ? "First those that changed by more than texts explain. " : "");
     qk__close(page, "section");
 }
 

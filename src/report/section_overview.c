@@ -89,16 +89,6 @@ static void rows_and_texts(qk__page *page, const qk__results *results)
     put_span(page, "Texts", &texts, qk__lengths_say(results, "a head; ", lengths));
 }
 
-/* The last two parts of a path: all that tells captures apart, mostly. */
-static const char *tail_of(const char *path)
-{
-    const char *tail = path + strlen(path);
-    for (int parts = 0; tail > path; tail--)
-        if (tail[-1] == '/' && ++parts == 2)
-            break;
-    return tail;
-}
-
 static void put_source(qk__page *page, const json_t *run)
 {
     const char *name = json_string_value(json_object_get(run, "source"));
@@ -107,7 +97,7 @@ static void put_source(qk__page *page, const json_t *run)
         qk__open(page, "bdi");
     else
         qk__open(page, "bdi[title=%s]", name);
-    qk__say(page, "%s", *commit ? name : tail_of(name));
+    qk__say(page, "%s", *commit ? name : qk__tail_of(name));
     qk__close(page, "bdi");
     if (!*commit)
         return;

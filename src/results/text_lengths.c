@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/json_build.h"
-#include "results/means.h"
 
 const qk_text_lengths qk__no_lengths = {NAN, NAN, NAN, NAN, NAN, NAN};
 
@@ -93,19 +92,12 @@ const char *qk__lengths_say(const qk__results *results, const char *before,
 {
     qk_text_lengths all = qk__no_lengths;
     char words[QK_LENGTHS_SIZE];
-    qk__mean mean = {0};
     qk__each_model (results, model) {
-        const qk_text_lengths *own = &model->lengths;
-        all.median = isnan(all.median) ? own->median : all.median;
-        all.least = fmin(all.least, own->least);
-        all.most = fmax(all.most, own->most);
-        all.position_least = fmin(all.position_least, own->position_least);
-        all.position_most = fmax(all.position_most, own->position_most);
-        qk__mean_add(&mean, own->position_mean);
+        all.least = fmin(all.least, model->lengths.least); /* which takes no NaN */
+        all.most = fmax(all.most, model->lengths.most);
     }
-    all.position_mean = qk__mean_of(&mean);
-    if (qk__has_unlike_lengths(results))
-        all.median = NAN;
+    if (results->num_models == 1)
+        all = results->models[0].lengths;
     snprintf(text, QK_LENGTHS_SIZE, "%s%.*s%s", before, QK_LENGTHS_SIZE - 40,
              qk_text_lengths_say(&all, words),
              qk__has_unlike_lengths(results) ? ", unlike among models" : "");

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import capture_table, last_run, read_csv, write_rows, write_table
+from conftest import ROOT, capture_table, last_run, read_csv, write_rows, write_table
 
 import pca_oracle
 
@@ -126,6 +126,20 @@ def test_table_of_texts_knows_more_than_rows(qkscope, tmp_path):
     (capture / "examples.csv").write_text("tokens\nmany\n")
     qkscope("pca", capture, "-o", tmp_path / "out", "--force", expect=0)
     assert last_run(tmp_path / "out")["lengths"]["text_tokens"] == 90
+
+
+def test_moments_in_place_of_rows(qkscope, tmp_path):
+    """The table of texts knows their lengths; without it the longest text is known. Other lengths need rows."""
+    passages = (ROOT / "examples/kjv-tiny/passages.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "texts.jsonl").write_text("".join(passages[:3]))
+    capture, out = tmp_path / "capture", tmp_path / "out"
+    qkscope("capture", "-m", ROOT / "examples/kjv-tiny/step-20", "-t", tmp_path / "texts.jsonl", "--layers", 0, "--keep",
+            "moments", "--max-length", 200, "--long", "cut", "-o", capture, expect=0)
+    run = qkscope("pca", capture, "-o", out, "--lengths", 64, expect=0)
+    assert "categories at other lengths need all rows and are left out" in run.err and not (out / "lengths.csv").exists()
+    assert [last_run(out)["lengths"][key] for key in KEYS] == [200, 200, 200, 0, 99.5, 199]
+    (capture / "examples.csv").unlink()
+    assert "texts of up to 200 tokens, positions 0 to 199" in qkscope("pca", capture, "-o", out, "--force", expect=0).out
 
 
 def test_rows_that_tell_no_texts(qkscope, tmp_path):
