@@ -5,7 +5,6 @@ are made once in BUILD/bench-data."""
 import argparse
 import os
 import statistics
-import subprocess
 from pathlib import Path
 
 from analyses import synth
@@ -18,12 +17,6 @@ COMMANDS = {
     "`pca` of one query head": ["pca", "--heads", "20", "--layers", "0", "--threads", "1"],
     "`inspect`": ["inspect"],
 }
-
-
-def repack(build, source, target, *options):
-    if not (target / "capture.json").exists():
-        subprocess.run([build / "qkscope", "repack", source, "-o", target, "--quiet", *options], check=True)
-    return target
 
 
 def megabytes(folder):
@@ -49,9 +42,9 @@ def compare(build, heads, packed, runs, work):
 
 CAPTURES = {
     "36 heads of 36,000 rows, d = 128, a row group each":
-        ("layout-large", dict(layers=1, query_heads=32, examples=18, rows=2000), []),
+        ("layout-large", dict(layers=1, query_heads=32, examples=18, rows=2000)),
     "144 heads of 12,000 rows, d = 128, 16 row groups each":
-        ("layout-small", dict(layers=2, query_heads=64, examples=12, rows=1000), ["--row-group-rows", "750"]),
+        ("layout-small", dict(layers=2, query_heads=64, examples=12, rows=1000, row_group_rows=750)),
 }
 
 
@@ -62,10 +55,9 @@ def main():
     args = parser.parse_args()
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
-    for title, (name, shape, options) in CAPTURES.items():
-        heads = synth(args.build, work / name, q_per_kv_group=8, dim=128, buckets=16, bucket_width=128, **shape,
-                      **({"row_group_rows": options[-1]} if options else {}))
-        packed = repack(args.build, heads, work / f"{name}-packed", *options)
+    for title, (name, shape) in CAPTURES.items():
+        heads, packed = (synth(args.build, work / (name + end), layout=layout, q_per_kv_group=8, dim=128, buckets=16,
+                               bucket_width=128, **shape) for end, layout in (("", "heads"), ("-packed", "packed")))
         (n, size), (m, total) = megabytes(heads), megabytes(packed)
         print(f"\n{title}: {n} files of {size:.0f} MB, packed {m} of {total:.0f} MB; {args.runs} interleaved "
               f"runs, medians; {os.cpu_count()} processors.\n")

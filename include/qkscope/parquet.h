@@ -179,9 +179,8 @@ typedef enum qk_parquet_codec {
 typedef enum qk_parquet_field_kind {
     QK_FIELD_INT32, /* from int64_t values that fit */
     QK_FIELD_INT64,
-    QK_FIELD_STRING,     /* from NUL-terminated UTF-8 */
-    QK_FIELD_VECTOR,     /* 3-level LIST of FLOAT, `width` values a row */
-    QK_FIELD_VECTOR_F64, /* the same of DOUBLE */
+    QK_FIELD_STRING, /* from NUL-terminated UTF-8 */
+    QK_FIELD_VECTOR, /* 3-level LIST of FLOAT, `width` values a row */
 } qk_parquet_field_kind;
 
 typedef struct qk_parquet_field {
@@ -220,7 +219,6 @@ typedef struct qk_parquet_values {
     const float *f32;           /* VECTOR: rows x width, row-major */
     const uint8_t *valid;       /* one a row, 0 = null; NULL = all valid.
                                    Not for vectors. */
-    const double *f64;          /* VECTOR_F64: the same as f32 */
 } qk_parquet_values;
 
 typedef struct qk_parquet_writer qk_parquet_writer;

@@ -241,49 +241,6 @@ qk_recorder_config_settings(const qk_recorder_config *config);
 QK_API size_t qk_recorder_config_num_notes(const qk_recorder_config *config);
 QK_API const char *qk_recorder_config_note(const qk_recorder_config *config, size_t i);
 
-/* ==== repacking =========================================================================== */
-
-/* Writes a capture again in another layout (qk_layout), with its rows in their order, all columns
- * that captures have (vectors of doubles stay doubles; half precision becomes single), the keys of
- * capture.json, facts of the card, examples.csv and truth.json. There and back the bytes are the
- * same again. docs/capture-format.md
- *
- *     qk_repack_settings settings;
- *     qk_repack_settings_default(&settings);
- *     settings.capture = "my-capture";
- *     settings.output = "my-capture-packed";
- *     qk_repack_outcome outcome;
- *     if (qk_capture_repack(&settings, &outcome, &err) != QK_OK)
- *         ... */
-typedef struct qk_repack_settings {
-    const char *capture;  /* as in qk_analysis_settings */
-    const char *revision; /* NULL = main */
-    const char *prefix;   /* NULL = find it */
-    const char *output;   /* a folder */
-    qk_layout layout;
-    bool force; /* replace a capture that is there; the old one stays until the new one is
-                   complete. It may be the capture itself */
-    qk_parquet_writer_settings writer;
-    qk_context context; /* progress: "heads", and bytes of their vectors as floats */
-} qk_repack_settings;
-
-/* Packed, and written as captures are. */
-extern QK_API const qk_settings_table qk_repack_settings_table;
-QK_API void qk_repack_settings_default(qk_repack_settings *settings);
-
-typedef struct qk_repack_outcome {
-    size_t heads, files; /* files written for the heads */
-    int64_t rows;
-    int64_t vector_bytes; /* as floats */
-} qk_repack_outcome;
-
-/* Errors: QK_ERR_ARGUMENT (a setting, named; an output folder in or around the capture), those of
- * qk_hub_find_dataset, qk_capture_open and of reading heads, QK_ERR_INCONSISTENT (a capture that is
- * not finished; heads that cannot share a file), QK_ERR_EXISTS (output holds something else: see
- * force), QK_ERR_CANCELLED. After any of them output is as it was. */
-QK_API QK_MUST_CHECK qk_status qk_capture_repack(const qk_repack_settings *settings,
-                                                 qk_repack_outcome *outcome, qk_error *err);
-
 QK_END_DECLS
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures made of others, or of nothing, and files for other programs: what the commands repack, synth and export do,
+"""Captures made of nothing, and files for other programs: what the commands synth and export do,
 with their options as keywords."""
 from __future__ import annotations
 
@@ -21,32 +21,8 @@ _PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there i
 _FREQUENCIES = Keyword("frequencies", None, Iterable[float] | None, None, "radians per token, one plane each (None: by "
                        "rope_theta)", "Model")
 
-_REPACK = Keywords("qk_repack_settings_table", "repack", ["output"], [_PROGRESS])
 _SYNTH = Keywords("qk_synth_settings_table", "synth", [], [_FREQUENCIES, _PROGRESS])
 _EXPORT = Keywords("qk_export_settings_table", "export", ["output"], [_PROGRESS])
-
-
-@_REPACK
-def repack(capture: StrPath, output: StrPath, **keywords: Any) -> Capture:
-    """Writes a capture again: packed, which is a file a layer and kind, or as a file a head. Returns the new one, open.
-
-    capture is a folder, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open returned; output a
-    folder, which appears whole or not at all. Rows, columns and what capture.json and the card say stay; there and back
-    the bytes are the same again.
-
-        qkscope.repack("my-capture", "my-capture-packed")
-
-    Raises NotFoundError for a capture that is not there, ExistsError where output holds something, ArgumentError for a
-    value that a keyword does not take, DataError for a capture that is damaged or not finished.
-    """
-    settings = _REPACK.settings("repack", keywords)
-    values = settings.values
-    settings.set("output", output)
-    values.capture = path = ffi.new("char[]", path_of(capture, "capture"))
-    outcome = ffi.new("qk_repack_outcome *")
-    run(lib.qk_capture_repack, values, outcome, context=values.context, keep=(settings, path, outcome),
-        progress=keywords.get("progress"))
-    return Capture(output)
 
 
 @_SYNTH

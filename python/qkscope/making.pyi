@@ -8,69 +8,6 @@ from .captures import Capture
 from .outcomes import Export
 
 
-def repack(
-    capture: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    layout: Literal['heads', 'packed'] = 'packed',
-    force: bool = False,
-    revision: str | None = None,
-    offline: bool = False,
-    split: str | None = None,
-    codec: Literal['zstd', 'none', 'snappy', 'gzip', 'brotli', 'lz4'] = 'zstd',
-    level: int = 0,
-    encoding: Literal['auto', 'plain', 'dictionary', 'split'] = 'auto',
-    row_group_rows: int = 65536,
-    page_bytes: int = 1048576,
-    page_version: int = 1,
-    threads: int | None = None,
-    progress: bool | Callable[[str, int, int | None], Any] | None = None,
-) -> Capture:
-    """Writes a capture again: packed, which is a file a layer and kind, or as a file a head. Returns the new one, open.
-
-    capture is a folder, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open returned; output a
-    folder, which appears whole or not at all. Rows, columns and what capture.json and the card say stay; there and back
-    the bytes are the same again.
-
-        qkscope.repack("my-capture", "my-capture-packed")
-
-    Raises NotFoundError for a capture that is not there, ExistsError where output holds something, ArgumentError for a
-    value that a keyword does not take, DataError for a capture that is damaged or not finished.
-
-    Files:
-        layout = 'packed'
-            a file a head (heads), or one a layer and kind (packed) ('heads' or 'packed')
-        codec = 'zstd'
-            compression of the files ('zstd' or 'none' or 'snappy' or 'gzip' or 'brotli' or 'lz4')
-        level = 0
-            level of the codec (0 to 22)
-        encoding = 'auto'
-            of vectors; auto: the smaller of dictionary and split ('auto' or 'plain' or 'dictionary'
-            or 'split')
-        row_group_rows = 65536
-            rows per row group (1 to 1073741824 rows)
-        page_bytes = 1048576
-            bytes per page (1 to 1073741824 bytes)
-        page_version = 1
-            data pages of version 1 or 2 (1 to 2)
-    Output:
-        force = False
-            replace a capture in output; the old one stays until the new one is complete
-    Input:
-        revision
-            branch, tag or commit of a dataset on the Hub (None: main)
-        offline = False
-            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
-        split
-            sub-folder, when the capture holds several captures (None: found by looking)
-    Running:
-        threads
-            number of threads; results do not depend on it (1 to 4096; None: all processors)
-        progress
-            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
-            of (what, done, total), which may return False to stop
-    """
-
 def synth(
     output: str | os.PathLike[str],
     *,

@@ -31,10 +31,6 @@ typedef struct qk__head_record {
 typedef struct qk__head_shape {
     size_t dim;
     bool strings;      /* with token_str */
-    bool wide;         /* vectors of DOUBLE, from block->f64 */
-    bool no_buckets;   /* without the column */
-    bool no_examples;  /* without the column */
-    bool no_ids;       /* QK_NO_EXAMPLE is no id but a null */
     int shard, shards; /* of which this is one file; 0, 0: the only one */
 } qk__head_shape;
 

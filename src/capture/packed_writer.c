@@ -48,9 +48,7 @@ static qk__packed_file *find_file(const qk_capture_writer *writer, qk_head_id id
 
 static bool alike(const qk__head_shape *a, const qk__head_shape *b)
 {
-    return a->dim == b->dim && a->strings == b->strings && a->wide == b->wide &&
-           a->no_buckets == b->no_buckets && a->no_examples == b->no_examples &&
-           a->shards == b->shards;
+    return a->dim == b->dim && a->strings == b->strings && a->shards == b->shards;
 }
 
 static qk_status open_file(qk_capture_writer *writer, qk_head_id id,

@@ -363,9 +363,8 @@ static qk_status check_block(const qk_head_writer *head, const qk_block *block,
 {
     const qk__head_shape *shape = &head->shape;
     char name[QK_HEAD_NAME_SIZE];
-    const void *vectors = shape->wide ? (const void *)block->f64 : block->f32;
-    if (!vectors || !block->position || (!block->bucket && !shape->no_buckets) ||
-        (!block->example && !shape->no_examples) || (shape->strings && !token_str))
+    if (!block->f32 || !block->position || !block->bucket || !block->example ||
+        (shape->strings && !token_str))
         return qk__fail(err, QK_ERR_ARGUMENT, "head %s: a column of the block is missing",
                         name_of(head, name));
     if (block->dim != shape->dim)
@@ -388,16 +387,12 @@ static qk_status number_rows(qk_head_writer *head, size_t rows, qk_error *err)
     return QK_OK;
 }
 
-/* Which windows and ids are no nulls: rows bytes each. */
+/* Which windows are no nulls. */
 static qk_status mark_nulls(qk_head_writer *head, const qk_block *block, qk_error *err)
 {
-    QK_TRY(qk__buffer_reserve(&head->valid, 2 * block->rows, err));
-    uint8_t *window = head->valid.data, *example = head->valid.data + block->rows;
-    for (size_t i = 0; i < block->rows; i++) {
-        window[i] = block->window && block->window[i] > 0;
-        example[i] = !head->shape.no_examples &&
-                     !(head->shape.no_ids && block->example[i] == QK_NO_EXAMPLE);
-    }
+    QK_TRY(qk__buffer_reserve(&head->valid, block->rows, err));
+    for (size_t i = 0; i < block->rows; i++)
+        head->valid.data[i] = block->window && block->window[i] > 0;
     return QK_OK;
 }
 
@@ -409,20 +404,16 @@ qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
         return QK_OK;
     QK_TRY(check_block(head, block, token_str, err));
     QK_TRY(mark_nulls(head, block, err));
-    const qk__head_shape *shape = &head->shape;
     qk_parquet_values values[MAX_FIELDS] = {0};
     size_t count = 0;
     if (head->packed) {
         QK_TRY(number_rows(head, block->rows, err));
         values[count++].i64 = head->numbers;
     }
-    if (!shape->no_buckets)
-        values[count++].i64 = block->bucket;
-    if (!shape->no_examples)
-        values[count++] =
-            (qk_parquet_values){.i64 = block->example, .valid = head->valid.data + block->rows};
+    values[count++].i64 = block->bucket;
+    values[count++].i64 = block->example;
     values[count++].i64 = block->position;
-    values[count++] = (qk_parquet_values){.f32 = block->f32, .f64 = block->f64};
+    values[count++].f32 = block->f32;
     /* With no window at all every row is null, and any column will do for the values. */
     values[count++] = (qk_parquet_values){
         .i64 = block->window ? block->window : block->position, .valid = head->valid.data};

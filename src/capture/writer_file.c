@@ -17,14 +17,11 @@ qk_status qk__capture_open_file(qk_parquet_writer **file, const qk_capture_write
     size_t count = 0;
     if (writer->layout == QK_LAYOUT_PACKED)
         fields[count++] = (qk_parquet_field){"head", QK_FIELD_INT32, 0};
-    if (!shape->no_buckets)
-        fields[count++] = (qk_parquet_field){"bucket", QK_FIELD_INT32, 0};
-    if (!shape->no_examples)
-        fields[count++] = (qk_parquet_field){
-            "example_id", writer->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0};
+    fields[count++] = (qk_parquet_field){"bucket", QK_FIELD_INT32, 0};
+    fields[count++] =
+        (qk_parquet_field){"example_id", writer->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0};
     fields[count++] = (qk_parquet_field){"position", QK_FIELD_INT32, 0};
-    fields[count++] = (qk_parquet_field){
-        "vector", shape->wide ? QK_FIELD_VECTOR_F64 : QK_FIELD_VECTOR, shape->dim};
+    fields[count++] = (qk_parquet_field){"vector", QK_FIELD_VECTOR, shape->dim};
     fields[count++] = (qk_parquet_field){"sliding_window", QK_FIELD_INT32, 0};
     if (shape->strings)
         fields[count++] = (qk_parquet_field){"token_str", QK_FIELD_STRING, 0};

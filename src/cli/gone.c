@@ -8,6 +8,7 @@
 static const struct {
     const char *command, *option, *instead;
 } GONE[] = {
+    {"repack", NULL, "qkscope capture --layout, or qkscope.write_capture in Python"},
     {"scatter", "layer", "--heads LAYER:HEAD"},
     {"scatter", "head", "--heads LAYER:HEAD"},
     {"scatter", "complement", "--basis complement"},

@@ -32,7 +32,6 @@
     X(put) \
     X(capture) \
     X(synth) \
-    X(repack) \
     X(export) \
     X(analyze_heads) \
     X(plot)

@@ -112,7 +112,7 @@ static void note_missing_card(qk__put *put)
             return;
     qk__tell_notice(&put->fetch.context, QK_NOTICE_WARNING,
                     "%s: there is no README.md: the page of the dataset will not tell of its "
-                    "heads; qkscope repack writes one",
+                    "heads; --layout packed of qkscope capture writes one",
                     put->settings->capture);
 }
 

@@ -47,7 +47,7 @@ static qk_status check_fields(const qk_parquet_field *fields, size_t num_fields,
     if (num_fields == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "a Parquet file needs at least one field");
     for (size_t i = 0; i < num_fields; i++) {
-        if (fields[i].kind != QK_FIELD_VECTOR && fields[i].kind != QK_FIELD_VECTOR_F64)
+        if (fields[i].kind != QK_FIELD_VECTOR)
             continue;
         if (fields[i].width == 0 || fields[i].width > MAX_VECTOR_WIDTH)
             return qk__fail(err, QK_ERR_ARGUMENT,
@@ -63,12 +63,10 @@ static qk_status init_columns(qk_parquet_writer *writer, const qk_parquet_field 
     static const size_t value_sizes[] = {[QK_FIELD_INT32] = 4,
                                          [QK_FIELD_INT64] = 8,
                                          [QK_FIELD_STRING] = 0,
-                                         [QK_FIELD_VECTOR] = 4,
-                                         [QK_FIELD_VECTOR_F64] = 8};
+                                         [QK_FIELD_VECTOR] = 4};
     for (size_t i = 0; i < writer->num_columns; i++) {
         qk__column_buffer *column = &writer->columns[i];
-        bool wide = fields[i].kind == QK_FIELD_VECTOR_F64; /* which value_size tells */
-        column->kind = wide ? QK_FIELD_VECTOR : fields[i].kind;
+        column->kind = fields[i].kind;
         column->width = column->kind == QK_FIELD_VECTOR ? fields[i].width : 1;
         column->value_size = value_sizes[fields[i].kind];
         column->name = qk__strdup(fields[i].name);
@@ -146,16 +144,11 @@ static bool is_valid(const qk_parquet_values *values, qk_parquet_field_kind kind
     return kind != QK_FIELD_STRING || values->strings[row];
 }
 
-static const void *vectors_of(const qk__column_buffer *column, const qk_parquet_values *values)
-{
-    return column->value_size == sizeof(double) ? (const void *)values->f64 : values->f32;
-}
-
 /* Everything that can be wrong with the rows is found before any is taken over. */
 static qk_status check_values(const qk__column_buffer *column, const qk_parquet_values *values,
                               size_t rows, qk_error *err)
 {
-    const void *given = column->kind == QK_FIELD_VECTOR   ? vectors_of(column, values)
+    const void *given = column->kind == QK_FIELD_VECTOR   ? (const void *)values->f32
                         : column->kind == QK_FIELD_STRING ? (const void *)values->strings
                                                           : (const void *)values->i64;
     if (!given)
@@ -192,7 +185,7 @@ static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values 
 {
     if (column->kind == QK_FIELD_VECTOR) {
         size_t row_bytes = column->width * column->value_size;
-        const uint8_t *vectors = vectors_of(column, values);
+        const uint8_t *vectors = (const uint8_t *)values->f32;
         column->present += rows * column->width;
         return qk__buffer_append(&column->values, vectors + first * row_bytes, rows * row_bytes,
                                  err);

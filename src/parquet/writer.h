@@ -24,7 +24,7 @@ typedef struct qk__column_buffer {
     char *name;
     qk_parquet_field_kind kind;
     size_t width;       /* values a row: 1 except for vectors */
-    size_t value_size;  /* bytes a value: 8 for vectors of DOUBLE; 0 for strings */
+    size_t value_size;  /* bytes a value; 0 for strings */
     qk__buffer values;  /* values as PLAIN stores them; for strings the bytes alone */
     qk__buffer lengths; /* strings: one uint32_t a value */
     qk__buffer valid;   /* one byte a row; empty for vectors, which have no nulls */

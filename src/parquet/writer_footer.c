@@ -15,8 +15,7 @@ static int32_t physical_type(const qk__column_buffer *column)
     case QK_FIELD_INT64:
         return QK_PARQUET_INT64;
     case QK_FIELD_VECTOR:
-    case QK_FIELD_VECTOR_F64:
-        return column->value_size == sizeof(double) ? QK_PARQUET_DOUBLE : QK_PARQUET_FLOAT;
+        return QK_PARQUET_FLOAT;
     case QK_FIELD_STRING:
         break;
     }

@@ -25,23 +25,14 @@ char *qk__place_beside(const char *path, const char *word)
     return beside;
 }
 
-qk_status qk__place_make_private(const char *path, qk_error *err)
-{
-    if (mkdir(path, 0700) == 0)
-        return QK_OK;
-    return qk__fail(err, errno == EEXIST ? QK_ERR_EXISTS : QK_ERR_IO,
-                    errno == EEXIST ? "%s: is in the way: move it, or choose another folder"
-                                    : "%s: cannot create folder: %s",
-                    path, strerror(errno));
-}
-
 static bool is_within(const char *path, const char *folder)
 {
     size_t length = strlen(folder);
     return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-bool qk__place_is_here(const char *path)
+/* Whether the current folder of this process is this one or lies in it: it must not go away. */
+static bool is_here(const char *path)
 {
     char *place = realpath(path, NULL), *here = realpath(".", NULL);
     bool yes = !place || !here || is_within(here, place);
@@ -91,8 +82,8 @@ static qk_status exchange_open(qk__hold *place, int fresh, const char *made, con
         return qk__nomem(err);
     qk_status status = QK_OK;
     errno = EBUSY;
-    if (qk__place_is_there(place) && !qk__place_is_here(output) &&
-        give_rights(fresh, place->lock) && (!moves || rename(made, beside) == 0)) {
+    if (qk__place_is_there(place) && !is_here(output) && give_rights(fresh, place->lock) &&
+        (!moves || rename(made, beside) == 0)) {
         *done = exchange(beside, output, replaces);
         if (!*done)
             status = move_back(beside, made, err);

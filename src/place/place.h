@@ -11,7 +11,7 @@
  *
  * What replaces a whole folder is made beside it, and changes places with it in one step:
  *
- *     char *beside = qk__place_beside(output, "repack");          PARENT/.NAME.repack
+ *     char *beside = qk__place_beside(output, "new");             PARENT/.NAME.new
  *     QK_TRY(qk__place_exchange(&place, made, beside, &done, err));
  *     ... if done, the old folder is beside, to be removed
  *
@@ -112,13 +112,6 @@ void qk__file_set_discard(qk__file_set *set);
 /* "/path/.name.WORD" of "/path/name", links resolved. NULL where there is nothing of the kind, or
  * memory ran out. */
 char *qk__place_beside(const char *path, const char *word);
-
-/* Makes a folder that only this user can look into, until it gets the rights of the one that it
- * replaces. QK_ERR_EXISTS where anything is there. */
-QK_MUST_CHECK qk_status qk__place_make_private(const char *path, qk_error *err);
-
-/* Whether the current folder of this process is this one or lies in it: it must not go away. */
-bool qk__place_is_here(const char *path);
 
 /* Has the folder `made` change places with the one that is held, by way of `beside` (it may be there
  * already: then they are the same). It gets owner and rights of the old one, which is beside then, or

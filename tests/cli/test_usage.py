@@ -177,3 +177,8 @@ def test_options_that_have_left(qkscope):
     for words, instead in ((["--layer", "2"], "--heads LAYER:HEAD"), (["--head=1"], "--heads LAYER:HEAD"),
                            (["--complement"], "--basis complement")):
         assert f"has left: use {instead}" in qkscope("scatter", "capture", *words, expect=2).err
+
+
+def test_commands_that_have_left(qkscope):
+    for words, instead in (("repack", "qkscope capture --layout"),):
+        assert f"has left: use {instead}" in qkscope(words, expect=2).err

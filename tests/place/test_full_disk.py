@@ -13,7 +13,7 @@ LAYER = ["--layers", "0", "--heads", "0"]
 ROWS = ["--max-length", "64", "--max-texts", "12", "--sampler", "all"]
 COMMANDS = {"capture": ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", *LAYER, *ROWS],
             "study": ["study", "s.yaml", "--no-figures"], "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER], "report": ["report", "results"],
-            "scatter": ["scatter", EXAMPLE, "--layer", "0", "--head", "0"], "analyze": ["analyze", EXAMPLE, *LAYER]}
+            "scatter": ["scatter", EXAMPLE, "--heads", "0:0"], "analyze": ["analyze", EXAMPLE, *LAYER]}
 
 
 def names_of(folder):

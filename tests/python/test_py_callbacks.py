@@ -85,8 +85,6 @@ CUT = {
     "revision": lambda tmp: qk.open(tmp / "c", revision=f"main{ZERO}"),
     "inspect": lambda tmp: qk.inspect(str(tmp / "c") + "\0x"),
     "pca": lambda tmp: qk.pca(str(tmp / "c") + "\0x"),
-    "repack": lambda tmp: qk.repack(str(tmp / "c") + "\0x", tmp / "packed"),
-    "repack to": lambda tmp: qk.repack(tmp / "c", str(tmp / "packed") + "\0x"),
     "synth": lambda tmp: qk.synth(str(tmp / "made") + "\0x"),
     "merge": lambda tmp: qk.merge(str(tmp / "c") + "\0x"),
     "merge to": lambda tmp: qk.merge(tmp / "c", str(tmp / "made") + "\0x"),

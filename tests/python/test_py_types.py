@@ -18,7 +18,7 @@ qk = pytest.importorskip("qkscope", reason="the Python package is not in this bu
 
 # modules whose keywords come from tables of settings, so that they have stubs
 STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "compare", "loss", "ablate",
-                      "study"], "making": ["repack", "synth", "export"]}
+                      "study"], "making": ["synth", "export"]}
 FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
@@ -44,7 +44,7 @@ SAMPLE = """
             print(name, column.unit or "")
         figure: qkscope.Figure = results.figure("pca-02-rq-rk-scatter", theme="dark", width=85)
         figure.save(folder / "figure.svg")
-        capture: qkscope.Capture = qkscope.repack(folder, "packed", layout="packed", threads=2)
+        capture: qkscope.Capture = qkscope.open(folder, layers=[0])
         total = sum(len(block) for head in capture.heads for block in head.blocks(columns=["vectors"], limit=10))
         qkscope.write_capture("copy", ((head.name, head.blocks()) for head in capture.heads), stage="post")
         sampler = qkscope.Sampler("uniform", base_rate=2)

@@ -61,21 +61,13 @@ def test_rows_of_what_was_copied(tmp_path):
         assert all(np.array_equal(block[name], right[name]) for name in right)
 
 
-@pytest.mark.test_all
-def test_there_and_back(tmp_path):
-    """By repack, into the other layout."""
-    capture = qk.synth(tmp_path / "a", layers=1, rows=50, shards=2)
-    packed = qk.repack(capture, tmp_path / "p", progress=False)
-    assert len({head.files for head in packed.heads}) == 2
-    back = qk.repack(packed, tmp_path / "b", layout="heads", threads=1)
-    assert all(np.array_equal(x.read().vectors, y.read().vectors) for x, y in zip(capture.heads, back.heads, strict=True))
-    for call, error, words in (
-            (lambda: qk.repack(capture, tmp_path / "p"), qk.ExistsError, "not empty"),
-            (lambda: qk.repack(capture, tmp_path / "q", layout="flat"), qk.ArgumentError, "layout='flat'"),
-            (lambda: qk.synth(tmp_path / "q", layer=1), TypeError, "Did you mean 'layers'"),
-            (lambda: qk.synth(tmp_path / "q", progress=lambda *_: False), qk.Cancelled, None)):
-        with pytest.raises(error, match=words):
-            call()
+def test_into_the_other_layout(tmp_path):
+    capture = qk.open(EXAMPLE)
+    for name, layout in ("p", "packed"), ("b", "heads"):
+        capture = qk.write_capture(tmp_path / name, ((head.name, head.blocks()) for head in capture.heads), layout=layout)
+        assert len({head.files for head in capture.heads}) == (2 * capture.info.num_layers if layout == "packed" else len(capture.heads))
+    assert all(np.array_equal(x.read().vectors, y.read().vectors)
+               for x, y in zip(qk.open(EXAMPLE).heads, capture.heads, strict=True))
 
 
 # ---- arrays --------------------------------------------------------------------------------
