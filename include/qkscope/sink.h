@@ -249,6 +249,8 @@ typedef struct qk_sink_text {
     const char *source_id; /* and what it is called there; NULL = "" */
     bool truncated;
     int64_t window, first_token; /* of a text that was split: which part, and where it begins */
+    /* of the text that it is a window of, or equal to: groups of texts are by these; NULL: example_id */
+    const int64_t *text_id;
 } qk_sink_text;
 QK_API QK_MUST_CHECK qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text,
                                              qk_error *err);

@@ -308,7 +308,7 @@ static qk_status find_groups(qk__run *run, int worker, qk_head_results *head,
     (void)run;
     (void)worker;
     (void)head;
-    return qk__head_repeats_open(repeats, q, k, err);
+    return qk__head_repeats_open(repeats, &run->text_ids, q, k, err);
 }
 
 static qk_status run_intervals(qk__run *run, int worker, qk_head_results *head,

@@ -31,6 +31,7 @@ typedef struct qk__head_repeats {
 
 /* Without groups after a failure, so that there is nothing to repeat. */
 QK_MUST_CHECK qk_status qk__head_repeats_open(qk__head_repeats *repeats,
+                                              const qk__text_ids *ids,
                                               const qk__head_data *queries,
                                               const qk__key_data *keys, qk_error *err);
 void qk__head_repeats_free(qk__head_repeats *repeats);

@@ -3,6 +3,7 @@
  * predicted of it. docs/attention.md */
 #include "analysis/head_analyses.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/attention_source.h"
@@ -73,6 +74,18 @@ static qk_status predict(const qk__run *run, const qk_head_results *head,
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
+/* Sums that are apart by windows of texts say nothing of texts. */
+static void count_texts(const qk__run *run, qk_attention *attention)
+{
+    attention->texts = (int64_t)qk__run_count_texts(run, (size_t)attention->texts);
+    for (int i = 0; run->text_ids.unknown && i < QK_NUM_HEAD_NUMBERS; i++)
+        attention->lo[i] = attention->hi[i] = NAN;
+    for (int i = 0; run->text_ids.unknown && i < QK_NUM_HEAD_NAMES; i++)
+        attention->probability[i] = NAN;
+    if (run->text_ids.unknown)
+        attention->names[0] = '\0';
+}
+
 qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
                                 const qk__head_data *queries, const qk__key_data *keys,
                                 qk__head_repeats *repeats, qk_error *err)
@@ -90,6 +103,8 @@ qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
                            : qk__states_read_attention(run, queries->head, &sums, err);
     if (status == QK_OK)
         status = qk__attention_numbers(&sums, run->settings->ci / 100, attention, err);
+    if (status == QK_OK)
+        count_texts(run, attention);
     if (status == QK_OK)
         status = qk__attention_profile(&sums, attention, err);
     if (status == QK_OK)

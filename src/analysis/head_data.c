@@ -150,6 +150,8 @@ typedef struct reading {
     /* How sure a category is needs moments by groups of texts. Other analyses sum in the same
      * order, so that each by itself gives the same bytes as all together. */
     bool by_text;
+    const qk__text_ids *text_ids;
+    qk__buffer texts;        /* int64_t of a block's rows */
     bool constant;           /* all positions are equal */
     qk_accumulator *first;   /* of first tokens; NULL: nobody asks, or it failed */
     qk__text_groups counted; /* texts, where the moments do not know them */
@@ -161,6 +163,7 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
     reading how = {.block_rows = run->block_rows,
                    .keeping = keeps_rows(run),
                    .by_text = run->settings->combined,
+                   .text_ids = &run->text_ids,
                    .constant = true};
     size_t batch = qk__accumulator_batch(qk_rows_dim(reader));
     if (how.by_text && how.block_rows < batch)
@@ -175,11 +178,12 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
 {
     uint32_t group, move[QK_MOST_GROUPS];
     bool joined;
-    for (size_t i = 0; b->example && !how->by_text && i < b->rows; i++)
-        if (i == 0 || b->example[i] != b->example[i - 1])
-            QK_TRY(
-                qk__text_groups_find(&how->counted, b->example[i], &group, &joined, move, err));
-    qk_block rows = *b;
+    qk_block rows;
+    QK_TRY(qk__text_ids_see(how->text_ids, b, &how->texts, &rows, err));
+    for (size_t i = 0; rows.example && !how->by_text && i < b->rows; i++)
+        if (i == 0 || rows.example[i] != rows.example[i - 1])
+            QK_TRY(qk__text_groups_find(&how->counted, rows.example[i], &group, &joined, move,
+                                        err));
     if (!how->by_text)
         rows.example = NULL;
     QK_TRY(qk__accumulator_add_block(acc, &rows, last, err));
@@ -345,12 +349,17 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (status == QK_OK)
         status = qk__length_sums_end(&how.lengths, data->moments->mean_t, &data->lengths,
                                      data->below, err);
+    qk_block rows;
+    const bool by_text = !run->text_ids.unknown;
     if (status == QK_OK && run->settings->ci > 0)
-        status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
+        status = qk__text_ids_see(&run->text_ids, &data->rows, &how.texts, &rows, err);
+    if (status == QK_OK && run->settings->ci > 0 && by_text)
+        status = qk__text_parts_of_rows(&data->parts, &rows, QK_INTERVAL_GROUPS, err);
+    qk__buffer_free(&how.texts);
     data->constant = status == QK_OK && how.constant && data->moments->count > 1;
     if (data->constant)
         note_constant(run, data);
-    if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
+    if (!qk__run_does(run, QK_ANALYSE_PCA) || !by_text) /* only the PCA asks for them */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);
     qk__length_sums_free(&how.lengths);
@@ -431,13 +440,13 @@ static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__h
     data->num_texts = (size_t)state->num_texts;
     data->bytes = (int64_t)(state->num_groups * (data->moments->dim + 5) * data->moments->dim *
                             sizeof(double) / 2);
-    if (qk__run_does(run, QK_ANALYSE_PCA)) {
+    if (qk__run_does(run, QK_ANALYSE_PCA) && !run->text_ids.unknown) {
         data->texts = state->texts;
         state->texts = NULL;
     }
     data->lengths = qk__lengths_up_to((double)state->first_position,
                                       (double)state->last_position, data->moments->mean_t);
-    if (run->settings->ci > 0 && state->mask != 0)
+    if (run->settings->ci > 0 && state->mask != 0 && !run->text_ids.unknown)
         QK_TRY(take_parts(data, err));
     if (data->moments->sum_tt == 0 && data->moments->count > 1)
         note_constant(run, data);

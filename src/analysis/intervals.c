@@ -245,8 +245,21 @@ static qk_status join_parts(qk__text_parts *own, const qk__text_parts *parts, ui
     return qk__text_parts_join(own, parts, mask, err);
 }
 
-static qk_status find_groups(qk__head_repeats *repeats, const qk__head_data *queries,
-                             const qk__key_data *keys, qk_error *err)
+static qk_status label_rows(const qk__text_ids *ids, const qk__text_labels *labels,
+                            const qk_block *rows, uint32_t **group, qk_error *err)
+{
+    qk__buffer room = {0};
+    qk_block seen;
+    qk_status status = qk__text_ids_see(ids, rows, &room, &seen, err);
+    if (status == QK_OK)
+        status = qk__text_labels_of_rows(labels, &seen, group, err);
+    qk__buffer_free(&room);
+    return status;
+}
+
+static qk_status find_groups(qk__head_repeats *repeats, const qk__text_ids *ids,
+                             const qk__head_data *queries, const qk__key_data *keys,
+                             qk_error *err)
 {
     const qk__text_parts *q = &queries->parts, *k = &keys->data.parts;
     qk__text_labels *labels = &repeats->labels;
@@ -254,14 +267,15 @@ static qk_status find_groups(qk__head_repeats *repeats, const qk__head_data *que
                           QK_INTERVAL_GROUPS);
     QK_TRY(join_parts(&repeats->q_parts, q, labels->mask, &repeats->q_of, err));
     QK_TRY(join_parts(&repeats->k_parts, k, labels->mask, &repeats->k_of, err));
-    QK_TRY(qk__text_labels_of_rows(labels, &queries->rows, &repeats->group_of_query, err));
-    return qk__text_labels_of_rows(labels, &keys->data.rows, &repeats->group_of_key, err);
+    QK_TRY(label_rows(ids, labels, &queries->rows, &repeats->group_of_query, err));
+    return label_rows(ids, labels, &keys->data.rows, &repeats->group_of_key, err);
 }
 
-qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__head_data *queries,
-                                const qk__key_data *keys, qk_error *err)
+qk_status qk__head_repeats_open(qk__head_repeats *repeats, const qk__text_ids *ids,
+                                const qk__head_data *queries, const qk__key_data *keys,
+                                qk_error *err)
 {
-    qk_status status = find_groups(repeats, queries, keys, err);
+    qk_status status = find_groups(repeats, ids, queries, keys, err);
     if (status != QK_OK) {
         qk__head_repeats_free(repeats);
         return status;

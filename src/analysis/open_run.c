@@ -128,6 +128,25 @@ static void take_shape(qk__run *run, const qk__needed *needed)
         needed->num_layers > layers && !info->has_manifest ? needed->num_layers : layers;
 }
 
+static qk_status read_text_ids(qk__run *run, qk_error *err)
+{
+    qk__text_ids *ids = &run->text_ids;
+    QK_TRY(qk__text_ids_read(ids, run->capture, err));
+    if (ids->of)
+        qk__run_warn(run,
+                     "examples.csv: %zu examples are %zu texts (windows of a text, and equal "
+                     "texts, are one): numbers over texts are over these",
+                     ids->count, ids->texts);
+    if (ids->unknown)
+        qk__run_warn(
+            run,
+            "%s: has windows of texts, and no text_id in examples.csv that tells which "
+            "are of one text: probabilities and intervals over texts are empty; "
+            "capture again",
+            qk_capture_path(run->capture));
+    return QK_OK;
+}
+
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
@@ -152,6 +171,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     free(needed.path);
     if (status != QK_OK)
         return status;
+    QK_TRY(read_text_ids(run, err));
     QK_TRY(qk__states_open(run, err));
     QK_TRY(qk__find_attention(run, err));
     settings = run->settings;
@@ -198,12 +218,15 @@ qk_status qk__run_open_rows(qk__run *run, int worker, const qk_head *head, unsig
 size_t qk__run_count_texts(const qk__run *run, size_t examples)
 {
     int64_t texts = qk_capture_get_info(run->capture)->num_texts;
+    if (run->text_ids.of && run->text_ids.texts < examples)
+        examples = run->text_ids.texts;
     return texts > 0 && (size_t)texts < examples ? (size_t)texts : examples;
 }
 
 void qk__run_close(qk__run *run)
 {
     qk__long_tables_drop(run);
+    qk__text_ids_free(&run->text_ids);
     qk__file_set_discard(&run->outputs);
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);

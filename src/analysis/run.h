@@ -16,6 +16,7 @@
 
 #include "analysis/buckets.h"
 #include "analysis/states.h"
+#include "analysis/text_ids.h"
 #include "base/context.h"
 #include "base/file.h"
 #include "place/place.h"
@@ -71,7 +72,8 @@ typedef struct qk__run {
     qk_capture *capture;
     qk_analysis_results *results;
     int threads;
-    size_t block_rows;      /* rows read at a time */
+    size_t block_rows; /* rows read at a time */
+    qk__text_ids text_ids;
     int listed_group;       /* group size that the names on the Hub tell; 0 = none */
     qk__states states;      /* moments in place of all rows; attention */
     bool attention_of_rows; /* which are those of whole texts, and kept for it */

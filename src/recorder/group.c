@@ -209,7 +209,10 @@ static qk_status begin_sequence(const group *g, size_t window, const qk_tokens *
 {
     const open_text *o = &g->open;
     qk__buffer source = {0}, source_id = {0};
-    qk_sink_text text = {.number = o->first + (int64_t)window,
+    const qk__text_print *print =
+        (const qk__text_print *)(const void *)g->r->text_ids.data + (g->texts - 1);
+    qk_sink_text text = {.text_id = &print->id,
+                         .number = o->first + (int64_t)window,
                          .tokens = (int64_t)tokens->count,
                          .ids = tokens->ids,
                          .truncated = o->encoded.cut,

@@ -55,6 +55,7 @@ typedef struct qk__recording {
     qk__buffer drawn; /* int32_t: what tokens of texts that are made are drawn from */
     qk__survey_counts counts;
     qk__buffer sequences; /* int64_t of each text: how many it is run as */
+    qk__buffer text_ids;  /* qk__text_print of each text */
     char texts_hash[33];
     qk_sampler sampler;
     bool chosen; /* its rate, from `rows` */
@@ -76,6 +77,12 @@ void qk__recording_close(qk__recording *r);
 qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *err);
 
 /* ---- encode.c --------------------------------------------------------------------------- */
+
+/* Texts of equal tokens are one text, and have the id of the first of them. */
+typedef struct qk__text_print {
+    uint64_t tokens; /* a checksum */
+    int64_t id, number;
+} qk__text_print;
 
 /* A text as the model gets it: one window, or several, each with the special tokens of a text
  * of its own. */

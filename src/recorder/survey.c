@@ -210,6 +210,12 @@ static qk_status count_text(qk__recording *r, const qk__input_text *text, const 
     c->doubled += e->windows > 0 && is_doubled(r, &e->tokens);
     for (size_t i = 0; i < e->windows; i++)
         count_window(counts, (int64_t)qk__window_tokens(r, e, i));
+    const qk__text_print print = {
+        XXH3_64bits_withSeed(e->tokens.ids, e->tokens.count * sizeof *e->tokens.ids,
+                             e->windows > 0 ? 0
+                                            : (uint64_t)c->texts), /* not run: equal to none */
+        text->id, c->texts - 1};
+    QK_TRY(qk__buffer_append(&r->text_ids, &print, sizeof print, err));
     tell(r, text, e);
     return qk__buffer_append(&r->sequences, &sequences, sizeof sequences, err);
 }
@@ -291,6 +297,43 @@ static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *er
     return QK_OK;
 }
 
+static int compare_prints(const void *a, const void *b)
+{
+    const qk__text_print *x = a, *y = b;
+    int by_tokens = (x->tokens > y->tokens) - (x->tokens < y->tokens);
+    return by_tokens ? by_tokens : (x->number > y->number) - (x->number < y->number);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const qk__text_print *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Gives texts of equal tokens the id of the first of them. */
+static void unite_equal(qk__recording *r)
+{
+    qk__text_print *print = (qk__text_print *)(void *)r->text_ids.data;
+    size_t count = r->text_ids.size / sizeof *print, equal = 0;
+    int64_t first = INT64_MAX;
+    if (count == 0)
+        return;
+    qsort(print, count, sizeof *print, compare_prints);
+    for (size_t i = 1; i < count; i++) {
+        if (print[i].tokens != print[i - 1].tokens || print[i].id == print[i - 1].id)
+            continue;
+        print[i].id = print[i - 1].id;
+        first = print[i].number < first ? print[i].number : first;
+        equal++;
+    }
+    qsort(print, count, sizeof *print, compare_places);
+    if (equal > 0)
+        qk__tell_notice(&r->settings->context, QK_NOTICE_WARNING,
+                        "%zu of %zu texts have the tokens of an earlier one (the first is text "
+                        "%lld, counted from 0): equal texts count as one",
+                        equal, count, (long long)first);
+}
+
 /* What is wrong with a text is found here, not after hours of work. */
 static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts *counts,
                             qk__buffer *ids, qk_error *err)
@@ -312,6 +355,7 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
                             "stopped while the texts were read; nothing was written");
     }
     tell_more(r);
+    unite_equal(r);
     return r->counts.texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
 

@@ -211,12 +211,10 @@ static size_t count_heads_beyond(const qk__results *results, const char *name, b
 /* Numbers from too few rows look like any others. */
 static void put_warnings(qk__page *page, const qk__report *report)
 {
-    size_t texts, counted, widths;
+    size_t texts, widths;
     size_t few = count_heads_beyond(report->results, "texts", true, QK_FEW_TEXTS, &texts);
     size_t wide =
         count_heads_beyond(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
-    size_t led =
-        count_heads_beyond(report->results, "effective_texts", true, QK_FEW_TEXTS, &counted);
     size_t few_rows = 0;
     qk__each_model (report->results, model)
         few_rows += qk__count_heads_with(model, qk__has_few_rows);
@@ -234,11 +232,6 @@ static void put_warnings(qk__page *page, const qk__report *report)
             "*Too few texts.* %zu of %zu heads have fewer than %d texts: other texts may give "
             "other numbers.",
             few, texts, QK_FEW_TEXTS);
-    if (led > few)
-        qk__put(page, "p.warning[data-warning=long-texts]",
-                "*A few long texts.* For %zu of %zu heads they decide what r is, as fewer than "
-                "%d texts would: no category is certain.",
-                led, counted, QK_FEW_TEXTS);
     if (wide > 0)
         qk__put(
             page, "p.warning[data-warning=rows]",

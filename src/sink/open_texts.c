@@ -23,6 +23,11 @@ static json_t *text_or_empty(const char *text)
     return qk__json_text(text ? text : "");
 }
 
+static int64_t text_id_of(const qk_sink_text *t)
+{
+    return t->text_id ? *t->text_id : t->example_id;
+}
+
 static char *make_line(const qk_sink_text *t)
 {
     json_t *line = json_pack("{s:I, s:o, s:o, s:I, s:b, s:I, s:I}", "example_id",
@@ -30,6 +35,8 @@ static char *make_line(const qk_sink_text *t)
                              "source_id", text_or_empty(t->source_id), "tokens",
                              (json_int_t)t->tokens, "truncated", t->truncated, "window",
                              (json_int_t)t->window, "first_token", (json_int_t)t->first_token);
+    if (text_id_of(t) != t->example_id)
+        line = qk__json_set(line, "text_id", json_integer((json_int_t)text_id_of(t)));
     char *dump = qk__json_dumps(line, JSON_COMPACT);
     json_decref(line);
     return dump;
@@ -53,6 +60,7 @@ static qk_status begin_text(qk_sink *sink, const qk_sink_text *t, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is begun twice", (long long)t->number);
     *text = (qk__text){.state = QK__TEXT_OPEN,
                        .example_id = t->example_id,
+                       .text_id = text_id_of(t),
                        .tokens = t->tokens,
                        .ids = t->ids,
                        .line = make_line(t),

@@ -99,7 +99,7 @@ enum qk__part_state { QK__PART_WAITS, QK__PART_EMPTY, QK__PART_CAME };
 
 typedef struct qk__text {
     enum qk__text_state state;
-    int64_t example_id, tokens;
+    int64_t example_id, text_id, tokens;
     const int32_t *ids;
     char *line;       /* of examples */
     qk__part **parts; /* [2 * num_layers], each made when it is first asked for */

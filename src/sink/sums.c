@@ -130,7 +130,7 @@ static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *q
             queue->text++;
             continue;
         }
-        int64_t id = block->texts[w->text].example_id;
+        int64_t id = block->texts[w->text].text_id;
         qk_status status =
             qk__part_moments_fold(queue->sums, id, w->chunk == 0, w->moments, err);
         if (status == QK_OK && w->has_first) /* they are in one chunk */

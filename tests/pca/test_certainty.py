@@ -490,3 +490,23 @@ def test_windows_of_one_text_are_one_text(qkscope, tmp_path):
     [row] = read_csv(tmp_path / "out" / "heads.csv")
     assert row["texts"] == 2 and "texts: least 2\n" in outcome.out
     assert "fewer than 8 texts (the fewest 2)" in outcome.err
+    assert row["category_probability"] is None and "no text_id in examples.csv" in outcome.err
+
+
+def test_examples_of_a_text_are_one_text(qkscope, tmp_path):
+    """36 examples of 12 texts, as examples.csv says, are what 12 ids say."""
+    rng, found = np.random.default_rng(11), {}
+    rows = {kind: draw(rng, range(36), 20) for kind in "qk"}
+    for name, divisor in (("apart", 36), ("joined", 12)):
+        for kind, columns in rows.items():
+            write_rows(tmp_path / name, head_name(0, 0, kind),
+                       {**columns, "example_id": columns["example_id"] % divisor})
+    (tmp_path / "apart" / "examples.csv").write_text(
+        "example_id,text_id\n" + "".join(f"{i},{i % 12}\n" for i in range(36)))
+    for name in ("apart", "joined"):
+        said = qkscope("pca", tmp_path / name, "-o", tmp_path / f"{name}.out", "--ci", 95, expect=0).err
+        assert ("36 examples are 12 texts" in said) == (name == "apart")
+        found[name] = [row for file in ("heads.csv", "qk.csv") for row in read_csv(tmp_path / f"{name}.out" / file)]
+    for one, other in zip(found["apart"], found["joined"], strict=True):
+        assert one == other
+    assert found["joined"][0]["texts"] == 12 and found["joined"][0]["category_probability"] is not None

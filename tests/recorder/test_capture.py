@@ -105,7 +105,7 @@ def test_columns_and_manifest(capture, model, texts):
 def test_examples_table(capture, texts):
     rows = examples_of(capture / "post")
     assert [list(r.values()) for r in rows] == [
-        [str(i), str(capture.parent / "texts.jsonl") + f":{i + 1}", "", str(len(t)), "0", "0", "0"]
+        [str(i), str(capture.parent / "texts.jsonl") + f":{i + 1}", "", str(len(t)), "0", "0", "0", str(i)]
         for i, t in enumerate(texts)]
 
 

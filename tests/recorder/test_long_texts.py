@@ -2,12 +2,13 @@
 """Texts of more tokens than the model takes: windows, each an example of its own, in every position of
 a stop; or cut, or passed over."""
 import json
+import pathlib
 import re
 
 import numpy as np
 import pytest
 
-from conftest import on_terminal
+from conftest import on_terminal, read_csv
 from recording import (examples_of, files_of, forward, kept_positions, manifest_of, some_texts, table_of,
                        text_id, write_jsonl, write_model)
 
@@ -59,6 +60,7 @@ def test_each_window_is_an_example(capture, model, texts, tmp_path):
     ids = [text_id(f"id {i}") for i, *_ in expected]
     assert [int(r["example_id"]) for r in rows] == [
         text_id(f"{i}{name}") if name else i for i, name in zip(ids, names)]
+    assert [int(r["text_id"]) for r in rows] == ids
     counts = manifest_of(tmp_path / "c")["texts"]
     assert counts == {"count": 6, "windows": 11, "tokens": 512, "split": 3, "truncated": 0, "skipped": 0,
                       "empty": 1, "positions_of": "window"}
@@ -162,3 +164,36 @@ def test_forecast_of_a_text_of_many_windows(program, model, tmp_path, options):
     assert told, err
     for tokens, total in told:
         assert int(tokens) <= int(total) and abs(int(total) - 900_000) < 27_000, told
+
+
+def numbers_of(qkscope, folder, command, table, *words):
+    qkscope(command, folder, "-o", f"{folder}.{command}", "--ci", 95, *words, expect=0)
+    return read_csv(pathlib.Path(f"{folder}.{command}") / table)
+
+
+@pytest.mark.parametrize("keep", ["rows,attention", "moments,attention"])
+def test_windows_of_a_book_are_one_text(capture, qkscope, tmp_path, keep):
+    """Nothing is certain of a book, and no interval is over texts."""
+    book = some_texts(1, 1000, 1001)[0][:11 * WINDOW]
+    capture(write_jsonl(tmp_path / "t.jsonl", [book]), "c", "--keep", keep)
+    for command, table in (("pca", "heads.csv"), ("attention", "attention.csv")):
+        rows = numbers_of(qkscope, tmp_path / "c", command, table)
+        assert {row["texts"] for row in rows} == {1}
+        assert all(row[name] is None for row in rows for name in row if name.endswith(("_lo", "_hi")) or "probability" in name)
+    assert all(row["r_q_lo"] is None for row in read_csv(tmp_path / "c.pca" / "qk.csv"))
+
+
+@pytest.mark.parametrize("keep", ["rows", "moments"])
+def test_equal_texts_are_one_text(capture, qkscope, tmp_path, keep):
+    """Ten texts twice over know what ten texts do."""
+    texts = [text[:WINDOW] for text in some_texts(10, WINDOW, WINDOW + 1)]
+    for name, times in (("once", 1), ("twice", 2)):
+        said = capture(write_jsonl(tmp_path / f"{name}.jsonl", texts * times), name, "--keep", keep).err
+        assert ("10 of 20 texts have the tokens of an earlier one (the first is text 10" in said) == (times == 2)
+    assert [int(r["text_id"]) for r in examples_of(tmp_path / "twice")] == [*range(10)] * 2
+    once, twice = (numbers_of(qkscope, tmp_path / name, "pca", "heads.csv") for name in ("once", "twice"))
+    for a, b in zip(once, twice, strict=True):
+        assert (a["texts"], b["texts"]) == (10, 10)
+        for name in ("category_probability", "r_q_width", "effective_texts"):
+            assert b[name] == (a[name] if a[name] is None else pytest.approx(a[name], rel=1e-6, abs=1e-9))
+    assert any(row["category_probability"] is not None for row in once)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which examples of a capture are the same text: windows of it, or copies. Groups of texts, which intervals and
+ * probabilities are over, are of texts; pairs of queries and keys are of examples. */
+#ifndef QK_ANALYSIS_TEXT_IDS_H
+#define QK_ANALYSIS_TEXT_IDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+
+#include "base/buffer.h"
+
+typedef struct qk__text_id {
+    int64_t example, text;
+} qk__text_id;
+
+typedef struct qk__text_ids {
+    qk__text_id *of; /* [count] by example; NULL: every example is a text, as far as is known */
+    size_t count;
+    size_t texts; /* that they are of; 0: examples.csv does not tell */
+    bool unknown; /* there are windows, and nothing tells which are of one text */
+} qk__text_ids;
+
+QK_MUST_CHECK qk_status qk__text_ids_read(qk__text_ids *ids, const qk_capture *capture,
+                                          qk_error *err);
+void qk__text_ids_free(qk__text_ids *ids);
+
+/* The rows of a block with the ids of their texts for those of their examples, in `room` where any differ. */
+QK_MUST_CHECK qk_status qk__text_ids_see(const qk__text_ids *ids, const qk_block *rows,
+                                         qk__buffer *room, qk_block *seen, qk_error *err);
+
+#endif
