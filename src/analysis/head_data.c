@@ -176,14 +176,10 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
 static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
                             qk_error *err)
 {
-    uint32_t group, move[QK_MOST_GROUPS];
-    bool joined;
     qk_block rows;
     QK_TRY(qk__text_ids_see(how->text_ids, b, &how->texts, &rows, err));
-    for (size_t i = 0; rows.example && !how->by_text && i < b->rows; i++)
-        if (i == 0 || rows.example[i] != rows.example[i - 1])
-            QK_TRY(qk__text_groups_find(&how->counted, rows.example[i], &group, &joined, move,
-                                        err));
+    if (rows.example && !how->by_text)
+        QK_TRY(qk__text_groups_add(&how->counted, rows.example, rows.rows, err));
     if (!how->by_text)
         rows.example = NULL;
     QK_TRY(qk__accumulator_add_block(acc, &rows, last, err));
@@ -349,17 +345,13 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (status == QK_OK)
         status = qk__length_sums_end(&how.lengths, data->moments->mean_t, &data->lengths,
                                      data->below, err);
-    qk_block rows;
-    const bool by_text = !run->text_ids.unknown;
     if (status == QK_OK && run->settings->ci > 0)
-        status = qk__text_ids_see(&run->text_ids, &data->rows, &how.texts, &rows, err);
-    if (status == QK_OK && run->settings->ci > 0 && by_text)
-        status = qk__text_parts_of_rows(&data->parts, &rows, QK_INTERVAL_GROUPS, err);
+        status = qk__text_ids_parts(&run->text_ids, &data->rows, &data->parts, err);
     qk__buffer_free(&how.texts);
     data->constant = status == QK_OK && how.constant && data->moments->count > 1;
     if (data->constant)
         note_constant(run, data);
-    if (!qk__run_does(run, QK_ANALYSE_PCA) || !by_text) /* only the PCA asks for them */
+    if (!qk__run_does(run, QK_ANALYSE_PCA) || run->text_ids.unknown) /* nobody asks */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);
     qk__length_sums_free(&how.lengths);
@@ -372,7 +364,6 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
 static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
                                 qk__head_data *data, qk_error *err)
 {
-    qk_accumulator *acc = NULL;
     QK_TRY(open_rows(run, worker, head, data, err));
     qk_rows *reader = run->readers[worker];
     keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
@@ -385,7 +376,7 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
         if (block.rows > 0)
             QK_TRY(keep(&k, &run->buckets, &block, err));
     } while (block.rows > 0);
-    return finish_rows(run, &k, &how, acc, err);
+    return finish_rows(run, &k, &how, NULL, err);
 }
 
 /* Moments of each group that has rows, by as many bits as intervals take. */
@@ -478,8 +469,7 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
     qk__head_state_free(&data->state);
     free(data->vectors);
     free(data->integers);
-    data->vectors = NULL;
-    data->integers = NULL;
+    data->vectors = data->integers = NULL;
     data->rows = (qk_block){0};
 }
 

@@ -108,3 +108,15 @@ qk_status qk__text_ids_see(const qk__text_ids *ids, const qk_block *rows, qk__bu
     seen->example = (const int64_t *)(const void *)room->data;
     return QK_OK;
 }
+
+qk_status qk__text_ids_parts(const qk__text_ids *ids, const qk_block *rows,
+                             qk__text_parts *parts, qk_error *err)
+{
+    qk__buffer room = {0};
+    qk_block seen;
+    qk_status status = qk__text_ids_see(ids, rows, &room, &seen, err);
+    if (status == QK_OK && !ids->unknown)
+        status = qk__text_parts_of_rows(parts, &seen, QK_INTERVAL_GROUPS, err);
+    qk__buffer_free(&room);
+    return status;
+}

@@ -11,6 +11,7 @@
 #include <qkscope/capture.h>
 
 #include "base/buffer.h"
+#include "stats/text_parts.h"
 
 typedef struct qk__text_id {
     int64_t example, text;
@@ -30,5 +31,9 @@ void qk__text_ids_free(qk__text_ids *ids);
 /* The rows of a block with the ids of their texts for those of their examples, in `room` where any differ. */
 QK_MUST_CHECK qk_status qk__text_ids_see(const qk__text_ids *ids, const qk_block *rows,
                                          qk__buffer *room, qk_block *seen, qk_error *err);
+
+/* qk__text_parts_of_rows by texts, for intervals; none where these are unknown. */
+QK_MUST_CHECK qk_status qk__text_ids_parts(const qk__text_ids *ids, const qk_block *rows,
+                                           qk__text_parts *parts, qk_error *err);
 
 #endif

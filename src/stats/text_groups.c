@@ -150,6 +150,17 @@ qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id, uint32_t *gr
     return QK_OK;
 }
 
+qk_status qk__text_groups_add(qk__text_groups *groups, const int64_t *ids, size_t count,
+                              qk_error *err)
+{
+    uint32_t group, move[QK_MOST_GROUPS];
+    bool joined;
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || ids[i] != ids[i - 1])
+            QK_TRY(qk__text_groups_find(groups, ids[i], &group, &joined, move, err));
+    return QK_OK;
+}
+
 /* ---- queries and keys together ---------------------------------------------------------- */
 
 uint32_t qk__text_labels_find(const qk__text_labels *labels, uint64_t id)

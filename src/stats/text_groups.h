@@ -47,6 +47,10 @@ QK_MUST_CHECK qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id
                                              uint32_t *group, bool *joined,
                                              uint32_t move[QK_MOST_GROUPS], qk_error *err);
 
+/* Finds the groups of all. */
+QK_MUST_CHECK qk_status qk__text_groups_add(qk__text_groups *groups, const int64_t *ids,
+                                            size_t count, qk_error *err);
+
 /* The most bits in which no more than `limit` of `count` labels differ: `mask` itself, or fewer of
  * them. Takes the square of count. */
 uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t limit,

@@ -58,15 +58,8 @@ static qk_status find_labels(qk__text_labels *labels, const qk_block *sample, ui
                              uint64_t *ids, qk_error *err)
 {
     qk__text_groups groups;
-    qk_status status = QK_OK;
     qk__text_groups_start(&groups, limit);
-    for (size_t i = 0; i < sample->rows && status == QK_OK; i++) {
-        uint32_t group, move[QK_MOST_GROUPS];
-        bool joined;
-        if (i == 0 || sample->example[i] != sample->example[i - 1])
-            status =
-                qk__text_groups_find(&groups, sample->example[i], &group, &joined, move, err);
-    }
+    qk_status status = qk__text_groups_add(&groups, sample->example, sample->rows, err);
     qk__text_labels_unite(labels, groups.label, groups.count, groups.mask, NULL, 0, UINT64_MAX,
                           limit);
     *ids = hash_ids(&groups);
