@@ -40,11 +40,6 @@ typedef enum qk_analyses {
     QK_ANALYSE_ATTENTION = 1 << 3,
 } qk_analyses;
 
-/* Paths of the original tool's tables of plasticity, with its columns. */
-typedef struct qk_published_tables {
-    const char *metrics, *buckets, *components;
-} qk_published_tables;
-
 /* Which position buckets plasticity uses; a number above 1 is so many of equal width.
  * docs/plasticity.md */
 enum {
@@ -68,8 +63,6 @@ typedef struct qk_analysis_settings {
     int64_t max_samples;   /* rows per head and kind, the first ones; 0 = all */
     int64_t from_position; /* rows of positions below it are left out, as if the capture did not
                               have them; 0 = none */
-    int64_t random_rows;   /* of these so many, as NumPy's default_rng(seed).choice draws them
-                            without replacement; 0 = all */
     int sample_heads;      /* as CPython's random.Random(seed).sample; 0 = all */
     int64_t seed;          /* of that, and of the pairs drawn where there are too many */
     int q_per_kv_group;    /* 0 = capture.json, else inferred */
@@ -103,8 +96,6 @@ typedef struct qk_analysis_settings {
     bool force;         /* replace whatever results the folder holds */
     bool drop_written;  /* cells and distances of plasticity leave memory once they are in their
                           files: results have none */
-    const qk_published_tables
-        *published_tables; /* instead of those of plasticity; NULL = none */
     qk_shard
         shard;  /* this process computes a part of the heads; the last one writes the tables */
     bool merge; /* computes nothing: writes the tables of what several processes computed */

@@ -36,7 +36,6 @@
  *     compare.h    what changed from one model to another
  *     study.h      many models: tables, figures and one report
  *     export.h     heads in the files of other programs
- *     published.h  the front ends of the original tool
  *
  * What holds everywhere:
  * - A function that can fail returns a qk_status and fills a qk_error with one line that says what is
@@ -66,7 +65,6 @@
 #include <qkscope/loss.h>
 #include <qkscope/model.h>
 #include <qkscope/parquet.h>
-#include <qkscope/published.h>
 #include <qkscope/recorder.h>
 #include <qkscope/report.h>
 #include <qkscope/results.h>

@@ -46,7 +46,7 @@ typedef struct qk_column_info {
 } qk_column_info;
 
 typedef struct qk_table_info {
-    const char *name;   /* of the file; "output_csv" and so on: what names the file */
+    const char *name;   /* of the file */
     const char *rows;   /* there is one row for each ... */
     const char *about;  /* what it is */
     const char *method; /* page in docs/, with the section */

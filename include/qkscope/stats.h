@@ -382,11 +382,9 @@ typedef struct qk_plasticity_settings {
     double ks_alpha;     /* 0..1 */
     double bucket_width; /* tokens; 0 = from the rows */
     qk_plasticity_convention convention;
-    int ks_dims; /* of coordinates 2..d so many are tested, drawn by the seed; 0 = all */
 } qk_plasticity_settings;
 
-/* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, all
- * coordinates tested. */
+/* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact. */
 QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
 
 /* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */

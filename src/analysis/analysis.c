@@ -55,10 +55,10 @@ static qk_status check_shard(const qk_analysis_settings *s, qk_error *err)
     if (s->shard.count < 0 || s->shard.index < 0 || s->shard.index >= count)
         return qk__fail(err, QK_ERR_ARGUMENT, "there is no shard %lld of %lld",
                         (long long)s->shard.index, (long long)s->shard.count);
-    if ((count > 1 || s->merge) && (!s->output || s->published_tables))
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "several processes share a run through its output folder: %s",
-                        s->output ? "not with the original tool's tables" : "there is none");
+    if ((count > 1 || s->merge) && !s->output)
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "several processes share a run through its output folder: there is none");
     if (count > 1 && s->merge)
         return qk__fail(err, QK_ERR_ARGUMENT, "one process merges, no shard");
     return QK_OK;
@@ -92,8 +92,7 @@ qk_status qk__write_results(qk__run *run, qk_error *err)
     QK_TRY(qk__write_tables(run, err));
     if (!run->settings->combined)
         QK_TRY(qk__write_summary(run, err));
-    if (!run->settings->published_tables)
-        QK_TRY(qk__write_schema(run, err));
+    QK_TRY(qk__write_schema(run, err));
     run->seconds_tables = qk__now() - start;
     return qk__results_commit(run, err);
 }
@@ -249,7 +248,7 @@ static qk_status begin_output(qk__run *run, qk_error *err)
     char *units = qk__path_join(s->output, QK__UNITS_NAME);
     if (!units)
         return qk__nomem(err);
-    run->shared = run->shared || (!s->published_tables && qk__is_dir(units));
+    run->shared = run->shared || qk__is_dir(units);
     free(units);
     return QK_OK;
 }

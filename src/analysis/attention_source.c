@@ -48,7 +48,7 @@ qk_status qk__find_attention(qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
     const qk_capture_info *info = qk_capture_get_info(run->capture);
-    const bool some = s->max_samples > 0 || s->from_position > 0 || s->random_rows > 0;
+    const bool some = s->max_samples > 0 || s->from_position > 0;
     const bool alone = s->analyses == QK_ANALYSE_ATTENTION;
     if (info->has_attention) /* files of the capture, which other runs of the folder may have read */
         QK_TRY(qk__states_open_attention(run, err));

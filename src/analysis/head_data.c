@@ -11,7 +11,6 @@
 #include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/numpy_random.h"
 #include "schema/schema.h"
 #include "stats/first_tokens.h"
 #include "stats/key_index.h"
@@ -31,13 +30,11 @@ static qk_status name_file(const qk__run *run, qk_status status, const qk_head *
     return qk__context(err, status, "%s%s%s: column 'vector'", head->files[0], more, counted);
 }
 
-/* Pairs of keys, shapes of queries, stages, attention and intervals look at rows over and over; a draw
- * needs them all. */
+/* Pairs of keys, shapes of queries, stages, attention and intervals look at rows over and over. */
 static bool keeps_rows(const qk__run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
-           qk__needs_rows_for_attention(run) || run->attention_of_rows ||
-           run->settings->ci > 0 || run->settings->random_rows > 0;
+           qk__needs_rows_for_attention(run) || run->attention_of_rows || run->settings->ci > 0;
 }
 
 /* ---- keeping rows ----------------------------------------------------------------------- */
@@ -117,30 +114,6 @@ static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *blo
     return QK_OK;
 }
 
-/* Keeps the rows that are drawn, in their order. */
-static qk_status draw_rows(keeper *k, size_t wanted, int64_t seed, qk_error *err)
-{
-    size_t rows = k->data->rows.rows, kept = 0;
-    if (!k->data->vectors || rows <= wanted)
-        return QK_OK;
-    bool *chosen = qk__calloc(rows, sizeof *chosen);
-    if (!chosen)
-        return qk__nomem(err);
-    qk_status status = qk__numpy_choice(seed, rows, wanted, chosen, err);
-    char *vectors = k->data->vectors;
-    for (size_t r = 0; r < rows && status == QK_OK; r++) {
-        if (!chosen[r])
-            continue;
-        memmove(vectors + kept * k->row_bytes, vectors + r * k->row_bytes, k->row_bytes);
-        for (size_t i = 0; i < NUM_INTEGERS; i++)
-            k->data->integers[i * k->capacity + kept] = k->data->integers[i * k->capacity + r];
-        kept++;
-    }
-    free(chosen);
-    k->data->rows.rows = status == QK_OK ? kept : rows;
-    return status;
-}
-
 /* ---- reading ---------------------------------------------------------------------------- */
 
 /* How a head's rows are read. */
@@ -187,22 +160,14 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
     return qk__add_positions(&how->first, 0, QK_FIRST_TOKENS, b, err);
 }
 
-/* Once all rows are there: what is asked of all, then those that are drawn. */
-static qk_status finish_rows(const qk__run *run, keeper *k, reading *how, qk_accumulator *acc,
-                             qk_error *err)
+/* Once all rows are there. */
+static qk_status finish_rows(const qk__run *run, qk__head_data *data, qk_error *err)
 {
-    qk__head_data *data = k->data;
     const qk_analysis_settings *s = run->settings;
     if (data->head->id.kind == QK_KEY && qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
         s->plasticity.convention == QK_CONVENTION_PUBLISHED)
         QK_TRY(qk__key_sign(&data->rows, &data->sign, err));
-    if (s->random_rows == 0)
-        return QK_OK;
-    QK_TRY(draw_rows(k, (size_t)s->random_rows, s->seed, err));
-    qk_status status = accumulate(how, &data->rows, true, acc, err);
-    return status == QK_OK ? status
-                           : qk__context(err, status, "%s: column 'vector', of the rows drawn",
-                                         data->head->files[0]);
+    return QK_OK;
 }
 
 static qk_status fail_no_rows(const qk__run *run, const char *file, qk_error *err)
@@ -223,15 +188,13 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
         if (block.rows == 0 && block.first_row == 0)
             return fail_no_rows(run, data->head->files[0], err);
         if (block.rows == 0)
-            return finish_rows(run, &k, how, acc, err);
+            return finish_rows(run, data, err);
         if (block.first_row == 0)
             first_position = block.position[0];
         for (size_t i = 0; i < block.rows && how->constant; i++)
             how->constant = block.position[i] == first_position;
         if (how->keeping)
             QK_TRY(keep(&k, &run->buckets, &block, err));
-        if (run->settings->random_rows > 0)
-            continue;
         bool last = block.first_row + (int64_t)block.rows == qk_rows_total(reader);
         qk_status status = accumulate(how, &block, last, acc, err);
         if (status != QK_OK)
@@ -367,7 +330,6 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
     QK_TRY(open_rows(run, worker, head, data, err));
     qk_rows *reader = run->readers[worker];
     keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
-    reading how = {.keeping = true};
     qk_block block;
     QK_TRY(qk__states_fit(head, qk_rows_total(reader), qk_rows_dim(reader),
                           data->moments->count, data->moments->dim, err));
@@ -376,7 +338,7 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
         if (block.rows > 0)
             QK_TRY(keep(&k, &run->buckets, &block, err));
     } while (block.rows > 0);
-    return finish_rows(run, &k, &how, NULL, err);
+    return finish_rows(run, data, err);
 }
 
 /* Moments of each group that has rows, by as many bits as intervals take. */

@@ -298,7 +298,7 @@ qk_status qk__results_look(qk__run *run, qk_error *err)
     QK_TRY(qk__manifest_read(&run->before, output, err));
     if (!run->staying)
         return qk__nomem(err);
-    return run->settings->published_tables ? QK_OK : check_owner(run, found, err);
+    return check_owner(run, found, err);
 }
 
 qk_status qk__results_claim(qk__run *run, qk_error *err)
@@ -309,8 +309,6 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
         QK_TRY(qk__place_claim(&run->folder, output, err));
     }
     QK_TRY(qk__results_look(run, err));
-    if (run->settings->published_tables)
-        return QK_OK;
     if (!run->before.complete)
         qk__tell_notice(
             &run->context, QK_NOTICE_WARNING,
@@ -336,9 +334,8 @@ static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile *
     json_decref(entry);
     json_t *root =
         failed == 0
-            ? json_pack("{s:s, s:s, s:b, s:o, s:O}", "qkscope", QK_VERSION, "kind",
-                        run->settings->published_tables ? "published" : "results", "complete",
-                        complete, "command_line",
+            ? json_pack("{s:s, s:s, s:b, s:o, s:O}", "qkscope", QK_VERSION, "kind", "results",
+                        "complete", complete, "command_line",
                         qk__json_text_or_null(run->settings->command_line), "runs", runs)
             : NULL;
     json_decref(runs);
@@ -373,10 +370,6 @@ static qk_status remove_stale(const void *context, qk_error *err)
 qk_status qk__results_commit(qk__run *run, qk_error *err)
 {
     qk__outfile *file, *mark;
-    bool published = run->settings->published_tables != NULL;
-    /* several models may lie side by side; a manifest of results is not for them */
-    if (published && (run->before.runs || run->before.is_study))
-        return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
     json_t *entry = qk__describe_run(run);
     QK_TRY(qk__describe_files(&entry, &run->outputs, err));
     qk_status status = check_hashes(run, entry, err);
@@ -386,8 +379,6 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
     }
     QK_TRY(write_manifest(run, entry, &file, err));
     QK_TRY(qk__run_add_output(run, QK__MANIFEST_NAME, file, QK_OK));
-    if (published)
-        return qk__file_set_install(&run->outputs, NULL, NULL, NULL, err);
     QK_TRY(write_manifest(run, NULL, &mark, err));
     QK_TRY(qk__file_set_install(&run->outputs, mark, remove_stale, run, err));
     char *page = qk__path_join(run->settings->output, "report.html");

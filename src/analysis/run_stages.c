@@ -412,10 +412,8 @@ static qk_analysis_settings side_of(const qk_stages_settings *settings)
     input.analyses = QK__ANALYSE_STAGES;
     input.combined = true;
     input.sample_heads = 0;
-    input.random_rows = 0;
     input.allow_missing = false;
     input.ci = 0;
-    input.published_tables = NULL;
     return input;
 }
 

@@ -59,8 +59,6 @@ static qk_status check_rows(const qk__run *run, qk_error *err)
     if (s->max_samples > 0)
         return refuse(run, "a number of rows to read (--max-samples)", err);
     QK_TRY(check_first(run, err));
-    if (s->random_rows > 0)
-        return refuse(run, "a draw of rows (random_rows, max_tokens_per_head)", err);
     if (!run->states.has_rows && s->analyses == QK_ANALYSE_PLASTICITY)
         return qk__fail(
             err, QK_ERR_NOT_FOUND,

@@ -20,28 +20,6 @@ struct qk__table_file {
     qk__buffer *texts;    /* [heads] of those that wait */
 };
 
-/* ---- where it lies ---------------------------------------------------------------------- */
-
-static qk_status open_result(qk__table_file *t, qk_error *err)
-{
-    t->name = t->table->info.name;
-    return qk__outfile_open_in(&t->file, t->run->settings->output, t->name, err);
-}
-
-/* The original tool's tables lie where its settings say. */
-static qk_status open_published(qk__table_file *t, qk_error *err)
-{
-    const qk_published_tables *paths = t->run->settings->published_tables;
-    t->name = t->table == qk__find_table("output_csv")   ? paths->metrics
-              : t->table == qk__find_table("bucket_csv") ? paths->buckets
-                                                         : paths->components;
-    char *folder;
-    QK_TRY(qk__parent_folder(t->name, &folder, err));
-    qk_status status = qk__make_dirs(folder, err);
-    free(folder);
-    return status == QK_OK ? qk__outfile_open(&t->file, t->name, err) : status;
-}
-
 static qk_status write_header(const qk__table_file *t, qk_error *err)
 {
     qk__buffer header = {0};
@@ -59,13 +37,13 @@ qk_status qk__table_file_open(qk__table_file **file, qk__run *run, const qk__tab
     qk__table_file *t = *file = calloc(1, sizeof *t);
     if (!t)
         return qk__nomem(err);
-    *t = (qk__table_file){.run = run, .table = table, .heads = heads};
+    *t = (qk__table_file){.run = run, .table = table, .heads = heads, .name = table->info.name};
     pthread_mutex_init(&t->lock, NULL);
     t->put = qk__calloc(heads, sizeof *t->put);
     t->texts = qk__calloc(heads, sizeof *t->texts);
     qk_status status = t->put && t->texts ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
-        status = qk__is_result(table) ? open_result(t, err) : open_published(t, err);
+        status = qk__outfile_open_in(&t->file, run->settings->output, t->name, err);
     if (status == QK_OK)
         status = write_header(t, err);
     if (status != QK_OK)

@@ -12,7 +12,7 @@ const cli_command cmd_plasticity = {
         "says.\n\n" CLI_CAPTURE_IS
         "\n\nWrites head_metrics.csv (a row per head), model_report.csv, four tables beside "
         "them and manifest.json into DIR. --convention published computes what the original "
-        "tool computes; its configuration files are for qkscope analyze-heads.",
+        "tool computes.",
     .examples = "qkscope plasticity examples/kjv-tiny-capture -o results\n"
                 "qkscope plasticity capture -o results --buckets 16 --ci 95\n"
                 "qkscope plasticity --config model.yaml -o results --convention published\n",

@@ -9,6 +9,8 @@ static const struct {
     const char *command, *option, *instead;
 } GONE[] = {
     {"repack", NULL, "qkscope capture --layout, or qkscope.write_capture in Python"},
+    {"analyze-heads", NULL, "qkscope plasticity --convention published"},
+    {"plot-plasticity", NULL, "qkscope report, figure plasticity-02-profiles"},
     {"scatter", "layer", "--heads LAYER:HEAD"},
     {"scatter", "head", "--heads LAYER:HEAD"},
     {"scatter", "complement", "--basis complement"},

@@ -32,9 +32,7 @@
     X(put) \
     X(capture) \
     X(synth) \
-    X(export) \
-    X(analyze_heads) \
-    X(plot)
+    X(export)
 /* clang-format on */
 #define DECLARE(name) extern const cli_command cmd_##name;
 COMMAND_LIST(DECLARE)

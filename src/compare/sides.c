@@ -89,7 +89,6 @@ static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION |
                  (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);
     s.ci = c->settings->ci;
-    s.published_tables = NULL;
     /* Warnings come again at the end of the run, in an order. */
     c->relay = (qk__relay){.to = &c->settings->input.context,
                            .name = c->sides[c->side].letter,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matplotlib's colour ramps as tables: Blues, Reds, Oranges and YlOrRd have nine colours (ColorBrewer),
+/* matplotlib's colour ramps as tables: Blues, Reds and Oranges have nine colours (ColorBrewer),
  * magma and viridis every fifth of 256, which is right to 1/255 between them. */
 #include <assert.h>
 #include <math.h>
@@ -44,10 +44,6 @@ static const unsigned char ORANGES[][3] = {
     {255, 245, 235}, {254, 230, 206}, {253, 208, 162}, {253, 174, 107}, {253, 141, 60},
     {241, 105, 19},  {217, 72, 1},    {166, 54, 3},    {127, 39, 4},
 };
-static const unsigned char YLORRD[][3] = {
-    {255, 255, 204}, {255, 237, 160}, {254, 217, 118}, {254, 178, 76}, {253, 140, 60},
-    {252, 77, 42},   {226, 25, 28},   {187, 0, 38},    {128, 0, 38},
-};
 
 #define COLORMAP(name, table)                                                                  \
     {                                                                                          \
@@ -59,7 +55,6 @@ const qk__colormap qk__reds = COLORMAP("Reds", REDS);
 const qk__colormap qk__magma = COLORMAP("magma", MAGMA);
 const qk__colormap qk__viridis = COLORMAP("viridis", VIRIDIS);
 const qk__colormap qk__oranges = COLORMAP("Oranges", ORANGES);
-const qk__colormap qk__ylorrd = COLORMAP("YlOrRd", YLORRD);
 
 void qk__colormap_at(const qk__colormap *map, double x, unsigned char rgb[3])
 {

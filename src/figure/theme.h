@@ -43,7 +43,7 @@ typedef struct qk__colormap {
     size_t count;
     const unsigned char (*rgb)[3];
 } qk__colormap;
-extern const qk__colormap qk__blues, qk__reds, qk__magma, qk__viridis, qk__oranges, qk__ylorrd;
+extern const qk__colormap qk__blues, qk__reds, qk__magma, qk__viridis, qk__oranges;
 
 /* Linear between the table's colours; x is clamped to 0..1. */
 void qk__colormap_at(const qk__colormap *map, double x, unsigned char rgb[3]);

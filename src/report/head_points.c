@@ -217,7 +217,6 @@ static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
     s.input.capture = folder;
     s.input.max_samples = setting(run, "max_samples");
     s.input.from_position = setting(run, "from_position");
-    s.input.random_rows = setting(run, "random_rows");
     s.input.allow_repeats =
         json_is_true(json_object_get(json_object_get(run, "settings"), "allow_repeats"));
     s.input.seed = setting(run, "seed");

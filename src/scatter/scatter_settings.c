@@ -100,7 +100,7 @@ qk_status qk__scatter_check_settings(const qk_scatter_settings *s, qk_error *err
         return qk__fail(err, status, "heads are either named or random");
     if (s->basis == QK_BASIS_ATTENTION &&
         (s->pc_x != 0 || s->pc_y != 1 || s->centred || s->max_points >= 0 ||
-         s->input.max_samples > 0 || s->input.from_position > 0 || s->input.random_rows > 0))
+         s->input.max_samples > 0 || s->input.from_position > 0))
         return qk__fail(err, status,
                         "attention is of all rows, and on no axes: leave --pc-x, --pc-y, "
                         "--centred, --max-points, --max-samples and --from-position out");

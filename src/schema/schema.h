@@ -20,7 +20,6 @@
  * needs. */
 enum {
     QK__SINGLE = 1 << 8,      /* the PCA of each kind by itself */
-    QK__PUBLISHED = 1 << 9,   /* the original tool's tables in place of ours */
     QK__PLANES = 1 << 10,     /* of the complement */
     QK__INTERVALS = 1 << 11,  /* confidence intervals */
     QK__STUDY = 1 << 12,      /* of many models */

@@ -122,14 +122,12 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers)
 /* ---- which run makes what --------------------------------------------------------------- */
 
 /* A run makes either our tables of queries and keys together, or other ones instead. */
-static const unsigned VARIANTS =
-    QK__SINGLE | QK__PUBLISHED | QK__STUDY | QK__COMPARISON | QK__ABLATION;
+static const unsigned VARIANTS = QK__SINGLE | QK__STUDY | QK__COMPARISON | QK__ABLATION;
 
 unsigned qk__contents_of(const qk_analysis_settings *settings)
 {
     unsigned contents = settings->analyses;
     contents |= settings->combined ? 0 : QK__SINGLE;
-    contents |= settings->published_tables ? QK__PUBLISHED : 0;
     contents |= settings->rotation.planes > 0 ? QK__PLANES : 0;
     contents |= settings->ci > 0 ? QK__INTERVALS : 0;
     contents |= settings->lengths ? QK__AT_LENGTHS : 0;
@@ -138,7 +136,7 @@ unsigned qk__contents_of(const qk_analysis_settings *settings)
 
 bool qk__is_result(const qk__table *table)
 {
-    return (table->needs & (QK__PUBLISHED | QK__STUDY | QK__COMPARISON | QK__ABLATION)) == 0;
+    return (table->needs & (QK__STUDY | QK__COMPARISON | QK__ABLATION)) == 0;
 }
 
 bool qk__is_table_of(const qk__table *table, unsigned contents)

@@ -11,7 +11,6 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/numpy_random.h"
 #include "stats/kolmogorov.h"
 #include "stats/ks_statistic.h"
 
@@ -34,8 +33,7 @@ typedef struct workspace {
     double *panel;           /* [width][rows] */
     double *scale;           /* [dim] 1 / standard deviation of the model */
     double *skew, *kurt, *d; /* [dim] of the coordinates 2..d that have variance */
-    size_t noise, tested;    /* how many these are; how many have a D */
-    bool *chosen;            /* [dim] that are to be tested */
+    size_t noise;            /* how many these are */
 } workspace;
 
 typedef struct shape {
@@ -71,21 +69,7 @@ static qk_status start_workspace(workspace *w, const qk__query_model *model,
 static void finish_workspace(workspace *w)
 {
     qk__ks_free(&w->ks);
-    free(w->chosen);
     free(w->block);
-}
-
-/* Which of the coordinates 2..d are tested; NumPy numbers them from 0. */
-static qk_status choose(workspace *w, const qk_plasticity_settings *settings, qk_error *err)
-{
-    size_t noise = w->dim - 1,
-           wanted = settings->ks_dims > 0 ? (size_t)settings->ks_dims : noise;
-    w->chosen = qk__calloc(w->dim + 1, sizeof *w->chosen);
-    if (!w->chosen)
-        return qk__nomem(err);
-    if (noise == 0)
-        return QK_OK;
-    return qk__numpy_choice((int64_t)settings->seed, noise, wanted, w->chosen + 1, err);
 }
 
 /* `count` values from column c of a row. */
@@ -289,7 +273,7 @@ static double median(double *x, size_t n)
 /* p falls with D: its median is that of the middle D, and those below alpha are the last. */
 static void summarise_ks(workspace *w, double ks_alpha, qk_plasticity *out)
 {
-    size_t n = w->tested, low = 0, high = n;
+    size_t n = w->noise, low = 0, high = n;
     int64_t rows = (int64_t)w->rows;
     qsort(w->d, n, sizeof *w->d, ascending);
     double p = qk__kolmogorov_p(rows, w->d[n / 2]);
@@ -315,7 +299,7 @@ static void summarise(workspace *w, double ks_alpha, qk_plasticity *out)
         out->noise_med_abs_skew = median(w->skew, n);
     if (w->rows > 3)
         out->noise_med_abs_kurt = median(w->kurt, n);
-    if (w->tested > 0)
+    if (n > 0)
         summarise_ks(w, ks_alpha, out);
 }
 
@@ -325,11 +309,6 @@ qk_status qk__describe_queries(const qk__query_model *model, const qk_block *que
 {
     workspace w;
     QK_TRY(start_workspace(&w, model, queries, err));
-    qk_status status = choose(&w, settings, err);
-    if (status != QK_OK) {
-        finish_workspace(&w);
-        return status;
-    }
     measure_along(&w);
     for (size_t first = 0; first < w.dim; first += w.width) {
         size_t count = w.dim - first < w.width ? w.dim - first : w.width;
@@ -343,11 +322,8 @@ qk_status qk__describe_queries(const qk__query_model *model, const qk_block *que
                 shape s = shape_of_column(w.ks, x, w.rows);
                 w.skew[w.noise] = fabs(s.skew);
                 w.kurt[w.noise] = fabs(s.kurt);
-                if (isnan(s.d))
-                    continue;
-                w.noise++;
-                if (w.chosen[first + j])
-                    w.d[w.tested++] = s.d;
+                if (!isnan(s.d))
+                    w.d[w.noise++] = s.d;
             }
         }
     }

@@ -97,9 +97,6 @@ static const qk_setting PLASTICITY_ROWS[] = {
      .value = "P", .help = "p-values below P count in q_noise_frac_ks_p_lt_alpha",
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.ks_alpha",
      .manifest = "plasticity.ks_alpha"},
-    {"ks-dims", QK_SETTING_INTEGER, AT(ks_dims), .min = 0, .max = 4096, .value = "N",
-     .help = "coordinates tested, drawn by the seed; 0: all", .section = "Plasticity",
-     .commands = "", .manifest = "plasticity.ks_dims"},
 };
 
 const qk_settings_table qk__plasticity_settings_table = {

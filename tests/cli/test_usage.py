@@ -173,7 +173,10 @@ def test_programs_on_the_path(qkscope, tmp_path):
     assert "there is no command 'data'" in qkscope("data", env=path, expect=2).err
 
 
-def test_options_that_have_left(qkscope):
+def test_what_has_left(qkscope):
+    for command, instead in (("analyze-heads", "qkscope plasticity --convention published"),
+                             ("plot-plasticity", "qkscope report, figure plasticity-02-profiles")):
+        assert f"{command} has left: use {instead}" in qkscope(command, "--config", "x.yaml", expect=2).err
     for words, instead in ((["--layer", "2"], "--heads LAYER:HEAD"), (["--head=1"], "--heads LAYER:HEAD"),
                            (["--complement"], "--basis complement")):
         assert f"has left: use {instead}" in qkscope("scatter", "capture", *words, expect=2).err

@@ -42,8 +42,8 @@ static void print_theme(const qk__theme *theme)
 
 int main(void)
 {
-    const qk__colormap *maps[] = {&qk__blues,   &qk__reds,    &qk__magma,
-                                  &qk__viridis, &qk__oranges, &qk__ylorrd};
+    const qk__colormap *maps[] = {&qk__blues, &qk__reds, &qk__magma, &qk__viridis,
+                                  &qk__oranges};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         print_ramp(maps[i]);
     const qk_figure_theme themes[] = {QK_THEME_PAPER, QK_THEME_SCREEN, QK_THEME_DARK};

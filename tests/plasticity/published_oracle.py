@@ -14,15 +14,6 @@ def orientation(keys):
     return np.where(np.mean(means, axis=0) < 0, -1.0, 1.0)
 
 
-def subsample(columns, most, seed):
-    """Rows drawn without replacement, in the order drawn."""
-    rows = len(columns["position"])
-    if most is None or rows <= most:
-        return columns
-    drawn = np.random.default_rng(seed).choice(rows, most, replace=False)
-    return {name: values[drawn] for name, values in columns.items()}
-
-
 def reflection(u):
     e1 = np.eye(len(u))[0]
     if np.linalg.norm(u - e1) < 1e-12:
@@ -40,9 +31,8 @@ def shape(values):
 class Head:
     """metrics, buckets {(q_bucket, k_bucket): plasticity or None}, r2 and weights of a head."""
 
-    def __init__(self, q, k, most=None, seed=0, dims=10**9, alpha=0.01):
+    def __init__(self, q, k, alpha=0.01):
         signs = orientation(k)
-        q, k = subsample(q, most, seed), subsample(k, most, seed)
         t, x, keys = q["position"].astype(float), q["vector"] * signs, k["vector"] * signs
         n, d = x.shape
         about = t - t.mean()
@@ -61,7 +51,7 @@ class Head:
         self.metrics = {"n_q_tokens": n, "n_k_tokens": len(keys), "d_model": d,
                         "q_R2_pos": self.r2.mean(), "q_beta_norm": norm}
         self.describe_position(t, x @ (beta / norm))
-        self.describe_shapes(turned, left, dims, alpha, seed)
+        self.describe_shapes(turned, left, alpha)
         self.find_buckets(q)
 
     def describe_position(self, t, along):
@@ -73,13 +63,12 @@ class Head:
         m["q_mae_proj"] = np.abs(error).mean()
         m["q_mae_ratio"] = m["q_mae_proj"] / m["q_mae_baseline"]
 
-    def describe_shapes(self, turned, left, dims, alpha, seed):
+    def describe_shapes(self, turned, left, alpha):
         m, d = self.metrics, turned.shape[1]
         m["q_resid0_skew"], m["q_resid0_kurt"], m["q_resid0_ks_p"] = shape(left[:, 0])
         skews, kurts, ps = np.array([shape(turned[:, i]) for i in range(1, d)]).T
         m["q_noise_med_abs_skew"] = np.median(np.abs(skews))
         m["q_noise_med_abs_kurt"] = np.median(np.abs(kurts))
-        ps = ps[np.random.default_rng(seed).choice(d - 1, min(dims, d - 1), replace=False)]
         m["q_noise_med_ks_p"], m["q_noise_frac_ks_p_lt_alpha"] = np.median(ps), (ps < alpha).mean()
 
     def find_buckets(self, q):

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published convention, and the front ends of the original tool, against its definitions
-written anew. `pytest -s` prints the worst deviation of every column."""
-import csv
-
+"""The published convention against its definitions written anew. `pytest -s` prints the worst deviation of every column."""
 import numpy as np
 import pytest
 from conftest import EXAMPLE, Agreement, head_pairs, last_run, read_bytes, read_csv, write_rows
@@ -15,10 +12,7 @@ METRICS = ["n_q_tokens", "n_k_tokens", "d_model", "q_R2_pos", "q_beta_norm", "q_
            "q_mae_baseline", "q_mae_proj", "q_mae_ratio", "q_resid0_skew", "q_resid0_kurt",
            "q_resid0_ks_p", "q_noise_med_abs_skew", "q_noise_med_abs_kurt", "q_noise_med_ks_p",
            "q_noise_frac_ks_p_lt_alpha", "ap_overall"]
-IDS = ["layer", "q_head", "k_head"]
-COLUMNS = {"head_metrics.csv": IDS + METRICS,
-           "head_bucket_plasticity.csv": IDS + ["q_bucket", "k_bucket", "ap_bucket"],
-           "head_component_weights.csv": IDS + ["component", "component_r2", "component_weight"]}
+TABLES = ["head_metrics.csv", "head_bucket_plasticity.csv", "head_component_weights.csv"]
 # What our own tables call them.
 OURS = {"n_q_tokens": "n_q", "n_k_tokens": "n_k", "d_model": "d", "q_beta_norm": "beta_norm",
         "ap_overall": "ap_mean"}
@@ -30,14 +24,14 @@ def of_head(rows, layer, head):
     return [r for r in rows if (r["layer"], r["q_head"]) == (layer, head)]
 
 
-def compare(tables, names, capture, group, title, **options):
-    """Tables by file name; `names` says what a column of METRICS is called in them."""
+def compare(tables, capture, group, title):
+    """Tables by file name."""
     seen, heads = Agreement(), 0
     for (layer, head, q, k), _ in zip(head_pairs(capture, group), tables["head_metrics.csv"]):
-        truth, place = published.Head(q, k, **options), f"{title} {layer}.{head}"
+        truth, place = published.Head(q, k), f"{title} {layer}.{head}"
         row, = of_head(tables["head_metrics.csv"], layer, head)
         for column in METRICS:
-            seen.add(column, row[names.get(column, column)], truth.metrics[column], place,
+            seen.add(column, row[OURS.get(column, column)], truth.metrics[column], place,
                      SCALES.get(column))
         rows = of_head(tables["head_bucket_plasticity.csv"], layer, head)
         assert [(r["q_bucket"], r["k_bucket"]) for r in rows] == sorted(truth.buckets), place
@@ -57,13 +51,13 @@ def compare(tables, names, capture, group, title, **options):
 def run(qkscope, capture, out, *options, convention="published"):
     qkscope("plasticity", capture, "-o", out, "--max-pairs", 0, "--convention", convention,
             *options, expect=0)
-    return {name: read_csv(out / name) for name in COLUMNS}
+    return {name: read_csv(out / name) for name in TABLES}
 
 
 # ---- the convention --------------------------------------------------------------------------
 
 def test_a_head_of_the_example(qkscope, tmp_path):
-    compare(run(qkscope, EXAMPLE, tmp_path / "o", "--layers", 0, "--heads", 0), OURS, EXAMPLE, 2, "a head of the example")
+    compare(run(qkscope, EXAMPLE, tmp_path / "o", "--layers", 0, "--heads", 0), EXAMPLE, 2, "a head of the example")
     assert last_run(tmp_path / "o")["settings"]["plasticity"]["convention"] == "published"
 
 
@@ -73,7 +67,7 @@ def test_real_capture(qkscope, shared_data, tmp_path, writer):
     folder = EXAMPLE if writer == "of the example" else shared_data("kjv-tiny-capture") / writer
     tables = run(qkscope, folder, tmp_path / "o")
     assert len(tables["head_metrics.csv"]) == 20
-    compare(tables, OURS, folder, 2, f"kjv-tiny-capture {writer}")
+    compare(tables, folder, 2, f"kjv-tiny-capture {writer}")
 
 
 @pytest.mark.parametrize("window", [2, 100])
@@ -86,7 +80,7 @@ def test_windows_count_buckets(qkscope, tmp_path, window):
             "position": position, "bucket": position // 64, "example_id": np.arange(180) // 60,
             "sliding_window": np.full(180, window)})
     tables = run(qkscope, tmp_path / "c", tmp_path / "o")
-    compare(tables, OURS, tmp_path / "c", 1, f"window {window}")
+    compare(tables, tmp_path / "c", 1, f"window {window}")
     reach = {r["q_bucket"] - r["k_bucket"] for r in tables["head_bucket_plasticity.csv"]}
     assert reach == set(range(1, min(window, 7) + 1))
 
@@ -108,7 +102,7 @@ def test_orientation(qkscope, tmp_path, signs):
             "vector": vector, "position": position, "bucket": bucket,
             "example_id": np.arange(rows) % 3})
     tables = run(qkscope, tmp_path / "c", tmp_path / "o", "--q-per-kv-group", 1)
-    compare(tables, OURS, tmp_path / "c", 1, f"first coordinate {signs}")
+    compare(tables, tmp_path / "c", 1, f"first coordinate {signs}")
     exact = run(qkscope, tmp_path / "c", tmp_path / "e", "--q-per-kv-group", 1,
                 convention="exact")
     same = exact["head_bucket_plasticity.csv"] == tables["head_bucket_plasticity.csv"]
@@ -163,68 +157,3 @@ def test_unknown_convention(qkscope, tmp_path):
     config.write_text(f"data: {{dataset_name: {EXAMPLE}}}\nplasticity: {{convention: mine}}\n")
     outcome = qkscope("plasticity", "--config", config, "-o", tmp_path, expect=2)
     assert "plasticity.convention" in outcome.err
-
-
-# ---- analyze-heads ---------------------------------------------------------------------------
-
-def write_config(path, **changes):
-    settings = {"model_dir": EXAMPLE.name, "dataset_local_root": EXAMPLE.parent, "num_layers": 5,
-                "num_q_heads": 4, "num_k_heads": 2, **changes}
-    path.write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
-    return path
-
-
-def read_published(*files):
-    tables = {}
-    for (name, columns), file in zip(COLUMNS.items(), files, strict=True):
-        with open(file, newline="") as text:
-            assert next(csv.reader(text)) == columns
-        tables[name] = read_csv(file)
-        for row in tables[name]:
-            for column in METRICS[:3]:
-                if column in row:
-                    row[column] = int(row[column])
-    return tables
-
-
-def outputs(folder):
-    return {"output_csv": folder / "head_metrics.csv", "bucket_csv": folder / "b" / "buckets.csv",
-            "component_csv": folder / "c.csv"}
-
-
-@pytest.mark.test_all
-def test_analyze_heads(qkscope, tmp_path):
-    config = write_config(tmp_path / "a.yaml", **outputs(tmp_path / "o"))
-    shown = qkscope("analyze-heads", "--config", config, expect=0)
-    tables = read_published(*outputs(tmp_path / "o").values())
-    compare(tables, {}, EXAMPLE, 2, "analyze-heads", dims=64)
-    manifest = last_run(tmp_path / "o")
-    assert manifest["settings"]["random_rows"] == 50000
-    assert manifest["buckets"] == {"from": "capture", "width": 64.0}
-    for file in outputs(tmp_path / "o").values():
-        assert str(file) in shown.out
-    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == [
-        "b", "c.csv", "head_metrics.csv", "manifest.json"]
-
-
-@pytest.mark.test_all
-def test_drawn_rows_and_dimensions(qkscope, tmp_path):
-    """The rows and the dimensions that NumPy's generator draws for the original tool."""
-    out = outputs(tmp_path / "o")
-    config = write_config(tmp_path / "a.yaml", **out, max_tokens_per_head=700, p_alpha=0.2,
-                          normality_max_dims=12, seed=3, num_layers=1)
-    qkscope("analyze-heads", "--config", config, expect=0)
-    compare(read_published(*out.values()), {}, EXAMPLE, 2, "700 rows, 12 dimensions", most=700, seed=3,
-            dims=12, alpha=0.2)
-
-
-@pytest.mark.test_all
-@pytest.mark.parametrize("changes,said", [
-    ({"num_q_heads": 5}, "no multiple"),
-    ({"max_tokens_per_head": "'5'"}, "max_tokens_per_head"),
-    ({"max_token_per_head": 5}, "did you mean max_tokens_per_head?"),
-])
-def test_wrong_files(qkscope, tmp_path, changes, said):
-    config = write_config(tmp_path / "a.yaml", **{**outputs(tmp_path / "o"), **changes})
-    assert said in qkscope("analyze-heads", "--config", config, expect=2).err
-    assert not (tmp_path / "o").exists()

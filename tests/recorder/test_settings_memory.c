@@ -7,7 +7,6 @@
 #include <jansson.h>
 
 #include <qkscope/analysis.h>
-#include <qkscope/published.h>
 #include <qkscope/recorder.h>
 #include <qkscope/study.h>
 
@@ -29,15 +28,6 @@ static qk_status load_plan(const char *path, qk_error *err)
     qk_study *plan;
     qk_status status = qk_study_load(&plan, path, err);
     qk_study_free(&plan);
-    return status;
-}
-
-static qk_status load_heads(const char *path, qk_error *err)
-{
-    qk_published *file;
-    qk_heads_settings settings;
-    qk_status status = qk_published_load_heads(&file, path, &settings, err);
-    qk_published_free(&file);
     return status;
 }
 
@@ -83,13 +73,6 @@ static void test_study(void **state)
                        "figures: {formats: [svg], collage: {heads: '0:1'}}\n");
 }
 
-static void test_published(void **state)
-{
-    (void)state;
-    try_all(load_heads, "model_dir: x\nnum_layers: 3\nmax_tokens_per_head: null\n"
-                        "p_alpha: 1e-3\nmax_workers: 0\n");
-}
-
 static void test_record(void **state)
 {
     (void)state;
@@ -104,7 +87,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_config),
         TEST(test_study),
-        TEST(test_published),
         TEST(test_record),
     };
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */

@@ -170,15 +170,9 @@ static void what_is_not_there(void **state)
     settings.analyses = QK_ANALYSE_ROTATION;
     settings.rotation.planes = 0;
     qk_analysis_results *report = run(&settings);
-    static const char *const none[] = {"qk.csv",
-                                       "complement.csv",
-                                       "correlations.csv",
-                                       "summary.json",
-                                       "models.csv",
-                                       "output_csv",
-                                       "",
-                                       "rotated.cs",
-                                       "rotate"};
+    static const char *const none[] = {"qk.csv",       "complement.csv", "correlations.csv",
+                                       "summary.json", "models.csv",     "",
+                                       "rotated.cs",   "rotate"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         columns = (qk_columns *)&settings;
         assert_int_equal(qk_results_table(report, none[i], &columns, &err), QK_ERR_NOT_FOUND);
