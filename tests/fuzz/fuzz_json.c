@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target: any bytes as JSON, against jansson's own parser: what that one takes, ours takes
- * as the same value; what ours takes beyond it are the numbers and keys that ours is there
- * for. */
+ * as the same value; what ours takes beyond it are the numbers, the keys and the halves of surrogate pairs that ours is
+ * there for. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!theirs && ours && size <= MAX_COMPARED && !memchr(data, 0, size) &&
         json_error_code(&why) != json_error_numeric_overflow &&
         json_error_code(&why) != json_error_null_byte_in_key && !has(data, size, "NaN") &&
-        !has(data, size, "Infinity"))
+        !has(data, size, "Infinity") && !has(data, size, "\\ud") && !has(data, size, "\\uD"))
         abort();
     json_decref(ours);
     json_decref(strict);
