@@ -129,7 +129,7 @@ def test_json_lists_the_files(qkscope, tmp_path):
 @pytest.mark.parametrize("options", [
     ["--random", "--collage", "--seed", 7, "--theme", "dark"],
     ["--heads", "2:1", "--basis", "complement", "--max-points", 200, "--title", "it's <b>"],
-    ["--kind", "k", "--layer", 1, "--head", 0, "--pc-x", 2, "--width", "85mm"],
+    ["--kind", "k", "--heads", "1:0", "--pc-x", 2, "--width", "85mm"],
     ["--heads", "1:1,0:2", "--example-id", 0, "--centred"]])
 def test_of_a_scatter(qkscope, tmp_path, options):
     qkscope("scatter", EXAMPLE, "-o", tmp_path / "out", "--format", "svg,png", *options, env=NO_PICTURES, expect=0)

@@ -18,7 +18,7 @@ CATEGORIES = ["position-dominated", "Q-positional", "K-positional", "content-foc
 TABLES = {
     "heads.csv": "ev0 pos_var_q pos_var_k pos_var_q_pc0_share lin_var_q lin_var_k "
                  "positional_overhead separation fisher lda_accuracy mu_q_beta alpha_beta "
-                 "category_probability texts r_q_width near_tie probability_position_dominated "
+                 "category_probability texts effective_texts r_q_width near_tie probability_position_dominated "
                  "probability_q_positional probability_k_positional probability_content_focused "
                  "probability_mixed position_r_q position_r_k octave_r_q octave_r_k "
                  "pc0_first_share pc0_first_cosine",
