@@ -89,7 +89,6 @@ bench: test-build tools/.packages-bench .venv/ready-all
 	@$(PYTHON) bench/scatter.py $(BUILD)
 	@$(PYTHON) bench/packed.py $(BUILD)
 	@$(PYTHON) bench/report.py $(BUILD)
-	@$(PYTHON) bench/shards.py $(BUILD)
 	@$(PYTHON) bench/capture_shards.py $(BUILD)
 	@$(PYTHON) bench/keep.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)

@@ -96,10 +96,7 @@ typedef struct qk_analysis_settings {
     bool force;         /* replace whatever results the folder holds */
     bool drop_written;  /* cells and distances of plasticity leave memory once they are in their
                           files: results have none */
-    qk_shard
-        shard;  /* this process computes a part of the heads; the last one writes the tables */
-    bool merge; /* computes nothing: writes the tables of what several processes computed */
-    size_t block_rows; /* rows read at a time; results do not depend on it; 0 = default */
+    size_t block_rows;  /* rows read at a time; results do not depend on it; 0 = default */
     const char *command_line; /* recorded in manifest.json; NULL = none */
     qk_context context;       /* progress: "heads"; a run that is stopped writes nothing */
 } qk_analysis_settings;
@@ -117,13 +114,6 @@ QK_API void qk_config_free(qk_config **config);
 QK_API const qk_analysis_settings *qk_config_settings(const qk_config *config);
 QK_API size_t qk_config_num_notes(const qk_config *config);
 QK_API const char *qk_config_note(const qk_config *config, size_t i);
-
-/* The settings of an analysis that several processes share and that is not finished, as they left
- * them in its output folder; with `output` and `merge` set, so that qk_analysis_run finishes it. i
- * counts such analyses, from 0; QK_ERR_NOT_FOUND: there are no more; QK_ERR_EXISTS: there is none, and
- * the folder has complete results. docs/cluster.md */
-QK_API QK_MUST_CHECK qk_status qk_config_load_shared(qk_config **config, const char *folder,
-                                                     size_t i, qk_error *err);
 
 /* Confidence intervals over examples; NaN where there is none. cv: the number along axes that were fitted
  * without the rows it is of, which the interval is about; NaN: it is about the number itself.
@@ -228,11 +218,8 @@ typedef struct qk_analysis_results {
     qk_text_lengths
         lengths; /* of the texts of all heads, as the capture's examples.csv has them, else
                                        its rows */
-    unsigned contents;         /* which tables it has, for qk_results_table */
-    size_t units, units_there; /* of a run that several processes share: parts of it, and those
-                                  that are computed; else 0. While others compute there are no
-                                  heads here */
-    size_t num_outputs;        /* 0 without an output folder */
+    unsigned contents;                   /* which tables it has, for qk_results_table */
+    size_t num_outputs;                  /* 0 without an output folder */
     const char *outputs[QK_MAX_OUTPUTS]; /* names of the files written into the folder */
 } qk_analysis_results;
 
@@ -241,7 +228,7 @@ typedef struct qk_analysis_results {
  * NULL. Tables of other analyses of the same capture stay there; a folder of another capture,
  * or that another run is writing into, is QK_ERR_EXISTS. docs/results.md Returns QK_OK;
  * QK_ERR_PARTIAL when some heads failed or miss their key head (*results are set and the other
- * heads' tables are written), or with `merge` when units are missing; any other status when nothing could be done (*results stay NULL).
+ * heads' tables are written); any other status when nothing could be done (*results stay NULL).
  * err then holds the first failure in table order. */
 QK_API QK_MUST_CHECK qk_status qk_analysis_run(const qk_analysis_settings *settings,
                                                qk_analysis_results **results, qk_error *err);

@@ -120,6 +120,15 @@ QK_API QK_MUST_CHECK qk_status qk_results_check(const char *folder, qk_error *er
 QK_API QK_MUST_CHECK qk_status qk_results_save(const char *from, const char *output, bool force,
                                                qk_error *err);
 
+/* Joins the tables of runs of one capture with the same settings, each of other layers or heads, in a folder
+ * as qk_results_save replaces it: the tables that one run of all of them would have written, but that means
+ * in model_report.csv may end in other digits, and without summary.json. The inputs stay. command_line: for
+ * manifest.json; NULL: none. QK_ERR_INCONSISTENT: two folders have the same head, or runs differ in more than
+ * their heads. */
+QK_API QK_MUST_CHECK qk_status qk_results_join(const char *const *folders, size_t count,
+                                               const char *output, bool force,
+                                               const char *command_line, qk_error *err);
+
 /* ---- a list of heads -------------------------------------------------------------------- */
 
 /* Which heads of a folder, and what of them. NULL and 0 are what is not asked for. */

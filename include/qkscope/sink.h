@@ -373,7 +373,8 @@ typedef struct qk_merge_settings {
 
 /* Brings blocks together in output, and puts the capture together where all are there:
  * outcome->complete; else a warning says what is missing. The bytes are those of one process, in
- * whatever order and by how many steps they come together. The inputs stay.
+ * whatever order and by how many steps they come together. The inputs stay. One input without pieces
+ * and without output may be a finished capture: it is complete, with no blocks.
  * Errors: QK_ERR_NOT_FOUND (no pieces), QK_ERR_INCONSISTENT (of different runs, or two hold the
  * same block), QK_ERR_EXISTS (output holds something else), QK_ERR_UNSUPPORTED (a capture with
  * strings of tokens: its own command puts it together), QK_ERR_CANCELLED (the same call goes on). */

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shards on Ray: workers, each of which computes one shard after another, and what happens when one dies.
 
-A shard may be run twice, or by two workers at once: its units are there whole or not at all, and have the same bytes
-whoever computed them (docs/cluster.md). So all that is done here is to run each until it has ended once."""
+A shard may be run twice: what it makes is there whole or not at all, and has the same bytes whoever computed it
+(docs/cluster.md). So all that is done here is to run each until it has ended once."""
 from __future__ import annotations
 
 import contextlib

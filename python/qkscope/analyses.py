@@ -24,27 +24,25 @@ _ALL = "pca,rotation,plasticity,attention"
 
 _PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there is tqdm and somebody to see it; True; "
                     "False: none; or a function of (what, done, total), which may return False to stop", "Running")
-_SHARD = Keyword("shard", None, str | tuple[int, int] | None, None, "part i of n of the heads, (i, n) or \"i/n\": each "
+_SHARD = Keyword("shard", None, str | tuple[int, int] | None, None, "part i of n of the texts, (i, n) or \"i/n\": each "
                  "of n processes computes its part into one output folder, and the last one to end writes the tables",
                  "Running")
-_TEXT_SHARD = _SHARD._replace(about="part i of n of the texts, (i, n) or \"i/n\": each of n processes computes its part "
-                              "into one output folder, and the last one to end writes the tables")
 _COMPLEMENT = Keyword("complement", None, bool, False, "compute complement.csv, too: the planes of what is left, and "
                       "how they turn", "Rotation")
 _HIDDEN = ["combined"]  # false where kinds are given
 _TABLE = "qk_analysis_settings_table"
 
-_ANALYZE = Keywords(_TABLE, "analyze", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS])
-_PCA = Keywords(_TABLE, "pca", _HIDDEN, [_SHARD, _PROGRESS])
-_ROTATE = Keywords(_TABLE, "rotate", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS])
-_PLASTICITY = Keywords(_TABLE, "plasticity", _HIDDEN, [_SHARD, _PROGRESS])
-_ATTENTION = Keywords(_TABLE, "attention", _HIDDEN, [_SHARD, _PROGRESS])
+_ANALYZE = Keywords(_TABLE, "analyze", _HIDDEN, [_COMPLEMENT, _PROGRESS])
+_PCA = Keywords(_TABLE, "pca", _HIDDEN, [_PROGRESS])
+_ROTATE = Keywords(_TABLE, "rotate", _HIDDEN, [_COMPLEMENT, _PROGRESS])
+_PLASTICITY = Keywords(_TABLE, "plasticity", _HIDDEN, [_PROGRESS])
+_ATTENTION = Keywords(_TABLE, "attention", _HIDDEN, [_PROGRESS])
 _STAGES = Keywords("qk_stages_settings_table", "compare-stages", _HIDDEN, [_PROGRESS])
 _COMPARE = Keywords("qk_compare_settings_table", "compare", _HIDDEN, [_PROGRESS])
 _STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
 _MODEL = ("model", "text")  # what a model is run over
 _LOSS = Keywords("qk_recorder_settings_table", "loss", _MODEL, [_PROGRESS])
-_ABLATE = Keywords("qk_ablation_settings_table", "ablate", _MODEL, [_TEXT_SHARD, _PROGRESS])
+_ABLATE = Keywords("qk_ablation_settings_table", "ablate", _MODEL, [_SHARD, _PROGRESS])
 
 
 # ---- what they have in common -------------------------------------------------------------
@@ -103,8 +101,8 @@ def _folder(settings: Settings, output: StrPath | None) -> Iterator[tuple[StrPat
 
 
 def _tell(results: Results, partial: PartialError | None) -> Results:
-    """Of heads that failed; while others compute there are none."""
-    if partial is not None and results.complete:
+    """Of heads that failed."""
+    if partial is not None:
         said = _results.say(results.failed, results.num_heads) if results.failed else str(partial)
         warn(f"{said}; the results have the others, and results.failed all of these", PartialWarning)
     return results
@@ -118,9 +116,6 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
     if given.get("complement") and not given.get("pairs"):
         settings.set("pairs", _PLANES)
     values.combined = given.get("kinds") is None
-    _set_shard(values, given.get("shard"))
-    if given.get("shard") is not None and given.get("output") is None:
-        raise TypeError(f"{function}(): processes that share an analysis need one output folder")
     _check_revision(capture, given.get("revision"))
     line = _line(function, (capture,), given)
     values.command_line = line

@@ -45,7 +45,6 @@ def analyze(
     attention_scale: float | None = None,
     threads: int | None = None,
     complement: bool = False,
-    shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """The analyses of pca, rotate and plasticity, and attention where the capture keeps it, in one run, which reads
@@ -148,9 +147,6 @@ def analyze(
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
-        shard
-            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
-            one output folder, and the last one to end writes the tables
         progress
             None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
             of (what, done, total), which may return False to stop
@@ -184,7 +180,6 @@ def pca(
     kinds: str | Iterable[str] | None = None,
     threshold: float = 0.3,
     threads: int | None = None,
-    shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """Combined PCA of queries and keys, position correlations, kinds of heads: tables qk and heads.
@@ -253,9 +248,6 @@ def pca(
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
-        shard
-            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
-            one output folder, and the last one to end writes the tables
         progress
             None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
             of (what, done, total), which may return False to stop
@@ -285,7 +277,6 @@ def rotate(
     pairs: int | None = None,
     threads: int | None = None,
     complement: bool = False,
-    shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """The planar rotation model: drift, bias towards recent keys, separation. Table rotated; with `complement` or
@@ -344,9 +335,6 @@ def rotate(
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
-        shard
-            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
-            one output folder, and the last one to end writes the tables
         progress
             None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
             of (what, done, total), which may return False to stop
@@ -379,7 +367,6 @@ def plasticity(
     ks_alpha: float = 0.01,
     buckets: int | Literal['capture'] | None = None,
     threads: int | None = None,
-    shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """Does the query decide which of two keys wins? Tables head_metrics, head_profile, head_bucket_plasticity,
@@ -446,9 +433,6 @@ def plasticity(
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
-        shard
-            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
-            one output folder, and the last one to end writes the tables
         progress
             None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
             of (what, done, total), which may return False to stop
@@ -476,7 +460,6 @@ def attention(
     ci: float | None = None,
     attention_scale: float | None = None,
     threads: int | None = None,
-    shard: str | tuple[int, int] | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
     """What does each head attend to: the first token, itself, near and far, copies of its token? Tables attention and
@@ -531,9 +514,6 @@ def attention(
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
-        shard
-            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
-            one output folder, and the last one to end writes the tables
         progress
             None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
             of (what, done, total), which may return False to stop

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures and analyses on Ray: a worker for each GPU or CPU, of this machine or of a cluster. docs/cluster.md
 
-The work is cut into shards, several for each worker, and the last one that ends puts the parts together: the bytes
-are those of one process. When a worker dies, another one goes on with its shard behind what is finished; when all of
-it ends, the same call does. Needs Ray (pip install ray)."""
+The work is cut into shards, several for each worker: texts of a capture, which the last one that ends puts together,
+or layers that are analysed apart, and whose tables are joined. The bytes are those of one process. When a worker dies,
+another one takes its shard; when all of a capture ends, the same call goes on. Needs Ray (pip install ray)."""
 from __future__ import annotations
 
 import os
+import shutil
+import uuid
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ._call import ArgumentError, Cancelled, Error
+from ._call import ArgumentError, Cancelled, ExistsError, ffi, lib
 from ._checks import whole
 from ._ray_pool import Pool, cluster, plan_of
-from ._settings import Keywords, wrong
+from ._settings import Keywords, Settings, wrong
 
 if TYPE_CHECKING:
     from ._run import Progress
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 ANALYSES = ("analyze", "pca", "rotate", "plasticity", "attention")
-# Shards of a capture are made of blocks of texts, of which there are so many at most; those of an analysis of heads.
+# Shards of a capture are made of blocks of texts, of which there are so many at most; those of an analysis of layers.
 MOST_BLOCKS, MOST_SHARDS = 64, 4096
 # What is said of a shard when texts make fewer blocks than there are shards. How many shards there are is decided here,
 # so it is nothing that the caller could mend.
@@ -35,14 +37,17 @@ IDLE = "has nothing to do"
 def analyze(capture: Any, output: StrPath, *, workers: int | None = None, address: str | None = None,
             shards: int | None = None, cpus: float = 1, analysis: str = "analyze", progress: Progress = None,
             **settings: Any) -> Results:
-    """The analyses of a capture, shared by workers: the files that `qkscope analyze CAPTURE -o OUTPUT` writes.
+    """The analyses of a capture, its layers shared by workers: the tables that `qkscope analyze CAPTURE -o OUTPUT`
+    writes (Results.join).
 
     capture   a folder with a capture, "org/name" of a dataset on the Hugging Face Hub, or what qkscope.open returned
-    output    folder for the tables. On a cluster it and the capture have to be in a folder that all machines share.
+    output    folder for the tables, empty unless `force` is given. On a cluster it and the capture have to be in a folder
+              that all machines share. Parts lie beside it meanwhile.
     workers   how many; None: as many as there are CPUs for
     address   of a cluster, "auto" for the one that this machine is part of; None: RAY_ADDRESS, and if that is not
               set this machine by itself. A program that has called ray.init uses what it began.
-    shards    into how many parts the work is cut; None: four for each worker
+    shards    into how many parts the layers are cut; None: four for each worker. With `kinds` or `sample_heads` it is one,
+              since those are of all layers together.
     cpus      of each worker, which computes with so many threads
     analysis  "analyze" for all of them, or "pca", "rotate", "plasticity", "attention"
     progress  as in qkscope.analyze; what is counted are shards
@@ -55,9 +60,8 @@ def analyze(capture: Any, output: StrPath, *, workers: int | None = None, addres
     several workers, which most often means that there was too little memory."""
     if analysis not in ANALYSES:
         raise ArgumentError(f"analysis={analysis!r} is none of {', '.join(ANALYSES)}")
-    for name in ("shard", "output"):
-        if name in settings:
-            raise TypeError(f"analyze() got an unexpected keyword argument {name!r}")
+    if "output" in settings:
+        raise TypeError("analyze() got an unexpected keyword argument 'output'")
     _check_plan(workers, shards, cpus)
     _check_keywords(analysis, settings)
     path = getattr(capture, "path", capture)
@@ -65,9 +69,17 @@ def analyze(capture: Any, output: StrPath, *, workers: int | None = None, addres
     place = os.path.abspath(path) if os.path.isdir(path) else path
     given = {"threads": max(1, int(cpus)), **settings}
     where = os.path.abspath(os.fspath(output))
-    make = partial(_analyses, analysis, place, where, given)
-    _run(where, make, bool, partial(_end_analysis, make), workers=workers, address=address, shards=shards, cpus=cpus,
-         gpus=0, most_shards=MOST_SHARDS, progress=progress)
+    force = bool(settings.get("force"))
+    if os.path.isdir(where) and os.listdir(where) and not force:
+        raise ExistsError(f"{where}: is not empty; choose another folder, or force=True")
+    parts = os.path.join(os.path.dirname(where), f".{os.path.basename(where)}.parts-{uuid.uuid4().hex[:12]}")
+    one = settings.get("kinds") or settings.get("sample_heads")
+    try:
+        _run(where, partial(_analyses, analysis, place, parts, given), bool, partial(_end_analysis, parts, where, force),
+             workers=workers, address=address, shards=1 if one else shards, cpus=cpus, gpus=0, most_shards=MOST_SHARDS,
+             progress=progress)
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
     from .results import Results
     return Results.read(where)
 
@@ -130,24 +142,43 @@ def _gathered(function: Callable[..., Any], *arguments: Any) -> tuple[Any, list[
     return result, [str(w.message) for w in caught]
 
 
-def _analyses(analysis: str, capture: str, output: str, settings: Mapping[str, Any]) -> Callable[[int, int], Any]:
+def _layers_of(capture: str, settings: Mapping[str, Any]) -> list[int]:
+    """Those with heads that are asked for."""
+    from .captures import Capture
+    wanted = Settings("qk_analysis_settings_table")
+    for name in ("layers", "heads"):
+        wanted.set(name, settings.get(name))
+    layers, heads = ffi.addressof(wanted.values.layers), ffi.addressof(wanted.values.heads)
+    with Capture(capture, settings.get("split"), settings.get("revision")) as here:
+        return sorted({one.layer for one in here.heads if one.kind == "q" and lib.qk_index_list_has(layers, one.layer)
+                       and lib.qk_head_set_has(heads, one.layer, one.head)})
+
+
+def _analyses(analysis: str, capture: str, parts: str, settings: Mapping[str, Any]) -> Callable[[int, int], Any]:
     from . import analyses
     function = getattr(analyses, analysis)
 
     def compute(index: int, count: int) -> bool:
-        """Whether the tables are there."""
-        results = function(capture, output=output, shard=(index, count), progress=False, **settings)
-        return bool(results.complete)
+        """False: the tables are joined at the end."""
+        own = _layers_of(capture, settings)[index::count] if count > 1 else []
+        if own or index == 0:
+            function(capture, output=os.path.join(parts, f"{index:04}"), progress=False,
+                     **{**settings, **({"layers": own} if own else {})})
+        return False
     return partial(_gathered, compute)
 
 
-def _end_analysis(make: Callable[[], Callable[[int, int], Any]], shards: int) -> Any:
-    """Writes the tables where no worker could: any shard does, once all units are there."""
-    complete, messages = make()(0, shards)
-    if not complete:
-        raise Error(f"all {shards} shards have ended, and the tables are not there; call it again, or run 'qkscope "
-                    "merge' of the folder")
-    return complete, messages
+def _end_analysis(parts: str, output: str, force: bool, _shards: int) -> Any:
+    from .results import Results
+    folders = [os.path.join(parts, name) for name in sorted(os.listdir(parts))]
+    if len(folders) == 1:
+        return _gathered(Results.read(folders[0]).save, output, force)
+    return _gathered(_join, folders, output, force)
+
+
+def _join(folders: list[str], output: str, force: bool) -> str:
+    from .results import Results
+    return str(Results.join(folders, output, force).folder)
 
 
 def _fillings(make: Callable[[], Callable[[Sink], Any]], output: str, options: Mapping[str, Any]
@@ -227,7 +258,7 @@ class _Shown:
         self.watch.state = ("shards", done, total)
         self.display.update()
         if self.watch.stop:
-            raise Cancelled(f"stopped behind {done} of {total} shards; the same call goes on")
+            raise Cancelled(f"stopped behind {done} of {total} shards; the same call goes on with a capture")
 
     def tell(self, messages: list[str]) -> None:
         from ._run import warn

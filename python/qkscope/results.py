@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -83,6 +84,23 @@ class Results:
         not as manifest.json says: edited, cut short, removed."""
         return _read(Path(folder))
 
+    @classmethod
+    def join(cls, folders: Iterable[StrPath], output: StrPath, force: bool = False) -> Results:
+        """Joins the tables of runs of one capture with the same settings, each of other layers or heads, in a folder, as
+        `qkscope merge` does: they are those of one run. The inputs stay. A folder that is not empty is refused; with
+        `force` results there are replaced.
+
+            parts = [qkscope.pca("capture", layers=layer, output=f"parts/{layer}").folder for layer in range(4)]
+            qkscope.Results.join(parts, "results")
+
+        Raises DataError where two folders have the same head, or runs differ in more than their heads."""
+        paths = [ffi.new("char[]", path_of(folder, "folders")) for folder in folders]
+        listed = ffi.new("char *[]", paths)
+        line = f"qkscope.Results.join({len(paths)} folders, {os.fspath(output)!r})"
+        call(lib.qk_results_join, listed, len(paths), path_of(output, "output"), force,
+             line.encode("utf-8", "replace"))
+        return _read(Path(output))
+
     # ---- tables -------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Table:
@@ -109,7 +127,7 @@ class Results:
         """Why there are no tables in results that are not complete, and what to do."""
         if self._parts is None:
             return "a dry run makes no tables; leave dry_run out"
-        return (f"{self._parts[0]} of {self._parts[1]} parts of this analysis are there: once the other shards have "
+        return (f"{self._parts[0]} of {self._parts[1]} parts of this ablation are there: once the other shards have "
                 f"ended, qkscope.Results.read({str(self.folder)!r}) has the tables")
 
     def __dir__(self) -> list[str]:
@@ -329,8 +347,7 @@ def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | 
     files = [text(results.outputs[i]) for i in range(results.num_outputs)]
     facts = {"model": text(results.model) or "", "capture": text(results.capture), "num_heads": results.num_heads,
              "num_rows": results.num_rows, "seconds": results.seconds, "threads": results.threads,
-             "complete": results.units_there >= results.units,
-             "parts": (results.units_there, results.units) if results.units else None, "ci": dict.fromkeys(files, ci) if ci else {}}
+             "ci": dict.fromkeys(files, ci) if ci else {}}
 
     def load(name: str) -> Table:
         return tables.of_run(results, name, handle)

@@ -9,7 +9,6 @@
 #include "analysis/head_lengths.h"
 #include "analysis/kept_run.h"
 #include "analysis/run.h"
-#include "analysis/sharing.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -47,21 +46,6 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
             "lengths are for categories, which the PCA of queries and keys together "
             "gives");
     return qk__settings_check(&qk_analysis_settings_table, s, err);
-}
-
-static qk_status check_shard(const qk_analysis_settings *s, qk_error *err)
-{
-    int64_t count = s->shard.count > 0 ? s->shard.count : 1;
-    if (s->shard.count < 0 || s->shard.index < 0 || s->shard.index >= count)
-        return qk__fail(err, QK_ERR_ARGUMENT, "there is no shard %lld of %lld",
-                        (long long)s->shard.index, (long long)s->shard.count);
-    if ((count > 1 || s->merge) && !s->output)
-        return qk__fail(
-            err, QK_ERR_ARGUMENT,
-            "several processes share a run through its output folder: there is none");
-    if (count > 1 && s->merge)
-        return qk__fail(err, QK_ERR_ARGUMENT, "one process merges, no shard");
-    return QK_OK;
 }
 
 qk_status qk__run_conclude(const qk__run *run, qk_error *err)
@@ -183,7 +167,6 @@ void qk__run_warn_of_few(qk__run *run)
                      QK_FIRST_TOKENS);
 }
 
-/* Once all heads are there, of this process or of others. */
 static qk_status finish_run(qk__run *run, qk_error *err)
 {
     qk_analysis_results *results = run->results;
@@ -197,28 +180,12 @@ static qk_status finish_run(qk__run *run, qk_error *err)
         if (run->settings->output)
             QK_TRY(qk__write_results(run, err));
     }
-    QK_TRY(qk__sharing_end(run, err));
     return verdict;
-}
-
-/* The results that others have not finished yet are none. */
-static qk_status leave_unfinished(qk__run *run, qk_error *err)
-{
-    qk_analysis_results *results = run->results;
-    qk__run_drop_heads(results);
-    if (!run->settings->merge || !run->missing)
-        return QK_OK;
-    return qk__fail(err, QK_ERR_PARTIAL,
-                    "%s: unit %.*s is missing (%zu of %zu are there): run the same command "
-                    "again, which computes what is missing",
-                    run->settings->output, (int)strcspn(run->missing->name, "-"),
-                    run->missing->name, results->units_there, results->units);
 }
 
 static qk_status run_all(qk__run *run, qk_error *err)
 {
     double start = qk__now();
-    bool whole = true;
     QK_TRY(qk__run_set_buckets(run, err));
     QK_TRY(qk__run_set_lengths(run, err));
     qk__run_tell_choices(run);
@@ -227,30 +194,9 @@ static qk_status run_all(qk__run *run, qk_error *err)
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
     QK_TRY(qk__long_tables_check(run, err));
-    if (atomic_load(&run->cancelled) && run->unit_status == QK_OK)
-        return qk__fail(err, QK_ERR_CANCELLED,
-                        run->shared ? "stopped before the end; the same command goes on"
-                                    : "stopped before the end; nothing was written");
-    QK_TRY(qk__sharing_gather(run, &whole, err));
-    return whole ? finish_run(run, err) : leave_unfinished(run, err);
-}
-
-/* Who works with others holds the output folder at the end only. */
-static qk_status begin_output(qk__run *run, qk_error *err)
-{
-    const qk_analysis_settings *s = run->settings;
-    run->shared = s->shard.count > 1 || s->merge;
-    if (!s->output)
-        return QK_OK;
-    if (s->shard.count > 1)
-        return qk__results_look(run, err);
-    QK_TRY(qk__results_claim(run, err));
-    char *units = qk__path_join(s->output, QK__UNITS_NAME);
-    if (!units)
-        return qk__nomem(err);
-    run->shared = run->shared || qk__is_dir(units);
-    free(units);
-    return QK_OK;
+    if (atomic_load(&run->cancelled))
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
+    return finish_run(run, err);
 }
 
 qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t components,
@@ -261,11 +207,10 @@ qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t 
     qk__run run;
     *results = NULL;
     QK_TRY(check_settings(settings, err));
-    QK_TRY(check_shard(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
     run.keep = components;
-    if (status == QK_OK)
-        status = begin_output(&run, err);
+    if (status == QK_OK && settings->output)
+        status = qk__results_claim(&run, err);
     if (status == QK_OK)
         status = run_all(&run, err);
     if (run.results)
@@ -279,7 +224,6 @@ qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t 
         *results = run.results;
     else
         qk_analysis_results_free(&run.results);
-    qk__sharing_free(&run);
     qk__run_close(&run);
     return status;
 }

@@ -14,7 +14,6 @@
 
 #include "analysis/head_analyses.h"
 #include "analysis/run.h"
-#include "analysis/sharing.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -29,8 +28,6 @@ typedef struct group {
     /* Jobs that still need the keys: the one that reads them, and every query head's. A query
      * head may give up while they are being read. */
     size_t users;
-    qk__unit *unit;
-    bool stopped; /* one of them did not happen */
 } group;
 
 typedef struct job {
@@ -50,17 +47,14 @@ typedef struct combined {
     pthread_cond_t became_ready;
 } combined;
 
-/* The last user frees the keys; then the group is done. */
-static void release_keys(combined *c, group *g, bool stopped)
+/* The last user frees the keys. */
+static void release_keys(combined *c, group *g)
 {
     pthread_mutex_lock(&c->lock);
     bool last = --g->users == 0;
-    g->stopped |= stopped;
     pthread_mutex_unlock(&c->lock);
     if (last)
         qk__key_data_free(c->run, &g->keys);
-    if (last && !g->stopped)
-        qk__sharing_publish(c->run, g->unit);
 }
 
 static void read_keys(combined *c, int worker, group *g)
@@ -81,8 +75,7 @@ static void read_keys(combined *c, int worker, group *g)
     }
     int64_t bytes = g->keys.data.bytes;
     int64_t rows = g->keys.data.moments ? g->keys.data.moments->count : 0;
-    qk__sharing_add(run, g->unit, bytes, rows, g->keys.data.constant);
-    release_keys(c, g, status == QK_ERR_CANCELLED);
+    release_keys(c, g);
     qk__run_progress(run, 0, bytes, rows); /* query heads are counted, as in the summary */
 }
 
@@ -118,10 +111,9 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     if (status != QK_OK && status != QK_ERR_CANCELLED)
         qk__run_fail_head(run, i, status, err.message);
     int64_t bytes = queries.bytes;
-    qk__sharing_add(run, g->unit, bytes, rows, queries.constant);
     qk__head_data_free(run, &queries);
     qk__long_tables_put(run, i);
-    release_keys(c, g, status == QK_ERR_CANCELLED);
+    release_keys(c, g);
     qk__run_progress(run, 1, bytes, rows);
 }
 
@@ -135,7 +127,7 @@ static void run_job(void *context, size_t i, int worker)
     else if (!atomic_load(&c->run->cancelled))
         read_queries(c, worker, g, j->query);
     else
-        release_keys(c, g, true);
+        release_keys(c, g);
 }
 
 static void note_missing(qk__run *run, size_t i, qk_head_id key)
@@ -155,8 +147,8 @@ static void note_missing(qk__run *run, size_t i, qk_head_id key)
     }
 }
 
-/* Query heads come ordered by layer and head, so those of one group are neighbours: a unit. */
-static void plan(combined *c, qk__unit *units, const qk__targets *targets)
+/* Query heads come ordered by layer and head, so those of one group are neighbours. */
+static void plan_jobs(combined *c, const qk__targets *targets)
 {
     qk__run *run = c->run;
     qk_head_id last = {-1, -1, QK_KEY};
@@ -168,36 +160,15 @@ static void plan(combined *c, qk__unit *units, const qk__targets *targets)
             continue;
         }
         if (qk_head_compare(key, last) != 0) {
-            qk__unit *unit = &units[c->num_groups];
-            *unit = (qk__unit){.first = i, .keys = head};
-            qk_head_name(key, unit->name);
-            c->groups[c->num_groups++] = (group){.head = head, .users = 1, .unit = unit};
+            c->groups[c->num_groups++] = (group){.head = head, .users = 1};
             c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
             last = key;
         }
         run->results->heads[i].k_head = key.head;
         c->groups[c->num_groups - 1].users++;
-        units[c->num_groups - 1].count++;
         c->jobs[c->num_jobs++] = (job){c->num_groups - 1, i};
+        run->total_jobs++;
     }
-}
-
-/* Plans the groups, and leaves out jobs of those that are other processes' or done. */
-static qk_status plan_jobs(combined *c, const qk__targets *targets, qk_error *err)
-{
-    size_t kept = 0;
-    qk__unit *units = qk__calloc(targets->count, sizeof *units);
-    if (!units)
-        return qk__nomem(err);
-    plan(c, units, targets);
-    QK_TRY(qk__sharing_plan(c->run, units, c->num_groups, err));
-    for (size_t i = 0; i < c->num_jobs; i++)
-        if (c->groups[c->jobs[i].group].unit->wanted) {
-            c->run->total_jobs += c->jobs[i].query != KEY_JOB;
-            c->jobs[kept++] = c->jobs[i];
-        }
-    c->num_jobs = kept;
-    return QK_OK;
 }
 
 qk_status qk__run_combined(qk__run *run, qk_error *err)
@@ -212,8 +183,8 @@ qk_status qk__run_combined(qk__run *run, qk_error *err)
     if (status == QK_OK && (!c.groups || !c.jobs))
         status = qk__nomem(err);
     if (status == QK_OK)
-        status = plan_jobs(&c, &targets, err);
-    if (status == QK_OK && !run->shared)
+        plan_jobs(&c, &targets);
+    if (status == QK_OK)
         status = qk__long_tables_open(run, err);
     if (status == QK_OK) {
         pthread_mutex_init(&c.lock, NULL);

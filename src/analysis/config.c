@@ -115,13 +115,8 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
 void qk__config_release(qk_config *config)
 {
     qk__tree_free(&config->tree);
-    if (!config->named) {
-        qk_index_list_free(&config->settings.layers);
-        qk_head_set_free(&config->settings.heads);
-    }
-    qk_settings_free(&config->named);
-    json_decref(config->plan);
-    free(config->output);
+    qk_index_list_free(&config->settings.layers);
+    qk_head_set_free(&config->settings.heads);
 }
 
 void qk_config_free(qk_config **config)

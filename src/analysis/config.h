@@ -5,8 +5,6 @@
 
 #include <qkscope/analysis.h>
 
-#include <jansson.h>
-
 #include "yaml/tree_keys.h"
 
 /* Strings of the settings point into the tree, which lives as long as the config. */
@@ -14,10 +12,6 @@ struct qk_config {
     qk__tree *tree;
     qk_analysis_settings settings;
     bool parallel;
-    /* of a run that several processes share (plan_file.c), else NULL: */
-    qk_settings *named; /* owns its lists and most of its texts */
-    json_t *plan;       /* the others */
-    char *output;
 };
 
 /* Reads the keys of config->tree: of a table of settings, into the struct that lies `at` bytes

@@ -3,10 +3,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "analysis/run.h"
+#include <qkscope/analysis.h>
+
 #include "stats/attention_profile.h"
 
-void qk__head_results_clear(qk_head_results *head)
+static void free_head(qk_head_results *head)
 {
     qk_pca_free(&head->pca);
     if (head->at_lengths)
@@ -17,16 +18,6 @@ void qk__head_results_clear(qk_head_results *head)
     qk__attention_free(&head->attention);
     free(head->intervals);
     free(head->message);
-    *head = (qk_head_results){.id = head->id, .k_head = head->k_head};
-}
-
-void qk__run_drop_heads(qk_analysis_results *r)
-{
-    for (size_t i = 0; i < r->num_heads; i++)
-        qk__head_results_clear(&r->heads[i]);
-    free(r->heads);
-    r->heads = NULL;
-    r->num_heads = 0;
 }
 
 void qk_analysis_results_free(qk_analysis_results **results)
@@ -35,7 +26,9 @@ void qk_analysis_results_free(qk_analysis_results **results)
     qk_analysis_results *r = *results;
     if (!r)
         return;
-    qk__run_drop_heads(r);
+    for (size_t i = 0; i < r->num_heads; i++)
+        free_head(&r->heads[i]);
+    free(r->heads);
     free(r->capture);
     free(r->model);
     free(r);

@@ -311,8 +311,7 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     if (status == QK_OK && run->settings->ci > 0)
         status = qk__text_ids_parts(&run->text_ids, &data->rows, &data->parts, err);
     qk__buffer_free(&how.texts);
-    data->constant = status == QK_OK && how.constant && data->moments->count > 1;
-    if (data->constant)
+    if (status == QK_OK && how.constant && data->moments->count > 1)
         note_constant(run, data);
     if (!qk__run_does(run, QK_ANALYSE_PCA) || run->text_ids.unknown) /* nobody asks */
         release_texts(run, &data->texts);

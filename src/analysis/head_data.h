@@ -24,7 +24,6 @@ typedef struct qk__head_data {
     qk__head_state *state; /* what it was read from; NULL: its rows, all of them */
     int sign;              /* of its rows as keys (qk__key_sign), 1 where nobody asks */
     int64_t bytes;         /* of the head's files */
-    bool constant;         /* all positions are equal, which was told */
 } qk__head_data;
 
 /* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A

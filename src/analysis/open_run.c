@@ -150,9 +150,7 @@ static qk_status read_text_ids(qk__run *run, qk_error *err)
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
-    run->relay = (qk__relay){.to = &settings->context,
-                             .held_back = settings->shard.index > 0 ? QK__ALL_NOTICES : 0,
-                             .lock = &run->lock};
+    run->relay = (qk__relay){.to = &settings->context, .lock = &run->lock};
     run->context = qk__relay_context(&run->relay);
     run->warnings = json_array();
     pthread_mutex_init(&run->lock, NULL);

@@ -285,15 +285,10 @@ static qk_status check_place(const qk__run *run, qk_error *err)
     return check_no_head(output, err);
 }
 
-qk_status qk__results_look(qk__run *run, qk_error *err)
+static qk_status look(qk__run *run, qk_error *err)
 {
     const char *found, *output = run->settings->output;
-    QK_TRY(check_place(run, err));
-    qk__manifest_free(&run->before); /* of an earlier look */
-    json_decref(run->staying);
     run->staying = json_array();
-    /* in this order: a shard looks while another one, which ends the run, may be putting results there, and
-     * its manifest comes before its tables */
     QK_TRY(find_result(run, &found, err));
     QK_TRY(qk__manifest_read(&run->before, output, err));
     if (!run->staying)
@@ -304,20 +299,16 @@ qk_status qk__results_look(qk__run *run, qk_error *err)
 qk_status qk__results_claim(qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
-    if (!run->folder.path) {
-        QK_TRY(check_place(run, err));
-        QK_TRY(qk__place_claim(&run->folder, output, err));
-    }
-    QK_TRY(qk__results_look(run, err));
+    QK_TRY(check_place(run, err));
+    QK_TRY(qk__place_claim(&run->folder, output, err));
+    QK_TRY(look(run, err));
     if (!run->before.complete)
         qk__tell_notice(
             &run->context, QK_NOTICE_WARNING,
             "%s: not complete: a run was stopped while its tables took their places "
             "(%.300s); this one replaces them",
             output, qk__json_string(run->before.root, "command_line"));
-    /* where locks do not hold, what is being written there may be another process's that ends
-     * the same run */
-    return run->settings->shard.count > 1 ? QK_OK : qk__place_sweep(output, err);
+    return qk__place_sweep(output, err);
 }
 
 /* ---- new tables in the place of old ones ------------------------------------------------ */
@@ -392,7 +383,7 @@ qk_status qk__results_commit(qk__run *run, qk_error *err)
 
 /* ---- results that are there already ----------------------------------------------------- */
 
-static qk_status take_file(qk__run *run, const char *from, const char *name, qk_error *err)
+qk_status qk__results_take(qk__run *run, const char *from, const char *name, qk_error *err)
 {
     qk__buffer text = {0};
     char *path = qk__path_join(from, name);
@@ -407,29 +398,14 @@ static qk_status take_file(qk__run *run, const char *from, const char *name, qk_
     return status;
 }
 
-static qk_status take_files(qk__run *run, const char *from, qk_error *err)
+qk_status qk__results_replace(const char *output, bool force, qk__fill_results_fn *fill,
+                              void *context, qk_error *err)
 {
-    qk__outfile *mark;
-    QK_TRY(qk_results_check(from, err));
-    for (size_t i = 0; i < qk__num_tables; i++)
-        if (qk__is_file_in(from, qk__tables[i].info.name))
-            QK_TRY(take_file(run, from, qk__tables[i].info.name, err));
-    if (qk__is_file_in(from, QK__SCHEMA_NAME))
-        QK_TRY(take_file(run, from, QK__SCHEMA_NAME, err));
-    QK_TRY(take_file(run, from, QK__MANIFEST_NAME, err));
-    QK_TRY(write_manifest(run, NULL, &mark, err));
-    return qk__file_set_install(&run->outputs, mark, remove_stale, run, err);
-}
-
-qk_status qk_results_save(const char *from, const char *output, bool force, qk_error *err)
-{
-    QK_NEED(err, from);
-    QK_NEED(err, output);
     bool there = false;
     qk__names names;
+    qk__outfile *mark;
     const qk_analysis_settings settings = {.output = output, .force = true};
     qk__run run = {.settings = &settings, .folder.lock = -1};
-    qk__hold source = {.lock = -1};
     qk_status status = qk__results_claim(&run, err);
     if (status == QK_OK && !force && (status = qk__list_dir(output, &names, err)) == QK_OK) {
         there = names.count > 0;
@@ -439,13 +415,43 @@ qk_status qk_results_save(const char *from, const char *output, bool force, qk_e
         status = qk__fail(err, QK_ERR_EXISTS,
                           "%s: is not empty; choose another folder, or force", output);
     if (status == QK_OK)
-        status = qk__place_watch(&source, from, &run.folder, err);
+        status = fill(context, &run, err);
     if (status == QK_OK)
-        status = take_files(&run, from, err);
+        status = write_manifest(&run, NULL, &mark, err);
+    if (status == QK_OK)
+        status = qk__file_set_install(&run.outputs, mark, remove_stale, &run, err);
     qk__file_set_discard(&run.outputs);
     qk__manifest_free(&run.before);
     json_decref(run.staying);
-    qk__place_release(&source);
     qk__place_release(&run.folder);
     return status;
+}
+
+static qk_status take_files(qk__run *run, const char *from, qk_error *err)
+{
+    QK_TRY(qk_results_check(from, err));
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__is_file_in(from, qk__tables[i].info.name))
+            QK_TRY(qk__results_take(run, from, qk__tables[i].info.name, err));
+    if (qk__is_file_in(from, QK__SCHEMA_NAME))
+        QK_TRY(qk__results_take(run, from, QK__SCHEMA_NAME, err));
+    return qk__results_take(run, from, QK__MANIFEST_NAME, err);
+}
+
+static qk_status watch_and_take(void *context, qk__run *run, qk_error *err)
+{
+    const char *const *from = context;
+    qk__hold source = {.lock = -1};
+    qk_status status = qk__place_watch(&source, *from, &run->folder, err);
+    if (status == QK_OK)
+        status = take_files(run, *from, err);
+    qk__place_release(&source);
+    return status;
+}
+
+qk_status qk_results_save(const char *from, const char *output, bool force, qk_error *err)
+{
+    QK_NEED(err, from);
+    QK_NEED(err, output);
+    return qk__results_replace(output, force, watch_and_take, &from, err);
 }

@@ -23,7 +23,6 @@
 #include "results/manifest.h"
 #include "stats/kept_head.h"
 #include "stats/moments.h"
-#include "units/units.h"
 
 /* One input file, or the part of a packed one that is a head's, as manifest.json lists it; no hash
  * if it could not be read. path is NULL for files of heads that were not asked for. */
@@ -33,21 +32,6 @@ typedef struct qk__input {
     size_t file;         /* of the head's */
     qk_file_print print;
 } qk__input;
-
-/* What was read for a unit, and how many warnings of equal positions it gave rise to. */
-typedef struct qk__unit_counts {
-    int64_t bytes, rows, constant;
-} qk__unit_counts;
-
-/* Heads of the results that one process computes together (sharing.h). */
-typedef struct qk__unit {
-    char name[48];       /* "l00h03k", or with what its files hold "l00h03k-0123456789ab" */
-    bool named;          /* it is that */
-    size_t first, count; /* its heads in the results */
-    const qk_head *keys; /* of the group; NULL: of a kind by itself */
-    bool wanted;         /* is computed by this process */
-    qk__unit_counts counts;
-} qk__unit;
 
 /* Tables whose rows are written when their head is done, and then leave memory (table.c). */
 typedef struct qk__table_file qk__table_file;
@@ -65,7 +49,7 @@ enum { SPARE_SUMS = 3 };
 
 typedef struct qk__run {
     const qk_analysis_settings *settings;
-    /* To their context, with the lock; of several shards the first one tells what all of them find out. */
+    /* To their context, with the lock. */
     qk__relay relay;
     qk_context context;           /* by it: for notices, from any thread */
     qk_analysis_settings adapted; /* to what the capture keeps, where settings points to it */
@@ -90,15 +74,6 @@ typedef struct qk__run {
     int64_t lengths[QK_MOST_LENGTHS]; /* ascending */
     struct qk__run *before_rope;      /* of compare-stages: the other capture */
     double seconds_open, seconds_heads, seconds_tables;
-    bool shared;              /* units are kept for other processes, or are there from them */
-    qk__unit_folder units_at; /* where */
-    qk__rank rank;
-    qk__unit *units;
-    size_t num_units, own;   /* own: of this process's shard */
-    const qk__unit *missing; /* the first that is not there */
-    bool others_told;        /* units of other runs lie beside them, and the user knows */
-    qk_status unit_status;   /* of the first that could not be kept */
-    qk_error unit_error;
     qk__hold folder;     /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
     json_t *staying;     /* its runs whose tables stay, less the tables that do not */
@@ -196,11 +171,6 @@ void qk__tell_absent_heads(qk__run *run);
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
 
-/* Calls see with each head whose rows are read for a unit, its keys first. */
-typedef qk_status qk__see_head_fn(void *user, const qk_head *head, qk_error *err);
-QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
-                                       qk__see_head_fn *see, void *user, qk_error *err);
-
 /* The key head of a query head's group; NULL: it is not in the capture. *id is whose it is. */
 const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id);
 
@@ -208,13 +178,6 @@ const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_
 
 QK_MUST_CHECK qk_status qk__run_combined(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
-
-/* ---- giving back (free_results.c) ------------------------------------------------------- */
-
-/* Frees what a head has; it is as it was before it was computed. */
-void qk__head_results_clear(qk_head_results *head);
-/* The results have no heads any more. */
-void qk__run_drop_heads(qk_analysis_results *results);
 
 /* ---- once all heads are done (analysis.c) ----------------------------------------------- */
 
@@ -237,11 +200,10 @@ QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 /* The numbers of the results that are of all their heads together. */
 void qk__find_totals(qk__run *run);
 /* Where the settings drop what is written: opens the tables of cells and distances, once the heads are
- * known; writes those of head i, which loses them; takes them from a head whose unit has them; closes what
- * is open without a trace. What fails to be written stops the run, and is what check returns. */
+ * known; writes those of head i, which loses them; closes what is open without a trace. What fails to
+ * be written stops the run, and is what check returns. */
 QK_MUST_CHECK qk_status qk__long_tables_open(qk__run *run, qk_error *err);
 void qk__long_tables_put(qk__run *run, size_t i);
-void qk__long_tables_forget(const qk__run *run, size_t i);
 QK_MUST_CHECK qk_status qk__long_tables_check(const qk__run *run, qk_error *err);
 void qk__long_tables_drop(qk__run *run);
 
@@ -254,14 +216,21 @@ QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
 
 /* ---- the folder of the results (result_folder.c) ---------------------------------------- */
 
-/* Looks whether results may go to the output folder: it is no study's, and what it holds is of the
+/* Holds the output folder, if results may go there: it is no study's, and what it holds is of the
  * same capture, as far as names and sizes of files tell, or to be replaced. */
-QK_MUST_CHECK qk_status qk__results_look(qk__run *run, qk_error *err);
-
-/* The same once the folder is held, so that nobody else writes there. */
 QK_MUST_CHECK qk_status qk__results_claim(qk__run *run, qk_error *err);
 
 /* Puts the outputs in the place of the tables of the same analyses, and manifest.json last. */
 QK_MUST_CHECK qk_status qk__results_commit(qk__run *run, qk_error *err);
+
+/* All results of a folder replaced by files that `fill` adds to the run's outputs, manifest.json the last
+ * of them. A folder that is not empty is QK_ERR_EXISTS unless it is forced. */
+typedef qk_status qk__fill_results_fn(void *context, qk__run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__results_replace(const char *output, bool force,
+                                            qk__fill_results_fn *fill, void *context,
+                                            qk_error *err);
+/* Adds a file of another folder of results to the outputs. */
+QK_MUST_CHECK qk_status qk__results_take(qk__run *run, const char *from, const char *name,
+                                         qk_error *err);
 
 #endif

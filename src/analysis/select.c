@@ -157,16 +157,3 @@ const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_
     const qk_head *head = qk_capture_find(run->capture, *id);
     return head && !head->missing ? head : NULL;
 }
-
-qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit, qk__see_head_fn *see,
-                         void *user, qk_error *err)
-{
-    if (unit->keys)
-        QK_TRY(see(user, unit->keys, err));
-    for (size_t i = 0; i < unit->count; i++) {
-        const qk_head *head =
-            qk_capture_find(run->capture, run->results->heads[unit->first + i].id);
-        QK_TRY(see(user, head, err));
-    }
-    return QK_OK;
-}

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/head_data.h"
-#include "analysis/sharing.h"
+#include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -11,8 +11,7 @@
 static void analyse_head(void *context, size_t i, int worker)
 {
     qk__run *run = context;
-    qk__unit *unit = &run->units[i];
-    if (!unit->wanted || atomic_load(&run->cancelled))
+    if (atomic_load(&run->cancelled))
         return;
     qk_head_results *results = &run->results->heads[i];
     const qk_head *head = qk_capture_find(run->capture, results->id);
@@ -35,26 +34,7 @@ static void analyse_head(void *context, size_t i, int worker)
     else
         qk__run_fail_head(run, i, status, err.message);
     qk__head_data_free(run, &data);
-    qk__sharing_add(run, unit, data.bytes, rows, data.constant);
-    qk__sharing_publish(run, unit);
     qk__run_progress(run, 1, data.bytes, rows);
-}
-
-/* A unit for each head. */
-static qk_status plan(qk__run *run, qk_error *err)
-{
-    size_t heads = run->results->num_heads;
-    qk__unit *units = qk__calloc(heads, sizeof *units);
-    if (!units)
-        return qk__nomem(err);
-    for (size_t i = 0; i < heads; i++) {
-        units[i] = (qk__unit){.first = i, .count = 1};
-        qk_head_name(run->results->heads[i].id, units[i].name);
-    }
-    QK_TRY(qk__sharing_plan(run, units, heads, err));
-    for (size_t i = 0; i < heads; i++)
-        run->total_jobs += run->units[i].wanted;
-    return QK_OK;
 }
 
 qk_status qk__run_single(qk__run *run, qk_error *err)
@@ -64,9 +44,9 @@ qk_status qk__run_single(qk__run *run, qk_error *err)
     qk__tell_absent_heads(run);
     qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
     free(targets.ids);
-    if (status == QK_OK)
-        status = plan(run, err);
-    if (status == QK_OK)
-        qk__parallel_for(run->num_units, run->threads, analyse_head, run);
+    if (status == QK_OK) {
+        run->total_jobs = run->results->num_heads;
+        qk__parallel_for(run->total_jobs, run->threads, analyse_head, run);
+    }
     return status;
 }

@@ -62,13 +62,6 @@ qk_status qk__long_tables_check(const qk__run *run, qk_error *err)
     return run->long_tables.status;
 }
 
-void qk__long_tables_forget(const qk__run *run, size_t i)
-{
-    for (size_t t = 0; t < qk__num_tables && run->settings->drop_written; t++)
-        if (is_long(&qk__tables[t]))
-            qk__drop_rows(&qk__tables[t], &run->results->heads[i]);
-}
-
 void qk__long_tables_put(qk__run *run, size_t i)
 {
     qk_error err = {0};
@@ -78,8 +71,9 @@ void qk__long_tables_put(qk__run *run, size_t i)
         status = qk__table_file_put(open->file[t], i, &err);
     if (status != QK_OK)
         stop_run(run, status, &err);
-    if (open->count > 0)
-        qk__long_tables_forget(run, i);
+    for (size_t t = 0; t < qk__num_tables && open->count > 0; t++)
+        if (is_long(&qk__tables[t]))
+            qk__drop_rows(&qk__tables[t], &run->results->heads[i]);
 }
 
 void qk__long_tables_drop(qk__run *run)

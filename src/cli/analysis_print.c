@@ -270,35 +270,3 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         print_summary(settings, results, &t, rows);
     cli_tell(common, "", rows);
 }
-
-/* Who did not ask for several processes should see where they came from. */
-static void print_unfinished(const qk_analysis_settings *settings,
-                             const qk_analysis_results *results)
-{
-    size_t there = results->units_there, units = results->units;
-    const qk_shard *shard = &settings->shard;
-    cli_print("shard %" PRId64 " of %" PRId64 " (%s): ", shard->index, shard->count,
-              shard->source ? shard->source : "given");
-    if (there == 0)
-        cli_print("none of the %zu units is this process's\n", units);
-    else if (there == units)
-        cli_print(
-            "%zu of %zu units are there; another process is at work in %s, and writes the "
-            "tables if it belongs to this run; else 'qkscope merge %s' does\n",
-            there, units, settings->output, settings->output);
-    else
-        cli_print("%zu of %zu units are there; the last process to end writes the tables, or "
-                  "'qkscope merge %s'\n",
-                  there, units, settings->output);
-}
-
-void cli_print_unfinished(const cli_common *common, const qk_analysis_settings *settings,
-                          const qk_analysis_results *results)
-{
-    if (common->json)
-        cli_tell(common, NULL,
-                 CLI_ROWS(CLI_OF(settings, output), CLI_OF(results, units),
-                          CLI_OF(results, units_there)));
-    else if (!common->quiet && !settings->merge)
-        print_unfinished(settings, results);
-}

@@ -8,9 +8,14 @@
 static const struct {
     const char *command, *option, *instead;
 } GONE[] = {
+    {"analyze", "shard", "--layers, and 'qkscope merge' of the folders"},
+    {"attention", "shard", "--layers, and 'qkscope merge' of the folders"},
+    {"pca", "shard", "--layers, and 'qkscope merge' of the folders"},
+    {"plasticity", "shard", "--layers, and 'qkscope merge' of the folders"},
     {"repack", NULL, "qkscope capture --layout, or qkscope.write_capture in Python"},
     {"analyze-heads", NULL, "qkscope plasticity --convention published"},
     {"plot-plasticity", NULL, "qkscope report, figure plasticity-02-profiles"},
+    {"rotate", "shard", "--layers, and 'qkscope merge' of the folders"},
     {"scatter", "layer", "--heads LAYER:HEAD"},
     {"scatter", "head", "--heads LAYER:HEAD"},
     {"scatter", "complement", "--basis complement"},

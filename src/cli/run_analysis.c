@@ -17,7 +17,6 @@ static const qk_setting ROWS[] = {
      .help = "write complement.csv: the planes of what is left, and how they turn",
      .section = "Rotation", .commands = "rotate analyze"},
     CLI_CONFIG(request, "settings in YAML; options given here override it"),
-    CLI_SHARD(request, NULL),
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -73,9 +72,8 @@ static int check_thresholds(const qk_analysis_settings *s)
     return -1;
 }
 
-int cli_analyse(const cli_common *common, const qk_analysis_settings *given, bool *whole)
+static int analyse(const cli_common *common, qk_analysis_settings *settings)
 {
-    qk_analysis_settings own = *given, *settings = &own;
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
@@ -83,12 +81,9 @@ int cli_analyse(const cli_common *common, const qk_analysis_settings *given, boo
     cli_messages_init(&messages, common, &settings->context);
     qk_status status = qk_analysis_run(settings, &results, &err);
     cli_messages_end(&messages, status, &err);
-    *whole = results && results->num_heads > 0;
-    if (results && !*whole)
-        cli_print_unfinished(common, settings, results);
-    else if (results)
+    if (results)
         cli_tell_analysis(common, settings, results);
-    for (size_t i = 0; *whole && !common->json && !common->quiet && i < results->num_outputs;
+    for (size_t i = 0; results && !common->json && !common->quiet && i < results->num_outputs;
          i++)
         cli_print("%s/%s\n", settings->output, results->outputs[i]);
     qk_analysis_results_free(&results);
@@ -100,12 +95,8 @@ int cli_analysis_run(cli_call *call)
     request *r = call->request;
     settle_options(call);
     int code = check_thresholds(&r->settings);
-    if (code < 0)
-        code = cli_find_shard(call, &r->settings.shard);
     if (code >= 0)
         return code;
-    if (cli_is_first())
-        cli_print_notes(r->config, &r->common);
-    bool whole;
-    return cli_analyse(&r->common, &r->settings, &whole);
+    cli_print_notes(r->config, &r->common);
+    return analyse(&r->common, &r->settings);
 }

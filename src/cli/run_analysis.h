@@ -16,20 +16,12 @@ qk_status cli_analysis_load(void *request, qk_error *err);
 int cli_analysis_run(cli_call *call);
 void cli_analysis_release(void *request);
 
-/* Runs an analysis, prints what came of it, and returns the exit code. *whole: its tables are there,
- * as far as its heads have numbers. */
-int cli_analyse(const cli_common *common, const qk_analysis_settings *settings, bool *whole);
-
 /* The notes that a file of settings gave rise to; config may be NULL. */
 void cli_print_notes(const qk_config *config, const cli_common *common);
 
 /* What was found, without the list of files (analysis_print.c). */
 void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *settings,
                        const qk_analysis_results *results);
-
-/* What this process has done of a run that others have to finish. */
-void cli_print_unfinished(const cli_common *common, const qk_analysis_settings *settings,
-                          const qk_analysis_results *results);
 
 /* Of that JSON: heads without numbers and why, files written, heads of each category. */
 json_t *cli_list_failures(const qk_analysis_results *results);

@@ -83,8 +83,7 @@ static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
     qk_analysis_settings s = c->settings->input;
     s.capture = name;
     s.output = NULL;
-    s.shard = (qk_shard){0};
-    s.merge = s.force = false;
+    s.force = false;
     s.combined = true;
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION |
                  (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);

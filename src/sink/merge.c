@@ -316,6 +316,31 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     return status;
 }
 
+/* Whether a folder without pieces has a finished capture; that has all that it lists. */
+static qk_status find_finished(const char *folder, bool *finished, qk_error *err)
+{
+    char *partial = qk__path_join(folder, "." QK__PARTIAL);
+    bool pieces = partial && qk__is_dir(partial);
+    *finished = false;
+    if (!partial)
+        return qk__nomem(err);
+    free(partial);
+    if (pieces)
+        return QK_OK;
+    for (int i = 0; i < QK__PLACES; i++) {
+        char *place = qk__place_folder(folder, i);
+        bool has = place && qk__holds_capture(place);
+        qk_status status = !place ? qk__nomem(err)
+                           : has  ? qk__capture_check_whole(place, err)
+                                  : QK_OK;
+        free(place);
+        if (status != QK_OK)
+            return status;
+        *finished = *finished || has;
+    }
+    return QK_OK;
+}
+
 qk_status qk_sink_merge(const qk_merge_settings *settings, qk_sink_outcome *outcome,
                         qk_error *err)
 {
@@ -325,6 +350,10 @@ qk_status qk_sink_merge(const qk_merge_settings *settings, qk_sink_outcome *outc
         return qk__fail(err, QK_ERR_ARGUMENT,
                         settings->num_inputs == 0 ? "nothing to merge"
                                                   : "where to? no output folder given");
+    if (settings->num_inputs == 1 && !settings->output)
+        QK_TRY(find_finished(settings->inputs[0], &outcome->complete, err));
+    if (outcome->complete)
+        return QK_OK;
     merging m = {.settings = settings};
     qk_status status = merge(&m, outcome, err);
     release_merging(&m);

@@ -95,18 +95,7 @@ QK_MUST_CHECK qk_status qk__unit_check(const qk__unit_folder *units, const char 
 
 /* ---- who computes what (share.c) -------------------------------------------------------- */
 
-typedef struct qk__unit_size {
-    const char *name;
-    int64_t bytes; /* or any measure of its work */
-} qk__unit_size;
-
-/* Sets owner[i], the shard that computes unit i: the largest unit first (of equal ones by name),
- * each to the shard with the least so far (of equal ones the first). */
-QK_MUST_CHECK qk_status qk__share_units(const qk__unit_size *units, size_t count,
-                                        int64_t shards, int64_t *owner, qk_error *err);
-
-/* The same where units are alike and neighbours are to stay together: those of a shard are *first to
- * before *end. */
+/* Units are alike, and neighbours stay together: those of a shard are *first to before *end. */
 void qk__share_alike(int64_t count, const qk_shard *shard, int64_t *first, int64_t *end);
 
 /* ---- who puts all together (end.c) ------------------------------------------------------ */

@@ -293,7 +293,7 @@ def test_a_manifest_that_cannot_be_read(qkscope, unprivileged, captures, tmp_pat
                   ["compare", out, tmp_path / "other", "-o", tmp_path / "c"], ["compare", tmp_path / "other", out, "--force", "-o",
                   tmp_path / "c"], ["pca", capture, "-o", out], ["pca", capture, "--force", "-o", out],
                   ["ablate", "-m", model, "-t", "repeat:8x2:2", "--heads", "0:0", "--force", "-o", out],
-                  ["merge", out]):
+                  ["merge", out, tmp_path / "other", "-o", tmp_path / "c"]):
         said = unprivileged(*words, expect=1).err
         assert f"{out}/manifest.json: cannot open" in said and "make it readable" in said, words
     assert not page.exists()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of several processes share: comparing results folders, starting processes."""
-import json
+"""What the tests of several processes share: starting them."""
 import os
 import pathlib
 import shutil
@@ -9,8 +8,6 @@ import subprocess
 import pytest
 from conftest import environment
 
-# What manifest.json says of one run alone.
-UNTOLD = ("seconds", "command_line", "threads", "date")
 # Of launchers that may have started the tests.
 LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "RANK", "WORLD_SIZE")
 
@@ -27,32 +24,6 @@ def quiet_environment(**changes):
     return {**env, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_btl": "self", "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4
             "PRTE_MCA_rmaps_default_mapping_policy": ":OVERSUBSCRIBE"}  # 5
-
-
-def results(folder):
-    """Every file of a finished folder, the manifest without what is one run's; nothing else is
-    there."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.name == "manifest.json":
-            manifest = json.loads(path.read_text())
-            for part in (manifest, *manifest["runs"]):
-                for key in UNTOLD:
-                    part.pop(key, None)
-                part.get("contents", {}).pop("summary.json", None)  # holds a time of day
-            found[path.name] = manifest
-        elif path.name == "summary.json":
-            found[path.name] = {**json.loads(path.read_text()), "timestamp": None}
-        else:
-            found[str(path.relative_to(folder))] = path.read_bytes() if path.is_file() else "folder"
-    assert found["manifest.json"]["complete"]
-    return found
-
-
-def units(folder):
-    """{name: inode of its results} of the units that are there."""
-    places = [path for path in folder.glob(".units/*/*/results") if ".tmp-" not in path.parent.name]  # those take other names
-    return {path.parent.name.split("-")[0]: path.stat().st_ino for path in places}
 
 
 def run_shard(program, i, count, *words, code=0, **options):

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.test_all
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
-sys.path.append(str(Path(__file__).parents[1] / "cluster"))
+sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 from made_up_capture import fill  # noqa: E402
-from sharded import results  # noqa: E402
+from test_join_results import tables  # noqa: E402
 
 SCRIPT = Path(__file__).with_name("run_on_ray.py")
 
@@ -58,12 +58,14 @@ def files(folder):
 
 
 def test_ray_begins_and_ends_by_itself(on_ray, tmp_path):
-    """With more shards than there are units."""
+    """With more shards than there are layers."""
     qk.analyze(EXAMPLE, output=tmp_path / "one", layers="0,1", progress=False)
     (said,) = on_ray("analysis", EXAMPLE, tmp_path / "many", '{"workers": 2, "shards": 30, "layers": "0,1"}')
     assert said["progress"][0] == ["shards", 0, 30] and said["progress"][-1] == ["shards", 30, 30]
     assert not said["initialized"]
-    assert results(tmp_path / "many") == results(tmp_path / "one")
+    many, one = tables(tmp_path / "many"), tables(tmp_path / "one")
+    assert many.pop("model_report.csv") and one.pop("model_report.csv") and many == one
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["many", "one"]
 
 
 def test_on_the_machines_of_a_cluster(on_ray, qkscope, tmp_path):

@@ -51,10 +51,6 @@ def results(qkscope, out):
     qkscope("pca", EXAMPLE, "-o", out, *LAYER, "-q", expect=0)
 
 
-def shared_results(qkscope, out):
-    qkscope("pca", EXAMPLE, "-o", out, *LAYER, "-q", "--shard", "0/2", expect=0)
-
-
 def study(qkscope, out):
     (out.parent / "s.yaml").write_text(STUDY.format(EXAMPLE))
     qkscope("study", out.parent / "s.yaml", "-o", out, "-q", "--no-figures", expect=0)
@@ -78,7 +74,7 @@ CASES = [(before, command, link, True) for before, command, links in [
     (one_shard, [*CAPTURE, "--shard", "1/2"], [".partial", ".partial/.units", ".partial/.units/RUN",
                                                ".partial/.units/RUN/ranks", ".partial/new"]),
     (one_shard, [*CAPTURE, "--force"], [".partial"]), (one_shard, CAPTURE, [".partial", ".partial/.units", ".partial/new"]),
-    (results, PCA, ["figures"]), (shared_results, [*PCA, "--shard", "1/2"], [".units/RUN"]),
+    (results, PCA, ["figures"]),
     (results, ["report", "out", "-q"], ["figures"]), (compared, COMPARE, ["figures"]),
     (nothing, ["study", "s.yaml", "-q", "--force"], ["models", "figures"]), (study, ["study", "s.yaml", "-q"], ["figures", "models"]),
     (study, ["study", "s.yaml", "-q"], ["models/a", "models/a/figures"]),

@@ -104,7 +104,7 @@ def test_a_dry_run_says_how_long(tmp_path):
 def test_shards_of_an_ablation(command, tmp_path):
     parts = [qk.ablate(MODEL, TEXT, what=CHANGES, output=tmp_path / "out", shard=(i, 2), progress=False) for i in (1, 0)]
     assert [part.complete for part in parts] == [False, True]
-    with pytest.raises(qk.PartialError, match="of 3 parts of this analysis are there"):
+    with pytest.raises(qk.PartialError, match="of 3 parts of this ablation are there"):
         parts[0].check()
     for name in TABLES:
         assert (tmp_path / "out" / name).read_bytes() == (command[0] / name).read_bytes(), name

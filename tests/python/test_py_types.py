@@ -38,7 +38,7 @@ SAMPLE = """
     def ranks(folder: Path, layers: Sequence[int]) -> list[str]:
         results: qkscope.Results = qkscope.analyze(folder, layers=layers, ci=95, b_axis="pairs", buckets="capture",
                                                    progress=lambda what, done, total: done < 3)
-        same = qkscope.pca(str(folder), layers="0-2", heads=3, kinds=["q", "k"], threads=2, shard=(0, 2), output="out")
+        same = qkscope.pca(str(folder), layers="0-2", heads=3, kinds=["q", "k"], threads=2, output="out")
         table: qkscope.Table = results.heads
         for name, column in table.schema.items():
             print(name, column.unit or "")
