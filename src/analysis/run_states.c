@@ -212,9 +212,11 @@ static qk_status find_layer(qk__run *run, const qk_head *head, size_t i,
     if (!layer->tried || (run->inputs && !layer->listed))
         layer->status = open_layer(run, layer, &layer->error);
     layer->tried = true;
-    pthread_mutex_unlock(&states->lock);
-    return layer->status == QK_OK ? QK_OK
-                                  : qk__fail(err, layer->status, "%s", layer->error.message);
+    qk_status status = layer->status;
+    if (status != QK_OK)
+        qk__fail(err, status, "%s", layer->error.message);
+    pthread_mutex_unlock(&states->lock); /* another head may open the layer again */
+    return status;
 }
 
 qk_status qk__states_read(qk__run *run, const qk_head *head, qk__head_state **state,

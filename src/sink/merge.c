@@ -8,6 +8,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "place/place.h"
 #include "sink/run_file.h"
 
 typedef struct input {
@@ -211,6 +212,7 @@ static qk_status copy_part(const char *from, const char *to, qk_error *err)
     if (!qk__is_dir(from))
         return copy_bytes(from, to, err);
     QK_TRY(qk__make_dirs(to, err));
+    QK_TRY(qk__place_sweep(to, err)); /* of a merge that was killed */
     return give_all(from, to, copy_bytes, err);
 }
 
@@ -219,6 +221,7 @@ static qk_status copy_capture(const char *from, const char *to, qk_error *err)
 {
     qk__names names;
     QK_TRY(qk__make_dirs(to, err));
+    QK_TRY(qk__place_sweep(to, err));
     QK_TRY(qk__list_dir(from, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; status == QK_OK && i < names.count; i++)

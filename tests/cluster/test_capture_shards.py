@@ -84,6 +84,26 @@ def test_killed(program, made, tmp_path):
         assert files_of(out) == whole
 
 
+def test_a_merge_killed_while_it_copies(program, made, tmp_path):
+    """A shard that had all texts is copied file by file; what a killed copy left is in no capture."""
+    words = made("rows")[0]
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(8))
+    words = [texts if before == "-t" else word for before, word in zip([None, *words], words)]
+    run_shard(program, 0, 1, *words, "-o", tmp_path / "whole")
+    parts = [tmp_path / "0", tmp_path / "1"]
+    for i, part in enumerate(parts):
+        run_shard(program, i, 2, *words, "-o", part)
+    kills = 0
+    for n in range(1, 60, 3):
+        out = tmp_path / f"{n}-merged"
+        if killed(program, n, "merge", *parts, "-o", out) is None:
+            break
+        kills += 1
+        run_merge(program, *parts, "-o", out, code=0)
+        assert files_of(out) == files_of(tmp_path / "whole")
+    assert kills > 3
+
+
 def test_shards_say_which_they_are(program, made, tmp_path):
     """And who said so, before the hours of work."""
     words = [w for w in made("moments")[0] if w != "--quiet"]
