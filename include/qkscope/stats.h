@@ -273,7 +273,7 @@ QK_API int64_t qk_lda_count_q(const qk_lda *lda, const qk_block *rows);
  * sinusoid along a, the angles in the complement's planes) is added by a qk_rotation_scan:
  *
  *     qk_rotation_fit(q, k, &settings, &rotation, &err);
- *     qk_rotation_scan_create(&scan, rotation, 0, rotation->num_planes, &err);
+ *     qk_rotation_scan_create(&scan, rotation, 0, rotation->num_planes, NULL, 0, &err);
  *     qk_rotation_scan_add(scan, true, &queries, &err);   (all queries)
  *     qk_rotation_scan_add(scan, false, &keys, &err);     (all keys)
  *     qk_rotation_scan_finish(&scan, rotation, &err);
@@ -299,9 +299,7 @@ typedef struct qk_plane {
     double variance_share;   /* of the pooled variance, 0..1 */
     double omega, resultant; /* radians per token, > 0; 0..1. NaN until a scan has them */
     double angle_r;          /* -1..1; NaN likewise */
-    /* the nearest of the model's own frequencies, in ratio, and |omega / it - 1|; NaN until
-     * qk_analysis_run, which reads them from the capture, has set them */
-    double rope_frequency, rope_relative_error;
+    double rope_frequency;   /* omega, where it is one of those given to the scan; else NaN */
 } qk_plane;
 
 typedef struct qk_rotation {
@@ -339,11 +337,14 @@ typedef struct qk_rotation_scan qk_rotation_scan;
 
 /* Starts a scan for omega (when first_plane is 0) and for planes first_plane ..
  * first_plane + planes - 1. It keeps 16 bytes a row and 8 a row and plane: with very many
- * rows scan the planes in several goes. Of a degenerate rotation nothing is kept. */
+ * rows scan the planes in several goes. Of a degenerate rotation nothing is kept. Planes turn at the
+ * best of `frequencies` (of the model, radians per token; they must outlive the scan), or with
+ * none at the best of a grid; docs/rotation.md. */
 QK_API QK_MUST_CHECK qk_status qk_rotation_scan_create(qk_rotation_scan **scan,
                                                        const qk_rotation *rotation,
                                                        size_t first_plane, size_t planes,
-                                                       qk_error *err);
+                                                       const double *frequencies,
+                                                       size_t num_frequencies, qk_error *err);
 QK_API void qk_rotation_scan_free(qk_rotation_scan **scan);
 
 /* Adds rows with their positions, all queries before all keys, each kind in the order of its

@@ -181,7 +181,11 @@ qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
                             size_t count, qk_error *err)
 {
     rotation_pass pass = {.queries = true};
-    QK_TRY(qk_rotation_scan_create(&pass.scan, rotation, first, count, err));
+    size_t known;
+    const double *frequencies =
+        qk_capture_rope_frequencies(run->capture, q->head->id.layer, &known);
+    QK_TRY(
+        qk_rotation_scan_create(&pass.scan, rotation, first, count, frequencies, known, err));
     qk_status status = qk__head_data_scan(run, worker, q, see_rotation, &pass, err);
     pass.queries = false;
     if (status == QK_OK)
@@ -190,19 +194,6 @@ qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
         return qk_rotation_scan_finish(&pass.scan, rotation, err);
     qk_rotation_scan_free(&pass.scan);
     return status;
-}
-
-/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is.
- * Pairs that do not turn are near to none. */
-static void find_nearest(const double *frequencies, size_t count, qk_plane *plane)
-{
-    double omega = plane->omega;
-    for (size_t i = 0; i < count && omega > 0; i++)
-        if (frequencies[i] > 0 &&
-            !(fabs(log(omega / frequencies[i])) >= fabs(log(omega / plane->rope_frequency)))) {
-            plane->rope_frequency = frequencies[i];
-            plane->rope_relative_error = fabs(omega / frequencies[i] - 1);
-        }
 }
 
 /* The second look, in as many passes as it takes. */
@@ -235,11 +226,6 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
         status = scan_rows(run, worker, q, k, rotation, err);
     if (status != QK_OK)
         qk_rotation_free(&rotation);
-    size_t count;
-    const double *frequencies =
-        qk_capture_rope_frequencies(run->capture, head->id.layer, &count);
-    for (size_t i = 0; rotation && i < rotation->num_planes; i++)
-        find_nearest(frequencies, count, &rotation->planes[i]);
     head->rotation = rotation;
     return status;
 }

@@ -271,7 +271,7 @@ static json_t *list_empty(const qk__run *run)
         {qk__run_does(run, QK_ANALYSE_ROTATION), "rotated.csv: omega, omega_r_squared",
          "angles of single rows are not kept"},
         {qk__run_does(run, QK_ANALYSE_ROTATION) && run->settings->rotation.planes > 0,
-         "complement.csv: angle_r, omega, resultant, rope_frequency, rope_relative_error",
+         "complement.csv: angle_r, omega, resultant, rope_frequency",
          "angles of single rows are not kept"},
         {info->groups == 0 && qk__run_does(run, QK_ANALYSE_PCA),
          "heads.csv: category_probability, effective_texts, r_q_width, position_r_q, "

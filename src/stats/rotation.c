@@ -327,8 +327,7 @@ static qk_status set_planes(fitting *f, int wanted, qk_error *err)
                                       .omega = NAN,
                                       .resultant = NAN,
                                       .angle_r = NAN,
-                                      .rope_frequency = NAN,
-                                      .rope_relative_error = NAN};
+                                      .rope_frequency = NAN};
         }
     }
     free(values);

@@ -27,6 +27,8 @@ typedef double lanes __attribute__((vector_size(8 * LANES)));
 struct qk_rotation_scan {
     size_t dim, padded; /* padded to whole column units, with zeros */
     size_t first_plane, planes;
+    const double *frequencies; /* of the model; [num_frequencies] */
+    size_t num_frequencies;
     bool degenerate, along_a;
     size_t expected[2], added[2]; /* rows of keys, of queries */
     double *a;                    /* [padded] */
@@ -108,7 +110,8 @@ static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
 }
 
 qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *rotation,
-                                  size_t first_plane, size_t planes, qk_error *err)
+                                  size_t first_plane, size_t planes, const double *frequencies,
+                                  size_t num_frequencies, qk_error *err)
 {
     QK_NEED(err, scan);
     *scan = NULL;
@@ -125,6 +128,8 @@ qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *ro
     s->along_a = first_plane == 0;
     s->first_plane = first_plane;
     s->planes = planes;
+    s->frequencies = frequencies;
+    s->num_frequencies = frequencies ? num_frequencies : 0;
     s->padded = padded_to_unit(s->dim);
     s->half = (planes + TURN_LANES - 1) / TURN_LANES * TURN_LANES;
     s->expected[true] = (size_t)rotation->n_q;
@@ -316,7 +321,8 @@ static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_r
 {
     qk__turn_finder *finder;
     angle_line line = {0};
-    QK_TRY(qk__turn_finder_create(&finder, positions, s->expected[true], err));
+    QK_TRY(qk__turn_finder_create(&finder, positions, s->expected[true], s->frequencies,
+                                  s->num_frequencies, err));
     qk_status status = set_line(&line, positions, s->expected[true], err);
     for (size_t i = 0; status == QK_OK && i < s->planes; i++) {
         qk_plane *plane = &r->planes[s->first_plane + i];
@@ -327,6 +333,7 @@ static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_r
         double sign = turn_forwards(r, s->first_plane + i, &turning);
         plane->omega = turning.omega;
         plane->resultant = turning.resultant;
+        plane->rope_frequency = turning.known ? turning.omega : NAN;
         plane->angle_r =
             isnan(turning.omega) ? NAN : angle_line_r(&line, angle, sign, &turning);
     }

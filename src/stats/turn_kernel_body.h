@@ -11,19 +11,15 @@
 
 typedef double lanes __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t bits __attribute__((vector_size(VECTOR_BYTES)));
-typedef float bins __attribute__((vector_size(VECTOR_BYTES)));
 
-enum { LANES = VECTOR_BYTES / sizeof(double), BINS = VECTOR_BYTES / sizeof(float) };
+enum { LANES = VECTOR_BYTES / sizeof(double) };
 
 /* At any address. (memcpy goes through halves of the wider vectors, and waits for them.) */
 typedef lanes lanes_at __attribute__((aligned(8), may_alias));
-typedef bins bins_at __attribute__((aligned(4), may_alias));
 
 /* Macros, since what passes a vector through a call depends on the instruction set. */
 #define LOAD(y, x)         ((y) = *(const lanes_at *)(x))
 #define STORE(x, y)        (*(lanes_at *)(x) = (y))
-#define LOAD_BINS(y, x)    ((y) = *(const bins_at *)(x))
-#define STORE_BINS(x, y)   (*(bins_at *)(x) = (y))
 #define SELECT(mask, a, b) ((lanes)(((mask) & (bits)(a)) | (~(mask) & (bits)(b))))
 #define SIGN               ((bits){0} + INT64_MIN)
 #define ABSOLUTE(x)        ((lanes)((bits)(x) & ~SIGN))
@@ -119,184 +115,9 @@ static void wave(const double *at, size_t n, double turns, double *cosine, doubl
     }
 }
 
-/* ---- moments ---------------------------------------------------------------------------- */
-
-/* Sums stay apart in TURN_LANES lanes until the end. */
-static void moments(const double *x, const double *y, const double *cosine, const double *sine,
-                    const double *at, size_t n, double re[TURN_TERMS], double im[TURN_TERMS])
-{
-    double sum[2][TURN_TERMS][TURN_LANES];
-    for (size_t h = 0; h < TURN_LANES; h += LANES) {
-        lanes real[TURN_TERMS] = {{0}}, imaginary[TURN_TERMS] = {{0}};
-        for (size_t i = h; i < n; i += TURN_LANES) {
-            lanes a, b, c, s, v;
-            LOAD(a, x + i);
-            LOAD(b, y + i);
-            LOAD(c, cosine + i);
-            LOAD(s, sine + i);
-            LOAD(v, at + i);
-            lanes on = a * c + b * s, off = b * c - a * s;
-            for (size_t m = 0; m < TURN_TERMS; m++) {
-                real[m] += on;
-                imaginary[m] += off;
-                on *= v;
-                off *= v;
-            }
-        }
-        for (size_t m = 0; m < TURN_TERMS; m++) {
-            STORE(sum[0][m] + h, real[m]);
-            STORE(sum[1][m] + h, imaginary[m]);
-        }
-    }
-    for (size_t m = 0; m < TURN_TERMS; m++) {
-        const double *a = sum[0][m], *b = sum[1][m];
-        re[m] = ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
-        im[m] = ((b[0] + b[4]) + (b[2] + b[6])) + ((b[1] + b[5]) + (b[3] + b[7]));
-    }
-}
-
-/* ---- transforms ------------------------------------------------------------------------- */
-
-/* (re, im) times (c, s) */
-#define TURN(re, im, c, s)                                                                     \
-    do {                                                                                       \
-        bins turned_ = (re) * (c) - (im) * (s);                                                \
-        (im) = (re) * (s) + (im) * (c);                                                        \
-        (re) = turned_;                                                                        \
-    } while (0)
-
-/* Adds up what falls on the same point, turned for every lane's bin. */
-static void fold(const qk__turn_signal *signal, qk__turn_point *to)
-{
-    bins re, im, c, s;
-    memset(to, 0, signal->points * sizeof *to);
-    for (size_t i = 0; i < signal->count; i++) {
-        float x = (float)signal->x[i], y = (float)signal->y[i];
-        qk__turn_point *sum = to + signal->point[i];
-        const qk__turn_point *turn = signal->by_part + signal->part[i];
-        for (size_t h = 0; h < TURN_BINS; h += BINS) {
-            LOAD_BINS(c, turn->re + h);
-            LOAD_BINS(s, turn->im + h);
-            LOAD_BINS(re, sum->re + h);
-            LOAD_BINS(im, sum->im + h);
-            re += x * c - y * s;
-            im += x * s + y * c;
-            STORE_BINS(sum->re + h, re);
-            STORE_BINS(sum->im + h, im);
-        }
-    }
-    for (size_t p = 0; p < signal->points; p++)
-        for (size_t h = 0; h < TURN_BINS; h += BINS) {
-            LOAD_BINS(c, signal->by_point[p].re + h);
-            LOAD_BINS(s, signal->by_point[p].im + h);
-            LOAD_BINS(re, to[p].re + h);
-            LOAD_BINS(im, to[p].im + h);
-            TURN(re, im, c, s);
-            STORE_BINS(to[p].re + h, re);
-            STORE_BINS(to[p].im + h, im);
-        }
-}
-
-static void split_by_two(qk__turn_point *z)
-{
-    for (size_t i = 0; i < TURN_BINS; i++) {
-        float re = z[0].re[i], im = z[0].im[i];
-        z[0].re[i] = re + z[1].re[i];
-        z[0].im[i] = im + z[1].im[i];
-        z[1].re[i] = re - z[1].re[i];
-        z[1].im[i] = im - z[1].im[i];
-    }
-}
-
-/* Four points, n apart, of the bins from h on; root[j] turns the result j. */
-static inline void butterfly(qk__turn_point *z, size_t n, const float *const root[4], size_t h)
-{
-    bins re[4], im[4];
-    for (size_t j = 0; j < 4; j++) {
-        LOAD_BINS(re[j], z[j * n].re + h);
-        LOAD_BINS(im[j], z[j * n].im + h);
-    }
-    bins even_re = re[0] + re[2], even_im = im[0] + im[2];
-    bins gap_re = re[0] - re[2], gap_im = im[0] - im[2];
-    bins odd_re = re[1] + re[3], odd_im = im[1] + im[3];
-    bins side_re = im[1] - im[3], side_im = re[3] - re[1];
-    bins x[4] = {even_re + odd_re, gap_re + side_re, even_re - odd_re, gap_re - side_re};
-    bins y[4] = {even_im + odd_im, gap_im + side_im, even_im - odd_im, gap_im - side_im};
-    for (size_t j = 0; j < 4; j++) {
-        if (j > 0)
-            TURN(x[j], y[j], root[j][0], root[j][1]);
-        STORE_BINS(z[j * n].re + h, x[j]);
-        STORE_BINS(z[j * n].im + h, y[j]);
-    }
-}
-
-/* Decimation in frequency by four, in place. The quarters follow one after another, each to
- * its end: from some size on they stay in the first-level cache. root holds the roots of unity
- * of order n * stride. */
-static void split_by_four(qk__turn_point *z, size_t n, const float *root, size_t stride)
-{
-    size_t quarter = n / 4;
-    if (n == 2)
-        split_by_two(z);
-    for (size_t k = 0; k < quarter; k++) {
-        const float *roots[4] = {root, root + 2 * k * stride, root + 4 * k * stride,
-                                 root + 6 * k * stride};
-        for (size_t h = 0; h < TURN_BINS; h += BINS)
-            butterfly(z + k, quarter, roots, h);
-    }
-    for (size_t j = 0; quarter > 1 && j < 4; j++)
-        split_by_four(z + j * quarter, quarter, root, 4 * stride);
-}
-
-static void transform(const qk__turn_signal *signal, qk__turn_point *spectrum)
-{
-    fold(signal, spectrum);
-    split_by_four(spectrum, signal->points, signal->root, 1);
-}
-
-/* Square roots in loops of their own, which vectors then do. */
-static void lengths(const qk__turn_point *spectrum, const uint32_t *order, size_t points,
-                    size_t strides, int add, float *length)
-{
-    enum { BLOCK = 64 };
-    float square[BLOCK * TURN_BINS];
-    bins re, im, root;
-    for (size_t from = 0; from < points; from += BLOCK) {
-        size_t count = points - from < BLOCK ? points - from : BLOCK;
-        for (size_t m = 0; m < count; m++)
-            for (size_t h = 0; h < TURN_BINS; h += BINS) {
-                LOAD_BINS(re, spectrum[order[from + m]].re + h);
-                LOAD_BINS(im, spectrum[order[from + m]].im + h);
-                re = re * re + im * im;
-                STORE_BINS(square + m * TURN_BINS + h, re);
-            }
-        for (size_t i = 0; i < count * TURN_BINS; i++)
-            square[i] = sqrtf(square[i]);
-        for (size_t m = 0; m < count; m++)
-            for (size_t h = 0; h < TURN_BINS; h += BINS) {
-                float *to = length + (from + m) * strides + h;
-                LOAD_BINS(root, square + m * TURN_BINS + h);
-                LOAD_BINS(re, to);
-                root = add ? root + re : root;
-                STORE_BINS(to, root);
-            }
-    }
-}
-
-static float highest(const float *length, size_t n)
-{
-    float most[TURN_BINS] = {0}, all = 0;
-    for (size_t i = 0; i < n; i += TURN_BINS)
-        for (size_t l = 0; l < TURN_BINS; l++)
-            most[l] = length[i + l] > most[l] ? length[i + l] : most[l];
-    for (size_t l = 0; l < TURN_BINS; l++)
-        all = most[l] > all ? most[l] : all;
-    return all;
-}
-
 #define TURN_KERNEL                                                                            \
     {                                                                                          \
-        project, angles, wave, moments, transform, lengths, highest                            \
+        project, angles, wave                                                                  \
     }
 
 #endif

@@ -1,220 +1,241 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frequencies of turning planes: a transform over the lattice of positions finds the peaks of
- * the resultant length, and its exact derivative their tops. */
+/* Frequencies of turning planes: the best of those that are known, or else of a Fourier
+ * transform over the lattice of positions. */
 #include "stats/turning.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
-#include "stats/root.h"
-#include "stats/turn_bins.h"
-#include "stats/turn_cells.h"
+#include "stats/length.h"
+#include "stats/project.h"
+#include "stats/turn_kernel.h"
 
 enum { MIN_POSITIONS = 4 };
 
-/* A parabola through three bins a quarter of a turn apart misses the top by less than this; the
- * slowest bin, alone, by up to 1 - cos(pi / 8). */
-static const double MARGIN = 0.04;
-static const double SLOWEST_MARGIN = 0.08;
-
-/* A top is at most 1 / cos(pi / 8) times its highest bin; lower bins than this are no peaks
- * that could matter. */
-static const double LOWEST = 0.84;
-
-/* Within a bin the length changes by less than pi / 4 of the highest top (Bernstein), within
- * half a bin by half of that: where all bins about zero are lower than this share of the
- * highest, the slowest frequency is no top. */
-static const double QUIET = 0.5;
-
-/* Of tops equal to so many digits the slowest counts, turning forwards. */
+/* Of lengths equal to so many digits the slowest counts, turning forwards. */
 static const double TIE = 1e-10;
 
 struct qk__turn_finder {
     const qk__positions *positions;
-    size_t n_q;
-    qk__turn_cells *cells; /* NULL where nothing is searched */
-    qk__turn_bins *bins;
-    qk__turn_series series; /* around the frequency in hand */
+    const double *frequencies; /* [count] */
+    size_t count, n_q;
+    size_t slots;             /* positions, filled up to whole lanes; 0: nothing is searched */
+    uint32_t *slot_of_row;    /* [rows] */
+    double *at;               /* [slots] places from the middle of the range */
+    double *x[2], *y[2];      /* [slots] sums of unit vectors: of queries, of keys */
+    double *c, *s;            /* [slots] the wave in hand */
+    size_t bins;              /* of the grid, a power of two; 0: there is none */
+    double *re, *im, *length; /* [bins] */
+    double *root_c, *root_s;  /* [bins / 2] of unity */
 };
-
-typedef struct best_turn {
-    double omega;
-    qk__resultant at;
-} best_turn;
 
 void qk__turn_finder_free(qk__turn_finder **finder)
 {
     if (!*finder)
         return;
-    qk__turn_bins_free(&(*finder)->bins);
-    qk__turn_cells_free(&(*finder)->cells);
+    free((*finder)->slot_of_row);
+    free((*finder)->at);
+    free((*finder)->re);
     free(*finder);
     *finder = NULL;
 }
 
-static bool is_searched(const qk__positions *positions)
+/* ---- setting up ------------------------------------------------------------------------- */
+
+static bool is_in_range(const qk__turn_finder *f, double omega)
 {
-    return positions->count >= MIN_POSITIONS && positions->last_place < QK_MAX_TURNING_PLACES;
+    return omega >= TURN / (8 * f->positions->range) && omega <= TURN / 2 / f->positions->step;
+}
+
+static qk_status allocate_slots(qk__turn_finder *f, qk_error *err)
+{
+    const qk__positions *at = f->positions;
+    f->slots = (at->count + TURN_LANES - 1) / TURN_LANES * TURN_LANES;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&f->slot_of_row, at->rows, sizeof *f->slot_of_row},
+                             {&f->at, f->slots, 7 * sizeof *f->at}));
+    double **arrays[] = {&f->x[0], &f->x[1], &f->y[0], &f->y[1], &f->c, &f->s};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        *arrays[i] = f->at + (i + 1) * f->slots;
+    for (size_t k = 0; k < at->count; k++) {
+        f->at[k] = (double)at->place[k] - (double)at->last_place / 2;
+        for (size_t i = at->first[k]; i < at->first[k + 1]; i++)
+            f->slot_of_row[at->order[i]] = (uint32_t)k;
+    }
+    return QK_OK;
+}
+
+static qk_status allocate_grid(qk__turn_finder *f, qk_error *err)
+{
+    for (f->bins = 2 * TURN_LANES; f->bins < 4 * (f->positions->last_place + 1);)
+        f->bins *= 2;
+    QK_TRY(QK__CREATE_ARRAYS(err, {&f->re, f->bins, 4 * sizeof *f->re}));
+    f->im = f->re + f->bins;
+    f->length = f->im + f->bins;
+    f->root_c = f->length + f->bins;
+    f->root_s = f->root_c + f->bins / 2;
+    for (size_t i = 0; i < f->bins / 2; i++)
+        f->re[i] = (double)i;
+    qk__best_turn_kernel()->wave(f->re, f->bins / 2, 1 / (double)f->bins, f->root_c, f->root_s);
+    return QK_OK;
+}
+
+static qk_status allocate_finder(qk__turn_finder *f, qk_error *err)
+{
+    bool known = false;
+    if (f->positions->count < MIN_POSITIONS ||
+        f->positions->last_place >= QK_MAX_TURNING_PLACES)
+        return QK_OK;
+    for (size_t i = 0; i < f->count; i++)
+        known |= is_in_range(f, f->frequencies[i]);
+    QK_TRY(allocate_slots(f, err));
+    return known ? QK_OK : allocate_grid(f, err);
 }
 
 qk_status qk__turn_finder_create(qk__turn_finder **finder, const qk__positions *positions,
-                                 size_t n_q, qk_error *err)
+                                 size_t n_q, const double *frequencies, size_t count,
+                                 qk_error *err)
 {
     qk__turn_finder *f = calloc(1, sizeof *f);
-    qk_status status = QK_OK;
     *finder = NULL;
     if (!f)
         return qk__nomem(err);
-    f->positions = positions;
-    f->n_q = n_q;
-    if (is_searched(positions)) {
-        status = qk__turn_cells_create(&f->cells, positions, err);
-        if (status == QK_OK)
-            status = qk__turn_bins_create(&f->bins, positions, f->cells, err);
-    }
+    *f = (qk__turn_finder){
+        .positions = positions, .frequencies = frequencies, .count = count, .n_q = n_q};
+    qk_status status = allocate_finder(f, err);
     if (status != QK_OK)
         qk__turn_finder_free(&f);
     *finder = f;
     return status;
 }
 
-static double slope(void *context, double omega)
-{
-    return qk__turn_series_at(context, omega).slope;
-}
+/* ---- one frequency ---------------------------------------------------------------------- */
 
-/* ---- peaks ------------------------------------------------------------------------------ */
-
-static double bin_omega(const qk__turn_finder *f, int bin)
+/* Adds up exp(i angle) by position. */
+static void add_up(qk__turn_finder *f, const double *angle)
 {
-    return TURN * bin / ((double)f->bins->bins * f->positions->step);
-}
-
-static double slowest(const qk__turn_finder *f)
-{
-    return TURN / (8 * f->positions->range);
-}
-
-/* Of a bin from -bins to bins. */
-static double length_at(const qk__turn_finder *f, int bin)
-{
-    int bins = (int)f->bins->bins;
-    return (double)f->bins->length[bin < 0 ? bin + bins : bin];
-}
-
-/* The slowest bin of either direction has no neighbour towards zero. */
-static bool is_slowest(const qk__turn_finder *f, int bin)
-{
-    return fabs(bin_omega(f, bin > 0 ? bin - 1 : bin + 1)) <= slowest(f);
-}
-
-/* About the height of the top at a peak of the bins; 0 where there is none. */
-static double peak_height(const qk__turn_finder *f, int bin)
-{
-    int outwards = bin > 0 ? 1 : -1;
-    double here = length_at(f, bin), out = length_at(f, bin + outwards);
-    if (fabs(bin_omega(f, bin)) <= slowest(f) || here < out)
-        return 0;
-    if (is_slowest(f, bin))
-        return here;
-    double in = length_at(f, bin - outwards), bend = in - 2 * here + out;
-    if (here < in)
-        return 0;
-    return bend < 0 ? here - (in - out) * (in - out) / (8 * bend) : here;
-}
-
-/* The longest bin about zero, up to the first that is searched. Compared, since gcc 12 for arm64
- * fails on a loop of fmax here. */
-static double highest_about_zero(const qk__turn_finder *f, int first)
-{
-    double highest = 0;
-    for (int i = -first; i <= first; i++) {
-        double length = length_at(f, i);
-        highest = length > highest ? length : highest;
-    }
-    return highest;
-}
-
-static void consider(qk__turn_finder *f, double omega, best_turn *best)
-{
-    qk__resultant at = qk__turn_series_at(&f->series, omega);
-    double step = f->positions->step, half_turn = TURN / 2 / step;
-    if (omega > half_turn)
-        omega -= TURN / step;
-    if (omega <= -half_turn)
-        omega += TURN / step;
-    bool equal = fabs(at.length - best->at.length) <= TIE * at.length;
-    bool slower = fabs(omega) < fabs(best->omega) ||
-                  (fabs(omega) == fabs(best->omega) && omega > best->omega);
-    if (isnan(best->omega) || (equal ? slower : at.length > best->at.length))
-        *best = (best_turn){omega, at};
-}
-
-/* The top lies within a bin of the peak. */
-static void refine(qk__turn_finder *f, int bin, best_turn *best)
-{
-    double a = bin_omega(f, bin - 1), middle = bin_omega(f, bin), b = bin_omega(f, bin + 1);
-    qk__turn_series_set(&f->series, f->cells, middle);
-    if (bin > 0)
-        a = fmax(a, slowest(f));
-    else
-        b = fmin(b, -slowest(f));
-    double at_a = slope(&f->series, a), at_b = slope(&f->series, b), at_middle = 0;
-    if (!(at_a > 0 && at_b < 0)) {
-        at_middle = slope(&f->series, middle);
-        if (at_middle > 0) {
-            a = middle;
-            at_a = at_middle;
-        } else {
-            b = middle;
-            at_b = at_middle;
+    enum { BLOCK = 512 };
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
+    double block[BLOCK], c[BLOCK], s[BLOCK];
+    size_t rows = f->positions->rows;
+    memset(f->x[0], 0, 4 * f->slots * sizeof(double));
+    for (size_t first = 0; first < rows; first += BLOCK) {
+        size_t count = rows - first < BLOCK ? rows - first : BLOCK;
+        memset(block, 0, sizeof block);
+        memcpy(block, angle + first, count * sizeof *angle);
+        kernel->wave(block, BLOCK, 1 / TURN, c, s);
+        for (size_t i = 0; i < count; i++) {
+            size_t slot = f->slot_of_row[first + i], kind = first + i >= f->n_q;
+            f->x[kind][slot] += c[i];
+            f->y[kind][slot] += s[i];
         }
     }
-    if (at_a > 0 && at_b < 0)
-        consider(f, qk__root(slope, &f->series, a, at_a, b, at_b), best);
-    else
-        consider(f, middle, best);
 }
 
-/* Tops among the bins, slow ones first. */
-static void refine_peaks(qk__turn_finder *f, double highest, best_turn *best)
+/* The sums turned back by omega, and by -omega. */
+static void consider(qk__turn_finder *f, double omega, qk__turning *best)
 {
-    const int *high = f->bins->high;
-    size_t count = qk__turn_bins_high(f->bins, LOWEST * highest);
-    for (size_t i = 0; i < count; i++)
-        highest = fmax(highest, peak_height(f, high[i]));
-    for (size_t i = 0; i < count; i++) {
-        double height = peak_height(f, high[i]);
-        double margin = is_slowest(f, high[i]) ? SLOWEST_MARGIN : MARGIN;
-        if (height > 0 && height >= (1 - margin) * highest)
-            refine(f, high[i], best);
+    double re[2][2], im[2][2], rows = (double)f->positions->rows;
+    qk__best_turn_kernel()->wave(f->at, f->slots, omega * f->positions->step / TURN, f->c,
+                                 f->s);
+    for (int kind = 0; kind < 2; kind++) {
+        double xc = qk__dot(f->x[kind], f->c, f->slots),
+               xs = qk__dot(f->x[kind], f->s, f->slots);
+        double yc = qk__dot(f->y[kind], f->c, f->slots),
+               ys = qk__dot(f->y[kind], f->s, f->slots);
+        re[0][kind] = xc + ys;
+        im[0][kind] = yc - xs;
+        re[1][kind] = xc - ys;
+        im[1][kind] = yc + xs;
     }
+    for (int back = 0; back < 2; back++) {
+        const double *x = re[back], *y = im[back];
+        double length = (qk__length(x[0], y[0]) + qk__length(x[1], y[1])) / rows;
+        bool slower = omega < fabs(best->omega);
+        if (isnan(best->omega) || length > best->resultant * (1 + TIE) ||
+            (slower && length >= best->resultant * (1 - TIE)))
+            *best = (qk__turning){.omega = back ? -omega : omega,
+                                  .resultant = fmin(length, 1),
+                                  .phase_q = atan2(y[0], x[0]),
+                                  .phase_k = atan2(y[1], x[1]),
+                                  .known = f->bins == 0};
+    }
+}
+
+/* ---- the grid --------------------------------------------------------------------------- */
+
+/* Of n numbers from a on: decimation in frequency, in place, each half to its end, so that it stays
+ * in the cache. Bin i is left at reversed(i). */
+static void transform(qk__turn_finder *f, size_t a, size_t n)
+{
+    double *re = f->re + a, *im = f->im + a;
+    size_t half = n / 2, stride = f->bins / n;
+    for (size_t k = 0; k < half; k++) {
+        double c = f->root_c[k * stride], s = f->root_s[k * stride];
+        double x = re[k] - re[k + half], y = im[k] - im[k + half];
+        re[k] += re[k + half];
+        im[k] += im[k + half];
+        re[k + half] = x * c + y * s;
+        im[k + half] = y * c - x * s;
+    }
+    if (half > 1) {
+        transform(f, a, half);
+        transform(f, a + half, half);
+    }
+}
+
+static size_t reversed(size_t i, size_t bins)
+{
+    size_t out = 0;
+    for (; bins > 1; bins /= 2, i /= 2)
+        out = 2 * out + i % 2;
+    return out;
+}
+
+static void fill_grid(qk__turn_finder *f)
+{
+    memset(f->length, 0, f->bins * sizeof *f->length);
+    for (int kind = 0; kind < 2; kind++) {
+        memset(f->re, 0, 2 * f->bins * sizeof *f->re);
+        for (size_t k = 0; k < f->positions->count; k++) {
+            f->re[f->positions->place[k]] = f->x[kind][k];
+            f->im[f->positions->place[k]] = f->y[kind][k];
+        }
+        transform(f, 0, f->bins);
+        for (size_t i = 0; i < f->bins; i++)
+            f->length[i] += qk__length(f->re[i], f->im[i]);
+    }
+}
+
+static double best_of_grid(qk__turn_finder *f)
+{
+    double highest = 0, found = NAN;
+    fill_grid(f);
+    for (size_t i = 1; i <= f->bins / 2; i++) {
+        double omega = TURN * (double)i / ((double)f->bins * f->positions->step);
+        double length =
+            fmax(f->length[reversed(i, f->bins)], f->length[reversed(f->bins - i, f->bins)]);
+        if (!is_in_range(f, omega) || !(length > highest * (1 + TIE)))
+            continue;
+        highest = length;
+        found = omega;
+    }
+    return found;
 }
 
 qk__turning qk__find_turning(qk__turn_finder *f, const double *angle)
 {
-    qk__turning out = {NAN, NAN, NAN, NAN};
-    if (!f->cells)
-        return out;
-    qk__turn_cells_add_up(f->cells, angle, f->n_q, f->positions->rows);
-    qk__turn_bins_fill(f->bins, f->cells);
-    int first = 1;
-    while (bin_omega(f, first) <= slowest(f))
-        first++;
-    double about_zero = highest_about_zero(f, first);
-    double highest = qk__turn_bins_confine(f->bins, first);
-    best_turn best = {.omega = NAN};
-    if (!(about_zero < QUIET * highest)) {
-        qk__turn_series_set(&f->series, f->cells, 0);
-        consider(f, slowest(f), &best);
-        consider(f, -slowest(f), &best);
-    }
-    refine_peaks(f, highest, &best);
-    out.omega = best.omega;
-    out.resultant = fmin(best.at.length / (double)f->positions->rows, 1);
-    out.phase_q = atan2(best.at.im[0], best.at.re[0]);
-    out.phase_k = atan2(best.at.im[1], best.at.re[1]);
-    return out;
+    qk__turning best = {.omega = NAN, .resultant = NAN, .phase_q = NAN, .phase_k = NAN};
+    if (f->slots == 0)
+        return best;
+    add_up(f, angle);
+    if (f->bins > 0)
+        consider(f, best_of_grid(f), &best);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->bins == 0 && is_in_range(f, f->frequencies[i]))
+            consider(f, f->frequencies[i], &best);
+    return best;
 }

@@ -18,7 +18,7 @@ OPTIONAL = {
     "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"},
     "qk_pca_first_tokens": {"q_first", "k_first"}, "qk_text_moments_correlate": {"texts"},
     "qk_parquet_read_i64": {"valid"}, "qk_settings_new": {"command"},
-    "qk_head_list": {"totals"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
+    "qk_rotation_scan_create": {"frequencies"}, "qk_head_list": {"totals"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
 }
 # Handles that are there before the call, and are used up by it.
 CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",

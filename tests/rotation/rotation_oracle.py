@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planar rotation model in NumPy and SciPy, from the definitions alone, to compare with.
-Projections are of the rows themselves, planes come from explicitly formed matrices, and each
-frequency is the best of all maxima of a fine grid, refined to a root of the derivative."""
+Projections are of the rows themselves, planes come from explicitly formed matrices, and the
+frequency along a is the best of all maxima of a fine grid, refined to a root of the derivative."""
 import math
 import sys
 from pathlib import Path
@@ -46,11 +46,11 @@ class Rotation:
     With `shake` the matrices whose eigenvectors are taken, and the drift, are disturbed by that
     share of their size: how far the numbers move tells what rounding may do to them."""
 
-    def __init__(self, xq, tq, xk, tk, b_axis="pairs", pairs=0, shake=0.0):
+    def __init__(self, xq, tq, xk, tk, b_axis="pairs", pairs=0, shake=0.0, known=()):
         self.rng, self.shake = np.random.default_rng(1), shake
         self.n_q, self.n_k, self.dim = len(xq), len(xk), xq.shape[1]
         self.numbers = dict.fromkeys(COLUMNS)
-        self.pairs, self.a, self.b = [], None, None
+        self.pairs, self.a, self.b, self.known = [], None, None, known
         if self.n_q < 3 or self.n_k < 3:
             return
         self.q, self.k = Rows(xq, tq), Rows(xk, tk)
@@ -158,7 +158,7 @@ class Rotation:
             if pair[1] > self.dim * EPS * total and self.has_turns():
                 plane = vectors[:, 2 * p:2 * p + 2]
                 row["turn"] = Turn(self.q.x @ plane, self.raw_t[0], self.k.x @ plane,
-                                   self.raw_t[1])
+                                   self.raw_t[1], self.known)
                 row.update(omega=row["turn"].omega, resultant=row["turn"].resultant,
                            angle_r=row["turn"].angle_r())
             self.pairs.append(row)
@@ -268,9 +268,10 @@ class Sinusoid:
 
 
 class Turn:
-    """The frequency at which a plane turns: the largest R(w) of the documented interval."""
+    """The frequency at which a plane turns: the largest R(w) of the known ones within the documented interval, or of the
+    documented grid."""
 
-    def __init__(self, yq, tq, yk, tk):
+    def __init__(self, yq, tq, yk, tk, known=()):
         together = np.concatenate([tq, tk])
         first, self.stride = together.min(), stride_of(together)
         self.span = int(together.max() - first) // self.stride
@@ -278,54 +279,38 @@ class Turn:
                        ((t - first) // self.stride).astype(np.float64))
                       for y, t in ((yq, tq), (yk, tk))]
         self.n = len(yq) + len(yk)
-        self.low = 2 * math.pi / (8 * self.span)
+        known = [w * self.stride for w in known if 2 * math.pi / (8 * self.span) <= w * self.stride <= math.pi]
+        self.is_known = len(known) > 0
         # The orientation of the plane is free: turned such that the frequency is positive.
-        self.maxima = sorted(self.all_maxima(), key=lambda m: -m[1])
+        self.maxima = sorted(((w, self.r(w)) for w in self.signed(known) or self.high_of_grid()), key=lambda m: -m[1])
         signed, self.resultant = self.maxima[0]
         self.turn, self.omega = abs(signed), abs(signed) / self.stride
         if signed < 0:
             self.kinds = [(-angle, t) for angle, t in self.kinds]
 
+    @staticmethod
+    def signed(frequencies):
+        return [w for f in frequencies for w in ((f, -f) if f < math.pi else (f,))]
+
     def r(self, omega):
         return sum(abs(np.exp(1j * (angle - omega * t)).sum())
                    for angle, t in self.kinds) / self.n
 
-    def derivative(self, omega):
-        total = 0.0
-        for angle, t in self.kinds:
-            z = np.exp(1j * (angle - omega * t))
-            total += (np.conj(z.sum()) * (-1j * t * z).sum()).real / abs(z.sum())
-        return total / self.n
-
-    def all_maxima(self):
-        """(w, R) of every high maximum, w of either sign, from a Fourier transform of the
-        unit vectors summed by position, at 1/32 turns."""
-        size = scipy.fft.next_fast_len((32 if self.span < 1e5 else 16) * self.span)
+    def high_of_grid(self):
+        """Those of the grid that are nearly as high as the highest."""
+        size = 16
+        while size < 4 * (self.span + 1):
+            size *= 2
         heights = np.zeros(size)
         for angle, t in self.kinds:
-            sums = np.zeros(self.span + 1, complex)
+            sums = np.zeros(size, complex)
             np.add.at(sums, t.astype(np.int64), np.exp(1j * angle))
-            heights += np.abs(scipy.fft.fft(sums, size))
-        heights = scipy.fft.fftshift(heights) / self.n
-        omega = 2 * math.pi * scipy.fft.fftshift(scipy.fft.fftfreq(size))
-        keep = np.abs(omega) >= self.low
+            heights += np.abs(scipy.fft.fft(sums))
+        omega = 2 * math.pi * scipy.fft.fftfreq(size)
+        omega[size // 2] = math.pi
+        keep = np.abs(omega) >= 2 * math.pi / (8 * self.span)
         omega, heights = omega[keep], heights[keep]
-        # The low ends of both signs are the ends of one interval that meets itself at pi.
-        start = np.searchsorted(omega, 0)
-        omega = np.concatenate([omega[start:], omega[:start] + 2 * math.pi])
-        heights = np.concatenate([heights[start:], heights[:start]])
-        ends = np.array([self.low, 2 * math.pi - self.low])
-        omega = np.concatenate([ends[:1], omega, ends[1:]])
-        heights = np.concatenate([[self.r(ends[0])], heights, [self.r(ends[1])]])
-        found = []
-        for i in np.flatnonzero(heights > 0.9 * heights.max()):
-            left, right = max(i - 1, 0), min(i + 1, len(omega) - 1)
-            if heights[i] < max(heights[left], heights[right]):
-                continue
-            w = climb(self.derivative, omega[left], omega[i], omega[right])
-            w = w if w <= math.pi else w - 2 * math.pi
-            found.append((w, self.r(w)))
-        return found
+        return omega[heights > 0.99 * heights.max()].tolist()
 
     def unwrapped(self):
         """(positions, unwrapped angles, how near a step comes to half a turn)."""

@@ -106,7 +106,7 @@ static inline void scan_planes(const head *h, qk_rotation *r, size_t first, size
 {
     qk_rotation_scan *scan;
     qk_error err = {0};
-    assert_int_equal(qk_rotation_scan_create(&scan, r, first, planes, &err), QK_OK);
+    assert_int_equal(qk_rotation_scan_create(&scan, r, first, planes, NULL, 0, &err), QK_OK);
     add(scan, &h->q, true, block);
     add(scan, &h->k, false, block);
     assert_int_equal(qk_rotation_scan_finish(&scan, r, &err), QK_OK);

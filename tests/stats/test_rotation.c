@@ -218,7 +218,7 @@ static void float_rows_are_the_same_rows(void **state)
     qk_rotation *wide = fit_and_scan(&h, 2), *narrow = fit(&h, QK_B_PAIRS, 2);
     qk_rotation_scan *scan;
     qk_error err;
-    assert_int_equal(qk_rotation_scan_create(&scan, narrow, 0, 2, &err), QK_OK);
+    assert_int_equal(qk_rotation_scan_create(&scan, narrow, 0, 2, NULL, 0, &err), QK_OK);
     for (size_t i = 0; i < 2; i++) {
         const qk_block block = floats(single[i], kinds[i]->t, kinds[i]->count, kinds[i]->dim);
         assert_int_equal(qk_rotation_scan_add(scan, i == 0, &block, &err), QK_OK);

@@ -156,11 +156,12 @@ static void misuse_is_refused(void **state)
     assert_non_null(strstr(err.message, "9"));
     r = fit(&h, QK_B_PAIRS, -3);
     assert_int_equal(r->num_planes, 0);
-    assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 1, &err), QK_ERR_ARGUMENT);
-    assert_int_equal(qk_rotation_scan_create(&scan, r, SIZE_MAX, 2, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 1, NULL, 0, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk_rotation_scan_create(&scan, r, SIZE_MAX, 2, NULL, 0, &err),
+                     QK_ERR_ARGUMENT);
     assert_null(scan);
     qk_rotation_scan_free(&scan);
-    assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 0, &err), QK_OK);
+    assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 0, NULL, 0, &err), QK_OK);
     const qk_block query = doubles(h.q.x, h.q.t, 1, h.q.dim);
     const qk_block key = doubles(h.k.x, h.k.t, 1, h.k.dim);
     const qk_block keys = doubles(h.k.x, h.k.t, 2, h.k.dim);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frequency of turning angles against a search of every frequency, and its parts against
- * their definitions; every kernel against the portable one, bit for bit. */
+/* The frequency of turning angles against the definition, and its parts; every kernel against the portable one, bit for bit. */
 #include "unit.h"
 
 #include <math.h>
@@ -8,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats/turn_cells.h"
 #include "stats/turn_kernel.h"
 #include "stats/turning.h"
 
@@ -77,147 +75,96 @@ static double resultant(const turning_rows *r, double omega)
     return (hypot(re[0], im[0]) + hypot(re[1], im[1])) / (double)r->rows;
 }
 
-static double climb(const turning_rows *r, double from, double to, double *best)
-{
-    const double golden = 0.61803398874989484820;
-    for (int i = 0; i < 80; i++) {
-        double a = to - golden * (to - from), b = from + golden * (to - from);
-        if (resultant(r, a) > resultant(r, b))
-            to = b;
-        else
-            from = a;
-    }
-    *best = resultant(r, (from + to) / 2);
-    return (from + to) / 2;
-}
-
-/* Every frequency a sixteenth of a turn over the range apart, and tops where they are high. */
-static double search_all(const turning_rows *r, double *top)
-{
-    double slowest = TURN / (8 * r->positions->range),
-           half_turn = TURN / 2 / r->positions->step;
-    size_t steps = 16 * (r->positions->last_place + 1);
-    double *at = calloc(2 * (steps + 1), sizeof *at), highest = 0, found = NAN;
-    assert_non_null(at);
-    double gap = (half_turn - slowest) / (double)steps;
-    for (size_t i = 0; i <= 2 * steps + 1; i++) {
-        double omega =
-            i <= steps ? -half_turn + gap * (double)i : slowest + gap * (double)(i - steps - 1);
-        at[i] = resultant(r, omega);
-        highest = fmax(highest, at[i]);
-    }
-    *top = 0;
-    for (size_t i = 0; i <= 2 * steps + 1; i++) {
-        double omega =
-            i <= steps ? -half_turn + gap * (double)i : slowest + gap * (double)(i - steps - 1);
-        if (at[i] < 0.985 * highest)
-            continue;
-        double from = i == steps + 1 ? omega : omega - gap, height;
-        double here = climb(r, from, i == steps ? omega : omega + gap, &height);
-        if (height > *top) {
-            *top = height;
-            found = here;
-        }
-    }
-    free(at);
-    return found;
-}
-
-static qk__turning find(const turning_rows *r)
+static qk__turning find(const turning_rows *r, const double *known, size_t count)
 {
     qk__turn_finder *finder;
     qk_error err;
-    assert_int_equal(qk__turn_finder_create(&finder, r->positions, r->n_q, &err), QK_OK);
+    assert_int_equal(qk__turn_finder_create(&finder, r->positions, r->n_q, known, count, &err),
+                     QK_OK);
     qk__turning turning = qk__find_turning(finder, r->angle);
     qk__turn_finder_free(&finder);
     return turning;
 }
 
-static void assert_highest(const turning_rows *r)
+static bool is_in_range(const turning_rows *r, double omega)
 {
-    double top, omega = search_all(r, &top);
-    qk__turning found = find(r);
-    assert_true(fabs(found.resultant - top) < 1e-12);
-    assert_true(fabs(found.resultant - resultant(r, found.omega)) < 1e-12);
-    double apart = (found.omega - omega) * r->positions->step / TURN;
-    assert_true(fabs(apart - nearbyint(apart)) * (double)r->positions->last_place < 1e-5);
-    assert_true(fabs(found.omega) >= TURN / (8 * r->positions->range));
-    assert_true(fabs(found.omega) <= TURN / 2 / r->positions->step);
+    return omega >= TURN / (8 * r->positions->range) && omega <= TURN / 2 / r->positions->step;
 }
 
-/* ---- the highest top -------------------------------------------------------------------- */
-
-/* Another frequency is high, too: 1 in 7 rows more makes the difference. */
-static void a_high_top_is_not_the_highest(void **state)
+/* The highest of the grid's frequencies, by definition. */
+static double top_of_grid(const turning_rows *r, double *omega)
 {
-    (void)state;
-    static const double omegas[][2] = {{1, 0.5623}, {0.31, -0.31}, {0.0562, 1.0}, {2.9, 0.07}};
-    for (size_t i = 0; i < sizeof omegas / sizeof omegas[0]; i += tier_is("test") ? 3 : 1)
-        for (size_t higher = 0; higher < 2; higher++) {
-            turning_rows r = make_rows(i + 1, 160, 150, tier_is("test") ? 211 : 611, 1);
-            plant(&r, 0, 1, omegas[i][higher], 0.3, 5);
-            for (size_t k = 0; k < 3; k++)
-                plant(&r, 2 * k, 7, omegas[i][1 - higher], 0.3, k + 6);
-            assert_highest(&r);
-            double omega = find(&r).omega;
-            assert_true(fabs(omega - omegas[i][higher]) < 0.6 / r.positions->range);
-            free_rows(&r);
+    size_t bins = 16;
+    double top = 0;
+    while (bins < 4 * (r->positions->last_place + 1))
+        bins *= 2;
+    for (size_t i = 1; i <= bins / 2; i++) {
+        double at = TURN * (double)i / ((double)bins * r->positions->step);
+        for (int back = 0; is_in_range(r, at) && back < 2; back++) {
+            double here = resultant(r, back ? -at : at);
+            *omega = here > top ? (back ? -at : at) : *omega;
+            top = fmax(top, here);
         }
+    }
+    return top;
 }
 
-/* From one to three turns over the range apart, where tops begin to be two. */
-static void close_tops_are_told_apart(void **state)
+/* ---- known frequencies ------------------------------------------------------------------ */
+
+/* In any order; those that do not turn, or too slowly or fast for these positions, and what
+ * lies between them do not count. */
+static void the_best_of_known_frequencies(void **state)
 {
     (void)state;
-    for (int i = 0; i < 12; i += tier_is("test") ? 5 : 1) {
-        turning_rows r = make_rows((uint64_t)i + 20, 130, 140, 420, 1);
-        double apart = TURN / 420 * (1 + i / 6.0);
-        plant(&r, 0, 2, 0.377, 0.2, 3);
-        plant(&r, 1, 2, 0.377 + (i % 2 ? apart : -apart), 0.2, 4);
-        assert_highest(&r);
+    static const double known[] = {1, 0.1, 0, 1e-6, 0.01, 0.5623, 4, 0.0562, 0.003};
+    static const double turns[] = {1, -0.1, 0.01, -0.5623, 0.0562, 0.3, -0.2};
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        turning_rows r = make_rows(i + 1, 160, 150, 611, 1);
+        plant(&r, 0, 1, turns[i], 0.4, 5);
+        qk__turning found = find(&r, known, sizeof known / sizeof *known);
+        double top = 0, omega = NAN;
+        for (size_t k = 0; k < 2 * sizeof known / sizeof *known; k++) {
+            double at = known[k / 2] * (k % 2 ? -1 : 1), here = resultant(&r, at);
+            if (is_in_range(&r, fabs(at)) && here > top) {
+                top = here;
+                omega = at;
+            }
+        }
+        assert_true(found.known && found.omega == omega);
+        assert_true(i > 4 || omega == turns[i]);
+        assert_true(fabs(found.resultant - top) < 1e-12);
+        assert_true(i > 4 || fabs(sin(found.phase_k - found.phase_q - 1.8)) < 0.2);
         free_rows(&r);
     }
 }
 
-/* On a bin, halfway between two and at a third; at both ends of what is searched. */
-static void tops_lie_between_bins(void **state)
-{
-    (void)state;
-    const int64_t last = tier_is("test") ? 127 : 511;
-    const double bin = TURN / (4 * (double)(last + 1)), slowest = TURN / (8 * (double)last);
-    const double omegas[] = {300 * bin,          300.5 * bin,
-                             -300.3333 * bin,    2 * bin,
-                             1.5 * bin,          -bin,
-                             1.02 * slowest,     slowest,
-                             0.5 * slowest,      0,
-                             -0.3 * slowest,     TURN / 2,
-                             TURN / 2 - bin / 2, -TURN / 2 + 0.3 * bin};
-    for (size_t i = 0; i < sizeof omegas / sizeof omegas[0]; i++)
-        for (size_t noise = tier_is("test") ? i % 3 : 0; noise < 3;
-             noise += tier_is("test") ? 3 : 1) {
-            turning_rows r = make_rows(i + 40, 90, 110, last, 1);
-            plant(&r, 0, noise == 2 ? 2 : 1, omegas[i], 0.5 * (double)noise, 9);
-            assert_highest(&r);
-            free_rows(&r);
-        }
-}
+/* ---- the grid --------------------------------------------------------------------------- */
 
-/* Angles that do not turn at all: many tops of about the same height; all kinds of lattices. */
-static void noise_has_its_highest_top(void **state)
+/* All kinds of lattices, with angles that turn and angles that do not; nothing known, or only
+ * what is outside. */
+static void without_them_the_best_of_a_grid(void **state)
 {
     (void)state;
-    for (int i = 0; i < 60; i += tier_is("test") ? 7 : 1) {
+    static const double outside[] = {0, 1e-9, 3.5};
+    for (size_t i = 0; i < 36; i++) {
         static const int64_t lasts[] = {3, 4, 7, 40, 130, 500}, steps[] = {1, 16, 1000003};
-        int64_t last = lasts[i % 6];
-        turning_rows r = make_rows((uint64_t)i + 70, 5 + (size_t)i, 30, last, steps[i / 6 % 3]);
-        if (r.positions->count >= 4)
-            assert_highest(&r);
+        turning_rows r = make_rows(i + 70, 25 + i, 60, lasts[i % 6], steps[i / 6 % 3]);
+        double step = r.positions->step, omega = NAN;
+        if (i % 2)
+            plant(&r, 0, 1, 0.7 / step, 0.3, i);
+        double top = top_of_grid(&r, &omega);
+        qk__turning found = find(&r, outside, i % 3 ? 0 : 3);
+        assert_true(!found.known && fabs(found.resultant - top) < 1e-12);
+        assert_true(fabs(resultant(&r, found.omega) - top) < 1e-12);
+        assert_true(is_in_range(&r, fabs(found.omega)));
+        if (i % 2 && lasts[i % 6] > 100)
+            assert_true(fabs(found.omega - 0.7 / step) < 1.2 * TURN / 8 / r.positions->range);
         free_rows(&r);
     }
 }
 
-/* Many passes of the transform; a dense text's first positions and a few far ones. */
-static void long_lattices_keep_their_tops(void **state)
+/* A dense text's first positions and a few far ones. */
+static void long_lattices(void **state)
 {
     (void)state;
     static const int64_t lasts[] = {8191, 8192, 131071, 1048575};
@@ -226,47 +173,18 @@ static void long_lattices_keep_their_tops(void **state)
         plant(&r, 0, 1, 0.4567, 0.4, 1);
         for (size_t k = 0; k < 2; k++)
             plant(&r, k, 5, -1.234, 0.4, 2);
-        qk__turning found = find(&r);
-        double top, omega = climb(&r, 0.4567 - 1.0 / (double)lasts[i],
-                                  0.4567 + 1.0 / (double)lasts[i], &top);
-        assert_true(fabs(found.resultant - top) < 1e-11);
-        assert_true(fabs(found.omega - omega) * (double)lasts[i] < 1e-4);
+        qk__turning found = find(&r, NULL, 0);
+        assert_true(fabs(found.omega - 0.4567) < 1.2 * TURN / 8 / (double)lasts[i]);
+        assert_true(found.resultant > 0.9 * resultant(&r, 0.4567));
+        assert_true(fabs(found.resultant - resultant(&r, found.omega)) < 1e-9);
         free_rows(&r);
     }
+    turning_rows r = make_rows(9, 20, 20, 1048576, 1);
+    assert_true(isnan(find(&r, NULL, 0).omega));
+    free_rows(&r);
 }
 
 /* ---- parts by definition ---------------------------------------------------------------- */
-
-static void series_hold_an_eighth_of_a_turn_away(void **state)
-{
-    (void)state;
-    static const int64_t lasts[] = {3, 90, 2000, 131071};
-    for (size_t i = 0; i < 4; i++) {
-        turning_rows r = make_rows(i + 300, 60, 50, lasts[i], 2);
-        qk__turn_cells *cells;
-        qk__turn_series series;
-        qk_error err;
-        assert_int_equal(qk__turn_cells_create(&cells, r.positions, &err), QK_OK);
-        qk__turn_cells_add_up(cells, r.angle, r.n_q, r.rows);
-        static const double middles[] = {0, 0.0021, 0.7, -1.5};
-        for (size_t m = 0; m < 4; m++) {
-            qk__turn_series_set(&series, cells, middles[m]);
-            for (int k = -4; k <= 4; k++) {
-                double away = TURN / 8 / (r.positions->range / 2) * k / 4;
-                double omega = middles[m] + away, small = 1e-4 / r.positions->range;
-                qk__resultant at = qk__turn_series_at(&series, omega);
-                double rounding = 1e-16 * (1000 + r.positions->range * fabs(omega));
-                assert_true(fabs(at.length / (double)r.rows - resultant(&r, omega)) < rounding);
-                double change = (resultant(&r, omega + small) - resultant(&r, omega - small)) /
-                                (2 * small) * (double)r.rows;
-                assert_true(fabs(at.slope * r.positions->range / 2 - change) <
-                            1e-6 * r.positions->range * (double)r.rows);
-            }
-        }
-        qk__turn_cells_free(&cells);
-        free_rows(&r);
-    }
-}
 
 static void angles_and_waves_are_right(void **state)
 {
@@ -304,50 +222,26 @@ static void angles_and_waves_are_right(void **state)
 
 /* ---- kernels ---------------------------------------------------------------------------- */
 
-enum { POINTS = 32, SLOTS = 40, DIM = 13, COLUMNS = 24 };
+enum { SLOTS = 40, DIM = 13, COLUMNS = 24 };
 
 typedef struct outcome {
     double projected[TURN_ROWS * COLUMNS], angle[SLOTS], c[SLOTS], s[SLOTS];
-    double re[TURN_TERMS], im[TURN_TERMS];
-    qk__turn_point spectrum[POINTS];
-    float length[POINTS * TURN_BINS], highest;
 } outcome;
 
 static void run(const qk__turn_kernel *kernel, outcome *out)
 {
     static double x[DIM * COLUMNS], y[DIM * COLUMNS], at[SLOTS];
-    static qk__turn_point turn[POINTS];
-    uint32_t point[SLOTS], part[SLOTS], order[POINTS];
-    float root[2 * POINTS];
     uint64_t seed = 3;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < DIM * COLUMNS; i++) {
         x[i] = random_unit(&seed);
         y[i] = random_unit(&seed);
     }
-    for (size_t i = 0; i < SLOTS; i++) {
+    for (size_t i = 0; i < SLOTS; i++)
         at[i] = (double)i - 20.5;
-        point[i] = (uint32_t)(7 * i % POINTS);
-        part[i] = (uint32_t)(i % 5);
-    }
-    for (size_t i = 0; i < POINTS; i++) {
-        order[i] = (uint32_t)(5 * i % POINTS);
-        root[2 * i] = (float)random_unit(&seed);
-        root[2 * i + 1] = (float)random_unit(&seed);
-        for (size_t k = 0; k < TURN_BINS; k++) {
-            turn[i].re[k] = (float)random_unit(&seed);
-            turn[i].im[k] = (float)random_unit(&seed);
-        }
-    }
     kernel->project(x, DIM, y, DIM, COLUMNS, out->projected);
     kernel->angles(x, y, SLOTS, out->angle);
     kernel->wave(at, SLOTS, 0.3777, out->c, out->s);
-    kernel->moments(x, y, out->c, out->s, at, SLOTS, out->re, out->im);
-    qk__turn_signal signal = {SLOTS, x, y, point, part, POINTS, turn, turn, root, order};
-    kernel->transform(&signal, out->spectrum);
-    kernel->lengths(out->spectrum, order, POINTS, TURN_BINS, 0, out->length);
-    kernel->lengths(out->spectrum, order, POINTS, TURN_BINS, 1, out->length);
-    out->highest = kernel->highest(out->length, POINTS * TURN_BINS);
 }
 
 static void kernels_agree_to_the_last_bit(void **state)
@@ -355,7 +249,7 @@ static void kernels_agree_to_the_last_bit(void **state)
     (void)state;
     static outcome portable, other;
     run(qk__turn_kernels[0], &portable);
-    assert_true(portable.highest > 0);
+    assert_true(portable.angle[0] != 0);
     qk__each_version (k, qk__turn_kernels) {
         run(qk__turn_kernels[k], &other);
         assert_memory_equal(&portable, &other, sizeof portable);
@@ -365,12 +259,9 @@ static void kernels_agree_to_the_last_bit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_high_top_is_not_the_highest),
-        cmocka_unit_test(close_tops_are_told_apart),
-        cmocka_unit_test(tops_lie_between_bins),
-        cmocka_unit_test(noise_has_its_highest_top),
-        cmocka_unit_test(long_lattices_keep_their_tops),
-        cmocka_unit_test(series_hold_an_eighth_of_a_turn_away),
+        cmocka_unit_test(the_best_of_known_frequencies),
+        cmocka_unit_test(without_them_the_best_of_a_grid),
+        cmocka_unit_test(long_lattices),
         cmocka_unit_test(angles_and_waves_are_right),
         cmocka_unit_test(kernels_agree_to_the_last_bit),
     };
