@@ -214,7 +214,7 @@ static qk_status find_layer(qk__run *run, const qk_head *head, size_t i,
     layer->tried = true;
     qk_status status = layer->status;
     if (status != QK_OK)
-        qk__fail(err, status, "%s", layer->error.message);
+        status = qk__fail(err, status, "%s", layer->error.message);
     pthread_mutex_unlock(&states->lock); /* another head may open the layer again */
     return status;
 }
