@@ -54,7 +54,8 @@ typedef struct qk_model_facts {
     double attention_factor; /* on cos and sin, so on q and k after RoPE; of the same */
     bool rope_interleaved;   /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
     double attention_scale;  /* on q.k, before the softmax; 0 = not known */
-    const char *dtype; /* of matrices on disk: "float32", "float16", "bfloat16", or as GGUF spells
+    const char
+        *dtype; /* of matrices on disk: "float32", "float16", "bfloat16", or as GGUF spells
                           it: "Q4_K"; several with that of most weights first: "Q4_K+Q6_K" */
     /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer. */
     int64_t weight_bytes, parameters;

@@ -41,7 +41,7 @@ typedef struct qk__json_limits {
         values; /* bytes of memory that they take, beside the texts in them; each takes some, so this
                     * limits their number as well */
     bool halves; /* of surrogate pairs spoil their own text only */
-    bool zeros; /* texts may hold \u0000: who reads them takes their lengths, not C strings */
+    bool zeros;  /* texts may hold \u0000: who reads them takes their lengths, not C strings */
 } qk__json_limits;
 
 const qk__json_limits *qk__json_limits_of(qk__json_kind kind);

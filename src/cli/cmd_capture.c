@@ -257,7 +257,8 @@ const cli_command cmd_capture = {
         "DIR: about 8,000 rows of each head, or --rows.\n\nMODEL is a folder with "
         "config.json, *.safetensors and tokenizer.json, a GGUF file, or org/name of a model "
         "on the Hugging Face Hub.\n\nTEXT is a file (one text), a .jsonl file (one text a "
-        "line; .json also a list), a .parquet, .csv or .tsv file (one text a row), or a folder of such files, or org/texts, a "
+        "line; .json also a list), a .parquet, .csv or .tsv file (one text a row), or a folder "
+        "of such files, or org/texts, a "
         "dataset of texts on the Hub; or repeat:64x4:8:1, 8 texts that are made, of 64 "
         "random tokens four times, by seed 1, which show heads that look for what came "
         "before.\n\nA run that was stopped goes on when the same command is given again.",
