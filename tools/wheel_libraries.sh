@@ -117,12 +117,24 @@ FLAGS="-Iinclude -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING=\"$version\" -DYAML
 lib yaml src/*.c
 cp include/yaml.h "$prefix/include"
 pc yaml-0.1 -lyaml
-unpack pcre2
-configure --enable-jit --disable-pcre2grep-jit
-make libpcre2-8.la
-cp .libs/libpcre2-8.a "$prefix/lib"
-cp src/pcre2.h "$prefix/include"
-pc libpcre2-8 -lpcre2-8
+unpack libonig
+cat >src/config.h <<END
+#define HAVE_ALLOCA_H 1
+#define HAVE_INTTYPES_H 1
+#define HAVE_STDINT_H 1
+#define HAVE_SYS_TIME_H 1
+#define HAVE_SYS_TIMES_H 1
+#define HAVE_SYS_TYPES_H 1
+#define HAVE_UNISTD_H 1
+#define SIZEOF_INT __SIZEOF_INT__
+#define SIZEOF_LONG __SIZEOF_LONG__
+#define SIZEOF_LONG_LONG __SIZEOF_LONG_LONG__
+#define SIZEOF_VOIDP __SIZEOF_POINTER__
+END
+FLAGS="-Isrc -DHAVE_CONFIG_H"
+lib onig src/reg[cpestv]*.c src/st.c src/onig_init.c src/ascii.c src/utf*.c src/unicode.c src/unicode_*_key.c
+cp src/oniguruma.h "$prefix/include"
+pc oniguruma -lonig
 unpack libpng1.6
 cp scripts/pnglibconf.h.prebuilt pnglibconf.h
 FLAGS="-UTARGET_OS_MAC -I$prefix/include -DPNG_ARM_NEON_OPT=0 -DPNG_INTEL_SSE_OPT=0" lib png png*.c

@@ -85,7 +85,7 @@ static qk_status normalize_tokens(qk_tokenizer *t, qk__added_pattern *patterns, 
                                   qk_error *err)
 {
     qk__regex_run *run;
-    qk_status status = qk__regex_run_new(&run, 0, err);
+    qk_status status = qk__regex_run_new(&run, t->num_added * QK__MAX_ADDED_BYTES, err);
     *count = 0;
     for (size_t i = 0; i < t->num_added && status == QK_OK; i++) {
         const qk__added_token *token = &t->added[i];

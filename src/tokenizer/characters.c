@@ -4,6 +4,8 @@
 
 #include <utf8proc.h>
 
+#include "tokenizer/regex.h"
+
 bool qk__is_space(uint32_t c)
 {
     if (c < 0x80)
@@ -23,7 +25,7 @@ static bool is_letter_symbol(uint32_t c)
 
 static bool is_among(uint32_t c, uint32_t categories)
 {
-    return categories >> utf8proc_category((utf8proc_int32_t)c) & 1;
+    return categories >> utf8proc_category((utf8proc_int32_t)qk__older_character(c)) & 1;
 }
 
 bool qk__is_word(uint32_t c)

@@ -1,106 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions through PCRE2's just-in-time compiler. Patterns and texts come from
- * outside: a step limit per attempt, raised only for attempts that need it, a stack of fixed
- * size, and an allowance of processor time bound what a pair of them can cost. */
+/* Regular expressions through Oniguruma. Patterns and texts come from outside: limits of going
+ * back and of what is kept for that, and an allowance of processor time, bound what a pair of
+ * them can cost. */
 #include "tokenizer/regex.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
+#include <ctype.h>
+#include <oniguruma.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/utf8.h"
 
 enum {
     MAX_PATTERN_BYTES = 1 << 16,
-    FIRST_STEPS = 20000, /* of one attempt; a run of that many blanks needs as many */
-    MAX_STEPS = 1 << 30,
-    SLICE = 4096, /* places to begin tried in one call */
-    JIT_STACK_START = 1 << 15,
-    JIT_STACK_MAX = 1 << 26,
-    HEAP_KILOBYTES = 1 << 17, /* where there is no just-in-time compiler */
+    MATCH_RETRIES = 10000000, /* of a match from one place, as many as tokenizers allows */
+    SEARCH_RETRIES = 1000,    /* of a search without looks at the clock */
+    MAX_STACK = 1 << 22,      /* places to go back to */
     CALLS_PER_LOOK = 1 << 12, /* matches between looks at the clock */
 };
 
-/* Seconds allowed for a text, over all patterns and pieces of it: some hundred times what
+/* Seconds allowed for a text, over all patterns and pieces of it: some fifty times what
  * patterns of known models take. */
-static const double BASE_SECONDS = 10, SECONDS_PER_BYTE = 4e-6;
+static const double BASE_SECONDS = 1, SECONDS_PER_BYTE = 4e-6;
 
 struct qk__regex {
-    pcre2_code *search; /* begins anywhere */
-    pcre2_code *here;   /* begins where it is told to */
-    bool jit;
+    OnigRegex code;
+    bool literal;
 };
 
 struct qk__regex_run {
-    pcre2_match_data *data;
-    pcre2_match_context *context;
-    pcre2_jit_stack *stack;
-    size_t size;     /* of the whole text */
-    double deadline; /* for it, in processor seconds of this thread; 0: not set yet */
+    OnigRegion *range;
+    OnigMatchParam *limits;
+    qk__buffer older; /* a text as patterns see it */
+    size_t size;      /* of the whole text */
+    double deadline;  /* for it, in processor seconds of this thread; 0: not set yet */
     int calls;
 };
 
 /* ---- compiling -------------------------------------------------------------------------- */
 
-static qk_status compile(const char *pattern, size_t size, uint32_t options, pcre2_code **code,
-                         bool *jit, qk_error *err)
+static void start_oniguruma(void)
 {
-    int number;
-    size_t offset;
-    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-    if (!context)
-        return qk__nomem(err);
-    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    pcre2_set_max_pattern_length(context, 8 * MAX_PATTERN_BYTES);
-    *code = pcre2_compile((PCRE2_SPTR)pattern, size, options | PCRE2_UTF | PCRE2_NO_UTF_CHECK,
-                          &number, &offset, context);
-    pcre2_compile_context_free(context);
-    if (!*code) {
-        PCRE2_UCHAR message[200];
-        if (number == PCRE2_ERROR_HEAP_FAILED)
-            return qk__nomem(err);
-        pcre2_get_error_message(number, message, sizeof message);
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "the pattern cannot be used: %s",
-                        (char *)message);
+    OnigEncoding encoding = ONIG_ENCODING_UTF8;
+    onig_initialize(&encoding, 1);
+}
+
+/* What Oniguruma of Unicode 14 would take otherwise than the one of tokenizers. */
+static qk_status check_pattern(const char *pattern, size_t size, qk_error *err)
+{
+    const uint8_t *p = (const uint8_t *)pattern, *end = p + size;
+    size_t length;
+    for (; p < end; p += length) {
+        uint32_t c = qk__utf8_read(p, &length);
+        if (qk__older_character(c) != c)
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "the pattern has U+%04X, of Unicode 15 or 16", (unsigned)c);
+        size_t i = 0;
+        while (i < 5 && p + i < end && tolower(p[i]) == "punct"[i])
+            i++;
+        if (i == 5 && p + i < end && (p[i] == ':' || p[i] == '}') &&
+            p > (const uint8_t *)pattern && strchr(":^{", p[-1]))
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "the pattern has the class punct, which versions of Oniguruma take "
+                            "differently: write [\\p{P}\\p{S}]");
     }
-    *jit = pcre2_jit_compile(*code, PCRE2_JIT_COMPLETE) == 0;
     return QK_OK;
+}
+
+static qk_status fail_match(int code, OnigErrorInfo *info, const char *what, qk_error *err)
+{
+    OnigUChar message[ONIG_MAX_ERROR_MESSAGE_LEN];
+    if (code == ONIGERR_MEMORY)
+        return qk__nomem(err);
+    onig_error_code_to_str(message, code, info);
+    return qk__fail(err, QK_ERR_UNSUPPORTED, "the pattern cannot be %s: %s", what,
+                    (char *)message);
 }
 
 qk_status qk__regex_compile(qk__regex **regex, const char *pattern, size_t size, bool literal,
                             qk_error *err)
 {
-    qk__buffer text = {0};
-    bool jit = false, jit_here = false;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    OnigErrorInfo info;
     *regex = NULL;
     if (size > MAX_PATTERN_BYTES)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "a pattern of %zu bytes, more than %d", size,
                         MAX_PATTERN_BYTES);
     if (qk__utf8_valid((const uint8_t *)pattern, size) != size)
         return qk__fail(err, QK_ERR_MALFORMED, "the pattern is not UTF-8");
+    if (!literal)
+        QK_TRY(check_pattern(pattern, size, err));
+    pthread_once(&once, start_oniguruma);
     qk__regex *made = qk__calloc(1, sizeof *made);
-    qk_status status = made ? QK_OK : qk__nomem(err);
-    uint32_t options =
-        PCRE2_USE_OFFSET_LIMIT | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
-    if (status == QK_OK)
-        status = literal ? qk__buffer_append(&text, pattern, size, err)
-                         : qk__pattern_translate(pattern, size, &text, err);
-    const char *translated = text.data ? (const char *)text.data : "";
-    if (status == QK_OK)
-        status = compile(translated, text.size, options, &made->search, &jit, err);
-    if (status == QK_OK)
-        status = compile(translated, text.size, options | PCRE2_ANCHORED, &made->here,
-                         &jit_here, err);
-    qk__buffer_free(&text);
-    if (status != QK_OK) {
+    if (!made)
+        return qk__nomem(err);
+    made->literal = literal;
+    const OnigUChar *text = (const OnigUChar *)pattern;
+    int code = onig_new(&made->code, text, text + size, ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
+                        literal ? ONIG_SYNTAX_ASIS : ONIG_SYNTAX_ONIGURUMA, &info);
+    if (code != ONIG_NORMAL) {
+        made->code = NULL;
         qk__regex_free(made);
-        return status;
+        return fail_match(code, &info, "used", err);
     }
-    made->jit = jit && jit_here;
     *regex = made;
     return QK_OK;
 }
@@ -109,8 +114,7 @@ void qk__regex_free(qk__regex *regex)
 {
     if (!regex)
         return;
-    pcre2_code_free(regex->search);
-    pcre2_code_free(regex->here);
+    onig_free(regex->code);
     free(regex);
 }
 
@@ -121,17 +125,13 @@ qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err)
     qk__regex_run *r = *run = qk__calloc(1, sizeof *r);
     if (!r)
         return qk__nomem(err);
-    uint32_t jit = 0;
-    pcre2_config(PCRE2_CONFIG_JIT, &jit);
     r->size = size;
-    r->data = pcre2_match_data_create(1, NULL);
-    r->context = pcre2_match_context_create(NULL);
-    r->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
-    if (!r->data || !r->context || (jit && !r->stack))
+    r->range = onig_region_new();
+    r->limits = onig_new_match_param();
+    if (!r->range || !r->limits)
         return qk__nomem(err);
-    pcre2_set_heap_limit(r->context, HEAP_KILOBYTES);
-    if (r->stack)
-        pcre2_jit_stack_assign(r->context, NULL, r->stack);
+    onig_set_match_stack_limit_size_of_match_param(r->limits, MAX_STACK);
+    onig_set_retry_limit_in_match_of_match_param(r->limits, MATCH_RETRIES);
     return QK_OK;
 }
 
@@ -139,9 +139,11 @@ void qk__regex_run_free(qk__regex_run *run)
 {
     if (!run)
         return;
-    pcre2_match_data_free(run->data);
-    pcre2_match_context_free(run->context);
-    pcre2_jit_stack_free(run->stack);
+    if (run->range)
+        onig_region_free(run->range, 1);
+    if (run->limits)
+        onig_free_match_param(run->limits);
+    qk__buffer_free(&run->older);
     free(run);
 }
 
@@ -157,13 +159,27 @@ static qk_status look_at_clock(const qk__matches *m, qk_error *err)
                     "the pattern takes too long on this text, at byte %zu", m->next);
 }
 
-/* Tries to match from `start` on, in at most so many steps; the value is PCRE2's. */
-static int attempt(const qk__matches *m, const pcre2_code *code, size_t start, uint32_t steps)
+/* The text with older characters in the place of those that Oniguruma may not know. */
+static qk_status see_text(qk__matches *m, qk_error *err)
 {
-    qk__regex_run *run = m->run;
-    pcre2_set_match_limit(run->context, steps);
-    return (m->regex->jit ? pcre2_jit_match : pcre2_match)(
-        code, m->text, m->size, start, PCRE2_NO_UTF_CHECK, run->data, run->context);
+    qk__buffer *older = &m->run->older;
+    size_t length;
+    m->seen = m->text;
+    for (size_t i = 0; i < m->size && !m->regex->literal; i += length) {
+        length = 1;
+        if (m->text[i] < 0xe0) /* the newer ones have three bytes or four */
+            continue;
+        uint32_t c = qk__utf8_read(m->text + i, &length), seen = qk__older_character(c);
+        if (seen == c)
+            continue;
+        if (m->seen == m->text) {
+            older->size = 0;
+            QK_TRY(qk__buffer_append(older, m->text, m->size, err));
+            m->seen = older->data;
+        }
+        qk__utf8_write(seen, older->data + i);
+    }
+    return QK_OK;
 }
 
 static size_t step_over(const qk__matches *m, size_t at)
@@ -171,72 +187,52 @@ static size_t step_over(const qk__matches *m, size_t at)
     return at < m->size ? at + qk__utf8_length(m->text + at) : at + 1;
 }
 
-static qk_status fail_match(const qk__matches *m, int code, qk_error *err)
+/* The places from m->next on one by one, as all of them together need much going back. */
+static qk_status search_slowly(qk__matches *m, int *code, qk_error *err)
 {
-    PCRE2_UCHAR message[200];
-    if (code == PCRE2_ERROR_NOMEMORY)
-        return qk__nomem(err);
-    pcre2_get_error_message(code, message, sizeof message);
-    return qk__fail(err, QK_ERR_UNSUPPORTED, "the pattern cannot be matched near byte %zu: %s",
-                    m->next, (char *)message);
-}
-
-/* The places from `at` to `last` one by one, as an attempt at one of them needs many steps. */
-static qk_status search_slowly(qk__matches *m, size_t at, size_t last, int *code, qk_error *err)
-{
-    pcre2_set_offset_limit(m->run->context, PCRE2_UNSET);
-    for (*code = PCRE2_ERROR_NOMATCH; at <= last; at = step_over(m, at)) {
-        uint32_t steps = FIRST_STEPS;
-        while ((*code = attempt(m, m->regex->here, at, steps)) == PCRE2_ERROR_MATCHLIMIT &&
-               steps < MAX_STEPS) {
-            QK_TRY(look_at_clock(m, err));
-            steps *= 2;
-        }
-        if (*code != PCRE2_ERROR_NOMATCH)
-            break;
-    }
-    return QK_OK;
-}
-
-/* The first match that begins at `at` or later. */
-static qk_status search(qk__matches *m, size_t at, bool *found, qk_error *err)
-{
-    int code = PCRE2_ERROR_NOMATCH;
-    *found = false;
-    while (at <= m->size) {
-        size_t last = m->size - at > SLICE ? at + SLICE : m->size;
-        while (last < m->size && (m->text[last] & 0xc0) == 0x80)
-            last++;
-        pcre2_set_offset_limit(m->run->context, last);
-        code = attempt(m, m->regex->search, at, FIRST_STEPS);
-        if (code == PCRE2_ERROR_MATCHLIMIT)
-            QK_TRY(search_slowly(m, at, last, &code, err));
-        if (code != PCRE2_ERROR_NOMATCH)
-            break;
+    qk__regex_run *run = m->run;
+    onig_set_retry_limit_in_search_of_match_param(run->limits, 0);
+    for (size_t at = m->next; at <= m->size; at = step_over(m, at)) {
+        OnigOptionType option =
+            at == m->next ? ONIG_OPTION_NONE : ONIG_OPTION_NOT_BEGIN_POSITION; /* of \G */
         QK_TRY(look_at_clock(m, err));
-        at = step_over(m, last);
+        *code = onig_match_with_param(m->regex->code, m->seen, m->seen + m->size, m->seen + at,
+                                      run->range, option, run->limits);
+        if (*code != ONIG_MISMATCH)
+            break;
     }
-    if (code < 0 && code != PCRE2_ERROR_NOMATCH)
-        return fail_match(m, code, err);
-    *found = code >= 0;
     return QK_OK;
+}
+
+/* The first match that begins at m->next or later. */
+static qk_status search(qk__matches *m, bool *found, qk_error *err)
+{
+    const OnigUChar *end = m->seen + m->size;
+    onig_set_retry_limit_in_search_of_match_param(m->run->limits, SEARCH_RETRIES);
+    int code = onig_search_with_param(m->regex->code, m->seen, end, m->seen + m->next, end,
+                                      m->run->range, ONIG_OPTION_NONE, m->run->limits);
+    if (code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER)
+        QK_TRY(search_slowly(m, &code, err));
+    *found = code >= 0;
+    return *found || code == ONIG_MISMATCH ? QK_OK : fail_match(code, NULL, "matched", err);
 }
 
 qk_status qk__matches_next(qk__matches *m, bool *found, size_t *start, size_t *end,
                            qk_error *err)
 {
+    if (!m->seen)
+        QK_TRY(see_text(m, err));
     for (;;) {
         if (++m->run->calls >= CALLS_PER_LOOK)
             QK_TRY(look_at_clock(m, err));
         *found = false;
         if (m->next > m->size)
             return QK_OK;
-        QK_TRY(search(m, m->next, found, err));
+        QK_TRY(search(m, found, err));
         if (!*found)
             return QK_OK;
-        const PCRE2_SIZE *range = pcre2_get_ovector_pointer(m->run->data);
-        *start = range[0];
-        *end = range[1];
+        *start = (size_t)m->run->range->beg[0];
+        *end = (size_t)m->run->range->end[0];
         if (*start < *end || !m->any || *end != m->end)
             break;
         m->next = step_over(m, m->next);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions and literal strings in text, with bounds on time and memory.
  *
- *     regex.c                matches; it leads the others
- *     pattern.c              rewrites a pattern
- *     unicode_properties.c   names of properties in patterns */
+ *     regex.c              matches; it leads the other
+ *     newer_characters.c   characters that Oniguruma may not know */
 #ifndef QK_TOKENIZER_REGEX_H
 #define QK_TOKENIZER_REGEX_H
 
@@ -12,8 +11,6 @@
 #include <stdint.h>
 
 #include <qkscope/common.h>
-
-#include "base/buffer.h"
 
 typedef struct qk__regex qk__regex;
 
@@ -36,9 +33,10 @@ typedef struct qk__matches {
     qk__regex_run *run;
     const uint8_t *text;
     size_t size;
-    size_t next; /* where to look */
-    size_t end;  /* of the last match */
-    bool any;    /* there was one */
+    size_t next;         /* where to look */
+    size_t end;          /* of the last match */
+    bool any;            /* there was one */
+    const uint8_t *seen; /* the text as the pattern sees it */
 } qk__matches;
 
 /* *found: whether there was another, in [*start, *end). Fails (QK_ERR_UNSUPPORTED) when the
@@ -46,17 +44,7 @@ typedef struct qk__matches {
 QK_MUST_CHECK qk_status qk__matches_next(qk__matches *matches, bool *found, size_t *start,
                                          size_t *end, qk_error *err);
 
-/* ---- patterns of tokenizer.json, which are written for Oniguruma, for PCRE2 -------------- */
-
-/* Appends to out the PCRE2 pattern (for UTF, UCP, MULTILINE, newline LF) that matches what
- * Oniguruma's default syntax makes of pattern. What has no counterpart is
- * QK_ERR_UNSUPPORTED, named. */
-QK_MUST_CHECK qk_status qk__pattern_translate(const char *pattern, size_t size, qk__buffer *out,
-                                              qk_error *err);
-
-/* PCRE2's name for what Oniguruma calls `name`, whatever its case, blanks, '-' and '_': a
- * general category, a property of characters, or a script. Any other word is taken for a
- * script, which PCRE2 knows or not. False: not a word. */
-bool qk__property_name(const char *name, char *out, size_t size);
+/* What patterns see in the place of c: c, but for characters that Oniguruma may not know. */
+uint32_t qk__older_character(uint32_t c);
 
 #endif

@@ -138,3 +138,20 @@ def test_one_large_id(qkscope, sanitized, tmp_path):
     command = [BUILD / "qkscope", "tokenize", path, tmp_path / "text"]
     assert timed(BUILD, command)[1] < 40
     assert qkscope(*command[1:], expect=0).out == "16777215\ta\n"
+
+
+# Of Unicode 15, 15.1 and 16, but for the last, whose category Unicode 15 changed.
+NEWER = {"\U0001fae8": "So", "\U0001fae9": "So", "\U0001f6dc": "So", "\U0001cc00": "So", "\u31ef": "So", "\U00010d8e": "Sm", "\U00031350": "Lo",
+         "\U0002ebf0": "Lo", "\ua7cb": "Lu", "\u1c8a": "Ll", "\U0001e030": "Lm", "\u0897": "Mn", "\u0cf3": "Mc", "\U0001e4f0": "Nd",
+         "\U0001d2c0": "No", "\u1b4e": "Po", "\U00010d6e": "Pd", "\U00013439": "Cf", "\U0001171e": "Mc"}
+
+
+@pytest.mark.cases(19)
+@pytest.mark.parametrize("character", NEWER, ids=lambda c: f"U+{ord(c):04X}")
+def test_characters_newer_than_oniguruma(character, tmp_path):
+    """Patterns take a character of Unicode 15 to 16 for what it is; the ids are those of its own bytes."""
+    split = {"type": "Split", "pattern": {"Regex": rf"\p{{{NEWER[character]}}}"}, "behavior": "Isolated", "invert": False}
+    pre = {"type": "Sequence", "pretokenizers": [split, {**BYTES, "add_prefix_space": True}]}
+    path, ids = tokenizer(tmp_path, pre=pre)
+    wanted = letters(f" {character} {character} \u0378".encode())  # what nobody knows is of no such category
+    assert cases.ids_of(tmp_path, path, [f"{character}{character}\u0378".encode()]) == [[ids[c] for c in wanted]]

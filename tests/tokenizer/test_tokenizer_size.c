@@ -200,19 +200,45 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 static void test_time_of_pieces(void **state)
 {
     (void)state;
-    for (step = 10; step <= 1000; step *= 100) {
+    enum { PIECES = 100000 };
+    for (step = 1; step <= 100; step *= 100) {
         qk__buffer json = {0}, text = {0};
         qk_tokenizer *tokenizer;
         add(&json, "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
                    "\"WhitespaceSplit\"},{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b+\"},"
                    "\"behavior\":\"Isolated\",\"invert\":false}]}," MODEL);
         assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < PIECES; i++)
             add(&text, " a");
         own_clock = true;
-        size_t found = count(tokenizer, text.data, text.size, step < 1000 ? NULL : "too long");
+        size_t found = count(tokenizer, text.data, text.size, step < 100 ? NULL : "too long");
         own_clock = false;
-        assert_int_equal(found, step < 1000 ? 100 : 0);
+        assert_int_equal(found, step < 100 ? PIECES : 0);
+        qk__buffer_free(&json);
+        qk__buffer_free(&text);
+    }
+}
+
+/* Nor has a search that goes back little from each place, but goes on from each for long. */
+static void test_time_of_a_search(void **state)
+{
+    (void)state;
+    for (int blanks = 100; blanks <= 10000; blanks *= 100) {
+        qk__buffer json = {0}, text = {0};
+        qk_tokenizer *tokenizer;
+        add(&json,
+            "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s++$\"},"
+            "\"behavior\":\"Isolated\",\"invert\":false}," MODEL);
+        assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
+        for (int i = 0; i < blanks; i++)
+            add(&text, " ");
+        add(&text, "a");
+        own_clock = true;
+        step = 1;
+        size_t found =
+            count(tokenizer, text.data, text.size, blanks < 1000 ? NULL : "too long");
+        own_clock = false;
+        assert_int_equal(found, blanks < 1000 ? 1 : 0);
         qk__buffer_free(&json);
         qk__buffer_free(&text);
     }
@@ -256,7 +282,7 @@ int main(void)
         cmocka_unit_test(test_many_added_tokens),  cmocka_unit_test(test_blanks_around_blanks),
         cmocka_unit_test(test_parts_that_grow),    cmocka_unit_test(test_tokens_that_grow),
         cmocka_unit_test(test_long_unknown_token), cmocka_unit_test(test_time_of_pieces),
-        cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_time_of_a_search),   cmocka_unit_test(test_zero_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
