@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often a category is the true one, by its probability, how often intervals of r_q and r_k hold the truth, by
-the lengths of texts, and how often intervals along a leave out 0: heads whose truth is known
-(tests/pca/clustered_texts.py), seen through few texts and analysed by the program. Prints tables of docs/intervals.md.
+the lengths of texts and where several examples are one text, and how often intervals along a leave out 0: heads whose
+truth is known (tests/pca/clustered_texts.py), seen through few texts and analysed by the program. Prints tables of
+docs/intervals.md.
 `python bench/calibration.py build/qkscope`, minutes; `--only lengths` prints one of them."""
 import argparse
 import csv
@@ -21,11 +22,16 @@ from conftest import head_name, write_rows  # noqa: E402
 ALONG = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
 
 
-def analysed(program, tables, heads, *options):
-    """Rows of tables, each named with the command that makes it. heads: (queries, keys) of each, in a layer."""
+def analysed(program, tables, heads, *options, text_ids=None):
+    """Rows of tables, each named with the command that makes it. heads: (queries, keys) of each, in a layer. text_ids:
+    of examples 0, 1, ..., where some are of one text."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         capture, out = Path(folder) / "c", Path(folder) / "out"
+        capture.mkdir()
+        if text_ids is not None:
+            lines = [f"{example},{text}\n" for example, text in enumerate(text_ids)]
+            (capture / "examples.csv").write_text("".join(["example_id,text_id\n", *lines]))
         for head, kinds in enumerate(heads):
             for name, columns in zip("qk", kinds):
                 write_rows(capture, head_name(0, head, name), columns)
@@ -62,13 +68,15 @@ LENGTHS = {"equal, 128": lambda rng, count: np.full(count, 128),
            "log-normal": log_normal}
 
 
-def text_rows(rng, r, scale, lengths, of_slopes, middle, spread):
-    """clustered_texts.rows, where positions have this mean and standard deviation over rows of all texts."""
+def text_rows(rng, r, scale, lengths, of_slopes, middle, spread, windows=1):
+    """clustered_texts.rows, where positions have this mean and standard deviation over rows of all texts. So many
+    lengths in turn are windows of one text."""
     noise = rng.standard_normal((len(lengths), lengths.max(), clustered_texts.D))
     for i in range(1, lengths.max()):
         noise[:, i] = 0.9 * noise[:, i - 1] + np.sqrt(1 - 0.81) * noise[:, i]
     rest, at = 1 - r ** 2, ((np.arange(lengths.max()) - middle) / spread)[None, :, None]
-    slopes, offsets = (rng.standard_normal((len(lengths), 1, clustered_texts.D)) for _ in range(2))
+    slopes, offsets = (rng.standard_normal((len(lengths) // windows, 1, clustered_texts.D)).repeat(windows, axis=0)
+                       for _ in range(2))
     x = r * at + np.sqrt(rest * of_slopes) * slopes * at + np.sqrt(0.15 * rest) * offsets + \
         np.sqrt(rest * (0.85 - of_slopes)) * noise
     return (x * scale)[np.arange(lengths.max()) < lengths[:, None]]
@@ -105,16 +113,16 @@ def held(truth, qk):
             for lo, hi in [(float(row[f"{name}_lo"]), float(row[f"{name}_hi"]))]]
 
 
-def lengths_line(program, name, heads, texts):
-    truth, qk, table = of_lengths(program, LENGTHS[name], heads, texts, texts)
+def right_cells(truth, qk, table):
+    """What is told, and how often it is right."""
     certain = [(float(row["category_probability"]), row["category"] == clustered_texts.CATEGORIES[
         clustered_texts.classify(*both)]) for both, row in zip(truth, table)
         if float(row["category_probability"] or 0) >= 0.95]
     said = f"{np.mean([p for p, _ in certain]):.3f}" if certain else "-"
-    known = np.median([float(row["effective_texts"]) for row in table])
+    known = np.median([float(row["effective_texts"] or row["texts"]) for row in table])
     told = np.mean([bool(row["category_probability"]) for row in table])
     spans = held(truth, qk)
-    return (f"| {name} | {texts} | {known:.1f} | {100 * told:.0f} % | {said} | {share([hit for _, hit in certain])} | "
+    return (f"{known:.1f} | {100 * told:.0f} % | {said} | {share([hit for _, hit in certain])} | "
             f"{100 * len(spans) / 2 / len(table):.0f} % | {share(spans)} |")
 
 
@@ -123,7 +131,54 @@ def print_lengths(program, heads):
           "holds the truth |\n|---|--:|--:|--:|--:|--:|--:|--:|")
     for name in LENGTHS:
         for texts in (8, 16, 64):
-            print(lengths_line(program, name, heads, texts), flush=True)
+            cells = right_cells(*of_lengths(program, LENGTHS[name], heads, texts, texts))
+            print(f"| {name} | {texts} | {cells}", flush=True)
+
+
+# ---- several examples of one text ------------------------------------------------------------
+
+# (texts, windows of each, copies of each)
+ONE_TEXT = {"one book in 11 windows": (1, 11, 1), "one text 12 times": (1, 1, 12), "7 books in 8 windows": (7, 8, 1),
+            "10 books in 8 windows": (10, 8, 1), "10 texts": (10, 1, 1), "10 texts twice": (10, 1, 2),
+            "40 books in 4 windows": (40, 4, 1)}
+
+
+def of_one_text(program, texts, windows, copies, heads):
+    """As of_lengths, of examples of 128 tokens."""
+    rng, truth, made = np.random.default_rng(texts), [], []
+    position = np.tile(np.arange(128), texts * windows)
+    for _ in range(heads):
+        r, scale = clustered_texts.near_thresholds(rng)
+        of_slopes = rng.uniform(0.02, 0.15)
+        truth.append(clustered_texts.true_correlations(r, scale))
+        made.append([{"vector": np.tile(text_rows(rng, one, scale, np.full(texts * windows, 128), of_slopes,
+                                                  position.mean(), position.std(), windows).astype(np.float32), (copies, 1)),
+                      "position": np.tile(position, copies),
+                      "example_id": np.arange(texts * windows * copies).repeat(128)} for one in r])
+    table, qk = analysed(program, {"heads.csv": "pca", "qk.csv": "pca"}, made, "--ci", "95",
+                         text_ids=np.tile(np.arange(texts).repeat(windows), copies))
+    return truth, [row for row in qk if row["pc"] == "0"], table
+
+
+def farthest(one, other):
+    """Two tables of the same heads: how far apart what is said over texts is."""
+    names = [name for name in one[0] if name.startswith(("r_q", "r_k")) or "probability" in name or "texts" in name]
+    assert all(a["category"] == b["category"] for a, b in zip(one, other) if "category" in a)
+    assert all((a[name] == "") == (b[name] == "") for a, b in zip(one, other) for name in names)
+    return max(abs(float(a[name]) - float(b[name])) for a, b in zip(one, other) for name in names if a[name])
+
+
+def print_one_text(program, heads):
+    print("| examples | texts | that count (median) | probability told | certain: said | right | interval told | "
+          "holds the truth |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+    found = {}
+    for name, (texts, windows, copies) in ONE_TEXT.items():
+        truth, qk, table = found[name] = of_one_text(program, texts, windows, copies, heads)
+        assert texts >= 8 or not any(row["category_probability"] for row in table), name
+        assert texts > 1 or not any(row[f"{r}_{end}"] for row in qk for r in ("r_q", "r_k") for end in ("lo", "hi")), name
+        print(f"| {name} | {texts} | {right_cells(truth, qk, table)}", flush=True)
+    apart = max(farthest(a, b) for a, b in zip(found["10 texts"][1:], found["10 texts twice"][1:]))
+    print(f"\n10 texts, once and twice: numbers are at most {apart:.1e} apart")
 
 
 # ---- along a ---------------------------------------------------------------------------------
@@ -180,12 +235,14 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--heads", type=int, default=400)
     parser.add_argument("--texts", default="4,10,40", help="of the first table")
-    parser.add_argument("--only", choices=["probabilities", "lengths", "drift"])
+    parser.add_argument("--only", choices=["probabilities", "lengths", "one-text", "drift"])
     args = parser.parse_args()
     if args.only in (None, "probabilities"):
         print_probabilities(args)
     if args.only in (None, "lengths"):
         print_lengths(args.program, args.heads)
+    if args.only in (None, "one-text"):
+        print_one_text(args.program, args.heads)
     if args.only in (None, "drift"):
         print_drift(args)
 
