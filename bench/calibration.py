@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import scipy.stats
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "pca")]
@@ -181,6 +182,40 @@ def print_one_text(program, heads):
     print(f"\n10 texts, once and twice: numbers are at most {apart:.1e} apart")
 
 
+# ---- means over tokens -----------------------------------------------------------------------
+
+def in_groups(values, most=16):
+    """Sums of columns, dealt in turn."""
+    return sum(np.pad(values[:, i:i + most], ((0, 0), (0, max(0, most - values[:, i:i + most].shape[1]))))
+               for i in range(0, values.shape[1], most))[:, :values.shape[1]]
+
+
+def per_token_line(rng, name, texts, lean, sets=20_000):
+    """Intervals of a mean over tokens, of texts whose means differ by 1, and by `lean` for each factor of e in length."""
+    def shift(n):
+        return lean * np.log(n / 80)
+    endless = LENGTHS[name](rng, 2_000_000).astype(float)
+    truth = (endless * shift(endless)).sum() / endless.sum()
+    n = LENGTHS[name](rng, sets * texts).astype(float).reshape(sets, texts)
+    means = rng.standard_normal(n.shape) + shift(n) + 3 / np.sqrt(n) * rng.standard_normal(n.shape)
+    w, sums = in_groups(n), in_groups(n * means)
+    groups, of_all = w.shape[1], w.sum(1, keepdims=True)
+    without = (sums.sum(1, keepdims=True) - sums) / (of_all - w)
+    error = np.sqrt((groups - 1) / groups * ((without - without.mean(1, keepdims=True)) ** 2).sum(1))
+    off, count = np.abs(sums.sum(1) / w.sum(1) - truth), w.sum(1) ** 2 / (w ** 2).sum(1)
+    count = np.maximum(np.where(count > groups - 0.5, groups, count), 2)
+    shares = [(off <= error * scipy.stats.t.ppf(0.975, degrees)).mean() for degrees in (groups - 1, count - 1)]
+    return f"| {name} | {texts} | {np.median(count):.1f} | {shares[0]:.3f} | {shares[1]:.3f} |"
+
+
+def print_per_token():
+    for lean in (0, 1):
+        print(f"lean {lean}\n\n| lengths | texts | that count (median) | G - 1 | G' - 1 |\n|---|--:|--:|--:|--:|")
+        for name in ("equal, 128", "16 to 1,000, even", "log-normal"):
+            for texts in (4, 8, 16, 64):
+                print(per_token_line(np.random.default_rng(texts), name, texts, lean), flush=True)
+
+
 # ---- along a ---------------------------------------------------------------------------------
 
 def drifting(rng, drift, texts, tokens=256, d=32, autocorrelation=0.98):
@@ -235,7 +270,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--heads", type=int, default=400)
     parser.add_argument("--texts", default="4,10,40", help="of the first table")
-    parser.add_argument("--only", choices=["probabilities", "lengths", "one-text", "drift"])
+    parser.add_argument("--only", choices=["probabilities", "lengths", "one-text", "per-token", "drift"])
     args = parser.parse_args()
     if args.only in (None, "probabilities"):
         print_probabilities(args)
@@ -243,6 +278,8 @@ def main():
         print_lengths(args.program, args.heads)
     if args.only in (None, "one-text"):
         print_one_text(args.program, args.heads)
+    if args.only in (None, "per-token"):
+        print_per_token()
     if args.only in (None, "drift"):
         print_drift(args)
 

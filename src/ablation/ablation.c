@@ -344,6 +344,7 @@ static void free_ablation(qk__ablation *a)
     free(a->outputs);
     qk__free_directions(a);
     free(a->group_of);
+    free(a->group_of_text);
     free(a->lengths);
     free(a->sums);
     qk__file_set_discard(&a->files);

@@ -96,8 +96,10 @@ typedef struct qk__ablation {
     float *outputs; /* sums, [text_groups][heads][QK_DISTANCE_BINS][head_dim]; NULL: no mean */
     qk__direction *directions; /* [whats][1 + draws][heads]; NULL: no change needs them */
     size_t num_directions;
-    size_t num_texts;    /* windows */
-    uint32_t *group_of;  /* [num_texts] */
+    size_t num_texts;   /* windows */
+    uint32_t *group_of; /* [num_texts] */
+    uint32_t *group_of_text;
+    double degrees;      /* of freedom, of errors over groups of texts, by their tokens */
     int64_t *lengths;    /* [num_texts] tokens */
     qk__text_sums *sums; /* [num_texts][1 + trials], when all are there */
     char name[64];       /* of the run: a fingerprint of all that decides its sums */

@@ -49,9 +49,9 @@ static interval about(const qk__ablation *a, const repeated *r)
     const uint32_t groups = (uint32_t)a->text_groups;
     interval out;
     const double error = qk__jackknife_error(r->without, groups, false);
-    qk__interval_about(r->all, error, (double)groups - 1, a->settings->level / 100, false,
-                       &out.lo, &out.hi);
-    out.p = r->all == 0 && error == 0 ? 1 : qk__student_p_value(r->all / error, groups - 1);
+    qk__interval_about(r->all, error, a->degrees, a->settings->level / 100, false, &out.lo,
+                       &out.hi);
+    out.p = r->all == 0 && error == 0 ? 1 : qk__student_p_value(r->all / error, a->degrees);
     return out;
 }
 
@@ -190,15 +190,17 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
     size_t trials, groups;
     const qk__trial *list = qk__trials(a, &trials);
     const qk__group *of = qk__groups(a, &groups);
-    double tokens = 0, repeats = 0, loss = 0;
+    double tokens = 0, repeats = 0, loss = 0, of_group[QK__ABLATION_GROUPS] = {0};
     for (size_t t = 0; t < a->num_texts; t++) {
         const qk__text_sums *text = a->sums + t * (1 + trials);
         for (int c = 0; c < QK_DISTANCE_BINS; c++) {
             tokens += text->tokens[c];
+            of_group[a->group_of[t]] += text->tokens[c];
             loss += text->values[c];
         }
         repeats += text->tokens[QK__ABLATION_REPEATED];
     }
+    a->degrees = qk__effective_groups(of_group, (uint32_t)a->text_groups) - 1;
     o->loss = loss / tokens;
     o->tokens = (int64_t)tokens;
     o->effects = qk__calloc(trials, sizeof *o->effects);

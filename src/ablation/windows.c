@@ -42,28 +42,35 @@ qk_status qk__visit_windows(qk__ablation *a, int64_t first, int64_t end,
     return status;
 }
 
-/* Which group of texts each window is of: windows of one text stay together. */
+/* Which group of texts each window is of: windows of one text, and equal texts, stay together. */
 qk_status qk__group_texts(qk__ablation *a, qk_error *err)
 {
+    const qk__text_print *print =
+        (const qk__text_print *)(const void *)a->recording.text_ids.data;
     qk__input_text text;
     bool more = true;
     int64_t texts = 0;
     a->group_of = qk__calloc((size_t)a->recording.counts.windows + 1, sizeof *a->group_of);
     a->lengths = qk__calloc((size_t)a->recording.counts.windows + 1, sizeof *a->lengths);
-    if (!a->group_of || !a->lengths)
+    a->group_of_text = qk__calloc((size_t)a->recording.counts.texts + 1, sizeof *a->group_of);
+    if (!a->group_of || !a->lengths || !a->group_of_text)
         return qk__nomem(err);
     qk__texts_rewind(a->recording.texts);
-    for (;;) {
+    for (;; print++) {
         qk__encoded encoded = {0};
         QK_TRY(qk__texts_next(a->recording.texts, &text, &more, err));
         if (!more)
             break;
         QK_TRY(qk__encode(&a->recording, &text, &encoded, err));
+        const bool own = print->first == print->number;
+        const uint32_t group =
+            own ? (uint32_t)(texts % QK__ABLATION_GROUPS) : a->group_of_text[print->first];
+        a->group_of_text[print->number] = group;
         for (size_t w = 0; w < encoded.windows; w++) {
             a->lengths[a->num_texts] = (int64_t)qk__window_tokens(&a->recording, &encoded, w);
-            a->group_of[a->num_texts++] = (uint32_t)(texts % QK__ABLATION_GROUPS);
+            a->group_of[a->num_texts++] = group;
         }
-        texts += encoded.windows > 0;
+        texts += own && encoded.windows > 0;
         qk_tokens_free(&encoded.tokens);
     }
     a->text_groups = (int32_t)(texts < QK__ABLATION_GROUPS ? texts : QK__ABLATION_GROUPS);

@@ -74,6 +74,18 @@ static qk_status predict(const qk__run *run, const qk_head_results *head,
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
+static qk_status sum_rows(const qk__run *run, const qk_block *queries, const qk_block *keys,
+                          double scale, qk__attention_head *sums, qk_error *err)
+{
+    qk__buffer room = {0};
+    qk_block seen;
+    qk_status status = qk__text_ids_see(&run->text_ids, queries, &room, &seen, err);
+    if (status == QK_OK)
+        status = qk__attention_of_rows(queries, keys, seen.example, scale, sums, err);
+    qk__buffer_free(&room);
+    return status;
+}
+
 /* Sums that are apart by windows of texts say nothing of texts. */
 static void count_texts(const qk__run *run, qk_attention *attention)
 {
@@ -99,7 +111,7 @@ qk_status qk__analyse_attention(qk__run *run, int worker, qk_head_results *head,
         return qk__nomem(err);
     const double scale = qk__attention_scale(run, queries->moments->dim);
     qk_status status = run->attention_of_rows
-                           ? qk__attention_of_rows(&queries->rows, &k->rows, scale, &sums, err)
+                           ? sum_rows(run, &queries->rows, &k->rows, scale, &sums, err)
                            : qk__states_read_attention(run, queries->head, &sums, err);
     if (status == QK_OK)
         status = qk__attention_numbers(&sums, run->settings->ci / 100, attention, err);

@@ -332,6 +332,7 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
     if (status == QK_OK && kept) {
         keep_repetitions(r, kept);
         kept->mask = labels->mask;
+        kept->degrees = r->crossed.degrees;
         kept->ids[0] = queries->parts.ids;
         kept->ids[1] = keys->data.parts.ids;
     }

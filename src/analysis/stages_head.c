@@ -226,6 +226,20 @@ static qk_status predict(const qk__stage_data *queries, const qk__stage_keys *ke
     return status;
 }
 
+static qk_status measure_curve(const qk__run *run, const qk_block *queries,
+                               const qk__stage_keys *keys, qk__score_curve *curve,
+                               qk_error *err)
+{
+    qk__buffer room = {0};
+    qk_block seen;
+    qk_status status = qk__text_ids_see(&run->text_ids, queries, &room, &seen, err);
+    if (status == QK_OK)
+        status = qk__score_curve_measure(queries, seen.example, &keys->sums, &keys->phasors,
+                                         curve, err);
+    qk__buffer_free(&room);
+    return status;
+}
+
 static qk_status analyse(const qk__run *after, const qk__stage_data *queries,
                          const qk__stage_keys *keys, qk_head_stages *s, qk_error *err)
 {
@@ -251,7 +265,7 @@ static qk_status analyse(const qk__run *after, const qk__stage_data *queries,
     s->context = (last_q > last_k ? last_q : last_k) + 1;
     s->rows_q = (int64_t)rows->rows;
     s->rows_k = (int64_t)k->after.rows.rows;
-    QK_TRY(qk__score_curve_measure(rows, &keys->sums, &keys->phasors, &curve, err));
+    QK_TRY(measure_curve(after, rows, keys, &curve, err));
     s->row_pairs = curve.pairs;
     s->texts = curve.texts;
     qk_status status = predict(queries, keys, &curve, s, err);

@@ -80,8 +80,8 @@ qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *
 
 /* Texts of equal tokens are one text, and have the id of the first of them. */
 typedef struct qk__text_print {
-    uint64_t tokens; /* a checksum */
-    int64_t id, number;
+    uint64_t tokens;           /* a checksum */
+    int64_t id, number, first; /* first: number of the first that is equal */
 } qk__text_print;
 
 /* A text as the model gets it: one window, or several, each with the special tokens of a text

@@ -214,7 +214,7 @@ static qk_status count_text(qk__recording *r, const qk__input_text *text, const 
         XXH3_64bits_withSeed(e->tokens.ids, e->tokens.count * sizeof *e->tokens.ids,
                              e->windows > 0 ? 0
                                             : (uint64_t)c->texts), /* not run: equal to none */
-        text->id, c->texts - 1};
+        text->id, c->texts - 1, c->texts - 1};
     QK_TRY(qk__buffer_append(&r->text_ids, &print, sizeof print, err));
     tell(r, text, e);
     return qk__buffer_append(&r->sequences, &sequences, sizeof sequences, err);
@@ -320,7 +320,10 @@ static void unite_equal(qk__recording *r)
         return;
     qsort(print, count, sizeof *print, compare_prints);
     for (size_t i = 1; i < count; i++) {
-        if (print[i].tokens != print[i - 1].tokens || print[i].id == print[i - 1].id)
+        if (print[i].tokens != print[i - 1].tokens)
+            continue;
+        print[i].first = print[i - 1].first;
+        if (print[i].id == print[i - 1].id)
             continue;
         print[i].id = print[i - 1].id;
         first = print[i].number < first ? print[i].number : first;

@@ -38,7 +38,13 @@ static inline bool qk__has_few_rows(const qk__result_head *head)
 {
     return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;
 }
-/* NaN for such a head. */
+/* As a run warns of (analysis.c). */
+static inline bool qk__is_led_by_few_texts(const qk__result_head *head)
+{
+    return head->v.texts >= QK_FEW_TEXTS && head->v.effective_texts < head->v.texts &&
+           isnan(head->v.category_probability);
+}
+/* NaN for a head of few rows. */
 double qk__number_of(const qk__result_head *head, qk__head_number *number,
                      const void *argument);
 

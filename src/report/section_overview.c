@@ -215,9 +215,11 @@ static void put_warnings(qk__page *page, const qk__report *report)
     size_t few = count_heads_beyond(report->results, "texts", true, QK_FEW_TEXTS, &texts);
     size_t wide =
         count_heads_beyond(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &widths);
-    size_t few_rows = 0;
-    qk__each_model (report->results, model)
+    size_t few_rows = 0, led = 0;
+    qk__each_model (report->results, model) {
         few_rows += qk__count_heads_with(model, qk__has_few_rows);
+        led += qk__count_heads_with(model, qk__is_led_by_few_texts);
+    }
     for (size_t i = 0; i < report->outcome->num_changed; i++)
         qk__put(page, "p.warning[data-warning=changed]",
                 "*Not the tables that the analysis wrote.* %s.", report->outcome->changed[i]);
@@ -232,6 +234,12 @@ static void put_warnings(qk__page *page, const qk__report *report)
             "*Too few texts.* %zu of %zu heads have fewer than %d texts: other texts may give "
             "other numbers.",
             few, texts, QK_FEW_TEXTS);
+    if (led > 0)
+        qk__put(
+            page, "p.warning[data-warning=long-texts]",
+            "*A few long texts.* For %zu of %zu heads they decide what r is: no category is "
+            "certain there.",
+            led, report->num_heads);
     if (wide > 0)
         qk__put(
             page, "p.warning[data-warning=rows]",

@@ -185,13 +185,20 @@ static bool is_correlation(const qk__field *field)
     return field->info.unit && strcmp(field->info.unit, "correlation") == 0;
 }
 
-/* Groups of a jackknife over so many texts; 0: nobody knows. */
-static uint32_t groups_of(const qk__repetitions *repeated, const qk__result_head *head)
+/* Of freedom, of the jackknife behind a head's intervals; 0: nobody knows. A table has how many of up to 16 groups
+ * of texts count; weights of twice as many groups spread twice as much. */
+static double degrees_of(const qk__kept_head *kept, const qk__field *field,
+                         const qk__result_head *head)
 {
-    double texts = head->v.texts;
-    if (repeated)
-        return repeated->count;
-    return isfinite(texts) ? (uint32_t)fmin(texts, QK_INTERVAL_GROUPS) : 0;
+    double most =
+        strcmp(field->file, "attention.csv") == 0 ? QK_TEXT_GROUPS : QK_INTERVAL_GROUPS;
+    double texts = head->v.texts, groups = fmin(texts, most),
+           fewer = fmin(texts, QK_TEXT_GROUPS);
+    if (kept)
+        return kept->degrees;
+    if (isfinite(head->v.effective_texts))
+        groups /= 1 + groups / head->v.effective_texts - groups / fewer;
+    return isfinite(texts) ? groups - 1 : 0;
 }
 
 static bool has_level(const qk__comparison *c, const qk__field *field)
@@ -206,13 +213,14 @@ static bool has_level(const qk__comparison *c, const qk__field *field)
 
 /* b: as it is compared, along its axis counted the other way round where opposite. */
 static void paired(const qk__comparison *c, const qk__repetitions *of_a,
-                   const qk__repetitions *of_b, double b, bool opposite, qk__change *change)
+                   const qk__repetitions *of_b, double b, bool opposite, double degrees,
+                   qk__change *change)
 {
     double without_b[QK_INTERVAL_GROUPS];
     for (uint32_t g = 0; g < of_b->count; g++)
         without_b[g] = opposite ? -of_b->without[g] : of_b->without[g];
-    qk__difference d =
-        qk__difference_paired(change->a, b, of_a->without, without_b, of_a->count, c->level);
+    qk__difference d = qk__difference_paired(change->a, b, of_a->without, without_b,
+                                             of_a->count, degrees, c->level);
     change->difference_lo = d.lo;
     change->difference_hi = d.hi;
     change->p = d.p;
@@ -229,14 +237,14 @@ static qk__ranged about(const qk__field *field, const qk__result_head *head, boo
 }
 
 static void independent(const qk__comparison *c, const qk__field *field,
-                        const qk__result_head *const heads[2], bool opposite, uint32_t groups,
+                        const qk__result_head *const heads[2], bool opposite, double degrees,
                         qk__change *change)
 {
     const qk__ranged a = about(field, heads[0], false), b = about(field, heads[1], opposite);
     if (!isfinite(a.lo) || !isfinite(b.lo) || !isfinite(a.hi) || !isfinite(b.hi))
         return;
     qk__difference d = qk__difference_of(&a, &b);
-    qk__difference_test(&d, &a, &b, is_correlation(field), c->level, groups);
+    qk__difference_test(&d, &a, &b, is_correlation(field), c->level, degrees);
     change->difference_lo = d.lo;
     change->difference_hi = d.hi;
     change->p = d.p;
@@ -276,14 +284,14 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
         return;
     const qk__repetitions *in_a = repetitions_of(c, 0, i, field->info.name);
     const qk__repetitions *in_b = repetitions_of(c, 1, i, field->info.name);
-    uint32_t groups = groups_of(in_a, of_a), others = groups_of(in_b, of_b);
+    const double degrees = fmin(degrees_of(in_a ? qk__kept_of(c, 0, i) : NULL, field, of_a),
+                                degrees_of(in_b ? qk__kept_of(c, 1, i) : NULL, field, of_b));
     if (in_a && in_b && can_pair(c, i, in_a, in_b)) {
-        paired(c, in_a, in_b, b.value, opposite, change);
+        paired(c, in_a, in_b, b.value, opposite, degrees, change);
         return;
     }
     c->num_unpaired += in_a && in_b;
-    independent(c, field, (const qk__result_head *[]){of_a, of_b}, opposite,
-                groups < others ? groups : others, change);
+    independent(c, field, (const qk__result_head *[]){of_a, of_b}, opposite, degrees, change);
 }
 
 /* ---- metrics ---------------------------------------------------------------------------- */

@@ -186,24 +186,24 @@ const char *qk_attention_name_text(qk_attention_name name)
 
 /* The share of the number's t distribution beyond the threshold. */
 static double find_probability(double value, double error, double threshold, bool below,
-                               uint32_t count)
+                               double degrees)
 {
     double over = below ? threshold - value : value - threshold;
-    if (count < QK_FEW_TEXTS || isnan(over) || isnan(error))
+    if (degrees < QK_FEW_TEXTS - 1 || isnan(over) || isnan(error))
         return NAN;
     if (error == 0)
         return over > 0 ? 1 : 0;
-    return qk__student_below(over / error, count - 1);
+    return qk__student_below(over / error, degrees);
 }
 
-static void find_names(const double error[QK_NUM_HEAD_NUMBERS], qk_attention *numbers)
+static void find_names(const double error[QK_NUM_HEAD_NUMBERS], double degrees,
+                       qk_attention *numbers)
 {
     size_t length = 0;
     for (int i = 0; i < QK_NUM_HEAD_NAMES; i++) {
         qk_attention_number number = NAMES[i].number;
-        double probability =
-            find_probability(numbers->value[number], error[number], NAMES[i].threshold,
-                             NAMES[i].below, (uint32_t)numbers->groups);
+        double probability = find_probability(numbers->value[number], error[number],
+                                              NAMES[i].threshold, NAMES[i].below, degrees);
         numbers->probability[i] = probability;
         if (probability >= QK_CERTAIN)
             length += (size_t)snprintf(numbers->names + length, sizeof numbers->names - length,
@@ -226,23 +226,24 @@ static qk_status check_sums(const double *sums, size_t rows, qk_error *err)
 static void find_intervals(const groups *all, double level, qk_attention *numbers)
 {
     double without[QK_NUM_HEAD_NUMBERS][QK_MOST_GROUPS], error[QK_NUM_HEAD_NUMBERS];
-    double own[QK_NUM_HEAD_NUMBERS], offset;
+    double own[QK_NUM_HEAD_NUMBERS], offset, rows[QK_MOST_GROUPS];
     for (uint32_t g = 0; g < all->count; g++) {
+        rows[g] = all->sums[g][QK_ATTENTION_ROWS];
         find_numbers(all, g, own, &offset);
         for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++)
             without[i][g] = own[i];
     }
+    const double degrees = qk__effective_groups(rows, all->count) - 1;
     for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++) {
         error[i] = qk__jackknife_error(without[i], all->count, false);
-        qk__interval_about(numbers->value[i], level > 0 ? error[i] : NAN,
-                           (double)all->count - 1, level, false, &numbers->lo[i],
-                           &numbers->hi[i]);
+        qk__interval_about(numbers->value[i], level > 0 ? error[i] : NAN, degrees, level, false,
+                           &numbers->lo[i], &numbers->hi[i]);
         if (i < QK_HEAD_NUM_SHARES && numbers->lo[i] < 0)
             numbers->lo[i] = 0;
         if (i < QK_HEAD_NUM_SHARES && numbers->hi[i] > 1)
             numbers->hi[i] = 1;
     }
-    find_names(error, numbers);
+    find_names(error, degrees, numbers);
 }
 
 qk_status qk__attention_numbers(const qk__attention_head *head, double level,

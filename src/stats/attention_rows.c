@@ -152,6 +152,7 @@ typedef struct place {
 typedef struct sides {
     const qk_block *of[2];
     place *at[2];
+    const int64_t *texts; /* [rows of queries] that their examples are of */
 } sides;
 
 static int compare_places(const void *a, const void *b)
@@ -229,7 +230,8 @@ static qk_status group_texts(const sides *s, qk__text_groups *groups, size_t *lo
     for (size_t r = 0, count; r < s->of[0]->rows; r += count) {
         count = count_rows(s, r);
         *longest = count > *longest ? count : *longest;
-        QK_TRY(qk__text_groups_find(groups, s->at[0][r].example, &group, &joined, move, err));
+        QK_TRY(qk__text_groups_find(groups, s->texts[s->at[0][r].row], &group, &joined, move,
+                                    err));
     }
     return QK_OK;
 }
@@ -279,7 +281,8 @@ static qk_status add_texts(const sides *s, double scale, qk__text_groups *groups
     for (size_t b = 0; b < head->num_buckets; b++)
         head->bucket[b] = (int64_t)b;
     for (size_t r = 0; r < s->of[0]->rows && status == QK_OK; r += count_rows(s, r)) {
-        status = qk__text_groups_find(groups, s->at[0][r].example, &group, &joined, move, err);
+        status =
+            qk__text_groups_find(groups, s->texts[s->at[0][r].row], &group, &joined, move, err);
         if (status == QK_OK)
             status = add_text(s, r, room, scale, group, head, err);
     }
@@ -288,8 +291,9 @@ static qk_status add_texts(const sides *s, double scale, qk__text_groups *groups
     return status;
 }
 
-qk_status qk__attention_of_rows(const qk_block *queries, const qk_block *keys, double scale,
-                                qk__attention_head *head, qk_error *err)
+qk_status qk__attention_of_rows(const qk_block *queries, const qk_block *keys,
+                                const int64_t *texts, double scale, qk__attention_head *head,
+                                qk_error *err)
 {
     qk__text_groups groups;
     sides s;
@@ -299,6 +303,7 @@ qk_status qk__attention_of_rows(const qk_block *queries, const qk_block *keys, d
     if (status == QK_OK && !whole)
         status = qk__fail(err, QK_ERR_INCONSISTENT,
                           "queries and keys are not those of every position of the same texts");
+    s.texts = texts;
     qk__text_groups_start(&groups, QK_TEXT_GROUPS);
     if (status == QK_OK)
         status = add_texts(&s, scale, &groups, head, err);

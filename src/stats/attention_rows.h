@@ -38,9 +38,9 @@ QK_MUST_CHECK qk_status qk__are_whole_texts(const qk_block *queries, const qk_bl
                                             bool *whole, qk_error *err);
 
 /* All rows of a head and its key head, which are whole texts, and whose tokens are not known: sums by groups of texts,
- * as moments have them, and row buckets. Arrays of *head are the caller's, to be freed. */
+ * as moments have them, and row buckets. texts: of each query's example. Arrays of *head are the caller's, to be freed. */
 QK_MUST_CHECK qk_status qk__attention_of_rows(const qk_block *queries, const qk_block *keys,
-                                              double scale, qk__attention_head *head,
-                                              qk_error *err);
+                                              const int64_t *texts, double scale,
+                                              qk__attention_head *head, qk_error *err);
 
 #endif

@@ -54,11 +54,10 @@ static double factor_to_zero(const qk__ranged *a, const qk__ranged *b, double di
 }
 
 void qk__difference_test(qk__difference *d, const qk__ranged *a, const qk__ranged *b,
-                         bool is_correlation, double level, uint32_t groups)
+                         bool is_correlation, double level, double degrees)
 {
-    if (!isfinite(d->lo) || !isfinite(d->hi) || groups < 2)
+    if (!isfinite(d->lo) || !isfinite(d->hi) || !(degrees >= 1))
         return;
-    uint32_t degrees = groups - 1;
     if (d->value == 0)
         d->p = 1;
     else
@@ -68,17 +67,17 @@ void qk__difference_test(qk__difference *d, const qk__ranged *a, const qk__range
 }
 
 qk__difference qk__difference_paired(double a, double b, const double *without_a,
-                                     const double *without_b, uint32_t groups, double level)
+                                     const double *without_b, uint32_t groups, double degrees,
+                                     double level)
 {
     double differences[QK_MOST_GROUPS];
     qk__difference d = {b - a, NAN, NAN, NAN};
     for (uint32_t g = 0; g < groups; g++)
         differences[g] = without_b[g] - without_a[g];
-    qk__jackknife_interval(d.value, differences, groups, (double)groups - 1, level, false,
-                           &d.lo, &d.hi);
+    qk__jackknife_interval(d.value, differences, groups, degrees, level, false, &d.lo, &d.hi);
     if (!isfinite(d.lo))
         return d;
-    double half = (d.hi - d.lo) / 2, t = qk__student_quantile((1 + level) / 2, groups - 1);
-    d.p = d.value == 0 ? 1 : qk__student_p_value(fabs(d.value) / half * t, groups - 1);
+    double half = (d.hi - d.lo) / 2, t = qk__student_quantile((1 + level) / 2, degrees);
+    d.p = d.value == 0 ? 1 : qk__student_p_value(fabs(d.value) / half * t, degrees);
     return d;
 }

@@ -23,15 +23,16 @@ typedef struct qk__difference {
 qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b);
 
 /* Sets p of such a difference: 1 less the level at which its interval would just hold 0, so that it is
- * below 1 - level where the interval does not hold 0. groups: of the jackknife behind the interval
- * with the fewest; with fewer than 2 there is none. Correlations move by atanh, as their
+ * below 1 - level where the interval does not hold 0. degrees: of freedom, of the jackknife behind the interval
+ * with the fewest; with fewer than 1 there is none. Correlations move by atanh, as their
  * intervals do. */
 void qk__difference_test(qk__difference *difference, const qk__ranged *a, const qk__ranged *b,
-                         bool is_correlation, double level, uint32_t groups);
+                         bool is_correlation, double level, double degrees);
 
 /* The same of numbers without each group of texts, the same groups for a and b: the jackknife of
  * the differences, in which what a text does to both falls out. */
 qk__difference qk__difference_paired(double a, double b, const double *without_a,
-                                     const double *without_b, uint32_t groups, double level);
+                                     const double *without_b, uint32_t groups, double degrees,
+                                     double level);
 
 #endif

@@ -47,6 +47,7 @@ typedef struct qk__leading {
 
 typedef struct qk__kept_head {
     uint64_t mask;   /* the bits of an id that its label has */
+    double degrees;  /* of freedom, of errors over its groups of texts */
     uint64_t ids[2]; /* hashes of the sets of ids of queries and of keys; 0: not known */
     qk__repetitions numbers[QK__NUM_REPEATED];
     qk__leading spaces[QK__NUM_SPACES];

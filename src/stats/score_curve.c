@@ -95,7 +95,7 @@ void qk__key_sums_free(qk__key_sums *sums)
 
 /* ---- pairs ------------------------------------------------------------------------------ */
 
-/* Sums over the pairs of one text in a bin. */
+/* Sums over the pairs of one text in a bin: of all its windows. */
 typedef struct text_bin {
     double score, distance;
     int64_t pairs;
@@ -107,7 +107,8 @@ typedef struct measuring {
     const qk__matrix_kernel *kernel;
     size_t num_bins; /* that the positions allow */
     double *turns;   /* [num_bins][2 pairs] sums over all pairs */
-    text_bin *texts; /* [texts with pairs][num_bins] */
+    text_bin *texts; /* [num_texts][num_bins] */
+    int64_t *ids;    /* [num_texts] of texts, in order */
     size_t num_texts;
     double *query, *angles, *between; /* of the query at hand */
 } measuring;
@@ -182,26 +183,27 @@ static void add_query(measuring *m, int64_t position, int64_t window, size_t fir
     }
 }
 
-static void add_queries(measuring *m, const qk_block *queries, const uint32_t *order)
+static void add_queries(measuring *m, const qk_block *queries, const int64_t *texts,
+                        const uint32_t *order)
 {
     const qk__key_sums *k = m->keys;
-    size_t first = 0, end = 0; /* keys of the text */
+    size_t first = 0, end = 0; /* keys of the example */
+    text_bin *bins = NULL;
     for (size_t i = 0; i < queries->rows; i++) {
         size_t row = order[i];
-        int64_t text = queries->example[row], position = queries->position[row];
-        if (i == 0 || text != queries->example[order[i - 1]]) {
-            for (first = end; first < k->rows && k->text[first] < text;)
+        int64_t example = queries->example[row], position = queries->position[row];
+        if (i == 0 || example != queries->example[order[i - 1]]) {
+            for (first = end; first < k->rows && k->text[first] < example;)
                 first++;
-            for (end = first; end < k->rows && k->text[end] == text;)
+            for (end = first; end < k->rows && k->text[end] == example;)
                 end++;
-            m->num_texts += end > first;
+            bins = m->texts + qk__count_below(m->ids, m->num_texts, texts[row]) * m->num_bins;
         }
         if (first == end)
             continue;
         qk__row_of(queries, row, m->query);
         qk__phasors_at(m->phasors, position, m->angles);
-        add_query(m, position, queries->window ? queries->window[row] : 0, first, end,
-                  m->texts + (m->num_texts - 1) * m->num_bins);
+        add_query(m, position, queries->window ? queries->window[row] : 0, first, end, bins);
     }
 }
 
@@ -282,17 +284,29 @@ static size_t count_bins(const qk_block *queries)
     return count;
 }
 
-static size_t count_texts(const qk_block *sample, const uint32_t *order)
+static int compare_ids(const void *a, const void *b)
 {
-    size_t count = sample->rows > 0;
-    for (size_t i = 1; i < sample->rows; i++)
-        count += sample->example[order[i]] != sample->example[order[i - 1]];
-    return count;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
 }
 
-qk_status qk__score_curve_measure(const qk_block *queries, const qk__key_sums *keys,
-                                  const qk__phasors *phasors, qk__score_curve *curve,
-                                  qk_error *err)
+static qk_status find_texts(measuring *m, const int64_t *texts, size_t rows, qk_error *err)
+{
+    m->ids = qk__calloc(rows + 1, sizeof *m->ids);
+    if (!m->ids)
+        return qk__nomem(err);
+    for (size_t i = 0; i < rows; i++)
+        m->ids[i] = texts[i];
+    qsort(m->ids, rows, sizeof *m->ids, compare_ids);
+    for (size_t i = 0; i < rows; i++)
+        if (i == 0 || m->ids[i] != m->ids[m->num_texts - 1])
+            m->ids[m->num_texts++] = m->ids[i];
+    return QK_OK;
+}
+
+qk_status qk__score_curve_measure(const qk_block *queries, const int64_t *texts,
+                                  const qk__key_sums *keys, const qk__phasors *phasors,
+                                  qk__score_curve *curve, qk_error *err)
 {
     size_t width = 2 * keys->pairs;
     measuring m = {.keys = keys,
@@ -302,19 +316,21 @@ qk_status qk__score_curve_measure(const qk_block *queries, const qk__key_sums *k
     uint32_t *order;
     *curve = (qk__score_curve){0};
     QK_TRY(order_rows(queries, &order, err));
-    qk_status status =
-        QK__CREATE_ARRAYS(err, {&m.turns, m.num_bins, width * sizeof *m.turns},
-                          {&m.texts, count_texts(queries, order), m.num_bins * sizeof *m.texts},
-                          {&m.query, keys->dim + 2 * width, sizeof *m.query});
+    qk_status status = find_texts(&m, texts, queries->rows, err);
+    if (status == QK_OK)
+        status = QK__CREATE_ARRAYS(err, {&m.turns, m.num_bins, width * sizeof *m.turns},
+                                   {&m.texts, m.num_texts, m.num_bins * sizeof *m.texts},
+                                   {&m.query, keys->dim + 2 * width, sizeof *m.query});
     if (status == QK_OK) {
         m.angles = m.query + keys->dim;
         m.between = m.angles + width;
-        add_queries(&m, queries, order);
+        add_queries(&m, queries, texts, order);
         status = make_curve(&m, curve, err);
     }
     free(order);
     free(m.turns);
     free(m.texts);
+    free(m.ids);
     free(m.query);
     return status;
 }

@@ -41,9 +41,9 @@ typedef struct qk__score_curve {
     size_t texts; /* with pairs */
 } qk__score_curve;
 
-/* Pairs of queries and keys of one text, keys not after the query, and within its window where
- * queries have windows. */
-QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_block *queries,
+/* Pairs of queries and keys of one example, keys not after the query, and within its window where
+ * queries have windows. texts: of each query's example, over which errors are. */
+QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_block *queries, const int64_t *texts,
                                                 const qk__key_sums *keys,
                                                 const qk__phasors *phasors,
                                                 qk__score_curve *curve, qk_error *err);

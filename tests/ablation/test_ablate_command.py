@@ -130,13 +130,19 @@ class Losses:
         kept = (groups >= 0, *(groups != g for g in range(groups.max() + 1)))
         return np.array([sums[keep].sum() / max(counts[keep].sum(), 1) for keep in kept])
 
+    def degrees(self):
+        """Of freedom: as many groups of equal numbers of tokens know as much, less one."""
+        tokens = np.bincount([g for _, g in self.windows], [len(v) for v in self.clean])
+        count, known = tokens.sum() ** 2 / (tokens ** 2).sum(), (tokens > 0).sum()
+        return (known if count > known - 0.5 else count) - 1
 
-def jackknife(rates, level):
+
+def jackknife(rates, level, degrees):
     """lo, hi, p of the first, by repetitions without one group of texts each."""
     values, count = rates[1:], len(rates) - 1
     error = np.sqrt((count - 1) / count * ((values - values.mean()) ** 2).sum())
-    reach = scipy.stats.t.ppf((1 + level) / 2, count - 1) * error
-    p = 2 * scipy.stats.t.sf(abs(rates[0]) / error, count - 1) if error else 1
+    reach = scipy.stats.t.ppf((1 + level) / 2, degrees) * error
+    p = 2 * scipy.stats.t.sf(abs(rates[0]) / error, degrees) if error else 1
     return rates[0] - reach, rates[0] + reach, p
 
 
@@ -145,27 +151,28 @@ def check_rows(rows, losses, groups, level):
     again = [repeats(t)[r] if len(t) > 1 else np.zeros(0, bool) for (t, _), r in zip(losses.windows, losses.rows)]
     novel = [~mask for mask in again]
     close = dict(rel=1e-9, abs=1e-13)
+    degrees = losses.degrees()
     loss, ps, undecided = losses.rate(losses.clean, every)[0], [], 0
     for row, (name, what) in zip(rows, ((name, what) for name in groups for what in KINDS), strict=True):
         assert (row.get("group") or f"L{row['layer']}H{row['q_head']}", row["what"]) == (name, what)
         delta, drift = losses.delta[name, what], losses.drift[name, what]
         assert float(row["loss"]) == pytest.approx(loss, rel=1e-12)
         rates, far = losses.rate(delta, every), losses.rate(drift, every)
-        lo, hi, p = jackknife(rates, level)
-        for column, value in dict(delta=rates[0], delta_lo=lo, delta_hi=hi, drift=far[0], drift_lo=jackknife(far, level)[0],
-                                  drift_hi=jackknife(far, level)[1], repeated=losses.rate(delta, again)[0],
+        lo, hi, p = jackknife(rates, level, degrees)
+        for column, value in dict(delta=rates[0], delta_lo=lo, delta_hi=hi, drift=far[0], drift_hi=jackknife(far, level, degrees)[1],
+                                  drift_lo=jackknife(far, level, degrees)[0], repeated=losses.rate(delta, again)[0],
                                   novel=losses.rate(delta, novel)[0]).items():
             assert float(row[column]) == pytest.approx(value, **close), (name, what, column)
         assert float(row["p"]) == pytest.approx(p, rel=1e-6)
         ps.append(float(row["p"]))
         removed = losses.rate(losses.delta[name, "remove"], every)
-        lo, hi, _ = jackknife(removed, level)
+        lo, hi, _ = jackknife(removed, level, degrees)
         if lo <= 0 <= hi:
             assert row["share"] == row["share_lo"] == row["share_hi"] == ""
             undecided += 1
         else:
             ratio = rates / removed
-            lo, hi, _ = jackknife(ratio, level)
+            lo, hi, _ = jackknife(ratio, level, degrees)
             shares = [float(row[c]) for c in ("share", "share_lo", "share_hi")]
             assert shares == pytest.approx([ratio[0], lo, hi], rel=1e-8, abs=1e-10)
     corrected = scipy.stats.false_discovery_control(ps)
@@ -210,6 +217,18 @@ def test_tables(qkscope, tmp_path, count, suffix, level):
     assert (told["texts"], told["text_groups"]) == (len(losses.windows), min(count - 1, GROUPS))
     assert told["tokens"] == sum(map(len, losses.clean)) and told["suffix"] == suffix and told["level"] == level
     assert told["what"] == list(KINDS) and finished(out)
+
+
+def test_equal_texts_count_once(qkscope, tmp_path):
+    """Six texts, one of them in windows, and the same three times over: nothing is known better."""
+    texts = TEXTS[:7]
+    for name, times in (("once", 1), ("often", 3)):
+        (tmp_path / name).mkdir()
+        ablate(qkscope, write_texts(tmp_path / name, texts * times), tmp_path / name / "out", "-w", "remove", "--heads", "1:2")
+    once, often = (rows_of(tmp_path / name / "out")[0] for name in ("once", "often"))
+    assert manifest(tmp_path / "once" / "out")["text_groups"] == manifest(tmp_path / "often" / "out")["text_groups"] == 6
+    for column in ("delta", "delta_lo", "delta_hi", "p", "drift_lo", "drift_hi"):
+        assert float(often[column]) == pytest.approx(float(once[column]), rel=1e-9), column
 
 
 def seen_in(llama, tokens, name, of):
@@ -451,7 +470,7 @@ def test_random_groups(qkscope, results, tmp_path):
             row = table[of, what]
             own, *random = (losses.rate(losses.delta[(of, draw), what], every) for draw in range(5))
             beyond = own - np.mean(random, axis=0)
-            lo, hi, _ = jackknife(beyond, 0.95)
+            lo, hi, _ = jackknife(beyond, 0.95, losses.degrees())
             assert (int(row["draws"]), int(row["heads"])) == (4, len(drawn[of][0]))
             for column, value in dict(delta=own[0], random=np.mean(random, axis=0)[0], random_least=min(r[0] for r in random),
                                       random_most=max(r[0] for r in random), beyond=beyond[0], beyond_lo=lo,

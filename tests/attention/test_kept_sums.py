@@ -10,7 +10,7 @@ from attention_rows import BINS, SUMS, bin_of, sums_of_text
 from conftest import ROOT
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
-LENGTHS = (20, 26, 31, 18, 40, 24, 35, 22, 70)
+LENGTHS = (20, 26, 31, 18, 40, 24, 35, 22, 70, 33)
 LAYERS, HEADS, DIM = 2, 4, 8
 KINDS = [["any", "previous", "sink", "uniform"], ["sink", "any", "any", "previous"]]
 

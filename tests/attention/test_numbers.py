@@ -84,6 +84,21 @@ def test_intervals_and_names(kind):
     assert {"previous": "previous-token", "any": None}.get(kind, kind) in [*names, None]
 
 
+@pytest.mark.parametrize("lengths", [(20, 24, 30, 36, 40, 46, 50, 56, 60, 64, 68, 72), (20, 22, 24, 26, 28, 30, 32, 34, 150)])
+def test_texts_of_unequal_length(lengths):
+    """As many degrees of freedom as texts that count; below eight of them no name."""
+    rng = np.random.default_rng(6)
+    texts = [Text(rng, n, kind="sink") for n in lengths]
+    found = ask([text.sums for text in texts], 0.9)
+    effective = sum(lengths) ** 2 / sum(n ** 2 for n in lengths)
+    values = np.array([expected(texts[:g] + texts[g + 1:])[0]["sink_mass"] for g in range(len(texts))])
+    error = np.sqrt((len(texts) - 1) / len(texts) * ((values - values.mean()) ** 2).sum())
+    reach = error * stats.t.ppf(0.95, effective - 1)
+    np.testing.assert_allclose(found["ends"]["sink_mass"], found["value"]["sink_mass"] + np.array([-reach, reach]), rtol=1e-8)
+    assert (len(texts) == 12) == ("sink" in found["names"]) == (not np.isnan(found["probability"]["sink"])) == (effective >= 8)
+    assert found["groups"] == len(texts)
+
+
 def test_few_groups():
     """One group has numbers, no intervals; below eight no names; groups without rows do not count."""
     rng = np.random.default_rng(2)

@@ -92,6 +92,25 @@ def test_independent_differences(qkscope, made, tmp_path):
     assert seen == 8 * 10
 
 
+def test_texts_of_unequal_length(qkscope, made, tmp_path):
+    """p is of as many texts as count, where these are fewer than there are; of too few nothing is tested."""
+    few, some = (subset(made / "a", tmp_path / name, lambda columns, least=least: columns["position"] <
+                        2048 * (1 - (1 - least) / 11 * columns["example_id"])) for name, least in (("few", 0.05), ("some", 0.65)))
+    analyze(qkscope, few, some)
+    for shorter, tested in ((few, False), (some, True)):
+        rows = compare(qkscope, made / "of-b", results_of(shorter), tmp_path / f"out-{shorter.name}", "--any-length")
+        a, b = numbers_of(made / "of-b"), numbers_of(results_of(shorter))
+        for (*head, name), row in rows.items():
+            assert name not in NAMES or (row["p"] is not None) == tested
+            if row["p"] is None:
+                continue
+            was, is_ = (side.get((*head, f"{name}_cv"), side[*head, name]) for side in (a, b))
+            ends = [(side[*head, f"{name}_lo"], side[*head, f"{name}_hi"]) for side in (a, b)]
+            count = b[*head, "effective_texts"]
+            assert 9.4 < count < 11.5 and a[*head, "effective_texts"] == 12
+            assert row["p"] == pytest.approx(oracle.independent(name, was, is_, *ends, count)[3], rel=1e-5, abs=1e-300)
+
+
 def test_means_over_key_heads(qkscope, made, tmp_path):
     """By Student's t; all that is tested, of heads and of means, is corrected together."""
     rows = compare(qkscope, made / "of-a", made / "of-other", tmp_path / "out")

@@ -171,7 +171,7 @@ def numbers_of(qkscope, folder, command, table, *words):
     return read_csv(pathlib.Path(f"{folder}.{command}") / table)
 
 
-@pytest.mark.parametrize("keep", ["rows,attention", "moments,attention"])
+@pytest.mark.parametrize("keep", ["rows", "rows,attention", "moments,attention"])
 def test_windows_of_a_book_are_one_text(capture, qkscope, tmp_path, keep):
     """Nothing is certain of a book, and no interval is over texts."""
     book = some_texts(1, 1000, 1001)[0][:11 * WINDOW]

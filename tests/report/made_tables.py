@@ -86,7 +86,7 @@ QK = ["pc", "explained_variance", "r_q", "r_k", "p_q", "p_k", "mu_q", "mu_k", "a
       "sd_q", "sd_k", "n_q", "n_k"]
 HEADS = ["category", "category_probability", "ev0", "pos_var_q", "pos_var_k", "pos_var_q_pc0_share", "lin_var_q",
          "lin_var_k", "positional_overhead", "separation", "fisher", "lda_accuracy", "mu_q_beta",
-         "alpha_beta", "n_q", "n_k", "d", "texts", "r_q_width"]
+         "alpha_beta", "n_q", "n_k", "d", "texts", "effective_texts", "r_q_width"]
 ROTATED = ["position_r", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "mu_q_a", "mu_k_a", "mu_q_b",
            "mu_k_b", "bias_strength", "separation_strength", "var_frac_a", "var_frac_b",
            "plane_var_fraction", "content_var_b", "residual_pos_r", "omega", "omega_r_squared",

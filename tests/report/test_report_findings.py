@@ -173,8 +173,11 @@ def test_too_few_rows_or_texts(report_of):
     def change(row, rng, i):
         row["texts"] = 7 if row["layer"] == 0 else 8
         row["r_q_width"] = 0.21 if row["layer"] > 3 else 0.2
+        row["effective_texts"] = 4.5 if row["layer"] == 0 or row["q_head"] == 0 else 8
+        row["category_probability"] = 0.9 if row["effective_texts"] == 8 else None
     page = report_of(**several(1, change))
-    assert re.findall(r'data-warning="(\w+)"', page) == ["texts", "rows"]
+    assert re.findall(r'data-warning="([\w-]+)"', page) == ["texts", "long-texts", "rows", "uncertain"]
+    assert "For 5 of 24 heads they decide what r is" in page
     assert "4 of 24 heads have fewer than 8 texts" in page
     assert re.search("For 8 of 24 heads the 95 % interval of .* is wider than 0.2", page)
 

@@ -141,6 +141,10 @@ def curve_of(q, k, frequencies):
         for p, omega in enumerate(frequencies):
             turns[:, p] += (np.bincount(bins, np.cos(omega * distance), n)
                             + 1j * np.bincount(bins, np.sin(omega * distance), n))[:n]
+    if "text_id" in q:  # of examples that are windows of one text
+        text_of = dict(zip(q["example_id"], q["text_id"]))
+        texts = np.array([text_of[example] for example, *_ in pairs])
+        scores, counts = (np.array([of[texts == t].sum(0) for t in np.unique(texts)]) for of in (scores, counts))
     total = counts.sum(0)
     rows = []
     for b in np.flatnonzero(total):

@@ -36,6 +36,9 @@ def number(text):
 def rows_of(folder, name):
     rows = read_rows(folder / "pre", name)
     rows["after"] = read_rows(folder / "post", name)["vector"]
+    if (folder / "post" / "examples.csv").exists():
+        text_of = {int(row["example_id"]): int(row["text_id"]) for row in table(folder / "post" / "examples.csv")}
+        rows["text_id"] = np.array([text_of[example] for example in rows["example_id"].tolist()])
     return rows
 
 
@@ -94,6 +97,18 @@ def test_against_numpy(qkscope, tmp_path, options):
     compare(qkscope, tmp_path / "c", tmp_path / "o")
     check_tables(tmp_path / "c", tmp_path / "o", OMEGA, options.get("group", 2),
                  bool(options.get("interleaved")))
+
+
+def test_windows_of_one_text(qkscope, tmp_path):
+    """Errors and numbers of texts are over texts, pairs are of windows."""
+    heads = made_heads(np.random.default_rng(5), 16, texts=6)
+    ids = np.unique(np.concatenate([rows["example_id"] for rows in heads.values()])).tolist()
+    write_stages(tmp_path / "c", heads, list(OMEGA))
+    lines = [f"{example},{text}\n" for example, text in zip(ids, [7, 3, 7, 3, 3, 9], strict=True)]
+    (tmp_path / "c" / "post" / "examples.csv").write_text("".join(["example_id,text_id\n", *lines]))
+    compare(qkscope, tmp_path / "c", tmp_path / "o")
+    stages = check_tables(tmp_path / "c", tmp_path / "o", OMEGA, 2)
+    assert {row["texts"] for row in stages} == {"3"}
 
 
 def known(rng, means, noise, **options):
