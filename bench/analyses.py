@@ -13,14 +13,15 @@ from pathlib import Path
 from timed import timed
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "tools"))
+from make_capture import make_capture  # noqa: E402
 
 
-def synth(build, folder, **options):
-    """A capture of `qkscope synth`, made once."""
+def synth(folder, **options):
+    """A capture of made-up heads, made once."""
     if not (folder / "capture.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        subprocess.run([build / "qkscope", "synth", "-o", folder, "--quiet", *words], check=True)
+        make_capture(folder, **options)
     return folder
 
 
@@ -30,7 +31,7 @@ def printed_json(command):
 
 
 def per_pair(build, work, runs):
-    capture = synth(build, work / "one-head", layers=1, query_heads=1, q_per_kv_group=1, dim=128,
+    capture = synth(work / "one-head", layers=1, query_heads=1, q_per_kv_group=1, dim=128,
                     examples=500, rows=16, buckets=16, bucket_width=8192, r_q=0.6)
     table = []
     for _ in range(runs):
@@ -53,7 +54,7 @@ def per_pair(build, work, runs):
 
 
 def together(build, work, runs):
-    capture = synth(build, work / "many-heads", layers=8, query_heads=8, q_per_kv_group=2, dim=128,
+    capture = synth(work / "many-heads", layers=8, query_heads=8, q_per_kv_group=2, dim=128,
                     examples=500, rows=16, buckets=16, bucket_width=8192)
     commands = {"pca": ["pca"], "rotate": ["rotate"], "plasticity": ["plasticity"],
                 "analyze": ["analyze"], "analyze --ci 95": ["analyze", "--ci", "95"],

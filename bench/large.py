@@ -39,7 +39,7 @@ def header(programs, title):
 
 
 def qwen3(build, programs, scratch):
-    capture, out = synth(build, scratch / "qwen3-8b", **QWEN3), scratch / "out"
+    capture, out = synth(scratch / "qwen3-8b", **QWEN3), scratch / "out"
     header(programs, f"Qwen3-8B: {size_of(capture)}")
     for name, words in {"inspect": ["inspect"], "pca": ["pca"], "rotate": ["rotate"], "rotate --complement": ["rotate", "--complement"],
                         "plasticity": ["plasticity"], "analyze": ["analyze"],
@@ -52,7 +52,7 @@ def qwen3(build, programs, scratch):
 
 
 def smollm3(build, programs, scratch):
-    capture = synth(build, scratch / "smollm3", **SMOLLM3)
+    capture = synth(scratch / "smollm3", **SMOLLM3)
     study = scratch / "smollm3.yaml"
     study.write_text("title: SmolLM3\nmodels:\n" + "".join(
         f"  - {{name: step-{i}, phase: pretraining, source: {capture.resolve()}}}\n" for i in range(10)))

@@ -56,7 +56,7 @@ def main():
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
     for title, (name, shape) in CAPTURES.items():
-        heads, packed = (synth(args.build, work / (name + end), layout=layout, q_per_kv_group=8, dim=128, buckets=16,
+        heads, packed = (synth(work / (name + end), layout=layout, q_per_kv_group=8, dim=128, buckets=16,
                                bucket_width=128, **shape) for end, layout in (("", "heads"), ("-packed", "packed")))
         (n, size), (m, total) = megabytes(heads), megabytes(packed)
         print(f"\n{title}: {n} files of {size:.0f} MB, packed {m} of {total:.0f} MB; {args.runs} interleaved "

@@ -30,7 +30,7 @@ def main():
     args.build = args.build.resolve()  # gnuplot runs in another folder
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
-    capture = synth(args.build, work / "scatter", layers=1, query_heads=8, q_per_kv_group=2,
+    capture = synth(work / "scatter", layers=1, query_heads=8, q_per_kv_group=2,
                     dim=128, examples=500, rows=16, buckets=16, bucket_width=8192)
     folder = work / "figures"
     table = {name: [] for name in COMMANDS}

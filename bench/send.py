@@ -10,11 +10,13 @@ files, lies in TMPDIR, so set it to a folder in memory. Needs huggingface_hub.""
 import argparse
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 from fetch import ROOT, FakeHub, timed
+
+sys.path.append(str(ROOT / "tools"))
+from make_capture import make_capture  # noqa: E402
 
 
 def main():
@@ -27,9 +29,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         capture = place / "capture"
-        subprocess.run([options.program, "synth", "-q", "-o", capture, "--layers", "4", "--query-heads", "32",
-                        "--dim", "128", "--rows", "1000", "--examples", str(max(1, options.megabytes // 98)),
-                        "--float32", "--encoding", "plain", "--codec", "none"], check=True)
+        make_capture(capture, layers=4, query_heads=32, dim=128, rows=1000, examples=max(1, options.megabytes // 98), float32=True,
+                     codec="none")
         megabytes = sum(path.stat().st_size for path in capture.rglob("*.parquet")) / 1e6
         commands = {"qkscope put": [options.program, "put", capture, "org/name"],
                     "hf upload": [hf, "upload", "org/name", capture, ".", "--repo-type", "dataset", "--private"]}

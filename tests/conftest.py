@@ -30,6 +30,7 @@ EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
 #     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
     sys.path.insert(0, str(BUILD / "python"))
+sys.path.append(str(ROOT / "tools"))
 HANG = 900  # seconds after which a process hangs, however busy the machine is
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
@@ -375,14 +376,11 @@ def write_rows(root, name, columns, repeats=False, **options):
     write_table(root, name, table, **options)
 
 
-def synth(qkscope, folder, **options):
-    """A capture of made-up heads; returns its query heads per key head."""
-    arguments = []
-    for name, value in options.items():
-        name = "--" + name.replace("_", "-")
-        arguments.append(name if value is True else f"{name}={value}")
-    qkscope("synth", "-o", folder, *arguments, expect=0)
-    return options.get("q_per_kv_group", 2)
+def synth(folder, **options):
+    """A capture of made-up heads."""
+    pytest.importorskip("pyarrow.parquet")
+    from make_capture import make_capture
+    make_capture(folder, **options)
 
 
 def read_head(root, name):

@@ -18,7 +18,6 @@ jobs() {
         --rows 400 --threads 1 -o capture
     "$@" capture -m "$root/examples/kjv-tiny/step-2004" -t "$root/examples/kjv-tiny/passages.jsonl" --max-texts 2 \
         --rows 400 --dtype bf16 --threads 1 -o capture-bf16
-    "$@" synth --rows 50 --dim 16 --threads 1 -o synth
     "$@" pca "$capture" --ci 95 --lda --threads 1 -o pca
     "$@" rotate "$capture" --ci 95 --complement --threads 1 -o rotate
     "$@" plasticity "$capture" --variance full --ci 95 --layers 0 --threads 1 -o plasticity

@@ -10,7 +10,7 @@ from .analyses import ablate, analyze, attention, compare, compare_stages, loss,
 from .captures import Block, Capture, CaptureInfo, Head, open
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
-from .making import export, synth
+from .making import export
 from .merging import Outcome, find_shard, merge
 from .outcomes import Export, Losses, PositionLoss, TextLoss
 from .results import Forecast, Results
@@ -42,4 +42,4 @@ __all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "Dat
            "NotFoundError", "Outcome", "PartialError", "PartialWarning", "PositionLoss", "QkscopeWarning", "Report",
            "Results", "Sampler", "Sink", "Table", "TextLoss", "ablate", "analyze", "attention", "compare",
            "compare_stages", "example_id", "export", "find_shard", "inspect", "loss", "merge", "open", "pca",
-           "plasticity", "rotate", "side_by_side", "study", "synth", "write_capture"]
+           "plasticity", "rotate", "side_by_side", "study", "write_capture"]

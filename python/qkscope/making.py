@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures made of nothing, and files for other programs: what the commands synth and export do,
-with their options as keywords."""
+"""Files for other programs: what the command export does, with its options as keywords."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,42 +10,12 @@ from ._call import ffi, lib, text
 from ._checks import path_of
 from ._run import Progress, run, warn
 from ._settings import Keyword, Keywords, StrPath, keywords_of, wrong
-from .captures import Capture
 from .outcomes import Export
 from .results import Results
 
 _PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there is tqdm and somebody to see it; True; "
                     "False: none; or a function of (what, done, total), which may return False to stop", "Running")
-_FREQUENCIES = Keyword("frequencies", None, Iterable[float] | None, None, "radians per token, one plane each (None: by "
-                       "rope_theta)", "Model")
-
-_SYNTH = Keywords("qk_synth_settings_table", "synth", [], [_FREQUENCIES, _PROGRESS])
 _EXPORT = Keywords("qk_export_settings_table", "export", ["output"], [_PROGRESS])
-
-
-@_SYNTH
-def synth(output: StrPath, **keywords: Any) -> Capture:
-    """Writes a capture of made-up heads whose answers are known, and truth.json beside them: the means, drifts,
-    covariances and frequencies that the vectors were drawn from. Returns it, open.
-
-    What no keyword gives is drawn for every head from the seed; the same seed gives the same bytes. See docs/synth.md.
-
-        capture = qkscope.synth("made-up", layers=4, dim=128, r_k=0.9, seed=7)
-        qkscope.pca(capture).heads["category"]
-
-    Raises ExistsError where output is not empty, ArgumentError for a value out of range. After a failure or Ctrl-C
-    capture.json says that the capture is not complete.
-    """
-    settings = _SYNTH.settings("synth", keywords)
-    values = settings.values
-    frequencies = None
-    if (given := keywords.get("frequencies")) is not None:
-        values.rope_frequencies = frequencies = ffi.new("double[]", [float(omega) for omega in given])
-        values.rope_planes = len(frequencies)
-    path = ffi.new("char[]", path_of(output, "output"))
-    run(lib.qk_synth_write, values, path, context=values.context, keep=(settings, frequencies, path),
-        progress=keywords.get("progress"))
-    return Capture(output)
 
 
 def _formats() -> list[str]:

@@ -248,7 +248,7 @@ def _meta(texts: Mapping[str, str | None], layout: str, q_per_kv_group: int | No
         if value is not None:
             keep.append(ffi.new("char[]", words(value, name).encode(errors="surrogatepass")))
             setattr(meta, name, keep[-1])
-    meta.q_per_kv_group, meta.wide_ids = whole(q_per_kv_group or 0, "q_per_kv_group", 0, 65535), True
+    meta.q_per_kv_group = whole(q_per_kv_group or 0, "q_per_kv_group", 0, 65535)
     meta.layout = choice(LAYOUTS, layout, "layout")
     return meta, keep
 

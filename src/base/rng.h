@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers for synthetic data and subsampling: xoshiro256**, seeded through
+/* Random numbers for drawing and subsampling: xoshiro256**, seeded through
  * SplitMix64. Streams that differ in any word of their name are independent, so that what
  * a head gets does not depend on which thread serves it. */
 #ifndef QK_BASE_RNG_H

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the capture writer share, heads in several files (shards), heads as others
- * wrote them. write_capture.c leads; files that heads share are packed_writer.c's; both open files
+/* What the parts of the capture writer share. write_capture.c leads; files that heads share are packed_writer.c's; both open files
  * by writer_file.c. At the end it calls dataset_card.c and capture_json.c. */
 #ifndef QK_CAPTURE_CAPTURE_WRITER_H
 #define QK_CAPTURE_CAPTURE_WRITER_H
@@ -16,22 +15,20 @@
 
 #include "place/place.h"
 
-/* One head, over its shards. */
+/* One head. */
 typedef struct qk__head_record {
     qk_head_id id;
     int64_t rows;
     size_t dim;
-    int shards;      /* files planned */
-    int files_begun; /* not aborted */
-    int files_done;
-    int64_t summed; /* rows behind its moments; shards is 0 where nothing else is kept */
+    bool begun;     /* its file, and not aborted */
+    bool done;      /* its file */
+    int64_t summed; /* rows behind its moments */
 } qk__head_record;
 
 /* What the rows of a head are like. The heads of a packed file are alike. */
 typedef struct qk__head_shape {
     size_t dim;
-    bool strings;      /* with token_str */
-    int shard, shards; /* of which this is one file; 0, 0: the only one */
+    bool strings; /* with token_str */
 } qk__head_shape;
 
 /* A file of heads of one layer and kind. */
@@ -53,7 +50,6 @@ struct qk_capture_writer {
     char *source;
     char *card;
     int q_per_kv_group;
-    bool wide_ids;
     qk_layout layout;
     json_t *extra;
     pthread_mutex_t lock; /* of what follows: head writers come from several threads */
@@ -63,15 +59,6 @@ struct qk_capture_writer {
     size_t num_records;
     size_t capacity;
 };
-
-/* qk_head_writer_open for a head of this shape. With one shard the file is data.parquet, else
- * data-00000-of-00003.parquet and so on, whose name order is the row order. Shards of a head may
- * be written at the same time. */
-QK_MUST_CHECK qk_status qk__head_writer_open_as(qk_head_writer **head,
-                                                qk_capture_writer *writer, qk_head_id id,
-                                                const qk__head_shape *shape,
-                                                const qk_parquet_writer_settings *settings,
-                                                qk_error *err);
 
 /* Opens a file of one head or, with packed, of heads that share it, in a folder that is there. */
 QK_MUST_CHECK qk_status qk__capture_open_file(qk_parquet_writer **file,

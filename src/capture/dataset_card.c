@@ -37,7 +37,7 @@ static bool has_files(const qk_capture_writer *writer)
 {
     bool any = false;
     for (size_t i = 0; i < writer->num_records; i++)
-        any = any || writer->records[i].shards > 0;
+        any = any || writer->records[i].begun;
     return any;
 }
 
@@ -47,14 +47,13 @@ static qk_status put_front_matter(const qk_capture_writer *writer, qk__buffer *o
     QK_TRY(qk__buffer_printf(out, err, "---\nconfigs:%s\n", has_files(writer) ? "" : " []"));
     for (size_t i = 0; i < writer->num_records; i++) {
         char name[QK_HEAD_NAME_SIZE];
-        if (!begins_file(writer, i) || writer->records[i].shards == 0)
+        if (!begins_file(writer, i) || !writer->records[i].begun)
             continue;
         name_folder(writer, i, name);
         QK_TRY(qk__buffer_printf(out, err,
                                  "- config_name: %s\n  data_files:\n  - split: train\n"
-                                 "    path: %s/%s\n",
-                                 name, name,
-                                 writer->records[i].shards > 1 ? "*.parquet" : "data.parquet"));
+                                 "    path: %s/data.parquet\n",
+                                 name, name));
     }
     return qk__buffer_printf(out, err, "---\n\n");
 }
@@ -124,13 +123,12 @@ static qk_status put_explanation(const qk_capture_writer *writer, qk__buffer *ou
         "| column | type | meaning |\n| --- | --- | --- |\n"
         "%s"
         "| bucket | int32 | position bucket |\n"
-        "| example_id | %s | which text the row comes from |\n"
+        "| example_id | int64 | which text the row comes from |\n"
         "| position | int32 | token position in the text, from 0 |\n"
         "| vector | list of float32 | the vector, all of one length |\n"
         "| sliding_window | int32 | attention window in tokens, null = full attention |\n"
         "| token_str | string | the token, where it was captured |\n\n",
-        writer->layout == QK_LAYOUT_PACKED ? "| head | int32 | number of the head |\n" : "",
-        writer->wide_ids ? "int64" : "int32");
+        writer->layout == QK_LAYOUT_PACKED ? "| head | int32 | number of the head |\n" : "");
 }
 
 static qk_status put_heads(const qk_capture_writer *writer, qk__buffer *out, qk_error *err)

@@ -37,18 +37,12 @@ static bool is_of(const qk__packed_file *file, int layer, qk_kind kind)
     return file->layer == layer && file->kind == kind;
 }
 
-static qk__packed_file *find_file(const qk_capture_writer *writer, qk_head_id id, int shard)
+static qk__packed_file *find_file(const qk_capture_writer *writer, qk_head_id id)
 {
     for (size_t i = 0; i < writer->num_packed; i++)
-        if (is_of(writer->packed[i], id.layer, id.kind) &&
-            writer->packed[i]->shape.shard == shard)
+        if (is_of(writer->packed[i], id.layer, id.kind))
             return writer->packed[i];
     return NULL;
-}
-
-static bool alike(const qk__head_shape *a, const qk__head_shape *b)
-{
-    return a->dim == b->dim && a->strings == b->strings && a->shards == b->shards;
 }
 
 static qk_status open_file(qk_capture_writer *writer, qk_head_id id,
@@ -96,7 +90,7 @@ static qk_status take_turn(const qk__packed_file *file, qk_head_id id,
             "%s: head %s %s head %d: the heads of a packed file are written one after "
             "the other, in ascending order",
             file->folder, name, file->busy ? "begins within" : "comes after", file->last);
-    if (!alike(&file->shape, shape))
+    if (file->shape.dim != shape->dim || file->shape.strings != shape->strings)
         return qk__fail(
             err, QK_ERR_ARGUMENT,
             "%s: head %s differs in dimension or columns from those before it: they "
@@ -112,7 +106,7 @@ qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
 {
     pthread_mutex_lock(&writer->lock);
     qk_status status = QK_OK;
-    qk__packed_file *f = find_file(writer, id, shape->shard);
+    qk__packed_file *f = find_file(writer, id);
     if (!f)
         status = open_file(writer, id, shape, settings, &f, err);
     if (status == QK_OK)

@@ -17,7 +17,7 @@
 #include "base/utf8.h"
 #include "capture/capture.h"
 
-enum { MAX_FIELDS = 7, MAX_SHARDS = 100000 };
+enum { MAX_FIELDS = 7 };
 
 struct qk_head_writer {
     qk_capture_writer *capture;
@@ -87,7 +87,6 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
     static const qk_capture_meta none;
     meta = meta ? meta : &none;
     writer->q_per_kv_group = meta->q_per_kv_group;
-    writer->wide_ids = meta->wide_ids;
     writer->layout = meta->layout;
     writer->model = copy_line(meta->model);
     writer->source = copy_line(meta->source);
@@ -166,11 +165,11 @@ static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
         const qk__head_record record = writer->records[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(record.id, name);
-        if (record.files_begun == 0 && record.summed == 0)
+        if (!record.begun && record.summed == 0)
             continue;
-        if (record.files_done < record.shards)
-            return qk__fail(err, QK_ERR_ARGUMENT, "%s: head %s: %d of %d files are finished",
-                            writer->dir, name, record.files_done, record.shards);
+        if (record.begun && !record.done)
+            return qk__fail(err, QK_ERR_ARGUMENT, "%s: head %s is not finished", writer->dir,
+                            name);
         writer->records[kept++] = record;
     }
     writer->num_records = kept;
@@ -226,8 +225,7 @@ static qk__head_record *add_record(qk_capture_writer *writer)
     return record;
 }
 
-static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
-                            qk_error *err)
+static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim, qk_error *err)
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
@@ -236,14 +234,9 @@ static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim
         record = add_record(writer);
     if (!record)
         return qk__nomem(err);
-    if (record->files_begun == 0) /* new, or aborted before */
-        *record = (qk__head_record){.id = id, .dim = dim, .shards = shards};
-    if (record->dim != dim || record->shards != shards)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "head %s: shards differ in dimension or in how many there are", name);
-    if (record->files_begun == record->shards)
+    if (record->begun)
         return qk__fail(err, QK_ERR_EXISTS, "head %s is written already", name);
-    record->files_begun++;
+    *record = (qk__head_record){.id = id, .dim = dim, .begun = true};
     return QK_OK;
 }
 
@@ -251,10 +244,10 @@ qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, siz
                                    int64_t rows, qk_error *err)
 {
     pthread_mutex_lock(&writer->lock);
-    qk_status status = begin_file(writer, id, dim, 1, err);
+    qk_status status = begin_file(writer, id, dim, err);
     if (status == QK_OK) {
         qk__head_record *record = find_record(writer, id);
-        record->files_done = 1;
+        record->done = true;
         record->rows = rows;
     }
     pthread_mutex_unlock(&writer->lock);
@@ -279,10 +272,10 @@ static void end_file(qk_head_writer *head, bool done)
     pthread_mutex_lock(&head->capture->lock);
     qk__head_record *record = find_record(head->capture, head->id);
     if (record && done) {
-        record->files_done++;
-        record->rows += head->rows;
+        record->done = true;
+        record->rows = head->rows;
     } else if (record) {
-        record->files_begun--;
+        record->begun = false;
     }
     pthread_mutex_unlock(&head->capture->lock);
 }
@@ -309,24 +302,22 @@ static qk_status open_shared_file(qk_head_writer *head,
                             &head->file, err);
 }
 
-qk_status qk__head_writer_open_as(qk_head_writer **head, qk_capture_writer *writer,
-                                  qk_head_id id, const qk__head_shape *shape,
-                                  const qk_parquet_writer_settings *settings, qk_error *err)
+qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, qk_head_id id,
+                              size_t dim, bool strings,
+                              const qk_parquet_writer_settings *settings, qk_error *err)
 {
+    QK_NEED(err, head);
     *head = NULL;
+    QK_NEED(err, writer);
     if (id.layer < 0 || id.layer > QK_MAX_HEAD_NUMBER || id.head < 0 ||
         id.head > QK_MAX_HEAD_NUMBER || (id.kind != QK_QUERY && id.kind != QK_KEY))
         return qk__fail(err, QK_ERR_ARGUMENT, "no head: layer %d, head %d", id.layer, id.head);
-    int shards = shape->shards > 0 ? shape->shards : 1;
-    if (shape->shards < 0 || shards > MAX_SHARDS || shape->shard < 0 || shape->shard >= shards)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %d of %d", shape->shard,
-                        shape->shards);
     qk_head_writer *h = calloc(1, sizeof *h);
     if (!h)
         return qk__nomem(err);
-    *h = (qk_head_writer){.id = id, .shape = *shape};
+    *h = (qk_head_writer){.id = id, .shape = {.dim = dim, .strings = strings}};
     pthread_mutex_lock(&writer->lock);
-    qk_status status = begin_file(writer, id, shape->dim, shards, err);
+    qk_status status = begin_file(writer, id, dim, err);
     pthread_mutex_unlock(&writer->lock);
     if (status == QK_OK) {
         h->capture = writer;
@@ -337,17 +328,6 @@ qk_status qk__head_writer_open_as(qk_head_writer **head, qk_capture_writer *writ
         qk_head_writer_abort(&h);
     *head = h;
     return status;
-}
-
-qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, qk_head_id id,
-                              size_t dim, bool strings,
-                              const qk_parquet_writer_settings *settings, qk_error *err)
-{
-    QK_NEED(err, head);
-    *head = NULL;
-    QK_NEED(err, writer);
-    const qk__head_shape shape = {.dim = dim, .strings = strings};
-    return qk__head_writer_open_as(head, writer, id, &shape, settings, err);
 }
 
 /* ---- its rows --------------------------------------------------------------------------- */
@@ -461,7 +441,7 @@ void qk_head_writer_abort(qk_head_writer **head)
         qk_parquet_writer_abort(&h->file);
     if (h->capture) {
         if (h->folder)
-            rmdir(h->folder); /* stays if other shards are in it */
+            rmdir(h->folder); /* stays if anything is in it */
         end_file(h, false);
     }
     free_head(head);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Parquet files of a capture that is written: names and columns. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -18,24 +17,16 @@ qk_status qk__capture_open_file(qk_parquet_writer **file, const qk_capture_write
     if (writer->layout == QK_LAYOUT_PACKED)
         fields[count++] = (qk_parquet_field){"head", QK_FIELD_INT32, 0};
     fields[count++] = (qk_parquet_field){"bucket", QK_FIELD_INT32, 0};
-    fields[count++] =
-        (qk_parquet_field){"example_id", writer->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0};
+    fields[count++] = (qk_parquet_field){"example_id", QK_FIELD_INT64, 0};
     fields[count++] = (qk_parquet_field){"position", QK_FIELD_INT32, 0};
     fields[count++] = (qk_parquet_field){"vector", QK_FIELD_VECTOR, shape->dim};
     fields[count++] = (qk_parquet_field){"sliding_window", QK_FIELD_INT32, 0};
     if (shape->strings)
         fields[count++] = (qk_parquet_field){"token_str", QK_FIELD_STRING, 0};
-    char name[48] = "data.parquet";
-    if (shape->shards > 1)
-        snprintf(name, sizeof name, "data-%05d-of-%05d.parquet", shape->shard, shape->shards);
-    char *path = qk__path_join(folder, name);
+    char *path = qk__path_join(folder, "data.parquet");
     if (!path)
         return qk__nomem(err);
-    qk_status status;
-    if (qk__is_file(path)) /* the same shard twice */
-        status = qk__fail(err, QK_ERR_EXISTS, "%s: is there already", path);
-    else
-        status = qk_parquet_writer_open(file, path, fields, count, settings, err);
+    qk_status status = qk_parquet_writer_open(file, path, fields, count, settings, err);
     free(path);
     return status;
 }

@@ -16,6 +16,7 @@ static const struct {
     {"analyze-heads", NULL, "qkscope plasticity --convention published"},
     {"plot-plasticity", NULL, "qkscope report, figure plasticity-02-profiles"},
     {"rotate", "shard", "--layers, and 'qkscope merge' of the folders"},
+    {"synth", NULL, "tools/make_capture.py of the sources"},
     {"scatter", "layer", "--heads LAYER:HEAD"},
     {"scatter", "head", "--heads LAYER:HEAD"},
     {"scatter", "complement", "--basis complement"},

@@ -31,7 +31,6 @@
     X(get) \
     X(put) \
     X(capture) \
-    X(synth) \
     X(export)
 /* clang-format on */
 #define DECLARE(name) extern const cli_command cmd_##name;

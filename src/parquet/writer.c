@@ -8,11 +8,10 @@
 
 #include "base/error.h"
 #include "parquet/format.h"
-#include "parquet/writer_settings.h"
-#include "settings/settings.h"
 
 enum {
     MAX_PAGE_BYTES = 1 << 30, /* page sizes are int32 */
+    MAX_GROUP_ROWS = 1 << 30,
     MAX_VECTOR_WIDTH = 1 << 24,
 };
 
@@ -29,9 +28,29 @@ struct qk_parquet_writer {
     qk_status failed; /* a write that failed: the file is past saving */
 };
 
-qk_status qk__writer_check_settings(const qk_parquet_writer_settings *s, qk_error *err)
+void qk_parquet_writer_settings_default(qk_parquet_writer_settings *settings)
 {
-    QK_TRY(qk__settings_check(&qk__parquet_writer_settings_table, s, err));
+    *settings = (qk_parquet_writer_settings){.codec = QK_PARQUET_ZSTD,
+                                             .row_group_rows = 65536,
+                                             .page_bytes = 1 << 20,
+                                             .data_page_version = 1,
+                                             .checksum = true};
+}
+
+static qk_status check_number(const char *name, size_t value, size_t most, qk_error *err)
+{
+    if (value >= 1 && value <= most)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT, "%s %zu: give 1 to %zu", name, value, most);
+}
+
+static qk_status check_settings(const qk_parquet_writer_settings *s, qk_error *err)
+{
+    QK_TRY(check_number("row_group_rows", s->row_group_rows, MAX_GROUP_ROWS, err));
+    QK_TRY(check_number("page_bytes", s->page_bytes, MAX_PAGE_BYTES, err));
+    QK_TRY(check_number("data_page_version", (size_t)s->data_page_version, 2, err));
+    if (s->vector_encoding > QK_VECTOR_BYTE_STREAM_SPLIT)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no encoding: %d", (int)s->vector_encoding);
     /* Codec and level are the codec table's to judge: compress nothing and see. */
     qk__codec_state state = {0};
     qk__buffer nothing = {0};
@@ -94,7 +113,7 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
     w->num_columns = num_fields;
     w->columns = qk__calloc(num_fields, sizeof *w->columns);
     w->path = qk__strdup(path);
-    qk_status status = qk__writer_check_settings(&w->settings, err);
+    qk_status status = check_settings(&w->settings, err);
     if (status == QK_OK)
         status = check_fields(fields, num_fields, err);
     if (status == QK_OK && (!w->columns || !w->path))

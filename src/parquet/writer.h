@@ -69,10 +69,6 @@ typedef struct qk__chunk_writer {
     size_t repetition_width;
 } qk__chunk_writer;
 
-/* QK_ERR_ARGUMENT or QK_ERR_UNSUPPORTED for settings that qk_parquet_writer_open refuses. */
-QK_MUST_CHECK qk_status qk__writer_check_settings(const qk_parquet_writer_settings *settings,
-                                                  qk_error *err);
-
 /* Writes the rows gathered so far as a row group of their own. */
 QK_MUST_CHECK qk_status qk__parquet_writer_cut(qk_parquet_writer *writer, qk_error *err);
 

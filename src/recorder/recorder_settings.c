@@ -10,6 +10,8 @@
 #define AT(member) QK_SETTING_AT(qk_recorder_settings, member)
 #define CAPTURE    "capture" /* the others are of loss, too */
 
+static const qk_word LAYOUTS[] = {
+    {"heads", QK_LAYOUT_HEADS}, {"packed", QK_LAYOUT_PACKED}, {0}};
 static const qk_word LONG[] = {
     {"split", QK_LONG_SPLIT}, {"cut", QK_LONG_CUT}, {"skip", QK_LONG_SKIP}, {0}};
 static const qk_word SAMPLERS[] = {{"uniform", QK_SAMPLER_UNIFORM},
@@ -32,7 +34,9 @@ static const qk_setting ROWS[] = {
      .help = "replace a capture or an unfinished run in DIR; the old one stays until the new "
              "one is complete",
      .section = "Output", .commands = CAPTURE},
-    QK__LAYOUT_ROW(qk_recorder_settings, CAPTURE, .yaml = NULL),
+    {"layout", QK_SETTING_CHOICE, AT(layout), .words = LAYOUTS, .value = "LAYOUT",
+     .help = "a file a head (heads), or one a layer and kind (packed)", .section = "Files",
+     .commands = CAPTURE},
     {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
      .help = "name in capture.json and tables", .unset = "org/name, or the folder's name",
      .section = "Output", .commands = CAPTURE},

@@ -54,21 +54,4 @@
             __VA_ARGS__                                                                        \
     }
 
-/* Whoever takes it includes <qkscope/capture.h>, too. */
-#define QK__LAYOUT_ROW(owner, of, ...)                                                         \
-    {                                                                                          \
-        "layout", QK_SETTING_CHOICE, QK_SETTING_AT(owner, layout),                             \
-            .words = QK__LAYOUT_WORDS, .value = "LAYOUT",                                      \
-            .help = "a file a head (heads), or one a layer and kind (packed)",                 \
-            .section = "Files", .commands = of, __VA_ARGS__                                    \
-    }
-#define QK__LAYOUT_WORDS                                                                       \
-    (const qk_word[])                                                                          \
-    {                                                                                          \
-        {"heads", QK_LAYOUT_HEADS}, {"packed", QK_LAYOUT_PACKED},                              \
-        {                                                                                      \
-            NULL, 0                                                                            \
-        }                                                                                      \
-    }
-
 #endif

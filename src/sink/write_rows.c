@@ -266,7 +266,6 @@ static qk_status open_writer(finish *f, const char *folder, qk_error *err)
                                   .source = s->source ? s->source : "qkscope sink",
                                   .extra_json = json,
                                   .card = card,
-                                  .wide_ids = true,
                                   .layout = s->layout};
     qk_status status = qk__capture_writer_reopen(&f->writer, folder, &meta, err);
     free(json);

@@ -14,6 +14,7 @@
 
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
+#include "tests/made_capture.h"
 
 enum { TEXT_BYTES = 1 << 17 };
 
@@ -35,21 +36,19 @@ static void make_results(void)
 {
     char capture[512], results[512];
     qk_error err = {0};
-    qk_synth_settings s;
+    const made_capture made = {.layers = 5,
+                               .query_heads = 4,
+                               .group = 2,
+                               .dim = 4,
+                               .rows = 8,
+                               .texts = 3,
+                               .buckets = 2,
+                               .width = 128};
     qk_analysis_settings a;
     qk_analysis_results *run;
-    qk_synth_settings_default(&s);
-    s.layers = 5;
-    s.query_heads = 4;
-    s.dim = 4;
-    s.examples = 3;
-    s.rows_per_example = 8;
-    s.buckets = 2;
-    s.rope_planes = 0;
-    s.context.threads = 1;
     snprintf(capture, sizeof capture, "%s", tree_path("capture"));
     snprintf(results, sizeof results, "%s", tree_path("results"));
-    assert_int_equal(qk_synth_write(&s, capture, &err), QK_OK);
+    assert_int_equal(make_made_capture(&made, capture, &err), QK_OK);
     qk_analysis_settings_default(&a);
     a.capture = capture;
     a.output = results;

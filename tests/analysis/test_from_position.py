@@ -66,7 +66,7 @@ def test_however_rows_are_stored(qkscope, tmp_path, options):
 
 def test_packed(qkscope, tmp_path):
     for layout in ("heads", "packed"):
-        synth(qkscope, tmp_path / layout, layout=layout, shards=2, layers=1, query_heads=4, q_per_kv_group=2, dim=16,
+        synth(tmp_path / layout, layout=layout, shards=2, layers=1, query_heads=4, q_per_kv_group=2, dim=16,
               examples=3, rows=90, buckets=4, bucket_width=32, row_group_rows=50)
     for name in sorted(p.name for p in (tmp_path / "heads").iterdir() if p.is_dir()):
         shards = [pq.read_table(p) for p in sorted((tmp_path / "heads" / name).iterdir())]

@@ -16,11 +16,11 @@ PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.cs
 
 
 @pytest.fixture(scope="module")
-def captures(qkscope, tmp_path_factory):
+def captures(tmp_path_factory):
     """Two captures of the same shape: files of the same names, most of the same sizes."""
     root = tmp_path_factory.mktemp("captures")
     for i, name in enumerate("ab"):
-        synth(qkscope, root / name, seed=i, layers=3, query_heads=2, q_per_kv_group=2, dim=8,
+        synth(root / name, seed=i, layers=3, query_heads=2, q_per_kv_group=2, dim=8,
               examples=2, rows=200, buckets=4, bucket_width=64)
     return root
 
@@ -164,7 +164,7 @@ def test_same_sizes_other_bytes(qkscope, captures, tmp_path):
     for head in ("l00h00k", "l02h01q"):  # the first of all files, and the last
         path = capture / head / "data.parquet"
         data = bytearray(path.read_bytes())
-        at = data.rindex(b"qkscope")  # "created by" in the footer
+        at = data.rindex(b"parquet-cpp")  # "created by" in the footer
         data[at] ^= 1
         path.write_bytes(data)
         said = qkscope("plasticity", capture, "-o", out, expect=1)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import BUILD, TIER, environment
+from conftest import BUILD, TIER, environment, synth
 
 pytestmark = pytest.mark.test_all
 
@@ -192,8 +192,7 @@ def case(request, program, sanitized, tmp_path_factory):
     (root / "bin" / "gnuplot").write_text(GNUPLOT)
     (root / "bin" / "gnuplot").chmod(0o755)
     for i, name in enumerate("cde"):
-        subprocess.run([program, "synth", "-o", root / name, "--quiet", "--seed", str(i), "--layers", "2", "--query-heads", "2",
-                        "--dim", "8", "--examples", "2", "--rows", "120", "--buckets", "4", "--bucket-width", "64"], check=True)
+        synth(root / name, seed=i, layers=2, query_heads=2, dim=8, examples=2, rows=120, buckets=4, bucket_width=64)
     return request.param(program, root)
 
 

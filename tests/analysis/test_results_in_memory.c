@@ -10,6 +10,7 @@
 
 #include "results/read_results.h"
 #include "tests/base/tree.h"
+#include "tests/made_capture.h"
 
 /* Equal bits; what is not there is NaN on both sides, whichever NaN. */
 static void expect_equal(double a, double b)
@@ -68,16 +69,16 @@ static void expect_same_model(const qk__result_model *a, const qk__result_model 
 static void make_capture(const char *folder)
 {
     qk_error err;
-    qk_synth_settings s;
-    qk_synth_settings_default(&s);
-    s.layers = 2;
-    s.query_heads = 2;
-    s.group = 2;
-    s.dim = 8;
-    s.examples = 12;
-    s.rows_per_example = 24;
-    s.buckets = 4;
-    assert_int_equal(qk_synth_write(&s, folder, &err), QK_OK);
+    const made_capture made = {.layers = 2,
+                               .query_heads = 2,
+                               .group = 2,
+                               .dim = 8,
+                               .rows = 24,
+                               .texts = 12,
+                               .buckets = 4,
+                               .width = 128,
+                               .extra = "{\"rope_frequencies\": [1, 0.1]}"};
+    assert_int_equal(make_made_capture(&made, folder, &err), QK_OK);
 }
 
 static qk_analysis_results *analyse(const char *capture, const char *output)

@@ -269,23 +269,6 @@ static void test_bad_heads(void **state)
     assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);
 }
 
-static void test_unfinished(void **state)
-{
-    (void)state;
-    qk_capture_writer *writer;
-    qk_head_writer *head;
-    qk_error err;
-    assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), NULL, &err), QK_OK);
-    const qk__head_shape shape = {.dim = DIM, .shards = 2};
-    assert_int_equal(qk__head_writer_open_as(&head, writer, HEAD, &shape, NULL, &err), QK_OK);
-    assert_int_equal(qk_head_writer_finish(&head, &err), QK_OK);
-    assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_ERR_ARGUMENT);
-    assert_null(writer);
-    assert_non_null(strstr(err.message, "l01h12q"));
-    expect_complete(false);
-    assert_false(qk__is_file(tree_path("c/README.md")));
-}
-
 static void head_job(void *context, size_t i, int worker)
 {
     (void)worker;
@@ -323,10 +306,13 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_round_trip), TEST(test_detached_blocks),
-        TEST(test_extra_keys), TEST(test_bad_captures),
-        TEST(test_bad_heads),  TEST(test_unfinished),
-        TEST(test_threads),    TEST(test_rows_without_first_positions),
+        TEST(test_round_trip),
+        TEST(test_detached_blocks),
+        TEST(test_extra_keys),
+        TEST(test_bad_captures),
+        TEST(test_bad_heads),
+        TEST(test_threads),
+        TEST(test_rows_without_first_positions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,9 +15,9 @@ WAYS = ("closed", "link to a file", "link to itself")
 @pytest.fixture(scope="module")
 def made(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
-    synth(qkscope, folder / "c", layers=2, query_heads=4, dim=8, examples=6, rows=40, seed=1, q_per_kv_group=4)
+    synth(folder / "c", layers=2, query_heads=4, dim=8, examples=6, rows=40, seed=1, q_per_kv_group=4)
     qkscope("analyze", folder / "c", "-o", folder / "of-c", expect=0)
-    synth(qkscope, folder / "packed", layers=2, query_heads=4, dim=8, examples=6, rows=40, seed=1, q_per_kv_group=4, layout="packed")
+    synth(folder / "packed", layers=2, query_heads=4, dim=8, examples=6, rows=40, seed=1, q_per_kv_group=4, layout="packed")
     return folder
 
 

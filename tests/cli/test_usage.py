@@ -183,5 +183,5 @@ def test_what_has_left(qkscope):
 
 
 def test_commands_that_have_left(qkscope):
-    for words, instead in (("repack", "qkscope capture --layout"),):
+    for words, instead in (("repack", "qkscope capture --layout"), ("synth", "tools/make_capture.py")):
         assert f"has left: use {instead}" in qkscope(words, expect=2).err

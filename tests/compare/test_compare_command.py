@@ -17,9 +17,9 @@ gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="needs gnuplot"
 def made(qkscope, tmp_path_factory):
     """Captures a and b of one shape, of-a and of-b, their results, those of more heads, and a study of a and b."""
     folder = tmp_path_factory.mktemp("compared")
-    synth(qkscope, folder / "a", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=1, model_name="first")
-    synth(qkscope, folder / "b", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=2, model_name="second")
-    synth(qkscope, folder / "more", layers=3, query_heads=6, dim=8, examples=10, rows=30, seed=2)
+    synth(folder / "a", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=7, model_name="first")
+    synth(folder / "b", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=8, model_name="second")
+    synth(folder / "more", layers=3, query_heads=6, dim=8, examples=10, rows=30, seed=8)
     for name in ("a", "b", "more"):
         qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, expect=0)
     (folder / "study.yaml").write_text(
@@ -111,7 +111,7 @@ def test_heads_of_one_side(qkscope, made, tmp_path):
 
 
 def test_other_architectures_are_refused(qkscope, made, tmp_path):
-    synth(qkscope, tmp_path / "mha", layers=2, query_heads=4, q_per_kv_group=1, dim=8, examples=10, rows=30)
+    synth(tmp_path / "mha", layers=2, query_heads=4, q_per_kv_group=1, dim=8, examples=10, rows=30)
     qkscope("pca", tmp_path / "mha", "-o", tmp_path / "of-mha", expect=0)
     said = compare(qkscope, made / "of-a", tmp_path / "of-mha", tmp_path / "out", expect=1)
     assert "layer 0, query head 1 has key head 0 in a and 1 in b: these are of different architectures" in said
@@ -215,7 +215,7 @@ def test_the_folder_is_the_comparisons_alone(qkscope, made, tmp_path):
 def test_page(qkscope, made, tmp_path):
     """One file, which fetches nothing; names from outside are text."""
     hostile = "</script><b>\"&'\u202e$(x)"
-    synth(qkscope, tmp_path / "a", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=1, model_name=hostile)
+    synth(tmp_path / "a", layers=2, query_heads=4, dim=8, examples=10, rows=30, seed=1, model_name=hostile)
     qkscope("analyze", tmp_path / "a", "-o", tmp_path / "of-a", expect=0)
     out = tmp_path / "out"
     qkscope("compare", tmp_path / "of-a", made / "of-b", "-o", out, "--format", "pdf", expect=0)

@@ -13,6 +13,7 @@
 
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
+#include "tests/made_capture.h"
 
 enum { TEXT_BYTES = 1 << 17 };
 
@@ -30,18 +31,16 @@ static char *contents(const char *name)
 static void make_capture(const char *folder, uint64_t seed)
 {
     qk_error err = {0};
-    qk_synth_settings s;
-    qk_synth_settings_default(&s);
-    s.layers = 1;
-    s.query_heads = s.group = 2;
-    s.dim = 4;
-    s.examples = 3;
-    s.rows_per_example = 8;
-    s.buckets = 2;
-    s.rope_planes = 0;
-    s.context.threads = 1;
-    s.seed = seed;
-    assert_int_equal(qk_synth_write(&s, tree_path(folder), &err), QK_OK);
+    const made_capture made = {.layers = 1,
+                               .query_heads = 2,
+                               .group = 2,
+                               .dim = 4,
+                               .rows = 8,
+                               .texts = 3,
+                               .buckets = 2,
+                               .width = 128,
+                               .seed = seed};
+    assert_int_equal(make_made_capture(&made, tree_path(folder), &err), QK_OK);
 }
 
 static qk_status compare(const char *a, const char *b, bool force, qk_error *err)

@@ -49,10 +49,10 @@ def texts(first, end):
 def made(qkscope, tmp_path_factory):
     """24 texts of two layers, halves of them with their results, and another capture of the texts of the first half."""
     folder = tmp_path_factory.mktemp("made")
-    synth(qkscope, folder / "all", layers=2, query_heads=4, dim=12, examples=24, rows=40, seed=3, rope_planes=1)
+    synth(folder / "all", layers=2, query_heads=4, dim=12, examples=24, rows=40, seed=3, rope_planes=1)
     for name, first, end in (("a", 0, 12), ("b", 12, 24)):
         subset(folder / "all", folder / name, texts(first, end))
-    synth(qkscope, folder / "other", layers=2, query_heads=4, dim=12, examples=12, rows=40, seed=4, rope_planes=1)
+    synth(folder / "other", layers=2, query_heads=4, dim=12, examples=12, rows=40, seed=4, rope_planes=1)
     analyze(qkscope, folder / "a", folder / "b", folder / "other")
     return folder
 
@@ -218,7 +218,7 @@ def test_a_sign_that_tables_leave_open(qkscope, tmp_path):
 @pytest.mark.test_all
 def test_a_changed_head_is_found_among_others(qkscope, tmp_path):
     """Two disjoint sets of texts of one truth; in b one head drifts faster."""
-    synth(qkscope, tmp_path / "all", layers=3, query_heads=4, dim=16, examples=32, rows=120, seed=6, r_q=0.4, r_k=0.4)
+    synth(tmp_path / "all", layers=3, query_heads=4, dim=16, examples=32, rows=120, seed=6, r_q=0.4, r_k=0.4)
 
     def change(name, columns):
         vectors, t = columns["vector"].astype(np.float64), columns["position"]
@@ -237,9 +237,9 @@ def test_a_changed_head_is_found_among_others(qkscope, tmp_path):
 def test_chance_is_not_called_a_change(qkscope, tmp_path):
     """Disjoint texts of one truth: about one test in twenty has p below 0.05, and corrected ones none."""
     p, corrected = [], []
-    for seed in range(2):
+    for seed in (2, 3):
         whole, a, b = (tmp_path / f"{name}{seed}" for name in ("all", "a", "b"))
-        synth(qkscope, whole, layers=3, query_heads=8, dim=16, examples=32, rows=80, seed=seed)
+        synth(whole, layers=3, query_heads=8, dim=16, examples=32, rows=80, seed=seed)
         analyze(qkscope, subset(whole, a, texts(0, 16)), subset(whole, b, texts(16, 32)))
         rows = compare(qkscope, results_of(a), results_of(b), tmp_path / f"out{seed}")
         own = [row for (*_, name), row in rows.items() if name in NAMES]

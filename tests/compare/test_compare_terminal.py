@@ -28,7 +28,7 @@ def results(qkscope, tmp_path_factory):
     """Of two captures with intervals, a and c; of one layer, a0 and c0."""
     folder = tmp_path_factory.mktemp("results")
     for name, seed in (("a", 1), ("c", 2)):
-        synth(qkscope, folder / f"capture-{name}", layers=2, query_heads=4, dim=8, examples=10, rows=60, seed=seed, r_q=0.6)
+        synth(folder / f"capture-{name}", layers=2, query_heads=4, dim=8, examples=10, rows=60, seed=seed, r_q=0.6)
         qkscope("analyze", folder / f"capture-{name}", "-o", folder / name, "--ci", 90, expect=0)
         qkscope("pca", folder / f"capture-{name}", "-o", folder / f"{name}0", "--layers", 0, expect=0)
     return folder

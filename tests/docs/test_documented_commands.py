@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, EXAMPLE, ROOT, check_survived
+from conftest import BUILD, EXAMPLE, ROOT, check_survived, synth
 from documented_commands import commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
@@ -78,9 +78,8 @@ def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("published")
     for seed, name in enumerate((*CROSS_MODEL, *SMOLLM3)):
         group = group_of(name)
-        subprocess.run([PROGRAM, "synth", "-o", folder / name, "--seed", str(seed), "--layers", "2", "--query-heads",
-                        str(2 * group), "--q-per-kv-group", str(group), "--dim", "16", "--examples", "2", "--rows", "60",
-                        "--buckets", "6", "--bucket-width", "16", "--quiet"], check=True)
+        synth(folder / name, seed=seed, layers=2, query_heads=2 * group, q_per_kv_group=group, dim=16, examples=2, rows=60,
+              buckets=6, bucket_width=16)
         (folder / name / "capture.json").unlink()  # the published ones have none
     return folder
 

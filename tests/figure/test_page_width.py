@@ -59,7 +59,7 @@ def test_what_is_no_width(qkscope, tmp_path, value):
 
 
 def test_studies(qkscope, tmp_path):
-    synth(qkscope, tmp_path / "c", layers=2, query_heads=4, q_per_kv_group=2, dim=16, examples=2, rows=60, buckets=6,
+    synth(tmp_path / "c", layers=2, query_heads=4, q_per_kv_group=2, dim=16, examples=2, rows=60, buckets=6,
           bucket_width=16, rope_planes=1)
     (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {tmp_path / 'c'}}}\nanalyses: [pca]\n"
                                      "figures: {width: 85mm, formats: [svg, pdf]}\n")
@@ -99,7 +99,7 @@ def test_headers_of_a_collage_stand_clear_of_its_bars(qkscope, tmp_path):
 @needs_gnuplot
 def test_many_points_are_one_image(qkscope, tmp_path):
     """A scatter of 30,000 points and one of 1,000: more and fewer than become an image, of the whole page."""
-    synth(qkscope, tmp_path / "capture", layers=1, query_heads=1, q_per_kv_group=1, dim=16, examples=50, rows=300, rope_planes=1)
+    synth(tmp_path / "capture", layers=1, query_heads=1, q_per_kv_group=1, dim=16, examples=50, rows=300, rope_planes=1)
     for name, points in (("many", 0), ("few", 500)):
         qkscope("scatter", tmp_path / "capture", "-o", tmp_path, "--max-points", points, "--format", "svg", "--name", name, expect=0)
     images, markers = ({name: [e for e in read_svg(tmp_path / name).iter(SVG + tag) if not e.get("id")] for name in ("many", "few")}

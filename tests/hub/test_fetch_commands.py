@@ -43,10 +43,10 @@ def manifest(folder):
 
 
 @pytest.fixture(scope="module")
-def capture(qkscope, tmp_path_factory):
+def capture(tmp_path_factory):
     """3 layers of 4 query heads and 2 key heads, of few rows."""
     folder = tmp_path_factory.mktemp("hub") / "capture"
-    synth(qkscope, folder, layers=3, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4, bucket_width=32, rope_planes=1)
+    synth(folder, layers=3, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4, bucket_width=32, rope_planes=1)
     return folder
 
 

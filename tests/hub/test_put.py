@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 
+import conftest
 import fake_hub_upload
 import pytest
 from conftest import BUILD, ROOT, check_survived
@@ -20,13 +21,11 @@ NAME = "me/captures"
 KEY = ("datasets", NAME)
 
 
-def synth(folder, *options):
+def synth(folder, seed=0, layers=2):
     """A small capture: 2 layers of 2 query heads and 1 key head, 6 files of rows."""
-    given = {"--layers": 2, "--query-heads": 2, "--q-per-kv-group": 2, "--rows": 40, "--examples": 1, "--dim": 4,
-             "--rope-planes": 0} | dict(zip(options[::2], options[1::2], strict=True))
-    subprocess.run([PROGRAM, "synth", "-q", "-o", folder, *(str(word) for item in given.items() for word in item)],
-                   check=True, timeout=300)
-    return pathlib.Path(folder)
+    conftest.synth(folder, seed=seed, layers=layers, query_heads=2, rows=40, examples=1, dim=4, rope_planes=0)
+    (folder / "README.md").write_text("---\nconfigs: []\n---\n\n# Query and key vectors\n")
+    return folder
 
 
 def put(hub, home, *arguments, expect=0, token="hf_good"):
@@ -112,7 +111,7 @@ def test_nothing_but_the_capture_is_sent(hub, tmp_path, made, capture):
 def test_only_what_differs_is_sent(hub, tmp_path, made):
     """And a card that somebody edited stays, unless it is to be replaced."""
     put(hub, tmp_path, made, NAME)
-    shutil.copy(synth(tmp_path / "other", "--seed", 5) / "l00h01q/data.parquet", made / "l00h01q/data.parquet")
+    shutil.copy(synth(tmp_path / "other", seed=5) / "l00h01q/data.parquet", made / "l00h01q/data.parquet")
     edited = (made / "README.md").read_bytes().replace(b"---\n\n#", b"license: mit\n---\n\n#")
     repo = hub.repos[KEY]
     repo.commits[repo.refs["main"]]["README.md"] = hub.file(edited, False)
@@ -131,7 +130,7 @@ def test_only_what_differs_is_sent(hub, tmp_path, made):
 
 def test_heads_of_another_capture(hub, tmp_path, capture):
     """They stay, and are told; what is nobody's capture stays untold; --delete removes the first."""
-    put(hub, tmp_path, synth(tmp_path / "big", "--layers", 3), NAME)
+    put(hub, tmp_path, synth(tmp_path / "big", layers=3), NAME)
     repo = hub.repos[KEY]
     repo.commits[repo.refs["main"]]["sub/l00h00q/data.parquet"] = hub.file(b"other", True)
     assert "main has 3 files of another capture, l02h00k/data.parquet" in put(hub, tmp_path, capture, NAME)[1]
@@ -301,7 +300,7 @@ def test_commits_whose_answer_is_lost(hub, tmp_path, capture, done):
 
 
 def test_a_change_by_somebody_else_is_not_lost(hub, tmp_path, capture):
-    put(hub, tmp_path, synth(tmp_path / "other", "--seed", 9), NAME)
+    put(hub, tmp_path, synth(tmp_path / "other", seed=9), NAME)
 
     def change(handler):
         hub.add("datasets", NAME, {"README.md": b"a rival's"})

@@ -21,10 +21,10 @@ def hub():
 
 
 @pytest.fixture(scope="module")
-def heads(qkscope, tmp_path_factory):
+def heads(tmp_path_factory):
     """Files of 2 layers of 4 query heads and 2 key heads."""
     folder = tmp_path_factory.mktemp("study") / "capture"
-    synth(qkscope, folder, layers=2, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4, bucket_width=32, rope_planes=1)
+    synth(folder, layers=2, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4, bucket_width=32, rope_planes=1)
     return {name: data for name, data in files_of(folder).items() if name.endswith(".parquet")}
 
 

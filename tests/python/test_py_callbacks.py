@@ -85,7 +85,6 @@ CUT = {
     "revision": lambda tmp: qk.open(tmp / "c", revision=f"main{ZERO}"),
     "inspect": lambda tmp: qk.inspect(str(tmp / "c") + "\0x"),
     "pca": lambda tmp: qk.pca(str(tmp / "c") + "\0x"),
-    "synth": lambda tmp: qk.synth(str(tmp / "made") + "\0x"),
     "merge": lambda tmp: qk.merge(str(tmp / "c") + "\0x"),
     "merge to": lambda tmp: qk.merge(tmp / "c", str(tmp / "made") + "\0x"),
     "study": lambda tmp: qk.study(str(tmp / "s.yaml") + "\0x", tmp / "made"),
@@ -104,7 +103,7 @@ CUT = {
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("zero")
-    qk.synth(folder / "c", layers=1, query_heads=1, q_per_kv_group=1, dim=4, rows=20, examples=1, rope_planes=0)
+    qk.write_capture(folder / "c", {(0, 0, "q"): np.ones((3, 4), "f4"), (0, 0, "k"): np.ones((3, 4), "f4")})
     return folder
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 from qkscope import captures  # noqa: E402
 
-from conftest import BUILD, EXAMPLE, read_rows, write_head, write_rows  # noqa: E402
+from conftest import BUILD, EXAMPLE, read_rows, synth, write_head, write_rows  # noqa: E402
 
 SMALL = dict(layers=2, query_heads=4, dim=24, examples=7, rows=90, bucket_width=8, sliding_window=64, seed=3)
 NAMES = dict(position="position", bucket="bucket", example="example_id", window="sliding_window")
@@ -27,9 +27,10 @@ NAMES = dict(position="position", bucket="bucket", example="example_id", window=
 def made(tmp_path_factory):
     """The same capture in three ways."""
     folder = tmp_path_factory.mktemp("captures")
-    return {"heads": qk.synth(folder / "heads", row_group_rows=256, **SMALL),
-            "shards": qk.synth(folder / "shards", shards=3, **SMALL),
-            "packed": qk.synth(folder / "packed", layout="packed", row_group_rows=256, **SMALL)}
+    ways = {"heads": dict(row_group_rows=256), "shards": dict(shards=3), "packed": dict(layout="packed", row_group_rows=256)}
+    for way, options in ways.items():
+        synth(folder / way, **options, **SMALL)
+    return {way: qk.open(folder / way) for way in ways}
 
 
 def by_pyarrow(head):

@@ -21,16 +21,16 @@ qk = pytest.importorskip("qkscope", reason="the Python package is not in this bu
 
 
 @pytest.fixture(scope="module")
-def tiny(qkscope, tmp_path_factory):
+def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
-    synth(qkscope, folder / "capture", layers=1, query_heads=2, dim=8, rows=40, examples=9)
+    synth(folder / "capture", layers=1, query_heads=2, dim=8, rows=40, examples=9)
     return folder / "capture"
 
 
 @pytest.fixture(scope="module")
-def large(qkscope, tmp_path_factory):
+def large(tmp_path_factory):
     folder = tmp_path_factory.mktemp("large")
-    synth(qkscope, folder / "capture", layers=8, query_heads=8, dim=48, rows=1000)
+    synth(folder / "capture", layers=8, query_heads=8, dim=48, rows=1000)
     return folder / "capture"
 
 
@@ -184,7 +184,7 @@ def test_progress_may_stop(large, temporary):
 
 
 @pytest.mark.test_all
-def test_stops_within_a_head(qkscope, temporary, monkeypatch):
+def test_stops_within_a_head(temporary, monkeypatch):
     """Which takes its time where all pairs count: the library asks between the texts that an interval leaves out. What it
     had done is not taken for results."""
     from qkscope._run import Watch
@@ -195,7 +195,7 @@ def test_stops_within_a_head(qkscope, temporary, monkeypatch):
         state = property(lambda self: None, lambda self, state: (asked.append(state), setattr(self, "stop", state is not None)))
 
     capture, long = temporary / "capture", {"ci": 95, "max_pairs": 0, "threads": 1, "progress": False}
-    synth(qkscope, capture, layers=1, query_heads=1, q_per_kv_group=1, dim=64, rows=800, examples=20)
+    synth(capture, layers=1, query_heads=1, q_per_kv_group=1, dim=64, rows=800, examples=20)
     for where in ({}, {"output": temporary / "out"}):
         asked.clear()
         with monkeypatch.context() as patch, pytest.raises(qk.Cancelled):

@@ -55,10 +55,10 @@ def both(qkscope, tmp_path, command, function, capture, options=(), **keywords):
 
 
 @pytest.fixture(scope="module")
-def windows(qkscope, tmp_path_factory):
+def windows(tmp_path_factory):
     """Heads with a sliding window, and such without."""
     folder = tmp_path_factory.mktemp("windows")
-    synth(qkscope, folder / "capture", layers=2, dim=16, rows=150, sliding_window=300)
+    synth(folder / "capture", layers=2, dim=16, rows=150, sliding_window=300)
     return folder / "capture"
 
 
@@ -244,9 +244,9 @@ def test_compare(tmp_path, windows):
 
 
 @pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
-def test_compare_matches_rows_by_what_they_are_of(qkscope, tmp_path, windows):
+def test_compare_matches_rows_by_what_they_are_of(tmp_path, windows):
     """In every table: counts and positions are no part of that, though they are whole numbers."""
-    synth(qkscope, tmp_path / "other", layers=2, dim=16, rows=170, sliding_window=300, seed=5)
+    synth(tmp_path / "other", layers=2, dim=16, rows=170, sliding_window=300, seed=5)
     a, b = (qk.analyze(folder, complement=True, progress=False) for folder in (windows, tmp_path / "other"))
     for name in set(a.tables) - {"model_report.csv"}:
         table = qk.side_by_side(a, b, name)

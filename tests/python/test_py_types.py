@@ -18,7 +18,7 @@ qk = pytest.importorskip("qkscope", reason="the Python package is not in this bu
 
 # modules whose keywords come from tables of settings, so that they have stubs
 STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "compare", "loss", "ablate",
-                      "study"], "making": ["synth", "export"]}
+                      "study"], "making": ["export"]}
 FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
@@ -75,7 +75,6 @@ WRONG = [
     ('qkscope.pca("c", buckets=3)', 'Unexpected keyword argument "buckets"'),
     ('qkscope.rotate("c", 3)', "Too many positional arguments"),
     ('print(qkscope.analyze("c").figure(3))', 'expected "str"'),
-    ('qkscope.synth("c", layers="2")', 'has incompatible type "str"; expected "int"'),
     ('print(qkscope.open(3))', 'has incompatible type "int"'),
     ('print(qkscope.open("c").head(0, 0, 1))', 'expected "str"'),
     ('qkscope.Sink("c", stages="post")', 'Unexpected keyword argument "stages"'),

@@ -50,10 +50,10 @@ def test_figures_alone(qkscope, results):
     assert kinds == {".gp", ".dat", ".md", ".pdf"}
 
 
-@pytest.mark.cases(6)
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("words", [["report", "RESULTS", "--alone", "-o", "x.html"], ["report", "RESULTS", "-o", "x.HTML"],
                                    ["analyze", "c", "-o", "x.csv"], ["compare", "a", "b", "-o", "x.html"],
-                                   ["study", "x.yaml", "-o", "x.json"], ["synth", "-o", "x.parquet"]])
+                                   ["study", "x.yaml", "-o", "x.json"]])
 def test_a_folder_is_not_called_like_a_file(qkscope, results, tmp_path, words):
     done = qkscope(*[results if word == "RESULTS" else word for word in words], expect=2, cwd=tmp_path)
     assert f"output {words[-1]}: the name of a file, but a folder is wanted" in done.err

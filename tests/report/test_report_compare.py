@@ -14,7 +14,7 @@ pytestmark = pytest.mark.test_all
 def compared(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     for i, name in enumerate("ab"):
-        synth(qkscope, folder / name, layers=3, query_heads=4, dim=8, examples=10, rows=30, seed=i + 1, model_name=name)
+        synth(folder / name, layers=3, query_heads=4, dim=8, examples=10, rows=30, seed=i + 1, model_name=name)
     qkscope("compare", folder / "a", folder / "b", "-o", folder / "out", expect=0)
     return folder / "out"
 

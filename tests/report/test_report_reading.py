@@ -38,7 +38,7 @@ def checkpoints(qkscope, tmp_path_factory):
 
 def test_a_comparison_fills_the_screen(qkscope, tmp_path, open_page):
     for seed, name in enumerate("ab"):
-        synth(qkscope, tmp_path / name, layers=2, query_heads=2, dim=8, examples=6, rows=20, seed=seed)
+        synth(tmp_path / name, layers=2, query_heads=2, dim=8, examples=6, rows=20, seed=seed)
     done = qkscope("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out",
                    env={"PATH": failing_gnuplot(tmp_path / "bin")})
     assert done.code in (0, 3), done.err

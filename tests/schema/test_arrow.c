@@ -12,24 +12,25 @@
 
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
+#include "tests/made_capture.h"
 
 static qk_analysis_results *results;
 
 static int make(void **state)
 {
-    qk_synth_settings synth;
+    const made_capture made = {.layers = 2,
+                               .query_heads = 4,
+                               .group = 2,
+                               .dim = 8,
+                               .rows = 40,
+                               .texts = 5,
+                               .buckets = 16,
+                               .width = 128,
+                               .model = "m\xc3\xa9"};
     qk_analysis_settings s;
     if (tree_setup(state) != 0)
         return 1;
-    qk_synth_settings_default(&synth);
-    synth.layers = 2;
-    synth.query_heads = 4;
-    synth.group = 2;
-    synth.dim = 8;
-    synth.examples = 5;
-    synth.rows_per_example = 40;
-    synth.model = "m\xc3\xa9";
-    if (qk_synth_write(&synth, tree_path("capture"), NULL) != QK_OK)
+    if (make_made_capture(&made, tree_path("capture"), NULL) != QK_OK)
         return 1;
     qk_analysis_settings_default(&s);
     s.capture = tree_path("capture");

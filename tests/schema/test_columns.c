@@ -11,6 +11,7 @@
 
 #include "base/csv_reader.h"
 #include "tests/base/tree.h"
+#include "tests/made_capture.h"
 
 static qk_analysis_settings settings_of(const char *output)
 {
@@ -31,19 +32,20 @@ static qk_analysis_settings settings_of(const char *output)
 
 static int make(void **state)
 {
-    qk_synth_settings s;
+    const made_capture made = {.layers = 2,
+                               .query_heads = 4,
+                               .group = 2,
+                               .dim = 8,
+                               .rows = 40,
+                               .texts = 5,
+                               .buckets = 16,
+                               .width = 128,
+                               .window = 300,
+                               .model = "a, \"model\"",
+                               .extra = "{\"rope_frequencies\": [1, 0.1]}"};
     if (tree_setup(state) != 0)
         return 1;
-    qk_synth_settings_default(&s);
-    s.layers = 2;
-    s.query_heads = 4;
-    s.group = 2;
-    s.dim = 8;
-    s.examples = 5;
-    s.rows_per_example = 40;
-    s.sliding_window = 300;
-    s.model = "a, \"model\"";
-    return qk_synth_write(&s, tree_path("capture"), NULL) == QK_OK ? 0 : 1;
+    return make_made_capture(&made, tree_path("capture"), NULL) == QK_OK ? 0 : 1;
 }
 
 static qk_analysis_results *run(const qk_analysis_settings *settings)

@@ -159,8 +159,7 @@ static void test_all_tables(void **state)
     (void)state;
     const qk_settings_table *const tables[] = {
         &qk_analysis_settings_table, &qk_recorder_settings_table, &qk_scatter_settings_table,
-        &qk_synth_settings_table,    &qk_report_settings_table,   &qk_study_settings_table,
-        &qk_inspect_settings_table,
+        &qk_report_settings_table,   &qk_study_settings_table,    &qk_inspect_settings_table,
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         check_table(tables[i]);

@@ -21,11 +21,11 @@ CELLS = ("__proto__", "a\"><script>alert(1)</script>", "'; system \"touch x\"; '
 
 
 @pytest.fixture(scope="module")
-def captures(qkscope, tmp_path_factory):
+def captures(tmp_path_factory):
     """Folders a, b and c with different captures."""
     root = tmp_path_factory.mktemp("captures")
     for seed, name in enumerate("abc"):
-        synth(qkscope, root / name, seed=seed, **SMALL)
+        synth(root / name, seed=seed, **SMALL)
     return root
 
 
@@ -274,7 +274,7 @@ def test_changed_inputs(here, study):
     study()
     shutil.copy(head_file(here, "a", "l00h02q"), head_file(here, "a"))  # of the same size
     data = bytearray(head_file(here, "b").read_bytes())
-    data[data.index(b"qkscope")] ^= 1  # who wrote it, a byte without meaning
+    data[data.rindex(b"parquet-cpp")] ^= 1  # who wrote it, a byte without meaning
     head_file(here, "b").write_bytes(data)
     os.utime(head_file(here, "c"), (1, 1))  # touched, but the same
     outcome = study()

@@ -18,10 +18,10 @@ pytestmark = needs_gnuplot
 
 
 @pytest.fixture(scope="module")
-def captures(qkscope, tmp_path_factory):
+def captures(tmp_path_factory):
     root = tmp_path_factory.mktemp("captures")
     for seed, name in enumerate("abc"):
-        synth(qkscope, root / name, seed=seed, layers=2, query_heads=4, q_per_kv_group=2, dim=16,
+        synth(root / name, seed=seed, layers=2, query_heads=4, q_per_kv_group=2, dim=16,
               examples=2, rows=60, buckets=6, bucket_width=16, rope_planes=1)
     return root
 
@@ -156,7 +156,7 @@ def test_the_published_study(qkscope, tmp_path):
     """All eleven models with figures and page: most of a minute of gnuplot."""
     for seed, name in enumerate(CROSS_MODEL):
         group = group_of(name)
-        synth(qkscope, tmp_path / name, seed=seed, layers=2, query_heads=2 * group,
+        synth(tmp_path / name, seed=seed, layers=2, query_heads=2 * group,
               q_per_kv_group=group, dim=16, examples=2, rows=60, buckets=6, bucket_width=16,
               rope_planes=1)
         add_capture(tmp_path / "hf", name, tmp_path / name)

@@ -18,10 +18,10 @@ CALLS = range(7, 90, {"long": 1}.get(TIER, 11))
 
 
 @pytest.fixture(scope="module")
-def study(qkscope, tmp_path_factory):
+def study(tmp_path_factory):
     root = tmp_path_factory.mktemp("killed")
     for i in range(3):
-        synth(qkscope, root / f"m{i}", seed=i, layers=1, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4,
+        synth(root / f"m{i}", seed=i, layers=1, query_heads=4, q_per_kv_group=2, dim=8, examples=2, rows=60, buckets=4,
               bucket_width=32)
     (root / "study.yaml").write_text("models:\n" + "".join(f"  - {{name: m{i}, source: m{i}}}\n" for i in range(3)))
     return root / "study.yaml"

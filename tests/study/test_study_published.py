@@ -17,7 +17,7 @@ ALIASES = (("pca-analyze", "qk.csv", "pca"), ("rotate-analyze", "rotated.csv", "
 
 
 @pytest.fixture(scope="module")
-def home(qkscope, tmp_path_factory):
+def home(tmp_path_factory):
     """home(names) -> HF_HOME with a small capture of each of the models: two layers, the heads of two groups."""
     root = tmp_path_factory.mktemp("hub")
 
@@ -25,7 +25,7 @@ def home(qkscope, tmp_path_factory):
         for seed, name in enumerate(names):
             if not (root / name).exists():
                 group = group_of(name)
-                synth(qkscope, root / name, seed=seed, layers=2, query_heads=2 * group, q_per_kv_group=group, dim=16, examples=2,
+                synth(root / name, seed=seed, layers=2, query_heads=2 * group, q_per_kv_group=group, dim=16, examples=2,
                       rows=60, buckets=6, bucket_width=16, rope_planes=1)
                 add_capture(root / "hf", name, root / name)
         return root / "hf"
