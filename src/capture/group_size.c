@@ -33,7 +33,9 @@ static qk_status collect(const qk_capture *capture, qk_kind kind, head_set *set,
 /* Whether every layer of the set has the heads 0 .. max, none missing. */
 static bool is_whole(const head_set *set)
 {
-    size_t heads = (size_t)set->max + 1;
+    size_t heads = (size_t)(set->max + 1);
+    if (heads == 0)
+        return false;
     for (size_t i = 0; i < set->count; i++)
         if ((size_t)set->items[i].head != i % heads ||
             set->items[i].layer != set->items[i - i % heads].layer)
@@ -79,7 +81,7 @@ static qk_status settle_group(const head_set *q, const head_set *k, int given, i
     bool whole = is_whole(k);
     int q_heads = q->max + 1, k_heads = k->max + 1, seen = 0;
     /* the heads of the model, it seems */
-    bool all = whole && is_whole(q) && q_heads % k_heads == 0;
+    bool all = whole && is_whole(q) && k_heads > 0 && q_heads % k_heads == 0;
     int first = all ? q_heads / k_heads : 1, last = all ? first : q_heads;
     for (int size = first; size <= last; size++) {
         if (!fits(q, k, whole, size) || (seen > 0 && pair_alike(q, seen, size)))

@@ -325,6 +325,8 @@ typedef struct again {
 
 static void see_block(again *a, const qk_block *block, const char *file)
 {
+    if (!block->example || !block->position)
+        return;
     for (size_t i = 0; i < block->rows && a->rows < a->most; i++, a->rows++) {
         const int64_t example = block->example[i], position = block->position[i];
         if (example == QK_NO_EXAMPLE)

@@ -28,7 +28,9 @@ static part read_part(const char *path)
     const char *name = qk__file_name(path), *of = NULL;
     for (const char *at = name; (at = strstr(at, OF)); at++)
         of = at;
-    const char *count = of ? of + sizeof OF - 1 : "";
+    if (!of)
+        return (part){0};
+    const char *count = of + sizeof OF - 1;
     size_t digits = strspn(count, DIGITS);
     if (digits == 0 || digits > MAX_DIGITS || (size_t)(of - name) < digits)
         return (part){0};

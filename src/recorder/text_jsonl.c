@@ -164,10 +164,12 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     return status;
 }
 
+static const char BLANKS[] = {' ', '\t', '\r', '\n'};
+
 static bool is_blank(const char *line, size_t size)
 {
     size_t i = 0;
-    while (i < size && memchr(" \t\r\n", line[i], 4))
+    while (i < size && memchr(BLANKS, line[i], sizeof BLANKS))
         i++;
     return i == size;
 }
@@ -217,7 +219,7 @@ static qk_status begin(jsonl_reader *r, qk_error *err)
     QK_TRY(read_block(r, err));
     r->begin = qk__utf8_mark(r->block.data, r->block.size);
     size_t at = r->begin;
-    while (at < r->block.size && memchr(" \t\r\n", r->block.data[at], 4))
+    while (at < r->block.size && memchr(BLANKS, r->block.data[at], sizeof BLANKS))
         at++;
     r->list = at < r->block.size && r->block.data[at] == '[';
     r->begin = r->list ? at + 1 : r->begin;

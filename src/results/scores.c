@@ -28,7 +28,7 @@ static qk_status find_numbers(const score_table *t, size_t column, bool *any, qk
     double value;
     qk_error why;
     *any = false;
-    for (int pass = 0; pass <= *any; pass++)
+    for (int pass = 0; pass < (*any ? 2 : 1); pass++)
         for (size_t i = 0; i < t->num_rows; i++) {
             qk__reader_go(t->reader, i);
             const char *text = qk__reader_text(t->reader, column);
