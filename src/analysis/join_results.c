@@ -204,6 +204,8 @@ static qk_status join_table(joining *j, const qk__table *table, json_t **content
                             qk_error *err)
 {
     const char *name = table->info.name;
+    if (j->run->outputs.count + 2 >= QK__SET_FILES) /* schema.json and manifest.json follow */
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: too many tables", j->sources->folder);
     QK_TRY(qk__outfile_open_in(&j->file, j->run->settings->output, name, err));
     qk_status status = write_table(j, table, err);
     qk__each_source (s, j)
@@ -249,9 +251,13 @@ static qk_status check_run(const source *first, const source *s, size_t i, qk_er
         json_t *is = json_object_get(a, SAME[n]), *was = json_object_get(b, SAME[n]);
         if (json_is_object(is))
             other = find_difference(is, was);
-        else if (!json_equal(is, was))
+        else if (is != was && !json_equal(is, was))
             other = SAME[n];
     }
+    /* nothing else tells two of them apart */
+    if (!other && json_is_null(json_object_get(a, "capture_json")) &&
+        !json_equal(json_object_get(a, "capture"), json_object_get(b, "capture")))
+        other = "capture";
     return other ? qk__fail(err, QK_ERR_INCONSISTENT,
                             "%s and %s differ in %s: join runs of one capture with the same "
                             "options and version",

@@ -119,6 +119,10 @@ def test_results_of_two_captures(qkscope, apart, tmp_path):
     for capture, layer in ((EXAMPLE, "0"), (changed, "1")):
         qkscope("pca", capture, "--layers", layer, "-o", tmp_path / layer, "-q", expect=0)
     assert "differ in bytes" in qkscope("merge", tmp_path / "0", tmp_path / "1", "-o", tmp_path / "out", expect=1).err
+    for i in (0, 1):
+        silent = shutil.copytree(EXAMPLE, tmp_path / f"silent{i}", ignore=shutil.ignore_patterns("capture.json"))
+        qkscope("pca", silent, "--layers", i, "-o", tmp_path / f"r{i}", "-q", expect=0)
+    assert "differ in capture" in qkscope("merge", tmp_path / "r0", tmp_path / "r1", "-o", tmp_path / "out", expect=1).err
 
 
 def test_a_folder_is_replaced_with_force_alone(qkscope, apart, tmp_path):

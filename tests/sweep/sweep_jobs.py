@@ -24,6 +24,7 @@ JOBS = [
     Job("capture-sums", SUMS, old=(*SUMS, *OTHER), at_once=True),
     Job("merge", ("merge", "{in}/part-0", "{in}/part-1", "{in}/part-2", *ONE, "-o", "{out}"), old=(*CAPTURE, *OTHER), at_once=True),
     Job("merge-whole", ("merge", "{in}/few-0", "{in}/few-1", *ONE, "-o", "{out}"), old=CAPTURE, at_once=True),
+    Job("merge-tables", ("merge", "{in}/layer-0", "{in}/layer-1", *ONE, "--force", "-o", "{out}"), old=PCA),
     Job("analyze", ANALYZE, old=(*ANALYZE, "--components", "2")),
     Job("rotate", ("rotate", "{in}/capture", "--layers", "0", *ONE, "-o", "{out}"), before=(PCA,)),
     Job("report", ("report", "{out}", "-q", "--format", "svg"), before=(PCA,), page="report.html", sample=2),
@@ -47,5 +48,7 @@ def write_inputs(program, folder):
     for i in range(2):
         run(*capture, "-t", few, "--shard", f"{i}/2", "-o", folder / f"few-{i}")
     run("capture", "-m", folder / "model", "-t", few, "--sampler", "all", "--layers", "0,1", "--heads", "0,1", *ONE, "-o", folder / "capture")
+    for layer in (0, 1):
+        run("pca", "capture", "--layers", layer, *ONE, "-o", folder / f"layer-{layer}")
     for name, layer in (("study", 0), ("old", 1)):
         (folder / f"{name}.yaml").write_text(f"models:\n  - {{name: one, source: capture}}\nanalyses: [pca]\ndata: {{layers: {layer}}}\n")
