@@ -97,10 +97,16 @@ static int run_merge(cli_call *call)
     if (call->count == 0)
         return cli_usage("what? Give the folder that several processes wrote to");
     bool results = has_results(call->arguments[0]);
-    if ((call->count > 1 || results) && !r->output)
+    if (call->count > 1 && !r->output)
         return cli_usage("where to? -o DIR");
-    if (results && call->count == 1)
+    if (results && call->count == 1 && r->output)
         return cli_usage("with which other results? Give two folders at least");
+    if (results && call->count == 1) {
+        if (!r->common.quiet)
+            cli_print("%s: its tables are there, and nothing waits to be merged\n",
+                      call->arguments[0]);
+        return EXIT_CODE_OK;
+    }
     return results ? join_results(call) : merge_captures(call);
 }
 

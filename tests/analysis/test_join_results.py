@@ -109,7 +109,8 @@ def test_what_is_refused(qkscope, apart, tmp_path):
     for folders, words in refused:
         assert words in qkscope("merge", *folders, "-o", out, expect=1).err, words
         assert not out.exists()
-    assert "where to? -o DIR" in qkscope("merge", first, expect=2).err
+    assert "where to? -o DIR" in qkscope("merge", first, second, expect=2).err
+    assert "its tables are there, and nothing waits" in qkscope("merge", first, expect=0).out
     assert "with which other results?" in qkscope("merge", first, "-o", out, expect=2).err
 
 
