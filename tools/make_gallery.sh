@@ -84,8 +84,9 @@ take "$out/post/figures" ablation-01-remove ablation-02-two-sides ablation-03-r-
     attention-12-profiles-by-depth-kjv-tiny attention-13-layer-curves # rotary pairs of SmolLM2 have 0.9 MB
 run capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --id-column id \
     -o "$out/step-20"
-run compare "$out/step-20" "$out/kjv-tiny/post" -o "$out/changes"
-take "$out/changes/figures" compare-01-heads compare-02-map compare-03-overlap
+run analyze "$out/step-20" -o "$out/of-step-20" --ci 95
+run compare "$out/of-step-20" "$out/post" -o "$out/changes"
+take "$out/changes/figures" compare-01-heads compare-02-map
 mkdir "$out/models"
 cp tools/gallery/models.csv "$out/models"
 for table in qk heads rotated head_metrics head_profile head_distance head_component_weights; do

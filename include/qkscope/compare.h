@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <qkscope/analysis.h>
 #include <qkscope/common.h>
 #include <qkscope/report.h>
 #include <qkscope/results.h>
@@ -18,32 +17,27 @@ QK_BEGIN_DECLS
 /*     qk_compare_settings settings;
  *     qk_compare_outcome *outcome;
  *     qk_compare_settings_default(&settings);
- *     settings.a = "captures/step-20";
- *     settings.b = "captures/step-2004";
- *     settings.input.output = "changes";
+ *     settings.a = "results/step-20";
+ *     settings.b = "results/step-2004";
+ *     settings.output = "changes";
  *     qk_status status = qk_compare_run(&settings, &outcome, &err);
  *
- * writes changes/compare.csv, compare_heads.csv, compare_angles.csv, compare_summary.json,
- * compare.html, figures/ and manifest.json. */
-
-/* Leading components whose spaces are compared, at most. */
-enum { QK_MAX_SUBSPACE = 10 };
+ * writes changes/compare.csv, compare_heads.csv, compare_summary.json, compare.html, figures/ and
+ * manifest.json. */
 
 typedef struct qk_compare_settings {
-    /* Each is a folder of results, FOLDER:MODEL for a model among several there, or a capture, which
-     * is analysed first. */
-    const char *a, *b;
-    double ci; /* level of the intervals in percent; those of tables must have it */
-    int subspace; /* components that span the spaces whose angles are taken; 1 to QK_MAX_SUBSPACE */
-    bool plasticity; /* of captures: computed, too */
+    const char *a,
+        *b; /* each a folder of results, or FOLDER:MODEL for a model among several there */
+    const char *output; /* folder, which holds the comparison alone */
+    bool force; /* replaces a comparison of others; tables that were edited are compared */
+    double ci;  /* level of the intervals in percent; those of tables must have it */
     bool
-        any_length; /* texts of a and b may differ in length by more than a tenth, and changes are tested all
-                        the same */
-    bool html;                  /* false: neither figures nor compare.html */
+        any_length; /* changes are tested also where texts of a and b differ in length by more than a
+                           tenth */
+    bool html;      /* false: neither figures nor compare.html */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
-    /* Of captures: layers, heads, group size, ... as in an analysis; output, force, context. Its
-     * capture, ci and analyses are not used. */
-    qk_analysis_settings input;
+    const char *command_line;   /* for the manifest; NULL = not known */
+    qk_context context;         /* progress: "figures" */
 } qk_compare_settings;
 
 extern QK_API const qk_settings_table qk_compare_settings_table;
@@ -54,12 +48,9 @@ typedef struct qk_compare_metric {
     const char *name; /* of the column */
     bool main;        /* one of those that are shown where there is little room */
     size_t heads;
-    size_t
-        turned; /* of these, whose difference is -b - a: mean_b - mean_a is not the mean then */
     double mean_a, mean_b;
-    /* Mean of the differences over key heads, each with the mean of its query heads, since these are
-     * not independent; its interval and corrected p-value over key heads. A difference is b - a, or
-     * -b - a of a number along PC0 where that of b points away from that of a. */
+    /* Mean of the differences b - a over key heads, each with the mean of its query heads, since these
+     * are not independent; its interval and corrected p-value over key heads. */
     double mean, low, high, p_corrected;
     size_t tested, supported; /* heads with a p-value, and with a corrected one below 0.05 */
 } qk_compare_metric;
@@ -71,18 +62,7 @@ typedef struct qk_compare_mover {
     double a, b, difference, low, high;
     double size; /* in standard deviations of the metric over heads */
     double p_corrected;
-    bool turned; /* the difference is -b - a */
 } qk_compare_mover;
-
-/* Spaces of the leading components over heads; "qk", "q" or "k". Keys count once a key head. */
-typedef struct qk_compare_space {
-    const char *space;
-    size_t heads;
-    double overlap, angle;     /* medians: of the overlap, of the largest angle in degrees */
-    double halves_a, halves_b; /* of the overlap of halves of the texts */
-    double chance;             /* of the overlap of unrelated spaces */
-    size_t judged, moved;      /* heads with both halves; farther off than twice these */
-} qk_compare_space;
 
 typedef struct qk_compare_outcome {
     char *names[2]; /* what a and b are called */
@@ -91,14 +71,10 @@ typedef struct qk_compare_outcome {
         unlike; /* these differ by more than a tenth; without any_length nothing is tested then, and no
                     categories are compared */
     size_t paired, only_a, only_b;
-    size_t num_metrics, num_movers, num_spaces, num_warnings;
+    size_t num_metrics, num_movers, num_warnings;
     qk_compare_metric *metrics;
     qk_compare_mover *movers; /* one a head, supported ones first, then by |size|; at most 20 */
-    qk_compare_space *spaces;
-    const char *no_spaces;    /* why there are none; NULL: there are */
     size_t tested, supported; /* all metrics of all heads */
-    /* The captures hold attention, which is compared between results alone. */
-    bool leaves_attention_out;
     size_t replaced; /* heads of a comparison that lay in the folder before; 0: none did */
     /* Heads by kind in a (rows) and in b. */
     size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES];
@@ -109,8 +85,7 @@ typedef struct qk_compare_outcome {
     double seconds;
 } qk_compare_outcome;
 
-/* QK_OK; QK_ERR_PARTIAL where heads of a capture, or figures, failed (*outcome is set, the others are
- * there). QK_ERR_INCONSISTENT: no head is in both, or heads belong to other key heads; tables that changed
+/* QK_OK; QK_ERR_PARTIAL where figures failed (*outcome is set, the others are there). QK_ERR_INCONSISTENT: no head is in both, or heads belong to other key heads; tables that changed
  * since they were written. QK_ERR_EXISTS: the output folder has other results, or another
  * comparison without `force`. Files appear whole or not at all. */
 QK_API QK_MUST_CHECK qk_status qk_compare_run(const qk_compare_settings *settings,

@@ -38,7 +38,7 @@ _ROTATE = Keywords(_TABLE, "rotate", _HIDDEN, [_COMPLEMENT, _PROGRESS])
 _PLASTICITY = Keywords(_TABLE, "plasticity", _HIDDEN, [_PROGRESS])
 _ATTENTION = Keywords(_TABLE, "attention", _HIDDEN, [_PROGRESS])
 _STAGES = Keywords("qk_stages_settings_table", "compare-stages", _HIDDEN, [_PROGRESS])
-_COMPARE = Keywords("qk_compare_settings_table", "compare", _HIDDEN, [_PROGRESS])
+_COMPARE = Keywords("qk_compare_settings_table", "compare", own=[_PROGRESS])
 _STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
 _MODEL = ("model", "text")  # what a model is run over
 _LOSS = Keywords("qk_recorder_settings_table", "loss", _MODEL, [_PROGRESS])
@@ -219,17 +219,15 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
 
 @_COMPARE
 def compare(a: Any, b: Any, **keywords: Any) -> Results:
-    """What changed from a to b, head by head: tables compare, compare_heads and, of captures, compare_angles.
+    """What changed from a to b, head by head: tables compare and compare_heads.
 
-    a and b are results (or a folder with some, or "FOLDER:MODEL" for one of several models there), or captures, which are
-    analysed first. Two captures of the same texts say most: their differences are paired by text. With `output` the page
-    (compare.html) and its figures are written, too; they need gnuplot.
+    a and b are results (of analyze with ci=95, for intervals and p-values), folders with some, or "FOLDER:MODEL" for one of
+    several models there. With `output` the page (compare.html) and its figures are written, too; they need gnuplot.
 
-        changes = qkscope.compare("captures/step-20", "captures/step-2004", subspace=5)
+        changes = qkscope.compare("results/step-20", "results/step-2004")
         changes.compare.to_pandas().query("p_corrected < 0.05")
-        changes.compare_angles["overlap"]
 
-    Raises as analyze, and DataError where no head is in both.
+    Raises ArgumentError for a capture, NotFoundError for a folder that is not there, DataError where no head is in both.
     """
     settings = _COMPARE.settings("compare", keywords)
     values = settings.values
@@ -239,10 +237,10 @@ def compare(a: Any, b: Any, **keywords: Any) -> Results:
     if keywords.get("output") is None:
         values.html = False
     line = _line("compare", tuple(sides), keywords)
-    values.input.command_line = line
+    values.command_line = line
     out = ffi.new("qk_compare_outcome **")
     with _folder(settings, keywords.get("output")) as (folder, owned):
-        outcome, partial = run(lib.qk_compare_run, values, out, context=values.input.context, out=out,
+        outcome, partial = run(lib.qk_compare_run, values, out, context=values.context, out=out,
                                free=lib.qk_compare_outcome_free, keep=(settings, line),
                                progress=keywords.get("progress"))
         results = Results.read(folder)

@@ -590,9 +590,9 @@ def compare(
     b: Any,
     *,
     ci: float = 95.0,
-    subspace: int = 3,
     any_length: bool = False,
-    plasticity: bool = True,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
     html: bool = True,
     format: str | Iterable[str] = 'png,svg',
     theme: Literal['paper', 'screen', 'dark'] = 'paper',
@@ -600,50 +600,34 @@ def compare(
     no_title: bool = False,
     no_legend: bool = False,
     symbols: bool = False,
-    output: str | os.PathLike[str] | None = None,
-    force: bool = False,
-    revision: str | None = None,
-    offline: bool = False,
-    q_per_kv_group: int | None = None,
-    layers: int | str | Iterable[int] | None = None,
-    heads: int | str | Iterable[int | str | tuple[int, int]] | None = None,
-    max_samples: int | None = None,
-    from_position: int = 0,
-    taxonomy_low: float = 0.3,
-    taxonomy_high: float = 0.7,
     threads: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
-    """What changed from a to b, head by head: tables compare, compare_heads and, of captures, compare_angles.
+    """What changed from a to b, head by head: tables compare and compare_heads.
 
-    a and b are results (or a folder with some, or "FOLDER:MODEL" for one of several models there), or captures, which are
-    analysed first. Two captures of the same texts say most: their differences are paired by text. With `output` the page
-    (compare.html) and its figures are written, too; they need gnuplot.
+    a and b are results (of analyze with ci=95, for intervals and p-values), folders with some, or "FOLDER:MODEL" for one of
+    several models there. With `output` the page (compare.html) and its figures are written, too; they need gnuplot.
 
-        changes = qkscope.compare("captures/step-20", "captures/step-2004", subspace=5)
+        changes = qkscope.compare("results/step-20", "results/step-2004")
         changes.compare.to_pandas().query("p_corrected < 0.05")
-        changes.compare_angles["overlap"]
 
-    Raises as analyze, and DataError where no head is in both.
+    Raises ArgumentError for a capture, NotFoundError for a folder that is not there, DataError where no head is in both.
 
     Intervals:
         ci = 95.0
             level of the intervals; those of tables must be of it (1 to below 100)
     Comparison:
-        subspace = 3
-            of captures: angles between the spaces of the first K components (1 to 10)
         any_length = False
             test changes and compare categories also where texts of A and B differ in length by more
             than a tenth
-        plasticity = True
-            False: of captures: leave plasticity out, which takes longest
     Output:
-        html = True
-            False: tables alone: neither figures nor compare.html
         output
             folder for the tables
         force = False
-            replace the results that output holds, even those of another capture
+            replace a comparison of others in output; compare tables that were edited, with a
+            warning
+        html = True
+            False: tables alone: neither figures nor compare.html
     Figures:
         format = 'png,svg'
             pictures: png, svg, pdf or several of them; the page always needs png and svg ('png' or
@@ -660,28 +644,6 @@ def compare(
             no legend: the caption of a paper says it
         symbols = False
             labels and legends have symbols in place of words, where there are some: r_q, AP
-    Input:
-        revision
-            branch, tag or commit of a dataset on the Hub (None: main)
-        offline = False
-            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
-        q_per_kv_group
-            query heads per key head (1 to 65535; None: from capture.json, else inferred)
-    Heads and rows:
-        layers
-            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
-        heads
-            only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE (or a list such as [(2,
-            1), 5]; None: all)
-        max_samples
-            only the first N rows of each head (1 to 1e+15 rows; None: all)
-        from_position = 0
-            leave out rows of positions below K (0 to 1e+15)
-    PCA:
-        taxonomy_low = 0.3
-            lower taxonomy threshold on |r| (0 to 1)
-        taxonomy_high = 0.7
-            upper taxonomy threshold on |r| (0 to 1)
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/kept_run.h"
 #include "analysis/head_lengths.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -305,11 +304,7 @@ static qk_status run_intervals(qk__run *run, int worker, qk_head_results *head,
     head->intervals = malloc(sizeof *head->intervals);
     if (!head->intervals)
         return qk__nomem(err);
-    qk__kept_head *kept = run->kept ? &run->kept[head - run->results->heads] : NULL;
-    qk_status status = qk__head_intervals(run, head, q, k, repeats, head->intervals, kept, err);
-    if (status == QK_OK && kept)
-        status = qk__keep_spaces(q->moments, k->data.moments, &q->parts, &k->data.parts,
-                                 run->keep, kept, err);
+    qk_status status = qk__head_intervals(run, head, q, k, repeats, head->intervals, err);
     if (status != QK_OK) {
         free(head->intervals);
         head->intervals = NULL;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analysis/head_lengths.h"
-#include "analysis/kept_run.h"
 #include "analysis/run.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -199,16 +198,16 @@ static qk_status run_all(qk__run *run, qk_error *err)
     return finish_run(run, err);
 }
 
-qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t components,
-                                   qk_analysis_results **results, qk__kept_run *kept,
-                                   qk_error *err)
+qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
+                          qk_error *err)
 {
     double start = qk__now();
     qk__run run;
+    QK_NEED(err, results);
     *results = NULL;
+    QK_NEED(err, settings);
     QK_TRY(check_settings(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
-    run.keep = components;
     if (status == QK_OK && settings->output)
         status = qk__results_claim(&run, err);
     if (status == QK_OK)
@@ -216,23 +215,10 @@ qk_status qk__analysis_run_keeping(const qk_analysis_settings *settings, size_t 
     if (run.results)
         run.results->seconds = qk__now() - start;
     bool there = status == QK_OK || status == QK_ERR_PARTIAL;
-    if (!there && run.results)
-        qk__kept_heads_free(&run.kept, run.results->num_heads);
-    if (kept)
-        *kept = (qk__kept_run){run.kept, there ? json_incref(run.warnings) : NULL};
     if (there)
         *results = run.results;
     else
         qk_analysis_results_free(&run.results);
     qk__run_close(&run);
     return status;
-}
-
-qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
-                          qk_error *err)
-{
-    QK_NEED(err, results);
-    *results = NULL;
-    QK_NEED(err, settings);
-    return qk__analysis_run_keeping(settings, 0, results, NULL, err);
 }

@@ -11,8 +11,7 @@
 #define ALL      "pca rotate plasticity attention analyze"
 #define TABLES   ALL " compare-stages"
 #define CAPTURES ALL " scatter"
-#define EVERY    TABLES " scatter compare"
-#define WRITING  TABLES " compare"
+#define EVERY    TABLES " scatter"
 
 #define AT(member) QK_SETTING_AT(qk_analysis_settings, member)
 
@@ -26,11 +25,11 @@ static const qk_word BUCKETS[] = {{"capture", QK_BUCKETS_CAPTURE}, {0}};
 
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
-     .help = "folder for the tables", .section = "Output", .commands = WRITING,
+     .help = "folder for the tables", .section = "Output", .commands = TABLES,
      .yaml = "output.results_dir", .traits = QK_SETTING_PER_CAPTURE},
     {"force", QK_SETTING_FLAG, AT(force),
      .help = "replace the results that DIR holds, even those of another capture",
-     .section = "Output", .commands = WRITING},
+     .section = "Output", .commands = TABLES},
     {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
      .help = "name in the model column", .unset = "from capture.json, else of the dataset",
      .section = "Output", .commands = TABLES, .yaml = "output.model_name",
@@ -59,7 +58,7 @@ static const qk_setting ROWS[] = {
      .manifest = "layers"},
     {"heads", QK_SETTING_HEADS, AT(heads), .value = "L:H,...",
      .help = "only these query heads: 2:1,14-23:*, 5 (of every layer), @FILE", .unset = "all",
-     .section = "Heads and rows", .commands = WRITING, .yaml = "data.heads",
+     .section = "Heads and rows", .commands = TABLES, .yaml = "data.heads",
      .manifest = "heads"},
     {"max-samples", QK_SETTING_INTEGER, AT(max_samples), .min = 1, .max = 1e15, .value = "N",
      .unit = "rows", .help = "only the first N rows of each head", .unset = "all",

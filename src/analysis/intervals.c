@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "stats/cross_fit.h"
 #include "stats/jackknife.h"
-#include "stats/kept_head.h"
 #include "stats/project.h"
 #include "stats/query_model.h"
 
@@ -192,17 +191,6 @@ static const size_t INTERVALS[QK__NUM_REPEATED] = {
     [QK__AP_DROP] = offsetof(qk_head_intervals, ap_drop),
 };
 
-/* What was repeated is kept for comparisons. */
-static void keep_repetitions(const repetition *r, qk__kept_head *kept)
-{
-    for (int i = 0; i < QK__NUM_REPEATED; i++) {
-        qk__repetitions *repeated = &kept->numbers[i];
-        repeated->count = r->of->labels.count;
-        memcpy(repeated->label, r->of->labels.label, repeated->count * sizeof *repeated->label);
-        memcpy(repeated->without, r->values[i], repeated->count * sizeof *repeated->without);
-    }
-}
-
 static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
 {
     const qk_rotation *rotation = r->full->rotation;
@@ -299,7 +287,7 @@ void qk__head_repeats_free(qk__head_repeats *repeats)
 qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
                              qk__head_repeats *repeats, qk_head_intervals *intervals,
-                             qk__kept_head *kept, qk_error *err)
+                             qk_error *err)
 {
     const qk_moments *q = queries->moments, *k = keys->data.moments;
     const qk__text_labels *labels = &repeats->labels;
@@ -329,13 +317,6 @@ qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
         status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
         status = conclude(r, intervals, err);
-    if (status == QK_OK && kept) {
-        keep_repetitions(r, kept);
-        kept->mask = labels->mask;
-        kept->degrees = r->crossed.degrees;
-        kept->ids[0] = queries->parts.ids;
-        kept->ids[1] = keys->data.parts.ids;
-    }
     free(r);
     return status;
 }

@@ -252,7 +252,5 @@ qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count, q
     results->num_heads = count;
     for (size_t i = 0; i < count; i++)
         results->heads[i] = (qk_head_results){.id = ids[i], .k_head = -1};
-    if (run->keep > 0 && !(run->kept = qk__calloc(count, sizeof *run->kept)))
-        return qk__nomem(err);
     return QK_OK;
 }

@@ -21,7 +21,6 @@
 #include "base/file.h"
 #include "place/place.h"
 #include "results/manifest.h"
-#include "stats/kept_head.h"
 #include "stats/moments.h"
 
 /* One input file, or the part of a packed one that is a head's, as manifest.json lists it; no hash
@@ -77,8 +76,6 @@ typedef struct qk__run {
     qk__hold folder;     /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
     json_t *staying;     /* its runs whose tables stay, less the tables that do not */
-    size_t keep;         /* components of the spaces kept of each head; 0: nothing is kept */
-    qk__kept_head *kept; /* [heads of the results] */
     json_t *warnings;    /* of qk__run_warn; NULL: no memory for one */
     qk__file_set outputs;
     qk__long_tables long_tables;

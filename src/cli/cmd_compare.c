@@ -23,13 +23,6 @@ enum { SHOWN_MOVERS = 8 };
 
 /* ---- what was found --------------------------------------------------------------------- */
 
-/* A difference and its mark, where it is not b - a as both are printed. */
-static void print_difference(double difference, bool turned)
-{
-    cli_print_number("%+9.3g", difference);
-    cli_print("%c", turned ? '*' : ' ');
-}
-
 /* "a", with the tokens of its texts where those of b are of another length. */
 typedef struct side_name {
     char text[32];
@@ -49,7 +42,6 @@ static void print_means(const qk_compare_outcome *o, double level)
     cli_print("\n  %-19s %10s %10s %9s %9s %9s  %11s  %s\n", "mean over heads",
               name_side(o, 0).text, name_side(o, 1).text, "b - a", "lo", "hi", "corrected p",
               "changed");
-    size_t turned = 0;
     bool has_intervals = false;
     for (size_t i = 0; i < o->num_metrics; i++) {
         const qk_compare_metric *m = &o->metrics[i];
@@ -60,14 +52,14 @@ static void print_means(const qk_compare_outcome *o, double level)
         cli_print(" ");
         cli_print_number("%10.4g", m->mean_b);
         cli_print(" ");
-        print_difference(m->mean, m->turned > 0);
+        cli_print_number("%+9.3g", m->mean);
+        cli_print(" ");
         cli_print_number("%+9.3g", m->low);
         cli_print(" ");
         cli_print_number("%+9.3g", m->high);
         cli_print("  ");
         cli_print_number("%11.2g", m->p_corrected);
         has_intervals = has_intervals || isfinite(m->low);
-        turned = m->turned > turned ? m->turned : turned;
         if (m->tested > 0)
             cli_print("  %zu of %zu\n", m->supported, m->tested);
         else
@@ -77,11 +69,6 @@ static void print_means(const qk_compare_outcome *o, double level)
         cli_print("  lo, hi: the %g %% interval of b - a, over key heads\n", level);
     if (o->tested > 0)
         cli_print("  changed: heads whose own corrected p is below 0.05\n");
-    if (turned > 0)
-        cli_print(
-            "  * in %zu head%s with the sign that PC0 has in a (-b - a): a and b are as in "
-            "their tables\n",
-            turned, cli_s((int64_t)turned));
 }
 
 static void print_categories(const qk_compare_outcome *o)
@@ -104,7 +91,7 @@ static void print_categories(const qk_compare_outcome *o)
 
 static void print_movers(const qk_compare_outcome *o, double level)
 {
-    bool turned = false, has_intervals = false;
+    bool has_intervals = false;
     if (o->num_movers == 0) {
         cli_print("\nno number of any head changed\n");
         return;
@@ -119,7 +106,8 @@ static void print_movers(const qk_compare_outcome *o, double level)
         char head[32];
         snprintf(head, sizeof head, "%d:%d", m->layer, m->q_head);
         cli_print("  %-6s %-19s %9.4g %9.4g ", head, m->metric, m->a, m->b);
-        print_difference(m->difference, m->turned);
+        cli_print_number("%+9.3g", m->difference);
+        cli_print(" ");
         cli_print_number("%+9.3g", m->low);
         cli_print(" ");
         cli_print_number("%+9.3g", m->high);
@@ -127,48 +115,13 @@ static void print_movers(const qk_compare_outcome *o, double level)
         cli_print("  ");
         cli_print_number("%11.2g", m->p_corrected);
         cli_print("\n");
-        turned = turned || m->turned;
         has_intervals = has_intervals || isfinite(m->low);
     }
     if (has_intervals)
         cli_print("  lo, hi: the %g %% interval of b - a, over texts\n", level);
-    if (turned)
-        cli_print("  * -b - a: PC0 of b points the other way\n");
     if (o->movers[0].p_corrected < 0.05)
         cli_print(
             "  first those that changed by more than texts explain (corrected p < 0.05)\n");
-}
-
-static const char *space_name(const char *space)
-{
-    return strcmp(space, "qk") == 0  ? "queries and keys"
-           : strcmp(space, "q") == 0 ? "queries"
-                                     : "keys";
-}
-
-static void print_spaces(const qk_compare_outcome *o, int components)
-{
-    if (o->num_spaces == 0) {
-        cli_print("\nno angles: %s\n", o->no_spaces ? o->no_spaces : "");
-        return;
-    }
-    cli_print(
-        "\nhow much of the space of the first %d component%s of a lies in that of b (median "
-        "over heads; 1: all)\n  %-16s %8s %13s %10s %14s  %s\n",
-        components, cli_s(components), "of", "overlap", "half to half", "unrelated",
-        "largest angle", "heads that moved");
-    for (size_t i = 0; i < o->num_spaces; i++) {
-        const qk_compare_space *s = &o->spaces[i];
-        cli_print("  %-16s %8.3f ", space_name(s->space), s->overlap);
-        cli_print_number("%13.3f", fmin(s->halves_a, s->halves_b));
-        cli_print(" %10.3f %10.1f deg  ", s->chance, s->angle);
-        if (s->judged > 0)
-            cli_print("%zu of %zu\n", s->moved, s->judged);
-        else
-            cli_print("-\n");
-    }
-    cli_print("  half to half: of the spaces that two halves of the same texts give\n"
-              "  unrelated: of spaces that have nothing to do with each other\n");
 }
 
 static void print_outcome(const request *r, const qk_compare_outcome *o)
@@ -189,20 +142,14 @@ static void print_outcome(const request *r, const qk_compare_outcome *o)
     print_means(o, r->settings.ci);
     print_categories(o);
     print_movers(o, r->settings.ci);
-    print_spaces(o, r->settings.subspace);
-    if (o->leaves_attention_out)
-        cli_print(
-            "\nattention of captures is not compared: analyze both with --ci %g and compare "
-            "the results\n",
-            r->settings.ci);
     cli_print("\n");
     if (o->replaced > 0)
         cli_print("replaced a comparison of %zu head%s\n", o->replaced,
                   cli_s((int64_t)o->replaced));
     for (size_t i = 0; i < o->num_outputs; i++)
-        cli_print("%s/%s\n", r->settings.input.output, o->outputs[i]);
+        cli_print("%s/%s\n", r->settings.output, o->outputs[i]);
     if (o->num_figures > 0)
-        cli_print("%s/figures\n", r->settings.input.output);
+        cli_print("%s/figures\n", r->settings.output);
 }
 
 /* What compare_summary.json holds, and what was done. */
@@ -210,7 +157,7 @@ static void print_json(const request *r, const qk_compare_outcome *o)
 {
     json_t *root = json_loads(o->summary, 0, NULL);
     json_t *done = json_pack(
-        "{s:o, s:o, s:I, s:I, s:f}", "output", cli_json_text(r->settings.input.output), "files",
+        "{s:o, s:o, s:I, s:I, s:f}", "output", cli_json_text(r->settings.output), "files",
         cli_json_texts(o->outputs, o->num_outputs), "figures", (json_int_t)o->num_figures,
         "heads_replaced", (json_int_t)o->replaced, "seconds", o->seconds);
     if (root && done)
@@ -226,7 +173,7 @@ static int compare_models(request *r)
     cli_messages messages;
     qk_compare_outcome *outcome = NULL;
     qk_error err;
-    cli_messages_init(&messages, &r->common, &r->settings.input.context);
+    cli_messages_init(&messages, &r->common, &r->settings.context);
     qk_status status = qk_compare_run(&r->settings, &outcome, &err);
     cli_messages_end(&messages, status, &err);
     if (outcome && r->common.json)
@@ -240,14 +187,13 @@ static int compare_models(request *r)
 static int run_compare(cli_call *call)
 {
     request *r = call->request;
-    qk_analysis_settings *in = &r->settings.input;
     if (call->count < 2)
-        return cli_usage("which two? Give A and B: results folders, FOLDER:MODEL, or captures");
-    if (!in->output)
+        return cli_usage("which two? Give A and B: results folders, or FOLDER:MODEL");
+    if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     r->settings.a = call->arguments[0];
     r->settings.b = call->arguments[1];
-    in->command_line = call->line;
+    r->settings.command_line = call->line;
     return compare_models(r);
 }
 
@@ -259,18 +205,13 @@ const cli_command cmd_compare = {
     .description =
         "What changed from A to B, head by head: the difference b - a of every number, with "
         "intervals over texts and p-values that are corrected together; means over all "
-        "heads; which heads are of another kind; the biggest movers; and how far the leading "
-        "components of queries and keys still span the same space. A and B are each a folder "
-        "of results, FOLDER:MODEL for one model of a study's folder, or a capture, which is "
-        "analysed first. Two captures of the same texts say most: their differences are "
-        "paired by text, and only captures have the components. Results need intervals "
-        "(analyze --ci 95) for p-values. --revision holds for both A and B: of two branches "
-        "of a dataset on the Hub, give the folders that qkscope get --revision BRANCH "
-        "prints. Heads are paired by layer and number, so A and B should be of one "
-        "architecture. Writes compare.csv (a row per head and metric), compare_heads.csv, "
-        "compare_angles.csv, compare_summary.json, figures/ and compare.html into DIR, which "
+        "heads; which heads are of another kind; and the biggest movers. A and B are each a "
+        "folder of results, or FOLDER:MODEL for one model of a study's folder. They need "
+        "intervals (analyze --ci 95) for p-values. Heads are paired by layer and number, so A "
+        "and B should be of one architecture. Writes compare.csv (a row per head and metric), "
+        "compare_heads.csv, compare_summary.json, figures/ and compare.html into DIR, which "
         "holds nothing else.",
-    .examples = "qkscope compare captures/step-20 captures/step-2004 -o changes\n"
+    .examples = "qkscope compare results/step-20 results/step-2004 -o changes\n"
                 "qkscope compare results/base results/tuned -o changes\n"
                 "qkscope compare study:step-20 study:step-2004 -o changes --no-html\n",
     .table = &TABLE,

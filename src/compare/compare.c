@@ -20,7 +20,6 @@ void qk_compare_outcome_free(qk_compare_outcome **outcome)
     free(o->names[1]);
     free(o->metrics);
     free(o->movers);
-    free(o->spaces);
     qk__strings_free(o->warnings, o->num_warnings);
     qk__strings_free(o->outputs, o->num_outputs);
     free(o->summary);
@@ -32,18 +31,14 @@ static qk_status check_compare_settings(const qk_compare_settings *s, qk_error *
 {
     if (!s->a || !s->b)
         return qk__fail(err, QK_ERR_ARGUMENT, "two things are compared: give a and b");
-    if (!s->input.output)
+    if (!s->output)
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
     return qk__settings_check(&qk_compare_settings_table, s, err);
 }
 
-/* Heads or figures that are missing do not take the rest away. */
+/* Figures that are missing do not take the rest away. */
 static qk_status conclude(const qk__comparing *c, qk_error *err)
 {
-    for (int s = 0; s < 2; s++)
-        if (c->sides[s].partial)
-            return qk__fail(err, QK_ERR_PARTIAL, "%s: some heads have no numbers",
-                            c->sides[s].letter);
     for (size_t i = 0; i < c->drawn.count; i++)
         if (c->drawn.items[i].status != QK_OK)
             return qk__fail(err, QK_ERR_PARTIAL, "figure %s: %s", c->drawn.items[i].name,
@@ -61,9 +56,8 @@ static qk_status execute(qk__comparing *c, qk_error *err)
         sides[s] = c->comparison.sides[s];
         sides[s].label = c->sides[s].label;
     }
-    QK_TRY(qk__compare(sides, c->settings->ci / 100, (size_t)c->settings->subspace,
-                       c->settings->any_length, &c->comparison, err));
-    qk__compare_warn_unpaired(c);
+    QK_TRY(qk__compare(sides, c->settings->ci / 100, c->settings->any_length, &c->comparison,
+                       err));
     QK_TRY(qk__compare_sum_up(c, err));
     QK_TRY(qk__compare_write_tables(c, err));
     if (c->settings->html) {

@@ -23,12 +23,9 @@ typedef struct qk__opened {
     char *label;
     qk__results *results;
     const qk__result_model *model;
-    qk__manifest manifest;    /* of a folder of results */
-    qk__hold watched;         /* it, so that no run writes there meanwhile */
-    qk_analysis_results *run; /* of a capture */
-    qk__kept_head *kept;
-    bool partial;  /* heads of the capture failed */
-    json_t *facts; /* what the manifest of the comparison says of it */
+    qk__manifest manifest;
+    qk__hold watched; /* it, so that no run writes there meanwhile */
+    json_t *facts;    /* what the manifest of the comparison says of it */
 } qk__opened;
 
 typedef struct qk__comparing {
@@ -38,7 +35,6 @@ typedef struct qk__comparing {
     qk_compare_outcome *outcome;
     json_t *warnings; /* NULL: no memory for one */
     int side;         /* that is being opened */
-    qk__relay relay;  /* for its notices */
     qk__hold folder;
     char *staging; /* where figures are drawn */
     qk__drawn_list drawn;
@@ -51,16 +47,9 @@ typedef struct qk__comparing {
 QK_MUST_CHECK qk_status qk__open_sides(qk__comparing *c, qk_error *err);
 void qk__close_sides(qk__comparing *c);
 
-/* Fails where a setting was given that tables have no use for (compare_settings.c). */
-QK_MUST_CHECK qk_status qk__compare_refuse_settings(const qk_compare_settings *settings,
-                                                    qk_error *err);
-
 /* A warning of what is compared; printf style. */
 void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Says, once they are compared, why captures are not paired by text, where they are not. */
-void qk__compare_warn_unpaired(qk__comparing *c);
 
 /* ---- what comes of it ------------------------------------------------------------------- */
 

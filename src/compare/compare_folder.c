@@ -36,7 +36,7 @@ static bool is_as_before(const qk__comparing *c, const json_t *run, const char *
                          const char *given_before, const char *given)
 {
     const char *before = qk__json_string(run, key);
-    char *now = *before ? qk__seen_from(c->settings->input.output, given) : NULL;
+    char *now = *before ? qk__seen_from(c->settings->output, given) : NULL;
     bool same = now ? strcmp(before, now) == 0 : strcmp(given_before, given) == 0;
     free(now);
     return same;
@@ -48,18 +48,18 @@ static qk_status check_earlier(qk__comparing *c, const qk__manifest *before, qk_
     const json_t *run = json_array_get(before->runs, 0);
     const char *a = qk__json_string(run, "a_given"), *b = qk__json_string(run, "b_given");
     c->outcome->replaced = (size_t)json_integer_value(json_object_get(run, "heads"));
-    if (s->input.force || !run ||
+    if (s->force || !run ||
         (is_as_before(c, run, "a_seen", a, s->a) && is_as_before(c, run, "b_seen", b, s->b)))
         return QK_OK;
     return qk__fail(err, QK_ERR_EXISTS,
                     "%s: holds a comparison of %.200s and %.200s; choose another folder, or "
                     "--force to replace it",
-                    s->input.output, a, b);
+                    s->output, a, b);
 }
 
 qk_status qk__compare_claim(qk__comparing *c, qk_error *err)
 {
-    const char *output = c->settings->input.output;
+    const char *output = c->settings->output;
     qk__manifest before;
     QK_TRY(qk__place_claim(&c->folder, output, err));
     QK_TRY(qk__manifest_read(&before, output, err));
@@ -126,8 +126,8 @@ static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
     const qk__results none = {.title = ""};
     const qk__subject subject = {.results = &none, .comparison = &c->comparison};
     figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    qk_status status = qk__draw_figures(&subject, c->staging, &figures,
-                                        &c->settings->input.context, &c->drawn, &why);
+    qk_status status = qk__draw_figures(&subject, c->staging, &figures, &c->settings->context,
+                                        &c->drawn, &why);
     for (size_t i = 0; i < c->drawn.count; i++)
         c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
     bool goes_on = status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
@@ -140,7 +140,7 @@ static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
 
 qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
 {
-    const char *output = c->settings->input.output;
+    const char *output = c->settings->output;
     qk__path folder;
     QK_TRY(qk__path_in(&folder, output, "figures", err));
     QK_TRY(qk__stage_below(output, "figures", "compare", &c->staging, err));
@@ -149,32 +149,18 @@ qk_status qk__compare_draw(qk__comparing *c, qk_error *err)
 
 /* ---- the manifest ----------------------------------------------------------------------- */
 
-static json_t *describe_settings(const qk_compare_settings *s)
-{
-    json_t *root = json_pack("{s:f, s:i, s:b}", "ci", s->ci, "subspace", s->subspace,
-                             "plasticity", s->plasticity);
-    json_t *layers = qk__describe_settings(&s->input);
-    static const char *const KEYS[] = {"layers", "heads", "max_samples", "from_position",
-                                       "q_per_kv_group"};
-    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
-        json_t *value = json_object_get(layers, KEYS[i]);
-        root = qk__json_set(root, KEYS[i], value ? json_incref(value) : json_null());
-    }
-    json_decref(layers);
-    return root;
-}
-
 static qk_status describe_run(const qk__comparing *c, json_t **run, qk_error *err)
 {
     const qk_compare_settings *s = c->settings;
-    char *a = qk__seen_from(s->input.output, s->a), *b = qk__seen_from(s->input.output, s->b);
+    char *a = qk__seen_from(s->output, s->a), *b = qk__seen_from(s->output, s->b);
     *run = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:o, s:I, s:O, s:f}", "qkscope",
-                     QK_VERSION, "command_line", qk__json_text_or_null(s->input.command_line),
+                     QK_VERSION, "command_line", qk__json_text_or_null(s->command_line),
                      "a_given", qk__json_text(s->a), "b_given", qk__json_text(s->b), "a_seen",
                      qk__json_text(a ? a : ""), "b_seen", qk__json_text(b ? b : ""), "a",
                      c->sides[0].facts, "b", c->sides[1].facts, "settings",
-                     describe_settings(s), "heads", (json_int_t)c->outcome->paired, "warnings",
-                     c->warnings, "seconds", c->outcome->seconds);
+                     json_pack("{s:f, s:b}", "ci", s->ci, "any_length", s->any_length), "heads",
+                     (json_int_t)c->outcome->paired, "warnings", c->warnings, "seconds",
+                     c->outcome->seconds);
     free(a);
     free(b);
     return qk__describe_files(run, &c->files, err);
@@ -191,8 +177,8 @@ static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile
         runs = qk__json_append(runs, run);
     json_t *root = json_pack("{s:s, s:s, s:b, s:o, s:o}", "qkscope", QK_VERSION, "kind",
                              "comparison", "complete", complete, "command_line",
-                             qk__json_text_or_null(s->input.command_line), "runs", runs);
-    return qk__json_write(root, s->input.output, QK__MANIFEST_NAME, file, err);
+                             qk__json_text_or_null(s->command_line), "runs", runs);
+    return qk__json_write(root, s->output, QK__MANIFEST_NAME, file, err);
 }
 
 /* ---- into their places ------------------------------------------------------------------ */
@@ -200,7 +186,7 @@ static qk_status write_manifest(const qk__comparing *c, json_t *run, qk__outfile
 static qk_status install_figures(const qk__comparing *c, qk_error *err)
 {
     qk__path figures, none; /* where nothing was drawn */
-    QK_TRY(qk__path_in(&figures, c->settings->input.output, "figures", err));
+    QK_TRY(qk__path_in(&figures, c->settings->output, "figures", err));
     QK_TRY(qk__path_in(&none, figures.text, ".none", err));
     return qk__is_dir(figures.text)
                ? qk__install_figures(&c->drawn, true, c->staging ? c->staging : none.text,
@@ -211,12 +197,9 @@ static qk_status install_figures(const qk__comparing *c, qk_error *err)
 /* What an earlier run wrote and this one does not, and its figures. */
 static qk_status clear(const void *context, qk_error *err)
 {
-    static const char *const OPTIONAL[] = {"compare_angles.csv", QK__COMPARE_PAGE};
     const qk__comparing *c = context;
-    const char *output = c->settings->input.output;
-    for (size_t i = 0; i < sizeof OPTIONAL / sizeof *OPTIONAL; i++)
-        if (!qk__file_set_has(&c->files, OPTIONAL[i]))
-            QK_TRY(qk__remove_file(output, OPTIONAL[i], err));
+    if (!qk__file_set_has(&c->files, QK__COMPARE_PAGE))
+        QK_TRY(qk__remove_file(c->settings->output, QK__COMPARE_PAGE, err));
     return install_figures(c, err);
 }
 

@@ -47,7 +47,6 @@ static qk_status take_metrics(qk__comparing *c, qk_error *err)
         o->metrics[i] = (qk_compare_metric){.name = m->field->info.name,
                                             .main = is_main(m->field->info.name),
                                             .heads = m->heads,
-                                            .turned = m->turned,
                                             .mean_a = m->mean_a,
                                             .mean_b = m->mean_b,
                                             .mean = m->mean,
@@ -93,85 +92,12 @@ static qk_status take_movers(qk__comparing *c, qk_error *err)
                                                             .a = x->a,
                                                             .b = x->b,
                                                             .difference = x->difference,
-                                                            .turned = x->turned,
                                                             .low = x->difference_lo,
                                                             .high = x->difference_hi,
                                                             .size = x->size,
                                                             .p_corrected = x->p_corrected};
     }
     return QK_OK;
-}
-
-/* ---- spaces ----------------------------------------------------------------------------- */
-
-/* Keys are the same for all query heads of a group: the first stands for them. */
-static bool counts(const qk__comparison *from, size_t i)
-{
-    const qk__compared_space *space = &from->spaces[i];
-    if (strcmp(space->space, "k") != 0)
-        return true;
-    for (size_t j = i; j-- > 0;) {
-        const qk__compared_space *before = &from->spaces[j];
-        if (before->layer != space->layer || before->k_head != space->k_head)
-            return true;
-        if (strcmp(before->space, "k") == 0)
-            return false;
-    }
-    return true;
-}
-
-/* More than twice as far apart as halves of the texts. Two sets of as many texts as a and b have lie
- * about half as far apart as these, so what chance does seldom gets there. */
-static bool moved(const qk__compared_space *space)
-{
-    double halves = fmin(space->overlap_halves_a, space->overlap_halves_b);
-    return 1 - space->overlap > 2 * (1 - halves);
-}
-
-/* Medians over heads; values has room for four numbers of each space. */
-static qk_compare_space sum_space(const qk__comparison *from, const char *name, double *values)
-{
-    qk_compare_space sum = {.space = name};
-    size_t room = from->num_spaces, halves_a = 0, halves_b = 0;
-    for (size_t i = 0; i < from->num_spaces; i++) {
-        const qk__compared_space *space = &from->spaces[i];
-        if (strcmp(space->space, name) != 0 || !counts(from, i))
-            continue;
-        values[sum.heads] = space->overlap;
-        values[room + sum.heads++] = space->angle_most;
-        if (isfinite(space->overlap_halves_a))
-            values[2 * room + halves_a++] = space->overlap_halves_a;
-        if (isfinite(space->overlap_halves_b))
-            values[3 * room + halves_b++] = space->overlap_halves_b;
-        sum.chance = space->overlap_chance;
-        if (isfinite(space->overlap_halves_a) && isfinite(space->overlap_halves_b) &&
-            !from->silent) {
-            sum.judged++;
-            sum.moved += moved(space);
-        }
-    }
-    sum.overlap = qk__median(values, sum.heads);
-    sum.angle = qk__median(values + room, sum.heads);
-    sum.halves_a = qk__median(values + 2 * room, halves_a);
-    sum.halves_b = qk__median(values + 3 * room, halves_b);
-    return sum;
-}
-
-static qk_status take_spaces(qk__comparing *c, qk_error *err)
-{
-    const qk__comparison *from = &c->comparison;
-    qk_compare_outcome *o = c->outcome;
-    o->no_spaces = from->no_spaces;
-    o->spaces = qk__calloc(QK__NUM_SPACES, sizeof *o->spaces);
-    double *values = qk__calloc(from->num_spaces + 1, 4 * sizeof *values);
-    for (int s = 0; o->spaces && values && s < QK__NUM_SPACES; s++) {
-        qk_compare_space sum = sum_space(from, qk__space_names[s], values);
-        if (sum.heads > 0)
-            o->spaces[o->num_spaces++] = sum;
-    }
-    qk_status status = o->spaces && values ? QK_OK : qk__nomem(err);
-    free(values);
-    return status;
 }
 
 /* ---- as JSON ---------------------------------------------------------------------------- */
@@ -183,13 +109,13 @@ static json_t *list_metrics(const qk_compare_outcome *o)
         const qk_compare_metric *m = &o->metrics[i];
         list = qk__json_append(
             list,
-            json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric",
-                      m->name, "heads", (json_int_t)m->heads, "heads_turned",
-                      (json_int_t)m->turned, "mean_a", qk__json_number(m->mean_a), "mean_b",
-                      qk__json_number(m->mean_b), "mean_difference", qk__json_number(m->mean),
-                      "low", qk__json_number(m->low), "high", qk__json_number(m->high),
-                      "p_corrected", qk__json_number(m->p_corrected), "heads_tested",
-                      (json_int_t)m->tested, "heads_supported", (json_int_t)m->supported));
+            json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "metric", m->name,
+                      "heads", (json_int_t)m->heads, "mean_a", qk__json_number(m->mean_a),
+                      "mean_b", qk__json_number(m->mean_b), "mean_difference",
+                      qk__json_number(m->mean), "low", qk__json_number(m->low), "high",
+                      qk__json_number(m->high), "p_corrected", qk__json_number(m->p_corrected),
+                      "heads_tested", (json_int_t)m->tested, "heads_supported",
+                      (json_int_t)m->supported));
     }
     return list;
 }
@@ -210,24 +136,6 @@ static json_t *list_movers(const qk_compare_outcome *o)
     return list;
 }
 
-static json_t *list_spaces(const qk_compare_outcome *o)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < o->num_spaces; i++) {
-        const qk_compare_space *s = &o->spaces[i];
-        list = qk__json_append(
-            list, json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "space", s->space,
-                            "heads", (json_int_t)s->heads, "median_overlap",
-                            qk__json_number(s->overlap), "median_largest_angle",
-                            qk__json_number(s->angle), "median_overlap_halves_a",
-                            qk__json_number(s->halves_a), "median_overlap_halves_b",
-                            qk__json_number(s->halves_b), "overlap_chance",
-                            qk__json_number(s->chance), "heads_judged", (json_int_t)s->judged,
-                            "heads_moved", (json_int_t)s->moved));
-    }
-    return list;
-}
-
 static json_t *list_categories(const qk_compare_outcome *o)
 {
     json_t *rows = json_object();
@@ -244,19 +152,16 @@ static json_t *list_categories(const qk_compare_outcome *o)
 json_t *qk__compare_summary(const qk__comparing *c)
 {
     const qk_compare_outcome *o = c->outcome;
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, "
-                     "s:i, s:o, s:o, s:b, s:O}",
-                     "a", qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]),
-                     "lengths_a", qk__lengths_to_json(&o->lengths[0]), "lengths_b",
-                     qk__lengths_to_json(&o->lengths[1]), "unlike_lengths", o->unlike,
-                     "heads_in_both", (json_int_t)o->paired, "heads_in_a_only",
-                     (json_int_t)o->only_a, "heads_in_b_only", (json_int_t)o->only_b, "level",
-                     c->comparison.level, "tested", (json_int_t)o->tested, "supported",
-                     (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
-                     c->comparison.silent ? json_null() : list_categories(o), "movers",
-                     list_movers(o), "components", c->settings->subspace, "spaces",
-                     list_spaces(o), "no_spaces", qk__json_text_or_null(o->no_spaces),
-                     "attention_left_out", o->leaves_attention_out, "warnings", c->warnings);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:O}", "a",
+        qk__json_text(o->names[0]), "b", qk__json_text(o->names[1]), "lengths_a",
+        qk__lengths_to_json(&o->lengths[0]), "lengths_b", qk__lengths_to_json(&o->lengths[1]),
+        "unlike_lengths", o->unlike, "heads_in_both", (json_int_t)o->paired, "heads_in_a_only",
+        (json_int_t)o->only_a, "heads_in_b_only", (json_int_t)o->only_b, "level",
+        c->comparison.level, "tested", (json_int_t)o->tested, "supported",
+        (json_int_t)o->supported, "metrics", list_metrics(o), "categories",
+        c->comparison.silent ? json_null() : list_categories(o), "movers", list_movers(o),
+        "warnings", c->warnings);
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */
@@ -295,21 +200,8 @@ static void warn_of_intervals(qk__comparing *c)
             qk__compare_warn(
                 c,
                 "%s has no intervals that could be used, so differences have none: "
-                "analyse it with --ci %g, or give the capture",
+                "analyse it with --ci %g",
                 c->sides[s].letter, c->settings->ci);
-}
-
-/* Captures are analysed without it (settings_of in sides.c), and nobody would miss it in the tables. */
-static bool leaves_attention_out(const qk__comparing *c)
-{
-    bool any = false;
-    for (int s = 0; s < 2; s++) {
-        bool holds = json_is_true(json_object_get(c->sides[s].facts, "attention"));
-        if (c->sides[s].run && !holds)
-            return false;
-        any = any || holds;
-    }
-    return any;
 }
 
 static void warn_of_few(qk__comparing *c)
@@ -330,20 +222,6 @@ static void warn_of_few(qk__comparing *c)
                          c->outcome->only_a, c->outcome->only_b);
 }
 
-/* Where a and b stand as in their tables, and the difference is not b - a. */
-static void warn_of_turned(qk__comparing *c)
-{
-    size_t turned = 0;
-    for (size_t i = 0; i < c->comparison.num_heads; i++)
-        turned += c->comparison.heads[i].turned == 1;
-    if (turned > 0)
-        qk__compare_warn(c,
-                         "PC0 of %zu head%s points the other way in b than in a (turned in "
-                         "compare_heads.csv): differences of r_q, r_k, mu_q, mu_k, alpha and "
-                         "beta are -b - a there",
-                         turned, turned == 1 ? "" : "s");
-}
-
 /* Tables cannot tell a head that changed from an axis that is counted the other way round. */
 static qk_status warn_of_open_signs(qk__comparing *c, qk_error *err)
 {
@@ -360,7 +238,7 @@ static qk_status warn_of_open_signs(qk__comparing *c, qk_error *err)
     if (open > 0 && status == QK_OK)
         qk__compare_warn(c,
                          "tables have no axes: r_k of %zu head%s changes sign (%s%s), which "
-                         "may be the convention of PC0 alone; compare the captures",
+                         "may be the convention of PC0 alone",
                          open, open == 1 ? "" : "s", (const char *)names.data,
                          open > MAX_NAMED ? ", ..." : "");
     qk__buffer_free(&names);
@@ -376,8 +254,7 @@ static void warn_of_ties(qk__comparing *c)
         qk__compare_warn(
             c,
             "PC0 and PC1 of %zu head%s have nearly the same variance in a or b (near_tie in "
-            "heads.csv): a difference of r_q or r_k may be one of axes that changed places; "
-            "compare the spaces of both there (overlap)",
+            "heads.csv): a difference of r_q or r_k may be one of axes that changed places",
             tied, tied == 1 ? "" : "s");
 }
 
@@ -391,17 +268,14 @@ qk_status qk__compare_sum_up(qk__comparing *c, qk_error *err)
     o->paired = from->num_paired;
     o->only_a = from->only[0];
     o->only_b = from->only[1];
-    o->leaves_attention_out = leaves_attention_out(c);
     for (int s = 0; s < 2; s++)
         o->lengths[s] = c->sides[s].model->lengths;
     o->unlike = from->unlike;
     memcpy(o->categories, from->categories, sizeof o->categories);
     QK_TRY(take_metrics(c, err));
     QK_TRY(take_movers(c, err));
-    QK_TRY(take_spaces(c, err));
     warn_of_intervals(c);
     warn_of_few(c);
-    warn_of_turned(c);
     QK_TRY(warn_of_open_signs(c, err));
     warn_of_ties(c);
     QK_TRY(take_warnings(c, err));

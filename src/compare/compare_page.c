@@ -28,9 +28,9 @@ static void put_contents(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const SECTIONS[][2] = {
         {"means", "Over all heads"},      {"movers", "The biggest movers"},
-        {"categories", "Kinds of heads"}, {"angles", "Leading components"},
-        {"heads", "All heads"},           {"explorer", "Explorer"},
-        {"figures", "Figures"},           {"method", "How it is computed"}};
+        {"categories", "Kinds of heads"}, {"heads", "All heads"},
+        {"explorer", "Explorer"},         {"figures", "Figures"},
+        {"method", "How it is computed"}};
     qk__page_contents_begin(page);
     for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
         if (strcmp(SECTIONS[i][0], "categories") != 0 || has_kinds(o))
@@ -72,8 +72,7 @@ static void lead(qk__page *page, const qk__comparing *c)
     for (int s = 0; s < 2; s++) {
         qk__put(page, "dt", "%s", c->sides[s].letter);
         char lengths[QK_LENGTHS_SIZE];
-        qk__put(page, "dd", "{%s}, %s%s; %s", o->names[s],
-                c->sides[s].run ? "capture " : "results ",
+        qk__put(page, "dd", "{%s}, results %s; %s", o->names[s],
                 s == 0 ? c->settings->a : c->settings->b,
                 qk_text_lengths_say(&o->lengths[s], lengths));
     }
@@ -132,24 +131,6 @@ static void cell(qk__page *page, double value)
     qk__close(page, "td");
 }
 
-/* Where the difference is not b - a, as both stand beside it. */
-static void difference_cell(qk__page *page, double value, bool turned)
-{
-    open_cell(page, value);
-    qk__say(page, "%.3g%s", value, turned ? "*" : "");
-    qk__close(page, "td");
-}
-
-static void turned_note(qk__page *page, bool any)
-{
-    if (any)
-        qk__put(
-            page, "p.note",
-            "%s In heads where PC0 of b points the other way, b counts with the other sign: "
-            "the difference is −b − a, while a and b stand as in their tables.",
-            "*");
-}
-
 static void interval_cell(qk__page *page, double low, double high)
 {
     if (isfinite(low))
@@ -182,7 +163,6 @@ static void means(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const COLUMNS[] = {
         "metric", "a", "b", "b − a", "interval", "p, corrected", "heads that changed", NULL};
-    bool turned = false;
     begin_section(page, "means", "Over all heads");
     table(page, o, "Mean over heads, and mean difference over key heads", COLUMNS);
     for (size_t i = 0; i < o->num_metrics; i++) {
@@ -193,8 +173,7 @@ static void means(qk__page *page, const qk_compare_outcome *o)
         metric(page, m->name);
         cell(page, m->mean_a);
         cell(page, m->mean_b);
-        difference_cell(page, m->mean, m->turned > 0);
-        turned = turned || m->turned > 0;
+        cell(page, m->mean);
         interval_cell(page, m->low, m->high);
         p_cell(page, m->p_corrected);
         if (m->tested > 0)
@@ -204,7 +183,6 @@ static void means(qk__page *page, const qk_compare_outcome *o)
         qk__close(page, "tr");
     }
     qk__table_end(page);
-    turned_note(page, turned);
     qk__put(
         page, "p.note",
         "Query heads that share a key head are not independent: the interval and p are of key "
@@ -243,7 +221,6 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
 {
     static const char *const COLUMNS[] = {
         "head", "metric", "a", "b", "b − a", "interval", "in spreads", "p, corrected", NULL};
-    bool turned = false;
     begin_section(page, "movers", "The biggest movers");
     if (o->num_movers == 0) {
         qk__put(page, "p", "No number of any head changed.");
@@ -258,69 +235,18 @@ static void movers(qk__page *page, const qk_compare_outcome *o)
         qk__put(page, "td", "`%s`", m->metric);
         cell(page, m->a);
         cell(page, m->b);
-        difference_cell(page, m->difference, m->turned);
-        turned = turned || m->turned;
+        cell(page, m->difference);
         interval_cell(page, m->low, m->high);
         qk__put(page, "td", "%.2g", m->size);
         p_cell(page, m->p_corrected);
         qk__close(page, "tr");
     }
     qk__table_end(page);
-    turned_note(page, turned);
     qk__put(page, "p.note",
             "%sIn spreads: over the standard deviation of the metric over all heads. The "
             "biggest of "
             "many is partly luck: other texts would show a smaller change.",
             o->tested > 0 ? "First those that changed by more than texts explain. " : "");
-    qk__close(page, "section");
-}
-
-static const char *space_name(const char *space)
-{
-    return strcmp(space, "qk") == 0  ? "queries and keys"
-           : strcmp(space, "q") == 0 ? "queries"
-                                     : "keys";
-}
-
-static void spaces(qk__page *page, const qk__comparing *c)
-{
-    static const char *const COLUMNS[] = {"of",
-                                          "heads",
-                                          "overlap",
-                                          "largest angle",
-                                          "halves of the texts of a",
-                                          "halves of the texts of b",
-                                          "unrelated",
-                                          "moved more than texts explain",
-                                          NULL};
-    const qk_compare_outcome *o = c->outcome;
-    begin_section(page, "angles", "Leading components");
-    if (o->num_spaces == 0) {
-        qk__put(page, "p", "There are no angles: %s.", o->no_spaces ? o->no_spaces : "");
-        qk__close(page, "section");
-        return;
-    }
-    qk__put(page, "p",
-            "How much of the space of the first %d component%s in a lies in that of b.",
-            c->settings->subspace, c->settings->subspace == 1 ? "" : "s");
-    table(page, o, "Medians over heads", COLUMNS);
-    for (size_t i = 0; i < o->num_spaces; i++) {
-        const qk_compare_space *s = &o->spaces[i];
-        qk__open(page, "tr");
-        qk__put(page, "th[scope=row]", "%s", space_name(s->space));
-        qk__put(page, "td", "%zu", s->heads);
-        cell(page, s->overlap);
-        qk__put(page, "td", "%.3g°", s->angle);
-        cell(page, s->halves_a);
-        cell(page, s->halves_b);
-        cell(page, s->chance);
-        if (s->judged > 0)
-            qk__put(page, "td", "%zu of %zu", s->moved, s->judged);
-        else
-            qk__put(page, "td", "–");
-        qk__close(page, "tr");
-    }
-    qk__table_end(page);
     qk__close(page, "section");
 }
 
@@ -358,13 +284,12 @@ static void figures(qk__page *page, const qk__comparing *c)
 
 static void end_page(qk__page *page, const qk__comparing *c)
 {
-    const char *line = c->settings->input.command_line;
+    const char *line = c->settings->command_line;
     begin_section(page, "method", "How it is computed");
     qk__put(
         page, "p",
-        "Differences are b − a of the same head. Intervals (%.3g %%) are those of a jackknife "
-        "over texts: of the differences themselves where a and b are of the same texts "
-        "(paired), else from the intervals of a and of b. p-values of all metrics of all heads "
+        "Differences are b − a of the same head. Intervals (%.3g %%) are over texts, from the "
+        "intervals of a and of b. p-values of all metrics of all heads "
         "are corrected together (Benjamini and Hochberg). `docs/compare.md` has the formulas.",
         100 * c->comparison.level);
     if (line)
@@ -388,12 +313,11 @@ qk_status qk__compare_write_page(qk__comparing *c, qk_error *err)
     means(&page, c->outcome);
     movers(&page, c->outcome);
     categories(&page, c->outcome);
-    spaces(&page, c);
     all_heads(&page);
     figures(&page, c);
     end_page(&page, c);
     qk__path path;
-    qk_status status = qk__path_in(&path, c->settings->input.output, QK__COMPARE_PAGE, err);
+    qk_status status = qk__path_in(&path, c->settings->output, QK__COMPARE_PAGE, err);
     if (status == QK_OK)
         status = qk__page_write(&page, path.text, &file, err);
     qk__page_free(&page);

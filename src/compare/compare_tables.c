@@ -42,14 +42,11 @@ static qk_status write_table(qk__comparing *c, const char *name, qk_error *err)
     qk_status status = qk__csv_header(table, QK__COMPARISON, &text, err);
     if (status == QK_OK && table == qk__find_table("compare.csv"))
         status = add_changes(c, table, &text, err);
-    else if (status == QK_OK && table == qk__find_table("compare_heads.csv"))
-        status = add_rows(table, from->heads, from->num_heads, sizeof *from->heads, &text, err);
     else if (status == QK_OK)
-        status =
-            add_rows(table, from->spaces, from->num_spaces, sizeof *from->spaces, &text, err);
+        status = add_rows(table, from->heads, from->num_heads, sizeof *from->heads, &text, err);
     if (status == QK_OK)
-        status = qk__file_set_write(&c->files, c->settings->input.output, table->info.name,
-                                    text.data, text.size, err);
+        status = qk__file_set_write(&c->files, c->settings->output, table->info.name, text.data,
+                                    text.size, err);
     qk__buffer_free(&text);
     return status;
 }
@@ -62,7 +59,7 @@ static qk_status write_schema(qk__comparing *c, qk_error *err)
         if (qk__has_table(&qk__tables[i], QK__COMPARISON) && qk__tables[i].columns)
             tables = qk__json_set(tables, qk__tables[i].info.name,
                                   qk__describe_columns(&qk__tables[i], QK__COMPARISON));
-    QK_TRY(qk__json_write(tables, c->settings->input.output, "schema.json", &file, err));
+    QK_TRY(qk__json_write(tables, c->settings->output, "schema.json", &file, err));
     return qk__file_set_add(&c->files, "schema.json", file, QK_OK);
 }
 
@@ -71,10 +68,8 @@ qk_status qk__compare_write_tables(qk__comparing *c, qk_error *err)
     qk__outfile *file;
     QK_TRY(write_table(c, "compare.csv", err));
     QK_TRY(write_table(c, "compare_heads.csv", err));
-    if (c->comparison.num_spaces > 0)
-        QK_TRY(write_table(c, "compare_angles.csv", err));
-    QK_TRY(qk__json_write(qk__compare_summary(c), c->settings->input.output,
-                          "compare_summary.json", &file, err));
+    QK_TRY(qk__json_write(qk__compare_summary(c), c->settings->output, "compare_summary.json",
+                          &file, err));
     QK_TRY(qk__file_set_add(&c->files, "compare_summary.json", file, QK_OK));
     return write_schema(c, err);
 }

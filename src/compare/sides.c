@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a and b: tables of a folder, or a capture, which is analysed. */
+/* Opens a and b: the tables of a folder, or of a model there. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/capture.h>
-
-#include "analysis/kept_run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
@@ -29,7 +26,7 @@ void qk__compare_warn(qk__comparing *c, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     c->warnings = qk__json_append(c->warnings, qk__json_text(message));
-    qk__tell_notice(&c->settings->input.context, QK_NOTICE_WARNING, "%s", message);
+    qk__tell_notice(&c->settings->context, QK_NOTICE_WARNING, "%s", message);
 }
 
 static void warn_again(qk__comparing *c, const json_t *warnings)
@@ -43,107 +40,7 @@ static void warn_again(qk__comparing *c, const json_t *warnings)
     }
 }
 
-/* ---- a capture -------------------------------------------------------------------------- */
-
-/* What capture.json says of where the rows come from. */
-static json_t *describe_capture(const qk_analysis_results *run)
-{
-    static const char *const stages[] = {"", "pre-rope", "post-rope"};
-    qk_capture *capture = NULL;
-    qk_capture_info info = {.model = ""};
-    if (qk_capture_open(&capture, run->capture, NULL, NULL) == QK_OK)
-        info = *qk_capture_get_info(capture);
-    qk__path path;
-    bool fits = qk__path_in(&path, run->capture, "capture.json", NULL) == QK_OK;
-    json_t *root = fits ? qk__json_read(path.text, QK__JSON_CAPTURE) : NULL;
-    const json_t *identity = json_object_get(root, "run");
-    const json_t *texts = json_object_get(json_object_get(identity, "texts"), "xxh3_128");
-    json_t *sampler = json_object_get(identity, "sampler");
-    json_t *facts = json_pack(
-        "{s:s, s:o, s:o, s:s, s:o, s:O?, s:O?, s:I, s:b}", "kind", "capture", "path",
-        qk__json_text(run->capture), "model", qk__json_text(run->model), "stage",
-        stages[info.stage <= QK_STAGE_POST_ROPE ? info.stage : 0], "fingerprint",
-        qk__json_text(qk__json_string(root, "fingerprint")), "texts", texts, "sampler", sampler,
-        "rows", (json_int_t)run->num_rows, "attention", info.has_attention);
-    json_decref(root);
-    qk_capture_close(&capture);
-    double width = run->plasticity.heads > 0 ? run->plasticity.bucket_width : NAN;
-    return qk__json_set(facts, "bucket_width", qk__json_number(width));
-}
-
-static double level_of_run(const qk__side *side, const char *table)
-{
-    const qk_compare_settings *settings = side->context;
-    (void)table;
-    return settings->ci / 100;
-}
-
-static qk_analysis_settings settings_of(qk__comparing *c, const char *name)
-{
-    qk_analysis_settings s = c->settings->input;
-    s.capture = name;
-    s.output = NULL;
-    s.force = false;
-    s.combined = true;
-    s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION |
-                 (c->settings->plasticity ? QK_ANALYSE_PLASTICITY : 0U);
-    s.ci = c->settings->ci;
-    /* Warnings come again at the end of the run, in an order. */
-    c->relay = (qk__relay){.to = &c->settings->input.context,
-                           .name = c->sides[c->side].letter,
-                           .held_back = 1U << QK_NOTICE_WARNING};
-    s.context = qk__relay_context(&c->relay);
-    return s;
-}
-
-/* The tables of the run, without a way through files. */
-static qk_status take_run(qk__opened *side, qk_error *err)
-{
-    const qk_analysis_results *run = side->run;
-    qk__builder *builder;
-    const qk__listed_model listed = {.name = run->model,
-                                     .label = "",
-                                     .family = "",
-                                     .phase = "",
-                                     .source = "",
-                                     .folder = "",
-                                     .layers = run->num_layers,
-                                     .heads = run->num_heads,
-                                     .lengths = run->lengths};
-    QK_TRY(qk__results_begin(&builder, run->capture, err));
-    qk_status status = qk__results_add(builder, &listed, run, NULL, run->contents, err);
-    if (status != QK_OK) {
-        qk__results_discard(&builder);
-        return status;
-    }
-    QK_TRY(qk__results_finish(&builder, &side->results, err));
-    side->model = &side->results->models[0];
-    return QK_OK;
-}
-
-static qk_status analyse(qk__comparing *c, qk__opened *side, const char *name, qk_error *err)
-{
-    qk__kept_run kept = {0};
-    qk_error why = {0};
-    const qk_analysis_settings settings = settings_of(c, name);
-    qk_status status = qk__analysis_run_keeping(&settings, (size_t)c->settings->subspace,
-                                                &side->run, &kept, &why);
-    side->kept = kept.heads;
-    side->partial = status == QK_ERR_PARTIAL;
-    if (side->run) {
-        warn_again(c, kept.warnings);
-        if (side->partial)
-            qk__compare_warn(c, "%s: %s", side->letter, why.message);
-        status = take_run(side, err);
-        side->facts = describe_capture(side->run);
-    } else if (err) {
-        *err = why;
-    }
-    json_decref(kept.warnings);
-    return status;
-}
-
-/* ---- a folder of results ---------------------------------------------------------------- */
+/* ---- intervals ------------------------------------------------------------------------- */
 
 /* In percent; 0: none. */
 static double confidence_of(const json_t *run)
@@ -190,9 +87,11 @@ static void warn_of_level(qk__comparing *c, const qk__opened *side, const char *
             c,
             "%s: the intervals of %s are along fixed axes, which makes differences "
             "look surer than they are: only those of plasticity are used; analyse it "
-            "anew with --ci %g, or give the capture",
+            "anew with --ci %g",
             side->letter, folder, level);
 }
+
+/* ---- a folder ---------------------------------------------------------------------------- */
 
 static json_t *describe_folder(const qk__opened *side, const char *folder)
 {
@@ -217,14 +116,13 @@ static qk_status check_tables(qk__comparing *c, const qk__opened *side, const ch
     json_t *changes;
     if (side->manifest.is_comparison)
         return qk__fail(err, QK_ERR_ARGUMENT,
-                        "%s: is a comparison itself; give the results or captures that it was "
-                        "made of",
+                        "%s: is a comparison itself; give the results that it was made of",
                         folder);
     QK_TRY(qk__manifest_check(&side->manifest, folder, err));
     QK_TRY(qk__manifest_changes(&side->manifest, folder, &changes, err));
     const char *first = json_string_value(json_array_get(changes, 0));
     qk_status status = QK_OK;
-    if (first && !c->settings->input.force)
+    if (first && !c->settings->force)
         status = qk__fail(err, QK_ERR_INCONSISTENT,
                           "%s/%s; run the analysis again, or give --force to compare the "
                           "tables as they are",
@@ -303,87 +201,51 @@ static qk_status open_side(qk__comparing *c, const char *name, qk_error *err)
     const char *colon = strrchr(name, ':');
     if (is_results(name))
         return read_folder(c, side, name, NULL, err);
-    if (!colon || qk__is_dir(name))
-        return analyse(c, side, name, err);
+    if (qk__is_dir(name))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "%s: has no tables of results, and captures are not compared; first "
+                        "qkscope analyze %s -o DIR --ci %g, then give DIR",
+                        name, name, c->settings->ci);
     char *folder = qk__strdup(name);
     if (!folder)
         return qk__nomem(err);
-    folder[colon - name] = 0;
-    qk_status status = is_results(folder) ? read_folder(c, side, folder, colon + 1, err)
-                                          : analyse(c, side, name, err);
+    if (colon)
+        folder[colon - name] = 0;
+    qk_status status =
+        colon && is_results(folder)
+            ? read_folder(c, side, folder, colon + 1, err)
+            : qk__fail(err, QK_ERR_NOT_FOUND,
+                       "%s: no folder of results; for a capture, first qkscope analyze %s -o "
+                       "DIR --ci %g, then give DIR",
+                       name, name, c->settings->ci);
     free(folder);
     return status;
 }
 
 /* ---- what the two are ------------------------------------------------------------------- */
 
-static bool differ(const qk__comparing *c, const char *key)
+static void warn_of_widths(qk__comparing *c)
 {
-    const json_t *a = json_object_get(c->sides[0].facts, key);
-    const json_t *b = json_object_get(c->sides[1].facts, key);
-    bool known = a && b && !json_is_null(a) && !json_is_null(b) &&
-                 !(json_is_string(a) && (!*json_string_value(a) || !*json_string_value(b)));
-    return known && !json_equal(a, b);
-}
-
-static void warn_of_kinds(qk__comparing *c)
-{
-    if (differ(c, "stage"))
-        qk__compare_warn(
-            c, "one capture is before RoPE, the other after it: differences are those "
-               "of RoPE as well (qkscope compare-stages is made for that)");
-    if (differ(c, "sampler") && !differ(c, "texts"))
-        qk__compare_warn(c, "a and b keep other rows of the same texts (sampler)");
-    if (differ(c, "bucket_width"))
+    const json_t *a = json_object_get(c->sides[0].facts, "bucket_width");
+    const json_t *b = json_object_get(c->sides[1].facts, "bucket_width");
+    if (json_is_number(a) && json_is_number(b) && !json_equal(a, b))
         qk__compare_warn(
             c,
             "plasticity of a is of buckets of %g tokens and that of b of %g: its differences "
-            "are "
-            "of that, too; capture both with one --bucket, or analyse both with one --buckets",
-            json_number_value(json_object_get(c->sides[0].facts, "bucket_width")),
-            json_number_value(json_object_get(c->sides[1].facts, "bucket_width")));
-}
-
-void qk__compare_warn_unpaired(qk__comparing *c)
-{
-    size_t unpaired = c->comparison.num_unpaired;
-    const char *in_a = qk__json_string(c->sides[0].facts, "texts");
-    const char *in_b = qk__json_string(c->sides[1].facts, "texts");
-    if (differ(c, "texts"))
-        qk__compare_warn(c,
-                         "a and b are of different texts: differences are of the texts, too, "
-                         "and are not paired by text");
-    else if (unpaired > 0 && *in_a && *in_b)
-        qk__compare_warn(
-            c,
-            "a and b are of the same texts, but %zu differences are of heads whose "
-            "rows are of other ones of them, or under other ids (--id-column): "
-            "these are not paired by text, and their intervals are wider",
-            unpaired);
-    else if (unpaired > 0)
-        qk__compare_warn(c,
-                         "%zu differences are not paired by text: the example ids of a and b "
-                         "are not known to be the same, and %s which texts it is of",
-                         unpaired,
-                         *in_a   ? "b does not say"
-                         : *in_b ? "a does not say"
-                                 : "neither says");
+            "are of that, too; capture both with one --bucket, or analyse both with one "
+            "--buckets",
+            json_number_value(a), json_number_value(b));
 }
 
 /* Zeros everywhere would be taken for a finding. */
 static qk_status warn_of_same(qk__comparing *c, qk_error *err)
 {
     const qk_compare_settings *s = c->settings;
-    char *a = qk__seen_from(s->input.output, s->a), *b = qk__seen_from(s->input.output, s->b);
+    char *a = qk__seen_from(s->output, s->a), *b = qk__seen_from(s->output, s->b);
     qk_status status = a && b ? QK_OK : qk__nomem(err);
     bool same = status == QK_OK && strcmp(a, b) == 0;
-    bool fetched = same && c->sides[0].run && !qk__is_dir(s->a);
     if (same)
-        qk__compare_warn(c, "a and b are the same: every difference is 0%s",
-                         fetched ? "; --revision holds for both: to compare two branches, give "
-                                   "the folders that qkscope get ORG/NAME --revision BRANCH "
-                                   "prints"
-                                 : "");
+        qk__compare_warn(c, "a and b are the same: every difference is 0");
     free(a);
     free(b);
     return status;
@@ -408,7 +270,7 @@ static qk_status name_sides(qk__comparing *c, qk_error *err)
         return QK_OK;
     for (int s = 0; s < 2; s++) { /* a folder of the same name elsewhere, or the same one */
         free(c->sides[s].label);
-        char *seen = qk__seen_from(c->settings->input.output, paths[s]);
+        char *seen = qk__seen_from(c->settings->output, paths[s]);
         c->sides[s].label = seen ? qk__format("%s %s", c->sides[s].letter, seen) : NULL;
         free(seen);
         if (!c->sides[s].label)
@@ -435,7 +297,7 @@ static qk_status tell_lengths(qk__comparing *c, qk_error *err)
                    "--any-length");
     if (json_array_insert_new(c->warnings, 0, qk__json_text(message)) != 0)
         return qk__nomem(err);
-    qk__tell_notice(&c->settings->input.context, QK_NOTICE_WARNING, "%s", message);
+    qk__tell_notice(&c->settings->context, QK_NOTICE_WARNING, "%s", message);
     for (int s = 0; s < 2; s++) {
         char *label =
             qk__format("%s (%.15g tokens)", c->sides[s].label, qk__length_of_texts(of[s]));
@@ -458,17 +320,10 @@ qk_status qk__open_sides(qk__comparing *c, qk_error *err)
             return qk__nomem(err);
         const qk__opened *o = &c->sides[c->side];
         c->comparison.sides[c->side] =
-            (qk__side){.model = o->model,
-                       .run = o->run,
-                       .kept = o->kept,
-                       .texts = qk__json_string(o->facts, "texts"),
-                       .level = o->run ? level_of_run : level_of_folder,
-                       .context = o->run ? (const void *)c->settings : (const void *)o};
+            (qk__side){.model = o->model, .level = level_of_folder, .context = o};
     }
-    if (!c->sides[0].run && !c->sides[1].run)
-        QK_TRY(qk__compare_refuse_settings(c->settings, err));
     QK_TRY(warn_of_same(c, err));
-    warn_of_kinds(c);
+    warn_of_widths(c);
     QK_TRY(name_sides(c, err));
     return tell_lengths(c, err);
 }
@@ -477,10 +332,7 @@ void qk__close_sides(qk__comparing *c)
 {
     for (int s = 0; s < 2; s++) {
         qk__opened *o = &c->sides[s];
-        if (o->run)
-            qk__kept_heads_free(&o->kept, o->run->num_heads);
         qk__results_free(&o->results);
-        qk_analysis_results_free(&o->run);
         qk__manifest_free(&o->manifest);
         qk__place_release(&o->watched);
         json_decref(o->facts);

@@ -205,7 +205,7 @@ qk__build_fn qk__build_distances, qk__build_rotary_pairs, qk__build_category_cha
 qk__applies_fn qk__has_profiles, qk__has_scores, qk__has_score_curves, qk__has_attention_curves;
 qk__build_fn qk__build_profiles, qk__build_scores, qk__build_score_curves,
     qk__build_attention_curves, qk__build_attention_by_depth;
-qk__applies_fn qk__has_group_curves, qk__has_compared_heads, qk__has_spaces;
-qk__build_fn qk__build_group_curves, qk__build_compared_heads, qk__build_spaces;
+qk__applies_fn qk__has_group_curves, qk__has_compared_heads;
+qk__build_fn qk__build_group_curves, qk__build_compared_heads;
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two models beside each other: each head in a and in b, where in the model heads changed, and how
- * their leading components lie to each other. */
+/* Two models beside each other: each head in a and in b, and where in the model heads changed. */
 #include "figure/compare_figures.h"
 
 #include <math.h>
@@ -169,106 +168,5 @@ void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
     qk__begin_sheet(figure, &sheet);
     for (size_t i = 0; i < count; i++)
         draw_scatter(figure, c, chosen[i], &sheet, i);
-    qk__end_sheet(figure);
-}
-
-/* ---- angles ----------------------------------------------------------------------------- */
-
-bool qk__has_spaces(const qk__subject *subject)
-{
-    return subject->comparison && subject->comparison->num_spaces > 0;
-}
-
-/* Blocks: a point for each head; by layer the mean overlap and the mean of the smaller of the two
- * halves. */
-static void add_space(qk__figure *figure, const qk__comparison *c, const char *space,
-                      size_t blocks[2], int *last)
-{
-    for (size_t i = 0; i < c->num_spaces; i++) {
-        const qk__compared_space *s = &c->spaces[i];
-        *last = s->layer > *last ? s->layer : *last;
-        if (strcmp(s->space, space) == 0)
-            qk__figure_row(figure, s->layer, s->overlap);
-    }
-    blocks[0] = qk__figure_end_block(figure);
-    for (size_t i = 0, next; i < c->num_spaces; i = next) {
-        qk__mean overlap = {0}, halves = {0};
-        for (next = i; next < c->num_spaces && c->spaces[next].layer == c->spaces[i].layer;
-             next++) {
-            const qk__compared_space *s = &c->spaces[next];
-            if (strcmp(s->space, space) != 0)
-                continue;
-            qk__mean_add(&overlap, s->overlap);
-            qk__mean_add(&halves, fmin(s->overlap_halves_a, s->overlap_halves_b));
-        }
-        qk__figure_row(figure, c->spaces[i].layer, qk__mean_of(&overlap), qk__mean_of(&halves));
-    }
-    blocks[1] = qk__figure_end_block(figure);
-}
-
-static double chance_of(const qk__comparison *c, const char *space)
-{
-    for (size_t i = 0; i < c->num_spaces; i++)
-        if (strcmp(c->spaces[i].space, space) == 0)
-            return c->spaces[i].overlap_chance;
-    return NAN;
-}
-
-static void draw_space(qk__figure *figure, const qk__comparison *c, const char *space,
-                       const char *title, const qk__place *place)
-{
-    const double em = qk__em(figure), middle = place->left + place->width / 2;
-    size_t blocks[2];
-    int last = 0;
-    add_space(figure, c, space, blocks, &last);
-    qk__put_panel(figure, place);
-    qk__put_text(figure, title, middle, place->top - 12 * em, QK__CENTRED);
-    qk__put_markup(figure, "Layer", middle, place->top + place->height + 36 * em, QK__CENTRED);
-    qk__set_range(figure, 'x', -0.5, last + 0.5, last < 6 ? last + 2 : 6);
-    qk__set_range(figure, 'y', 0, 1.02, 5);
-    double chance = chance_of(c, space);
-    if (isfinite(chance))
-        qk__figure_horizontal(figure, chance);
-    qk__figure_print(figure,
-                     "plot data index %zu using 1:2 with points pt 6 ps 0.5 lc rgb '%s', "
-                     "data index %zu using 1:3 with lines lw 1 lc rgb '%s', "
-                     "data index %zu using 1:2 with lines lw 2 lc rgb '%s'\n"
-                     "unset label\nunset arrow\n",
-                     blocks[0], figure->theme->muted, blocks[1], figure->theme->ink, blocks[1],
-                     figure->theme->highlight);
-}
-
-void qk__build_spaces(qk__figure *figure, const qk__subject *subject)
-{
-    static const char *const TITLES[QK__NUM_SPACES] = {"'Queries and keys'", "'Queries'",
-                                                       "'Keys'"};
-    const qk__comparison *c = subject->comparison;
-    char heading[96];
-    snprintf(heading, sizeof heading,
-             "Overlap of the first %zu component%s of a and b, by layer", c->components,
-             c->components == 1 ? "" : "s");
-    const qk__entry entries[] = {{"head", figure->theme->muted, 6},
-                                 {"mean of the layer", figure->theme->highlight, QK__LINE},
-                                 {"halves of the texts", figure->theme->ink, QK__LINE},
-                                 {"unrelated spaces", figure->theme->muted, QK__DASHES}};
-    qk__sheet sheet = {.count = QK__NUM_SPACES,
-                       .most = 3,
-                       .least = 220,
-                       .left = 70,
-                       .gap = 56,
-                       .right = 24,
-                       .above = 26,
-                       .height = 220,
-                       .below = 50,
-                       .entries = entries,
-                       .num_entries = 4};
-    qk__set_heading(figure, subject->results, NULL, heading);
-    qk__begin_sheet(figure, &sheet);
-    for (size_t s = 0; s < QK__NUM_SPACES; s++) {
-        qk__place place = qk__panel_place(&sheet, s);
-        if (qk__is_leftmost(&sheet, s))
-            qk__label_panel(figure, &place, "Overlap");
-        draw_space(figure, c, qk__space_names[s], TITLES[s], &place);
-    }
     qk__end_sheet(figure);
 }

@@ -89,7 +89,6 @@ static void sum_up(const qk__comparison *c, qk__compared_metric *m, double *mean
             continue;
         qk__mean_add(&a, changes[i].a);
         qk__mean_add(&b, changes[i].b);
-        m->turned += changes[i].turned;
         m->tested += !isnan(changes[i].p);
         m->supported += changes[i].p_corrected < QK__CHANGE_LEVEL;
     }

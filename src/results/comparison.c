@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "results/text_lengths.h"
 #include "stats/difference.h"
-#include "stats/project.h"
+#include "stats/text_groups.h"
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
@@ -51,27 +51,11 @@ static void compare_head(const qk__comparison *c, const qk__result_head *a,
         .texts_b = number_of(b, offsetof(qk__head_numbers, texts)),
         .text_tokens_a = c->sides[0].model->lengths.median,
         .text_tokens_b = c->sides[1].model->lengths.median,
-        .turned = NAN,
         .top_metric = "",
         .top_difference = NAN,
         .top_size = NAN,
         .top_p_corrected = NAN,
     };
-}
-
-/* An axis has no sign of its own, and the numbers along it cannot tell which one it has: those of
- * one table may be near 0. So the two axes themselves say. 1: PC0 of b points away from that of a, 0:
- * it does not; NaN: there are no axes, or they are of different components. Within 45 degrees of
- * one axis lies at most one of the other model's. */
-static double turned(const qk__comparison *c, size_t i)
-{
-    static const double COSINE = 0.70710678118654752;
-    const qk_head_results *a = qk__run_head(c, 0, i), *b = qk__run_head(c, 1, i);
-    if (!a || !b || !a->pca || !b->pca || a->pca->dim != b->pca->dim ||
-        a->pca->num_components == 0 || b->pca->num_components == 0)
-        return NAN;
-    double cosine = qk__dot(a->pca->axes, b->pca->axes, a->pca->dim);
-    return fabs(cosine) < COSINE ? NAN : cosine < 0;
 }
 
 static qk_status check_keys(const qk__result_head *a, const qk__result_head *b, qk_error *err)
@@ -91,8 +75,7 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
     const qk__result_head *pair[2];
     for (size_t at[2] = {0}; qk__next_pair(a, b, at, pair);) {
         const qk__result_head *of_a = pair[0], *of_b = pair[1];
-        qk__compared_head *head = &c->heads[c->num_heads++];
-        compare_head(c, of_a, of_b, of_a ? of_a : of_b, head);
+        compare_head(c, of_a, of_b, of_a ? of_a : of_b, &c->heads[c->num_heads++]);
         if (!of_a || !of_b) {
             c->only[of_a ? 0 : 1]++;
             continue;
@@ -100,7 +83,7 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
         QK_TRY(check_keys(of_a, of_b, err));
         c->pairs[0][c->num_paired] = of_a;
         c->pairs[1][c->num_paired] = of_b;
-        head->turned = turned(c, c->num_paired++);
+        c->num_paired++;
         if (of_a->category >= 0 && of_b->category >= 0 && !c->silent)
             c->categories[of_a->category][of_b->category]++;
     }
@@ -109,44 +92,6 @@ static qk_status pair_heads(qk__comparison *c, qk_error *err)
                                         "no head is in both: a has %zu, b has %zu; compare "
                                         "models of one architecture, or the same --layers",
                                         a->num_heads, b->num_heads);
-}
-
-/* ---- what was kept of them -------------------------------------------------------------- */
-
-static const qk__repetitions *repetitions_of(const qk__comparison *c, int side, size_t i,
-                                             const char *metric)
-{
-    const qk__kept_head *kept = qk__kept_of(c, side, i);
-    for (int n = 0; kept && n < QK__NUM_REPEATED; n++)
-        if (strcmp(metric, qk__repeated_names[n]) == 0)
-            return kept->numbers[n].count > 1 ? &kept->numbers[n] : NULL;
-    return NULL;
-}
-
-static bool same_groups(const qk__repetitions *a, const qk__repetitions *b)
-{
-    return a->count == b->count && memcmp(a->label, b->label, a->count * sizeof *a->label) == 0;
-}
-
-/* Ids may number the texts of any list: where the hashes of both lists are known, they decide.
- * Where they are not, all ids must be the same: those of groups that have one text each are their
- * labels. */
-static bool same_texts(const qk__comparison *c, const qk__kept_head *a, const qk__kept_head *b)
-{
-    const char *in_a = c->sides[0].texts, *in_b = c->sides[1].texts;
-    if (*in_a && *in_b && strcmp(in_a, in_b) != 0)
-        return false;
-    if (a->mask != b->mask)
-        return false;
-    if ((*in_a && *in_b) || a->mask == UINT64_MAX)
-        return true;
-    return a->ids[0] && a->ids[1] && a->ids[0] == b->ids[0] && a->ids[1] == b->ids[1];
-}
-
-static bool can_pair(const qk__comparison *c, size_t i, const qk__repetitions *in_a,
-                     const qk__repetitions *in_b)
-{
-    return same_groups(in_a, in_b) && same_texts(c, qk__kept_of(c, 0, i), qk__kept_of(c, 1, i));
 }
 
 /* ---- differences ------------------------------------------------------------------------ */
@@ -164,20 +109,7 @@ static bool turns(const qk__field *field)
 bool qk__sign_is_open(const qk__comparison *c, size_t i)
 {
     const qk__head_numbers *a = &c->pairs[0][i]->v, *b = &c->pairs[1][i]->v;
-    bool has_axes = qk__run_head(c, 0, i) && qk__run_head(c, 1, i);
-    return !has_axes && a->r_k * b->r_k < 0 && a->r_q * b->r_q + a->r_k * b->r_k < 0;
-}
-
-static qk__ranged ranged_of(const qk__field *field, const qk__result_head *head)
-{
-    return (qk__ranged){qk__field_value(field, &head->v), qk__field_value(field, &head->lo),
-                        qk__field_value(field, &head->hi)};
-}
-
-/* Along the axis counted the other way round. */
-static qk__ranged other_way(qk__ranged r)
-{
-    return (qk__ranged){-r.value, -r.hi, -r.lo};
+    return a->r_k * b->r_k < 0 && a->r_q * b->r_q + a->r_k * b->r_k < 0;
 }
 
 static bool is_correlation(const qk__field *field)
@@ -187,15 +119,12 @@ static bool is_correlation(const qk__field *field)
 
 /* Of freedom, of the jackknife behind a head's intervals; 0: nobody knows. A table has how many of up to 16 groups
  * of texts count; weights of twice as many groups spread twice as much. */
-static double degrees_of(const qk__kept_head *kept, const qk__field *field,
-                         const qk__result_head *head)
+static double degrees_of(const qk__field *field, const qk__result_head *head)
 {
     double most =
         strcmp(field->file, "attention.csv") == 0 ? QK_TEXT_GROUPS : QK_INTERVAL_GROUPS;
     double texts = head->v.texts, groups = fmin(texts, most),
            fewer = fmin(texts, QK_TEXT_GROUPS);
-    if (kept)
-        return kept->degrees;
     if (isfinite(head->v.effective_texts))
         groups /= 1 + groups / head->v.effective_texts - groups / fewer;
     return isfinite(texts) ? groups - 1 : 0;
@@ -211,44 +140,27 @@ static bool has_level(const qk__comparison *c, const qk__field *field)
     return true;
 }
 
-/* b: as it is compared, along its axis counted the other way round where opposite. */
-static void paired(const qk__comparison *c, const qk__repetitions *of_a,
-                   const qk__repetitions *of_b, double b, bool opposite, double degrees,
-                   qk__change *change)
-{
-    double without_b[QK_INTERVAL_GROUPS];
-    for (uint32_t g = 0; g < of_b->count; g++)
-        without_b[g] = opposite ? -of_b->without[g] : of_b->without[g];
-    qk__difference d = qk__difference_paired(change->a, b, of_a->without, without_b,
-                                             of_a->count, degrees, c->level);
-    change->difference_lo = d.lo;
-    change->difference_hi = d.hi;
-    change->p = d.p;
-    change->pairing = isfinite(d.p) ? "paired" : "";
-}
-
 /* The interval and the number that it is about. */
-static qk__ranged about(const qk__field *field, const qk__result_head *head, bool opposite)
+static qk__ranged about(const qk__field *field, const qk__result_head *head)
 {
-    qk__ranged r = ranged_of(field, head);
     double crossed = qk__field_value(field, &head->cv);
-    r.value = isfinite(crossed) ? crossed : r.value;
-    return opposite ? other_way(r) : r;
+    return (qk__ranged){isfinite(crossed) ? crossed : qk__field_value(field, &head->v),
+                        qk__field_value(field, &head->lo), qk__field_value(field, &head->hi)};
 }
 
-static void independent(const qk__comparison *c, const qk__field *field,
-                        const qk__result_head *const heads[2], bool opposite, double degrees,
-                        qk__change *change)
+static void take_interval(const qk__comparison *c, const qk__field *field, size_t i,
+                          qk__change *change)
 {
-    const qk__ranged a = about(field, heads[0], false), b = about(field, heads[1], opposite);
+    const qk__result_head *of_a = c->pairs[0][i], *of_b = c->pairs[1][i];
+    const qk__ranged a = about(field, of_a), b = about(field, of_b);
     if (!isfinite(a.lo) || !isfinite(b.lo) || !isfinite(a.hi) || !isfinite(b.hi))
         return;
     qk__difference d = qk__difference_of(&a, &b);
-    qk__difference_test(&d, &a, &b, is_correlation(field), c->level, degrees);
+    qk__difference_test(&d, &a, &b, is_correlation(field), c->level,
+                        fmin(degrees_of(field, of_a), degrees_of(field, of_b)));
     change->difference_lo = d.lo;
     change->difference_hi = d.hi;
     change->p = d.p;
-    change->pairing = isfinite(d.p) ? "independent" : "";
 }
 
 bool qk__pair_has_tie(const qk__comparison *c, size_t i)
@@ -260,16 +172,14 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                         bool with_intervals, qk__change *change)
 {
     const qk__result_head *of_a = c->pairs[0][i], *of_b = c->pairs[1][i];
-    bool opposite = turns(field) && turned(c, i) == 1;
-    const qk__ranged a = ranged_of(field, of_a), own = ranged_of(field, of_b);
-    const qk__ranged b = opposite ? other_way(own) : own;
+    double a = qk__field_value(field, &of_a->v), b = qk__field_value(field, &of_b->v);
     *change = (qk__change){.layer = of_a->layer,
                            .q_head = of_a->q_head,
                            .k_head = of_a->k_head,
                            .metric = field->info.name,
-                           .a = a.value,
-                           .b = own.value,
-                           .difference = b.value - a.value,
+                           .a = a,
+                           .b = b,
+                           .difference = b - a,
                            .difference_lo = NAN,
                            .difference_hi = NAN,
                            .size = NAN,
@@ -277,21 +187,9 @@ static void take_change(qk__comparison *c, const qk__field *field, size_t i,
                            .p_corrected = NAN,
                            .text_tokens_a = c->sides[0].model->lengths.median,
                            .text_tokens_b = c->sides[1].model->lengths.median,
-                           .pairing = "",
-                           .turned = opposite,
                            .open = turns(field) && qk__sign_is_open(c, i)};
-    if (!isfinite(change->difference) || !with_intervals)
-        return;
-    const qk__repetitions *in_a = repetitions_of(c, 0, i, field->info.name);
-    const qk__repetitions *in_b = repetitions_of(c, 1, i, field->info.name);
-    const double degrees = fmin(degrees_of(in_a ? qk__kept_of(c, 0, i) : NULL, field, of_a),
-                                degrees_of(in_b ? qk__kept_of(c, 1, i) : NULL, field, of_b));
-    if (in_a && in_b && can_pair(c, i, in_a, in_b)) {
-        paired(c, in_a, in_b, b.value, opposite, degrees, change);
-        return;
-    }
-    c->num_unpaired += in_a && in_b;
-    independent(c, field, (const qk__result_head *[]){of_a, of_b}, opposite, degrees, change);
+    if (isfinite(change->difference) && with_intervals)
+        take_interval(c, field, i, change);
 }
 
 /* ---- metrics ---------------------------------------------------------------------------- */
@@ -328,7 +226,7 @@ static qk_status take_changes(qk__comparison *c, qk_error *err)
                         &c->changes[m * c->num_paired + i]);
     }
     for (size_t i = 0; c->silent && i < c->num_changes; i++)
-        c->changes[i].p = NAN, c->changes[i].pairing = "";
+        c->changes[i].p = NAN;
     return QK_OK;
 }
 
@@ -345,16 +243,14 @@ static qk_status make_comparison(qk__comparison *c, qk_error *err)
         return qk__nomem(err);
     QK_TRY(pair_heads(c, err));
     QK_TRY(take_changes(c, err));
-    QK_TRY(qk__compare_means(c, err));
-    return qk__compare_spaces(c, err);
+    return qk__compare_means(c, err);
 }
 
-qk_status qk__compare(const qk__side sides[2], double level, size_t components, bool any_length,
+qk_status qk__compare(const qk__side sides[2], double level, bool any_length,
                       qk__comparison *comparison, qk_error *err)
 {
     const bool unlike = qk__lengths_differ(&sides[0].model->lengths, &sides[1].model->lengths);
-    *comparison = (qk__comparison){
-        .sides = {sides[0], sides[1]}, .level = level, .components = components};
+    *comparison = (qk__comparison){.sides = {sides[0], sides[1]}, .level = level};
     comparison->unlike = unlike;
     comparison->silent = unlike && !any_length;
     qk_status status = make_comparison(comparison, err);
@@ -370,7 +266,6 @@ void qk__comparison_free(qk__comparison *c)
     free(c->pairs[1]);
     free(c->metrics);
     free(c->changes);
-    free(c->spaces);
     free(c->top);
     *c = (qk__comparison){.level = 0};
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two models beside each other, head by head: what figures, page and tables of a comparison are
- * made of. comparison.c, which leads, pairs heads and takes differences; compared_means.c sums up;
- * compared_spaces.c has the angles, and finds what was kept of a head. docs/compare.md */
+ * made of. comparison.c, which leads, pairs heads and takes differences; compared_means.c sums up.
+ * docs/compare.md */
 #ifndef QK_RESULTS_COMPARISON_H
 #define QK_RESULTS_COMPARISON_H
 
 #include "results/results.h"
-#include "stats/kept_head.h"
 
 /* One of the two. */
 typedef struct qk__side {
     const char *label; /* what figures call it */
     const qk__result_model *model;
-    const qk_analysis_results *run; /* it is of; NULL: its numbers were read from a folder */
-    const qk__kept_head *kept;      /* [run->num_heads]; NULL: nothing was kept */
-    const char *texts;              /* a hash of all texts; "": not known */
     /* The level of the intervals of a table, 0..1; NaN: it has none. */
     double (*level)(const struct qk__side *side, const char *table);
     const void *context; /* of level */
@@ -24,7 +20,6 @@ typedef struct qk__side {
 typedef struct qk__compared_metric {
     const qk__field *field;
     size_t heads;              /* with both numbers */
-    size_t turned;             /* of these, whose difference is -b - a */
     double mean_a, mean_b;     /* of these heads */
     double spread;             /* standard deviation over heads, of a and b together */
     size_t groups;             /* key heads whose query heads these are */
@@ -36,11 +31,10 @@ typedef struct qk__compared_metric {
 
 typedef struct qk__comparison {
     qk__side sides[2];
-    bool unlike;       /* lengths of the texts differ */
-    bool silent;       /* and so nothing is tested, and categories are not compared */
-    double level;      /* of the intervals of differences */
-    size_t components; /* of the spaces */
-    size_t num_heads;  /* of either */
+    bool unlike;      /* lengths of the texts differ */
+    bool silent;      /* and so nothing is tested, and categories are not compared */
+    double level;     /* of the intervals of differences */
+    size_t num_heads; /* of either */
     qk__compared_head *heads;
     size_t num_paired, only[2];
     const qk__result_head **pairs[2]; /* [num_paired] */
@@ -48,10 +42,6 @@ typedef struct qk__comparison {
     qk__compared_metric *metrics;
     size_t num_changes;  /* num_metrics * num_paired */
     qk__change *changes; /* by metric and head; NaN where neither has the number */
-    size_t num_spaces;
-    qk__compared_space *spaces; /* by head and kind of space */
-    const char *no_spaces;      /* why there are none; NULL: there are */
-    size_t num_unpaired; /* changes with repetitions of both that are not paired by text */
     size_t categories[QK_NUM_CATEGORIES][QK_NUM_CATEGORIES]; /* heads of a (rows) and b */
     size_t num_top;
     size_t *top; /* heads by |top_size|, the largest first; supported ones before the others */
@@ -59,15 +49,15 @@ typedef struct qk__comparison {
 
 /* The sides are copied, what they point to must stay. any_length: never silent. QK_ERR_INCONSISTENT: no head is in both, or
  * heads that are in both have other key heads. */
-QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, size_t components,
-                                    bool any_length, qk__comparison *comparison, qk_error *err);
+QK_MUST_CHECK qk_status qk__compare(const qk__side sides[2], double level, bool any_length,
+                                    qk__comparison *comparison, qk_error *err);
 void qk__comparison_free(qk__comparison *comparison);
 
 /* Whether PC0 and PC1 of a pair of heads have nearly the same variance in a or in b: PC0 may be another axis
- * with other texts then, and what can be compared is the space of both. */
+ * with other texts then. */
 bool qk__pair_has_tie(const qk__comparison *c, size_t i);
 
-/* Whether tables leave open which way PC0 of a pair of heads points: there are no axes, r_k has another sign in b,
+/* Whether tables leave open which way PC0 of a pair of heads points: r_k has another sign in b,
  * and (r_q, r_k) of b is nearer to that of a with both signs turned. So it may be r_k that changed, or r_q, or
  * the convention of PC0 alone. */
 bool qk__sign_is_open(const qk__comparison *c, size_t i);
@@ -78,10 +68,5 @@ bool qk__sign_is_open(const qk__comparison *c, size_t i);
 /* ---- between the files ------------------------------------------------------------------ */
 
 QK_MUST_CHECK qk_status qk__compare_means(qk__comparison *c, qk_error *err);
-QK_MUST_CHECK qk_status qk__compare_spaces(qk__comparison *c, qk_error *err);
-/* Head i of the pairs in the run that it is of; NULL: it was read from tables. */
-const qk_head_results *qk__run_head(const qk__comparison *c, int side, size_t i);
-/* What was kept of it; NULL: nothing. */
-const qk__kept_head *qk__kept_of(const qk__comparison *c, int side, size_t i);
 
 #endif

@@ -50,12 +50,10 @@ typedef struct qk__change {
     int layer, q_head, k_head;
     const char *metric; /* the column's name */
     double a, b;
-    double difference, difference_lo, difference_hi; /* b - a; of a turned PC0 -b - a */
+    double difference, difference_lo, difference_hi; /* b - a */
     double size;                                     /* in spreads of the metric over heads */
     double p, p_corrected;
-    const char *pairing; /* "paired", "independent"; "" without p */
-    bool turned;         /* the difference is -b - a */
-    bool open;           /* it may be one of signs alone (qk__sign_is_open) */
+    bool open; /* it may be one of signs alone (qk__sign_is_open) */
     double text_tokens_a, text_tokens_b;
 } qk__change;
 
@@ -66,20 +64,9 @@ typedef struct qk__compared_head {
     const char *category_a, *category_b; /* "" = none */
     double category_probability_a, category_probability_b;
     double rows_a, rows_b, texts_a, texts_b, text_tokens_a, text_tokens_b;
-    double turned; /* 1: PC0 of b points away from that of a, 0: it does not; NaN: not known */
     const char *top_metric; /* the one with the largest |size|; "" = none */
     double top_difference, top_size, top_p_corrected;
 } qk__compared_head;
-
-/* How the leading components of a head lie to each other, in compare_angles.csv. */
-typedef struct qk__compared_space {
-    int layer, q_head, k_head;
-    const char *space; /* "qk", "q", "k" */
-    size_t components;
-    double angle_least, angle_most; /* degrees */
-    double overlap, overlap_chance, overlap_halves_a, overlap_halves_b;
-    double share_a, share_b;
-} qk__compared_space;
 
 /* What changed heads lose at some positions, in ablation_positions.csv. */
 typedef struct qk__ablation_position {

@@ -8,7 +8,23 @@
 
 #include <qkscope/stats.h>
 
-#include "stats/kept_head.h"
+#include "stats/text_groups.h"
+
+/* The numbers that are computed again without each group of texts. */
+typedef enum qk__repeated {
+    QK__R_Q, /* along fitted axes; of PC0 */
+    QK__R_K,
+    QK__R_Q_A, /* of a */
+    QK__R_K_A,
+    QK__ALPHA_Q,
+    QK__ALPHA_K,
+    QK__BIAS,
+    QK__SEPARATION,
+    QK__NUM_CROSSED,
+    QK__AP = QK__NUM_CROSSED, /* along none */
+    QK__AP_DROP,
+    QK__NUM_REPEATED
+} qk__repeated;
 
 typedef enum qk__fitted { QK__ON_PC0, QK__ON_A, QK__ON_B, QK__NUM_FITTED } qk__fitted;
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "stats/jackknife.h"
 #include "stats/length.h"
 #include "stats/student.h"
 
@@ -64,20 +63,4 @@ void qk__difference_test(qk__difference *d, const qk__ranged *a, const qk__range
         d->p = qk__student_p_value(factor_to_zero(a, b, d->value, is_correlation) *
                                        qk__student_quantile((1 + level) / 2, degrees),
                                    degrees);
-}
-
-qk__difference qk__difference_paired(double a, double b, const double *without_a,
-                                     const double *without_b, uint32_t groups, double degrees,
-                                     double level)
-{
-    double differences[QK_MOST_GROUPS];
-    qk__difference d = {b - a, NAN, NAN, NAN};
-    for (uint32_t g = 0; g < groups; g++)
-        differences[g] = without_b[g] - without_a[g];
-    qk__jackknife_interval(d.value, differences, groups, degrees, level, false, &d.lo, &d.hi);
-    if (!isfinite(d.lo))
-        return d;
-    double half = (d.hi - d.lo) / 2, t = qk__student_quantile((1 + level) / 2, degrees);
-    d.p = d.value == 0 ? 1 : qk__student_p_value(fabs(d.value) / half * t, degrees);
-    return d;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The difference of two numbers that each have an interval, or that were computed again without
- * each of the same groups of texts: its interval and p-value. docs/compare.md */
+/* The difference of two numbers that each have an interval: its interval and p-value. docs/compare.md */
 #ifndef QK_STATS_DIFFERENCE_H
 #define QK_STATS_DIFFERENCE_H
 
@@ -28,11 +27,5 @@ qk__difference qk__difference_of(const qk__ranged *a, const qk__ranged *b);
  * intervals do. */
 void qk__difference_test(qk__difference *difference, const qk__ranged *a, const qk__ranged *b,
                          bool is_correlation, double level, double degrees);
-
-/* The same of numbers without each group of texts, the same groups for a and b: the jackknife of
- * the differences, in which what a text does to both falls out. */
-qk__difference qk__difference_paired(double a, double b, const double *without_a,
-                                     const double *without_b, uint32_t groups, double degrees,
-                                     double level);
 
 #endif

@@ -20,11 +20,11 @@ static const qk_setting PCA_ROWS[] = {
      .yaml = "pca.n_components", .manifest = "pca.components"},
     {"taxonomy-low", QK_SETTING_REAL, AT(low), .number = 0.3, .min = 0, .max = 1, .value = "R",
      .help = "lower taxonomy threshold on |r|", .section = "PCA",
-     .commands = PCA " compare-stages compare", .manifest = "pca.taxonomy_low",
+     .commands = PCA " compare-stages", .manifest = "pca.taxonomy_low",
      .not_above = "taxonomy-high"},
     {"taxonomy-high", QK_SETTING_REAL, AT(high), .number = 0.7, .min = 0, .max = 1,
      .value = "R", .help = "upper taxonomy threshold on |r|", .section = "PCA",
-     .commands = PCA " compare-stages compare", .manifest = "pca.taxonomy_high"},
+     .commands = PCA " compare-stages", .manifest = "pca.taxonomy_high"},
 };
 
 const qk_settings_table qk__pca_settings_table = {QK_SETTINGS_ROWS(qk_pca_settings, PCA_ROWS)};

@@ -39,30 +39,14 @@ qk_status qk__text_labels_of_rows(const qk__text_labels *labels, const qk_block 
     return QK_OK;
 }
 
-/* Of the set, in whatever order it came; mixed as by splitmix64. 0: some were not counted. */
-static uint64_t hash_ids(const qk__text_groups *groups)
-{
-    uint64_t sum = groups->num_texts;
-    for (size_t i = 0; i < groups->room; i++) {
-        if (!groups->known[i].used)
-            continue;
-        uint64_t x = groups->known[i].id + UINT64_C(0x9e3779b97f4a7c15);
-        x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-        sum += x ^ (x >> 31);
-    }
-    return groups->num_texts < QK_COUNTED_TEXTS ? sum : 0;
-}
-
 static qk_status find_labels(qk__text_labels *labels, const qk_block *sample, uint32_t limit,
-                             uint64_t *ids, qk_error *err)
+                             qk_error *err)
 {
     qk__text_groups groups;
     qk__text_groups_start(&groups, limit);
     qk_status status = qk__text_groups_add(&groups, sample->example, sample->rows, err);
     qk__text_labels_unite(labels, groups.label, groups.count, groups.mask, NULL, 0, UINT64_MAX,
                           limit);
-    *ids = hash_ids(&groups);
     qk__text_groups_free(&groups);
     return status;
 }
@@ -88,7 +72,7 @@ qk_status qk__text_parts_of_rows(qk__text_parts *parts, const qk_block *sample, 
     qk__text_labels labels;
     uint32_t *group = NULL;
     *parts = (qk__text_parts){0};
-    QK_TRY(find_labels(&labels, sample, limit, &parts->ids, err));
+    QK_TRY(find_labels(&labels, sample, limit, err));
     QK_TRY(qk__text_labels_of_rows(&labels, sample, &group, err));
     qk_status status = QK_OK;
     parts->mask = labels.mask;

@@ -10,7 +10,6 @@
 /* Of groups that have rows. An object of zeros may be freed. */
 typedef struct qk__text_parts {
     uint64_t mask; /* the bits of an id that tell its group */
-    uint64_t ids;  /* a hash of the set of all ids; 0: not known */
     uint32_t count;
     uint64_t label[QK_MOST_GROUPS];
     qk_moments *part[QK_MOST_GROUPS];

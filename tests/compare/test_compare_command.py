@@ -92,7 +92,7 @@ def test_the_biggest_movers_come_first(qkscope, made, tmp_path):
 def test_the_same_twice(qkscope, made, tmp_path):
     """However it is spelt; zeros are no finding."""
     done = qkscope("compare", made / "of-a", made / "b" / ".." / "of-a", "-o", tmp_path / "out", "--no-html", expect=0)
-    assert done.err.count("a and b are the same: every difference is 0") == 1 and "--revision" not in done.err
+    assert done.err.count("a and b are the same: every difference is 0") == 1
     assert {r["difference"] for r in read_csv(tmp_path / "out" / "compare.csv")} <= {0, None}
     assert "no number of any head changed" in done.out and read_json(tmp_path / "out" / "compare_summary.json")["movers"] == []
 
@@ -161,9 +161,12 @@ def test_intervals_that_cannot_be_used(qkscope, made, tmp_path):
 def test_what_is_refused(qkscope, made, tmp_path):
     compare(qkscope, made / "of-a", made / "of-b", tmp_path / "out")
     said = compare(qkscope, tmp_path / "out", made / "of-b", tmp_path / "no", expect=1)
-    assert "is a comparison itself; give the results or captures that it was made of" in said
-    said = compare(qkscope, made / "gone", made / "of-b", tmp_path / "no", expect=1)
-    assert "gone" in said
+    assert "is a comparison itself; give the results that it was made of" in said
+    said = compare(qkscope, made / "a", made / "of-b", tmp_path / "no", expect=1)
+    assert "captures are not compared" in said and f"first qkscope analyze {made / 'a'} -o DIR --ci 95" in said
+    for name in (str(made / "gone"), "org/name", f"{made / 'a'}:first"):
+        said = compare(qkscope, made / "of-a", name, tmp_path / "no", expect=1)
+        assert f"{name}: no folder of results; for a capture, first qkscope analyze" in said
     shutil.copytree(made / "of-a", tmp_path / "edited")
     text = (tmp_path / "edited" / "heads.csv").read_text()
     (tmp_path / "edited" / "heads.csv").write_text(text.replace("mixed", "Q-positional", 1) if "mixed" in text
@@ -180,10 +183,10 @@ def test_what_is_refused(qkscope, made, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("arguments, message", [
     ([], "which two? Give A and B"), (["a", "b"], "where to? Give -o DIR"), (["a", "b", "-o", "x", "--ci", "0"], "ci"),
-    (["a", "b", "c", "-o", "x"], "c")])
+    (["a", "b", "c", "-o", "x"], "c"), (["a", "b", "-o", "x", "--layers", "0"], "--layers has left: use qkscope analyze --layers")])
 def test_usage(qkscope, tmp_path, arguments, message):
     assert message in qkscope("compare", *arguments, expect=2, cwd=tmp_path).err
     assert not list(tmp_path.iterdir())
@@ -342,5 +345,7 @@ def test_python(qkscope, made, tmp_path):
     rows = [r for r in tables.compare if r.metric == "bias_strength"]
     for name in ("difference", "difference_lo"):  # one mechanism
         assert [getattr(r, name) for r in rows] == side.column(name.replace("difference", "bias_strength_diff"))
+    with pytest.raises(qk.ArgumentError, match="first qkscope analyze"):
+        qk.compare(made / "a", made / "of-b", progress=False)
     with pytest.raises(qk.DataError, match="no head is in both"):
         qk.compare(made / "of-a", qk.pca(made / "more", layers=2, progress=False), progress=False)

@@ -16,16 +16,17 @@ pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
-def captures(tmp_path_factory):
-    """Texts in full, cut at 40 tokens, and cut by less than a tenth."""
+def captures(qkscope, tmp_path_factory):
+    """Texts in full, cut at 40 tokens, and cut by less than a tenth; of-NAME: their results."""
     folder = tmp_path_factory.mktemp("lengths")
     for name, cut in (("long", 1000), ("short", 40), ("near", 85)):
         test_lengths.write_capture(folder / name, cut=cut, texts=[90] * 11 + [99])
+        qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, expect=0)
     return folder
 
 
 def compare(qkscope, captures, out, a, b, *more):
-    done = qkscope("compare", captures / a, captures / b, "-o", out, "--no-html", "--no-plasticity", *more, expect=0)
+    done = qkscope("compare", captures / f"of-{a}", captures / f"of-{b}", "-o", out, "--no-html", *more, expect=0)
     return done, read_json(out / "compare_summary.json"), read_csv(out / "compare.csv")
 
 
@@ -33,15 +34,14 @@ def test_unlike_lengths_claim_nothing(qkscope, captures, tmp_path):
     done, summary, rows = compare(qkscope, captures, tmp_path / "out", "short", "long")
     first, second, a, b, *_ = done.out.splitlines()
     assert first.startswith("texts of unlike lengths") and "--any-length" in second
-    assert (a, b) == ("a: short (40 tokens)", "b: long (90 tokens)")
+    assert (a, b) == ("a: of-short (40 tokens)", "b: of-long (90 tokens)")
     assert "a is of texts of 40 tokens" in summary["warnings"][0] and summary["warnings"][0] in done.err
     assert summary["unlike_lengths"] is True and summary["categories"] is None
     assert summary["tested"] == summary["supported"] == 0 and all(m["p_corrected"] is None for m in summary["metrics"])
-    assert all(space["heads_judged"] == 0 for space in summary["spaces"])
     for word in ("more than texts explain", "of another kind", "changed by more"):
         assert word not in done.out
     assert re.search(r"mean over heads +a \(40\) +b \(90\) ", done.out) and re.search(r"metric +a \(40\) +b \(90\) ", done.out)
-    assert {(r["text_tokens_a"], r["text_tokens_b"], r["p"], r["pairing"]) for r in rows} == {(40, 90, None, "")}
+    assert {(r["text_tokens_a"], r["text_tokens_b"], r["p"]) for r in rows} == {(40, 90, None)}
     heads = read_csv(tmp_path / "out" / "compare_heads.csv")
     assert {(h["text_tokens_a"], h["text_tokens_b"]) for h in heads} == {(40, 90)}
 
@@ -55,7 +55,7 @@ def test_any_length_claims_all_the_same(qkscope, captures, tmp_path):
 
 def test_like_lengths_are_as_ever(qkscope, captures, tmp_path):
     done, summary, _ = compare(qkscope, captures, tmp_path / "out", "near", "long")
-    assert done.out.startswith("a: near\nb: long\n") and "\na: texts of 85 tokens, positions 0 to 84" in done.out
+    assert done.out.startswith("a: of-near\nb: of-long\n") and "\na: texts of 85 tokens, positions 0 to 84" in done.out
     assert summary["unlike_lengths"] is False and summary["tested"] > 0
 
 

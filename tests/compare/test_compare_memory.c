@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/capture.h>
 #include <qkscope/compare.h>
 
@@ -55,9 +56,9 @@ static qk_status compare(const char *a, const char *b, bool force, qk_error *err
     s.a = from;
     s.b = with;
     s.html = false;
-    s.input.output = to;
-    s.input.context.threads = 1;
-    s.input.force = force;
+    s.output = to;
+    s.context.threads = 1;
+    s.force = force;
     qk_status status = qk_compare_run(&s, &outcome, err);
     assert_true((outcome != NULL) == (status == QK_OK || status == QK_ERR_PARTIAL));
     qk_compare_outcome_free(&outcome);

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from conftest import head_names, head_pairs, read_csv, read_json, read_rows, synth, write_rows
+from conftest import head_names, read_csv, read_json, read_rows, synth, write_rows
 
 oracle = pytest.importorskip("compare_oracle")
 
@@ -87,7 +87,7 @@ def test_independent_differences(qkscope, made, tmp_path):
         was, is_ = (side.get((*head, f"{name}_cv"), side[key]) for side in (a, b))
         ends = [(side[(*head, f"{name}_lo")], side[(*head, f"{name}_hi")]) for side in (a, b)]
         check(row, (row["difference"], *oracle.independent(name, was, is_, *ends, 12)[1:]), max(abs(was), abs(is_)))
-        assert (row["difference_lo"] <= 0 <= row["difference_hi"]) == (row["p"] >= 0.05) and row["pairing"] == "independent"
+        assert (row["difference_lo"] <= 0 <= row["difference_hi"]) == (row["p"] >= 0.05)
         seen += 1
     assert seen == 8 * 10
 
@@ -136,40 +136,6 @@ def test_means_over_key_heads(qkscope, made, tmp_path):
             assert r["size"] == pytest.approx(r["difference"] / values.std(), rel=1e-9)
     want = scipy.stats.false_discovery_control(list(p.values()))
     assert [summary[name]["p_corrected"] for name in p] == pytest.approx(want.tolist(), rel=1e-9)
-
-
-# ---- captures ---------------------------------------------------------------------------------
-
-@pytest.mark.test_all
-def test_paired_differences(qkscope, made, tmp_path):
-    """Texts of the same ids: the jackknife of the differences."""
-    rows = compare(qkscope, made / "a", made / "other", tmp_path / "out", "--no-plasticity")
-    sides = [{(layer, head): (q, k) for layer, head, q, k in head_pairs(made / side, 2)} for side in ("a", "other")]
-    for head in sides[0]:
-        (a, runs_a), (b, runs_b) = ((oracle.numbers_of(*side[head]), oracle.runs_of(*side[head])) for side in sides)
-        turn = oracle.turn_of(sides[0][head], sides[1][head]) or 1
-        for name in NAMES:
-            sign, row = turn if name in ("r_q", "r_k") else 1, rows[(*head, name)]
-            assert row["pairing"] == "paired"
-            want = oracle.paired(a[name], sign * b[name], [run[name] for run in runs_a], [sign * run[name] for run in runs_b])
-            check(row, want, max(abs(a[name]), abs(b[name])))
-
-
-def test_angles(qkscope, made, tmp_path):
-    compare(qkscope, made / "a", made / "b", tmp_path / "out", "--no-plasticity", "--subspace", 3)
-    rows = {(r["layer"], r["q_head"], r["space"]): r for r in read_csv(tmp_path / "out" / "compare_angles.csv")}
-    assert len(rows) == 3 * 8
-    for (layer, head, q_a, k_a), (_, _, q_b, k_b) in zip(*(head_pairs(made / side, 2) for side in "ab")):
-        spaces = [oracle.spaces_of(q, k, 3) for q, k in ((q_a, k_a), (q_b, k_b))]
-        within = [oracle.halves(q, k, 3) for q, k in ((q_a, k_a), (q_b, k_b))]
-        for name in ("qk", "q", "k"):
-            row = rows[layer, head, name]
-            want = oracle.angles(spaces[0][name], spaces[1][name])
-            assert [row["angle_least"], row["angle_most"]] == pytest.approx([want[0], want[-1]], abs=1e-6)
-            assert row["overlap"] == pytest.approx(oracle.overlap(spaces[0][name], spaces[1][name]), abs=1e-9)
-            for side, mine in zip("ab", within):
-                assert row[f"overlap_halves_{side}"] == pytest.approx(mine[name], abs=1e-9)
-            assert row["overlap_chance"] == 3 / 12 and row["components"] == 3
 
 
 # ---- the sign of PC0 --------------------------------------------------------------------------

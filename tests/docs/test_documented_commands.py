@@ -105,13 +105,15 @@ def add_inputs(world):
         (folder / "books" / f"{i}.txt").write_bytes(words[:1500])
     (folder / "passages.jsonl").write_bytes(b"".join(texts[:4]))
     for name, target in (("MODEL", MODELS / "step-20"), ("TOKENIZER", MODELS / "step-20" / "tokenizer.json"),
-                         ("TEXT", folder / "books"), ("FILE", folder / "books" / "0.txt"), ("CAPTURE", EXAMPLE), ("A", EXAMPLE), ("B", EXAMPLE)):
+                         ("TEXT", folder / "books"), ("FILE", folder / "books" / "0.txt"), ("CAPTURE", EXAMPLE)):
         (folder / name).symlink_to(target)
     (folder / "STUDY.yaml").write_text("models:\n  - {name: tiny, source: CAPTURE}\n")
     for stage in ("PRE", "POST"):
         world.run(f"qkscope capture --model MODEL --text passages.jsonl -o {stage} --stage {stage.lower()} --quiet")
     world.run("qkscope capture --model MODEL --text books/0.txt -o WHOLE --sampler all --quiet")
     world.run("qkscope analyze CAPTURE -o RESULTS --quiet")
+    for name in "AB":
+        (folder / name).symlink_to(folder / "RESULTS")
 
 
 def add_gallery(world):

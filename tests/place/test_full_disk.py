@@ -12,7 +12,7 @@ TINY = ROOT / "examples" / "kjv-tiny"
 LAYER = ["--layers", "0", "--heads", "0"]
 ROWS = ["--max-length", "64", "--max-texts", "12", "--sampler", "all"]
 COMMANDS = {"capture": ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", *LAYER, *ROWS],
-            "study": ["study", "s.yaml", "--no-figures"], "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER], "report": ["report", "results"],
+            "study": ["study", "s.yaml", "--no-figures"], "compare": ["compare", "results", "results"], "report": ["report", "results"],
             "scatter": ["scatter", EXAMPLE, "--heads", "0:0"], "analyze": ["analyze", EXAMPLE, *LAYER]}
 
 
@@ -39,7 +39,7 @@ def test_files_that_may_not_grow(program, qkscope, sanitized, tmp_path, name):
     if name in ("compare", "report", "scatter") and not shutil.which("gnuplot"):
         pytest.skip("gnuplot is not installed")
     (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {EXAMPLE}}}\nanalyses: [pca]\ndata: {{layers: [0], heads: [0]}}\n")
-    if name == "report":
+    if name in ("compare", "report"):
         qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path / "results", "-q", expect=0)
     words = [*COMMANDS[name], "-q", "-o"]
     qkscope(*words, "made", cwd=tmp_path, expect=0)

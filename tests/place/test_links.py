@@ -57,7 +57,8 @@ def study(qkscope, out):
 
 
 def compared(qkscope, out):
-    qkscope(*COMPARE, "-o", out, "--no-html", expect=0)
+    qkscope("pca", EXAMPLE, "-o", out.parent / "r", *LAYER, "-q", expect=0)
+    qkscope(*COMPARE, "-o", out, "--no-html", cwd=out.parent, expect=0)
 
 
 def nothing(qkscope, out):
@@ -66,7 +67,7 @@ def nothing(qkscope, out):
 
 
 PCA = ["pca", EXAMPLE, "-q", *LAYER]
-COMPARE = ["compare", EXAMPLE, EXAMPLE, "-q", *LAYER]
+COMPARE = ["compare", "r", "r", "-q"]
 # What is there, the command, the link (RUN: the only folder of that kind), whether the command refuses it.
 CASES = [(before, command, link, True) for before, command, links in [
     (nothing, CAPTURE, [".partial"]), (whole, CAPTURE, [".partial"]), (whole, [*CAPTURE, "--force"], [".partial", "post"]),

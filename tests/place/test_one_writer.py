@@ -48,7 +48,7 @@ def test_a_run_at_work_is_left_alone(qk, qkscope, parts, tmp_path, shard, comman
     (tmp_path / "s.yaml").write_text(f"models:\n  - {{name: a, source: {EXAMPLE}}}\nanalyses: [pca]\n")
     words = {"merge": ["merge", parts / "0", parts / "1", "--force"], "capture": [*CAPTURE, "--force"],
              "analyze": ["analyze", EXAMPLE, *LAYER, "--force"], "report": ["report", EXAMPLE],
-             "compare": ["compare", EXAMPLE, EXAMPLE, *LAYER, "--force"], "study": ["study", tmp_path / "s.yaml", "--force"], "ablate": [*ABLATE, "--force"]}[command]
+             "compare": ["compare", EXAMPLE, EXAMPLE, "--force"], "study": ["study", tmp_path / "s.yaml", "--force"], "ablate": [*ABLATE, "--force"]}[command]
     with qk.Sink(tmp_path / "o", model=one_head(qk), texts=2, shard=shard) as sink:
         before = files(tmp_path / "o")
         said = qkscope(*words, "-o", tmp_path / "o", "-q", expect=1)

@@ -12,7 +12,7 @@ CAPTURE = ["capture", "-m", TINY / "step-20", "-t", TINY / "passages.jsonl", "--
 LAYER = ["--layers", "0", "--heads", "0"]
 # What is there before, and the command.
 CASES = {"capture": ([], CAPTURE), "capture both": (CAPTURE, [*CAPTURE, "--stage", "both", "--force"]),
-         "pca": ([], ["pca", EXAMPLE, *LAYER]), "compare": ([], ["compare", EXAMPLE, EXAMPLE, *LAYER, "--no-html"]),
+         "pca": ([], ["pca", EXAMPLE, *LAYER]), "compare": ([], ["compare", "results", "results", "--no-html"]),
          "study": ([], ["study", "s.yaml", "--no-figures"]), "capture force": (CAPTURE, [*CAPTURE, "--force"])}
 
 
@@ -24,6 +24,10 @@ def test_it_stays_as_it_was(qkscope, tmp_path, name):
     out.mkdir()
     link.symlink_to("real")
     before, command = CASES[name]
+    results = []
+    if name == "compare":
+        results = ["results"]
+        qkscope("pca", EXAMPLE, *LAYER, "-o", tmp_path / "results", "-q", expect=0)
     if before:
         qkscope(*before, "-o", out, "-q", expect=0)
     if os.geteuid() == 0:
@@ -33,7 +37,7 @@ def test_it_stays_as_it_was(qkscope, tmp_path, name):
     qkscope(*command, "-o", link, "-q", cwd=tmp_path, expect=0)
     now = out.stat()
     assert (oct(now.st_mode), now.st_uid, now.st_gid) == (oct(was.st_mode), was.st_uid, was.st_gid)
-    assert link.is_symlink() and sorted(os.listdir(tmp_path)) == ["link", "real", "s.yaml"]
+    assert link.is_symlink() and sorted(os.listdir(tmp_path)) == ["link", "real", *results, "s.yaml"]
     assert any((out / name).exists() for name in ("capture.json", "post/capture.json", "manifest.json"))
 
 

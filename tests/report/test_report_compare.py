@@ -15,7 +15,8 @@ def compared(qkscope, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     for i, name in enumerate("ab"):
         synth(folder / name, layers=3, query_heads=4, dim=8, examples=10, rows=30, seed=i + 1, model_name=name)
-    qkscope("compare", folder / "a", folder / "b", "-o", folder / "out", expect=0)
+        qkscope("analyze", folder / name, "-o", folder / f"of-{name}", "--ci", 95, expect=0)
+    qkscope("compare", folder / "of-a", folder / "of-b", "-o", folder / "out", expect=0)
     return folder / "out"
 
 

@@ -39,7 +39,8 @@ def checkpoints(qkscope, tmp_path_factory):
 def test_a_comparison_fills_the_screen(qkscope, tmp_path, open_page):
     for seed, name in enumerate("ab"):
         synth(tmp_path / name, layers=2, query_heads=2, dim=8, examples=6, rows=20, seed=seed)
-    done = qkscope("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out",
+        qkscope("pca", tmp_path / name, "-o", tmp_path / f"of-{name}", expect=0)
+    done = qkscope("compare", tmp_path / "of-a", tmp_path / "of-b", "-o", tmp_path / "out",
                    env={"PATH": failing_gnuplot(tmp_path / "bin")})
     assert done.code in (0, 3), done.err
     page = open_page(tmp_path / "out" / "compare.html", viewport=WIDE)
