@@ -33,7 +33,7 @@ static qk_status collect(const qk_capture *capture, qk_kind kind, head_set *set,
 /* Whether every layer of the set has the heads 0 .. max, none missing. */
 static bool is_whole(const head_set *set)
 {
-    size_t heads = (size_t)(set->max + 1);
+    size_t heads = set->max < 0 ? 0 : (size_t)set->max + 1;
     if (heads == 0)
         return false;
     for (size_t i = 0; i < set->count; i++)
