@@ -37,19 +37,17 @@ def per_pair(build, work, runs):
     for _ in range(runs):
         loop = printed_json([sys.executable, HERE / "plasticity_loop.py", capture])
         own = printed_json([build / "bench" / "plasticity", capture])
-        full = printed_json([build / "bench" / "plasticity", capture, "full"])
         command = timed(build, [build / "qkscope", "plasticity", capture, "-o", work / "out", "--force",
                                 "--threads", "1", "--quiet"])[0]
         table.append([loop["seconds"] / loop["pairs"], own["seconds"] / own["pairs"],
-                      command / own["pairs"], full["seconds"] / full["pairs"]])
-    loop_ns, own_ns, command_ns, full_ns = (1e9 * statistics.median(c) for c in zip(*table))
+                      command / own["pairs"]])
+    loop_ns, own_ns, command_ns = (1e9 * statistics.median(c) for c in zip(*table))
     print(f"\n{runs} interleaved runs, medians; {loop['pairs']:,} pairs sampled by the loop, all "
           f"{own['pairs']:,} here ({own['kernel']} kernel, one thread).\n")
     print("| | ns per pair | ratio |\n|---|---|---|")
     print(f"| NumPy/SciPy loop, `norm.cdf` per pair | {loop_ns:,.0f} | 1 |")
     for name, ns in (("plasticity of the head: query statistics, all tables", own_ns),
-                     ("the whole command, from Parquet to CSV", command_ns),
-                     ("`--variance full`, the head", full_ns)):
+                     ("the whole command, from Parquet to CSV", command_ns)):
         print(f"| {name} | {ns:,.1f} | {loop_ns / ns:,.0f} |")
 
 

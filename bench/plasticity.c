@@ -3,7 +3,6 @@
  * thread, and the pairs behind them. Prints JSON; best of RUNS. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <qkscope/capture.h>
@@ -65,16 +64,14 @@ int main(int argc, char **argv)
     qk_rows *q_rows, *k_rows;
     qk_moments *q, *k;
     qk_plasticity_settings settings;
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "Usage: plasticity CAPTURE [full]\n");
+    if (argc != 2) {
+        fprintf(stderr, "Usage: plasticity CAPTURE\n");
         return 2;
     }
     check(qk_capture_open(&capture, argv[1], NULL, &err), &err);
     qk_block queries = read_head(capture, QK_QUERY, &q_rows, &q);
     qk_block keys = read_head(capture, QK_KEY, &k_rows, &k);
     qk_plasticity_settings_default(&settings);
-    if (argc == 3 && strcmp(argv[2], "full") == 0)
-        settings.variance = QK_VARIANCE_FULL;
     double best = 1e9, ap = 0;
     long long pairs = 0, sampled = 0;
     for (int run = 0; run < RUNS; run++) {

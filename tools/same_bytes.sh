@@ -20,7 +20,7 @@ jobs() {
         --rows 400 --dtype bf16 --threads 1 -o capture-bf16
     "$@" pca "$capture" --ci 95 --lda --threads 1 -o pca
     "$@" rotate "$capture" --ci 95 --complement --threads 1 -o rotate
-    "$@" plasticity "$capture" --variance full --ci 95 --layers 0 --threads 1 -o plasticity
+    "$@" plasticity "$capture" --ci 95 --layers 0 --threads 1 -o plasticity
     "$@" plasticity "$capture" --convention published --threads 1 -o published
     "$@" compare capture "$capture" --no-html --no-plasticity --threads 1 -o compare
 }

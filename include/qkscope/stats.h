@@ -364,11 +364,6 @@ QK_API QK_MUST_CHECK qk_status qk_rotation_scan_finish(qk_rotation_scan **scan,
  *
  * Numbers that the data leave undefined are NaN here and empty fields in the tables. */
 
-typedef enum qk_query_variance {
-    QK_VARIANCE_DIAG, /* residual variances of all queries, in reflected coordinates */
-    QK_VARIANCE_FULL, /* every query bucket's own covariance */
-} qk_query_variance;
-
 /* Where our definition and that of the original tool part; docs/plasticity.md */
 typedef enum qk_plasticity_convention {
     QK_CONVENTION_EXACT,
@@ -377,7 +372,6 @@ typedef enum qk_plasticity_convention {
 } qk_plasticity_convention;
 
 typedef struct qk_plasticity_settings {
-    qk_query_variance variance;
     int64_t max_pairs;   /* pairs per cell, more are sampled; 0 = no limit */
     uint64_t seed;       /* of that sampling */
     double ks_alpha;     /* 0..1 */
@@ -385,7 +379,7 @@ typedef struct qk_plasticity_settings {
     qk_plasticity_convention convention;
 } qk_plasticity_settings;
 
-/* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact. */
+/* 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact. */
 QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
 
 /* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */

@@ -37,7 +37,6 @@ def analyze(
     b_axis: Literal['pairs', 'centroid'] = 'pairs',
     pairs: int | None = None,
     convention: Literal['exact', 'published'] = 'exact',
-    variance: Literal['diag', 'full'] = 'diag',
     max_pairs: int = 65536,
     bucket_width: float | None = None,
     ks_alpha: float = 0.01,
@@ -128,9 +127,6 @@ def analyze(
         convention = 'exact'
             published: signs of vectors and sliding window as in the original tool ('exact' or
             'published')
-        variance = 'diag'
-            diag: one variance a coordinate, from all queries; full: a covariance for each query
-            bucket ('diag' or 'full')
         max_pairs = 65536
             largest number of pairs in a cell: of more, N are drawn; 0: no limit (0 to 1e+15)
         bucket_width
@@ -361,7 +357,6 @@ def plasticity(
     seed: int = 0,
     ci: float | None = None,
     convention: Literal['exact', 'published'] = 'exact',
-    variance: Literal['diag', 'full'] = 'diag',
     max_pairs: int = 65536,
     bucket_width: float | None = None,
     ks_alpha: float = 0.01,
@@ -418,9 +413,6 @@ def plasticity(
         convention = 'exact'
             published: signs of vectors and sliding window as in the original tool ('exact' or
             'published')
-        variance = 'diag'
-            diag: one variance a coordinate, from all queries; full: a covariance for each query
-            bucket ('diag' or 'full')
         max_pairs = 65536
             largest number of pairs in a cell: of more, N are drawn; 0: no limit (0 to 1e+15)
         bucket_width

@@ -34,6 +34,17 @@ static qk_status set_device(void *target, const qk__node *value, const qk__key *
                          config->settings.device);
 }
 
+/* There was another one. */
+static qk_status set_variance(void *target, const qk__node *value, const qk__key *key,
+                              qk_error *err)
+{
+    static const char *const NAMES[] = {"diag", NULL};
+    int name;
+    (void)target;
+    (void)key;
+    return qk__read_word(value, NULL, NAMES, &name, err);
+}
+
 /* ---- the table -------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(qk_config, field)
@@ -41,6 +52,7 @@ static qk_status set_device(void *target, const qk__node *value, const qk__key *
 /* Keys that are no settings of this program. */
 static const qk__key OWN[] = {
     {"pca.backend", QK__KEY_READ, .read = set_backend},
+    {"plasticity.variance", QK__KEY_READ, .read = set_variance},
     {"analysis.parallel.enabled", QK__KEY_BOOL, AT(parallel)},
     {"analysis.parallel.backend", .type = QK__KEY_IGNORED},
     {"device", QK__KEY_READ, .read = set_device, .only = QK_SETTING_PER_CAPTURE},

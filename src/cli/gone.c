@@ -28,6 +28,7 @@ static const struct {
     {"compare", "offline", "nothing: compare fetches nothing"},
     {"compare", "taxonomy-low", "qkscope analyze --taxonomy-low"},
     {"compare", "taxonomy-high", "qkscope analyze --taxonomy-high"},
+    {NULL, "variance", "no --variance: it is diag"},
     {"scatter", "layer", "--heads LAYER:HEAD"},
     {"scatter", "head", "--heads LAYER:HEAD"},
     {"scatter", "complement", "--basis complement"},

@@ -19,7 +19,7 @@ void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_
 {
     qk__pair_block *b = &w->block;
     const qk__whitening *p = w->sums->whitening;
-    double *out = (p->factor ? b->mirrored : b->coordinates) + at * p->ld;
+    double *out = b->coordinates + at * p->ld;
     for (size_t i = 0; i < count; i++) {
         double dots[2];
         if (keys[i].place + AHEAD < w->sums->space->index->rows)
@@ -31,21 +31,8 @@ void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_
         b->scores.position[at + i] = w->sums->space->index->position[keys[i].place];
     }
     b->num_keys = at + count;
-    b->num_done = at < b->num_done ? at : b->num_done;
     b->part[0] = b->coordinates;
     b->split = TILE_KEYS;
-}
-
-/* Where there is a factor, it is applied to many keys at a time. */
-static void finish_keys(qk__pair_walk *w)
-{
-    qk__pair_block *b = &w->block;
-    const qk__whitening *p = w->sums->whitening;
-    size_t at = b->num_done * p->ld;
-    if (p->factor)
-        w->kernel->multiply(p->factor, p->ld, b->mirrored + at, b->num_keys - b->num_done,
-                            b->coordinates + at);
-    b->num_done = b->num_keys;
 }
 
 static void copy_scores(const qk__key_scores *to, size_t at, const qk__key_scores *from,
@@ -63,7 +50,6 @@ void qk__block_prepare(qk__pair_walk *w, const qk__seen_key *keys, size_t count,
     for (size_t at = 0, n; at < count; at += n) {
         n = count - at < TILE_KEYS ? count - at : TILE_KEYS;
         qk__block_load(w, 0, keys + at, n, centre);
-        finish_keys(w);
         memcpy(w->prepared + at * ld, b->coordinates, n * ld * sizeof *w->prepared);
         copy_scores(&w->prepared_scores, at, &b->scores, 0, n);
     }
@@ -78,7 +64,7 @@ void qk__block_take(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_
     copy_scores(&b->scores, at, &w->prepared_scores, from, count);
     b->part[at > 0] = w->prepared + from * w->sums->whitening->ld;
     b->split = at > 0 ? at : TILE_KEYS;
-    b->num_keys = b->num_done = at + count;
+    b->num_keys = at + count;
 }
 
 /* Coordinates of keys `key` .. of the block. */
@@ -452,7 +438,6 @@ void qk__block_finish(qk__pair_walk *w)
     qk__pair_block *b = &w->block;
     if (b->num_rows > 0) {
         sort_rows(w);
-        finish_keys(w);
         if (w->sets)
             form_drawn(w);
         else

@@ -36,11 +36,9 @@ typedef struct qk__block_segment {
 
 typedef struct qk__pair_block {
     size_t num_keys, num_rows, num_pairs, num_segments;
-    size_t num_done; /* keys whose coordinates are there; the others are mirrored only */
-    size_t last;     /* active bucket that sees a row */
+    size_t last; /* active bucket that sees a row */
     const qk__seen_key *key[TILE_KEYS];
     double *coordinates;   /* [TILE_KEYS][ld] of the keys that were loaded */
-    double *mirrored;      /* the same before the factor, where there is one */
     const double *part[2]; /* [][ld] coordinates of the keys before `split`, and from it on */
     size_t split;
     qk__key_scores scores;           /* [2 TILE_KEYS + LANES] */

@@ -20,7 +20,6 @@ typedef struct draw {
     uint64_t *numbers;
     size_t *seen;        /* places of one example's eligible keys */
     double *coordinates; /* [BATCH][ld] of differences */
-    double *mirrored;    /* before the factor */
     double *zero;        /* [ld] */
     double *memory;
     size_t capacity;     /* keys that there is room for in what follows */
@@ -39,12 +38,10 @@ static void prepare_keys(draw *d, size_t n)
     const qk__whitening *p = d->sums->whitening;
     for (size_t from = 0; from < n; from += BATCH) {
         size_t count = n - from < BATCH ? n - from : BATCH;
-        double *done = d->keys + from * p->ld, *out = p->factor ? d->mirrored : done;
+        double *out = d->keys + from * p->ld;
         for (size_t i = 0; i < count; i++)
             qk__whiten_key(d->sums->space, p, d->seen[from + i], d->seen[0], out + i * p->ld,
                            d->scores[from + i]);
-        if (p->factor)
-            qk__best_pair_kernel()->multiply(p->factor, p->ld, out, count, done);
     }
 }
 
@@ -67,13 +64,11 @@ static void measure_pairs(draw *d)
     const qk__pair_kernel *kernel = qk__best_pair_kernel();
     const qk__whitening *p = d->sums->whitening;
     for (size_t i = 0; i < d->filled; i++) {
-        double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
+        double *out = d->coordinates + i * p->ld, scores[2];
         qk__whiten_key(d->sums->space, p, d->late[i], d->early[i], out, scores);
         d->room.list.u[i] = scores[0];
         d->room.list.w[i] = scores[1];
     }
-    if (p->factor)
-        kernel->multiply(p->factor, p->ld, d->mirrored, d->filled, d->coordinates);
     kernel->distances(d->zero, d->coordinates, NULL, d->filled, p->ld, d->room.v);
 }
 
@@ -200,14 +195,13 @@ static qk_status allocate_draw(draw *d, size_t limit, qk_error *err)
     d->numbers = qk__calloc(limit, sizeof *d->numbers);
     d->seen = qk__calloc(d->sums->space->index->rows + 1, sizeof *d->seen);
     d->capacity = qk__keys_to_prepare(d->sums);
-    d->memory = qk__alloc_aligned(2 * tile + ld + d->capacity * ld, sizeof(double));
+    d->memory = qk__alloc_aligned(tile + ld + d->capacity * ld, sizeof(double));
     d->scores = qk__calloc(d->capacity + 1, sizeof *d->scores);
     if (!d->numbers || !d->seen || !d->memory || !d->scores)
         return qk__nomem(err);
     d->coordinates = d->memory;
-    d->mirrored = d->memory + tile;
-    d->zero = d->memory + 2 * tile;
-    d->keys = d->memory + 2 * tile + ld;
+    d->zero = d->memory + tile;
+    d->keys = d->memory + tile + ld;
     memset(d->zero, 0, ld * sizeof(double));
     return qk__pair_room_create(&d->room, BATCH, d->sums->space->index->weight, err);
 }

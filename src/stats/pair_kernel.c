@@ -8,9 +8,7 @@
 #include <qkscope/stats.h>
 
 enum { WIDTH = 2 };
-#define BLOCK       4
-#define FACTOR_ROWS 4
-#define FACTOR_WIDE 1
+#define BLOCK 4
 
 typedef double vec __attribute__((vector_size(WIDTH * sizeof(double))));
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));

@@ -22,14 +22,13 @@ typedef struct qk__pair_kernel qk__pair_kernel;
 
 /* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
  * zero. y = H x is the mirrored difference; the variance of the score difference is
- * |scale y|^2, or |factor^T y|^2 where there is a (lower triangular) factor. */
+ * |scale y|^2. */
 typedef struct qk__whitening {
     const qk__pair_kernel *kernel; /* asked for once: every key is whitened by itself */
     size_t dim, ld;
     double *mean, *slope; /* [ld] of the queries */
     double *mirror;       /* [ld] */
-    double *scale;        /* [ld]; ones where there is a factor */
-    double *factor;       /* [ld][ld] or NULL */
+    double *scale;        /* [ld] */
 } qk__whitening;
 
 /* Keys of one example side by side: x . mean, x . slope and position of each. */
@@ -59,10 +58,6 @@ struct qk__pair_kernel {
                        double *out, double dots[2]);
     void (*whiten_f64)(const qk__whitening *p, const double *row, const double *centre,
                        double *out, double dots[2]);
-
-    /* out = rows factor: [rows][ld] each. */
-    void (*multiply)(const double *factor, size_t ld, const double *y, size_t rows,
-                     double *out);
 
     /* v[j] = |left - right_j|^2 for right[][ld], j being 0 .. n-1 or, unless `which` is NULL, which[0 .. n-1].
      * Writes n values and no more. */

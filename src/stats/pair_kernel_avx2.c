@@ -5,9 +5,7 @@
 #include <immintrin.h>
 
 enum { WIDTH = 4 };
-#define BLOCK       4
-#define FACTOR_ROWS 4
-#define FACTOR_WIDE 1
+#define BLOCK 4
 
 typedef __m256d vec;
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));

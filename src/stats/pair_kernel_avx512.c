@@ -5,9 +5,7 @@
 #include <immintrin.h>
 
 enum { WIDTH = 8 };
-#define BLOCK       8
-#define FACTOR_ROWS 8
-#define FACTOR_WIDE 2
+#define BLOCK 8
 
 typedef __m512d vec;
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));

@@ -85,51 +85,6 @@ INLINE void mirror_and_scale(const qk__whitening *p, double product, double *out
 DEFINE_WHITEN(whiten_f32, float, LOAD_F32)
 DEFINE_WHITEN(whiten_f64, double, LOAD)
 
-/* `wide` times LANES columns of the product of `rows` rows; both are constants at each call.
- * Rows of the factor above column c are zero there and left out. */
-INLINE void multiply_block(const double *factor, size_t ld, const double *y, size_t rows,
-                           size_t wide, size_t c, double *out)
-{
-    vec sum[FACTOR_ROWS][FACTOR_WIDE * PARTS];
-    for (size_t i = 0; i < rows; i++)
-        for (size_t h = 0; h < wide * PARTS; h++)
-            sum[i][h] = ALL(0.0);
-    for (size_t r = c; r < ld; r++) {
-        vec f[FACTOR_WIDE * PARTS];
-        for (size_t h = 0; h < wide * PARTS; h++)
-            LOAD(f[h], factor + r * ld + c + h * WIDTH);
-        for (size_t i = 0; i < rows; i++) {
-            vec x = ALL(y[i * ld + r]);
-            for (size_t h = 0; h < wide * PARTS; h++)
-                sum[i][h] = FMA(x, f[h], sum[i][h]);
-        }
-    }
-    for (size_t i = 0; i < rows; i++)
-        for (size_t h = 0; h < wide * PARTS; h++)
-            STORE(out + i * ld + c + h * WIDTH, sum[i][h]);
-}
-
-INLINE void multiply_rows(const double *factor, size_t ld, const double *y, size_t rows,
-                          double *out)
-{
-    size_t c = 0;
-    for (; c + FACTOR_WIDE * LANES <= ld; c += FACTOR_WIDE * LANES)
-        multiply_block(factor, ld, y, rows, FACTOR_WIDE, c, out);
-    if (c < ld)
-        multiply_block(factor, ld, y, rows, 1, c, out);
-}
-
-static void multiply(const double *factor, size_t ld, const double *y, size_t rows, double *out)
-{
-    size_t i = 0;
-    for (; i + FACTOR_ROWS <= rows; i += FACTOR_ROWS)
-        multiply_rows(factor, ld, y + i * ld, FACTOR_ROWS, out + i * ld);
-    for (; i + 2 <= rows; i += 2)
-        multiply_rows(factor, ld, y + i * ld, 2, out + i * ld);
-    for (; i < rows; i++)
-        multiply_rows(factor, ld, y + i * ld, 1, out + i * ld);
-}
-
 /* Distances of `left` to `count` rows, their sums side by side; count is a constant at each
  * call. */
 INLINE void distance_block(const double *left, const double *const *right, size_t count,
@@ -466,7 +421,7 @@ static double dot(const double *x, const double *y, size_t n)
 
 #define PAIR_KERNEL                                                                            \
     {                                                                                          \
-        whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided, lags,  \
+        whiten_f32, whiten_f64, distances, differences, normalise, undecided, lags,            \
             draw_below, members, pick, sum, dot                                                \
     }
 

@@ -5,9 +5,7 @@
 #include <arm_neon.h>
 
 enum { WIDTH = 2 };
-#define BLOCK       4
-#define FACTOR_ROWS 4
-#define FACTOR_WIDE 1
+#define BLOCK 4
 
 typedef float64x2_t vec;
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));

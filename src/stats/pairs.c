@@ -127,17 +127,15 @@ static void walk_groups(qk__pair_walk *w)
 static qk_status allocate_walk(qk__pair_walk *w, qk_error *err)
 {
     size_t ld = w->sums->whitening->ld, tile = TILE_KEYS * ld, line = 2 * TILE_KEYS + LANES;
-    size_t tiles = w->sums->whitening->factor ? 2 : 1;
     qk__pair_block *b = &w->block;
     size_t longest = qk__keys_to_prepare(w->sums), room = longest > STRETCH ? longest : 0;
-    w->memory = qk__alloc_aligned(tiles * tile + 3 * line + room * (ld + 3), sizeof(double));
+    w->memory = qk__alloc_aligned(tile + 3 * line + room * (ld + 3), sizeof(double));
     w->keys = qk__calloc(w->sums->space->index->rows + 1, sizeof *w->keys);
     w->reach = qk__calloc(w->num_active + 1, sizeof *w->reach);
     if (!w->memory || !w->keys || !w->reach)
         return qk__nomem(err);
     b->coordinates = w->memory;
-    b->mirrored = tiles > 1 ? w->memory + tile : NULL;
-    b->scores.mean = w->memory + tiles * tile;
+    b->scores.mean = w->memory + tile;
     b->scores.slope = b->scores.mean + line;
     b->scores.position = b->scores.slope + line;
     memset(b->scores.mean, 0, 3 * line * sizeof(double));

@@ -62,13 +62,13 @@ static qk_status draw_cells(const run *r, const qk__pair_sums *sums, size_t j, q
 
 /* Buckets buckets[0..count-1] that draw, together as far as their sets fit in SET_WORDS; how
  * many. 0 if the first had better look up its pairs one by one: where a set has few members,
- * since forming all pairs costs a small part of looking up that many; or keys differ from
- * bucket to bucket. */
+ * since forming all pairs costs a small part of looking up that many; or a window lets through
+ * other keys for each bucket. */
 static size_t count_together(const run *r, const size_t *buckets, size_t count)
 {
     const int64_t *pairs = r->tally->pairs, limit = r->tally->limit;
     size_t n = 0, words = 0;
-    if (r->space->grid->window || r->in->settings->variance != QK_VARIANCE_DIAG)
+    if (r->space->grid->window)
         return 0;
     while (n < count && qk__set_fits(pairs[buckets[n]], limit)) {
         words += qk__set_words(pairs[buckets[n]]);
@@ -135,7 +135,7 @@ static qk_status add_drawn(const run *r, const qk__pair_sums *sums, const size_t
     return QK_OK;
 }
 
-/* The buckets of buckets[count] that share the whitening; scratch has as many places. A cell
+/* The buckets of buckets[count]; scratch has as many places. A cell
  * never has more pairs than its query bucket: what is enumerated for a bucket serves its
  * cells, and only of a bucket that is drawn from are the cells met by themselves. */
 static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, size_t *scratch,
@@ -156,36 +156,6 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
     return n > whole ? add_drawn(r, &sums, scratch + whole, n - whole, err) : QK_OK;
 }
 
-/* A bucket of one query has no covariance: no pair of it has a value. */
-static void drop_bucket(qk__tally *tally, size_t j)
-{
-    tally->pairs[j] = 0;
-    for (size_t c = 0; tally->cells && c < tally->cells->at[j + 1] - tally->cells->at[j]; c++) {
-        int64_t *pairs = &tally->cells->cell[tally->cells->at[j] + c].pairs;
-        *pairs = *pairs > 0 ? 0 : *pairs;
-    }
-}
-
-static qk_status add_all_buckets(const run *r, size_t *scratch, qk_error *err)
-{
-    const qk__query_grid *grid = r->space->grid;
-    size_t *all = scratch + grid->num;
-    for (size_t j = 0; j < grid->num; j++)
-        all[j] = j;
-    if (r->in->settings->variance == QK_VARIANCE_DIAG)
-        return add_buckets(r, all, grid->num, scratch, err);
-    for (size_t j = 0; j < grid->num; j++) {
-        if (grid->bucket[j].queries < 2)
-            drop_bucket(r->tally, j);
-        if (r->tally->pairs[j] == 0)
-            continue;
-        QK_TRY(qk__whitening_set_bucket(r->whitening, r->model, r->in->queries, grid,
-                                        &grid->bucket[j], err));
-        QK_TRY(add_buckets(r, &all[j], 1, scratch, err));
-    }
-    return QK_OK;
-}
-
 /* weight: what the pairs in the sum count; NULL: one each. */
 static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *weight)
 {
@@ -196,10 +166,13 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *wei
 /* The scratch is of 2 grid->num + 1. */
 static qk_status add_sums(run *r, size_t *scratch, qk_error *err)
 {
-    bool full = r->in->settings->variance == QK_VARIANCE_FULL;
+    const qk__query_grid *grid = r->space->grid;
+    size_t *all = scratch + grid->num;
+    for (size_t j = 0; j < grid->num; j++)
+        all[j] = j;
     qk__count_pairs(r->space, r->tally->pairs);
-    QK_TRY(qk__whitening_create(&r->whitening, r->model, full, err));
-    qk_status status = add_all_buckets(r, scratch, err);
+    QK_TRY(qk__whitening_create(&r->whitening, r->model, err));
+    qk_status status = add_buckets(r, all, grid->num, scratch, err);
     qk__whitening_free(&r->whitening);
     return status;
 }

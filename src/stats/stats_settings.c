@@ -69,8 +69,6 @@ void qk_rotation_settings_default(qk_rotation_settings *settings)
 
 static const qk_word CONVENTIONS[] = {
     {"exact", QK_CONVENTION_EXACT}, {"published", QK_CONVENTION_PUBLISHED}, {0}};
-static const qk_word VARIANCES[] = {
-    {"diag", QK_VARIANCE_DIAG}, {"full", QK_VARIANCE_FULL}, {0}};
 
 static const qk_setting PLASTICITY_ROWS[] = {
     {"convention", QK_SETTING_CHOICE, AT(convention), .number = QK_CONVENTION_EXACT,
@@ -78,12 +76,6 @@ static const qk_setting PLASTICITY_ROWS[] = {
      .help = "published: signs of vectors and sliding window as in the original tool",
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.convention",
      .manifest = "plasticity.convention"},
-    {"variance", QK_SETTING_CHOICE, AT(variance), .number = QK_VARIANCE_DIAG,
-     .words = VARIANCES,
-     .help = "diag: one variance a coordinate, from all queries; full: a covariance for each "
-             "query bucket",
-     .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.variance",
-     .manifest = "plasticity.variance"},
     {"max-pairs", QK_SETTING_INTEGER, AT(max_pairs), .number = 65536, .min = 0, .max = 1e15,
      .value = "N",
      .help = "largest number of pairs in a cell: of more, N are drawn; 0: no limit",

@@ -160,8 +160,8 @@ class Plasticity:
     """All tables of one query head with its key head. q and k are dicts of columns (vector,
     position, bucket, example_id); the queries have sliding_window, too."""
 
-    def __init__(self, q, k, variance="diag", bucket_width=None, alpha=0.01, tables=True):
-        self.q, self.k, self.variance = q, k, variance
+    def __init__(self, q, k, bucket_width=None, alpha=0.01, tables=True):
+        self.q, self.k = q, k
         self.model = Queries(q["vector"], q["position"])
         windows = np.unique(np.maximum(q["sliding_window"], 0))
         assert len(windows) == 1
@@ -197,29 +197,18 @@ class Plasticity:
             near = np.array([tau - int(s) <= self.window for s in self.k["position"]], bool)
             eligible &= near | (self.k["bucket"] == j - 1)
         use = np.flatnonzero(eligible[self.pairs.i] & eligible[self.pairs.j])
-        pp = self.pair_plasticities(j, rows, tau, use)
-        ap = float(pp.mean()) if pp is not None and len(pp) else None
+        pp = self.pair_plasticities(tau, use)
+        ap = float(pp.mean()) if len(pp) else None
         self.profile.append({"q_bucket": j, "position": float(tau), "n_queries": len(rows),
-                             "n_pairs": len(use) if pp is not None else 0, "ap": ap})
+                             "n_pairs": len(use), "ap": ap})
         self.spread_pp[j] = pp
         if tables:
             self.key_buckets(j, eligible, use, pp)
             self.distances(tau, use, pp)
 
-    def pair_plasticities(self, j, rows, tau, use):
+    def pair_plasticities(self, tau, use):
         mu = self.model.at(float(tau - self.model.first_t))
-        if self.variance == "diag":
-            return plasticity((self.reflected @ mu)[use], self.diagonal[use])
-        if len(rows) < 2:
-            return None
-        delta = self.reflected[use]
-        own = self.model.reflect(self.q["vector"][rows])[:, 1:]
-        mu = np.concatenate([mu[:1], own.mean(axis=0)])
-        own = own - own.mean(axis=0)
-        cov = np.zeros((len(mu), len(mu)))
-        cov[0, 0] = self.model.variances[0]
-        cov[1:, 1:] = own.T @ own / (len(rows) - 1)
-        return plasticity(delta @ mu, ((delta @ cov) * delta).sum(axis=1))
+        return plasticity((self.reflected @ mu)[use], self.diagonal[use])
 
     def key_buckets(self, j, eligible, use, pp):
         b = self.k["bucket"]
@@ -227,7 +216,7 @@ class Plasticity:
         own = b[self.pairs.i[use]]
         for key_bucket in np.unique(b[eligible]):
             here = both & (own == key_bucket)
-            values = pp[here] if pp is not None else []
+            values = pp[here]
             self.buckets.append({"q_bucket": j, "k_bucket": int(key_bucket),
                                  "n_pairs": len(values),
                                  "ap_bucket": float(values.mean()) if len(values) else None})

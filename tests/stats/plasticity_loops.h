@@ -108,36 +108,17 @@ static void loop_query_buckets(loops *l, const qk_block *q)
         l->tau[j] /= (double)l->queries[j];
 }
 
-/* Mean in mirrored coordinates and covariance of the queries of bucket j. */
-static void loop_bucket_model(const loops *l, const qk_block *q, size_t j, bool full,
-                              double *mu, double sigma[LOOP_DIM][LOOP_DIM])
+/* Mean in mirrored coordinates of the queries of bucket j, and covariance of all. */
+static void loop_bucket_model(const loops *l, size_t d, size_t j, double *mu,
+                              double sigma[LOOP_DIM][LOOP_DIM])
 {
-    size_t d = q->dim;
-    double at_tau[LOOP_DIM], own[LOOP_DIM] = {0}, y[LOOP_DIM];
+    double at_tau[LOOP_DIM];
     for (size_t c = 0; c < d; c++)
         at_tau[c] = l->mean[c] + l->beta[c] * (l->tau[j] - l->mean_t);
     loop_mirror(l, d, at_tau, mu);
     for (size_t a = 0; a < d; a++)
         for (size_t b = 0; b < d; b++)
-            sigma[a][b] = a == b && (!full || a == 0) ? l->variance[a] : 0;
-    for (int pass = 0; full && pass < 2; pass++)
-        for (size_t r = 0; r < q->rows; r++) {
-            double x[LOOP_DIM];
-            if (loop_absent(q, r) || q->bucket[r] != (int64_t)j)
-                continue;
-            for (size_t c = 0; c < d; c++)
-                x[c] = loop_value(q, r, c);
-            loop_mirror(l, d, x, y);
-            for (size_t a = 1; a < d; a++) {
-                if (pass == 0)
-                    own[a] += y[a] / (double)l->queries[j];
-                for (size_t b = 1; b < d && pass == 1; b++)
-                    sigma[a][b] +=
-                        (y[a] - own[a]) * (y[b] - own[b]) / (double)(l->queries[j] - 1);
-            }
-        }
-    for (size_t c = 1; c < d && full; c++)
-        mu[c] = own[c];
+            sigma[a][b] = a == b ? l->variance[a] : 0;
 }
 
 static double loop_undecided(const loops *l, const qk_block *k, size_t a, size_t b,
@@ -175,15 +156,14 @@ static void loop_add(loop_sum *sum, double pp)
 }
 
 static void loop_pairs(loops *l, const qk_block *k, size_t j, const double *mu,
-                       double sigma[LOOP_DIM][LOOP_DIM], int64_t window, double width,
-                       bool valued)
+                       double sigma[LOOP_DIM][LOOP_DIM], int64_t window, double width)
 {
     for (size_t a = 0; a < k->rows; a++) {
         if (!loop_eligible(l, k, a, j, window))
             continue;
         if (k->bucket[a] >= 0)
             l->cells[j][k->bucket[a]].seen = true;
-        for (size_t b = 0; b < a && valued; b++) {
+        for (size_t b = 0; b < a; b++) {
             if (k->example[a] != k->example[b] || !loop_eligible(l, k, b, j, window))
                 continue;
             double pp = loop_undecided(l, k, a, b, mu, sigma);
@@ -219,7 +199,7 @@ static double loop_part(const loops *l, const qk_block *q, int part, int parts)
     return sum / weight;
 }
 
-static loops *loop_over(const qk_block *q, const qk_block *k, bool full, double width)
+static loops *loop_over(const qk_block *q, const qk_block *k, double width)
 {
     loops *l = calloc(1, sizeof *l);
     double mu[LOOP_DIM], sigma[LOOP_DIM][LOOP_DIM];
@@ -230,9 +210,8 @@ static loops *loop_over(const qk_block *q, const qk_block *k, bool full, double 
     for (size_t j = 1; j < LOOP_BUCKETS; j++) {
         if (l->queries[j] == 0)
             continue;
-        loop_bucket_model(l, q, j, full, mu, sigma);
-        loop_pairs(l, k, j, mu, sigma, q->window ? q->window[0] : 0, width,
-                   !full || l->queries[j] > 1);
+        loop_bucket_model(l, q->dim, j, mu, sigma);
+        loop_pairs(l, k, j, mu, sigma, q->window ? q->window[0] : 0, width);
     }
     loop_sum *sums[] = {l->profile, l->cells[0], l->bins[0]};
     const size_t counts[] = {LOOP_BUCKETS, (size_t)LOOP_BUCKETS * LOOP_BUCKETS,

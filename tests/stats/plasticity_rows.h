@@ -102,11 +102,10 @@ static inline qk_plasticity *fit(const qk_block *q, const qk_block *k,
     return p;
 }
 
-static inline qk_plasticity_settings exactly(qk_query_variance variance)
+static inline qk_plasticity_settings exactly(void)
 {
     qk_plasticity_settings s;
     qk_plasticity_settings_default(&s);
-    s.variance = variance;
     s.max_pairs = 0;
     return s;
 }

@@ -92,7 +92,7 @@ static void kernels_agree_on_whitening(void **state)
         for (size_t i = 0; i < 2; i++)
             for (size_t c = 0; c < d; c++)
                 wide[i][c] = narrow[i][c] = (float)random_wild(&seed, 30);
-        qk__whitening p = {NULL, d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
+        qk__whitening p = {NULL, d, ld, vectors[0], vectors[1], vectors[2], vectors[3]};
         double first[ROOM] = {0}, first_dots[2];
         qk__pair_portable.whiten_f32(&p, narrow[0], narrow[1], first, first_dots);
         qk__each_version (k, qk__pair_kernels)

@@ -83,7 +83,7 @@ static void look_up(const qk__pair_space *space, const qk__query_model *model,
                     const qk_plasticity_settings *settings, qk__tally *tally)
 {
     qk__whitening *whitening;
-    assert_int_equal(qk__whitening_create(&whitening, model, false, NULL), QK_OK);
+    assert_int_equal(qk__whitening_create(&whitening, model, NULL), QK_OK);
     const qk__pair_sums sums = {space, whitening, model->mean_t, tally};
     qk__count_pairs(space, tally->pairs);
     for (size_t j = 0; j < space->grid->num; j++) {
@@ -135,7 +135,7 @@ static void both_ways_meet_the_same_pairs(void **state)
             example[i] = k.example[i] % 4 == 2 ? 5 : k.example[i] + (i % 7 == 0);
         if (s % 2)
             k.example = example;
-        qk_plasticity_settings settings = {.variance = QK_VARIANCE_DIAG, .seed = s};
+        qk_plasticity_settings settings = {.seed = s};
         settings.max_pairs = 2000;
         qk_plasticity *p = fit(&q, &k, &settings);
         assert_true(p->cells_sampled >= 4);

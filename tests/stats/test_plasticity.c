@@ -52,12 +52,11 @@ static void assert_same_tables(const qk_plasticity *p, const loops *l, double to
     assert_int_equal(p->num_distances, bin);
 }
 
-static void assert_matches_loops(const qk_block *q, const qk_block *k,
-                                 qk_query_variance variance)
+static void assert_matches_loops(const qk_block *q, const qk_block *k)
 {
-    qk_plasticity_settings settings = exactly(variance);
+    qk_plasticity_settings settings = exactly();
     qk_plasticity *p = fit(q, k, &settings);
-    loops *l = loop_over(q, k, variance == QK_VARIANCE_FULL, p->bucket_width);
+    loops *l = loop_over(q, k, p->bucket_width);
     assert_same_tables(p, l, 1e-12);
     assert_near(p->ap_overall, l->overall, 1e-12);
     for (size_t i = 0; i < QK_FIFTHS; i++)
@@ -80,13 +79,13 @@ static void equals_plain_loops(void **state)
         {.dim = 24, .examples = 2, .buckets = 20, .each = 7, .width = 12, .origin = 1000000},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int variant = 0; variant < 8; variant += tier_is("test") && i > 2 ? 3 : 1) {
+        for (int variant = 0; variant < 4; variant += tier_is("test") && i > 2 ? 3 : 1) {
             rows shape = shapes[i];
             qk_block q, k;
             shape.wide = variant & 1;
             shape.window = variant & 2 ? shape.width * 5 / 2 : 0;
             make(&q, &k, &shape);
-            assert_matches_loops(&q, &k, variant & 4 ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG);
+            assert_matches_loops(&q, &k);
             free_sample(&q);
             free_sample(&k);
         }
@@ -115,7 +114,7 @@ static void takes_inconsistent_buckets(void **state)
                 example[i] = whole(variant < 6 ? 40 * u * u * u : 3 * u * u);
             }
         }
-        assert_matches_loops(&q, &k, variant % 2 ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG);
+        assert_matches_loops(&q, &k);
         free_sample(&q);
         free_sample(&k);
     }
@@ -144,7 +143,7 @@ static void order_of_keys_does_not_matter(void **state)
     turned.position = columns;
     turned.bucket = columns + k.rows;
     turned.example = columns + 2 * k.rows;
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     qk_plasticity *a = fit(&q, &k, &settings), *b = fit(&q, &turned, &settings);
     assert_memory_equal(a->profile, b->profile, a->num_profile * sizeof *a->profile);
     assert_memory_equal(a->cells, b->cells, a->num_cells * sizeof *a->cells);
@@ -174,7 +173,7 @@ static void keys_may_be_moved(void **state)
     }
     moved = k;
     moved.f64 = x;
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     qk_plasticity *a = fit(&q, &k, &settings), *b = fit(&q, &moved, &settings);
     assert_memory_equal(a->profile, b->profile, a->num_profile * sizeof *a->profile);
     assert_memory_equal(a->fifths, b->fifths, sizeof a->fifths);
@@ -195,7 +194,7 @@ static void drawn_pairs_estimate_all_pairs(void **state)
         qk_block q, k;
         shape.window = window;
         make(&q, &k, &shape);
-        qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+        qk_plasticity_settings settings = exactly();
         qk_plasticity *exact = fit(&q, &k, &settings);
         settings.max_pairs = 1000000;
         qk_plasticity *same = fit(&q, &k, &settings);
@@ -256,7 +255,7 @@ static void profile_equals_fit(void **state)
         q.group = group;
         k.group = group + q.rows;
         q.left_out = k.left_out = 2;
-        qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+        qk_plasticity_settings settings = exactly();
         settings.max_pairs = variant & 2 ? 500 : 0;
         qk_plasticity *p = fit(&q, &k, &settings);
         assert_int_equal(p->n_q, q.rows * 4 / 5);
@@ -277,7 +276,7 @@ static void profile_equals_fit(void **state)
             assert_memory_equal(fifths, p->fifths, sizeof fifths);
         }
         if (!(variant & 2)) {
-            loops *l = loop_over(&q, &k, false, p->bucket_width);
+            loops *l = loop_over(&q, &k, p->bucket_width);
             assert_same_tables(p, l, 1e-12);
             free(l);
         }
@@ -299,9 +298,9 @@ static void components_are_shares_of_drift(void **state)
     rows shape = MEDIUM;
     qk_block q, k;
     make(&q, &k, &shape);
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     qk_plasticity *p = fit(&q, &k, &settings);
-    loops *l = loop_over(&q, &k, false, p->bucket_width);
+    loops *l = loop_over(&q, &k, p->bucket_width);
     double r2 = 0, weight = 0, beta = 0;
     for (size_t c = 0; c < q.dim; c++) {
         double xx = 0, tt = 0;

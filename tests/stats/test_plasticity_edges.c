@@ -46,7 +46,7 @@ static void make_few(few *f)
 
 static qk_plasticity *fit_few(const few *f)
 {
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     return fit(&f->q, &f->k, &settings);
 }
 
@@ -102,7 +102,7 @@ static void huge_numbers_do_not_overflow(void **state)
                 f.window[i] = INT64_MAX;
             }
         f.q.window = variant & 8 ? f.window : NULL;
-        qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+        qk_plasticity_settings settings = exactly();
         settings.bucket_width = variant % 3 == 1 ? 1e-300 : 0;
         qk_plasticity *p = fit(&f.q, &f.k, &settings);
         int64_t binned = 0, profiled = 0;
@@ -198,7 +198,7 @@ static void refuses_what_it_cannot_analyse(void **state)
     (void)state;
     few f;
     make_few(&f);
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     qk_plasticity *p;
     qk_error err;
     qk_moments *m = moments_of(&f.q);

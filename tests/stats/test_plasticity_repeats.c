@@ -95,7 +95,7 @@ static void find_means(head *h, const loops *l, size_t j, uint64_t seed)
         assert_int_equal(qk__draw(number, MOST, n, seed, words, 3, NULL), QK_OK);
         h->drawn_from++;
     }
-    loop_bucket_model(l, &h->q, j, false, mu, sigma);
+    loop_bucket_model(l, h->q.dim, j, mu, sigma);
     for (size_t i = 0; i < met; i++) {
         const size_t *p = pair[number[i]];
         uint32_t g = h->group[h->q.rows + p[0]];
@@ -151,10 +151,10 @@ static loops *expect(const head *h, uint32_t g, double width)
 {
     uint32_t *absent = test_calloc(h->k.rows, sizeof *absent);
     qk_block q = h->q, k = some_without(h, g, absent);
-    loops *before = loop_over(&q, &k, false, width);
+    loops *before = loop_over(&q, &k, width);
     q.group = h->group;
     q.left_out = g;
-    loops *after = loop_over(&q, &k, false, width);
+    loops *after = loop_over(&q, &k, width);
     for (size_t j = 1; j < LOOP_BUCKETS; j++) {
         double change = after->profile[j].ap - before->profile[j].ap;
         after->profile[j].ap = h->mean[g][j] + (isnan(change) ? 0 : change);
@@ -170,7 +170,7 @@ static loops *expect(const head *h, uint32_t g, double width)
 
 static void check_head(head *h)
 {
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     qk__plasticity_repeats repeats = {
         .drawn = {.group = h->group + h->q.rows, .groups = GROUPS}};
     qk_plasticity *p;
@@ -194,7 +194,7 @@ static void check_head(head *h)
     in.parts = NULL;
     assert_int_equal(qk__plasticity_repeats_open(&repeats, all, &in, 1, NULL), QK_OK);
 
-    loops *l = loop_over(&h->q, &h->k, false, p->bucket_width);
+    loops *l = loop_over(&h->q, &h->k, p->bucket_width);
     size_t most = 0;
     for (size_t j = 1; j < LOOP_BUCKETS; j++) {
         size_t pairs = l->queries[j] > 0 ? list_pairs(h, l, j, NULL) : 0;
@@ -255,7 +255,7 @@ static void few_pairs_are_all_met_again(void **state)
     const rows shape = {.dim = 6, .examples = 10, .buckets = 8, .each = 2, .width = 64};
     head h;
     make_head(&h, &shape);
-    qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
+    qk_plasticity_settings settings = exactly();
     qk__plasticity_repeats repeats = {.drawn = {.group = h.group + h.q.rows, .groups = GROUPS}};
     h.q.group = h.group;
     h.k.group = h.group + h.q.rows;
@@ -273,7 +273,7 @@ static void few_pairs_are_all_met_again(void **state)
         assert_int_equal(qk__query_model_create(&model, rest, NULL, 1, NULL), QK_OK);
         assert_int_equal(qk__plasticity_without(&repeats, model, &in, &overall, fifths, NULL),
                          QK_OK);
-        loops *want = loop_over(&h.q, &h.k, false, 64);
+        loops *want = loop_over(&h.q, &h.k, 64);
         assert_near(overall, want->overall, 1e-12);
         free(want);
         qk__query_model_free(&model);
