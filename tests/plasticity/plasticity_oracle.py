@@ -89,7 +89,7 @@ def shape_of(values, variance):
     skew = scipy.stats.skew(values, bias=False) if n >= 3 else None
     kurt = scipy.stats.kurtosis(values, bias=False) if n >= 4 else None
     standard = (values - values.mean()) / values.std(ddof=1)
-    return skew, kurt, scipy.stats.kstest(standard, scipy.stats.norm.cdf).pvalue
+    return skew, kurt, scipy.stats.kstest(standard, scipy.stats.norm.cdf, method="asymp").pvalue
 
 
 def median(values):
