@@ -101,16 +101,23 @@ static inline void add(qk_rotation_scan *scan, const rows *r, bool queries, size
     }
 }
 
-static inline void scan_planes(const head *h, qk_rotation *r, size_t first, size_t planes,
-                               size_t block)
+static inline void scan_known(const head *h, qk_rotation *r, size_t first, size_t planes,
+                              size_t block, const double *known, size_t count)
 {
     qk_rotation_scan *scan;
     qk_error err = {0};
-    assert_int_equal(qk_rotation_scan_create(&scan, r, first, planes, NULL, 0, &err), QK_OK);
+    assert_int_equal(qk_rotation_scan_create(&scan, r, first, planes, known, count, &err),
+                     QK_OK);
     add(scan, &h->q, true, block);
     add(scan, &h->k, false, block);
     assert_int_equal(qk_rotation_scan_finish(&scan, r, &err), QK_OK);
     assert_null(scan);
+}
+
+static inline void scan_planes(const head *h, qk_rotation *r, size_t first, size_t planes,
+                               size_t block)
+{
+    scan_known(h, r, first, planes, block, NULL, 0);
 }
 
 static inline qk_rotation *fit_and_scan(const head *h, int planes)
