@@ -165,8 +165,8 @@ format: tools/.packages-dev
 reference: test-build
 	@python3 tools/generate.py $(BUILD)/description.json options.md >docs/reference/options.md
 	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
-	@for module in analyses making; do PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py $$module \
-		>$(BUILD)/$$module.pyi && mv $(BUILD)/$$module.pyi python/qkscope/$$module.pyi || exit 1; done
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py analyses >$(BUILD)/analyses.pyi
+	@mv $(BUILD)/analyses.pyi python/qkscope/analyses.pyi
 
 # Below PREFIX, in DESTDIR if that is given: of any build, whatever it was set up for.
 PREFIX ?= /usr/local

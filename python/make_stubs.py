@@ -24,7 +24,6 @@ from typing import Any, Literal
 # Of the package, what their annotations name.
 IMPORTS = {
     "analyses": "from .outcomes import Losses\nfrom .results import Results\nfrom .tables import Table\n",
-    "making": "from .captures import Capture\nfrom .outcomes import Export\n",
 }
 
 

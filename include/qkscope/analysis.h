@@ -115,6 +115,26 @@ QK_API const qk_analysis_settings *qk_config_settings(const qk_config *config);
 QK_API size_t qk_config_num_notes(const qk_config *config);
 QK_API const char *qk_config_note(const qk_config *config, size_t i);
 
+/* Moments of every head of a capture, of which all heads of all layers are there. Query heads of a layer stand side
+ * by side, as do key heads. */
+typedef struct qk_head_moments {
+    char *capture, *model; /* the folder that holds the heads; as in results */
+    size_t layers, dim;
+    size_t heads[2];    /* of a layer, by qk_kind */
+    size_t group;       /* query heads of a key head */
+    int64_t texts;      /* behind the first head */
+    int64_t length;     /* the latest position of its rows, plus 1 */
+    qk_moments **of[2]; /* by qk_kind: [layers * heads]; NULL: not in the settings' kinds */
+} qk_head_moments;
+
+/* settings: which capture, which rows of it; `kinds`: of which moments are read; `combined`: whether key heads are asked
+ * for at all: else heads[QK_KEY] and group are 0. stage: that the vectors have to be from, else QK_ERR_INCONSISTENT.
+ * QK_ERR_NOT_FOUND: heads are not there. */
+QK_API QK_MUST_CHECK qk_status qk_head_moments_read(const qk_analysis_settings *settings,
+                                                    qk_stage stage, qk_head_moments **moments,
+                                                    qk_error *err);
+QK_API void qk_head_moments_free(qk_head_moments **moments);
+
 /* Confidence intervals over examples; NaN where there is none. cv: the number along axes that were fitted
  * without the rows it is of, which the interval is about; NaN: it is about the number itself.
  * docs/intervals.md */

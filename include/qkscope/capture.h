@@ -161,6 +161,9 @@ QK_API int qk_capture_num_layers(const qk_capture *capture);
  * turn. NULL and *count 0 where there are none. The array belongs to the capture. */
 QK_API const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer,
                                                  size_t *count);
+/* Likewise from the "frequencies" of "rope": by which the model turns these rows, which are from before RoPE. */
+QK_API const double *qk_capture_frequencies_to_come(const qk_capture *capture, int layer,
+                                                    size_t *count);
 
 /* ---- grouped-query attention ------------------------------------------------------------ */
 

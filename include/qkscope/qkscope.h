@@ -35,7 +35,6 @@
  *     report.h     figures, the report, scatter collages
  *     compare.h    what changed from one model to another
  *     study.h      many models: tables, figures and one report
- *     export.h     heads in the files of other programs
  *
  * What holds everywhere:
  * - A function that can fail returns a qk_status and fills a qk_error with one line that says what is
@@ -60,7 +59,6 @@
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 #include <qkscope/compare.h>
-#include <qkscope/export.h>
 #include <qkscope/hub.h>
 #include <qkscope/loss.h>
 #include <qkscope/model.h>

@@ -8,9 +8,9 @@ from ._compare import side_by_side
 from ._run import PartialWarning, QkscopeWarning
 from .analyses import ablate, analyze, attention, compare, compare_stages, loss, pca, plasticity, rotate, study
 from .captures import Block, Capture, CaptureInfo, Head, open
+from .export import export
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
-from .making import export
 from .merging import Outcome, find_shard, merge
 from .outcomes import Export, Losses, PositionLoss, TextLoss
 from .results import Forecast, Results

@@ -135,16 +135,6 @@ static qk_status draw_directions(const qk__ablation *a, size_t what, int head,
     return QK_OK;
 }
 
-static qk_status take_keys(void *user, size_t place, const qk_moments *moments, qk_error *err)
-{
-    const finding *f = user;
-    qk_moments *none = qk__moments_create(moments->dim);
-    qk_status status =
-        none ? qk_moments_merge(moments, none, &f->keys[place], err) : qk__nomem(err);
-    qk_moments_free(&none);
-    return status;
-}
-
 static qk_status take_queries(void *user, size_t place, const qk_moments *q, qk_error *err)
 {
     const finding *f = user;
@@ -220,10 +210,8 @@ static qk_status find_all(qk__ablation *a, qk__grid *grid, qk_error *err)
     const size_t draws = a->settings->controls ? (size_t)a->settings->draws : 0;
     a->num_directions = a->num_whats * (1 + draws) * heads;
     a->directions = qk__calloc(a->num_directions, sizeof *a->directions);
-    f.keys = qk__calloc(keys, sizeof *f.keys);
-    qk_status status = a->directions && f.keys ? QK_OK : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__grid_each(grid, QK_KEY, take_keys, &f, err);
+    qk_status status =
+        a->directions ? qk__grid_moments(grid, QK_KEY, &f.keys, err) : qk__nomem(err);
     if (status == QK_OK)
         status = qk__grid_each(grid, QK_QUERY, take_queries, &f, err);
     for (size_t i = 0; f.keys && i < keys; i++)

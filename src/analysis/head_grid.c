@@ -2,10 +2,14 @@
 /* Every head of a capture: whether it is there, and its moments, of rows or as the capture keeps them. */
 #include "analysis/head_grid.h"
 
+#include <stdlib.h>
+
 #include "analysis/head_data.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "state/layer_file.h"
+#include "stats/moments.h"
 
 /* ---- what the capture is ---------------------------------------------------------------- */
 
@@ -120,6 +124,21 @@ qk_status qk__grid_each(qk__grid *grid, qk_kind kind, qk__see_moments_fn *see, v
                             err);
 }
 
+static qk_status copy_moments(void *user, size_t place, const qk_moments *moments,
+                              qk_error *err)
+{
+    qk_moments **of = user, *none = qk__moments_create(moments->dim);
+    qk_status status = none ? qk_moments_merge(moments, none, &of[place], err) : qk__nomem(err);
+    qk_moments_free(&none);
+    return status;
+}
+
+qk_status qk__grid_moments(qk__grid *grid, qk_kind kind, qk_moments ***of, qk_error *err)
+{
+    *of = qk__calloc(grid->layers * grid->heads[kind], sizeof **of);
+    return *of ? qk__grid_each(grid, kind, copy_moments, *of, err) : qk__nomem(err);
+}
+
 static qk_status find_length(qk__grid *grid, const qk_head *head, qk_error *err)
 {
     qk_rows *rows;
@@ -170,4 +189,60 @@ void qk__grid_close(qk__grid *grid)
 {
     qk__run_close(&grid->run);
     qk_analysis_results_free(&grid->run.results);
+}
+
+/* ---- in public -------------------------------------------------------------------------- */
+
+static qk_status read_moments(qk__grid *grid, qk_kinds kinds, qk_head_moments **made,
+                              qk_error *err)
+{
+    qk_head_moments *m = *made = qk__calloc(1, sizeof *m);
+    if (!m)
+        return qk__nomem(err);
+    m->capture = qk__strdup(qk_capture_path(grid->run.capture));
+    m->model = qk__strdup(grid->run.results->model);
+    if (!m->capture || !m->model)
+        return qk__nomem(err);
+    m->layers = grid->layers;
+    m->group = grid->group;
+    m->dim = grid->dim;
+    m->texts = grid->texts;
+    m->length = grid->length;
+    for (int kind = 0; kind < 2; kind++)
+        m->heads[kind] = grid->heads[kind];
+    if (kinds & QK_KINDS_Q)
+        QK_TRY(qk__grid_moments(grid, QK_QUERY, &m->of[QK_QUERY], err));
+    return kinds & QK_KINDS_K ? qk__grid_moments(grid, QK_KEY, &m->of[QK_KEY], err) : QK_OK;
+}
+
+qk_status qk_head_moments_read(const qk_analysis_settings *settings, qk_stage stage,
+                               qk_head_moments **moments, qk_error *err)
+{
+    qk__grid grid;
+    QK_NEED(err, moments);
+    *moments = NULL;
+    QK_NEED(err, settings);
+    qk_status status = qk__grid_open(&grid, settings, stage, settings->combined, err);
+    if (status == QK_OK)
+        status = read_moments(&grid, settings->kinds, moments, err);
+    qk__grid_close(&grid);
+    if (status != QK_OK)
+        qk_head_moments_free(moments);
+    return status;
+}
+
+void qk_head_moments_free(qk_head_moments **moments)
+{
+    qk_head_moments *m = *moments;
+    for (int kind = 0; m && kind < 2; kind++) {
+        for (size_t i = 0; m->of[kind] && i < m->layers * m->heads[kind]; i++)
+            qk_moments_free(&m->of[kind][i]);
+        free(m->of[kind]);
+    }
+    if (m) {
+        free(m->capture);
+        free(m->model);
+    }
+    free(m);
+    *moments = NULL;
 }

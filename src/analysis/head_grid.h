@@ -27,4 +27,8 @@ typedef qk_status qk__see_moments_fn(void *user, size_t place, const qk_moments 
 QK_MUST_CHECK qk_status qk__grid_each(qk__grid *grid, qk_kind kind, qk__see_moments_fn *see,
                                       void *user, qk_error *err);
 
+/* Moments of each, by place; *of and what is in it are the caller's, after a failure, too. */
+QK_MUST_CHECK qk_status qk__grid_moments(qk__grid *grid, qk_kind kind, qk_moments ***of,
+                                         qk_error *err);
+
 #endif

@@ -73,10 +73,6 @@ QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const cha
                                                   qk_error *err);
 void qk__capture_free_manifest(qk_capture *capture);
 
-/* As qk_capture_rope_frequencies: by which the model turns these rows, which are from before RoPE. */
-const double *qk__capture_frequencies_to_come(const qk_capture *capture, int layer,
-                                              size_t *count);
-
 /* Where sums lie, a file a layer, beside the head folders: moments of rows, and sums of attention. */
 #define QK__MOMENTS_FOLDER   "moments"
 #define QK__ATTENTION_FOLDER "attention"

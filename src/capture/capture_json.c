@@ -141,9 +141,10 @@ const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, 
     return find_frequencies(&capture->rope, layer, count);
 }
 
-const double *qk__capture_frequencies_to_come(const qk_capture *capture, int layer,
-                                              size_t *count)
+const double *qk_capture_frequencies_to_come(const qk_capture *capture, int layer,
+                                             size_t *count)
 {
+    assert(capture && count);
     return find_frequencies(&capture->to_come, layer, count);
 }
 

@@ -30,8 +30,7 @@
     X(tokenize) \
     X(get) \
     X(put) \
-    X(capture) \
-    X(export)
+    X(capture)
 /* clang-format on */
 #define DECLARE(name) extern const cli_command cmd_##name;
 COMMAND_LIST(DECLARE)
@@ -101,12 +100,12 @@ static void catch_full_file(void)
     sigaction(SIGXFSZ, &action, NULL);
 }
 
-/* Of a name that is no command here: a program on the path takes it, or it is an error. */
+/* Of a name that is no command here, or none any more: a program on the path takes it, or it is an error. */
 static int run_external(char **argv)
 {
     const char *name = argv[0];
     const char *instead = cli_gone(name, NULL);
-    if (*name != '-' && !instead)
+    if (*name != '-')
         cli_run_external(argv);
     const char *names[sizeof COMMANDS / sizeof *COMMANDS + NUM_ALIASES];
     size_t count = 0;

@@ -96,8 +96,8 @@ static const struct {
      "qkscope ablate --model MODEL --text TEXT -o RESULTS/ablation"},
     {"stages.csv", lacks_table, "What RoPE changes",
      "qkscope compare-stages PRE POST -o RESULTS"},
-    {"export", is_always_next, "Heads as a file for other programs",
-     "qkscope export transformer-lens RESULTS -o HEADS"},
+    {"list", is_always_next, "Heads as a list for other programs",
+     "qkscope heads RESULTS --format list"},
 };
 enum { NUM_ROWS = sizeof ROWS / sizeof *ROWS };
 

@@ -25,11 +25,6 @@ QK_MUST_CHECK qk_status qk__scores_of_means(const qk_block *queries, const qk_bl
                                             const qk__pairing *pairing, double scale,
                                             size_t reach, double *scores, qk_error *err);
 
-/* The same of means that are known: of what turns; the rest is the same for every distance. */
-QK_MUST_CHECK qk_status qk__scores_of_pairs(const qk__pair_means *q, const qk__pair_means *k,
-                                            const qk__phasors *phasors, double scale,
-                                            size_t reach, double *scores, qk_error *err);
-
 typedef enum qk__prediction { QK__BY_ROTATION, QK__BY_MEANS } qk__prediction;
 
 /* Fills what a prediction says of each cell, and how well it fits, from scores[qk__attention_reach] by

@@ -22,9 +22,10 @@ static int64_t last_position(const qk_block *rows, int64_t last)
     return last;
 }
 
-qk_status qk__scores_of_pairs(const qk__pair_means *q, const qk__pair_means *k,
-                              const qk__phasors *phasors, double scale, size_t reach,
-                              double *scores, qk_error *err)
+/* Of means that are known, of what turns: the rest is the same for every distance. */
+static qk_status scores_of_pairs(const qk__pair_means *q, const qk__pair_means *k,
+                                 const qk__phasors *phasors, double scale, size_t reach,
+                                 double *scores, qk_error *err)
 {
     size_t pairs = phasors->pairing->pairs;
     double *turns = qk__calloc(2 * pairs + 1, sizeof *turns);
@@ -53,7 +54,7 @@ qk_status qk__scores_of_means(const qk_block *queries, const qk_block *keys,
     if (status == QK_OK)
         status = qk__pair_means_of(keys, pairing, &phasors, QK_SINK_KEYS, &k, err);
     if (status == QK_OK)
-        status = qk__scores_of_pairs(&q, &k, &phasors, scale, reach, scores, err);
+        status = scores_of_pairs(&q, &k, &phasors, scale, reach, scores, err);
     qk__pair_means_free(&q);
     qk__pair_means_free(&k);
     qk__phasors_free(&phasors);

@@ -108,23 +108,16 @@ static qk_status write_all(qk__outfile *file, const char *header, const qk__tens
     return QK_OK;
 }
 
-qk_status qk__tensors_add(qk__outfile *file, const qk__tensor_out *tensors, size_t count,
-                          const json_t *metadata, qk_error *err)
-{
-    char *header = make_header(tensors, count, metadata);
-    qk_status status = header ? write_all(file, header, tensors, count, err) : qk__nomem(err);
-    free(header);
-    return status;
-}
-
 qk_status qk__tensors_write(const char *path, const qk__tensor_out *tensors, size_t count,
                             const json_t *metadata, qk_error *err)
 {
     qk__outfile *file;
     QK_TRY(qk__outfile_open(&file, path, err));
-    qk_status status = qk__tensors_add(file, tensors, count, metadata, err);
+    char *header = make_header(tensors, count, metadata);
+    qk_status status = header ? write_all(file, header, tensors, count, err) : qk__nomem(err);
     if (status == QK_OK)
         status = qk__outfile_commit(&file, err);
     qk__outfile_discard(&file);
+    free(header);
     return status;
 }

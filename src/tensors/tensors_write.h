@@ -7,7 +7,6 @@
 
 #include <qkscope/common.h>
 
-#include "base/file.h"
 #include "base/fingerprint.h"
 #include "tensors/tensor_list.h"
 
@@ -29,9 +28,5 @@ QK_MUST_CHECK qk_status qk__tensors_fingerprint(const qk__tensor_out *tensors, s
  * aligned. metadata: an object of texts. The file appears whole or not at all. */
 QK_MUST_CHECK qk_status qk__tensors_write(const char *path, const qk__tensor_out *tensors,
                                           size_t count, const json_t *metadata, qk_error *err);
-
-/* The same as the contents of a file that is being written. */
-QK_MUST_CHECK qk_status qk__tensors_add(qk__outfile *file, const qk__tensor_out *tensors,
-                                        size_t count, const json_t *metadata, qk_error *err);
 
 #endif

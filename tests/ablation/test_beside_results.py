@@ -88,7 +88,7 @@ def rewrite_unseen(folder, old, new):
     (lambda f: (f / "ablation_heads.csv").unlink(), "ablation_heads.csv is missing"),
 ], ids=["of another model", "stopped in between", "damaged", "changed", "cut short", "missing"])
 def test_what_cannot_be_told_is_refused_by_name(qkscope, results, tmp_path, change, says):
-    """In lists, on the page, beside other results, and in what other programs get."""
+    """In lists, on the page, and beside other results."""
     shutil.copytree(results, tmp_path / "results")
     change(tmp_path / "results/ablation")
     for words in (["heads", tmp_path / "results"], ["report", tmp_path / "results", "--no-html"],
@@ -96,6 +96,5 @@ def test_what_cannot_be_told_is_refused_by_name(qkscope, results, tmp_path, chan
         outcome = qkscope(*words, expect=1)
         assert says in outcome.err and "ablation" in outcome.err
     if "written" in says or "missing" in says:
-        for words in (["heads", tmp_path / "results/ablation"], ["report", tmp_path / "results/ablation", "--no-html"],
-                      ["export", "duo-attention", tmp_path / "results/ablation", "-o", tmp_path / "duo"]):
+        for words in (["heads", tmp_path / "results/ablation"], ["report", tmp_path / "results/ablation", "--no-html"]):
             assert says in qkscope(*words, expect=1).err

@@ -134,8 +134,8 @@ def test_bash_completes_words_files_and_values(tmp_path):
     offered = {("pla",): "plasticity", ("pca", "--tax"): "--taxonomy-low --taxonomy-high",
                ("rotate", "--b-axis", ""): "pairs centroid", ("rotate", "--b-axis", "=", "c"): "centroid",
                ("pca", "-o", ""): "capture", ("pca", ""): "capture notes.txt", ("pca", "--config", "no"): "notes.txt",
-               ("pca", "--components", ""): "", ("help", "abl"): "ablate", ("export", "duo"): "duo-attention",
-               ("explain", "bias_strength_l"): "bias_strength_lo", ("export", "duo-attention", "ca"): "capture"}
+               ("pca", "--components", ""): "", ("help", "abl"): "ablate",
+               ("explain", "bias_strength_l"): "bias_strength_lo"}
     found = complete([["qkscope", *words] for words in offered], tmp_path)
     assert [sorted(some) for some in found] == [sorted(wanted.split()) for wanted in offered.values()]
 
@@ -171,6 +171,9 @@ def test_programs_on_the_path(qkscope, tmp_path):
     said = qkscope("help", env=path, expect=0).out
     assert "\nPrograms on the path:\n" in said and "  hello\n" in said and "  data\n" not in said
     assert "there is no command 'data'" in qkscope("data", env=path, expect=2).err
+    assert "export has left: use qkscope-export" in qkscope("export", "kvpress-stats", env=path, expect=2).err
+    program.rename(tmp_path / "qkscope-export")
+    assert qkscope("export", "kvpress-stats", env=path, expect=7).out == "kvpress-stats."
 
 
 def test_what_has_left(qkscope):

@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that a page shows: lines of its code blocks, and those in its tables."""
+import os
 import re
+import sys
+
+from conftest import BUILD
 
 COMMAND = re.compile(r"(qkscope|qkscope-hf|make|pip|tools/\S+|PATH=\S+)( |$)")
+
+
+def add_programs(folder):
+    """Puts the programs of the package there, as pip does; returns the PATH with them."""
+    folder.mkdir()
+    program = folder / "qkscope-export"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={BUILD}/python exec {sys.executable} -m qkscope.export "$@"\n')
+    program.chmod(0o755)
+    return f"{BUILD}:{folder}:{os.environ['PATH']}"
 
 
 def lines_of(page):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command that the README, the tutorial and the gallery show is run, as it stands there: in a folder that has what
 they name (MODEL, CAPTURE, books, ...), beside a server that answers as the Hub does."""
-import os
 import re
 import shlex
 import shutil
@@ -11,7 +10,7 @@ import sys
 import pytest
 
 from conftest import BUILD, EXAMPLE, ROOT, check_survived, synth
-from documented_commands import commands_of
+from documented_commands import add_programs, commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
 from fake_cache import CROSS_MODEL, DATASET, SMOLLM3, group_of, revision_of  # noqa: E402
@@ -45,7 +44,7 @@ class World:
 
     def __init__(self, folder, hub):
         self.folder, self.hub = folder, hub
-        self.environment = {**hub.environment(folder / "hf", HF_TOKEN="hf_good"), "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+        self.environment = {**hub.environment(folder / "hf", HF_TOKEN="hf_good"), "PATH": add_programs(folder / "bin"), "TMPDIR": str(folder)}
         shutil.copytree(ROOT / "examples", folder / "examples")  # study files name folders from where they lie
         for name in ("studies", "configs", "docs"):
             (folder / name).symlink_to(ROOT / name)
@@ -153,6 +152,6 @@ def test_every_command_of_a_page(world, page, prepare, least):
         if shown:
             assert (ROOT / shown).is_file(), f"{command}: {shown}"
             continue
-        world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT", "transformer-lens").replace("attention CAPTURE", "attention WHOLE"))  # of every position
+        world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT RESULTS", "kvpress-stats PRE").replace("attention CAPTURE", "attention WHOLE"))  # of every position
         ran += 1
     assert ran >= least

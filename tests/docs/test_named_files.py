@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from conftest import ROOT
-from documented_commands import commands_of
+from documented_commands import add_programs, commands_of
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 FOLDERS = "src|include|tests|tools|bench|python|configs|studies|packaging|docs|examples"
@@ -35,14 +35,14 @@ def test_names_that_follow_a_path():
     assert gone == []
 
 
-def test_commands_have_options_that_there_are(qkscope):
+def test_commands_have_options_that_there_are(qkscope, tmp_path):
     """With --help behind it a command is parsed, and nothing is run (those of some pages run in test_documented_commands.py)."""
     commands = {command for page in PAGES for command in commands_of(page.read_text()) if re.match(r"qkscope [a-z]", command)}
     assert len(commands) > 100
-    wrong = {}
+    wrong, path = {}, add_programs(tmp_path / "bin")
     for command in commands:
         words = list(itertools.takewhile(lambda word: word not in (">", "|"), shlex.split(command)))
-        said = qkscope(*words[1:], "--help")
+        said = qkscope(*words[1:], "--help", env={"PATH": path})
         if said.code:
             wrong[command] = said.err
     assert not wrong

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""qkscope export: each format against NumPy on the rows, from rows and from moments; what is refused, and that nothing is
-written then."""
+"""qkscope.export and qkscope-export: each format against NumPy on the rows, from rows and from moments; what is refused, and that
+nothing is written then."""
+import json
+
 import numpy as np
 import pytest
-from conftest import EXAMPLE, ROOT, read_json
+from conftest import ROOT, read_json
 from export_oracle import (DIM, FREQUENCIES, GROUP, KEYS, LAYERS, LENGTH, QUERIES, TEXTS, duo_scores, kvpress_stats, make_heads,
                            q_filters, write_ablation, write_capture)
 from safetensors.numpy import load_file
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+
+from qkscope.export.cli import main  # noqa: E402
 
 MODEL = ROOT / "examples" / "kjv-tiny" / "step-2004"
 TEXT = ROOT / "examples" / "kjv-tiny" / "passages.jsonl"
@@ -48,9 +54,8 @@ def near(a, b, rtol=1e-6):
 # ---- the formats -----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("first", [None, 9])
-def test_kvpress_stats_are_mean_and_covariance_of_the_rows(qkscope, heads, before, tmp_path, first):
-    options = [] if first is None else ["--from-position", first]
-    qkscope("export", "kvpress-stats", before, "-o", tmp_path / "out", "--dataset", "a/b", *options, expect=0)
+def test_kvpress_stats_are_mean_and_covariance_of_the_rows(heads, before, tmp_path, first):
+    qk.export("kvpress-stats", before, tmp_path / "out", dataset="a/b", from_position=first)
     mean, cov = kvpress_stats(heads, first or 4)
     found = tensors(tmp_path / "out")
     assert {name: (x.shape, x.dtype) for name, x in found.items()} == {
@@ -63,43 +68,44 @@ def test_kvpress_stats_are_mean_and_covariance_of_the_rows(qkscope, heads, befor
 
 
 @pytest.mark.parametrize("case", ["whole", "factor, interleaved, one layer"])
-def test_duo_scores_of_means(qkscope, heads, tmp_path, case):
+def test_duo_scores_of_means(heads, tmp_path, case):
     special = case != "whole"
     factor, scale, type = (1.3, 0.7, "yarn") if special else (1.0, DIM ** -0.5, "default")
     frequencies = {0: FREQUENCIES[:3], 1: []} if special else {0: FREQUENCIES, 1: FREQUENCIES}
     rope = {"type": type, "pairing": "interleaved" if special else "half", "attention_factor": factor,
             "frequencies": {str(layer): values for layer, values in frequencies.items() if values}}
     write_capture(tmp_path / "in", heads, rope=rope, attention_scale=scale if special else None)
-    qkscope("export", "duo-attention", tmp_path / "in", "-o", tmp_path / "out", "--sink", 64, expect=0)
+    qk.export("duo-attention", tmp_path / "in", tmp_path / "out", sink=64)
     expected = duo_scores(heads, frequencies, scale, factor, interleaved=special)
-    near(table(tmp_path / "out"), expected, 1e-10)
+    near(table(tmp_path / "out"), expected, 1e-12)
     assert len(set(expected.ravel().round(6))) > 1
     assert read_json(tmp_path / "out" / "config.json") == {"sink_size": 64, "recent_size": 256}
 
 
-def test_duo_scores_of_an_ablation(qkscope, tmp_path):
+def test_duo_scores_of_an_ablation(tmp_path):
     """The largest loss of the query heads of a key head, over the largest of all; no loss is 0."""
     deltas = np.random.default_rng(3).normal(0.01, 0.02, (LAYERS, QUERIES))
     deltas[1, 2:] = [-0.3, -0.1]
     source = write_ablation(tmp_path / "in", deltas)
-    qkscope("export", "duo-attention", source, "-o", tmp_path / "out", expect=0)
+    made = qk.export("duo-attention", source, tmp_path / "out")
+    assert (made.format, made.files, made.heads) == ("duo-attention", ("full_attention_heads.tsv", "config.json"), LAYERS * KEYS)
     best = np.maximum(deltas.reshape(LAYERS, KEYS, GROUP).max(2), 0)
     near(table(tmp_path / "out"), best / best.max(), 1e-15)
     assert table(tmp_path / "out")[1, 1] == 0 and table(tmp_path / "out").max() == 1
 
 
-def test_q_filters_are_first_singular_vectors(qkscope, heads, after, tmp_path):
+def test_q_filters_are_first_singular_vectors(heads, after, tmp_path):
     """And heads whose sign is not clear are named."""
-    done = qkscope("export", "q-filters", after, "-o", tmp_path / "out", expect=0)
+    made = qk.export("q-filters", after, tmp_path / "out")
     filters, majority = q_filters(heads)
-    assert majority.min() > 0.65 and "not sure" not in done.err
+    assert majority.min() > 0.65 and made.unsure == 0
     near(tensors(tmp_path / "out")["q_filters"], filters)
     assert read_json(tmp_path / "out" / "config.json") == {"num_layers": LAYERS, "num_kv_heads": KEYS, "kv_head_dim": DIM}
     mixed = {name: dict(rows) for name, rows in heads.items()}
     for name in ("l00h03q", "l01h00q"):
         mixed[name]["vector"] = mixed[name]["vector"] * np.where(np.arange(TEXTS * LENGTH) % 2, 1, -1)[:, None].astype(np.float32)
-    done = qkscope("export", "q-filters", write_capture(tmp_path / "in", mixed, "post-rope"), "-o", tmp_path / "mixed", expect=0)
-    assert "2 of 8 query heads" in done.err and "l00h03q, l01h00q\n" in done.err
+    with pytest.warns(qk.QkscopeWarning, match="^2 of 8 query heads .*: l00h03q, l01h00q$"):
+        assert qk.export("q-filters", write_capture(tmp_path / "in", mixed, "post-rope"), tmp_path / "mixed").unsure == 2
 
 
 @pytest.mark.test_all
@@ -111,7 +117,7 @@ def test_moments_give_what_rows_give(qkscope, tmp_path):
     for form, stage in (("kvpress-stats", "pre"), ("q-filters", "post"), ("duo-attention", "pre")):
         for keep, threads in (("rows", 1), ("mome", 1), ("mome", 3)):
             out = tmp_path / form / f"{keep}{threads}"
-            qkscope("export", form, tmp_path / keep / stage, "-o", out, "--threads", threads, expect=0)
+            qk.export(form, tmp_path / keep / stage, out, threads=threads)
         rows, moments, again = (tmp_path / form / name for name in ("rows1", "mome1", "mome3"))
         assert read_json(rows / "config.json") == read_json(moments / "config.json") and listing(moments) == listing(again)
         if form == "duo-attention":
@@ -121,13 +127,47 @@ def test_moments_give_what_rows_give(qkscope, tmp_path):
             near(tensors(moments)[name], x)
 
 
-def test_a_list_is_that_of_heads(qkscope, tmp_path):
-    qkscope("pca", EXAMPLE, "-o", tmp_path / "results", "--layers", "0,1", expect=0)
-    query = ["--where", "r_q > 0.1", "--sort", "-abs(r_k)", "--top", 5]
-    qkscope("export", "transformer-lens", tmp_path / "results", "-o", tmp_path / "out", *query, expect=0)
-    listed = qkscope("heads", tmp_path / "results", "--format", "list", *query, expect=0).out.strip()
-    found = read_json(tmp_path / "out" / "heads.json")
-    assert len(found) == 5 and ",".join(f"{layer}:{head}" for layer, head in found) == listed
+def test_a_model_has_its_own_rotation(heads, before, tmp_path):
+    """By its config.json, which may be alone; it has to have the shape of the capture."""
+    told = {"model_type": "llama", "num_hidden_layers": LAYERS, "num_attention_heads": QUERIES, "num_key_value_heads": KEYS,
+            "hidden_size": QUERIES * DIM, "head_dim": DIM, "intermediate_size": 8, "vocab_size": 16, "rope_theta": 50.0,
+            "max_position_embeddings": 64, "rms_norm_eps": 1e-6}
+    for name, change in (("model", {}), ("other", {"num_attention_heads": 2 * QUERIES})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps({**told, **change}))
+    qk.export("duo-attention", before, tmp_path / "out", model=tmp_path / "model", length=30)
+    frequencies = 50.0 ** (-np.arange(0, DIM, 2) / DIM)
+    near(table(tmp_path / "out"), duo_scores(heads, [frequencies] * LAYERS, DIM ** -0.5, length=30), 1e-6)
+    with pytest.raises(qk.DataError, match="2 layers of 4 query and 2 key heads of 8 values, and the model has 2 of 8 and 2 of 8"):
+        qk.export("duo-attention", before, tmp_path / "no", model=tmp_path / "other")
+
+
+# ---- from a shell ----------------------------------------------------------------------------
+
+def test_the_program_says_what_it_wrote(heads, before, after, tmp_path, capsys):
+    assert main(["kvpress-stats", str(before), "-o", str(tmp_path / "a"), "--dataset", "a/b", "--from-position", "9"]) == 0
+    assert capsys.readouterr() == (f"8 heads for kvpress-stats\n{tmp_path}/a/model.safetensors\n{tmp_path}/a/config.json\n", "")
+    qk.export("kvpress-stats", before, tmp_path / "b", dataset="a/b", from_position=9)
+    assert listing(tmp_path / "a") == listing(tmp_path / "b")
+    assert main(["q-filters", str(after), "-o", str(tmp_path / "c"), "--json", "--sink", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"format": "q-filters", "output": str(tmp_path / "c"), "heads": 4, "unsure": 0,
+                               "files": ["model.safetensors", "config.json"]}
+    assert err == "warning: sink=4 does nothing for q-filters\n"
+
+
+def test_the_program_refuses(before, tmp_path, capsys):
+    for code, words, message in ((1, ["q-filters", before], "--stage post"), (1, ["q-filters", tmp_path / "nowhere"], "nowhere"),
+                                 (2, ["duo", before], "kvpress-stats, duo-attention or q-filters"),
+                                 (2, ["transformer-lens", before], "qkscope heads --format list"),
+                                 (2, ["kvpress-stats", before, "--from-position", "3"], "give 4 or more"),
+                                 (2, ["duo-attention", before, "--length", "1"], "at least 2")):
+        assert main([*map(str, words), "-o", str(tmp_path / "out")]) == code
+        out, err = capsys.readouterr()
+        assert not out and err.startswith("qkscope-export: ") and message in err
+    with pytest.raises(SystemExit) as left:
+        main(["q-filters", str(before)])
+    assert left.value.code == 2 and not (tmp_path / "out").exists()
 
 
 # ---- what is refused -------------------------------------------------------------------------
@@ -152,28 +192,39 @@ REFUSED = [
     ("duo-attention", lambda f, h: write_ablation(f, LOSSES[:, :3]), "6 of 8 heads"),
     ("duo-attention", lambda f, h: write_ablation(f, -LOSSES), "no head loses anything"),
     ("duo-attention", lambda f, h: write_ablation(f, LOSSES, complete=False), "not complete"),
+    ("duo-attention", lambda f, h: write_ablation(f, LOSSES, tables=["ablation.csv"], contents={"ablation.csv": {"bytes": 7}}),
+     "ablation.csv is not as it was written"),
+    ("duo-attention", lambda f, h: write_ablation(f, LOSSES, told=False), "no num_layers: run qkscope ablate again"),
+    ("duo-attention", lambda f, h: write_ablation(f, np.where(np.eye(*LOSSES.shape) > 0, np.nan, LOSSES)), "layer 0, head 0"),
 ]
 
 
-@pytest.mark.test_all
 @pytest.mark.parametrize("form, make, message", REFUSED, ids=[message for *_, message in REFUSED])
-def test_what_is_refused_leaves_nothing(qkscope, heads, tmp_path, form, make, message):
+def test_what_is_refused_leaves_nothing(heads, tmp_path, form, make, message):
     source = make(tmp_path / "in", heads)
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "config.json").write_text("{}")
-    for output, options in (("new", []), ("kept", ["--force"])):
-        assert message in qkscope("export", form, source, "-o", tmp_path / output, *options, expect=1).err
+    for output, force in (("new", False), ("kept", True)):
+        with pytest.raises(qk.Error, match=message):
+            qk.export(form, source, tmp_path / output, force=force)
     assert not (tmp_path / "new").exists() and listing(tmp_path / "kept") == {"config.json": b"{}"}
 
 
-@pytest.mark.test_all
-def test_files_that_are_there_are_replaced_by_force_alone(qkscope, before, tmp_path):
+def test_files_that_are_there_are_replaced_by_force_alone(before, tmp_path):
     folder = tmp_path / "model"  # config.json and model.safetensors are a model's, too
     folder.mkdir()
     (tmp_path / "theirs").write_text("theirs")
     (folder / "config.json").symlink_to("../theirs")  # a link is replaced, not followed
-    done = qkscope("export", "kvpress-stats", before, "-o", folder, expect=1)
-    assert "config.json: is there already" in done.err and "--force" in done.err
-    qkscope("export", "kvpress-stats", before, "-o", folder, "--force", expect=0)
+    with pytest.raises(qk.ExistsError, match="config.json: is there already: .* --force"):
+        qk.export("kvpress-stats", before, folder)
+    qk.export("kvpress-stats", before, folder, force=True)
     assert set(listing(folder)) == {"config.json", "model.safetensors"}
     assert (tmp_path / "theirs").read_text() == "theirs" and not (folder / "config.json").is_symlink()
+    with pytest.raises(qk.InputOutputError):
+        qk.export("kvpress-stats", before, tmp_path / "theirs" / "below")
+
+
+def test_keywords_of_other_formats_are_told(before, tmp_path):
+    with pytest.warns(qk.QkscopeWarning, match="^sink=2 does nothing for kvpress-stats$") as seen:
+        qk.export("kvpress-stats", before, tmp_path / "out", sink=2)
+    assert {one.filename for one in seen} == {__file__}

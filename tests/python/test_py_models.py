@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is run over a model or written for other programs: loss, ablate and export give what the commands give."""
+"""What is run over a model: loss and ablate give what the commands give."""
 import json
 
 import pytest
@@ -131,26 +131,3 @@ def test_what_ablate_refuses(tmp_path, monkeypatch):
     with pytest.raises(qk.ExistsError, match="ablation.csv"):
         qk.ablate(MODEL, TEXT, output=tmp_path / "out", progress=False)
     assert (tmp_path / "out" / "ablation.csv").read_text() == "mine"
-
-
-# ---- export -------------------------------------------------------------------------------
-
-@pytest.mark.test_all
-def test_a_format_is_that_of_the_command(qkscope, command, ablation, tmp_path):
-    def files(folder):
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
-    keywords = {"sink": 2, "recent": 8}
-    words = [word for key, value in keywords.items() for word in (f"--{key}", value)]
-    said = json.loads(qkscope("export", "duo-attention", command[0], "-o", tmp_path / "a", *words, "--json", expect=0).out)
-    with pytest.warns(qk.QkscopeWarning, match="^top=3 does nothing for duo-attention$") as seen:
-        made = qk.export("duo-attention", ablation, tmp_path / "b", progress=False, top=3, **keywords)
-    assert {one.filename for one in seen} == {__file__}
-    assert files(tmp_path / "a") == files(tmp_path / "b") and sorted(made.files) == sorted(files(made.folder))
-    for name in ("format", "heads", "unsure"):
-        assert getattr(made, name) == said[name]
-    with pytest.raises(qk.ExistsError, match="--force"):
-        qk.export("duo-attention", ablation, tmp_path / "b", progress=False, **keywords)
-    with pytest.raises(qk.ArgumentError, match="^format='duo': expected kvpress-stats, duo-attention, q-filters or tr"):
-        qk.export("duo", ablation, tmp_path / "c")
-    with pytest.raises(qk.NotFoundError, match="nowhere"):
-        qk.export("q-filters", tmp_path / "nowhere", tmp_path / "c")

@@ -18,7 +18,7 @@ qk = pytest.importorskip("qkscope", reason="the Python package is not in this bu
 
 # modules whose keywords come from tables of settings, so that they have stubs
 STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "attention", "compare_stages", "compare", "loss", "ablate",
-                      "study"], "making": ["export"]}
+                      "study"]}
 FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
@@ -57,7 +57,7 @@ SAMPLE = """
         perplexity: float = qkscope.loss("model", ["a.txt", folder], max_length=64, dtype="bf16").perplexity
         ablation: qkscope.Results = qkscope.ablate("model", "a.txt", what="remove", groups=["layer"], draws=3, dry_run=True)
         print(perplexity, ablation.forecast.seconds if ablation.forecast else None)
-        files: tuple[str, ...] = qkscope.export("transformer-lens", results, folder, where="r_q > 0.7", top=3).files
+        files: tuple[str, ...] = qkscope.export("duo-attention", results, folder, sink=4, force=True).files
         print(files)
         return [page, figure.svg, str(saved), *diff.names, *(failure.message for failure in results.failed)]
 
@@ -80,7 +80,7 @@ WRONG = [
     ('qkscope.Sink("c", stages="post")', 'Unexpected keyword argument "stages"'),
     ('print(qkscope.loss("m"))', 'Missing positional argument "text"'),
     ('print(qkscope.ablate("m", "t", dtype="float8"))', "expected \"Literal['float32', "),
-    ('print(qkscope.export("q-filters", "c", "o", top="3"))', 'has incompatible type "str"; expected "int | None"'),
+    ('print(qkscope.export("q-filters", "c", "o", threads="3"))', 'has incompatible type "str"; expected "int | None"'),
     ('print(qkscope.side_by_side("a", 3))', 'has incompatible type "int"'),
 ]
 
@@ -178,7 +178,7 @@ def public(module):
 def test_everything_public_has_a_docstring():
     bare = [name for name in qk.__all__ if callable(getattr(qk, name)) and not inspect.getdoc(getattr(qk, name))]
     assert bare == []
-    for module in ("results", "tables", "figures", "analyses", "captures", "writing", "inspection", "making", "merging",
+    for module in ("results", "tables", "figures", "analyses", "captures", "writing", "inspection", "merging",
                    "outcomes", "sampler", "sink"):
         module = importlib.import_module(f"qkscope.{module}")
         bare += [name for name, thing in public(module) if callable(thing) and not inspect.getdoc(thing)]

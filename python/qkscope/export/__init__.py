@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of heads as other libraries read it: a module for each format, which `_FORMATS` names. The numbers are those
+of the library: moments of heads, tables of ablations. Needs NumPy."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from .._checks import refuse, whole, words
+from .._run import Progress, warn
+from .._settings import StrPath, wrong
+from ..outcomes import Export
+from ..results import Results
+from . import duo_attention, kvpress_stats, q_filters
+from ._files import install
+from ._request import Request
+
+_FORMATS: dict[str, Any] = {"kvpress-stats": kvpress_stats, "duo-attention": duo_attention, "q-filters": q_filters}
+_OF_CAPTURES = ("revision", "split", "q_per_kv_group", "from_position")
+_BIG = 10**9
+
+
+def _format(name: str) -> Any:
+    if name == "transformer-lens":
+        raise wrong("format", name, "has left: use qkscope heads --format list, or heads_summary() of results")
+    if name not in _FORMATS:
+        *first, last = _FORMATS
+        raise wrong("format", name, f"expected {', '.join(first)} or {last}")
+    return _FORMATS[name]
+
+
+def _note_idle(format: str, given: dict[str, Any], default: dict[str, Any]) -> None:
+    """Of keywords of other formats."""
+    for name, value in given.items():
+        if name not in (*_OF_CAPTURES, *_FORMATS[format].KEYWORDS) and value != default[name]:
+            warn(f"{name}={value!r} does nothing for {format}")
+
+
+def export(format: str, results: Any, output: StrPath, *, force: bool = False, dataset: str | None = None,
+           revision: str | None = None, offline: bool = False, split: str | None = None,
+           q_per_kv_group: int | None = None, from_position: int | None = None, model: StrPath | None = None,
+           sink: int = 128, recent: int = 256, length: int = 500, threads: int | None = None,
+           progress: Progress = None) -> Export:
+    """Writes what is known of heads into files that other libraries read: "kvpress-stats", "duo-attention" or "q-filters".
+
+    results is a capture (a folder, "org/name" on the Hugging Face Hub, or what qkscope.open returned), or the folder of an
+    ablation, or what qkscope.ablate returned; docs/export.md says which format takes which. output is a folder, which gets
+    all files or none.
+
+        qkscope.export("kvpress-stats", "capture/pre", "stats")
+
+    force           replace files of an export that output has
+    dataset         kvpress-stats: what config.json calls the texts
+    revision        branch, tag or commit of a dataset on the Hub; None: main
+    offline         fetch nothing: take what is in the cache
+    split           sub-folder of the capture; None: find it
+    q_per_kv_group  query heads per key head; None: as the capture tells
+    from_position   leave out rows of positions below it; None: 4 for kvpress-stats, else 0
+    model           duo-attention: whose RoPE turns the means, a folder or a name of the Hub that is cached; None: as the
+                    capture tells
+    sink, recent    duo-attention: first and latest keys that a head without far keys sees
+    length          duo-attention: of the text that means are predicted for, in tokens
+    threads         None: one for each processor
+    progress        as in qkscope.analyze
+
+    Raises ArgumentError for a value that a keyword does not take, NotFoundError for a source, a head or a change that is not
+    there, ExistsError for files that are there, unless `force` is given, DataError for what no such file can be made of.
+    """
+    writer = _format(format)
+    for name, value, least, most in (("sink", sink, 0, _BIG), ("recent", recent, 1, _BIG), ("length", length, 2, 10**6),
+                                     ("from_position", from_position, 0, 10**15)):
+        if value is not None:
+            whole(value, name, least, most)
+    if dataset is not None:
+        words(dataset, "dataset")
+    if output is None:
+        raise refuse("output", "None", "a folder", "give one")
+    _note_idle(format, {"dataset": dataset, "revision": revision, "split": split, "q_per_kv_group": q_per_kv_group,
+                        "from_position": from_position, "model": model, "sink": sink, "recent": recent, "length": length},
+               {**dict.fromkeys(("dataset", "model")), **(export.__kwdefaults__ or {})})
+    source = results.folder if isinstance(results, Results) else getattr(results, "path", results)
+    request = Request(source, Path(os.fsdecode(output)), dataset or "", model, sink, recent, length,
+                      {"revision": revision, "offline": offline or None, "split": split, "q-per-kv-group": q_per_kv_group,
+                       "from-position": from_position, "threads": threads}, progress)
+    return install(format, writer, request, force)
+
+
+__all__ = ["export"]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moments of every head of a capture, as the library reads them: of rows, or as the capture keeps them."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from .._arrays import need_numpy
+from .._call import ffi, lib, text
+from .._checks import path_of
+from .._run import run
+from .._settings import Settings
+from ..captures import head_name
+from ._request import Request
+
+STAGES = {"pre": lib.QK_STAGE_PRE_ROPE, "post": lib.QK_STAGE_POST_ROPE}
+
+
+class Heads:
+    """All heads of all layers; what the library refuses (a head that is not there, the other side of RoPE) is raised."""
+
+    def __init__(self, request: Request, stage: str, kinds: str, groups: bool, first: int = 0) -> None:
+        """kinds: "q" or "qk", of which moments are read. groups: key heads are asked for, too. first: positions below it
+        are left out, unless the request says otherwise."""
+        settings = Settings("qk_analysis_settings_table")
+        for name, value in {"from-position": first, **{k: v for k, v in request.of_capture.items() if v is not None}}.items():
+            settings.set(name, value)
+        values, out = settings.values, ffi.new("qk_head_moments **")
+        values.capture = path = ffi.new("char[]", path_of(request.source, "results"))
+        values.combined, values.kinds = groups, lib.QK_KINDS_BOTH if "k" in kinds else lib.QK_KINDS_Q
+        self._made, _ = run(lib.qk_head_moments_read, values, STAGES[stage], out, context=values.context, out=out,
+                            free=lib.qk_head_moments_free, keep=(settings, path), progress=request.progress)
+        made = self._made
+        self.capture, self.model = ffi.string(made.capture), text(made.model)
+        self.where = os.fsdecode(self.capture)
+        self.layers, self.dim, self.group = made.layers, made.dim, made.group
+        self.count = {"q": made.heads[lib.QK_QUERY], "k": made.heads[lib.QK_KEY]}  # of a layer
+        self.texts, self.length, self.first = made.texts, made.length, values.from_position
+
+    def _array(self, pointer: Any, *shape: int) -> Any:
+        count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+        return need_numpy().frombuffer(ffi.buffer(pointer, 8 * count), "float64").reshape(shape)
+
+    def each(self, kind: str) -> Iterator[tuple[int, str, Any, Any, Any]]:
+        """Of each head, layer by layer: its place, its name, how many rows, their mean [d], and the sum of
+        (x - mean)(x - mean)^T [d, d]. The arrays are the library's, and go with this object."""
+        of = self._made.of[lib.QK_KEY if kind == "k" else lib.QK_QUERY]
+        for place in range(self.layers * self.count[kind]):
+            m = of[place]
+            yield (place, head_name(place // self.count[kind], place % self.count[kind], kind), int(m.count),
+                   self._array(m.mean, self.dim), self._array(m.sum_xx, self.dim, self.dim))
+
+    def means(self, kind: str) -> Any:
+        """[layers, heads, d]"""
+        numpy = need_numpy()
+        return numpy.array([mean for _, _, _, mean, _ in self.each(kind)]).reshape(self.layers, self.count[kind], self.dim)

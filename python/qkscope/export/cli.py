@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope-export: `qkscope.export` from a shell, with its keywords as options."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from typing import Any
+
+from .._call import ArgumentError, Error, ffi, lib
+from ..outcomes import Export
+from . import export
+
+DESCRIPTION = """\
+Writes what is known of heads as other libraries read it, into DIR.
+
+kvpress-stats: RESULTS is a capture of all heads before RoPE. Mean and covariance of queries, from position 4 on, for
+kvpress's ExpectedAttentionStatsPress.
+
+duo-attention: RESULTS is such a capture, or the folder of qkscope ablate --what window:256:128. How much each key head
+needs far keys, 0 to 1: what kvpress predicts from mean queries and keys, or what the model loses without far keys.
+
+q-filters: RESULTS is a capture of all heads after RoPE. Where the queries of each key head point.
+
+A capture may keep moments in place of rows (docs/export.md)."""
+EXAMPLES = """examples:
+  qkscope export kvpress-stats capture/pre -o stats
+  qkscope export duo-attention capture/pre -o duo
+  qkscope export duo-attention ablation -o duo
+  qkscope export q-filters capture/post -o filters"""
+# Of each keyword: the value's name, the option's group, what it does.
+OPTIONS = {
+    "dataset": ("NAME", "Output", "kvpress-stats: what config.json calls the texts"),
+    "revision": ("REV", "Input", "branch, tag or commit of a dataset on the Hub (default: main)"),
+    "split": ("DIR", "Input", "sub-folder of the capture (default: find it)"),
+    "q_per_kv_group": ("G", "Input", "query heads per key head (default: as the capture tells)"),
+    "from_position": ("K", "Input", "leave out rows of positions below K (default: 4 for kvpress-stats, else 0)"),
+    "model": ("MODEL", "DuoAttention", "whose RoPE turns the means: a folder or a name of the Hub that is cached "
+              "(default: as the capture tells)"),
+    "sink": ("N", "DuoAttention", "first keys that a head without far keys sees"),
+    "recent": ("N", "DuoAttention", "latest keys that it sees"),
+    "length": ("N", "DuoAttention", "tokens of the text that means are predicted for"),
+    "threads": ("N", "Running", "processors at work (default: all)"),
+}
+_WHOLE = {"q_per_kv_group", "from_position", "sink", "recent", "length", "threads"}
+_LETTERS = {"model": "-m", "threads": "-j"}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="qkscope-export", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("format", metavar="FORMAT", help="kvpress-stats, duo-attention or q-filters")
+    parser.add_argument("results", metavar="RESULTS", help="a capture, or org/name of one on the Hub; or an ablation's folder")
+    groups = {name: parser.add_argument_group(name) for name in ("Output", "Input", "DuoAttention", "Running")}
+    groups["Output"].add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the files")
+    groups["Output"].add_argument("--force", action="store_true", help="replace files that DIR has of an export")
+    groups["Input"].add_argument("--offline", action="store_true", help="fetch nothing: take what is in the cache")
+    defaults = export.__kwdefaults__ or {}
+    for name, (value, group, told) in OPTIONS.items():
+        told += "" if defaults[name] is None else f" (default: {defaults[name]})"
+        flags = [*([_LETTERS[name]] if name in _LETTERS else []), "--" + name.replace("_", "-")]
+        groups[group].add_argument(*flags, metavar=value, default=defaults[name], type=int if name in _WHOLE else str, help=told)
+    groups["Running"].add_argument("-q", "--quiet", action="store_true", help="print errors and warnings only")
+    groups["Running"].add_argument("--json", action="store_true", help="print the outcome as JSON")
+    groups["Running"].add_argument("--version", action="version",
+                                   version=f"qkscope-export {ffi.string(lib.qk_version()).decode()}")
+    return parser
+
+
+def tell(args: argparse.Namespace, made: Export) -> None:
+    if args.json:
+        print(json.dumps({"format": made.format, "output": str(made.folder), "files": list(made.files), "heads": made.heads,
+                          "unsure": made.unsure}, indent=2))
+    elif not args.quiet:
+        unsure = f"; the sign of {made.unsure} is not sure" if made.unsure else ""
+        print(f"{made.heads} head{'s' * (made.heads != 1)} for {made.format}{unsure}",
+              *(made.folder / name for name in made.files), sep="\n")
+
+
+def _show(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code: 0 ok, 1 failure, 2 usage, 130 stopped by Ctrl-C."""
+    args = make_parser().parse_args(argv)
+    given = {name: getattr(args, name) for name in ("force", "offline", *OPTIONS)}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = _show
+            made = export(args.format, args.results, args.output, progress=False if args.quiet else None, **given)
+        tell(args, made)
+        return 0
+    except ArgumentError as error:
+        print(f"qkscope-export: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("qkscope-export: stopped", file=sys.stderr)
+        return 130  # as shells say of SIGINT
+    except (Error, ImportError, OSError, ValueError, MemoryError) as error:
+        print(f"qkscope-export: {error}", file=sys.stderr)
+        return 1
