@@ -68,9 +68,14 @@ hf-models: test-build
 	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/models.md
 
 # The documentation as pages to read from a folder: BUILD/site/index.html. With mkdocs alone, as the tests pin it.
-site: $(BUILD)/mkdocs/ready
+site: $(BUILD)/mkdocs/ready $(BUILD)/gallery.made
 	@NO_MKDOCS_2_WARNING=1 $(BUILD)/mkdocs/bin/mkdocs build --quiet --site-dir $(abspath $(BUILD))/site
 	@echo $(BUILD)/site/index.html
+
+# The pictures of docs/gallery.md that no other page shows.
+$(BUILD)/gallery.made:
+	@$(MAKE) --no-print-directory build
+	@tools/make_gallery.sh && touch $@
 
 $(BUILD)/mkdocs/ready: tests/requirements-all.txt tools/.packages
 	@python3 -m venv $(BUILD)/mkdocs

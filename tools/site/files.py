@@ -10,6 +10,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = "assets/javascripts/frame_worker.js"
+PICTURE = re.compile(r"<!-- picture: (.+): (\S+) -->")  # of a file that tools/make_gallery.sh makes
 LINK = re.compile(r"(\]\()((?:\.\./)+[^)#\s]+)([)#])")
 
 
@@ -51,7 +52,9 @@ def on_page_markdown(markdown, page, **_):
     def moved(match):
         path = outside(page.file.src_uri, match[2])
         return f"{match[1]}{'../' * page.file.src_uri.count('/')}{target(path)}{match[3]}" if path else match[0]
-    return LINK.sub(moved, markdown)
+    def made(match):
+        return f"![{match[1]}]({match[2]})" if (ROOT / "docs" / match[2]).is_file() else ""
+    return LINK.sub(moved, PICTURE.sub(made, markdown))
 
 
 def on_post_page(output, page, **_):
