@@ -130,7 +130,7 @@ portable-check: tools/.packages-test .venv/ready
 		$(foreach name,shard units units_memory,tests/units/test_$(name))
 	@meson test -C build-portable --no-rebuild --quiet \
 		$(addprefix base-,process context parallel paths) $(addprefix units-,shard units memory)
-	@QKSCOPE_BUILD=build-portable $(PYTHON) -m pytest -q -p no:cacheprovider -n 2 tests/place tests/hub/test_get.py tests/hub/test_put.py
+	@QKSCOPE_BUILD=build-portable $(PYTHON) -m pytest -q -p no:cacheprovider -n 2 tests/place tests/hub/test_asked.py
 
 # Every file of the library and the command is compiled for macOS, and linked, where no Mac is: tools/cross.sh.
 macos-compile: tools/.packages

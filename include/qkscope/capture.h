@@ -386,14 +386,6 @@ typedef struct qk_inspection {
     int64_t summed; /* rows behind the moments, over the heads that could be read */
     size_t moments_files;
     int64_t moments_bytes;
-
-    /* Of a capture on the Hub that is not all in the cache the footers of its files are looked at alone:
-     * buckets and windows have their least and greatest value, examples are not counted, and of moments
-     * capture.json tells. */
-    bool footers;
-    char *commit; /* of the Hub; NULL: a folder was given */
-    size_t cached_files, wanted_files;
-    int64_t requests, fetched_bytes; /* that it took */
 } qk_inspection;
 
 typedef struct qk_inspect_settings {

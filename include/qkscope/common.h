@@ -89,8 +89,8 @@ typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message
 
 /* How far a call is. */
 typedef struct qk_progress {
-    const char *what;    /* is counted: "heads", "tokens", "layers", "figures", "MB" that are
-                            fetched, ... */
+    const char *what;    /* is counted: "heads", "tokens", "layers", "figures", ...; "": nothing
+                            is, and the call asks whether to go on while it waits for another program */
     int64_t done, total; /* total 0: not known */
     int64_t bytes;       /* of data behind them; 0: none, or not counted */
     int64_t texts;       /* that a recorder is done with, else 0 */
@@ -105,22 +105,14 @@ typedef bool qk_progress_fn(void *user, const qk_progress *progress);
 
 /* What a call may use, and whom it tells: the member `context` of the settings of all that takes long. A
  * call hands it on to those that it makes itself. All members may be 0 and NULL. A call ignores those that
- * it has no use for: `offline` and the members hub_* are for calls that are given the name of something
+ * it has no use for: `offline` and hub_cache are for calls that are given the name of something
  * on the Hugging Face Hub. */
 typedef struct qk_context {
     int threads; /* 0 = all processors; results do not depend on it */
 
-    bool offline;  /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
-    int hub_jobs;  /* files that are fetched at a time; 0 = 4 */
-    int hub_tries; /* of a request that brings nothing; 0 = 6 */
-    /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
-    int hub_timeout;
+    bool offline; /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
     const char
         *hub_cache; /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ..., as other programs */
-    const char *hub_endpoint; /* address of a Hub; NULL = HF_ENDPOINT, else the public one */
-    /* NULL = HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, else HF_HOME/token; "" =
-     * none */
-    const char *hub_token;
 
     /* Called from any thread, one call at a time. */
     qk_notice_fn *notice;     /* NULL = nobody is told */

@@ -39,9 +39,6 @@ typedef struct qk_study_settings {
     bool figures;       /* false: tables alone */
     bool html;
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
-    /* 1: what this study has fetched of a model is dropped from the cache when its results and collages
-     * are there; output/downloads.txt says what that is, also of runs that were stopped */
-    int drop_downloads;
     const char *formats;      /* of figures, in place of the study's; NULL = the study's */
     const char *theme;        /* likewise */
     int width;                /* likewise, in millimetres; 0 = the study's */
@@ -84,7 +81,6 @@ typedef struct qk_study_outcome {
     qk_study_result *models;   /* in plan order */
     qk_report_outcome *report; /* NULL without figures */
     double seconds;
-    int64_t freed_bytes; /* of the cache, by drop_downloads */
 } qk_study_outcome;
 
 extern QK_API const qk_settings_table qk_study_settings_table;

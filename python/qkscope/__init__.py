@@ -13,6 +13,7 @@ from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
 from .merging import Outcome, find_shard, merge
 from .outcomes import Export, Losses, PositionLoss, TextLoss
+from .push import Push, push
 from .results import Forecast, Results
 from .sampler import Sampler, example_id
 from .sink import Model, Sink
@@ -39,7 +40,7 @@ def __dir__() -> list[str]:
 __version__ = ffi.string(lib.qk_version()).decode()
 __all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
            "Export", "Figure", "Forecast", "Head", "HeadInspection", "InputOutputError", "Inspection", "Losses", "Model",
-           "NotFoundError", "Outcome", "PartialError", "PartialWarning", "PositionLoss", "QkscopeWarning", "Report",
+           "NotFoundError", "Outcome", "PartialError", "PartialWarning", "PositionLoss", "Push", "QkscopeWarning", "Report",
            "Results", "Sampler", "Sink", "Table", "TextLoss", "ablate", "analyze", "attention", "compare",
            "compare_stages", "example_id", "export", "find_shard", "inspect", "loss", "merge", "open", "pca",
-           "plasticity", "rotate", "side_by_side", "study", "write_capture"]
+           "plasticity", "push", "rotate", "side_by_side", "study", "write_capture"]

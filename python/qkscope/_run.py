@@ -57,8 +57,9 @@ def qkpy_notice(user: Any, level: int, message: Any) -> None:
 @ffi.def_extern(error=False)  # type: ignore[untyped-decorator]
 def qkpy_progress(user: Any, progress: Any) -> bool:
     watch = ffi.from_handle(user)
-    watch.state = (text(progress.what), progress.done, progress.total)
-    watch.changed.set()
+    if progress.what[0] != b"\0":  # else nothing is counted
+        watch.state = (text(progress.what), progress.done, progress.total)
+        watch.changed.set()
     return not watch.stop
 
 

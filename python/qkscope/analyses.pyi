@@ -837,8 +837,6 @@ def study(
     symbols: bool = False,
     local_root: str | os.PathLike[str] | None = None,
     offline: bool = False,
-    keep_downloads: Literal['yes', 'no'] = 'yes',
-    jobs: int = 4,
     threads: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
@@ -878,12 +876,7 @@ def study(
             folder to look for datasets in, before the cache
         offline = False
             fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
-        keep_downloads = 'yes'
-            yes; no: drop from the cache what this study has fetched of a model, and nothing else,
-            when it is done with it ('yes' or 'no')
     Running:
-        jobs = 4
-            ask the Hub for so many at a time (1 to 64 files)
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)
         progress

@@ -230,22 +230,20 @@ class Head:
 
 def _find(capture: bytes, split: str | None, revision: str | None, offline: bool, progress: Progress) -> bytes:
     """A folder; of a dataset on the Hub what is not in the cache is fetched."""
-    if not lib.qk_hub_is_remote(capture):
-        root = ffi.new("char **")
-        call(lib.qk_hub_find_dataset, capture, ffi.NULL if revision is None else words(revision, "revision").encode(), ffi.NULL, root)
-        try:
-            return bytes(ffi.string(root[0]))
-        finally:
-            lib.free(root[0])
-    settings = Settings("qk_hub_settings_table")
-    for name, value in (("split", split), ("revision", revision), ("offline", offline)):
-        settings.set(name, value)
-    values, out = settings.values, ffi.new("qk_hub_snapshot **")
-    values.name = name_ = ffi.new("char[]", capture)
-    values.part, values.cached = lib.QK_HUB_CAPTURE, True
-    snapshot, _ = run(lib.qk_hub_get, values, out, context=values.context, out=out, free=lib.qk_hub_snapshot_free,
-                      keep=(settings, name_), progress=progress)
-    return bytes(ffi.string(snapshot.path))
+    wanted, place = ffi.new("qk_hub_wanted *"), ffi.new("qk_hub_place *")
+    keep = [ffi.new("char[]", capture)]
+    wanted.name = keep[0]
+    for name, value in (("prefix", split), ("revision", revision)):
+        if value is not None:
+            keep.append(ffi.new("char[]", words(value, name).encode()))
+            setattr(wanted, name, keep[-1])
+    wanted.part, wanted.hides_progress = lib.QK_HUB_CAPTURE, progress is False
+    wanted.context.offline = bool(offline)
+    run(lib.qk_hub_get, wanted, place, context=wanted.context, keep=(wanted, place, keep), progress=progress)
+    try:
+        return bytes(ffi.string(place.path))
+    finally:
+        lib.free(place.path)
 
 
 # ---- a capture -----------------------------------------------------------------------------

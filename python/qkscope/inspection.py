@@ -76,13 +76,6 @@ class Inspection:
     summed: int
     moments_files: int
     moments_bytes: int
-    footers: bool  # of a capture on the Hub: by the footers of its files alone, so that buckets and windows are the
-    # least and the greatest, and examples are not counted
-    commit: str | None  # of the Hub; None: a folder was given
-    wanted_files: int  # of that commit
-    cached_files: int  # of these
-    requests: int  # that the Hub was sent
-    fetched_bytes: int
 
 
 def _numbers(values: Any) -> tuple[int, ...]:
@@ -119,8 +112,7 @@ def _inspection(made: Any) -> Inspection:
     group = made.group
     return Inspection(
         **_same(made, "has_manifest complete num_texts num_windows num_failed num_missing dim rows bytes num_examples "
-                      "num_files packed reservoir has_moments has_attention groups summed moments_files moments_bytes footers wanted_files "
-                      "cached_files requests fetched_bytes"), commit=text(made.commit),
+                      "num_files packed reservoir has_moments has_attention groups summed moments_files moments_bytes"),
         path=os.fsdecode(ffi.string(made.path)), prefix=os.fsdecode(ffi.string(made.prefix)), model=text(made.model),
         group_size=group.size if made.has_group else None,
         group_source=_SOURCES[group.source] if made.has_group else None,
@@ -130,17 +122,14 @@ def _inspection(made: Any) -> Inspection:
 
 
 def inspect(capture: str | os.PathLike[str], *, split: str | None = None, revision: str | None = None,
-            q_per_kv_group: int | None = None, threads: int | None = None, offline: bool = False,
-            jobs: int | None = None, progress: Progress = None) -> Inspection:
+            q_per_kv_group: int | None = None, threads: int | None = None, progress: Progress = None) -> Inspection:
     """What a capture holds. The integer columns are read in full, and of vectors the first. Of a dataset on the Hub
-    that is not all in the cache nothing is fetched but the footers of its files.
+    the cache alone is looked at.
 
     capture, split, revision  as in qkscope.open
     q_per_kv_group            query heads per key head; None: from capture.json, else inferred
     threads                   None: all processors
-    offline                   ask the Hub for nothing
-    jobs                      requests to the Hub at a time; None: 4
-    progress                  of these, as in qkscope.analyze
+    progress                  as in qkscope.analyze
 
         print([head.name for head in qkscope.inspect("my-capture").heads if head.error])
 
@@ -148,7 +137,7 @@ def inspect(capture: str | os.PathLike[str], *, split: str | None = None, revisi
     """
     settings = Settings("qk_inspect_settings_table")
     for name, value in (("split", split), ("revision", revision), ("q-per-kv-group", q_per_kv_group),
-                        ("threads", threads), ("offline", offline), ("jobs", jobs)):
+                        ("threads", threads)):
         settings.set(name, value)
     values, out = settings.values, ffi.new("qk_inspection **")
     values.capture = path = ffi.new("char[]", path_of(capture, "capture"))

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
-#include "capture/head_footer.h"
 #include "settings/common_rows.h"
 
 enum { BLOCK_ROWS = 8192 };
@@ -27,8 +26,6 @@ static const qk_setting ROWS[] = {
     QK__SPLIT_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__GROUP_ROW(qk_inspect_settings, NULL, .yaml = NULL),
     QK__THREADS_ROW(qk_inspect_settings, NULL, .yaml = NULL),
-    QK__OFFLINE_ROW(qk_inspect_settings, NULL, .yaml = NULL),
-    QK__JOBS_ROW(qk_inspect_settings, NULL, .yaml = NULL),
 };
 
 const qk_settings_table qk_inspect_settings_table = {
@@ -116,45 +113,6 @@ static qk_status read_integers(qk_head_inspection *head, const qk_head *on_disk,
     }
 }
 
-/* The least and the greatest value. */
-static qk_status set_ends(const qk__footer_range *range, qk_values *values, qk_error *err)
-{
-    if (!range->known)
-        return QK_OK;
-    values->items = qk__calloc(2, sizeof *values->items);
-    if (!values->items)
-        return qk__nomem(err);
-    values->items[values->count++] = range->min;
-    if (range->max > range->min)
-        values->items[values->count++] = range->max;
-    return QK_OK;
-}
-
-/* The same as inspect_head does, as far as footers tell. */
-static qk_status inspect_footers(qk_head_inspection *head, const qk_head *on_disk,
-                                 qk_rows **reader, qk_error *err)
-{
-    unsigned columns = QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE;
-    qk__head_footer sum = {0};
-    if (on_disk->missing || on_disk->failure)
-        return check_vectors(head, on_disk, reader, columns, err);
-    head->summed = on_disk->summed;
-    for (size_t i = 0; i < on_disk->num_files; i++) {
-        const qk_parquet *file;
-        QK_TRY(look_at_file(head, on_disk, i, reader, &columns, err));
-        QK_TRY(qk__rows_file(reader, on_disk, i, &file, err));
-        QK_TRY(qk__head_footer_add(&sum, on_disk, i, file, err));
-    }
-    head->has_bucket = on_disk->num_files > 0 && (columns & QK_COLUMN_BUCKET) != 0;
-    head->rows = sum.rows;
-    head->dim = sum.dim;
-    head->has_positions = sum.position.known;
-    head->position_min = sum.position.min;
-    head->position_max = sum.position.max;
-    QK_TRY(set_ends(&sum.bucket, &head->buckets, err));
-    return set_ends(&sum.window, &head->windows, err);
-}
-
 static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk,
                               qk_rows **reader, qk_error *err)
 {
@@ -199,8 +157,7 @@ static void inspect_job(void *context, size_t i, int worker)
         else if (stat(on_disk->files[f], &st) == 0)
             head->bytes += st.st_size;
     }
-    head->status = (jobs->inspection->footers ? inspect_footers : inspect_head)(
-        head, on_disk, &jobs->readers[worker], &err);
+    head->status = inspect_head(head, on_disk, &jobs->readers[worker], &err);
     if (head->status != QK_OK)
         head->message = qk__strdup(err.message);
 }
@@ -337,70 +294,6 @@ static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *
     return status;
 }
 
-/* Where the capture is, or an outline of what is on the Hub. */
-static qk_status find_capture(const qk_inspect_settings *s, char **path,
-                              qk_hub_snapshot **snapshot, qk_error *err)
-{
-    *path = NULL;
-    *snapshot = NULL;
-    if (!s->capture || !qk_hub_is_remote(s->capture))
-        return qk_hub_find_dataset(s->capture ? s->capture : "", s->revision, NULL, path, err);
-    const qk_hub_settings what = {.name = s->capture,
-                                  .revision = s->revision,
-                                  .part = QK_HUB_CAPTURE,
-                                  .prefix = s->prefix,
-                                  .cached = true,
-                                  .context = s->context};
-    QK_TRY(qk_hub_outline(&what, snapshot, err));
-    *path = qk__strdup((*snapshot)->path);
-    return *path ? QK_OK : qk__nomem(err);
-}
-
-/* What the user gave stands for a folder that goes. */
-static qk_status take_snapshot(qk_inspection *in, const char *name,
-                               const qk_hub_snapshot *snapshot, qk_error *err)
-{
-    if (!snapshot)
-        return QK_OK;
-    in->footers = snapshot->is_outline;
-    in->cached_files = snapshot->cached_files;
-    in->wanted_files = snapshot->num_files;
-    in->requests = snapshot->requests;
-    in->fetched_bytes = snapshot->fetched_bytes;
-    in->commit = qk__strdup(snapshot->commit);
-    if (in->footers)
-        in->path = qk__strdup(name);
-    return in->commit && (!in->footers || in->path) ? QK_OK : qk__nomem(err);
-}
-
-/* What follows the folder of an outline in a message that begins with it; NULL: it does not. */
-static const char *after_place(const qk_hub_snapshot *snapshot, const char *message)
-{
-    size_t length = snapshot && snapshot->is_outline ? strlen(snapshot->path) : 0;
-    return length > 0 && strncmp(message, snapshot->path, length) == 0 ? message + length
-                                                                       : NULL;
-}
-
-/* The folder goes: messages name what the user gave. */
-static void name_places(const char *name, const qk_hub_snapshot *snapshot, qk_inspection *in,
-                        qk_status status, qk_error *err)
-{
-    for (size_t i = 0; in && in->heads && i < in->num_heads; i++) {
-        char **message = &in->heads[i].message;
-        const char *rest = *message ? after_place(snapshot, *message) : NULL;
-        char *named = rest ? qk__format("%s%s", name, rest) : NULL;
-        if (named) {
-            free(*message);
-            *message = named;
-        }
-    }
-    const char *rest = status != QK_OK && err ? after_place(snapshot, err->message) : NULL;
-    char *named = rest ? qk__format("%s%s", name, rest) : NULL;
-    if (named)
-        snprintf(err->message, sizeof err->message, "%s", named);
-    free(named);
-}
-
 qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection **inspection,
                              qk_error *err)
 {
@@ -408,21 +301,17 @@ qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection 
     *inspection = NULL;
     QK_NEED(err, settings);
     char *path;
-    qk_hub_snapshot *snapshot;
     qk_capture *capture = NULL;
     qk_inspection *in = NULL;
-    qk_status status = find_capture(settings, &path, &snapshot, err);
+    const char *name = settings->capture ? settings->capture : "";
+    qk_status status = qk_hub_find_dataset(name, settings->revision, NULL, &path, err);
     if (status == QK_OK)
         status = qk_capture_open(&capture, path, settings->prefix, err);
     if (status == QK_OK && !(in = calloc(1, sizeof *in)))
         status = qk__nomem(err);
     if (status == QK_OK)
-        status = take_snapshot(in, settings->capture, snapshot, err);
-    if (status == QK_OK)
         status = inspect(settings, capture, in, err);
-    name_places(settings->capture, snapshot, in, status, err);
     qk_capture_close(&capture);
-    qk_hub_snapshot_free(&snapshot);
     free(path);
     if (status != QK_OK)
         qk_inspection_free(&in);
@@ -452,7 +341,6 @@ void qk_inspection_free(qk_inspection **inspection)
     free(in->model);
     free(in->group_message);
     free(in->missing);
-    free(in->commit);
     free(in);
     *inspection = NULL;
 }

@@ -16,7 +16,6 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
-#include "fetch/need.h"
 #include "schema/schema.h"
 
 /* ---- what was read ---------------------------------------------------------------------- */
@@ -97,35 +96,35 @@ static const char *model_name(const qk__run *run, bool is_folder)
     return is_folder ? "" : run->settings->capture;
 }
 
-qk_hub_settings qk__run_hub(const qk_analysis_settings *s)
+qk_hub_wanted qk__run_hub(const qk_analysis_settings *s)
 {
-    return (qk_hub_settings){.name = s->capture,
-                             .revision = s->revision,
-                             .part = QK_HUB_CAPTURE,
-                             .layers = s->layers,
-                             .heads = s->heads,
-                             .q_per_kv_group = s->q_per_kv_group,
-                             .prefix = s->prefix,
-                             .cached = true,
-                             .context = s->context};
+    return (qk_hub_wanted){.name = s->capture,
+                           .revision = s->revision,
+                           .local_root = s->local_root,
+                           .part = QK_HUB_CAPTURE,
+                           .layers = s->layers,
+                           .heads = s->heads,
+                           .q_per_kv_group = s->q_per_kv_group,
+                           .prefix = s->prefix,
+                           .context = s->context};
 }
 
-static qk_status find_capture(const qk__run *run, qk__needed *needed, qk_error *err)
+static qk_status find_capture(const qk__run *run, qk_hub_place *place, qk_error *err)
 {
-    qk_hub_settings what = qk__run_hub(run->settings);
-    what.context = run->context;
-    return qk__fetch_need(&what, run->settings->local_root, needed, err);
+    qk_hub_wanted wanted = qk__run_hub(run->settings);
+    wanted.context = run->context;
+    return qk_hub_get(&wanted, place, err);
 }
 
 /* Of a capture on the Hub the files that are here do not tell how many layers it has, and query heads
  * per key head; the names of all its files do. */
-static void take_shape(qk__run *run, const qk__needed *needed)
+static void take_shape(qk__run *run, const qk_hub_place *place)
 {
     const qk_capture_info *info = qk_capture_get_info(run->capture);
     int layers = qk_capture_num_layers(run->capture);
-    run->listed_group = info->q_per_kv_group > 0 ? 0 : needed->group;
+    run->listed_group = info->q_per_kv_group > 0 ? 0 : place->q_per_kv_group;
     run->results->num_layers =
-        needed->num_layers > layers && !info->has_manifest ? needed->num_layers : layers;
+        place->num_layers > layers && !info->has_manifest ? place->num_layers : layers;
 }
 
 static qk_status read_text_ids(qk__run *run, qk_error *err)
@@ -163,10 +162,10 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     if (!run->results || !run->warnings)
         return qk__nomem(err);
     bool is_folder = qk__is_dir(settings->capture);
-    qk__needed needed;
-    QK_TRY(find_capture(run, &needed, err));
-    status = qk_capture_open(&run->capture, needed.path, settings->prefix, err);
-    free(needed.path);
+    qk_hub_place place;
+    QK_TRY(find_capture(run, &place, err));
+    status = qk_capture_open(&run->capture, place.path, settings->prefix, err);
+    free(place.path);
     if (status != QK_OK)
         return status;
     QK_TRY(read_text_ids(run, err));
@@ -190,7 +189,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     run->results->threads = run->threads;
     run->results->contents =
         qk__contents_of(settings) | (run->states.has_rows ? QK__RESERVOIR : 0U);
-    take_shape(run, &needed);
+    take_shape(run, &place);
     run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->results->capture = qk__strdup(qk_capture_path(run->capture));
     run->results->model = qk__strdup(model_name(run, is_folder));

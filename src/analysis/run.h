@@ -94,7 +94,7 @@ typedef struct qk__run {
 extern const qk_word qk__analyses[];
 
 /* What of the Hub a run with such settings needs, where its capture is there. */
-qk_hub_settings qk__run_hub(const qk_analysis_settings *settings);
+qk_hub_wanted qk__run_hub(const qk_analysis_settings *settings);
 
 /* Opens the capture and settles group (combined only), model name and threads. */
 QK_MUST_CHECK qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings,

@@ -9,7 +9,7 @@
 #include <qkscope/common.h>
 
 typedef struct qk__library {
-    const char *name, *versions[3]; /* "curl" of "4"; the first that is there */
+    const char *name, *versions[3]; /* "fontconfig" of "1"; the first that is there */
     const char *purpose, *remedy;   /* for who lacks it */
 } qk__library;
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/expand.h"
 #include "base/file.h"
@@ -22,24 +24,58 @@
 
 extern char **environ;
 
-enum { MAX_MESSAGES = 64 << 10 };
+enum {
+    MAX_MESSAGES = 64 << 10,
+    MOMENT = 100, /* milliseconds from question to question */
+    PATIENCE = 2, /* seconds that an interrupted program has to end by itself */
+};
 
-/* Reads until the other end is closed; what is beyond the limit as well, so that the program
+/* Of a program that says more than the limit, the last half of it is kept. */
+static qk_status keep(qk__buffer *messages, const char *chunk, size_t size, qk_error *err)
+{
+    size_t half = MAX_MESSAGES / 2;
+    if (messages->size + size > MAX_MESSAGES) {
+        memmove(messages->data, messages->data + messages->size - half, half);
+        messages->size = half;
+    }
+    return qk__buffer_append(messages, chunk, size, err);
+}
+
+/* Waits for something to read; meanwhile the program is ended if it shall not go on. */
+static void wait_for_word(const qk__program *program, pid_t child, int fd, double *stopped)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    while (program->goes_on) {
+        if (*stopped > 0 && qk__now() - *stopped > PATIENCE)
+            kill(child, SIGTERM);
+        else if (*stopped == 0 && !program->goes_on(program->user)) {
+            kill(child, SIGINT);
+            *stopped = qk__now();
+        }
+        if (poll(&one, 1, MOMENT) > 0)
+            return;
+    }
+}
+
+/* Reads until the other end is closed; what there is no memory for as well, so that the program
  * does not wait for a reader. */
-static qk_status drain(int fd, qk__buffer *messages, qk_error *err)
+static qk_status drain(const qk__program *program, pid_t child, int fd, qk__buffer *messages,
+                       qk_error *err)
 {
     char chunk[4096];
+    double stopped = 0;
     qk_status status = QK_OK;
     for (;;) {
+        wait_for_word(program, child, fd, &stopped);
         ssize_t got = read(fd, chunk, sizeof chunk);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             return status;
-        size_t room = messages->size < MAX_MESSAGES ? MAX_MESSAGES - messages->size : 0;
+        if (program->echoes && write(STDERR_FILENO, chunk, (size_t)got) < 0)
+            errno = 0; /* nobody reads it */
         if (status == QK_OK)
-            status = qk__buffer_append(messages, chunk, (size_t)got < room ? (size_t)got : room,
-                                       err);
+            status = keep(messages, chunk, (size_t)got, err);
     }
 }
 
@@ -69,13 +105,15 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return failed ? failed : posix_spawnattr_setflags(attributes, flags);
 }
 
-/* The environment without one variable, to free(); NULL when out of memory. */
-static char **make_environment(const char *hidden)
+/* The environment without one variable and with another, to free(); NULL when out of memory. */
+static char **make_environment(const char *hidden, const char *added)
 {
     size_t count = 0, kept = 0, length = hidden ? strlen(hidden) : 0;
     while (environ[count])
         count++;
-    char **variables = qk__calloc(count + 1, sizeof *variables);
+    char **variables = qk__calloc(count + 2, sizeof *variables);
+    if (variables && added) /* the first of a name counts */
+        memcpy(&variables[kept++], &added, sizeof added);
     for (size_t i = 0; variables && i < count; i++)
         if (!hidden || strncmp(environ[i], hidden, length) != 0 || environ[i][length] != '=')
             variables[kept++] = environ[i];
@@ -177,16 +215,18 @@ static int spawn(const char *path, const char *const *argv, const char *director
     return failed;
 }
 
-static qk_status start_program(const char *const *argv, const char *directory,
-                               const char *hidden, int stderr_fd, pid_t *child, qk_error *err)
+static qk_status start_program(const qk__program *program, int stderr_fd, pid_t *child,
+                               qk_error *err)
 {
-    char **variables = make_environment(hidden);
+    const char *const *argv = program->argv;
+    char **variables = make_environment(program->hidden, program->added);
     if (!variables)
         return qk__nomem(err);
     /* "tools/x" means x in this folder, not in the one that the program will run in. */
-    char *resolved = directory && strchr(argv[0], '/') ? realpath(argv[0], NULL) : NULL;
-    int failed =
-        spawn(resolved ? resolved : argv[0], argv, directory, variables, stderr_fd, child);
+    char *resolved =
+        program->directory && strchr(argv[0], '/') ? realpath(argv[0], NULL) : NULL;
+    int failed = spawn(resolved ? resolved : argv[0], argv, program->directory, variables,
+                       stderr_fd, child);
     free(resolved);
     free(variables);
     if (failed == ENOENT)
@@ -207,20 +247,21 @@ static qk_status await(pid_t child, const char *name, int *exit_code, qk_error *
     return QK_OK;
 }
 
-qk_status qk__process_run(const char *const *argv, const char *directory, const char *hidden,
-                          qk__buffer *messages, int *exit_code, qk_error *err)
+qk_status qk__process_run(const qk__program *program, qk__buffer *messages, int *exit_code,
+                          qk_error *err)
 {
-    if (directory && !qk__is_dir(directory))
-        return qk__fail(err, QK_ERR_IO, "'%s' is not a folder", directory);
+    const char *name = program->argv[0];
+    if (program->directory && !qk__is_dir(program->directory))
+        return qk__fail(err, QK_ERR_IO, "'%s' is not a folder", program->directory);
     int ends[2];
     if (qk__open_pipe(ends) != 0)
-        return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(errno));
+        return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", name, strerror(errno));
     pid_t child;
-    qk_status status = start_program(argv, directory, hidden, ends[1], &child, err);
+    qk_status status = start_program(program, ends[1], &child, err);
     close(ends[1]);
     if (status == QK_OK) {
-        qk_status drained = drain(ends[0], messages, err);
-        status = await(child, argv[0], exit_code, drained == QK_OK ? err : NULL);
+        qk_status drained = drain(program, child, ends[0], messages, err);
+        status = await(child, name, exit_code, drained == QK_OK ? err : NULL);
         status = drained == QK_OK ? status : drained;
     }
     close(ends[0]);

@@ -3,17 +3,28 @@
 #ifndef QK_BASE_PROCESS_H
 #define QK_BASE_PROCESS_H
 
+#include <stdbool.h>
+
 #include <qkscope/common.h>
 
 #include "base/buffer.h"
 
-/* Runs argv[0] (looked for in PATH) with argv, NULL at its end, in the folder directory (NULL =
- * this one), with /dev/null as its input and output; waits, and appends what it says on
- * standard error to messages (at most 64 KiB of it). *exit_code is its exit status, or 128 +
- * the signal that ended it. The program does not see the environment variable `hidden` (NULL =
- * sees all). QK_ERR_NOT_FOUND: there is no such program. */
-QK_MUST_CHECK qk_status qk__process_run(const char *const *argv, const char *directory,
-                                        const char *hidden, qk__buffer *messages,
+typedef struct qk__program {
+    const char *const *argv; /* argv[0] is looked for in PATH; NULL at its end */
+    const char *directory;   /* that it runs in; NULL = this one */
+    const char *hidden;      /* an environment variable that it does not see; NULL = sees all */
+    const char *added;       /* one that it sees besides: "NAME=value"; NULL = none */
+    bool echoes;             /* what it says goes to standard error, too */
+    /* Asked now and then while it says nothing; false: it is interrupted (SIGINT), and ended if that
+     * does not help. NULL = it runs to its end. */
+    bool (*goes_on)(void *user);
+    void *user;
+} qk__program;
+
+/* Runs it with /dev/null as its input and output; waits, and appends what it says on standard error to
+ * messages (the last of it, at most 64 KiB). *exit_code is its exit status, or 128 + the signal that
+ * ended it. QK_ERR_NOT_FOUND: there is no such program. */
+QK_MUST_CHECK qk_status qk__process_run(const qk__program *program, qk__buffer *messages,
                                         int *exit_code, qk_error *err);
 
 #endif

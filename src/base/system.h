@@ -37,7 +37,7 @@ int64_t qk__process_start(int64_t pid);
 /* Within what the numbers of processes mean something: one start of one system, one namespace. "": not told. */
 void qk__name_boot(char *text, size_t size);
 
-/* The i-th file in which to look for a shared library, "curl" of version "4"; false: there are no more. */
+/* The i-th file in which to look for a shared library, "fontconfig" of version "1"; false: there are no more. */
 bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i);
 
 #endif

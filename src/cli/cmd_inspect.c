@@ -205,10 +205,9 @@ const cli_command cmd_inspect = {
     .description =
         "Says what a capture holds: heads, group size, rows, dimension, positions, buckets, "
         "examples, sliding windows, what is kept in place of rows, and how the files store "
-        "them. " CLI_CAPTURE_IS " What of it is not in the cache is not fetched: footers are "
-        "looked at by ranges, a request "
-        "for each file, and tell all but the number of examples and which buckets there are. "
-        "Of a single Parquet file it shows columns, encodings and sizes. Integer columns are "
+        "them. " CLI_CAPTURE_IS " Nothing is fetched: what is not in the "
+        "cache is not looked at. Of a single Parquet file it shows columns, encodings and "
+        "sizes. Integer columns are "
         "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
         "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
         "and what --texts texts of --length tokens cost; with --keep, what a capture of them "

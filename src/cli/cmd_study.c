@@ -29,18 +29,6 @@ typedef struct watcher {
     char of[80];
 } watcher;
 
-static bool on_progress(void *user, const qk_progress *progress)
-{
-    watcher *w = user;
-    bool next = strcmp(progress->what, "MB") == 0; /* of the next model, for which one waits */
-    const char *of = w->messages.of;
-    if (next)
-        w->messages.of = NULL;
-    bool on = cli_progress(&w->messages, progress);
-    w->messages.of = of;
-    return on;
-}
-
 static void on_model(void *user, size_t i, const qk_study_model *model, bool computed)
 {
     watcher *w = user;
@@ -151,7 +139,7 @@ static json_t *describe_report(const qk_report_outcome *report)
 }
 
 static const char OUTCOME[] = "\n{seconds:.1f} s[{report?}, {report.figures} "
-                              "figure{s}][{freed_bytes?}, {freed_bytes:MB} of the cache freed]"
+                              "figure{s}]"
                               "\n\n{output}/models.csv and tables beside "
                               "it\n[{report?}{output}/figures/\n[{report.html}\n]]";
 
@@ -168,7 +156,7 @@ static void tell_outcome(const request *r, const qk_study *study,
         CLI_ROWS(CLI_ROW("output", r->settings.output), CLI_ROW("title", qk_study_title(study)),
                  CLI_ROW("dry_run", dry), CLI_ROW("models", list_models(r, study, outcome)),
                  CLI_ROW("report", outcome->report ? describe_report(outcome->report) : NULL),
-                 CLI_OF(outcome, freed_bytes), CLI_OF(outcome, seconds)));
+                 CLI_OF(outcome, seconds)));
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
@@ -179,7 +167,6 @@ static int run_study(request *r, const qk_study *study)
     qk_study_outcome *outcome;
     qk_error err;
     cli_messages_init(&w.messages, &r->common, &r->settings.context);
-    r->settings.context.progress = on_progress;
     r->settings.model_begins = on_model;
     r->settings.user = &w;
     qk_status status = qk_study_run(study, &r->settings, &outcome, &err);

@@ -121,21 +121,17 @@ static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_e
     cli_messages messages;
     if (!qk_hub_is_remote(r->tokenizer))
         return qk_tokenizer_open(tokenizer, r->tokenizer, err);
-    qk_hub_settings settings;
-    qk_hub_settings_default(&settings);
-    settings.name = r->tokenizer;
-    settings.revision = r->revision;
-    settings.model = true;
-    settings.part = QK_HUB_TOKENIZER;
-    settings.cached = true;
-    settings.context.offline = r->context.offline;
-    cli_messages_init(&messages, &r->common, &settings.context);
-    qk_hub_snapshot *snapshot;
-    qk_status status = qk_hub_get(&settings, &snapshot, err);
+    qk_hub_wanted wanted = {.name = r->tokenizer,
+                            .revision = r->revision,
+                            .part = QK_HUB_TOKENIZER,
+                            .context = r->context};
+    cli_messages_init(&messages, &r->common, &wanted.context);
+    qk_hub_place place;
+    qk_status status = qk_hub_get(&wanted, &place, err);
     cli_clear(&messages);
     if (status == QK_OK)
-        status = qk_tokenizer_open(tokenizer, snapshot->path, err);
-    qk_hub_snapshot_free(&snapshot);
+        status = qk_tokenizer_open(tokenizer, place.path, err);
+    free(place.path);
     return status;
 }
 

@@ -8,6 +8,11 @@
 static const struct {
     const char *command, *option, *instead;
 } GONE[] = {
+    {"get", NULL, "hf download ORG/NAME --repo-type dataset (commands fetch what they need)"},
+    {"put", NULL, "qkscope push, of the Python package"},
+    {NULL, "jobs", "the settings of hf, which fetches"},
+    {"study", "keep-downloads", "hf cache"},
+    {"inspect", "offline", "no option: it fetches nothing"},
     {"analyze", "shard", "--layers, and 'qkscope merge' of the folders"},
     {"attention", "shard", "--layers, and 'qkscope merge' of the folders"},
     {"pca", "shard", "--layers, and 'qkscope merge' of the folders"},

@@ -65,20 +65,6 @@ static void print_values(const char *label, const qk_values *values)
     putchar('\n');
 }
 
-/* Footers tell the ends alone. */
-static void print_known_values(const qk_inspection *in, const char *label,
-                               const qk_values *values)
-{
-    if (!in->footers)
-        print_values(label, values);
-    else if (values->count < 2)
-        cli_print(values->count ? "%-12s%" PRId64 "\n" : "%-12snot known\n", label,
-                  values->count ? values->items[0] : 0);
-    else
-        cli_print("%-12sfrom %" PRId64 " to %" PRId64 "\n", label, values->items[0],
-                  values->items[values->count - 1]);
-}
-
 static void print_windows(const qk_inspection *in)
 {
     size_t windowed = 0;
@@ -87,11 +73,10 @@ static void print_windows(const qk_inspection *in)
         windowed += windows->count > 0 && windows->items[windows->count - 1] > 0;
     }
     if (windowed == 0) {
-        bool known = !in->footers || in->windows.count > 0;
-        cli_print("windows     %s\n", known ? "none: full attention" : "not known");
+        cli_print("windows     none: full attention\n");
         return;
     }
-    print_known_values(in, "windows", &in->windows);
+    print_values("windows", &in->windows);
     cli_print("%-12sin %zu of %zu heads (0 = full attention)\n", "", windowed, in->num_heads);
 }
 
@@ -120,8 +105,7 @@ static void print_storage(const qk_inspection *in)
               several ? " and others" : "");
 }
 
-static void print_head(const qk_inspection *in, const qk_head_inspection *head,
-                       const char *name)
+static void print_head(const qk_head_inspection *head, const char *name)
 {
     cli_print("%-10s %9" PRId64 " %5zu", name, head->rows > 0 ? head->rows : head->summed,
               head->dim);
@@ -129,10 +113,7 @@ static void print_head(const qk_inspection *in, const qk_head_inspection *head,
         cli_print(" %10" PRId64 " %10" PRId64, head->position_min, head->position_max);
     else
         cli_print(" %10s %10s", "-", "-");
-    if (in->footers)
-        cli_print(" %8s %8s", "-", "-");
-    else
-        cli_print(" %8zu %8zu", head->buckets.count, head->examples.count);
+    cli_print(" %8zu %8zu", head->buckets.count, head->examples.count);
     cli_print(" %9.1f  %s%s\n", (double)head->bytes / 1e3, head->codec,
               head->wide ? ", float64" : "");
 }
@@ -148,17 +129,13 @@ static void print_heads(const qk_inspection *in)
         if (head->status != QK_OK)
             cli_print("%-10s %s\n", name, qk_status_text(head->status));
         else
-            print_head(in, head, name);
+            print_head(head, name);
     }
 }
 
-/* What is told of the whole; what the Hub was asked and what there is in the place of rows only
- * where that has been. */
+/* What is told of the whole; what there is in the place of rows only where that has been. */
 static const char CAPTURE[] =
     "capture     {capture}\n"
-    "[commit      {hub.commit:.12s}[{hub.files?}, {hub.cached_files} of {hub.files} files in "
-    "the cache]"
-    "[{hub.footers?}; footers by {hub.requests} request{s}, {hub.fetched_bytes:kB}]\n]"
     "[prefix      {prefix}\n]"
     "model       {model}[(not recorded){model!}][ - the capture was not finished{complete!}]\n"
     "heads       {num_heads} in {num_layers} layer{s}: {num_q} query, {num_k} key\n"
@@ -175,11 +152,8 @@ static const char CAPTURE[] =
 
 static void print_rest(const qk_inspection *in)
 {
-    print_known_values(in, "buckets", &in->buckets);
-    if (in->footers)
-        cli_print("%-12snot counted", "examples");
-    else
-        cli_print("%-12s%zu", "examples", in->num_examples);
+    print_values("buckets", &in->buckets);
+    cli_print("%-12s%zu", "examples", in->num_examples);
     if (in->num_windows > 0 && in->num_windows != in->num_texts)
         cli_print(", of %" PRId64 " text%s in %" PRId64 " window%s", in->num_texts,
                   cli_s(in->num_texts), in->num_windows, cli_s(in->num_windows));
@@ -215,24 +189,7 @@ static bool is_told_before(const qk_inspection *in, size_t i)
     return false;
 }
 
-/* An object, lest the ends be taken for all there is. */
-static json_t *known_values_json(bool footers, const qk_values *values)
-{
-    if (!footers)
-        return values_json(values);
-    return values->count == 0 ? json_null()
-                              : json_pack("{s:I, s:I}", "min", (json_int_t)values->items[0],
-                                          "max", (json_int_t)values->items[values->count - 1]);
-}
-
-static json_t *hub_json(const qk_inspection *in)
-{
-    return cli_object(CLI_ROWS(CLI_OF(in, commit), CLI_OF(in, footers),
-                               CLI_ROW("files", in->wanted_files), CLI_OF(in, cached_files),
-                               CLI_OF(in, requests), CLI_OF(in, fetched_bytes)));
-}
-
-static json_t *head_json(const qk_head_inspection *head, bool footers)
+static json_t *head_json(const qk_head_inspection *head)
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(head->id, name);
@@ -246,11 +203,10 @@ static json_t *head_json(const qk_head_inspection *head, bool footers)
         CLI_ROW_IF(read, "rows", head->rows), CLI_ROW_IF(read, "dim", head->dim),
         CLI_ROW_IF(read && head->has_positions, "positions",
                    cli_range_json(true, head->position_min, head->position_max)),
-        CLI_ROW_IF(read, "buckets",
-                   head->has_bucket ? known_values_json(footers, &head->buckets) : NULL),
+        CLI_ROW_IF(read, "buckets", head->has_bucket ? values_json(&head->buckets) : NULL),
         CLI_ROW_IF(read, "examples",
                    head->has_example ? json_integer((json_int_t)head->examples.count) : NULL),
-        CLI_ROW_IF(read, "windows", known_values_json(footers, &head->windows)),
+        CLI_ROW_IF(read, "windows", values_json(&head->windows)),
         CLI_ROW_IF(read, "row_groups", head->row_groups),
         CLI_ROW_IF(read, "codec", head->codec),
         CLI_ROW_IF(read, "encodings", cli_encodings_json(head->encodings)),
@@ -291,7 +247,7 @@ static void tell_inspection(const qk_inspection *in, const cli_common *common)
     bool kept = in->has_moments || in->has_attention || in->kept != QK_ROWS_ALL;
     json_t *heads = json_array();
     for (size_t i = 0; i < in->num_heads; i++)
-        json_array_append_new(heads, head_json(&in->heads[i], in->footers));
+        json_array_append_new(heads, head_json(&in->heads[i]));
     cli_row *rows = CLI_ROWS(
         CLI_ROW("capture", in->path), CLI_OF(in, prefix), CLI_OF(in, model),
         CLI_OF(in, has_manifest), CLI_OF(in, complete),
@@ -301,11 +257,9 @@ static void tell_inspection(const qk_inspection *in, const cli_common *common)
         CLI_OF(in, rows), CLI_ROW_OR_NULL(in->dim > 0, "dim", in->dim),
         CLI_ROW("positions",
                 cli_range_json(in->has_positions, in->position_min, in->position_max)),
-        CLI_ROW("buckets", known_values_json(in->footers, &in->buckets)),
-        CLI_ROW_OR_NULL(!in->footers, "examples", in->num_examples),
+        CLI_ROW("buckets", values_json(&in->buckets)), CLI_ROW("examples", in->num_examples),
         CLI_ROW("texts", in->num_windows > 0 ? texts_json(in) : NULL),
-        CLI_ROW("windows", known_values_json(in->footers, &in->windows)),
-        CLI_ROW("heads", heads), CLI_ROW_IF(in->commit, "hub", hub_json(in)),
+        CLI_ROW("windows", values_json(&in->windows)), CLI_ROW("heads", heads),
         CLI_ROW_IF(kept, "kept", kept_json(in)), CLI_SAY("num_q", count_kind(in, QK_QUERY)),
         CLI_SAY("num_k", count_kind(in, QK_KEY)), CLI_SAY("other_size", group->alternative),
         CLI_SAY("smallest", group->consistent && group->source == QK_GROUP_INFERRED &&

@@ -28,7 +28,6 @@ typedef struct view {
     const cli_inspect_run *run; /* what was asked for */
     qk_keep keep;
     qk_recorder_sizes sizes;
-    bool outline; /* headers of its files alone: what is in them is not known */
 } view;
 
 bool cli_is_model(const char *name, const char *revision)
@@ -195,7 +194,7 @@ static void tell_view(const view *v, const cli_common *common)
         common, MODEL,
         CLI_ROWS(
             CLI_ROW("model", v->name), CLI_OF(f, architecture),
-            CLI_ROW_OR_NULL(!v->outline, "fingerprint", fingerprint), CLI_OF(f, num_layers),
+            CLI_ROW("fingerprint", fingerprint), CLI_OF(f, num_layers),
             CLI_ROW("query_heads", f->num_q_heads), CLI_ROW("key_heads", f->num_k_heads),
             CLI_ROW("q_per_kv_group", f->num_q_heads / f->num_k_heads), CLI_OF(f, head_dim),
             CLI_OF(f, hidden_size), CLI_OF(f, vocab_size), CLI_OF(f, max_positions),
@@ -273,53 +272,22 @@ static qk_status open_shape(qk_model **model, const char *folder, const cli_comm
     return status;
 }
 
-/* Where the model is, or an outline of what is on the Hub. */
-static qk_status find_model(const qk_inspect_settings *s, char **path,
-                            qk_hub_snapshot **snapshot, qk_error *err)
-{
-    *snapshot = NULL;
-    if (!qk_hub_is_remote(s->capture))
-        return qk_hub_find_model(s->capture, s->revision, path, err);
-    const qk_hub_settings what = {.name = s->capture,
-                                  .revision = s->revision,
-                                  .model = true,
-                                  .part = QK_HUB_MODEL,
-                                  .cached = true,
-                                  .context = s->context};
-    return qk_hub_outline(&what, snapshot, err);
-}
-
-static qk_status open_model(view *v, qk_model **model, const qk_inspect_settings *settings,
+static qk_status open_model(qk_model **model, const qk_inspect_settings *settings,
                             const cli_common *common, const qk_error *otherwise, qk_error *err)
 {
     char *found = NULL;
-    qk_hub_snapshot *snapshot;
-    qk_status status = find_model(settings, &found, &snapshot, err);
-    if (status == QK_ERR_NOT_FOUND && otherwise &&
-        !strstr(err->message, "the model is gated")) {
-        bool offline = strstr(otherwise->message, "qkscope get ") != NULL;
-        *err = *otherwise;
-        char *advice = strstr(err->message, "; a model is fetched with --model");
-        if (advice) /* it was looked for */
-            snprintf(advice, sizeof err->message - (size_t)(advice - err->message),
-                     "; nor is there a model of this name");
-        if (offline)
-            cli_error("%s", err->message);
-        if (offline)
-            snprintf(err->message, sizeof err->message,
-                     "if it is a model: qkscope get --model %s%s%s", settings->capture,
-                     settings->revision ? " --revision " : "",
-                     settings->revision ? settings->revision : "");
-        return status;
+    qk_status status = qk_hub_find_model(settings->capture, settings->revision, &found, err);
+    if (status == QK_ERR_NOT_FOUND && otherwise) { /* the name alone does not tell which */
+        cli_error("%s", otherwise->message);
+        snprintf(err->message, sizeof err->message,
+                 "if it is a model: hf download %s config.json --revision %s",
+                 settings->capture, settings->revision ? settings->revision : "main");
     }
     if (status != QK_OK)
         return status;
-    const char *folder = !snapshot ? found : snapshot->gguf ? snapshot->gguf : snapshot->path;
-    v->outline = snapshot && snapshot->is_outline;
-    status = qk_model_open(model, folder, NULL, err);
+    status = qk_model_open(model, found, NULL, err);
     if (status == QK_ERR_NOT_FOUND)
-        status = open_shape(model, folder, common, err);
-    qk_hub_snapshot_free(&snapshot);
+        status = open_shape(model, found, common, err);
     free(found);
     return status;
 }
@@ -339,7 +307,7 @@ int cli_inspect_model(const qk_inspect_settings *settings, const cli_inspect_run
         return cli_usage("--keep: %s", err.message);
     if (run->groups == 1)
         return cli_usage("--groups 1: give 0, or 2 to 64");
-    qk_status status = open_model(&v, &model, settings, common, otherwise, &err);
+    qk_status status = open_model(&model, settings, common, otherwise, &err);
     if (status == QK_OK)
         status = look_at_model(&v, model, common, &err);
     if (status != QK_OK)

@@ -28,8 +28,6 @@
     X(inspect) \
     X(loss) \
     X(tokenize) \
-    X(get) \
-    X(put) \
     X(capture)
 /* clang-format on */
 #define DECLARE(name) extern const cli_command cmd_##name;

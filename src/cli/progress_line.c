@@ -154,6 +154,8 @@ bool cli_progress(void *user, const qk_progress *progress)
 {
     cli_messages *messages = user;
     double now = cli_now();
+    if (!*progress->what)
+        return !cli_is_interrupted();
     if (strcmp(messages->phase.what, progress->what) != 0 ||
         progress->done < messages->phase.done)
         begin_phase(messages, progress, now);

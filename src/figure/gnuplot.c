@@ -334,7 +334,8 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
     const char *argv[] = {gnuplot, "-d", "-e", format, script, NULL};
     qk__buffer messages = {0};
     int exit_code = 0;
-    qk_status status = qk__process_run(argv, staging, "GNUTERM", &messages, &exit_code, err);
+    const qk__program program = {.argv = argv, .directory = staging, .hidden = "GNUTERM"};
+    qk_status status = qk__process_run(&program, &messages, &exit_code, err);
     if (status == QK_ERR_NOT_FOUND)
         status =
             qk__fail(err, QK_ERR_NOT_FOUND,

@@ -28,11 +28,6 @@ static bool is_hex(const char *text)
     return *text && text[strspn(text, "0123456789abcdef")] == 0;
 }
 
-bool qk__is_hash(const char *text, size_t digits)
-{
-    return strlen(text) == digits && is_hex(text);
-}
-
 /* Letters, digits, '-', '.' and '_', the ends neither '-' nor '.'. */
 static bool is_hub_word(const char *text, size_t length)
 {
@@ -78,8 +73,8 @@ bool qk__hub_is_revision(const char *revision)
     }
 }
 
-const qk__repo_kind qk__hub_dataset = {"datasets", "dataset", ""};
-const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
+const qk__repo_kind qk__hub_dataset = {"datasets", "dataset"};
+const qk__repo_kind qk__hub_model = {"models", "model"};
 
 #define NO_CAPTURE(what)                                                                       \
     what ": a capture is a folder of Parquet files (docs/capture-format.md)"
@@ -189,14 +184,6 @@ qk_status qk__hub_cache(const char *given, char **path, qk_error *err)
                     "no Hugging Face cache: neither HF_HUB_CACHE, HF_HOME nor HOME is set");
 }
 
-qk_status qk__hub_home(char **path, qk_error *err)
-{
-    const char *home = qk__environment("HF_HOME"), *xdg = qk__environment("XDG_CACHE_HOME");
-    return home  ? expand_path(home, "", path, err)
-           : xdg ? expand_path(xdg, "huggingface", path, err)
-                 : expand_path("~/.cache/huggingface", "", path, err);
-}
-
 char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *name)
 {
     char *own = cache_name(kind, name);
@@ -209,8 +196,8 @@ char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *n
 
 static qk_status fail_ref(const char *path, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_MALFORMED, "%s: no commit hash in it: mend it with qkscope get",
-                    path);
+    return qk__fail(err, QK_ERR_MALFORMED,
+                    "%s: no commit hash in it: remove it, and it is fetched anew", path);
 }
 
 /* Commit that refs/<revision> holds, "" if there is no such file. */
@@ -367,10 +354,10 @@ static qk_status fail_missing(const qk__repo_kind *kind, const char *cache, cons
     return qk__fail(err, QK_ERR_NOT_FOUND,
                     "%s: no such folder%s%s, and revision %s of a %s of this name is not "
                     "in the Hugging Face cache %s (HF_HUB_CACHE or HF_HOME choose another); "
-                    "fetch it with: qkscope get %s%s --revision %s",
+                    "fetch it with: hf download %s --repo-type %s --revision %s",
                     name, tell_root ? ", nor one in local_root " : "",
-                    tell_root ? local_root : "", revision, kind->what, cache, kind->option,
-                    name, revision);
+                    tell_root ? local_root : "", revision, kind->what, cache, name, kind->what,
+                    revision);
 }
 
 static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error *err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which files of a repository a run needs: of a capture the chosen layers and heads, with the key
  * heads that query heads attend to; of a model its shape, weights and tokenizer. */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,8 @@ static bool parent_name(const char *path, char name[QK_HEAD_NAME_SIZE])
     return true;
 }
 
-bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed)
+/* The head of a file of a capture: a file of its own, or (*packed) one of its layer and kind. */
+static bool head_of(const char *path, qk_head_id *id, bool *packed)
 {
     char name[QK_HEAD_NAME_SIZE];
     if (!qk__ends_with(path, ".parquet") || !parent_name(path, name))
@@ -104,9 +104,8 @@ static bool is_whole(const layer_heads *l)
 
 /* Files are sorted, so the heads of a layer are neighbours; those of several captures in a
  * repository look like a layer that comes again. */
-qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix)
+void qk__wanted_shape(const qk__repo_files *files, const char *prefix, qk_hub_place *form)
 {
-    qk__wanted_form form = {0};
     bool equal = true;
     layer_heads now = {.layer = -1, .max = {-1, -1}};
     char before[QK_HEAD_NAME_SIZE] = "";
@@ -114,15 +113,16 @@ qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix
         qk_head_id id = {-1, 0, QK_QUERY};
         bool packed, end = i == files->count;
         if (!end && ((prefix && !is_below(files->items[i].path, prefix)) ||
-                     !qk__wanted_head(files->items[i].path, &id, &packed)))
+                     !head_of(files->items[i].path, &id, &packed)))
             continue;
-        form.num_layers = id.layer >= form.num_layers ? id.layer + 1 : form.num_layers;
+        form->num_layers = id.layer >= form->num_layers ? id.layer + 1 : form->num_layers;
         if (!end && packed)
             continue;
         if (end || id.layer != now.layer) {
             int size = is_whole(&now) ? (int)(now.count[QK_QUERY] / now.count[QK_KEY]) : 0;
-            equal &= now.layer < 0 || (size > 0 && (form.group == 0 || size == form.group));
-            form.group = now.layer >= 0 ? size : form.group;
+            equal &= now.layer < 0 ||
+                     (size > 0 && (form->q_per_kv_group == 0 || size == form->q_per_kv_group));
+            form->q_per_kv_group = now.layer >= 0 ? size : form->q_per_kv_group;
             now = (layer_heads){.layer = id.layer, .max = {-1, -1}};
         }
         char name[QK_HEAD_NAME_SIZE];
@@ -133,30 +133,24 @@ qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix
         now.sum[id.kind] += id.head;
         now.max[id.kind] = id.head > now.max[id.kind] ? id.head : now.max[id.kind];
     }
-    form.group = equal ? form.group : 0;
-    return form;
+    form->q_per_kv_group = equal ? form->q_per_kv_group : 0;
 }
 
 /* ---- captures ---------------------------------------------------------------------------- */
 
-static bool chooses_heads(const qk__wanted *w)
+static bool wants_layer(const qk_hub_wanted *w, int layer)
 {
-    return (w->layers && w->layers->count > 0) || (w->heads && w->heads->count > 0);
+    return w->layers.count == 0 || qk_index_list_has(&w->layers, layer);
 }
 
-static bool wants_layer(const qk__wanted *w, int layer)
+static bool wants_head(const qk_hub_wanted *w, int group, qk_head_id id)
 {
-    return !w->layers || qk_index_list_has(w->layers, layer);
-}
-
-static bool wants_head(const qk__wanted *w, int group, qk_head_id id)
-{
-    if (!w->heads || qk_head_set_has(w->heads, id.layer, id.head))
+    if (w->heads.count == 0 || qk_head_set_has(&w->heads, id.layer, id.head))
         return true;
     if (id.kind != QK_KEY)
         return false;
-    for (size_t i = 0; i < w->heads->count && group > 0; i++) {
-        const qk_head_range *r = &w->heads->items[i];
+    for (size_t i = 0; i < w->heads.count && group > 0; i++) {
+        const qk_head_range *r = &w->heads.items[i];
         if (id.layer >= r->first_layer && id.layer <= r->last_layer &&
             id.head >= r->first_head / group && id.head <= r->last_head / group)
             return true;
@@ -164,14 +158,14 @@ static bool wants_head(const qk__wanted *w, int group, qk_head_id id)
     return group == 0; /* any key may be the one */
 }
 
-static bool wants_of_capture(const qk__wanted *w, int group, const char *path)
+static bool wants_of_capture(const qk_hub_wanted *w, int group, const char *path)
 {
     qk_head_id id;
     bool packed;
     int layer;
     if (w->prefix && !is_below(path, w->prefix))
         return false;
-    if (qk__wanted_head(path, &id, &packed))
+    if (head_of(path, &id, &packed))
         return wants_layer(w, id.layer) && (packed || wants_head(w, group, id));
     if (is_sums(path, &layer))
         return wants_layer(w, layer);
@@ -255,26 +249,17 @@ static qk_status check_model(const model_files *m, qk_error *err)
                         "read: write it as safetensors with save_pretrained of transformers");
     if (!m->single && !m->index && m->num_gguf > 1)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "it has %zu GGUF files, %s for one: choose with qkscope get --model "
-                        "--files NAME.gguf, which prints the path to give",
+                        "it has %zu GGUF files, %s for one: fetch one with hf download "
+                        "NAME FILE.gguf, which prints the path to give",
                         m->num_gguf, m->gguf);
     return QK_OK;
 }
 
 /* ---- what is wanted ---------------------------------------------------------------------- */
 
-static bool matches(const qk__wanted *w, const char *path)
-{
-    for (size_t i = 0; i < w->num_patterns; i++)
-        if (fnmatch(w->patterns[i], path, 0) == 0)
-            return true;
-    return w->num_patterns == 0;
-}
-
 /* What all files together say. */
 typedef struct view {
-    const qk__wanted *w;
-    qk_hub_part part;
+    const qk_hub_wanted *w;
     int group;
     model_files model;
     const char *words[2]; /* that texts must have; NULL = none */
@@ -290,50 +275,26 @@ static bool wants_of_texts(const view *v, const char *path)
 
 static bool wants(const view *v, const char *path)
 {
-    if (!matches(v->w, path))
-        return false;
-    switch (v->part) {
-    case QK_HUB_CAPTURE:
-        return wants_of_capture(v->w, v->group, path);
+    switch (v->w->part) {
+    case QK_HUB_TEXTS:
+        return wants_of_texts(v, path);
     case QK_HUB_MODEL:
         return wants_of_model(&v->model, path);
     case QK_HUB_TOKENIZER:
         return !has_folder(path) && wants_of_tokenizer(&v->model, path);
-    case QK_HUB_TEXTS:
-        return wants_of_texts(v, path);
-    case QK_HUB_ALL:
+    case QK_HUB_CAPTURE:
         break;
     }
-    return !v->w->prefix || is_below(path, v->w->prefix);
-}
-
-/* The sort keeps the order of both parts: names in messages and requests follow it. */
-static qk_status move_to_front(const view *v, qk__repo_files *files, size_t *count,
-                               qk_error *err)
-{
-    qk__repo_file *rest = qk__calloc(files->count, sizeof *rest);
-    if (!rest && files->count > 0)
-        return qk__nomem(err);
-    size_t front = 0, back = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        if (wants(v, files->items[i].path))
-            files->items[front++] = files->items[i];
-        else
-            rest[back++] = files->items[i];
-    }
-    if (back > 0)
-        memcpy(files->items + front, rest, back * sizeof *rest);
-    free(rest);
-    *count = front;
-    return QK_OK;
+    return wants_of_capture(v->w, v->group, path);
 }
 
 /* A word that no file has is left out. */
 static void settle_words(view *v, const qk__repo_files *files)
 {
+    const char *words[] = {v->w->text_name, v->w->text_split};
     for (size_t i = 0; i < sizeof v->words / sizeof *v->words; i++) {
         bool any = false;
-        v->words[i] = v->w->words[i];
+        v->words[i] = words[i];
         for (size_t k = 0; k < files->count && !any; k++)
             any = wants_of_texts(v, files->items[k].path);
         v->words[i] = any ? v->words[i] : NULL;
@@ -341,34 +302,35 @@ static void settle_words(view *v, const qk__repo_files *files)
 }
 
 /* capture.json alone is no capture. */
-static bool has_heads(const qk__repo_files *files, size_t count)
+static bool is_of_head(const char *path)
 {
     qk_head_id id;
-    bool packed, has = false;
+    bool packed;
     int layer;
-    for (size_t i = 0; i < count && !has; i++)
-        has = qk__wanted_head(files->items[i].path, &id, &packed) ||
-              is_sums(files->items[i].path, &layer);
-    return has;
+    return head_of(path, &id, &packed) || is_sums(path, &layer);
 }
 
-qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, size_t *count,
+qk_status qk__wanted_choose(const qk_hub_wanted *wanted, qk__repo_files *files, size_t *count,
                             qk_error *err)
 {
-    *count = 0;
-    view v = {.w = wanted, .part = wanted->part, .model = look_at_model(files)};
-    if (v.part == QK_HUB_ALL && chooses_heads(wanted))
-        v.part = QK_HUB_CAPTURE;
-    if (v.part == QK_HUB_MODEL)
+    view v = {.w = wanted, .model = look_at_model(files)};
+    qk_hub_place shape = {.q_per_kv_group = wanted->q_per_kv_group};
+    bool capture = wanted->part == QK_HUB_CAPTURE, any = false;
+    if (wanted->part == QK_HUB_MODEL)
         QK_TRY(check_model(&v.model, err));
-    if (wanted->heads && wanted->heads->count > 0)
-        v.group =
-            wanted->group > 0 ? wanted->group : qk__wanted_shape(files, wanted->prefix).group;
-    if (v.part == QK_HUB_TEXTS)
+    if (shape.q_per_kv_group == 0)
+        qk__wanted_shape(files, wanted->prefix, &shape);
+    v.group = shape.q_per_kv_group;
+    if (wanted->part == QK_HUB_TEXTS)
         settle_words(&v, files);
-    QK_TRY(move_to_front(&v, files, count, err));
-    if (v.part == QK_HUB_CAPTURE && !has_heads(files, *count))
-        *count = 0;
+    *count = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        qk__repo_file *file = &files->items[i];
+        file->wanted = wants(&v, file->path);
+        any |= file->wanted && (!capture || is_of_head(file->path));
+        *count += file->wanted;
+    }
+    *count = any ? *count : 0;
     return QK_OK;
 }
 
@@ -398,7 +360,8 @@ bool qk__wanted_several(const qk__repo_files *files, char *list, size_t size)
         const char *path = files->items[i].path;
         qk_head_id id;
         bool packed;
-        if (!qk__wanted_head(path, &id, &packed) || *path == '.' || strstr(path, "/."))
+        if (!files->items[i].wanted || !head_of(path, &id, &packed) || *path == '.' ||
+            strstr(path, "/."))
             continue;
         size_t own = capture_length(path);
         if (before && own == length && strncmp(before, path, own) == 0)

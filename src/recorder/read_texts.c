@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "fetch/need.h"
 #include "hub/hub.h"
 #include "paths/part_names.h"
 #include "paths/path_kind.h"
@@ -236,15 +235,15 @@ static qk_status add_dataset(file_list *list, const char *name,
     qk_recorder_settings with_split = *settings;
     if (!with_split.dataset_split)
         with_split.dataset_split = "train";
-    const qk_hub_settings what = {.name = name,
+    const qk_hub_wanted wanted = {.name = name,
                                   .part = QK_HUB_TEXTS,
                                   .text_name = with_split.dataset_name,
                                   .text_split = with_split.dataset_split,
                                   .context = settings->context};
-    qk__needed needed;
-    QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
-    qk_status status = add_place(list, needed.path, &with_split, err);
-    free(needed.path);
+    qk_hub_place place;
+    QK_TRY(qk_hub_get(&wanted, &place, err));
+    qk_status status = add_place(list, place.path, &with_split, err);
+    free(place.path);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qkscope/hub.h>
 #include <qkscope/capture.h>
 
 #include "base/buffer.h"
@@ -10,7 +11,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "fetch/need.h"
 #include "paths/model_files.h"
 #include "recorder/recording.h"
 #include "sink/sink.h"
@@ -93,12 +93,11 @@ static char *name_model(const qk_recorder_settings *s)
 static qk_status find_model(const qk__recording *r, const char *name, const char *revision,
                             qk_hub_part part, char **path, qk_error *err)
 {
-    const qk_recorder_settings *s = r->settings;
-    const qk_hub_settings what = {
-        .name = name, .revision = revision, .model = true, .part = part, .context = s->context};
-    qk__needed needed;
-    QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
-    *path = needed.path;
+    const qk_hub_wanted wanted = {
+        .name = name, .revision = revision, .part = part, .context = r->settings->context};
+    qk_hub_place place;
+    QK_TRY(qk_hub_get(&wanted, &place, err));
+    *path = place.path;
     return QK_OK;
 }
 

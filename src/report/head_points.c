@@ -145,7 +145,8 @@ static qk_status look_for_rows(const json_t *entry, const char *folder, qk__stag
         return give_reason(of, qk__format("the capture %s keeps moments, and no rows", capture),
                            qk__strdup("qkscope capture --model MODEL --text TEXT -o CAPTURE"),
                            err);
-    char *get = *commit ? qk__format("qkscope get %s --revision %s && qkscope report RESULTS",
+    char *get = *commit ? qk__format("hf download %s --repo-type dataset --revision %s && "
+                                     "qkscope report RESULTS",
                                      source, commit)
                         : qk__strdup("qkscope report RESULTS");
     return check_files(capture, folder, run, get, "qkscope analyze CAPTURE -o RESULTS", of,

@@ -7,7 +7,7 @@
 
 #include "settings/index_list.h"
 
-/* These three are of the owner's context. */
+/* These two are of the owner's context. */
 #define QK__THREADS_ROW(owner, of, ...)                                                        \
     {                                                                                          \
         "threads", QK_SETTING_INTEGER, QK_SETTING_AT(owner, context.threads),                  \
@@ -22,14 +22,6 @@
             .help = "fetch nothing from the Hub: take what is in the cache, as with "          \
                     "HF_HUB_OFFLINE=1",                                                        \
             .section = "Input", .commands = of, __VA_ARGS__                                    \
-    }
-
-#define QK__JOBS_ROW(owner, of, ...)                                                           \
-    {                                                                                          \
-        "jobs", QK_SETTING_INTEGER, QK_SETTING_AT(owner, context.hub_jobs),                    \
-            .letter = 'j', .number = 4, .min = 1, .max = 64, .value = "N", .unit = "files",    \
-            .help = "ask the Hub for so many at a time", .section = "Running", .commands = of, \
-            __VA_ARGS__                                                                        \
     }
 
 #define QK__REVISION_ROW(owner, of, ...)                                                       \

@@ -22,8 +22,6 @@
 
 #define AT(member) QK_SETTING_AT(qk_study_settings, member)
 
-static const qk_word KEPT[] = {{"yes", 0}, {"no", 1}, {NULL, 0}};
-
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
      .help = "folder of the study", .section = "Output"},
@@ -54,12 +52,6 @@ static const qk_setting ROWS[] = {
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
     QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),
-    {"keep-downloads", QK_SETTING_CHOICE, AT(drop_downloads), .words = KEPT, .value = "WHETHER",
-     .help = "yes; no: drop from the cache what this study has fetched of a model, and nothing "
-             "else, "
-             "when it is done with it",
-     .section = "Input"},
-    QK__JOBS_ROW(qk_study_settings, NULL, .yaml = NULL),
     QK__THREADS_ROW(qk_study_settings, NULL, .yaml = NULL),
 };
 
@@ -188,8 +180,8 @@ static qk_status settle_model(qk__study_work *work, size_t i, const qk__study_ch
 static qk_status find_model(qk__study_work *work, size_t i, qk__study_check *check,
                             qk_error *why)
 {
-    bool stands;
-    qk_status status = qk__study_fetch_end(work, check, &stands, why);
+    *check = (qk__study_check){0};
+    qk_status status = qk__study_fetch_end(work, why);
     if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM)
         return status;
     if (i + 1 < work->plan->num_models)
@@ -198,7 +190,7 @@ static qk_status find_model(qk__study_work *work, size_t i, qk__study_check *che
         snprintf(check->reason, sizeof check->reason, "would be fetched");
         return QK_OK;
     }
-    return status == QK_OK && !stands ? qk__study_check_model(work, i, check, why) : status;
+    return status == QK_OK ? qk__study_check_model(work, i, check, why) : status;
 }
 
 static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
@@ -220,9 +212,7 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     }
     json_decref(check.warnings);
     work->outcome->models[i].seconds = qk__now() - start;
-    if (status == QK_OK && work->record && work->run->figures)
-        status = qk__study_draw_model(work, i, err);
-    return status == QK_OK ? qk__study_drop(work, i, err) : status;
+    return status;
 }
 
 /* ---- means for the table at the end ----------------------------------------------------- */

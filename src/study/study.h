@@ -69,7 +69,6 @@ typedef struct qk__study_place {
         contents; /* likewise, of its results (schema.h): by what the capture keeps there may be
                           fewer tables than in others, or a column more */
     bool rowless; /* likewise: there is nothing to draw collages of */
-    bool drawn;   /* its collages were, or failed to be */
 } qk__study_place;
 
 typedef struct qk__study_ahead qk__study_ahead;
@@ -90,7 +89,6 @@ typedef struct qk__study_work {
     size_t num_done;             /* models before the first that is not done */
     pthread_mutex_t *lock;       /* of what the user is told: the next model is being fetched */
     qk__study_ahead *ahead;      /* that; NULL = nothing is */
-    char *record;                /* output/downloads.txt, where downloads are not kept */
     qk_report_outcome *collages; /* what became of those that are drawn already */
     qk__builder *builder; /* of the results of the models done so far; not of a dry run */
     qk__results *results; /* of all models */
@@ -134,17 +132,12 @@ void qk__study_begins(const qk__study_work *work, size_t i, bool computed);
 
 /* Begins to bring in what model i needs, in a thread; a model without need of it costs nothing. */
 QK_MUST_CHECK qk_status qk__study_fetch_begin(qk__study_work *work, size_t i, qk_error *err);
-/* Waits for it. *stands: the results of its commit stand, so nothing was fetched, and *check tells of
- * them. Failures are those of this model, but for QK_ERR_CANCELLED. */
-QK_MUST_CHECK qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check,
-                                            bool *stands, qk_error *err);
+/* Waits for it. Failures are those of this model, but for QK_ERR_CANCELLED. */
+QK_MUST_CHECK qk_status qk__study_fetch_end(qk__study_work *work, qk_error *err);
 /* Whether a dry run, which fetches nothing, failed to find a capture that a run would fetch. */
 bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status status);
 /* Stops it, if it is at work. */
 void qk__study_fetch_stop(qk__study_work *work);
-
-/* Drops what was fetched for model i, which is done, unless a later one needs it. */
-QK_MUST_CHECK qk_status qk__study_drop(qk__study_work *work, size_t i, qk_error *err);
 
 /* ---- tables (study_tables.c) ------------------------------------------------------------ */
 
@@ -161,10 +154,6 @@ static inline bool qk__study_has_results(const qk_study_result *result)
 
 /* ---- what stands (study_check.c) -------------------------------------------------------- */
 
-/* The same of a model on the Hub without its files: results of a commit stand as long as the revision is
- * that commit. capture and figures must be there, too. */
-QK_MUST_CHECK qk_status qk__study_check_commit(const qk__study_work *work, size_t i,
-                                               qk__study_check *check, qk_error *err);
 QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t i,
                                               qk__study_check *check, qk_error *err);
 
@@ -186,9 +175,5 @@ QK_MUST_CHECK qk_status qk__study_write_manifest(const qk__study_work *work,
 /* The collages of model i, unless they stand; then of all models figures and report. Figures
  * that fail are counted in the outcome's report. */
 QK_MUST_CHECK qk_status qk__study_draw(qk__study_work *work, qk_error *err);
-/* Those of model i now. */
-QK_MUST_CHECK qk_status qk__study_draw_model(qk__study_work *work, size_t i, qk_error *err);
-/* Whether nothing is left to draw from the capture of model i. */
-bool qk__study_is_drawn(const qk__study_work *work, size_t i);
 
 #endif

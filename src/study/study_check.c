@@ -16,7 +16,6 @@
 #include "base/json_build.h"
 #include "base/parallel.h"
 #include "capture/packed_file.h"
-#include "fetch/need.h"
 #include "results/text_lengths.h"
 #include "schema/schema.h"
 #include "study/study.h"
@@ -254,78 +253,6 @@ static const json_t *only_run(const qk__manifest *manifest)
     bool alone = manifest->complete && json_array_size(manifest->runs) == 1;
     return alone ? json_array_get(manifest->runs, 0) : NULL;
 }
-
-/* ---- without the capture ----------------------------------------------------------------- */
-
-/* Where a capture keeps moments, some settings give way (states.c); the manifest says what it kept. */
-static void take_kept(qk__study_check *check, const qk__manifest *before,
-                      const json_t *manifest, qk_analysis_settings *s)
-{
-    const json_t *kept = json_object_get(manifest, "kept");
-    const char *rows = json_string_value(json_object_get(kept, "rows"));
-    check->rowless = rows && strcmp(rows, "none") == 0;
-    if (check->rowless)
-        s->analyses &= ~(unsigned)QK_ANALYSE_PLASTICITY;
-    if (kept)
-        s->lda = false;
-    if (!qk__manifest_owner(before, "attention.csv"))
-        s->analyses &= ~(unsigned)QK_ANALYSE_ATTENTION;
-    check->contents = qk__contents_of(s) | (kept && !check->rowless ? QK__RESERVOIR : 0U);
-}
-
-/* Whether the capture that was read lay at that place in a cache: ".../PLACE" or ".../PLACE/PREFIX". */
-static bool was_at(const char *capture, const char *place, const char *prefix)
-{
-    const char *at = capture ? strstr(capture, place) : NULL;
-    const char *rest = at ? at + strlen(place) : "?";
-    return (*rest == 0 && !prefix) ||
-           (*rest == '/' && (!prefix || strcmp(rest + 1, prefix) == 0));
-}
-
-static qk_status check_commit(const qk__study_work *work, size_t i, const qk__manifest *before,
-                              qk__study_check *check, qk_error *err)
-{
-    qk_analysis_settings settings = qk__study_settings(work, i);
-    const json_t *manifest = only_run(before);
-    const char *capture = json_string_value(json_object_get(manifest, "capture"));
-    qk_hub_settings what = qk__run_hub(&settings);
-    qk_error why;
-    char *place;
-    QK_TRY(qk__fetch_settle_cache(&what, settings.local_root, err));
-    take_kept(check, before, manifest, &settings);
-    QK_TRY(check_results(check, before, manifest, &settings, err));
-    bool undrawn = work->run->figures && !work->run->dry_run && !check->rowless &&
-                   !qk__study_is_drawn(work, i);
-    if (work->run->force || undrawn)
-        reject(check, "forced");
-    if (!check->stands)
-        return QK_OK;
-    if (qk__fetch_place(&what, &place, &why) != QK_OK) { /* who fetches is told why */
-        reject(check, "its commit is not known");
-        return QK_OK;
-    }
-    if (!was_at(capture, place, settings.prefix))
-        reject(check, "another commit");
-    free(place);
-    check->num_layers = (int)json_integer_value(json_object_get(manifest, "num_layers"));
-    check->warnings = json_incref(json_object_get(manifest, "warnings"));
-    check->lengths = qk__lengths_of_json(json_object_get(manifest, "lengths"));
-    check->capture = qk__strdup(capture);
-    return check->capture ? QK_OK : qk__nomem(err);
-}
-
-qk_status qk__study_check_commit(const qk__study_work *work, size_t i, qk__study_check *check,
-                                 qk_error *err)
-{
-    qk__manifest before;
-    *check = (qk__study_check){0};
-    QK_TRY(qk__manifest_read(&before, work->places[i].folder, err));
-    qk_status status = check_commit(work, i, &before, check, err);
-    qk__manifest_free(&before);
-    return status;
-}
-
-/* ---- with it ----------------------------------------------------------------------------- */
 
 qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_check *check,
                                 qk_error *err)

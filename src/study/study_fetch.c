@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures on the Hub: each is fetched by a thread while the model before it is analysed, and what this
- * study has fetched can be dropped once a model is done. */
+/* Captures on the Hub: each is fetched by a thread while the model before it is analysed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "fetch/need.h"
+#include "hub/hub.h"
 #include "study/study.h"
 
 struct qk__study_ahead {
@@ -22,8 +21,6 @@ struct qk__study_ahead {
     /* what became of it, once it is done */
     qk_status status;
     qk_error why;
-    bool stands;
-    qk__study_check check;
 };
 
 /* ---- in the thread ----------------------------------------------------------------------- */
@@ -48,26 +45,16 @@ static qk_status bring(qk__study_ahead *ahead, qk_error *err)
 {
     const qk__study_work *work = ahead->work;
     qk_analysis_settings settings = qk__study_settings(work, ahead->model);
-    qk__needed needed;
-    qk_error why;
+    qk_hub_place place;
     if (!is_remote(work, ahead->model))
         return QK_OK;
-    qk_hub_settings what = qk__run_hub(&settings), here = what;
-    here.context.offline = true;
-    qk_status status = qk__fetch_need(&here, settings.local_root, &needed, &why);
-    free(needed.path);
-    if (status != QK_ERR_NOT_FOUND && status != QK_ERR_MALFORMED) /* a ref that holds none */
-        return status == QK_OK ? QK_OK : qk__fail(err, status, "%s", why.message);
-    QK_TRY(qk__study_check_commit(work, ahead->model, &ahead->check, err));
-    ahead->stands = ahead->check.stands;
-    if (ahead->stands)
-        return QK_OK;
-    what.record = work->record;
-    what.context = qk__relay_context(&ahead->relay);
-    what.context.progress = on_progress;
-    what.context.offline = work->context.offline;
-    status = qk__fetch_need(&what, settings.local_root, &needed, err);
-    free(needed.path);
+    qk_hub_wanted wanted = qk__run_hub(&settings);
+    wanted.context = qk__relay_context(&ahead->relay);
+    wanted.context.progress = on_progress;
+    wanted.context.offline = work->context.offline;
+    wanted.hides_progress = ahead->model > 0; /* the line on the screen is of the one at work */
+    qk_status status = qk_hub_get(&wanted, &place, err);
+    free(place.path);
     return status;
 }
 
@@ -91,8 +78,6 @@ static void release_ahead(qk__study_ahead *ahead)
         pthread_join(ahead->thread, NULL);
     pthread_cond_destroy(&ahead->changed);
     pthread_mutex_destroy(&ahead->lock);
-    json_decref(ahead->check.warnings);
-    free(ahead->check.capture);
     free(ahead);
 }
 
@@ -113,8 +98,7 @@ qk_status qk__study_fetch_begin(qk__study_work *work, size_t i, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check, bool *stands,
-                              qk_error *err)
+qk_status qk__study_fetch_end(qk__study_work *work, qk_error *err)
 {
     qk__study_ahead *ahead = work->ahead;
     work->ahead = NULL;
@@ -128,12 +112,6 @@ qk_status qk__study_fetch_end(qk__study_work *work, qk__study_check *check, bool
     qk_status status = ahead->status;
     if (status != QK_OK && err)
         *err = ahead->why;
-    *stands = status == QK_OK && ahead->stands;
-    *check = (qk__study_check){0};
-    if (*stands) {
-        *check = ahead->check;
-        ahead->check = (qk__study_check){0};
-    }
     release_ahead(ahead);
     return status;
 }
@@ -154,66 +132,5 @@ bool qk__study_would_fetch(const qk__study_work *work, size_t i, qk_status statu
 {
     return work->run->dry_run && is_remote(work, i) &&
            (status == QK_ERR_NOT_FOUND || status == QK_ERR_MALFORMED) &&
-           !qk__fetch_is_offline(&work->run->context);
-}
-
-/* ---- dropping ---------------------------------------------------------------------------- */
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-/* Of one snapshot: files of one model may be those of the other. */
-static bool same_source(const qk__study_work *work, size_t i, size_t j)
-{
-    const qk_analysis_settings *a = &work->plan->models[i].settings;
-    const qk_analysis_settings *b = &work->plan->models[j].settings;
-    return is_remote(work, i) && is_remote(work, j) && same_text(a->capture, b->capture) &&
-           same_text(a->revision, b->revision);
-}
-
-static bool is_done(const qk__study_work *work, size_t i)
-{
-    qk_study_state state = work->outcome->models[i].state;
-    bool drawn = !work->run->figures || qk__study_is_drawn(work, i);
-    return drawn && (state == QK_STUDY_COMPUTED || state == QK_STUDY_KEPT);
-}
-
-/* The last model of a snapshot drops what was fetched for all of them. */
-static bool may_drop(const qk__study_work *work, size_t i)
-{
-    bool may = work->record && !work->run->dry_run && is_remote(work, i);
-    for (size_t j = 0; may && j < work->plan->num_models; j++)
-        if (j == i || same_source(work, i, j))
-            may = j <= i && is_done(work, j);
-    return may;
-}
-
-qk_status qk__study_drop(qk__study_work *work, size_t i, qk_error *err)
-{
-    int64_t all = 0, freed;
-    qk_error why;
-    if (!may_drop(work, i))
-        return QK_OK;
-    for (size_t j = 0; j <= i; j++) {
-        if (j != i && !same_source(work, i, j))
-            continue;
-        qk_analysis_settings settings = qk__study_settings(work, j);
-        qk_hub_settings what = qk__run_hub(&settings);
-        what.record = work->record;
-        QK_TRY(qk__fetch_settle_cache(&what, settings.local_root, err));
-        qk_status status = qk_hub_drop(&what, &freed, &why);
-        all += freed;
-        if (status == QK_ERR_NOMEM)
-            return qk__nomem(err);
-        if (status != QK_OK)
-            qk__tell_notice(&work->context, QK_NOTICE_WARNING, "%s", why.message);
-    }
-    if (all > 0)
-        qk__tell_notice(&work->context, QK_NOTICE_REMARK,
-                        "dropped from the cache what was fetched for it: %.1f MB freed",
-                        (double)all / 1e6);
-    work->outcome->freed_bytes += all;
-    return QK_OK;
+           !qk__hub_is_offline(&work->run->context);
 }

@@ -254,19 +254,13 @@ static void draw_task(void *context, size_t i, int worker)
 
 /* ---- all collages ----------------------------------------------------------------------- */
 
-bool qk__study_is_drawn(const qk__study_work *work, size_t i)
-{
-    return work->places[i].rowless || stand(work, i);
-}
-
-static void list_tasks(drawing *d, size_t first, size_t end)
+static void list_tasks(drawing *d)
 {
     const qk__study_work *work = d->work;
-    for (size_t i = first; i < end; i++) {
-        if (!qk__study_has_results(&work->outcome->models[i]) || work->places[i].drawn ||
-            qk__study_is_drawn(work, i))
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        if (!qk__study_has_results(&work->outcome->models[i]) || work->places[i].rowless ||
+            stand(work, i))
             continue;
-        work->places[i].drawn = true;
         for (size_t k = 0; k < NUM_COLLAGES; k++) {
             task *t = &d->tasks[d->count];
             if (!is_asked(work, &COLLAGES[k]))
@@ -311,15 +305,15 @@ static qk_status conclude(const drawing *d, qk_error *err)
     return QK_OK;
 }
 
-static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, qk_error *err)
+static qk_status draw_collages(qk__study_work *work, qk_error *err)
 {
     drawing d = {.work = work};
     if (!work->collages && !(work->collages = calloc(1, sizeof *work->collages)))
         return qk__nomem(err);
-    d.tasks = qk__calloc(NUM_COLLAGES * (end - first), sizeof *d.tasks);
+    d.tasks = qk__calloc(NUM_COLLAGES * work->plan->num_models, sizeof *d.tasks);
     if (!d.tasks)
         return qk__nomem(err);
-    list_tasks(&d, first, end);
+    list_tasks(&d);
     if (d.count > 0) {
         qk_status made = qk__make_below(work->run->output, "figures", err);
         if (made != QK_OK) {
@@ -334,11 +328,6 @@ static qk_status draw_collages(qk__study_work *work, size_t first, size_t end, q
     qk_status status = conclude(&d, err);
     free(d.tasks);
     return status;
-}
-
-qk_status qk__study_draw_model(qk__study_work *work, size_t i, qk_error *err)
-{
-    return draw_collages(work, i, i + 1, err);
 }
 
 /* ---- figures from tables, and the page -------------------------------------------------- */
@@ -372,7 +361,7 @@ qk_status qk__study_draw(qk__study_work *work, qk_error *err)
     qk_error why = {0};
     qk_report_outcome *report = NULL;
     qk__study_begins(work, work->plan->num_models, false);
-    QK_TRY(draw_collages(work, 0, work->plan->num_models, err));
+    QK_TRY(draw_collages(work, err));
     qk_status status = write_report(work, &report, &why);
     bool unwritten = !report && qk__is_unwritten(status, why.message);
     if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM || unwritten) {

@@ -153,9 +153,6 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
     if (plan->scores)
         QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
     QK_TRY(make_outcome(work, err));
-    if (run->drop_downloads && !run->dry_run &&
-        !(work->record = qk__path_join(run->output, "downloads.txt")))
-        return qk__nomem(err);
     for (size_t i = 0; i < qk__tree_num_notes(plan->config.tree); i++)
         qk__tell_notice(&run->context, QK_NOTICE_WARNING, "%s",
                         qk__tree_get_note(plan->config.tree, i));
@@ -173,7 +170,6 @@ void qk__study_release(qk__study_work *work)
     free(work->places);
     qk__strings_free(work->slugs, work->plan->num_models);
     free(work->figures);
-    free(work->record);
     qk_report_outcome_free(&work->collages);
     qk__buffer_free(&work->scores);
     qk__results_discard(&work->builder);

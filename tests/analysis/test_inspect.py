@@ -144,6 +144,6 @@ def test_one_file(qkscope, inspect, tmp_path):
 def test_errors(qkscope, tmp_path):
     for words in ((), ("a", "b"), (tmp_path, "--q-per-kv-group", "0")):
         qkscope("inspect", *words, expect=2)
-    assert "qkscope get" in qkscope("inspect", "org/certainly-not-cached", expect=1).err
+    assert "hf download" in qkscope("inspect", "org/certainly-not-cached", expect=1).err
     (tmp_path / "x.parquet").write_text("no")
     qkscope("inspect", tmp_path / "x.parquet", expect=1)

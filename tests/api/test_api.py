@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 # What each exports: the core's names are in the whole library, too.
 LISTS = {"libqkscope-core": ["qkscope-core"], "libqkscope": ["qkscope-core", "qkscope"]}
-NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|curl|crypto|gfortran|lapack|blas|openblas|qkscope\.)")
+NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|gfortran|lapack|blas|openblas|qkscope\.)")
 
 
 def output(*command):

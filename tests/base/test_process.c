@@ -28,8 +28,8 @@ typedef struct outcome {
 static outcome run_in(const char *const *argv, const char *directory, const char *hidden)
 {
     outcome got = {.exit_code = -1};
-    got.status =
-        qk__process_run(argv, directory, hidden, &got.messages, &got.exit_code, &got.err);
+    const qk__program program = {.argv = argv, .directory = directory, .hidden = hidden};
+    got.status = qk__process_run(&program, &got.messages, &got.exit_code, &got.err);
     return got;
 }
 
@@ -158,20 +158,22 @@ static void test_messages(void **state)
                    3); /* nothing to read */
     outcome got = {.exit_code = -1};
     const char *const argv[] = {"sh", "-c", "printf x >&2", NULL};
+    const qk__program program = {.argv = argv};
     for (int i = 0; i < 3; i++) /* they are appended */
-        assert_int_equal(
-            qk__process_run(argv, NULL, NULL, &got.messages, &got.exit_code, &got.err), QK_OK);
+        assert_int_equal(qk__process_run(&program, &got.messages, &got.exit_code, &got.err),
+                         QK_OK);
     expect_message(got, "xxx", 3);
 }
 
-/* A program that says much is read to its end, but not kept. */
+/* A program that says much is read to its end; the last of it is kept. */
 static void test_messages_are_bounded(void **state)
 {
     (void)state;
-    outcome got = run_shell("head -c 3000000 /dev/zero >&2; exit 7", "", "");
+    outcome got = run_shell("head -c 3000000 /dev/zero >&2; printf end >&2; exit 7", "", "");
     assert_int_equal(got.status, QK_OK);
     assert_int_equal(got.exit_code, 7);
-    assert_int_equal(got.messages.size, MESSAGE_LIMIT);
+    assert_in_range(got.messages.size, MESSAGE_LIMIT / 4, MESSAGE_LIMIT);
+    assert_memory_equal(got.messages.data + got.messages.size - 3, "end", 3);
     qk__buffer_free(&got.messages);
 }
 
@@ -208,6 +210,44 @@ static void test_hidden_variable(void **state)
     assert_string_equal(getenv("QK_TEST"), "seen");
     unsetenv("QK_TEST");
     unsetenv("QK_TEST_LONGER");
+}
+
+static void test_added_variable(void **state)
+{
+    (void)state;
+    setenv("QK_TEST", "old", 1);
+    const char *const argv[] = {"sh", "-c", "printf %s \"$QK_TEST\" >&2", NULL};
+    const qk__program program = {.argv = argv, .hidden = "QK_TEST", .added = "QK_TEST=new"};
+    outcome got = {.exit_code = -1};
+    got.status = qk__process_run(&program, &got.messages, &got.exit_code, &got.err);
+    unsetenv("QK_TEST");
+    expect_message(got, "new", 3);
+}
+
+static bool twice(void *user)
+{
+    return --*(int *)user > 0;
+}
+
+/* What shall not go on is interrupted, and ended where that does not help. */
+static void test_stopped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int code;
+    } CASES[] = {{"exec sleep 1000", 128 + SIGINT},
+                 {"trap '' INT; while :; do printf x >&2; sleep 0.01; done", 128 + SIGTERM}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        int left = 2;
+        const char *const argv[] = {"sh", "-c", CASES[i].line, NULL};
+        const qk__program program = {.argv = argv, .goes_on = twice, .user = &left};
+        outcome got = {.exit_code = -1};
+        got.status = qk__process_run(&program, &got.messages, &got.exit_code, &got.err);
+        assert_int_equal(got.status, QK_OK);
+        assert_int_equal(got.exit_code, CASES[i].code);
+        qk__buffer_free(&got.messages);
+    }
 }
 
 /* A program named by its path from here is found from here, also where it runs elsewhere. */
@@ -354,6 +394,8 @@ int main(void)
         cmocka_unit_test(test_messages_are_bounded),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_hidden_variable),
+        cmocka_unit_test(test_added_variable),
+        cmocka_unit_test(test_stopped),
         cmocka_unit_test_setup_teardown(test_folders, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_no_leaks, tree_setup, tree_teardown),
         cmocka_unit_test(test_nothing_extra_inherited),

@@ -104,7 +104,7 @@ def test_revisions_that_are_not_there(tmp_path):
         path, message = find(env, *args)
         revision = args[1] if len(args) > 1 else "main"
         assert path is None
-        assert f"qkscope get {args[0]} --revision {revision}" in message
+        assert f"hf download {args[0]} --repo-type dataset --revision {revision}" in message
         assert str(tmp_path) in message and "HF_HUB_CACHE" in message
     path, message = find(env, "org/name", "1234567")
     assert path is None and "ambiguous" in message and ONE in message and TWO in message
@@ -116,7 +116,7 @@ def test_revisions_that_are_not_there(tmp_path):
 def test_names_that_are_no_datasets(tmp_path):
     for name in ("./x", "squad", "/no/such", "a/b/c", "a--b/c", "a/..", "-a/b", "a b/c"):
         message = find(environment(tmp_path), name)[1]
-        assert "no such folder" in message and "qkscope get" not in message
+        assert "no such folder" in message and "hf download" not in message
 
 
 def test_folders(tmp_path):
@@ -176,7 +176,8 @@ def test_agrees_with_huggingface_hub(tmp_path):
 def test_inspect_names_both_kinds_of_download(qkscope, tmp_path):
     """The name alone does not tell a model from a dataset."""
     said = qkscope("inspect", "org/name", "--revision", "v1", expect=1, env={"HF_HUB_CACHE": tmp_path}).err
-    assert "qkscope get org/name --revision v1\n" in said and "qkscope get --model org/name --revision v1\n" in said
+    assert "hf download org/name --repo-type dataset --revision v1\n" in said
+    assert "hf download org/name config.json --revision v1\n" in said
 
 
 def test_a_folder_that_hf_download_has_filled(qkscope, tmp_path):

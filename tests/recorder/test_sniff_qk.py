@@ -158,7 +158,7 @@ def test_model_and_dataset_in_the_cache(sniff_qk, qkscope, place):
     assert "org/models" in qkscope("inspect", "org/models", env=env, expect=0).out
     missing = sniff_qk("--config", write(place, settings(place, model={"name": "org/other"})), "-o",
                        place / "d", env=env, expect=1).err
-    assert "qkscope get --model org/other" in missing
+    assert "hf download org/other --repo-type model" in missing
 
 
 @pytest.mark.cases(11)

@@ -428,7 +428,7 @@ def test_missing_dataset_says_how_to_get_it(here, study):
     (here / "study.yaml").write_text(
         "models:\n  - {name: m, source: {dataset: org/name, revision: v7}}\n")
     study(expect=1, env={"HF_HOME": here / "hf"})
-    assert "qkscope get org/name --revision v7" in study.err
+    assert "hf download org/name --repo-type dataset --revision v7" in study.err
     write_study(here, [("m", "org/name")])
     study(expect=1)
     assert "dataset: org/name" in study.err

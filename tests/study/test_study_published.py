@@ -110,8 +110,8 @@ def test_not_downloaded(qkscope, tmp_path):
     outcome = qkscope("study", STUDIES / "smollm3.yaml", "-o", tmp_path / "out",
                       env={"HF_HOME": tmp_path / "hf"}, expect=1)
     for name in SMOLLM3:
-        assert (f"{name}: " in outcome.err and f"qkscope get {DATASET} "
-                f"--revision {revision_of(name)}" in outcome.err)
+        assert (f"{name}: " in outcome.err and f"hf download {DATASET} "
+                f"--repo-type dataset --revision {revision_of(name)}" in outcome.err)
 
 
 @pytest.mark.test_all
