@@ -266,7 +266,7 @@ const cli_command cmd_capture = {
                 "examples/kjv-tiny/passages.jsonl -o capture\n"
                 "qkscope capture -m org/name -t texts/*.txt -o capture --rows 20000\n"
                 "qkscope capture -m org/name -t repeat:256x4 -o probe --sampler all\n"
-                "qkscope capture --config capture.yaml -o capture --no-compat\n",
+                "qkscope capture --config capture.yaml -o capture\n",
     .table = &TABLE,
     .max_arguments = -1,
     .load = load_capture_config,

@@ -35,6 +35,8 @@ static const struct {
     {"compare", "taxonomy-low", "qkscope analyze --taxonomy-low"},
     {"compare", "taxonomy-high", "qkscope analyze --taxonomy-high"},
     {NULL, "variance", "no --variance: it is diag"},
+    {"capture", "compat", "--config FILE, which chooses heads as the original tool"},
+    {"capture", "no-compat", "no --config, but --model, --text and options"},
     {"scatter", "layer", "--heads LAYER:HEAD"},
     {"scatter", "head", "--heads LAYER:HEAD"},
     {"scatter", "complement", "--basis complement"},

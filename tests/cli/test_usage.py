@@ -183,6 +183,7 @@ def test_what_has_left(qkscope):
     for words, instead in ((["--layer", "2"], "--heads LAYER:HEAD"), (["--head=1"], "--heads LAYER:HEAD"),
                            (["--complement"], "--basis complement")):
         assert f"has left: use {instead}" in qkscope("scatter", "capture", *words, expect=2).err
+    assert "--compat has left: use --config FILE" in qkscope("capture", "--compat", expect=2).err
     assert "--variance has left: use no --variance" in qkscope("plasticity", "capture", "--variance", "diag", expect=2).err
 
 

@@ -301,12 +301,6 @@ def test_layers_without_attention(qkscope, tmp_path):
     base = ["capture", "-m", tmp_path / "m", "-t", source, "--sampler", "all", "--sample-heads", 8]
     qkscope(*base, "-o", tmp_path / "a", expect=0)
     assert sum(n.endswith("q") for n in head_names(tmp_path / "a")) == 8
-    qkscope(*base, "-o", tmp_path / "b", "--compat", expect=0)
-    names = head_names(tmp_path / "b")
-    draw = manifest_of(tmp_path / "b")["head_sampling"]
-    assert draw["candidates"] == 16 and draw["selected_query_heads"] == 8
-    assert 0 < sum(n.endswith("q") for n in names) < 8
-    assert {n[:3] for n in names} <= {"l00", "l02"}
 
 
 def test_reference_activations(qkscope, shared_data, tmp_path):

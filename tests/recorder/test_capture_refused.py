@@ -157,8 +157,8 @@ def test_no_heads(capture, tmp_path):
     capture(*text, "--layers", 4, expect=2, says=["layers", "0 to 3"])
     capture(*text, "--heads", 9, expect=2, says=["heads"])
     write_model(tmp_path / "windowed", "mistral", sliding_window=8)
-    for compat in ([], ["--compat"], ["--sample-heads", 3, "--compat"]):
-        capture(*text, "--full-attention-only", *compat, model=tmp_path / "windowed", expect=1,
+    for drawn in ([], ["--sample-heads", 3]):
+        capture(*text, "--full-attention-only", *drawn, model=tmp_path / "windowed", expect=1,
                 says=["no heads", "sliding window"])
     write_model(tmp_path / "crossed", "mllama_text_model")
     capture(*text, "--layers", "1,3", model=tmp_path / "crossed", expect=1, says=["no heads"])

@@ -123,6 +123,21 @@ def test_defaults(sniff_qk, place):
     assert run["selection"]["compat"] is True
 
 
+def test_heads_of_layers_that_are_not_captured(sniff_qk, place):
+    """Without self-attention, or left out: the original draws from them, so that fewer heads come out."""
+    write_model(place / "crossed", "mllama_text_model")
+    sections = settings(place, model={"name": str(place / "crossed")}, tokenizer={"name": str(place / "model")},
+                        capture={"head_sampling": {"count": 8, "seed": 0}, "sampler": {"type": "all"}})
+    sniff_qk("--config", write(place, sections), expect=0)
+    names, draw = head_names(place / "c"), manifest_of(place / "c")["head_sampling"]
+    assert draw["candidates"] == 16 and draw["selected_query_heads"] == 8
+    assert 0 < sum(name.endswith("q") for name in names) < 8 and {name[:3] for name in names} <= {"l00", "l02"}
+    write_model(place / "windowed", "mistral", sliding_window=8)
+    sections = settings(place, model={"name": str(place / "windowed")}, tokenizer={"name": str(place / "model")},
+                        capture={"full_attention_only": True})
+    assert "no heads are left" in sniff_qk("--config", write(place, sections), "-o", place / "d", expect=1).err
+
+
 def test_pre_rope_and_drawn_heads(sniff_qk, place):
     sections = settings(place, capture={"capture_pre_rope": True, "capture_keys": False,
                                         "head_sampling": {"count": 5, "seed": 3},
@@ -193,8 +208,6 @@ def test_heads_of_keys(sniff_qk, place):
     """With a list of heads the original takes it for keys as well, and there are two of them."""
     path = write(place, settings(place, capture={"heads": [3]}))
     assert "heads of keys" in sniff_qk("--config", path, expect=2).err
-    sniff_qk("--config", path, "--no-compat", "--sampler", "all", expect=0)
-    assert "l00h01k" in head_names(place / "c")
 
 
 def test_aliases_do_not_explode(sniff_qk, place):

@@ -59,7 +59,7 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str] | str, sink: Sink, 
     attention     of a sink that keeps it (keep="rows,attention"): that of the "sampled" query rows, or of "all"
     progress      None: tqdm where it is installed and somebody looks; True: anyway; False: none; a function of (what,
                   done, total), called when texts are through, which stops the run by returning False
-    options       other settings of `qkscope capture` by name: sample_heads, seed, full_attention_only, compat, ...
+    options       other settings of `qkscope capture` by name: sample_heads, seed, full_attention_only, ...
 
     The rows are those of `qkscope capture` for the same texts and options. A run that was stopped goes on when the
     same call is made again. Errors name what to do: ArgumentError, DataError (a model that cannot be captured, by its
