@@ -43,16 +43,6 @@ typedef struct qk_figure_settings {
     bool symbols; /* in labels and legends in place of words, where there are some: r_q, AP */
 } qk_figure_settings;
 
-/* PNG and SVG, paper. */
-QK_API void qk_figure_settings_default(qk_figure_settings *settings);
-
-/* "png,svg,pdf": any of them, each once; QK_ERR_ARGUMENT names what is not one. */
-QK_API QK_MUST_CHECK qk_status qk_figure_formats_parse(const char *text, unsigned *formats,
-                                                       qk_error *err);
-/* "paper", "screen" or "dark". */
-QK_API QK_MUST_CHECK qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme,
-                                                     qk_error *err);
-
 /* The ramps of the figures, matplotlib's. */
 typedef enum qk_ramp { QK_RAMP_BLUES, QK_RAMP_REDS, QK_RAMP_MAGMA } qk_ramp;
 

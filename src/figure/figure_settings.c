@@ -42,7 +42,7 @@ static const qk_setting ROWS[] = {
 const qk_settings_table qk__figure_settings_table = {
     QK_SETTINGS_ROWS(qk_figure_settings, ROWS)};
 
-void qk_figure_settings_default(qk_figure_settings *settings)
+void qk__figure_settings_default(qk_figure_settings *settings)
 {
     qk__settings_default(&qk__figure_settings_table, settings);
 }
@@ -54,13 +54,13 @@ static qk_status parse_setting(const qk_setting *row, const char *text, void *va
     return status == QK_OK ? status : qk__context(err, status, "'%.40s'", text);
 }
 
-qk_status qk_figure_formats_parse(const char *text, unsigned *formats, qk_error *err)
+qk_status qk__figure_formats_parse(const char *text, unsigned *formats, qk_error *err)
 {
     QK_NEED(err, text, formats);
     return parse_setting(&ROWS[0], text, formats, err);
 }
 
-qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme, qk_error *err)
+qk_status qk__figure_theme_parse(const char *text, qk_figure_theme *theme, qk_error *err)
 {
     QK_NEED(err, text, theme);
     return parse_setting(&ROWS[1], text, theme, err);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/slug.h"
+#include "figure/figure_settings.h"
 #include "results/read_results.h"
 #include "study/study.h"
 #include "results/text_lengths.h"
@@ -142,9 +143,9 @@ qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
     const qk_study_settings *run = work->run;
     set_context(work);
     if (run->formats)
-        QK_TRY(qk_figure_formats_parse(run->formats, &work->drawing.formats, err));
+        QK_TRY(qk__figure_formats_parse(run->formats, &work->drawing.formats, err));
     if (run->theme)
-        QK_TRY(qk_figure_theme_parse(run->theme, &work->drawing.theme, err));
+        QK_TRY(qk__figure_theme_parse(run->theme, &work->drawing.theme, err));
     if (run->width > 0)
         work->drawing.width = run->width;
     work->drawing.no_title |= run->no_title;

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "figure/figure.h"
+#include "figure/figure_settings.h"
 
 enum { MAX_TEXTS = 20000 };
 
@@ -142,9 +143,9 @@ static qk_status set_option(sample *of, const char *option, qk_error *err)
     snprintf(name, sizeof name, "%.*s", (int)(value - option), option);
     value++;
     if (strcmp(name, "theme") == 0)
-        return qk_figure_theme_parse(value, &of->settings.theme, err);
+        return qk__figure_theme_parse(value, &of->settings.theme, err);
     if (strcmp(name, "formats") == 0)
-        return qk_figure_formats_parse(value, &of->settings.formats, err);
+        return qk__figure_formats_parse(value, &of->settings.formats, err);
     if (strcmp(name, "role") == 0)
         of->role = value;
     else if (strcmp(name, "name") == 0)
@@ -197,7 +198,7 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 99;
     setlocale(LC_ALL, ""); /* as a program that uses the library may do */
-    qk_figure_settings_default(&of.settings);
+    qk__figure_settings_default(&of.settings);
     of.folder = argv[1];
     for (int i = 3; i < argc; i++)
         if (set_option(&of, argv[i], &err) != QK_OK)

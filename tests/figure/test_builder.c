@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/figure.h"
+#include "figure/figure_settings.h"
 #include "tests/base/tree.h"
 
 static qk__figure figure;
@@ -283,7 +284,7 @@ static void test_failures_are_kept(void **state)
     assert_int_equal(figure.script.size, 6);
     assert_int_equal(figure.data.size, 0);
     qk_figure_settings settings;
-    qk_figure_settings_default(&settings);
+    qk__figure_settings_default(&settings);
     qk_error err;
     assert_int_equal(qk__figure_draw(&figure, tree_path("new"), &settings, &err), QK_ERR_NOMEM);
     assert_string_equal(err.message, "figure sample: out of memory");
@@ -297,7 +298,7 @@ static void test_names(void **state)
     static const char *const bad[] = {"",   "..",  ".x", "a/b", "a b", "a'b",
                                       "$x", "a\n", "é",  "a;b", "a\\b"};
     qk_figure_settings settings;
-    qk_figure_settings_default(&settings);
+    qk__figure_settings_default(&settings);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         qk__figure named;
         qk__figure_init(&named, bad[i], qk__theme_of(QK_THEME_DARK), 100, 100);
@@ -315,15 +316,15 @@ static void test_formats(void **state)
 {
     (void)state;
     unsigned formats = 0;
-    assert_int_equal(qk_figure_formats_parse("svg,png,pdf", &formats, NULL), QK_OK);
+    assert_int_equal(qk__figure_formats_parse("svg,png,pdf", &formats, NULL), QK_OK);
     assert_int_equal(formats, QK_FIGURE_PNG | QK_FIGURE_SVG | QK_FIGURE_PDF);
-    assert_int_equal(qk_figure_formats_parse("pdf", &formats, NULL), QK_OK);
+    assert_int_equal(qk__figure_formats_parse("pdf", &formats, NULL), QK_OK);
     assert_int_equal(formats, QK_FIGURE_PDF);
     static const char *const bad[] = {"",        ",",   "png,",    ",png", "png,,svg", "jpg",
                                       "png,png", "PNG", "png svg", "pn",   "pngsvg"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         qk_error err = {0};
-        assert_int_equal(qk_figure_formats_parse(bad[i], &formats, &err), QK_ERR_ARGUMENT);
+        assert_int_equal(qk__figure_formats_parse(bad[i], &formats, &err), QK_ERR_ARGUMENT);
         assert_true(err.message[0] != '\0');
         assert_int_equal(formats, QK_FIGURE_PDF);
     }
@@ -335,12 +336,12 @@ static void test_themes(void **state)
     qk_figure_theme theme;
     static const char *const names[] = {"paper", "screen", "dark"};
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(qk_figure_theme_parse(names[i], &theme, NULL), QK_OK);
+        assert_int_equal(qk__figure_theme_parse(names[i], &theme, NULL), QK_OK);
         assert_int_equal(theme, i);
         assert_string_equal(qk__theme_of(theme)->name, names[i]);
     }
     qk_error err;
-    assert_int_equal(qk_figure_theme_parse("light", &theme, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__figure_theme_parse("light", &theme, &err), QK_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "light"));
 }
 
