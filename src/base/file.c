@@ -193,15 +193,6 @@ qk_status qk__make_dirs(const char *path, qk_error *err)
     return status;
 }
 
-qk_status qk__make_parents(const char *path, qk_error *err)
-{
-    char *parent;
-    QK_TRY(qk__parent_folder(path, &parent, err));
-    qk_status status = qk__make_dirs(parent, err);
-    free(parent);
-    return status;
-}
-
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -42,9 +42,6 @@ void qk__unmap_file(const uint8_t *bytes, size_t size);
 /* Creates a folder and its parents; an existing folder is fine. */
 QK_MUST_CHECK qk_status qk__make_dirs(const char *path, qk_error *err);
 
-/* Creates the folder that a file is to lie in, and its parents. */
-QK_MUST_CHECK qk_status qk__make_parents(const char *path, qk_error *err);
-
 /* Names in a folder, sorted by bytes, without "." and "..". Release with
  * qk__names_free. */
 typedef struct qk__names {

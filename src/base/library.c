@@ -49,9 +49,3 @@ bool qk__library_find(void *handle, const char *name, void *function, size_t siz
     memcpy(function, &symbol, size);
     return symbol != NULL;
 }
-
-bool qk__library_no_memory(void)
-{
-    char why[8] = ""; /* is not shown */
-    return is_memory_short(why, sizeof why);
-}

@@ -20,7 +20,4 @@ QK_MUST_CHECK qk_status qk__library_load(const qk__library *library, void **hand
 /* Fills a pointer to a function of `size` bytes; false: there is none, or no memory. */
 bool qk__library_find(void *handle, const char *name, void *function, size_t size);
 
-/* After a failed find: whether it was for memory. */
-bool qk__library_no_memory(void);
-
 #endif

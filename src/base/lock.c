@@ -13,11 +13,6 @@ qk__lock qk__lock_try(int fd, bool shared)
     return errno == EWOULDBLOCK ? QK__LOCK_HELD : QK__LOCK_NONE;
 }
 
-qk__lock qk__lock_wait(int fd)
-{
-    return flock(fd, LOCK_EX) == 0 ? QK__LOCK_TAKEN : QK__LOCK_NONE;
-}
-
 void qk__unlock(int fd)
 {
     flock(fd, LOCK_UN);

@@ -15,9 +15,6 @@ typedef enum qk__lock {
 /* Does not wait. Where a lock is had already and cannot be changed to this kind, it may be lost. */
 qk__lock qk__lock_try(int fd, bool shared);
 
-/* Waits until nobody else has one. */
-qk__lock qk__lock_wait(int fd);
-
 /* Of all that have it open, as a process that was forked meanwhile. */
 void qk__unlock(int fd);
 

@@ -25,11 +25,6 @@ void qk__let_go(const void *at, size_t size);
 /* A pipe that programs do not inherit. */
 int qk__open_pipe(int ends[2]);
 
-/* A file without a name, in memory where that can be, to write to; as long as it is open it can be
- * opened for reading at `path`. */
-enum { QK__UNNAMED_SIZE = 40 };
-int qk__open_unnamed(char path[QK__UNNAMED_SIZE]);
-
 /* When a process started, in the system's own unit: a number that came to be used again is another process.
  * 0: there is none, or the system does not tell. */
 int64_t qk__process_start(int64_t pid);

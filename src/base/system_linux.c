@@ -42,13 +42,6 @@ int qk__open_pipe(int ends[2])
     return pipe2(ends, O_CLOEXEC);
 }
 
-int qk__open_unnamed(char path[QK__UNNAMED_SIZE])
-{
-    int fd = memfd_create("qkscope", MFD_CLOEXEC);
-    snprintf(path, QK__UNNAMED_SIZE, "/proc/self/fd/%d", fd);
-    return fd;
-}
-
 /* The beginning of a small file, "" where there is none. */
 static void read_start(const char *path, char *text, size_t size)
 {

@@ -65,20 +65,6 @@ int qk__open_pipe(int ends[2])
     return -1;
 }
 
-int qk__open_unnamed(char path[QK__UNNAMED_SIZE])
-{
-    const char *parent = qk__environment("TMPDIR");
-    char *name = qk__format("%s/qkscope.XXXXXX", parent ? parent : "/tmp");
-    int fd = name ? mkstemp(name) : -1;
-    if (fd >= 0) {
-        unlink(name);
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
-    }
-    free(name);
-    snprintf(path, QK__UNNAMED_SIZE, "/dev/fd/%d", fd);
-    return fd;
-}
-
 #ifdef __APPLE__
 
 int64_t qk__process_start(int64_t pid)

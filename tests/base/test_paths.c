@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "tests/unit.h"
 
-#include "tests/base/tree.h"
 
 static void test_join(void **state)
 {
@@ -45,24 +44,12 @@ static void test_names(void **state)
     assert_false(qk__ends_with_any_case("csv", ".csv"));
 }
 
-static void test_parents(void **state)
-{
-    qk_error err;
-    (void)state;
-    const char *path = tree_path("a/b/c");
-    assert_int_equal(qk__make_parents(path, &err), QK_OK);
-    assert_false(qk__is_there(path));
-    assert_int_equal(qk__write_file(path, "x", 1, &err), QK_OK);
-    assert_int_equal(qk__make_parents("name", &err), QK_OK);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_names),
-        cmocka_unit_test_setup_teardown(test_parents, tree_setup, tree_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
