@@ -73,6 +73,7 @@ static qk_status find_groups(qk__grid *grid, qk_error *err)
 {
     const qk_group *group = &grid->run.results->group;
     QK_TRY(find_heads(grid, QK_KEY, err));
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the run is open
     grid->group = (size_t)group->size;
     if (group->consistent && grid->heads[QK_KEY] * grid->group == grid->heads[QK_QUERY])
         return QK_OK;
