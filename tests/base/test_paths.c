@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "tests/unit.h"
 
-
 static void test_join(void **state)
 {
     static const struct {
