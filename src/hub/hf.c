@@ -42,9 +42,9 @@ static void add_pair(qk__hf_words *w, const char *option, const char *value, siz
 void qk__hf_include(qk__hf_words *w, const char *path, size_t length, const char *end)
 {
     add_pair(w, "--include", path, length, end);
-    for (char *p = w->lost ? NULL : w->items[w->count - 1];
-         p && (p = strpbrk(p, "[]")) != NULL;)
-        *p = '?'; /* signs of patterns */
+    char *at = w->lost ? NULL : strpbrk(w->items[w->count - 1], "[]");
+    for (; at; at = strpbrk(at, "[]"))
+        *at = '?'; /* signs of patterns */
 }
 
 void qk__hf_words_free(qk__hf_words *w)
