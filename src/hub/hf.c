@@ -71,10 +71,10 @@ static void tell_command(const qk__fetch *f, const qk__hf_words *w, char *text, 
 }
 
 /* The last words of a program: from "Error: " on, else the last line; in one line, without colours and hints. */
-static void last_words(const qk__buffer *said, char *text, size_t size)
+static void last_words(const char *from, char *text, size_t size)
 {
     static const char ERROR[] = "Error: ";
-    const char *from = said->size > 0 ? (const char *)said->data : "", *last = from;
+    const char *last = from;
     for (const char *p = from; (p = strstr(p, ERROR)) != NULL; p += sizeof ERROR - 1)
         last = p + sizeof ERROR - 1;
     for (const char *p = from; last == from && *p; p++)
@@ -113,7 +113,7 @@ static qk_status fail_no_hf(const qk__fetch *f, const qk__hf_words *w, qk_error 
                     f->revision, command);
 }
 
-static qk_status fail_exit(qk__fetch *f, int code, const qk__buffer *said, qk_error *err)
+static qk_status fail_exit(qk__fetch *f, int code, const char *said, qk_error *err)
 {
     char last[600];
     if (code == 128 + SIGINT || code == 128 + SIGTERM ||
@@ -157,8 +157,9 @@ qk_status qk__hf_download(qk__fetch *f, const qk__hf_words *rest, qk_error *err)
         status = qk__process_run(&program, &said, &code, err);
     if (status == QK_ERR_NOT_FOUND)
         status = fail_no_hf(f, &w, err);
-    else if (status == QK_OK && code != 0)
-        status = fail_exit(f, code, &said, err);
+    else if (status == QK_OK && code != 0 &&
+             (status = qk__buffer_append(&said, "", 1, err)) == QK_OK) /* ends the text */
+        status = fail_exit(f, code, (const char *)said.data, err);
     qk__buffer_free(&said);
     free(argv);
     qk__hf_words_free(&w);
