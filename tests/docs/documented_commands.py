@@ -12,10 +12,13 @@ COMMAND = re.compile(r"(qkscope|qkscope-hf|make|pip|tools/\S+|PATH=\S+)( |$)")
 def add_programs(folder):
     """Puts the programs of the package there, as pip does; returns the PATH with them."""
     folder.mkdir()
-    program = folder / "qkscope-export"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={BUILD}/python exec {sys.executable} -m qkscope.export "$@"\n')
-    program.chmod(0o755)
-    return f"{BUILD}:{folder}:{os.environ['PATH']}"
+    for name in ("export", "push"):
+        program = folder / f"qkscope-{name}"
+        call = f"import sys; from qkscope.push import main; sys.exit(main())" if name == "push" else ""
+        program.write_text(f"#!/bin/sh\nPYTHONPATH={BUILD}/python exec {sys.executable} "
+                           + (f"-c '{call}'" if call else f"-m qkscope.{name}") + ' "$@"\n')
+        program.chmod(0o755)
+    return f"{BUILD}:{folder}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # hf is beside this Python
 
 
 def lines_of(page):

@@ -14,7 +14,7 @@ from documented_commands import add_programs, commands_of
 
 sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
 from fake_cache import CROSS_MODEL, DATASET, SMOLLM3, group_of, revision_of  # noqa: E402
-from fake_hub import FakeHub  # noqa: E402
+from hub_server import HubServer  # noqa: E402
 
 PROGRAM = BUILD / "qkscope"
 MODELS = ROOT / "examples" / "kjv-tiny"
@@ -85,7 +85,7 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def world(tmp_path, published):
-    with FakeHub() as hub:
+    with HubServer() as hub:
         for model in ("HuggingFaceTB/SmolLM2-135M-Instruct", "org/name", "ORG/MODEL"):
             hub.add("models", model, files_of(MODELS / "step-2004"))
         for name in ("org/name", "ORG/NAME"):
@@ -106,6 +106,7 @@ def add_inputs(world):
     for name, target in (("MODEL", MODELS / "step-20"), ("TOKENIZER", MODELS / "step-20" / "tokenizer.json"),
                          ("TEXT", folder / "books"), ("FILE", folder / "books" / "0.txt"), ("CAPTURE", EXAMPLE)):
         (folder / name).symlink_to(target)
+    world.run("hf download HuggingFaceTB/SmolLM2-135M-Instruct config.json")  # as the tutorial says
     (folder / "STUDY.yaml").write_text("models:\n  - {name: tiny, source: CAPTURE}\n")
     for stage in ("PRE", "POST"):
         world.run(f"qkscope capture --model MODEL --text passages.jsonl -o {stage} --stage {stage.lower()} --quiet")
@@ -140,7 +141,7 @@ def add_steps(world):
                                                   ("docs/tutorial.md", add_inputs, 6), ("docs/index.md", add_inputs, 3),
                                                   ("docs/howto/positional-heads.md", add_nothing, 5), ("docs/howto/rope.md", add_nothing, 4),
                                                   ("docs/howto/need-position.md", add_nothing, 2), ("docs/howto/windows.md", add_nothing, 7),
-                                                  ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 5),
+                                                  ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 3),
                                                   ("docs/howto/paper.md", add_nothing, 4),
                                                   ("docs/heads.md", add_nothing, 8),
                                                   pytest.param("docs/gallery.md", add_gallery, 6, marks=pytest.mark.test_long)])

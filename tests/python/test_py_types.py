@@ -44,7 +44,7 @@ SAMPLE = """
             print(name, column.unit or "")
         figure: qkscope.Figure = results.figure("pca-02-rq-rk-scatter", theme="dark", width=85)
         figure.save(folder / "figure.svg")
-        capture: qkscope.Capture = qkscope.open(folder, layers=[0])
+        capture: qkscope.Capture = qkscope.open(folder)
         total = sum(len(block) for head in capture.heads for block in head.blocks(columns=["vectors"], limit=10))
         qkscope.write_capture("copy", ((head.name, head.blocks()) for head in capture.heads), stage="post")
         sampler = qkscope.Sampler("uniform", base_rate=2)
