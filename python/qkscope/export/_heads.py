@@ -2,8 +2,10 @@
 """Moments of every head of a capture, as the library reads them: of rows, or as the capture keeps them."""
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .._arrays import need_numpy
@@ -11,7 +13,7 @@ from .._call import ffi, lib, text
 from .._checks import path_of
 from .._run import run
 from .._settings import Settings
-from ..captures import head_name
+from ..captures import Capture, head_name
 from ._request import Request
 
 STAGES = {"pre": lib.QK_STAGE_PRE_ROPE, "post": lib.QK_STAGE_POST_ROPE}
@@ -37,6 +39,27 @@ class Heads:
         self.layers, self.dim, self.group = made.layers, made.dim, made.group
         self.count = {"q": made.heads[lib.QK_QUERY], "k": made.heads[lib.QK_KEY]}  # of a layer
         self.texts, self.length, self.first = made.texts, made.length, values.from_position
+        self._capture_json, self._capture = self._read_told(), Capture(self.where)
+
+    def _read_told(self) -> Any:
+        try:
+            return json.loads((Path(self.where) / "capture.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def told(self, *names: str, kind: type) -> Any:
+        """What capture.json has under names, one within the other; kind(), such as "" or 0.0, where it has no such value."""
+        value = self._capture_json
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        if kind is float and isinstance(value, int):
+            value = float(value)
+        return value if isinstance(value, kind) else kind()
+
+    def rows(self, layer: int, head: int, kind: str) -> Iterator[Any]:
+        """Rows of a head, [n, d] in float64, block by block."""
+        for block in self._capture.head(layer, head, kind).blocks(columns="vectors position", dtype="float64"):
+            yield block.vectors[block.position >= self.first]
 
     def _array(self, pointer: Any, *shape: int) -> Any:
         count = shape[0] if len(shape) == 1 else shape[0] * shape[1]

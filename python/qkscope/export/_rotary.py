@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heads as RoPE sees them: vectors before it as complex numbers, one for each pair of dimensions that turns; and how they turn."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._arrays import need_numpy
+from .._call import DataError, NotFoundError, call, ffi, lib, text
+from .._checks import path_of
+from .._settings import StrPath
+from ._heads import Heads
+from ._request import Request
+
+
+# ---- how a model turns --------------------------------------------------------------------
+
+class Rotation(NamedTuple):
+    """How a layer turns."""
+
+    frequencies: tuple[float, ...]  # of each pair, radians a token; 0: it does not turn. Empty: the layer has no RoPE
+    interleaved: bool  # pair p: dimensions 2p and 2p + 1; else p and p + the number of pairs
+    factor: float  # RoPE multiplies queries and keys by it; 0: not told
+    scale: float  # of scores
+    window: int | None  # tokens that a query sees; 0: all before it; None: not told (a capture does not, a model does)
+
+
+class Rope(NamedTuple):
+    """How a model turns."""
+
+    architecture: str  # model_type, such as "qwen3"; "": not told
+    type: str  # "default", "llama3", "yarn", ...; "": not told
+    theta: float  # 0: not told
+    theta_sliding: float  # of layers with a window, where it is another one; else 0
+    layers: list[Rotation]
+
+
+def _values(pointer: Any, count: int) -> tuple[float, ...]:
+    return tuple(ffi.unpack(pointer, count)) if count else ()
+
+
+def _of_capture(heads: Heads) -> Rope:
+    made, count = ffi.new("qk_capture **"), ffi.new("size_t *")
+    call(lib.qk_capture_open, made, heads.capture, ffi.NULL)
+    try:
+        info = lib.qk_capture_get_info(made[0])
+        layers = [Rotation(_values(lib.qk_capture_frequencies_to_come(made[0], layer, count), count[0]),
+                           bool(info.rope_interleaved), info.rope_factor, info.attention_scale, None)
+                  for layer in range(heads.layers)]
+    finally:
+        lib.qk_capture_close(made)
+
+    return Rope(heads.told("run", "model", "architecture", kind=str), heads.told("rope", "type", kind=str),
+                heads.told("rope", "theta", kind=float), heads.told("rope", "theta_sliding", kind=float), layers)
+
+
+def _of_model(model: StrPath, heads: Heads) -> Rope:
+    """By its config.json; weights need not be there."""
+    path, made = ffi.new("char **"), ffi.new("qk_model **")
+    call(lib.qk_hub_find_model, path_of(model, "model"), ffi.NULL, path)
+    try:
+        call(lib.qk_model_open_shape, made, path[0], ffi.NULL)
+        f = lib.qk_model_get_facts(made[0])
+        wanted = (heads.layers, heads.count["q"], heads.count["k"] or f.num_k_heads, heads.dim)
+        shape = (f.num_layers, f.num_q_heads, f.num_k_heads, f.head_dim)
+        if shape != wanted:
+            raise DataError(f"{heads.where}: {wanted[0]} layers of {wanted[1]} query and {wanted[2]} key heads of {wanted[3]} "
+                            f"values, and the model has {shape[0]} of {shape[1]} and {shape[2]} of {shape[3]}")
+        return Rope(text(f.architecture) or "", text(f.rope_type) or "", f.rope_theta, f.rope_theta_sliding,
+                    [Rotation(_values(one.frequencies, one.num_frequencies), bool(f.rope_interleaved), one.attention_factor,
+                              f.attention_scale, one.window) for one in (f.layers[i] for i in range(heads.layers))])
+    finally:
+        lib.qk_model_close(made)
+        lib.free(path[0])
+
+
+def rope_of(request: Request, heads: Heads, factor: bool) -> Rope:
+    """As capture.json tells it, or as the model does that is given. factor: what RoPE multiplies by has to be told, too."""
+    of_capture = _of_capture(heads)
+    found = of_capture if request.model is None else _of_model(request.model, heads)
+    if request.model is None and not any(one.frequencies for one in found.layers):
+        raise NotFoundError(f"{heads.where}: capture.json has no rope.frequencies, by which the model turns these vectors: "
+                            "give --model MODEL")
+    for layer, one in enumerate(found.layers):
+        if factor and one.frequencies and not one.factor > 0:
+            raise NotFoundError(f"{heads.where}: capture.json has no rope.attention_factor, by which this kind of RoPE "
+                                "multiplies: give --model MODEL")
+        if 2 * len(one.frequencies) > heads.dim:
+            raise DataError(f"{heads.where}: vectors of {heads.dim} values have no room for the {len(one.frequencies)} rotary "
+                            f"pairs of layer {layer}")
+    scale = of_capture.layers[0].scale or heads.dim**-0.5
+    return found._replace(layers=[one._replace(scale=one.scale if one.scale > 0 else scale) for one in found.layers])
+
+
+# ---- pairs --------------------------------------------------------------------------------
+
+def pairs(vectors: Any, rotation: Rotation) -> Any:
+    """The planes that turn, as complex numbers: [..., d] to [..., pairs]. RoPE turns z_p at position t to
+    factor z_p e^(i frequency_p t)."""
+    count = len(rotation.frequencies)
+    if rotation.interleaved:
+        return vectors[..., 0:2 * count:2] + 1j * vectors[..., 1:2 * count:2]
+    return vectors[..., :count] + 1j * vectors[..., count:2 * count]
+
+
+class Layer(NamedTuple):
+    """Queries of a layer's heads before RoPE, over all rows of all texts, in float64."""
+
+    rotation: Rotation
+    mean: Any  # [query heads][pairs] complex: mean of z_p
+    length: Any  # [query heads][pairs] mean of |z_p|, which is at least |mean|
+
+
+class Rotary(NamedTuple):
+    """What `rotary` returns."""
+
+    heads: Heads  # layers, count["q"], count["k"], group, dim, texts, length, first, model, where, told() of capture.json
+    rope: Rope
+    layers: list[Layer]
+
+
+def rotary(request: Request) -> Rotary:
+    """Mean queries before RoPE of every head of every layer, and how the model turns them.
+
+    request.source is a capture before RoPE, of rows or of moments; one after RoPE is refused, as is one with heads missing.
+    `heads.means("q")` and `heads.means("k")` are the same means as vectors [layers, heads, d]. Of a layer without RoPE the
+    arrays have no pairs. Moments that do not have sums of |z_p|, as older versions made them, are refused with a remedy.
+    """
+    heads = Heads(request, "pre", "qk", groups=True)
+    rope = rope_of(request, heads, factor=False)
+    means = heads.means("q")
+    return Rotary(heads, rope, [Layer(one, pairs(means[layer], one), _lengths(heads, layer, one))
+                                for layer, one in enumerate(rope.layers)])
+
+
+def _lengths(heads: Heads, layer: int, rotation: Rotation) -> Any:
+    numpy = need_numpy()
+    found = numpy.empty((heads.count["q"], len(rotation.frequencies)))
+    for head in range(heads.count["q"]):
+        count = 0
+        found[head] = 0
+        for vectors in heads.rows(layer, head, "q"):
+            found[head] += abs(pairs(vectors, rotation)).sum(0)
+            count += len(vectors)
+        found[head] /= count
+    return found
