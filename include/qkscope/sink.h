@@ -310,6 +310,10 @@ typedef struct qk_sink_sums {
     size_t num_buckets;
     const double *bucket_sum_x, *bucket_sum_xt,
         *bucket_sum_xx; /* [num_heads][num_buckets][head_dim] */
+    /* Of queries before RoPE: of the length of each pair of dimensions that it turns, not about the origin. */
+    size_t num_pairs;
+    const double
+        *sum_abs; /* [num_heads][num_pairs]; NULL: not known, and not in the moments then */
 } qk_sink_sums;
 
 /* Takes sums in place of rows: where moments are kept without rows. A part (text, layer and kind)

@@ -340,7 +340,8 @@ class Sink:
 
     def put_sums(self, number: int, layer: int, kind: str, *, rows: int, sum_x: Any, sum_xt: Any, sum_xx: Any,
                  bucket_sum_x: Any = None, bucket_sum_xt: Any = None, bucket_sum_xx: Any = None, origin: Any = None,
-                 origin_t: float = 0.0, heads: Iterable[int] | None = None, before_rope: bool = False) -> None:
+                 origin_t: float = 0.0, sum_abs: Any = None, heads: Iterable[int] | None = None,
+                 before_rope: bool = False) -> None:
         """Takes, with keep="moments" or "moments,reservoir=N", sums over the rows of one text, layer and kind in place
         of the rows: made where they are, such as on a GPU. They are over the rows at all positions of `positions`.
 
@@ -352,6 +353,8 @@ class Sink:
         bucket_sum_x, bucket_sum_xt, bucket_sum_xx
                         of queries: [heads, buckets, head_dim], sums of x, x t and x^2 by bucket; buckets are those of
                         Sampler.buckets(positions) that occur, ascending
+        sum_abs         of queries before RoPE: [heads, pairs], sums of the lengths of the pairs of dimensions that it turns,
+                        of the vectors themselves, not less the origin; None: the moments do not have it
 
         Without an origin digits are lost where means are far larger than spreads: a vector and a position near the
         middle are good ones. All captured heads have to come, once, in one call or several; then, with a reservoir,
@@ -392,6 +395,8 @@ class Sink:
                                          "sums of queries come by bucket, too")
                 buckets = take(name, value, "heads buckets head_dim", (count, buckets, dim))[1]
             told.num_buckets = buckets
+        if sum_abs is not None:
+            told.num_pairs = take("sum_abs", sum_abs, "heads pairs", (count, None))[1]
         told.num_heads = count
         if listed is not None:
             told.heads = listed

@@ -2,7 +2,9 @@
 /* Every head of a capture: whether it is there, and its moments, of rows or as the capture keeps them. */
 #include "analysis/head_grid.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/head_data.h"
 #include "base/buffer.h"
@@ -110,6 +112,10 @@ static qk_status see_head(void *context, size_t place, int worker, qk_error *err
         status =
             qk__fail(err, QK_ERR_INCONSISTENT, "vectors of %zu values, and of %zu elsewhere",
                      data.moments->dim, s->grid->dim);
+    double *lengths = s->kind == QK_QUERY ? s->grid->sum_abs : NULL;
+    if (status == QK_OK && lengths && data.state && data.state->pairs <= s->grid->dim / 2)
+        memcpy(lengths + place * (s->grid->dim / 2), data.state->sum_abs,
+               data.state->pairs * sizeof *lengths);
     if (status == QK_OK)
         status = s->see(s->user, place, data.moments, err);
     qk__run_progress(run, 1, data.bytes, data.moments->count);
@@ -211,6 +217,14 @@ static qk_status read_moments(qk__grid *grid, qk_kinds kinds, qk_head_moments **
     m->length = grid->length;
     for (int kind = 0; kind < 2; kind++)
         m->heads[kind] = grid->heads[kind];
+    const size_t lengths = grid->layers * grid->heads[QK_QUERY] * (grid->dim / 2);
+    if (grid->run.states.count > 0) {
+        grid->sum_abs = m->sum_abs = qk__calloc(lengths + 1, sizeof *m->sum_abs);
+        if (!m->sum_abs)
+            return qk__nomem(err);
+        for (size_t i = 0; i < lengths; i++)
+            m->sum_abs[i] = NAN;
+    }
     if (kinds & QK_KINDS_Q)
         QK_TRY(qk__grid_moments(grid, QK_QUERY, &m->of[QK_QUERY], err));
     return kinds & QK_KINDS_K ? qk__grid_moments(grid, QK_KEY, &m->of[QK_KEY], err) : QK_OK;
@@ -241,6 +255,7 @@ void qk_head_moments_free(qk_head_moments **moments)
         free(m->of[kind]);
     }
     if (m) {
+        free(m->sum_abs);
         free(m->capture);
         free(m->model);
     }

@@ -11,6 +11,7 @@ typedef struct qk__grid {
     size_t layers;
     size_t heads[2];   /* of a layer, by qk_kind; key heads: 0 unless groups are asked for */
     size_t group, dim; /* query heads per key head, likewise */
+    double *sum_abs;   /* as in qk_head_moments; NULL: nobody asks */
     int64_t texts, length; /* behind the first head; the latest position of its rows, plus 1 */
 } qk__grid;
 

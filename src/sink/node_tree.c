@@ -288,6 +288,7 @@ static qk_status check_part(const qk_sink *sink, int tree, const qk__all_rows *r
     if (tree == QK__ATTENTION)
         kept = came;
     bool same = shape ? shape->dim == wanted.dim && shape->means == wanted.means &&
+                            shape->pairs == wanted.pairs &&
                             shape->num_heads == wanted.num_heads &&
                             memcmp(shape->heads, wanted.heads,
                                    wanted.num_heads * sizeof *wanted.heads) == 0 &&

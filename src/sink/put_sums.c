@@ -46,6 +46,12 @@ static qk_status check_sums(const qk_sink *sink, const qk_sink_sums *sums, qk_er
         return qk__fail(err, QK_ERR_ARGUMENT, "sums without %s",
                         sums->kind == QK_QUERY ? "numbers, of all rows and by bucket"
                                                : "numbers");
+    const int stage = sums->before_rope ? QK__PRE : QK__POST;
+    const size_t pairs = qk__part_shape_of(sink, stage, sums->layer, sums->kind).pairs;
+    if (sums->sum_abs && pairs > 0 && sums->num_pairs != pairs)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "sum_abs of %zu rotary pairs, and layer %d has %zu", sums->num_pairs,
+                        sums->layer, pairs);
     if (!isfinite(sums->origin_t))
         return qk__fail(err, QK_ERR_ARGUMENT, "origin_t is not finite");
     return QK_OK;
@@ -192,7 +198,8 @@ static qk__head_sums head_sums(const delivery *d, size_t i)
                           .origin_t = s->origin_t,
                           .x = s->sum_x + at,
                           .xt = s->sum_xt + at,
-                          .xx = s->sum_xx + at * dim};
+                          .xx = s->sum_xx + at * dim,
+                          .abs = s->sum_abs ? s->sum_abs + i * s->num_pairs : NULL};
     if (s->kind == QK_QUERY) {
         sums.runs = s->num_buckets;
         sums.run_x = s->bucket_sum_x + at * s->num_buckets;

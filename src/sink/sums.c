@@ -23,6 +23,10 @@ qk__part_shape qk__part_shape_of(const qk_sink *sink, int tree, int layer, qk_ki
                             .means = attention};
     if (!attention || kind == QK_QUERY)
         shape.num_heads = qk__heads_of(sink, layer, kind, &shape.heads);
+    if (tree == QK__PRE && kind == QK_QUERY && sink->settings.frequencies) {
+        shape.pairs = sink->settings.frequencies[layer].count;
+        shape.interleaved = sink->settings.rope_interleaved;
+    }
     return shape;
 }
 

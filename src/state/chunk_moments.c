@@ -83,6 +83,7 @@ qk_status qk__chunk_place_sets(qk__chunk_moments *chunk, qk_error *err)
 {
     qk__set_shape diagonals = chunk->shape;
     diagonals.diagonal = true;
+    diagonals.pairs = 0;
     size_t whole = qk__set_size(&chunk->shape), each = qk__set_size(&diagonals);
     size_t sets = chunk->by_bucket ? chunk->num_runs : 0;
     QK_TRY(make_room(&chunk->sets, &chunk->sets_size, whole + sets * each, err));
@@ -242,6 +243,22 @@ static void put_whole(qk__chunk_moments *chunk, double sum_t, double n, size_t h
     }
 }
 
+/* Lengths of the pairs of dimensions that turn together. */
+static void sum_lengths(const qk__part_shape *shape, const float *x, const uint32_t *index,
+                        size_t rows, double *restrict sum)
+{
+    const size_t step = shape->interleaved ? 2 : 1;
+    const size_t apart = shape->interleaved ? 1 : shape->pairs;
+    memset(sum, 0, shape->pairs * sizeof *sum);
+    for (size_t r = 0; r < rows; r++) {
+        const float *row = x + (size_t)index[r] * shape->dim;
+        for (size_t p = 0; p < shape->pairs; p++) {
+            double a = row[p * step], b = row[p * step + apart];
+            sum[p] += sqrt(a * a + b * b);
+        }
+    }
+}
+
 static qk_status sum_heads(qk__chunk_moments *chunk, const qk__part_shape *shape,
                            const qk__chunk_rows *rows, qk_error *err)
 {
@@ -257,6 +274,7 @@ static qk_status sum_heads(qk__chunk_moments *chunk, const qk__part_shape *shape
                            &(qk__tile_rows){x, false, index, chunk->t, NULL, first});
         sum_rows(chunk, x, index, rows->rows);
         put_whole(chunk, total_t, (double)rows->rows, h);
+        sum_lengths(shape, x, index, rows->rows, chunk->whole.sum_abs + h * shape->pairs);
         for (size_t run = 0; run < runs; run++)
             put_run(chunk, run, sum_t[run], h);
         if (!qk__all_finite(chunk->tile.sum, chunk->tile.panels * PANEL))
@@ -270,7 +288,8 @@ qk_status qk__chunk_moments_compute(qk__chunk_moments *chunk, const qk__part_sha
 {
     chunk->shape = (qk__set_shape){.num_heads = 0}; /* unless all goes well */
     QK_TRY(check_rows(shape, rows, err));
-    chunk->shape = (qk__set_shape){.num_heads = shape->num_heads, .dim = shape->dim};
+    chunk->shape = (qk__set_shape){
+        .num_heads = shape->num_heads, .dim = shape->dim, .pairs = shape->pairs};
     chunk->by_bucket = shape->by_bucket;
     find_runs(chunk, rows);
     qk_status status = qk__chunk_place_sets(chunk, err);

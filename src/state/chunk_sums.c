@@ -63,7 +63,8 @@ qk_status qk__chunk_moments_expect(qk__chunk_moments *chunk, const qk__part_shap
 {
     size_t start[QK__CHUNK_ROWS] = {0};
     assert(rows->rows > 0);
-    chunk->shape = (qk__set_shape){.num_heads = shape->num_heads, .dim = shape->dim};
+    chunk->shape = (qk__set_shape){
+        .num_heads = shape->num_heads, .dim = shape->dim, .pairs = shape->pairs};
     chunk->by_bucket = shape->by_bucket;
     chunk->first_run = number * QK__CHUNK_ROWS;
     find_runs(chunk, rows, chunk->first_run, start);
@@ -112,10 +113,14 @@ static bool put_means(const qk__chunk_moments *chunk, const qk__moment_set *to, 
 
 static bool put_whole(const qk__chunk_moments *chunk, size_t head, const qk__head_sums *sums)
 {
-    const size_t d = chunk->shape.dim;
+    const size_t d = chunk->shape.dim, pairs = chunk->shape.pairs;
     const double n = (double)chunk->whole.count[head], *x = sums->x;
     double *to = chunk->whole.sum_xx + head * qk__set_squares(&chunk->shape);
     bool sound = put_means(chunk, &chunk->whole, head, sums, x, sums->xt);
+    for (size_t p = 0; p < pairs; p++) {
+        chunk->whole.sum_abs[head * pairs + p] = sums->abs ? sums->abs[p] : NAN;
+        sound = sound && !(sums->abs && !(sums->abs[p] >= 0 && isfinite(sums->abs[p])));
+    }
     for (size_t i = 0; i < d; to += d - i, i++) {
         const double *squares = sums->xx + i * d;
         double mean = x[i] / n;

@@ -6,7 +6,7 @@
 
 #include "state/layer_moments.h"
 
-/* Axes: H heads, G groups, B buckets, d dimensions, t a triangle of d, 2 itself. */
+/* Axes: H heads, G groups, B buckets, d dimensions, t a triangle of d, p rotary pairs, 2 itself. */
 static const struct {
     const char *name, *dtype, *axes;
 } layout[QK__NUM_ARRAYS] = {
@@ -15,10 +15,11 @@ static const struct {
     {"group", "I64", "G"},           {"count", "I64", "GH"},
     {"mean_t", "F64", "GH"},         {"sum_tt", "F64", "GH"},
     {"mean", "F64", "GHd"},          {"sum_xt", "F64", "GHd"},
-    {"sum_xx", "F64", "GHt"},        {"bucket", "I64", "B"},
-    {"bucket_count", "I64", "BH"},   {"bucket_mean_t", "F64", "BH"},
-    {"bucket_sum_tt", "F64", "BH"},  {"bucket_mean", "F64", "BHd"},
-    {"bucket_sum_xt", "F64", "BHd"}, {"bucket_sum_xx", "F64", "BHd"},
+    {"sum_xx", "F64", "GHt"},        {"sum_abs", "F64", "GHp"},
+    {"bucket", "I64", "B"},          {"bucket_count", "I64", "BH"},
+    {"bucket_mean_t", "F64", "BH"},  {"bucket_sum_tt", "F64", "BH"},
+    {"bucket_mean", "F64", "BHd"},   {"bucket_sum_xt", "F64", "BHd"},
+    {"bucket_sum_xx", "F64", "BHd"},
 };
 
 const char *const qk__layer_prefixes[QK__LAYER_PARTS] = {"q.", "k.", "first.q.", "first.k."};
@@ -34,6 +35,8 @@ static int64_t length_of(char axis, const qk__layer_sizes *sizes)
         return sizes->buckets;
     case 'd':
         return sizes->dim;
+    case 'p':
+        return sizes->pairs;
     case 't':
         return sizes->dim * (sizes->dim + 1) / 2;
     default:
@@ -41,13 +44,14 @@ static int64_t length_of(char axis, const qk__layer_sizes *sizes)
     }
 }
 
-bool qk__layer_array_is_kept(int array, bool by_bucket, bool means)
+bool qk__layer_array_is_kept(int array, const qk__part_shape *shape)
 {
     static const int OF_BUCKET = QK__ARRAY_BUCKET_COUNT - QK__ARRAY_COUNT;
     int of_set = array - (array < QK__ARRAY_BUCKET ? 0 : OF_BUCKET);
-    if (array >= QK__ARRAY_BUCKET && !by_bucket)
+    if ((array >= QK__ARRAY_BUCKET && !shape->by_bucket) ||
+        (array == QK__ARRAY_SUM_ABS && shape->pairs == 0))
         return false;
-    return !means || array == QK__ARRAY_BUCKET || of_set <= QK__ARRAY_COUNT ||
+    return !shape->means || array == QK__ARRAY_BUCKET || of_set <= QK__ARRAY_COUNT ||
            of_set == QK__ARRAY_MEAN;
 }
 

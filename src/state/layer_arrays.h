@@ -19,20 +19,21 @@ enum {
     QK__ARRAY_POSITIONS,
     QK__ARRAY_MASK,
     QK__ARRAY_GROUP,
-    QK__ARRAY_COUNT, /* to SUM_XX: a set for each group */
+    QK__ARRAY_COUNT, /* to SUM_ABS: a set for each group */
     QK__ARRAY_MEAN_T,
     QK__ARRAY_SUM_TT,
     QK__ARRAY_MEAN,
     QK__ARRAY_SUM_XT,
     QK__ARRAY_SUM_XX,
-    QK__ARRAY_BUCKET, /* from here on only where buckets are kept */
+    QK__ARRAY_SUM_ABS, /* only where lengths are kept */
+    QK__ARRAY_BUCKET,  /* from here on only where buckets are kept */
     QK__ARRAY_BUCKET_COUNT,
     QK__NUM_ARRAYS = QK__ARRAY_BUCKET_COUNT + QK__ARRAY_SUM_XX - QK__ARRAY_COUNT + 1,
-    QK__SET_ARRAYS = QK__ARRAY_SUM_XX - QK__ARRAY_COUNT + 1,
+    QK__SET_ARRAYS = QK__ARRAY_SUM_ABS - QK__ARRAY_COUNT + 1,
 };
 
 typedef struct qk__layer_sizes {
-    int64_t heads, groups, buckets, dim;
+    int64_t heads, groups, buckets, dim, pairs;
 } qk__layer_sizes;
 
 typedef struct qk__layer_array {
@@ -42,8 +43,10 @@ typedef struct qk__layer_array {
     int64_t shape[3];
 } qk__layer_array;
 
-/* Whether a part has it: by_bucket, means are those of its shape. */
-bool qk__layer_array_is_kept(int array, bool by_bucket, bool means);
+struct qk__part_shape;
+
+/* Whether a part of that shape has it. */
+bool qk__layer_array_is_kept(int array, const struct qk__part_shape *shape);
 
 /* Of a part of a layer; and what the names of its arrays begin with: "q.", "first.k.". */
 qk__layer_array qk__layer_array_of(int array, int part, const qk__layer_sizes *sizes);

@@ -94,7 +94,7 @@ static const qk__tensor_entry *find(const qk__tensor_list *list, const char *nam
 static qk_status measure(const qk__tensor_list *list, int array, int part, int axis,
                          int64_t least, int64_t most, int64_t *length, qk_error *err)
 {
-    static const qk__layer_sizes any = {1, 1, 1, 1};
+    static const qk__layer_sizes any = {1, 1, 1, 1, 1};
     const qk__layer_array wanted = qk__layer_array_of(array, part, &any);
     const qk__tensor_entry *entry = find(list, wanted.name);
     if (!entry)
@@ -144,7 +144,7 @@ static bool has_part(const qk__tensor_list *list, int part)
 static qk_status find_arrays(const qk__tensor_list *list, int part, qk__layer_view *view,
                              qk_error *err)
 {
-    static const qk__layer_sizes any = {1, 1, 1, 1};
+    static const qk__layer_sizes any = {1, 1, 1, 1, 1};
     qk__layer_sizes *sizes = &view->sizes;
     QK_TRY(measure(list, QK__ARRAY_HEADS, part, 0, 1, QK__MAX_PART_HEADS, &sizes->heads, err));
     QK_TRY(measure(list, QK__ARRAY_GROUP, part, 0, 0, QK__MAX_GROUPS, &sizes->groups, err));
@@ -152,8 +152,12 @@ static qk_status find_arrays(const qk__tensor_list *list, int part, qk__layer_vi
     view->shape.by_bucket = find(list, qk__layer_array_of(QK__ARRAY_BUCKET, part, &any).name);
     if (view->shape.by_bucket)
         QK_TRY(measure(list, QK__ARRAY_BUCKET, part, 0, 0, MAX_ROWS, &sizes->buckets, err));
+    if (find(list, qk__layer_array_of(QK__ARRAY_SUM_ABS, part, &any).name))
+        QK_TRY(
+            measure(list, QK__ARRAY_SUM_ABS, part, 2, 1, sizes->dim / 2, &sizes->pairs, err));
+    view->shape.pairs = (size_t)sizes->pairs;
     for (int i = 0; i < QK__NUM_ARRAYS; i++)
-        if (qk__layer_array_is_kept(i, view->shape.by_bucket, view->shape.means))
+        if (qk__layer_array_is_kept(i, &view->shape))
             QK_TRY(find_array(list, i, part, view, err));
     view->texts = view->data[QK__ARRAY_TEXTS];
     view->positions = view->data[QK__ARRAY_POSITIONS];
@@ -289,7 +293,8 @@ static qk_status check_first(const qk__layer_file *file, qk_kind kind, qk_error 
                          *all = &file->views[kind];
     const size_t heads = first->shape.num_heads;
     bool same =
-        heads == 0 || (heads == all->shape.num_heads && first->shape.dim == all->shape.dim);
+        heads == 0 || (heads == all->shape.num_heads && first->shape.dim == all->shape.dim &&
+                       first->shape.pairs == all->shape.pairs);
     for (size_t h = 0; same && h < heads; h++)
         same = first->heads[h] == all->heads[h] &&
                sum_counts(first, QK__ARRAY_COUNT, first->sizes.groups, (int64_t)h) <=

@@ -14,6 +14,8 @@
  *     mean          F64 [G][H][d]    mean of x
  *     sum_xt        F64 [G][H][d]    sum of (x - mean)(t - mean_t)
  *     sum_xx        F64 [G][H][d(d+1)/2]  sum of (x - mean)(x - mean)^T: i <= j, row by row
+ *     sum_abs       F64 [G][H][F]    of queries before RoPE, where its F pairs are known: sum of the length of
+ *                                    each pair; NaN: a sum that came without it
  *
  * and of queries, where buckets are kept:
  *
@@ -109,6 +111,8 @@ typedef struct qk__head_state {
     size_t num_groups;
     uint64_t *labels;         /* [num_groups] ascending */
     qk_moments **parts;       /* [num_groups] moments of each; count 0 where it has no rows */
+    size_t pairs;             /* of queries before RoPE; 0: their lengths were not summed */
+    double *sum_abs;          /* [pairs] of all rows; NaN: not known */
     size_t num_buckets;       /* 0 for keys and where buckets were not kept */
     qk__bucket_sums *buckets; /* [num_buckets] ascending */
     struct qk__head_state

@@ -45,6 +45,10 @@ typedef struct qk__part_shape {
     uint32_t max_groups; /* 0: one group of all texts; else 2 .. QK__MAX_GROUPS */
     bool by_bucket;      /* of queries: sums by bucket, too */
     bool means;          /* count and mean alone, of sums that come summed */
+    size_t
+        pairs; /* of queries before RoPE: that turn, and whose lengths are summed; 0: none are */
+    bool
+        interleaved; /* pair p is dimensions 2p and 2p + 1, else p and p + pairs; files do not tell */
 } qk__part_shape;
 
 /* Bytes of the arrays of such a part in a file, with so many groups and buckets; in memory it
@@ -95,6 +99,7 @@ typedef struct qk__head_sums {
     double origin_t;
     const double *x, *xt;                  /* [dim] */
     const double *xx;                      /* [dim][dim]: the upper triangle is read */
+    const double *abs;                     /* [pairs]; NULL: not known */
     size_t runs;                           /* of a part by bucket */
     const double *run_x, *run_xt, *run_xx; /* [runs][dim], run_xx of squares */
 } qk__head_sums;

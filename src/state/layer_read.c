@@ -85,6 +85,7 @@ void qk__head_state_free(qk__head_state **state)
         qk_moments_free(&s->parts[g]);
     free(s->parts);
     free(s->labels);
+    free(s->sum_abs);
     if (s->buckets)
         free(s->buckets[0].mean); /* that of all */
     free(s->buckets);
@@ -117,15 +118,20 @@ static qk_status take_groups(const qk__layer_view *view, size_t head, qk__head_s
                              qk_error *err)
 {
     const size_t groups = (size_t)view->sizes.groups, d = view->shape.dim;
-    const qk__set_shape shape = {.num_heads = view->shape.num_heads, .dim = d};
+    const qk__set_shape shape = {
+        .num_heads = view->shape.num_heads, .dim = d, .pairs = view->shape.pairs};
     state->mask = view->mask;
+    state->pairs = shape.pairs;
     QK_TRY(QK__CREATE_ARRAYS(err, {&state->labels, groups + 1, sizeof *state->labels},
-                             {&state->parts, groups + 1, sizeof *state->parts}));
+                             {&state->parts, groups + 1, sizeof *state->parts},
+                             {&state->sum_abs, shape.pairs + 1, sizeof *state->sum_abs}));
     for (; state->num_groups < groups; state->num_groups++) {
         const size_t g = state->num_groups;
         const qk__moment_set set = qk__layer_view_group(view, g);
         QK_TRY(qk__check_set(&shape, &set, head, err));
         state->labels[g] = set.key;
+        for (size_t p = 0; p < shape.pairs; p++)
+            state->sum_abs[p] += set.sum_abs[head * shape.pairs + p];
         state->parts[g] = expand(&set, d, head);
         if (!state->parts[g])
             return qk__nomem(err);
@@ -248,6 +254,8 @@ qk_status qk__head_state_leave_out_first(qk__head_state *state, qk_error *err)
         qk_moments_free(&state->parts[g]);
         state->parts[g] = rest;
     }
+    for (size_t p = 0; p < state->pairs; p++)
+        state->sum_abs[p] -= first->sum_abs[p];
     QK_TRY(merge_groups(state, state->moments->dim, err));
     return state->texts ? join_texts(state, err) : QK_OK;
 }

@@ -32,6 +32,8 @@ qk__moment_set qk__layer_view_group(const qk__layer_view *view, size_t group)
     const size_t d = (size_t)view->sizes.dim;
     qk__moment_set set = set_at(view, QK__ARRAY_COUNT, group, d * (d + 1) / 2);
     set.key = (uint64_t)view->labels[group];
+    set.sum_abs = numbers_at(view, QK__ARRAY_SUM_ABS,
+                             group * (size_t)(view->sizes.heads * view->sizes.pairs));
     return set;
 }
 
@@ -66,6 +68,8 @@ qk_status qk__check_set(const qk__set_shape *shape, const qk__moment_set *set, s
                  all_finite(set->sum_xt + head * d, d) && all_finite(sum_xx, squares);
     for (size_t i = 0; sound && i < d; sum_xx += shape->diagonal ? 1 : d - i, i++)
         sound = *sum_xx >= 0;
+    for (size_t i = head * shape->pairs; sound && i < (head + 1) * shape->pairs; i++)
+        sound = isnan(set->sum_abs[i]) || (set->sum_abs[i] >= 0 && isfinite(set->sum_abs[i]));
     return sound ? QK_OK
                  : qk__fail(err, QK_ERR_MALFORMED, "its numbers are not moments of any rows");
 }

@@ -25,8 +25,8 @@ static void list_pieces(const qk__set_list *list, const void **pieces)
     size_t n = list->count;
     for (size_t i = 0; i < n; i++) {
         const qk__moment_set *set = list->sets[i];
-        const void *members[QK__SET_ARRAYS] = {set->count, set->mean_t, set->sum_tt,
-                                               set->mean,  set->sum_xt, set->sum_xx};
+        const void *members[QK__SET_ARRAYS] = {set->count,  set->mean_t, set->sum_tt, set->mean,
+                                               set->sum_xt, set->sum_xx, set->sum_abs};
         for (size_t m = 0; m < QK__SET_ARRAYS; m++)
             pieces[m * n + i] = members[m];
     }
@@ -91,9 +91,10 @@ static size_t list_arrays(kind_out *out, const qk__part_moments *part, int numbe
     const qk__layer_sizes sizes = {.heads = (int64_t)part->shape.num_heads,
                                    .groups = (int64_t)part->groups.count,
                                    .buckets = (int64_t)part->buckets.count,
-                                   .dim = (int64_t)part->shape.dim};
+                                   .dim = (int64_t)part->shape.dim,
+                                   .pairs = (int64_t)part->shape.pairs};
     for (int i = 0; i < QK__NUM_ARRAYS; i++) {
-        if (!qk__layer_array_is_kept(i, part->shape.by_bucket, part->shape.means))
+        if (!qk__layer_array_is_kept(i, &part->shape))
             continue;
         qk__layer_array *array = &out->arrays[i];
         *array = qk__layer_array_of(i, number, &sizes);

@@ -15,8 +15,8 @@ size_t qk__set_squares(const qk__set_shape *shape)
 
 size_t qk__set_size(const qk__set_shape *shape)
 {
-    size_t of_head =
-        shape->means ? 1 + shape->dim : 3 + 2 * shape->dim + qk__set_squares(shape);
+    size_t of_head = shape->means ? 1 + shape->dim
+                                  : 3 + 2 * shape->dim + qk__set_squares(shape) + shape->pairs;
     return shape->num_heads * of_head;
 }
 
@@ -33,6 +33,7 @@ void qk__set_place(qk__moment_set *set, const qk__set_shape *shape, double *memo
     set->mean = set->sum_tt + heads;
     set->sum_xt = set->mean + heads * shape->dim;
     set->sum_xx = set->sum_xt + heads * shape->dim;
+    set->sum_abs = set->sum_xx + heads * qk__set_squares(shape);
 }
 
 qk__moment_set *qk__set_create(const qk__set_shape *shape, uint64_t key)
@@ -135,6 +136,8 @@ void qk__set_add(const qk__set_shape *shape, qk__moment_set *to, const qk__momen
     for (size_t h = 0; h < shape->num_heads; h++) {
         if (more->count[h] == 0)
             continue;
+        for (size_t i = h * shape->pairs; i < (h + 1) * shape->pairs; i++)
+            to->sum_abs[i] += more->sum_abs[i];
         if (to->count[h] == 0)
             copy_head(shape, to, more, h);
         else

@@ -15,6 +15,7 @@ typedef struct qk__set_shape {
     size_t num_heads, dim;
     bool diagonal; /* of sum_xx only the diagonal */
     bool means;    /* count and mean alone: the other arrays are not there */
+    size_t pairs;  /* of sum_abs */
 } qk__set_shape;
 
 typedef struct qk__moment_set {
@@ -23,6 +24,7 @@ typedef struct qk__moment_set {
     double *mean_t, *sum_tt; /* [heads] */
     double *mean, *sum_xt;   /* [heads][d] */
     double *sum_xx;          /* [heads][qk__set_squares]: i <= j, row by row */
+    double *sum_abs;         /* [heads][pairs] of lengths; NaN: not known */
 } qk__moment_set;
 
 /* Numbers of sum_xx of one head. */

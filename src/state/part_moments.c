@@ -18,7 +18,8 @@ static qk__set_shape set_shape(const qk__part_shape *shape, bool diagonal)
     return (qk__set_shape){.num_heads = shape->num_heads,
                            .dim = shape->dim,
                            .diagonal = diagonal || shape->means,
-                           .means = shape->means};
+                           .means = shape->means,
+                           .pairs = diagonal ? 0 : shape->pairs};
 }
 
 /* Saturates. */
@@ -48,6 +49,9 @@ static qk_status check_shape(const qk__part_shape *shape, qk_error *err)
     if (shape->dim < 1 || shape->dim > QK_MAX_DIM)
         return qk__fail(err, QK_ERR_ARGUMENT, "vector dimension %zu is not in 1..%d",
                         shape->dim, QK_MAX_DIM);
+    if (shape->pairs > shape->dim / 2)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%zu rotary pairs of %zu dimensions",
+                        shape->pairs, shape->dim);
     if (shape->num_heads < 1 || shape->num_heads > QK__MAX_PART_HEADS)
         return qk__fail(err, QK_ERR_ARGUMENT, "%zu heads of a layer are not in 1..%d",
                         shape->num_heads, QK__MAX_PART_HEADS);
@@ -243,7 +247,8 @@ qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id, bool
 {
     if (chunk->shape.dim != part->shape.dim ||
         chunk->shape.num_heads != part->shape.num_heads ||
-        chunk->by_bucket != part->shape.by_bucket || chunk->shape.means != part->shape.means)
+        chunk->by_bucket != part->shape.by_bucket || chunk->shape.means != part->shape.means ||
+        chunk->shape.pairs != part->shape.pairs)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "a chunk of %zu heads, dimension %zu, does not fit a part of %zu, "
                         "dimension %zu",
@@ -290,6 +295,9 @@ static qk_status check_same(const qk__part_shape *a, const qk__part_shape *b, qk
         return qk__fail(err, QK_ERR_INCONSISTENT, "only one of them is by bucket");
     if (a->means != b->means)
         return qk__fail(err, QK_ERR_INCONSISTENT, "only one of them is of attention");
+    if (a->pairs != b->pairs)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "lengths of %zu rotary pairs, and of %zu",
+                        a->pairs, b->pairs);
     return QK_OK;
 }
 

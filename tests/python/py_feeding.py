@@ -56,12 +56,12 @@ def put_texts(s, numbers=range(8), stage="post", change=lambda x: x):
             put_text(s, number, stage, change)
 
 
-def sums_of(sampler, positions, x, kind, centred=True):
-    """What put_sums takes, of rows x [heads, rows, dim] at these positions."""
+def sums_of(sampler, positions, x, kind, centred=True, pairs=0):
+    """What put_sums takes, of rows x [heads, rows, dim] at these positions; with lengths of rotary pairs, in halves."""
     x, t = x.astype(np.float64), np.asarray(positions, dtype=np.float64)
-    about = {}
+    about = {"sum_abs": np.hypot(x[..., :pairs], x[..., pairs:2 * pairs]).sum(1)} if pairs else {}
     if centred:
-        about = dict(origin=np.ascontiguousarray(x[:, :9].mean(1)), origin_t=float(np.floor(t.mean())))
+        about |= dict(origin=np.ascontiguousarray(x[:, :9].mean(1)), origin_t=float(np.floor(t.mean())))
         x, t = x - about["origin"][:, None], t - about["origin_t"]
     sums = dict(rows=len(t), sum_x=x.sum(1), sum_xt=(x * t[:, None]).sum(1), sum_xx=np.einsum("hri,hrj->hij", x, x))
     if kind == "q":
@@ -72,13 +72,19 @@ def sums_of(sampler, positions, x, kind, centred=True):
     return {**sums, **about}
 
 
+def pairs_of(layer, kind, before):
+    """Rotary pairs whose lengths are summed."""
+    return len(FREQUENCIES) if before and kind == "q" and layer != 1 else 0
+
+
 def put_text_sums(s, number, sampler, stage="post", centred=True):
     """All of a text by sums, and then the rows that are stored."""
     for layer, kind, before in parts(stage):
         at, stored = (np.asarray(f(number, layer, kind)) for f in (s.positions, s.stored_positions))
         x = all_vectors(number, layer, kind, before)
         if len(at):
-            s.put_sums(number, layer, kind, before_rope=before, **sums_of(sampler, at, x[:, at], kind, centred))
+            s.put_sums(number, layer, kind, before_rope=before,
+                       **sums_of(sampler, at, x[:, at], kind, centred, pairs_of(layer, kind, before)))
             s.put(number, layer, kind, x[:, stored], positions=stored, before_rope=before)
 
 

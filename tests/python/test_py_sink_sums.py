@@ -10,8 +10,8 @@ qk = pytest.importorskip("qkscope", reason="the Python package is not in this bu
 
 from safetensors.numpy import load_file  # noqa: E402
 
-from py_feeding import (CAPTURED, DIM, HEADS, about, all_vectors, files_of, parts, put_text_sums,  # noqa: E402
-                        py_feed, sink, sums_of, tokens_of)
+from py_feeding import (CAPTURED, DIM, HEADS, about, all_vectors, files_of, pairs_of, parts,  # noqa: E402
+                        put_text_sums, py_feed, sink, sums_of, tokens_of)
 
 KEPT = {
     "moments": dict(keep="moments", texts=11),
@@ -101,7 +101,7 @@ def test_any_order_threads_and_shards(tmp_path, name):
         x = all_vectors(number, layer, kind, before)[heads]
         if len(at):
             s.put_sums(number, layer, kind, heads=heads, before_rope=before,
-                       **sums_of(sampler, at, x[:, at], kind))
+                       **sums_of(sampler, at, x[:, at], kind, pairs=pairs_of(layer, kind, before)))
             s.put(number, layer, kind, x[:, stored], positions=stored, heads=heads, before_rope=before)
 
     def run(s, number):

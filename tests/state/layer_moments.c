@@ -150,7 +150,8 @@ static void make(char **argv)
                                       .num_heads = (size_t)rows.heads,
                                       .heads = rows.numbers,
                                       .max_groups = (uint32_t)atoi(argv[2]),
-                                      .by_bucket = kind == 0};
+                                      .by_bucket = kind == 0,
+                                      .pairs = kind == 0 ? (size_t)rows.dim / 2 : 0};
         parts.part[kind] = sum_blocks(&rows, &shape, kind, range, 0, blocks);
     }
     need(qk__layer_moments_write(argv[0], &parts, 7, NULL, &err));

@@ -11,8 +11,13 @@
 enum { DIM = 11, HEADS = 3, ROWS = 200 };
 
 static const int numbers[HEADS] = {0, 4, 9};
-static const qk__part_shape queries = {
-    .dim = DIM, .num_heads = HEADS, .heads = numbers, .max_groups = 3, .by_bucket = true};
+static const qk__part_shape queries = {.dim = DIM,
+                                       .num_heads = HEADS,
+                                       .heads = numbers,
+                                       .max_groups = 3,
+                                       .by_bucket = true,
+                                       .pairs = 4,
+                                       .interleaved = true};
 static const qk__part_shape keys = {
     .dim = DIM, .num_heads = HEADS, .heads = numbers, .max_groups = 3};
 

@@ -86,8 +86,14 @@ def stack(cells, matrix):
     return arrays
 
 
-def layer_arrays(heads, kind, groups):
-    """heads: {number: columns} of one kind in a layer."""
+def lengths_of(x, pairs, interleaved=False):
+    """Of rows x [n][d], the sum of the lengths of rotary pairs."""
+    ends = [(2 * p, 2 * p + 1) if interleaved else (p, p + pairs) for p in range(pairs)]
+    return np.array([np.sqrt(x[:, a] ** 2 + x[:, b] ** 2).sum() for a, b in ends])
+
+
+def layer_arrays(heads, kind, groups, pairs=0):
+    """heads: {number: columns} of one kind in a layer. pairs: of rotary pairs of queries the lengths, too."""
     numbers = sorted(heads)
     all_ids = np.unique(np.concatenate([heads[h]["example_id"] for h in numbers]))
     mask = mask_of(all_ids, groups)
@@ -104,6 +110,9 @@ def layer_arrays(heads, kind, groups):
     arrays |= stack([[moments_of(heads[h]["vector"][of_row[h] == np.uint64(label)],
                                  heads[h]["position"][of_row[h] == np.uint64(label)])
                       for h in numbers] for label in labels], True)
+    if kind == "q" and pairs:
+        arrays["sum_abs"] = np.array([[lengths_of(heads[h]["vector"][of_row[h] == np.uint64(label)], pairs) for h in numbers]
+                                      for label in labels]).reshape(len(labels), len(numbers), pairs)
     if kind == "q":
         buckets = np.unique(np.concatenate([heads[h]["bucket"] for h in numbers]))
         arrays["bucket"] = buckets

@@ -13,6 +13,7 @@ static void assert_same_chunk(const qk__chunk_moments *a, const qk__chunk_moment
 {
     qk__set_shape diagonal = a->shape;
     diagonal.diagonal = true;
+    diagonal.pairs = 0;
     size_t numbers_of_sets =
         qk__set_size(&a->shape) + (a->by_bucket ? a->num_runs * qk__set_size(&diagonal) : 0);
     assert_int_equal(a->num_runs, b->num_runs);

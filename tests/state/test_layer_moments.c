@@ -59,6 +59,7 @@ static void test_shapes_out_of_range_are_refused(void **state)
         {.dim = 1, .num_heads = 1, .heads = numbers, .max_groups = QK__MAX_GROUPS + 1},
         {.dim = 1, .num_heads = 2, .heads = falling},
         {.dim = 1, .num_heads = 2, .heads = negative},
+        {.dim = 9, .num_heads = 1, .heads = numbers, .pairs = 5},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         qk__part_moments *part;

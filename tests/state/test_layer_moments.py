@@ -77,7 +77,7 @@ def check_numbers(path, made, groups, texts=None):
         heads = {2 * h + 1: {"position": position, "bucket": bucket, "example_id": ids,
                              "vector": np.concatenate([getattr(s, kind)[h] for s in made]).astype(float)}
                  for h in range(len(made[0].q))}
-        expected |= make_state.layer_arrays(heads, kind, groups)
+        expected |= make_state.layer_arrays(heads, kind, groups, made[0].q.shape[2] // 2)
     assert set(found) == set(expected)
     for name, want in expected.items():
         assert found[name].shape == want.shape and found[name].dtype == want.dtype, name

@@ -74,6 +74,18 @@ class Heads:
             yield (place, head_name(place // self.count[kind], place % self.count[kind], kind), int(m.count),
                    self._array(m.mean, self.dim), self._array(m.sum_xx, self.dim, self.dim))
 
+    def rows_of(self, kind: str) -> Any:
+        """[layers, heads] how many"""
+        return need_numpy().array([count for _, _, count, _, _ in self.each(kind)]).reshape(self.layers, -1)
+
+    def sum_abs(self, layer: int) -> Any:
+        """[query heads, d / 2] of a layer, sums of the lengths of rotary pairs as moments have them; NaN: they do not, or the
+        layer has fewer pairs. None: the capture keeps rows."""
+        if self._made.sum_abs == ffi.NULL:
+            return None
+        shape = self.count["q"], self.dim // 2
+        return self._array(self._made.sum_abs + layer * shape[0] * shape[1], *shape)
+
     def means(self, kind: str) -> Any:
         """[layers, heads, d]"""
         numpy = need_numpy()

@@ -127,6 +127,11 @@ def rotary(request: Request) -> Rotary:
     """
     heads = Heads(request, "pre", "qk", groups=True)
     rope = rope_of(request, heads, factor=False)
+    if heads.sum_abs(0) is not None and request.model is not None:
+        summed = [(len(one.frequencies), one.interleaved) for one in _of_capture(heads).layers]
+        if summed != [(len(one.frequencies), one.interleaved) for one in rope.layers]:
+            raise DataError(f"{heads.where}: lengths of rotary pairs were summed as capture.json tells the pairs, and the model that is "
+                            "given pairs dimensions otherwise: capture again, or leave --model out")
     means = heads.means("q")
     return Rotary(heads, rope, [Layer(one, pairs(means[layer], one), _lengths(heads, layer, one))
                                 for layer, one in enumerate(rope.layers)])
@@ -134,12 +139,12 @@ def rotary(request: Request) -> Rotary:
 
 def _lengths(heads: Heads, layer: int, rotation: Rotation) -> Any:
     numpy = need_numpy()
-    found = numpy.empty((heads.count["q"], len(rotation.frequencies)))
-    for head in range(heads.count["q"]):
-        count = 0
-        found[head] = 0
-        for vectors in heads.rows(layer, head, "q"):
-            found[head] += abs(pairs(vectors, rotation)).sum(0)
-            count += len(vectors)
-        found[head] /= count
-    return found
+    count = len(rotation.frequencies)
+    kept = heads.sum_abs(layer)
+    if kept is None:  # rows
+        kept = numpy.array([sum(abs(pairs(vectors, rotation)).sum(0) for vectors in heads.rows(layer, head, "q"))
+                            for head in range(heads.count["q"])])
+    elif not numpy.isfinite(kept[:, :count]).all():
+        raise DataError(f"{heads.where}: layer {layer}: its moments lack the sums of lengths of rotary pairs (q.sum_abs), which an "
+                        "older qkscope did not keep, nor whoever put sums without them: capture again")
+    return kept[:, :count] / heads.rows_of("q")[layer][:, None]

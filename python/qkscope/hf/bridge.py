@@ -214,7 +214,7 @@ class _Run:
         heads = {**captured_heads(model.q_heads or (), "q"), **captured_heads(model.k_heads or (), "k")}
         threads = 0 if self.facts.changes else min(torch.get_num_threads(), 8)
         self.workers = Workers(2 if self.on_device else threads if threads > 1 else 0)
-        rows = self._rows(heads, model.head_dim)
+        rows = self._rows(heads, model)
         attention = None
         if self.sink._settings.keep.attention:
             sampler = self._sampler()
@@ -230,13 +230,13 @@ class _Run:
         s = self.sink._settings.sampler
         return Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
 
-    def _rows(self, heads: dict[tuple[int, str], list[int]], dim: int) -> Any:
+    def _rows(self, heads: dict[tuple[int, str], list[int]], model: Model) -> Any:
         """How queries and keys get from where the model is into the sink."""
         keep = self.sink._settings.keep
         if not self.on_device:
             return HostRows(self.sink, self.workers)
         if keep.moments and not keep.rows and not keep.first and sums_on(input_device(self.decoder)):
-            return DeviceSums(self.sink, self.workers, heads, self._sampler(), dim, keep.reservoir > 0)
+            return DeviceSums(self.sink, self.workers, heads, self._sampler(), model, keep.reservoir > 0)
         return DeviceRows(self.sink, self.workers, heads)
 
     def run(self, texts: list[Encoded]) -> None:

@@ -63,7 +63,15 @@ def sums_of(x: Any, t: Any, lengths: Any) -> list[Any]:
     return [by_bucket[0].sum(1), by_bucket[1].sum(1), gram, *by_bucket]
 
 
-NAMES = ("sum_x", "sum_xt", "sum_xx", "bucket_sum_x", "bucket_sum_xt", "bucket_sum_xx")
+def lengths_of(x: Any, pairs: int, interleaved: bool) -> Any:
+    """Of x [rows, heads, d] sums of the lengths of the pairs of dimensions that turn: [heads, pairs]."""
+    import torch
+    step, apart = (2, 1) if interleaved else (1, pairs)
+    ends = step * (pairs - 1) + 1
+    return torch.hypot(x[..., :ends:step], x[..., apart:apart + ends:step]).sum(0)
+
+
+NAMES = ("sum_x", "sum_xt", "sum_xx", "bucket_sum_x", "bucket_sum_xt", "bucket_sum_xx", "sum_abs")
 
 
 class DeviceSums(DeviceRows):
@@ -71,9 +79,9 @@ class DeviceSums(DeviceRows):
     rows of than a vector has dimensions goes as rows, which are less then."""
 
     def __init__(self, sink: Any, workers: Workers, heads: dict[tuple[int, str], list[int]], sampler: Any,
-                 dim: int, stores: bool) -> None:
+                 model: Any, stores: bool) -> None:
         super().__init__(sink, workers, heads)
-        self.sampler, self.dim, self.stores = sampler, dim, stores
+        self.sampler, self.model, self.dim, self.stores = sampler, model, model.head_dim, stores
         self.all = sampler.type == "all" and sampler.max_rows == 0
         self.every: Any = ()  # positions from 0 on, and their buckets
         self.buckets: Any = ()
@@ -156,8 +164,12 @@ class DeviceSums(DeviceRows):
             if not part.last:
                 self.origins[key] = origin
         step = max(1, AT_ONCE // (len(x) * x.shape[2]))
-        pieces = [sums_of(x[:, h:h + step].double() - origin[h:h + step], t, lengths if kind == "q" else None)
-                  for h in range(0, len(heads), step)]
+        some = [slice(h, h + step) for h in range(0, len(heads), step)]
+        pieces = [sums_of(x[:, h].double() - origin[h], t, lengths if kind == "q" else None) for h in some]
+        frequencies = self.model.frequencies[layer] if self.model.frequencies and before_rope and kind == "q" else None
+        if frequencies:
+            for h, piece in zip(some, pieces):
+                piece.append(lengths_of(x[:, h].double(), len(frequencies), self.model.rope_interleaved))
         found = [origin, *(torch.cat(same) for same in zip(*pieces))]
         found.append(x.index_select(0, stored).double())
         put = self._put(key, heads, part, [tuple(v.shape) for v in found], x.dtype)
