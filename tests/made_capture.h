@@ -58,7 +58,7 @@ static inline qk_status made_head(const made_capture *m, qk_capture_writer *writ
     qk_head_writer *head;
     const uint64_t words[] = {(uint64_t)id.layer, (uint64_t)id.head, (uint64_t)id.kind};
     qk__rng_init(&rng, m->seed, words, 3);
-    qk_status status = qk_head_writer_open(&head, writer, id, m->dim, false, NULL, err);
+    qk_status status = qk_head_writer_open(&head, writer, id, m->dim, false, 0, err);
     for (int text = 0; status == QK_OK && text < m->texts; text++)
         status = made_text(m, head, id.kind, text, &rng, err);
     if (status == QK_OK)

@@ -94,9 +94,9 @@ FLAGS="-DXXH_NAMESPACE=LZ4_" lib lz4 lib/*.c
 cp lib/lz4.h lib/lz4hc.h lib/lz4frame.h "$prefix/include"
 pc liblz4 -llz4
 unpack brotli
-FLAGS=-Ic/include lib brotli c/common/*.c c/dec/*.c c/enc/*.c
+FLAGS=-Ic/include lib brotli c/common/*.c c/dec/*.c
 cp -r c/include/brotli "$prefix/include"
-for half in dec enc; do pc libbrotli$half -lbrotli; done
+pc libbrotlidec -lbrotli
 unpack snappy
 set -- $(echo "$version" | tr . ' ')
 sed -e 's/\${HAVE_SYS_UIO_H_01}/1/' -e "s/\${PROJECT_VERSION_MAJOR}/$1/" -e "s/\${PROJECT_VERSION_MINOR}/$2/" \

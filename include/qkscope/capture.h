@@ -205,7 +205,6 @@ typedef enum qk_column {
     /* No column: a row whose text and position were there already is an error, of rows that are read with
      * position and example. Rows without a text are not looked at. */
     QK_REFUSE_REPEATS = 1 << 6,
-    QK_FINGERPRINT = 1 << 8, /* no column: have qk_rows_file_print tell the files' hashes */
 } qk_column;
 
 /* Hands out a head's rows in blocks. What a block points to belongs to the qk_rows, until its next
@@ -246,15 +245,6 @@ QK_API void qk_rows_detach(qk_rows *rows);
 QK_API size_t qk_rows_dim(const qk_rows *rows);
 QK_API int64_t qk_rows_total(const qk_rows *rows);
 
-/* Size and fingerprint (see qk_parquet_fingerprint) of file i of the head; the fingerprint is
- * "" unless QK_FINGERPRINT was asked for. Of a packed file they are those of the head's row
- * groups; the fingerprint covers the footer, too, after them. */
-typedef struct qk_file_print {
-    int64_t bytes;
-    char hash[QK_FINGERPRINT_SIZE];
-} qk_file_print;
-QK_API const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i);
-
 /* ---- writing a capture ------------------------------------------------------------------ */
 
 typedef struct qk_capture_writer qk_capture_writer;
@@ -283,14 +273,13 @@ QK_API QK_MUST_CHECK qk_status qk_capture_writer_open(qk_capture_writer **writer
                                                       qk_error *err);
 
 /* Starts one head of dimension dim. Head writers of one capture are independent: several
- * threads may each use their own. settings NULL = defaults; strings adds token_str.
+ * threads may each use their own. strings adds token_str. group_rows: of a row group, which is in memory; 0 = 65,536.
  * In a packed capture the heads of a layer and kind go into one file, one after the other in
- * ascending order, with dim, strings and settings of the first: so there a thread takes all
+ * ascending order, with dim, strings and group_rows of the first: so there a thread takes all
  * heads of a layer and kind. A head that is out of turn is QK_ERR_ARGUMENT. */
 QK_API QK_MUST_CHECK qk_status qk_head_writer_open(qk_head_writer **head,
                                                    qk_capture_writer *writer, qk_head_id id,
-                                                   size_t dim, bool strings,
-                                                   const qk_parquet_writer_settings *settings,
+                                                   size_t dim, bool strings, size_t group_rows,
                                                    qk_error *err);
 
 /* Appends block->rows rows. All of f32, position, bucket and example must be set;

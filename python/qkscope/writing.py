@@ -163,7 +163,7 @@ class _HeadWriter:
             raise ArgumentError(f"vectors of {self.name} have no numbers: wanted is [rows, head_dim]")
         self.shape.check(self.name, self.layer, dim)
         call(lib.qk_head_writer_open, self.writer, self.capture, head_id(self.layer, self.head, self.kind)[0], dim,
-             False, ffi.NULL)
+             False, 0)
         self.dim = dim
 
     def _add(self, block: Block, view: _arrays.View, count: int) -> None:

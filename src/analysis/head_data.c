@@ -11,6 +11,7 @@
 #include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "capture/capture.h"
 #include "schema/schema.h"
 #include "stats/first_tokens.h"
 #include "stats/key_index.h"
@@ -236,7 +237,7 @@ static void note_files(const qk__run *run, const qk_head *head, const qk_rows *r
 {
     qk__input *inputs = inputs_of(run, head);
     for (size_t i = 0; i < head->num_files; i++) {
-        const qk_file_print *print = qk_rows_file_print(reader, i);
+        const qk__file_print *print = qk__rows_file_print(reader, i);
         if (inputs)
             inputs[i].print = *print;
         *bytes += print->bytes;
@@ -263,7 +264,7 @@ static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__he
 {
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
     if (run->inputs)
-        columns |= QK_FINGERPRINT;
+        columns |= QK__FINGERPRINT;
     if (!run->settings->allow_repeats)
         columns |= QK_REFUSE_REPEATS;
     if (keeps_rows(run))

@@ -19,6 +19,7 @@
 #include "analysis/text_ids.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "place/place.h"
 #include "results/manifest.h"
 #include "stats/moments.h"
@@ -29,7 +30,7 @@ typedef struct qk__input {
     const char *path;
     const qk_head *head; /* whose rows are in it; NULL: it has moments of a layer */
     size_t file;         /* of the head's */
-    qk_file_print print;
+    qk__file_print print;
 } qk__input;
 
 /* Tables whose rows are written when their head is done, and then leave memory (table.c). */

@@ -92,7 +92,7 @@ bool qk__input_find(const qk__run *run, const char *name, qk__input *input)
     return false;
 }
 
-qk_status qk__input_print(const qk__input *input, bool hash, qk_file_print *print)
+qk_status qk__input_print(const qk__input *input, bool hash, qk__file_print *print)
 {
     if (input->head)
         return qk__head_file_print(input->head, input->file, NULL, hash, print, NULL);

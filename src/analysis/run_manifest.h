@@ -23,7 +23,7 @@ char *qk__input_name(const qk__run *run, const qk__input *input);
 /* The file of this name in the run's capture; false: there is none. */
 /* Size and, if asked for, fingerprint of it as it is now. */
 QK_MUST_CHECK qk_status qk__input_print(const qk__input *input, bool hash,
-                                        qk_file_print *print);
+                                        qk__file_print *print);
 bool qk__input_find(const qk__run *run, const char *name, qk__input *input);
 
 /* Adds size and hash of the table at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which

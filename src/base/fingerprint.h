@@ -11,6 +11,11 @@
 
 enum { QK__FINGERPRINT_SIZE = 33 };
 
+typedef struct qk__file_print {
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+} qk__file_print;
+
 void qk__fingerprint_bytes(const void *data, size_t size, char hash[QK__FINGERPRINT_SIZE]);
 
 /* Pieces of memory, one behind the other. */

@@ -8,6 +8,7 @@
 #include <qkscope/capture.h>
 
 #include "base/file.h"
+#include "base/fingerprint.h"
 
 /* Name of the manifest beside the head folders, and what its "format" says. */
 #define QK_MANIFEST_NAME    "capture.json"
@@ -93,6 +94,11 @@ QK_MUST_CHECK qk_status qk__capture_set_moments(qk_capture *capture, qk_error *e
  * next call, and packed files longer: their footers are read once for many heads. */
 QK_MUST_CHECK qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i,
                                       const qk_parquet **file, qk_error *err);
+
+/* Size and fingerprint of file i of the head; the fingerprint is "" unless this was among the columns of qk_rows_open.
+ * Of a packed file they are those of the head's row groups; the fingerprint covers the footer, too, after them. */
+enum { QK__FINGERPRINT = 1 << 8 };
+const qk__file_print *qk__rows_file_print(const qk_rows *rows, size_t i);
 
 /* How many heads are missing, of which the first few are named in text; with lists (NULL or empty =
  * all) of these layers and query heads alone. */

@@ -13,6 +13,7 @@
 
 #include <qkscope/capture.h>
 
+#include "parquet/writer.h"
 #include "place/place.h"
 
 /* One head. */
@@ -29,6 +30,7 @@ typedef struct qk__head_record {
 typedef struct qk__head_shape {
     size_t dim;
     bool strings; /* with token_str */
+    size_t group_rows;
 } qk__head_shape;
 
 /* A file of heads of one layer and kind. */
@@ -37,10 +39,10 @@ typedef struct qk__packed_file {
     qk_kind kind;
     qk__head_shape shape;
     char *folder;
-    qk_parquet_writer *file; /* NULL: it is in its place */
-    int last;                /* head begun last */
-    bool busy;               /* its writer is at work */
-    bool lost;               /* part of a head is in it that was given up */
+    qk__parquet_writer *file; /* NULL: it is in its place */
+    int last;                 /* head begun last */
+    bool busy;                /* its writer is at work */
+    bool lost;                /* part of a head is in it that was given up */
 } qk__packed_file;
 
 struct qk_capture_writer {
@@ -61,19 +63,16 @@ struct qk_capture_writer {
 };
 
 /* Opens a file of one head or, with packed, of heads that share it, in a folder that is there. */
-QK_MUST_CHECK qk_status qk__capture_open_file(qk_parquet_writer **file,
+QK_MUST_CHECK qk_status qk__capture_open_file(qk__parquet_writer **file,
                                               const qk_capture_writer *writer,
                                               const char *folder, const qk__head_shape *shape,
-                                              const qk_parquet_writer_settings *settings,
                                               qk_error *err);
 
 /* Has a head's turn in the file that it shares begin, and end; between them *parquet is the head's
  * alone. One that is given up had `rows` rows added. The writer's lock must be free. */
 QK_MUST_CHECK qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
-                                         const qk__head_shape *shape,
-                                         const qk_parquet_writer_settings *settings,
-                                         qk__packed_file **file, qk_parquet_writer **parquet,
-                                         qk_error *err);
+                                         const qk__head_shape *shape, qk__packed_file **file,
+                                         qk__parquet_writer **parquet, qk_error *err);
 QK_MUST_CHECK qk_status qk__packed_end(qk_capture_writer *writer, qk__packed_file *file,
                                        qk_error *err);
 void qk__packed_give_up(qk_capture_writer *writer, qk__packed_file *file, int64_t rows);

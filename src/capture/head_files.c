@@ -102,7 +102,7 @@ static qk_status find_column(qk__head_files *files, int c, int *index, qk_error 
 static qk_status check_width(qk__head_files *files, qk_error *err)
 {
     size_t width;
-    QK_TRY(qk_parquet_next_width(files->cursors[QK__VECTOR], &width, err));
+    QK_TRY(qk__cursor_next_width(files->cursors[QK__VECTOR], &width, err));
     if (width == 0 || width > MAX_DIM)
         return qk__fail(
             err, QK_ERR_INCONSISTENT,
@@ -227,7 +227,7 @@ qk_status qk__head_files_open(qk__head_files *files, qk_error *err)
     for (size_t i = 0; i < files->head->num_files; i++) {
         QK_TRY(open_shard(files, i, alone, err));
         QK_TRY(qk__head_file_print(files->head, i, files->file,
-                                   (files->columns & QK_FINGERPRINT) != 0, &files->prints[i],
+                                   (files->columns & QK__FINGERPRINT) != 0, &files->prints[i],
                                    err));
         if (files->total == 0)
             first = i;

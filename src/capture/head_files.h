@@ -19,13 +19,13 @@ typedef struct qk__head_files {
     bool wide; /* some shard holds float64: all are read as that */
     int64_t total;
     bool no_examples;      /* some shard has no ids: none are read */
-    qk_file_print *prints; /* [head->num_files] */
+    qk__file_print *prints; /* [head->num_files] */
 
     /* the shard being read */
     size_t shard;
     qk_parquet *file;
     qk_parquet *before; /* the packed file open before it: keys and queries take turns */
-    qk_parquet_cursor *cursors[QK__ROW_COLUMNS]; /* NULL: not asked for, or no windows */
+    qk__cursor *cursors[QK__ROW_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
     qk__pages spare[QK__ROW_COLUMNS]; /* buffers kept for the next shard or head */
 } qk__head_files;

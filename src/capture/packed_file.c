@@ -43,13 +43,13 @@ static qk_status fail_mixed(int64_t first, int64_t second, qk_error *err)
         (long long)first, (long long)second);
 }
 
-static qk_status read_rows(qk_parquet_cursor *cursor, int64_t *head, qk_error *err)
+static qk_status read_rows(qk__cursor *cursor, int64_t *head, qk_error *err)
 {
     int64_t values[BLOCK_ROWS];
     size_t rows;
     bool first = true;
     for (;;) {
-        QK_TRY(qk_parquet_read_i64(cursor, values, NULL, BLOCK_ROWS, &rows, err));
+        QK_TRY(qk__cursor_read_i64(cursor, values, NULL, BLOCK_ROWS, &rows, err));
         if (rows == 0)
             return QK_OK;
         if (first)
@@ -64,10 +64,10 @@ static qk_status read_rows(qk_parquet_cursor *cursor, int64_t *head, qk_error *e
 static qk_status read_column(const qk_parquet *file, int column, size_t group, int64_t *head,
                              qk_error *err)
 {
-    qk_parquet_cursor *cursor;
+    qk__cursor *cursor;
     QK_TRY(qk__cursor_open_groups(&cursor, file, column, group, 1, err));
     qk_status status = read_rows(cursor, head, err);
-    qk_parquet_cursor_close(&cursor);
+    qk__cursor_close(&cursor);
     return status;
 }
 
@@ -208,7 +208,7 @@ qk_status qk__packed_check(const qk_parquet *file, const qk_head_part *part, qk_
 /* ---- fingerprints ----------------------------------------------------------------------- */
 
 static qk_status print_part(const qk_parquet *file, const qk_head_part *part,
-                            char hash[QK_FINGERPRINT_SIZE], qk_error *err)
+                            char hash[QK__FINGERPRINT_SIZE], qk_error *err)
 {
     QK_TRY(qk__packed_check(file, part, err));
     const qk__span spans[] = {span_of(file, part->first_group, part->num_groups),
@@ -217,7 +217,7 @@ static qk_status print_part(const qk_parquet *file, const qk_head_part *part,
                        file->path);
 }
 
-static qk_status print_closed(const qk_head *head, size_t i, bool hash, qk_file_print *print,
+static qk_status print_closed(const qk_head *head, size_t i, bool hash, qk__file_print *print,
                               qk_error *err)
 {
     struct stat st;
@@ -237,14 +237,14 @@ static qk_status print_closed(const qk_head *head, size_t i, bool hash, qk_file_
 }
 
 qk_status qk__head_file_print(const qk_head *head, size_t i, const qk_parquet *file, bool hash,
-                              qk_file_print *print, qk_error *err)
+                              qk__file_print *print, qk_error *err)
 {
-    *print = (qk_file_print){0};
+    *print = (qk__file_print){0};
     if (!file)
         return print_closed(head, i, hash, print, err);
     print->bytes = head->parts ? head->parts[i].bytes : qk_parquet_file_bytes(file);
     if (!hash)
         return QK_OK;
     return head->parts ? print_part(file, &head->parts[i], print->hash, err)
-                       : qk_parquet_fingerprint(file, print->hash, err);
+                       : qk__parquet_fingerprint(file, print->hash, err);
 }

@@ -8,6 +8,9 @@
 
 #include <qkscope/capture.h>
 
+#include "base/fingerprint.h"
+#include "parquet/reader.h"
+
 /* The rows of one head in a file. */
 typedef struct qk__packed_part {
     int head;
@@ -29,6 +32,6 @@ QK_MUST_CHECK qk_status qk__packed_check(const qk_parquet *file, const qk_head_p
 /* Size and, with `hash`, fingerprint of a file of a head. file: open, or NULL. */
 QK_MUST_CHECK qk_status qk__head_file_print(const qk_head *head, size_t i,
                                             const qk_parquet *file, bool hash,
-                                            qk_file_print *print, qk_error *err);
+                                            qk__file_print *print, qk_error *err);
 
 #endif

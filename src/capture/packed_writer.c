@@ -10,11 +10,10 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "capture/capture.h"
-#include "parquet/writer.h"
 
 static void free_file(qk__packed_file *file)
 {
-    qk_parquet_writer_abort(&file->file);
+    qk__parquet_writer_abort(&file->file);
     if (file->folder)
         rmdir(file->folder); /* stays if anything is in it */
     free(file->folder);
@@ -46,9 +45,7 @@ static qk__packed_file *find_file(const qk_capture_writer *writer, qk_head_id id
 }
 
 static qk_status open_file(qk_capture_writer *writer, qk_head_id id,
-                           const qk__head_shape *shape,
-                           const qk_parquet_writer_settings *settings, qk__packed_file **file,
-                           qk_error *err)
+                           const qk__head_shape *shape, qk__packed_file **file, qk_error *err)
 {
     if (writer->num_packed == writer->packed_capacity) {
         qk__packed_file **files =
@@ -66,7 +63,7 @@ static qk_status open_file(qk_capture_writer *writer, qk_head_id id,
     f->folder = qk__path_join(writer->dir, name);
     qk_status status = f->folder ? qk__make_below(writer->dir, name, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = qk__capture_open_file(&f->file, writer, f->folder, shape, settings, err);
+        status = qk__capture_open_file(&f->file, writer, f->folder, shape, err);
     if (status != QK_OK) {
         free_file(f);
         return status;
@@ -100,15 +97,14 @@ static qk_status take_turn(const qk__packed_file *file, qk_head_id id,
 }
 
 qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
-                           const qk__head_shape *shape,
-                           const qk_parquet_writer_settings *settings, qk__packed_file **file,
-                           qk_parquet_writer **parquet, qk_error *err)
+                           const qk__head_shape *shape, qk__packed_file **file,
+                           qk__parquet_writer **parquet, qk_error *err)
 {
     pthread_mutex_lock(&writer->lock);
     qk_status status = QK_OK;
     qk__packed_file *f = find_file(writer, id);
     if (!f)
-        status = open_file(writer, id, shape, settings, &f, err);
+        status = open_file(writer, id, shape, &f, err);
     if (status == QK_OK)
         status = take_turn(f, id, shape, err);
     if (status == QK_OK) {
@@ -143,11 +139,11 @@ void qk__packed_give_up(qk_capture_writer *writer, qk__packed_file *file, int64_
 /* ---- the end of a file ------------------------------------------------------------------ */
 
 /* NULL when it is in its place already. */
-static qk_parquet_writer *take_file(qk_capture_writer *writer, qk__packed_file *file,
-                                    qk_status *status, qk_error *err)
+static qk__parquet_writer *take_file(qk_capture_writer *writer, qk__packed_file *file,
+                                     qk_status *status, qk_error *err)
 {
     pthread_mutex_lock(&writer->lock);
-    qk_parquet_writer *parquet = file->file;
+    qk__parquet_writer *parquet = file->file;
     if (parquet && (file->busy || file->lost))
         *status = qk__fail(err, QK_ERR_ARGUMENT, "%s: head %d %s", file->folder, file->last,
                            file->busy ? "is still being written"
@@ -161,9 +157,9 @@ static qk_parquet_writer *take_file(qk_capture_writer *writer, qk__packed_file *
 static qk_status finish_file(qk_capture_writer *writer, qk__packed_file *file, qk_error *err)
 {
     qk_status status = QK_OK;
-    qk_parquet_writer *parquet = take_file(writer, file, &status, err);
+    qk__parquet_writer *parquet = take_file(writer, file, &status, err);
     if (parquet)
-        status = qk_parquet_writer_finish(&parquet, err);
+        status = qk__parquet_writer_finish(&parquet, err);
     return status;
 }
 

@@ -187,18 +187,18 @@ static bool may_be_null(const qk_rows *rows, int c)
 /* Rows `at` to `at + count` of column c. */
 static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_error *err)
 {
-    qk_parquet_cursor *cursor = rows->files.cursors[c];
+    qk__cursor *cursor = rows->files.cursors[c];
     size_t got = 0;
     qk_status status;
     if (c == QK__VECTOR && rows->files.wide)
-        status = qk_parquet_read_f64(cursor, (double *)rows->vectors + at * rows->files.dim,
+        status = qk__cursor_read_f64(cursor, (double *)rows->vectors + at * rows->files.dim,
                                      rows->files.dim, count, &got, err);
     else if (c == QK__VECTOR)
-        status = qk_parquet_read_f32(cursor, (float *)rows->vectors + at * rows->files.dim,
+        status = qk__cursor_read_f32(cursor, (float *)rows->vectors + at * rows->files.dim,
                                      rows->files.dim, count, &got, err);
     else
         status =
-            qk_parquet_read_i64(cursor, rows->ints[c] + at,
+            qk__cursor_read_i64(cursor, rows->ints[c] + at,
                                 may_be_null(rows, c) ? rows->valid : NULL, count, &got, err);
     QK_TRY(status);
     if (got < count)
@@ -234,9 +234,9 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
         uint8_t valid;
         size_t more = 0;
         if (c == QK__VECTOR)
-            QK_TRY(qk_parquet_next_width(rows->files.cursors[c], &more, err));
+            QK_TRY(qk__cursor_next_width(rows->files.cursors[c], &more, err));
         else
-            QK_TRY(qk_parquet_read_i64(rows->files.cursors[c], &value, &valid, 1, &more, err));
+            QK_TRY(qk__cursor_read_i64(rows->files.cursors[c], &value, &valid, 1, &more, err));
         if (more > 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "%s: column '%s' has more rows than the %lld of the file",
@@ -468,7 +468,7 @@ int64_t qk_rows_total(const qk_rows *rows)
     return rows->most;
 }
 
-const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i)
+const qk__file_print *qk__rows_file_print(const qk_rows *rows, size_t i)
 {
     assert(rows && i < rows->files.head->num_files);
     return &rows->files.prints[i];

@@ -24,12 +24,12 @@ struct qk_head_writer {
     qk_head_id id;
     qk__head_shape shape;
     int64_t rows;
-    char *folder;            /* NULL: packed */
-    qk_parquet_writer *file; /* its own, or that of `packed` */
-    qk__packed_file *packed; /* the file that it shares; NULL: none */
-    qk__buffer valid;        /* of sliding_window and example_id, for the rows being added */
-    int64_t *numbers;        /* column `head` for them */
-    size_t capacity;         /* of numbers */
+    char *folder;             /* NULL: packed */
+    qk__parquet_writer *file; /* its own, or that of `packed` */
+    qk__packed_file *packed;  /* the file that it shares; NULL: none */
+    qk__buffer valid;         /* of sliding_window and example_id, for the rows being added */
+    int64_t *numbers;         /* column `head` for them */
+    size_t capacity;          /* of numbers */
 };
 
 /* ---- the capture ------------------------------------------------------------------------ */
@@ -282,8 +282,7 @@ static void end_file(qk_head_writer *head, bool done)
 
 /* ---- one head --------------------------------------------------------------------------- */
 
-static qk_status open_own_file(qk_head_writer *head, const qk_parquet_writer_settings *settings,
-                               qk_error *err)
+static qk_status open_own_file(qk_head_writer *head, qk_error *err)
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(head->id, name);
@@ -291,20 +290,11 @@ static qk_status open_own_file(qk_head_writer *head, const qk_parquet_writer_set
     if (!head->folder)
         return qk__nomem(err);
     QK_TRY(qk__make_below(head->capture->dir, name, err));
-    return qk__capture_open_file(&head->file, head->capture, head->folder, &head->shape,
-                                 settings, err);
-}
-
-static qk_status open_shared_file(qk_head_writer *head,
-                                  const qk_parquet_writer_settings *settings, qk_error *err)
-{
-    return qk__packed_begin(head->capture, head->id, &head->shape, settings, &head->packed,
-                            &head->file, err);
+    return qk__capture_open_file(&head->file, head->capture, head->folder, &head->shape, err);
 }
 
 qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, qk_head_id id,
-                              size_t dim, bool strings,
-                              const qk_parquet_writer_settings *settings, qk_error *err)
+                              size_t dim, bool strings, size_t group_rows, qk_error *err)
 {
     QK_NEED(err, head);
     *head = NULL;
@@ -315,14 +305,15 @@ qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, 
     qk_head_writer *h = calloc(1, sizeof *h);
     if (!h)
         return qk__nomem(err);
-    *h = (qk_head_writer){.id = id, .shape = {.dim = dim, .strings = strings}};
+    *h = (qk_head_writer){.id = id, .shape = {dim, strings, group_rows}};
     pthread_mutex_lock(&writer->lock);
     qk_status status = begin_file(writer, id, dim, err);
     pthread_mutex_unlock(&writer->lock);
     if (status == QK_OK) {
         h->capture = writer;
-        status = writer->layout == QK_LAYOUT_PACKED ? open_shared_file(h, settings, err)
-                                                    : open_own_file(h, settings, err);
+        status = writer->layout == QK_LAYOUT_PACKED
+                     ? qk__packed_begin(writer, id, &h->shape, &h->packed, &h->file, err)
+                     : open_own_file(h, err);
     }
     if (status != QK_OK)
         qk_head_writer_abort(&h);
@@ -384,7 +375,7 @@ qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
         return QK_OK;
     QK_TRY(check_block(head, block, token_str, err));
     QK_TRY(mark_nulls(head, block, err));
-    qk_parquet_values values[MAX_FIELDS] = {0};
+    qk__field_values values[MAX_FIELDS] = {0};
     size_t count = 0;
     if (head->packed) {
         QK_TRY(number_rows(head, block->rows, err));
@@ -395,10 +386,10 @@ qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
     values[count++].i64 = block->position;
     values[count++].f32 = block->f32;
     /* With no window at all every row is null, and any column will do for the values. */
-    values[count++] = (qk_parquet_values){
-        .i64 = block->window ? block->window : block->position, .valid = head->valid.data};
+    values[count++] = (qk__field_values){.i64 = block->window ? block->window : block->position,
+                                         .valid = head->valid.data};
     values[count].strings = token_str;
-    QK_TRY(qk_parquet_writer_add(head->file, values, block->rows, err));
+    QK_TRY(qk__parquet_writer_add(head->file, values, block->rows, err));
     head->rows += (int64_t)block->rows;
     return QK_OK;
 }
@@ -418,7 +409,7 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
     QK_NEED(err, *head);
     qk_head_writer *h = *head;
     qk_status status = h->packed ? qk__packed_end(h->capture, h->packed, err)
-                                 : qk_parquet_writer_finish(&h->file, err);
+                                 : qk__parquet_writer_finish(&h->file, err);
     h->packed = NULL; /* its turn is over */
     h->file = NULL;
     if (status == QK_OK) {
@@ -438,7 +429,7 @@ void qk_head_writer_abort(qk_head_writer **head)
     if (h->packed)
         qk__packed_give_up(h->capture, h->packed, h->rows);
     else
-        qk_parquet_writer_abort(&h->file);
+        qk__parquet_writer_abort(&h->file);
     if (h->capture) {
         if (h->folder)
             rmdir(h->folder); /* stays if anything is in it */

@@ -28,9 +28,8 @@ QK_MUST_CHECK qk_status qk__codec_decompress(qk__codec_state *state, int codec,
                                              const uint8_t *src, size_t src_size, uint8_t *dst,
                                              size_t dst_size, qk_error *err);
 
-/* Replaces the contents of out by the compressed form of src. level 0 = codec default. */
-QK_MUST_CHECK qk_status qk__codec_compress(qk__codec_state *state, int codec, int level,
-                                           const uint8_t *src, size_t src_size, qk__buffer *out,
-                                           qk_error *err);
+/* Replaces the contents of out by the zstd form of src, at its default level. */
+QK_MUST_CHECK qk_status qk__zstd_compress(qk__codec_state *state, const uint8_t *src,
+                                          size_t src_size, qk__buffer *out, qk_error *err);
 
 #endif

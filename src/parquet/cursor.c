@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading one column, or some row groups of it, from the first row to the last: row groups, pages, levels, and the call
- * that hands out any of them. */
+/* Reading one column, or some row groups of it, from the first row to the last: row groups, pages, levels. */
 #include "parquet/reader.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +15,13 @@ enum {
      * more into one than this and 8 for each byte. */
     FREE_SLOTS = 1 << 24,
     UNCOUNTED_BYTES = 100, /* see chunk_end */
-    SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
 };
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
 /* Runs and nulls take no space, so the number of values that a file claims proves nothing. The
  * size of the file does, as no column chunks share bytes: see check_spans in reader.c. */
-static qk_status check_budget(const qk_parquet_cursor *c, qk_error *err)
+static qk_status check_budget(const qk__cursor *c, qk_error *err)
 {
     int64_t budget = qk__source_budget(&c->file->source);
     int64_t values = c->leaf->info.num_values;
@@ -37,7 +34,7 @@ static qk_status check_budget(const qk_parquet_cursor *c, qk_error *err)
                     (long long)c->file->source.size);
 }
 
-static qk_status check_chunk(const qk_parquet_cursor *c, size_t group, qk_error *err)
+static qk_status check_chunk(const qk__cursor *c, size_t group, qk_error *err)
 {
     const qk__chunk *chunk = &c->file->metadata.groups[group].chunks[c->column];
     int64_t num_rows = c->file->metadata.groups[group].num_rows;
@@ -64,7 +61,7 @@ static qk_status check_chunk(const qk_parquet_cursor *c, size_t group, qk_error 
     return QK_OK;
 }
 
-static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
+static qk_status check_column(const qk__cursor *c, qk_error *err)
 {
     const qk_parquet_column *info = &c->leaf->info;
     if (info->type == QK_PARQUET_INT96)
@@ -85,22 +82,19 @@ static int64_t rows_before(const qk_parquet *file, size_t group)
     return rows;
 }
 
-qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
-                                 qk_error *err)
+qk_status qk__cursor_open(qk__cursor **cursor, const qk_parquet *file, int column,
+                          qk_error *err)
 {
-    QK_NEED(err, cursor);
-    *cursor = NULL;
-    QK_NEED(err, file);
     return qk__cursor_open_groups(cursor, file, column, 0, file->metadata.num_groups, err);
 }
 
-qk_status qk__cursor_open_groups(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
+qk_status qk__cursor_open_groups(qk__cursor **cursor, const qk_parquet *file, int column,
                                  size_t first, size_t count, qk_error *err)
 {
     *cursor = NULL;
     if (column < 0 || (size_t)column >= file->metadata.num_leaves)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: no column number %d", file->path, column);
-    qk_parquet_cursor *c = calloc(1, sizeof *c);
+    qk__cursor *c = calloc(1, sizeof *c);
     if (!c)
         return qk__nomem(err);
     c->file = file;
@@ -116,42 +110,40 @@ qk_status qk__cursor_open_groups(qk_parquet_cursor **cursor, const qk_parquet *f
     if (status == QK_OK)
         status = qk__context(err, qk__source_load(&file->source, err), "%s", file->path);
     if (status != QK_OK)
-        qk_parquet_cursor_close(&c);
+        qk__cursor_close(&c);
     *cursor = c;
     return status;
 }
 
-void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
+void qk__cursor_close(qk__cursor **cursor)
 {
-    assert(cursor);
-    qk_parquet_cursor *c = *cursor;
+    qk__cursor *c = *cursor;
     if (!c)
         return;
     qk__pages_free(&c->pages);
     qk__value_dictionary_free(&c->dictionary);
-    qk__buffer_free(&c->scratch);
     free(c);
     *cursor = NULL;
 }
 
-void qk__cursor_retire(qk_parquet_cursor **cursor, qk__pages *spare)
+void qk__cursor_retire(qk__cursor **cursor, qk__pages *spare)
 {
     if (!*cursor)
         return;
     qk__pages_free(spare);
     *spare = (*cursor)->pages;
     (*cursor)->pages = (qk__pages){0};
-    qk_parquet_cursor_close(cursor);
+    qk__cursor_close(cursor);
 }
 
-void qk__cursor_equip(qk_parquet_cursor *cursor, qk__pages *spare)
+void qk__cursor_equip(qk__cursor *cursor, qk__pages *spare)
 {
     cursor->pages = *spare;
     cursor->pages.unpacked = 0;
     *spare = (qk__pages){0};
 }
 
-qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
+qk_status qk__cursor_check(const qk__cursor *cursor, qk_error *err)
 {
     if (!cursor->failed)
         return QK_OK;
@@ -159,7 +151,7 @@ qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
                     cursor->file->path, cursor->leaf->path);
 }
 
-qk_status qk__cursor_result(qk_parquet_cursor *cursor, qk_status status, qk_error *err)
+qk_status qk__cursor_result(qk__cursor *cursor, qk_status status, qk_error *err)
 {
     cursor->failed |= status != QK_OK;
     return qk__context(err, status, "%s: column '%s'", cursor->file->path, cursor->leaf->path);
@@ -188,8 +180,7 @@ static qk_status begin_levels_v1(qk__rle *rle, int max, int encoding, const char
     return QK_OK;
 }
 
-static qk_status begin_levels(qk_parquet_cursor *c, const uint8_t **data, size_t *size,
-                              qk_error *err)
+static qk_status begin_levels(qk__cursor *c, const uint8_t **data, size_t *size, qk_error *err)
 {
     const qk_parquet_column *info = &c->leaf->info;
     const qk__page_header *header = &c->page.header;
@@ -208,7 +199,7 @@ static qk_status begin_levels(qk_parquet_cursor *c, const uint8_t **data, size_t
                            "definition", data, size, err);
 }
 
-static qk_status check_slots(const qk_parquet_cursor *c, qk_error *err)
+static qk_status check_slots(const qk__cursor *c, qk_error *err)
 {
     int64_t slots = c->page.header.num_values;
     if (slots > c->slots_beyond)
@@ -224,7 +215,7 @@ static qk_status check_slots(const qk_parquet_cursor *c, qk_error *err)
     return QK_OK;
 }
 
-static qk_status load_dictionary(qk_parquet_cursor *c, qk_error *err)
+static qk_status load_dictionary(qk__cursor *c, qk_error *err)
 {
     const qk__page_header *header = &c->page.header;
     if (c->dictionary.loaded)
@@ -236,7 +227,7 @@ static qk_status load_dictionary(qk_parquet_cursor *c, qk_error *err)
                                      (size_t)header->num_values, err);
 }
 
-static qk_status begin_page(qk_parquet_cursor *c, qk_error *err)
+static qk_status begin_page(qk__cursor *c, qk_error *err)
 {
     if (c->page.header.type == PAGE_DICTIONARY)
         return load_dictionary(c, err);
@@ -251,7 +242,7 @@ static qk_status begin_page(qk_parquet_cursor *c, qk_error *err)
     return QK_OK;
 }
 
-static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
+static qk_status next_page(qk__cursor *c, qk_error *err)
 {
     bool found;
     QK_TRY(qk__pages_next(&c->pages, &c->page, &found, err));
@@ -270,7 +261,7 @@ static int64_t chunk_end(const qk_parquet *file, const qk__chunk *chunk)
     return file->footer - end > UNCOUNTED_BYTES ? end + UNCOUNTED_BYTES : file->footer;
 }
 
-static void start_group(qk_parquet_cursor *c)
+static void start_group(qk__cursor *c)
 {
     const qk__chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
     qk__value_dictionary_free(&c->dictionary);
@@ -281,7 +272,7 @@ static void start_group(qk_parquet_cursor *c)
     c->in_group = true;
 }
 
-static qk_status end_group(qk_parquet_cursor *c, qk_error *err)
+static qk_status end_group(qk__cursor *c, qk_error *err)
 {
     int64_t num_rows = c->file->metadata.groups[c->group].num_rows;
     if (c->group_rows != num_rows)
@@ -292,7 +283,7 @@ static qk_status end_group(qk_parquet_cursor *c, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__cursor_fill(qk_parquet_cursor *c, qk_error *err)
+qk_status qk__cursor_fill(qk__cursor *c, qk_error *err)
 {
     while (c->slots == 0) {
         qk_status status = QK_OK;
@@ -310,26 +301,26 @@ qk_status qk__cursor_fill(qk_parquet_cursor *c, qk_error *err)
     return QK_OK;
 }
 
-void qk__cursor_advance(qk_parquet_cursor *c, size_t slots, int64_t rows)
+void qk__cursor_advance(qk__cursor *c, size_t slots, int64_t rows)
 {
     c->slots -= slots;
     c->group_rows += rows;
     c->row += rows;
 }
 
-static qk_status in_page(const qk_parquet_cursor *c, qk_status status, qk_error *err)
+static qk_status in_page(const qk__cursor *c, qk_status status, qk_error *err)
 {
     return qk__context(err, status, "row group %zu: page at byte %lld", c->group,
                        (long long)c->page.offset);
 }
 
-qk_status qk__cursor_values(qk_parquet_cursor *c, void *out, size_t n, qk_error *err)
+qk_status qk__cursor_values(qk__cursor *c, void *out, size_t n, qk_error *err)
 {
     qk_status status = qk__values_read(&c->values, out, n, err);
     return status == QK_OK ? QK_OK : in_page(c, status, err);
 }
 
-qk_status qk__cursor_levels_end(const qk_parquet_cursor *c, qk_error *err)
+qk_status qk__cursor_levels_end(const qk__cursor *c, qk_error *err)
 {
     return in_page(c, qk__fail(err, QK_ERR_MALFORMED, "levels end too soon or are damaged"),
                    err);
@@ -339,9 +330,9 @@ qk_status qk__cursor_levels_end(const qk_parquet_cursor *c, qk_error *err)
 
 /* Slots at the start of the pages beyond the current one that still belong to its last row,
  * read through a cursor of its own so that this one stays where it is. */
-static qk_status count_beyond(const qk_parquet_cursor *c, size_t *slots, qk_error *err)
+static qk_status count_beyond(const qk__cursor *c, size_t *slots, qk_error *err)
 {
-    qk_parquet_cursor ahead = {.file = c->file, .leaf = c->leaf, .column = c->column};
+    qk__cursor ahead = {.file = c->file, .leaf = c->leaf, .column = c->column};
     qk__pages_start(&ahead.pages, c->pages.source, c->pages.codec, c->pages.next, c->pages.end);
     ahead.slots_beyond = c->slots_beyond;
     qk_status status = QK_OK;
@@ -370,7 +361,7 @@ static qk_status count_beyond(const qk_parquet_cursor *c, size_t *slots, qk_erro
     return status;
 }
 
-qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_error *err)
+qk_status qk__cursor_row_width(const qk__cursor *c, size_t *width, qk_error *err)
 {
     qk__rle repetition = c->repetition, definition = c->definition;
     if (c->leaf->info.max_repetition == 0) {
@@ -388,87 +379,4 @@ qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_err
     uint32_t max = (uint32_t)c->leaf->info.max_definition;
     *width = slots == 1 ? qk__rle_match(&definition, max, 1) : slots;
     return QK_OK;
-}
-
-/* ---- the general call ------------------------------------------------------------------- */
-
-/* Reads one kind of levels; out may be NULL where the maximum is 0. *matching is how many
- * equal `value`. */
-static qk_status read_levels(const qk_parquet_cursor *c, qk__rle *rle, int max, uint8_t value,
-                             uint8_t *out, size_t n, size_t *matching, qk_error *err)
-{
-    *matching = n;
-    if (max == 0) {
-        if (out)
-            memset(out, 0, n);
-        return QK_OK;
-    }
-    if (!out)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no room given for the levels");
-    if (qk__rle_read_u8(rle, out, n) < n)
-        return qk__cursor_levels_end(c, err);
-    *matching = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (out[i] > max)
-            return qk__cursor_levels_end(c, err);
-        *matching += out[i] == value;
-    }
-    return QK_OK;
-}
-
-/* Fixed-length values are decoded into the cursor's scratch; the caller gets pointers. */
-static qk_status read_fixed_bytes(qk_parquet_cursor *c, qk_parquet_bytes *out, size_t n,
-                                  qk_error *err)
-{
-    size_t length = c->type.element;
-    size_t most = c->page.size > c->dictionary.count * length ? c->page.size
-                                                              : c->dictionary.count * length;
-    if (n > 0 && length > most)
-        return qk__fail(err, QK_ERR_MALFORMED,
-                        "row group %zu: page at byte %lld: values of %zu "
-                        "bytes in a page of %zu",
-                        c->group, (long long)c->page.offset, length, c->page.size);
-    QK_TRY(qk__buffer_reserve(&c->scratch, n * length, err));
-    QK_TRY(qk__cursor_values(c, c->scratch.data, n, err));
-    for (size_t i = 0; i < n; i++)
-        out[i] = (qk_parquet_bytes){c->scratch.data + i * length, length};
-    return QK_OK;
-}
-
-static qk_status read_slots(qk_parquet_cursor *c, size_t max_slots, uint8_t *definition,
-                            uint8_t *repetition, void *values, size_t *num_slots,
-                            size_t *num_values, qk_error *err)
-{
-    const qk_parquet_column *info = &c->leaf->info;
-    bool fixed = info->type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY;
-    *num_slots = *num_values = 0;
-    if (max_slots == 0)
-        return QK_OK;
-    QK_TRY(qk__cursor_fill(c, err));
-    size_t n = c->slots < max_slots ? c->slots : max_slots;
-    if (fixed && n > SLICE_BYTES / c->type.element)
-        n = c->type.element < SLICE_BYTES ? SLICE_BYTES / c->type.element : 1;
-    if (n > c->slots)
-        return QK_OK; /* the end: no slots at all */
-    size_t present, rows;
-    QK_TRY(read_levels(c, &c->definition, info->max_definition, (uint8_t)info->max_definition,
-                       definition, n, &present, err));
-    QK_TRY(read_levels(c, &c->repetition, info->max_repetition, 0, repetition, n, &rows, err));
-    QK_TRY(fixed ? read_fixed_bytes(c, values, present, err)
-                 : qk__cursor_values(c, values, present, err));
-    qk__cursor_advance(c, n, (int64_t)rows);
-    *num_slots = n;
-    *num_values = present;
-    return QK_OK;
-}
-
-qk_status qk_parquet_read_slots(qk_parquet_cursor *cursor, size_t max_slots,
-                                uint8_t *definition, uint8_t *repetition, void *values,
-                                size_t *num_slots, size_t *num_values, qk_error *err)
-{
-    QK_NEED(err, cursor, num_slots, num_values);
-    QK_TRY(qk__cursor_check(cursor, err));
-    qk_status status = read_slots(cursor, max_slots, definition, repetition, values, num_slots,
-                                  num_values, err);
-    return qk__cursor_result(cursor, status, err);
 }

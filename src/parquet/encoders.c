@@ -110,16 +110,9 @@ qk_status qk__encode_hybrid(qk__buffer *out, const uint16_t *values, size_t coun
     return QK_OK;
 }
 
-qk_status qk__encode_split(qk__buffer *out, const uint8_t *values, size_t count,
-                           size_t value_size, qk_error *err)
+qk_status qk__encode_split(qk__buffer *out, const uint8_t *values, size_t count, qk_error *err)
 {
-    QK_TRY(qk__buffer_reserve(out, out->size + value_size * count, err));
-    if (value_size != 4) {
-        for (size_t b = 0; b < value_size; b++)
-            for (size_t i = 0; i < count; i++)
-                out->data[out->size++] = values[value_size * i + b];
-        return QK_OK;
-    }
+    QK_TRY(qk__buffer_reserve(out, out->size + 4 * count, err));
     uint8_t *restrict plane = out->data + out->size;
     for (size_t i = 0; i < count; i++) {
         plane[i] = values[4 * i];

@@ -30,9 +30,9 @@ QK_MUST_CHECK qk_status qk__encode_run(qk__buffer *out, uint16_t value, size_t c
 QK_MUST_CHECK qk_status qk__encode_hybrid(qk__buffer *out, const uint16_t *values, size_t count,
                                           int bit_width, qk_error *err);
 
-/* BYTE_STREAM_SPLIT of values of 4 or 8 bytes. */
+/* BYTE_STREAM_SPLIT of values of 4 bytes. */
 QK_MUST_CHECK qk_status qk__encode_split(qk__buffer *out, const uint8_t *values, size_t count,
-                                         size_t value_size, qk_error *err);
+                                         qk_error *err);
 
 /* DELTA_BINARY_PACKED of values of 4 or 8 bytes. */
 QK_MUST_CHECK qk_status qk__encode_delta(qk__buffer *out, const uint8_t *values, size_t count,

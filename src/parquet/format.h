@@ -19,8 +19,16 @@ enum qk__parquet_encoding {
     ENC_BYTE_STREAM_SPLIT = 9,
 };
 
-/* Codecs that files may name beside those of qk_parquet_codec. */
-enum { CODEC_LZO = 3, CODEC_LZ4_HADOOP = 5 };
+enum qk__parquet_codec {
+    CODEC_UNCOMPRESSED = 0,
+    CODEC_SNAPPY = 1,
+    CODEC_GZIP = 2,
+    CODEC_LZO = 3,
+    CODEC_BROTLI = 4,
+    CODEC_LZ4_HADOOP = 5,
+    CODEC_ZSTD = 6,
+    CODEC_LZ4_RAW = 7,
+};
 
 enum qk__parquet_page_type {
     PAGE_DATA = 0,

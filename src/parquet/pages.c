@@ -97,16 +97,16 @@ static qk_status read_header(qk__pages *pages, qk__page_header *header, size_t *
 static uint64_t largest_output(int codec, uint64_t size)
 {
     switch (codec) {
-    case QK_PARQUET_UNCOMPRESSED:
+    case CODEC_UNCOMPRESSED:
         return size;
-    case QK_PARQUET_SNAPPY:
+    case CODEC_SNAPPY:
         return 64 + size * 24; /* 3 bytes copy at most 64 */
-    case QK_PARQUET_GZIP:
+    case CODEC_GZIP:
         return 64 + size * 1040; /* 2 bits copy at most 258 */
-    case QK_PARQUET_LZ4_RAW:
+    case CODEC_LZ4_RAW:
     case CODEC_LZ4_HADOOP:
         return 64 + size * 256; /* a byte lengthens a copy by at most 255 */
-    case QK_PARQUET_ZSTD:
+    case CODEC_ZSTD:
         return 64 + size * (1 << 16); /* a block of 4 bytes holds at most 128 KiB */
     default:
         return INT64_MAX; /* Brotli has no such bound */
@@ -144,7 +144,7 @@ static qk_status check_sizes(const qk__pages *pages, const qk__page_header *head
                         "page of %d bytes is larger than what is left of its column chunk",
                         header->compressed_bytes);
     bool plain = header->type == PAGE_DATA_V2 && !header->is_compressed;
-    int codec = plain ? QK_PARQUET_UNCOMPRESSED : pages->codec;
+    int codec = plain ? CODEC_UNCOMPRESSED : pages->codec;
     uint64_t most = largest_output(codec, (uint64_t)header->compressed_bytes);
     if (header->type == PAGE_DATA_V2) {
         int64_t levels = (int64_t)header->definition_bytes + header->repetition_bytes;
@@ -166,7 +166,7 @@ static qk_status unpack_page(qk__pages *pages, qk__parquet_page *page, const uin
     const qk__page_header *header = &page->header;
     size_t stored = (size_t)header->compressed_bytes;
     size_t size = (size_t)header->uncompressed_bytes;
-    bool compressed = pages->codec != QK_PARQUET_UNCOMPRESSED;
+    bool compressed = pages->codec != CODEC_UNCOMPRESSED;
     if (header->type == PAGE_DATA_V2) {
         size_t levels = (size_t)header->repetition_bytes + (size_t)header->definition_bytes;
         page->repetition = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a column by rows: integers, and vectors of one width. The levels must be those of
+/* Reading a column by rows: integers, byte strings, and vectors of one width. The levels must be those of
  * whole rows, and are compared with these a run at a time; values go straight to the caller. */
 #include "parquet/reader.h"
 
@@ -12,7 +12,7 @@
 enum { BATCH = 256 }; /* values converted at once */
 
 /* The number of stored value i, of the column's type. */
-static double number_at(const qk_parquet_cursor *c, const uint64_t *stored, size_t i)
+static double number_at(const qk__cursor *c, const uint64_t *stored, size_t i)
 {
     const uint8_t *at = (const uint8_t *)stored + i * c->type.element;
     int32_t i32;
@@ -47,8 +47,8 @@ static qk_status null_row(int64_t row, qk_error *err)
 }
 
 /* The next n <= BATCH slots of the page: valid[i] says whether slot i has a value. */
-static qk_status read_validity(qk_parquet_cursor *c, uint8_t *valid, size_t n,
-                               bool nulls_allowed, size_t *present, qk_error *err)
+static qk_status read_validity(qk__cursor *c, uint8_t *valid, size_t n, bool nulls_allowed,
+                               size_t *present, qk_error *err)
 {
     int max = c->leaf->info.max_definition;
     *present = n;
@@ -73,7 +73,7 @@ static qk_status read_validity(qk_parquet_cursor *c, uint8_t *valid, size_t n,
     return QK_OK;
 }
 
-static qk_status read_integers(qk_parquet_cursor *c, int64_t *out, size_t n, qk_error *err)
+static qk_status read_integers(qk__cursor *c, int64_t *out, size_t n, qk_error *err)
 {
     if (c->type.type == QK_PARQUET_INT64)
         return qk__cursor_values(c, out, n, err);
@@ -87,8 +87,8 @@ static qk_status read_integers(qk_parquet_cursor *c, int64_t *out, size_t n, qk_
     return QK_OK;
 }
 
-static qk_status read_integer_slots(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
-                                    size_t n, qk_error *err)
+static qk_status read_integer_slots(qk__cursor *c, int64_t *values, uint8_t *valid, size_t n,
+                                    qk_error *err)
 {
     uint8_t own[BATCH];
     uint8_t *flags = valid ? valid : own;
@@ -108,8 +108,8 @@ static qk_status read_integer_slots(qk_parquet_cursor *c, int64_t *values, uint8
 
 /* Whole numbers kept as floating-point ones, in which other programs write integers that may
  * be missing: NaN is null, too. */
-static qk_status read_whole_slots(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
-                                  size_t n, qk_error *err)
+static qk_status read_whole_slots(qk__cursor *c, int64_t *values, uint8_t *valid, size_t n,
+                                  qk_error *err)
 {
     const double limit = 0x1p63;
     uint64_t stored[BATCH];
@@ -132,9 +132,16 @@ static qk_status read_whole_slots(qk_parquet_cursor *c, int64_t *values, uint8_t
     return QK_OK;
 }
 
+static qk_status check_flat(const qk_parquet_column *info, qk_error *err)
+{
+    return info->max_repetition == 0 ? QK_OK
+                                     : qk__fail(err, QK_ERR_INCONSISTENT,
+                                                "is a list where one value a row is expected");
+}
+
 /* A column of Null type has no values to decode: its rows are counted from the footer. */
-static qk_status read_null_type(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
-                                size_t max_rows, size_t *rows, qk_error *err)
+static qk_status read_null_type(qk__cursor *c, int64_t *values, uint8_t *valid, size_t max_rows,
+                                size_t *rows, qk_error *err)
 {
     int64_t left = c->end_row - c->row;
     size_t n = (uint64_t)left < max_rows ? (size_t)left : max_rows;
@@ -149,14 +156,12 @@ static qk_status read_null_type(qk_parquet_cursor *c, int64_t *values, uint8_t *
     return QK_OK;
 }
 
-static qk_status read_i64(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
-                          size_t max_rows, size_t *rows, qk_error *err)
+static qk_status read_i64(qk__cursor *c, int64_t *values, uint8_t *valid, size_t max_rows,
+                          size_t *rows, qk_error *err)
 {
     const qk_parquet_column *info = &c->leaf->info;
     size_t done = 0;
-    if (info->max_repetition > 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "is a list where one value a row is expected");
+    QK_TRY(check_flat(info, err));
     if (info->logical == QK_PARQUET_NULL)
         return read_null_type(c, values, valid, max_rows, rows, err);
     bool real = valid && (info->type == QK_PARQUET_FLOAT || info->type == QK_PARQUET_DOUBLE);
@@ -179,21 +184,47 @@ static qk_status read_i64(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
     return QK_OK;
 }
 
-qk_status qk_parquet_read_i64(qk_parquet_cursor *cursor, int64_t *values, uint8_t *valid,
+qk_status qk__cursor_read_i64(qk__cursor *cursor, int64_t *values, uint8_t *valid,
                               size_t max_rows, size_t *rows, qk_error *err)
 {
-    QK_NEED(err, rows);
     *rows = 0;
-    QK_NEED(err, cursor);
-    if (max_rows > 0)
-        QK_NEED(err, values);
     QK_TRY(qk__cursor_check(cursor, err));
     return qk__cursor_result(cursor, read_i64(cursor, values, valid, max_rows, rows, err), err);
 }
 
+/* ---- byte strings ----------------------------------------------------------------------- */
+
+static qk_status read_string(qk__cursor *c, qk__bytes *string, bool *more, qk_error *err)
+{
+    uint8_t valid;
+    size_t present;
+    QK_TRY(check_flat(&c->leaf->info, err));
+    if (c->type.type != QK_PARQUET_BYTE_ARRAY)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "does not hold strings");
+    QK_TRY(qk__cursor_fill(c, err));
+    *more = c->slots > 0;
+    if (!*more)
+        return QK_OK;
+    QK_TRY(read_validity(c, &valid, 1, true, &present, err));
+    QK_TRY(qk__cursor_values(c, string, present, err));
+    if (present > 0 && !string->data)
+        string->data = (const uint8_t *)"";
+    qk__cursor_advance(c, 1, 1);
+    return QK_OK;
+}
+
+qk_status qk__cursor_read_string(qk__cursor *cursor, qk__bytes *string, bool *more,
+                                 qk_error *err)
+{
+    *string = (qk__bytes){0};
+    *more = false;
+    QK_TRY(qk__cursor_check(cursor, err));
+    return qk__cursor_result(cursor, read_string(cursor, string, more, err), err);
+}
+
 /* ---- vectors ---------------------------------------------------------------------------- */
 
-static qk_status check_numbers(const qk_parquet_cursor *c, qk_error *err)
+static qk_status check_numbers(const qk__cursor *c, qk_error *err)
 {
     const qk_parquet_column *info = &c->leaf->info;
     if (info->max_repetition > 1)
@@ -207,7 +238,7 @@ static qk_status check_numbers(const qk_parquet_cursor *c, qk_error *err)
 }
 
 /* The same as a float32, rounded once: a 64-bit integer must not pass through a double. */
-static float float_at(const qk_parquet_cursor *c, const uint64_t *stored, size_t i)
+static float float_at(const qk__cursor *c, const uint64_t *stored, size_t i)
 {
     int64_t i64;
     if (c->type.type != QK_PARQUET_INT64)
@@ -222,8 +253,7 @@ typedef struct sink {
     double *f64;
 } sink;
 
-static qk_status read_converted(qk_parquet_cursor *c, sink out, size_t at, size_t n,
-                                qk_error *err)
+static qk_status read_converted(qk__cursor *c, sink out, size_t at, size_t n, qk_error *err)
 {
     uint64_t stored[BATCH];
     for (size_t done = 0; done < n; done += BATCH) {
@@ -239,7 +269,7 @@ static qk_status read_converted(qk_parquet_cursor *c, sink out, size_t at, size_
     return QK_OK;
 }
 
-static qk_status read_values(qk_parquet_cursor *c, sink out, size_t at, size_t n, qk_error *err)
+static qk_status read_values(qk__cursor *c, sink out, size_t at, size_t n, qk_error *err)
 {
     if (out.f32 && c->type.type == QK_PARQUET_FLOAT)
         return qk__cursor_values(c, out.f32 + at, n, err);
@@ -262,8 +292,8 @@ static qk_status too_long(int64_t row, size_t width, qk_error *err)
 
 /* Takes the levels of the next n slots, of which the first is slot `at` of row `row` of this
  * call; they must spell whole rows without nulls. */
-static qk_status match_levels(qk_parquet_cursor *c, size_t width, int64_t row, size_t at,
-                              size_t n, qk_error *err)
+static qk_status match_levels(qk__cursor *c, size_t width, int64_t row, size_t at, size_t n,
+                              qk_error *err)
 {
     const qk_parquet_column *info = &c->leaf->info;
     size_t present = n, in_rows = n;
@@ -287,7 +317,7 @@ static qk_status match_levels(qk_parquet_cursor *c, size_t width, int64_t row, s
 }
 
 /* The row just read must end where the width says. */
-static qk_status check_row_end(const qk_parquet_cursor *c, size_t width, qk_error *err)
+static qk_status check_row_end(const qk__cursor *c, size_t width, qk_error *err)
 {
     qk__rle next = c->repetition;
     if (c->leaf->info.max_repetition == 0 || c->slots == 0)
@@ -295,7 +325,7 @@ static qk_status check_row_end(const qk_parquet_cursor *c, size_t width, qk_erro
     return qk__rle_match(&next, 1, 1) == 1 ? too_long(c->row - 1, width, err) : QK_OK;
 }
 
-static qk_status read_numbers(qk_parquet_cursor *c, sink out, size_t width, size_t max_rows,
+static qk_status read_numbers(qk__cursor *c, sink out, size_t width, size_t max_rows,
                               size_t *rows, qk_error *err)
 {
     if (width == 0 || max_rows > SIZE_MAX / sizeof(double) / width)
@@ -326,35 +356,27 @@ static qk_status read_numbers(qk_parquet_cursor *c, sink out, size_t width, size
     return QK_OK;
 }
 
-qk_status qk_parquet_read_f32(qk_parquet_cursor *cursor, float *values, size_t width,
-                              size_t max_rows, size_t *rows, qk_error *err)
+qk_status qk__cursor_read_f32(qk__cursor *cursor, float *values, size_t width, size_t max_rows,
+                              size_t *rows, qk_error *err)
 {
-    QK_NEED(err, rows);
     *rows = 0;
-    QK_NEED(err, cursor);
-    if (max_rows > 0 && width > 0)
-        QK_NEED(err, values);
     QK_TRY(qk__cursor_check(cursor, err));
     sink out = {.f32 = values};
     return qk__cursor_result(cursor, read_numbers(cursor, out, width, max_rows, rows, err),
                              err);
 }
 
-qk_status qk_parquet_read_f64(qk_parquet_cursor *cursor, double *values, size_t width,
-                              size_t max_rows, size_t *rows, qk_error *err)
+qk_status qk__cursor_read_f64(qk__cursor *cursor, double *values, size_t width, size_t max_rows,
+                              size_t *rows, qk_error *err)
 {
-    QK_NEED(err, rows);
     *rows = 0;
-    QK_NEED(err, cursor);
-    if (max_rows > 0 && width > 0)
-        QK_NEED(err, values);
     QK_TRY(qk__cursor_check(cursor, err));
     sink out = {.f64 = values};
     return qk__cursor_result(cursor, read_numbers(cursor, out, width, max_rows, rows, err),
                              err);
 }
 
-static qk_status next_width(qk_parquet_cursor *c, size_t *width, qk_error *err)
+static qk_status next_width(qk__cursor *c, size_t *width, qk_error *err)
 {
     if (c->leaf->info.max_repetition > 1)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "lists of lists are not supported");
@@ -362,11 +384,9 @@ static qk_status next_width(qk_parquet_cursor *c, size_t *width, qk_error *err)
     return c->slots > 0 ? qk__cursor_row_width(c, width, err) : QK_OK;
 }
 
-qk_status qk_parquet_next_width(qk_parquet_cursor *cursor, size_t *width, qk_error *err)
+qk_status qk__cursor_next_width(qk__cursor *cursor, size_t *width, qk_error *err)
 {
-    QK_NEED(err, width);
     *width = 0;
-    QK_NEED(err, cursor);
     QK_TRY(qk__cursor_check(cursor, err));
     return qk__cursor_result(cursor, next_width(cursor, width, err), err);
 }

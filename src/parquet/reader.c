@@ -149,7 +149,7 @@ static qk_status summarise(const qk__metadata *m, size_t column, qk_error *err)
 {
     qk_parquet_column *info = &m->leaves[column].info;
     bool range_known = !m->leaves[column].is_unsigned;
-    info->codec = codec_name(QK_PARQUET_UNCOMPRESSED);
+    info->codec = codec_name(CODEC_UNCOMPRESSED);
     for (size_t g = 0; g < m->num_groups; g++) {
         const qk__chunk *chunk = &m->groups[g].chunks[column];
         if (!add_checked(&info->num_values, chunk->num_values) ||
@@ -303,10 +303,9 @@ int64_t qk_parquet_file_bytes(const qk_parquet *file)
     return file->source.size;
 }
 
-qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRINT_SIZE],
-                                 qk_error *err)
+qk_status qk__parquet_fingerprint(const qk_parquet *file, char hash[QK__FINGERPRINT_SIZE],
+                                  qk_error *err)
 {
-    QK_NEED(err, file, hash);
     const qk__source *source = &file->source;
     QK_TRY(qk__context(err, qk__source_load(source, err), "%s", file->path));
     if (source->contents->bytes) {

@@ -21,7 +21,7 @@ static const struct {
     [QK_PARQUET_INT96] = {"INT96", 12},
     [QK_PARQUET_FLOAT] = {"FLOAT", 4},
     [QK_PARQUET_DOUBLE] = {"DOUBLE", 8},
-    [QK_PARQUET_BYTE_ARRAY] = {"BYTE_ARRAY", sizeof(qk_parquet_bytes)},
+    [QK_PARQUET_BYTE_ARRAY] = {"BYTE_ARRAY", sizeof(qk__bytes)},
     [QK_PARQUET_FIXED_LEN_BYTE_ARRAY] = {"FIXED_LEN_BYTE_ARRAY", 0},
 };
 
@@ -44,7 +44,7 @@ static qk_status too_short(const qk__values *values, qk_error *err)
 }
 
 /* One length-prefixed byte string. */
-static bool take_bytes(const uint8_t **next, const uint8_t *end, qk_parquet_bytes *out)
+static bool take_bytes(const uint8_t **next, const uint8_t *end, qk__bytes *out)
 {
     uint32_t size;
     if ((size_t)(end - *next) < sizeof size)
@@ -52,7 +52,7 @@ static bool take_bytes(const uint8_t **next, const uint8_t *end, qk_parquet_byte
     memcpy(&size, *next, sizeof size);
     if ((size_t)(end - *next) - sizeof size < size)
         return false;
-    *out = (qk_parquet_bytes){*next + sizeof size, size};
+    *out = (qk__bytes){*next + sizeof size, size};
     *next += sizeof size + size;
     return true;
 }
@@ -63,13 +63,13 @@ static qk_status load_bytes(qk__value_dictionary *dictionary, const uint8_t *dat
                             size_t num_values, qk_error *err)
 {
     dictionary->bytes = malloc(size + 1);
-    dictionary->elements = qk__alloc_aligned(num_values, sizeof(qk_parquet_bytes));
+    dictionary->elements = qk__alloc_aligned(num_values, sizeof(qk__bytes));
     if (!dictionary->bytes || (!dictionary->elements && num_values > 0))
         return qk__nomem(err);
     memcpy(dictionary->bytes, data, size);
     const uint8_t *next = dictionary->bytes, *end = next + size;
     for (size_t i = 0; i < num_values; i++) {
-        qk_parquet_bytes bytes;
+        qk__bytes bytes;
         if (!take_bytes(&next, end, &bytes))
             return qk__fail(err, QK_ERR_MALFORMED, "dictionary ends inside entry %zu", i);
         memcpy(dictionary->elements + i * sizeof bytes, &bytes, sizeof bytes);
@@ -194,7 +194,7 @@ static qk_status read_dictionary(qk__values *v, void *out, size_t n, qk_error *e
 
 /* ---- the other encodings ---------------------------------------------------------------- */
 
-static qk_status read_plain_bytes(qk__values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
+static qk_status read_plain_bytes(qk__values *v, qk__bytes *out, size_t n, qk_error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (!take_bytes(&v->next, v->end, &out[i]))
@@ -250,12 +250,12 @@ static qk_status read_delta(qk__values *v, void *out, size_t n, qk_error *err)
 
 static qk_status read_delta_bytes(qk__values *v, void *out, size_t n, qk_error *err)
 {
-    qk_parquet_bytes *strings = out;
+    qk__bytes *strings = out;
     for (size_t i = 0; i < n; i++) {
         uint64_t size;
         if (qk__delta_read(&v->delta, &size, 1) < 1 || size > (size_t)(v->end - v->next))
             return too_short(v, err);
-        strings[i] = (qk_parquet_bytes){v->next, (size_t)size};
+        strings[i] = (qk__bytes){v->next, (size_t)size};
         v->next += size;
     }
     return QK_OK;

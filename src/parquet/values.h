@@ -2,7 +2,7 @@
 /* Decoding the values of a page, a few at a time, and dictionaries.
  *
  * Values come out as elements of a fixed size: BOOLEAN 1 byte, INT32 and FLOAT 4, INT64 and
- * DOUBLE 8, FIXED_LEN_BYTE_ARRAY its length, BYTE_ARRAY a qk_parquet_bytes that points into
+ * DOUBLE 8, FIXED_LEN_BYTE_ARRAY its length, BYTE_ARRAY a qk__bytes that points into
  * the page or dictionary. */
 #ifndef QK_PARQUET_VALUES_H
 #define QK_PARQUET_VALUES_H
@@ -12,6 +12,11 @@
 #include "parquet/delta.h"
 #include "parquet/kernels.h"
 #include "parquet/rle.h"
+
+typedef struct qk__bytes {
+    const uint8_t *data;
+    size_t size;
+} qk__bytes;
 
 /* How values of a column are stored. */
 typedef struct qk__value_type {

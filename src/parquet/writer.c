@@ -2,7 +2,6 @@
 /* Writing a Parquet file: rows in, buffered column by column up to one row group. */
 #include "parquet/writer.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,14 +9,14 @@
 #include "parquet/format.h"
 
 enum {
-    MAX_PAGE_BYTES = 1 << 30, /* page sizes are int32 */
-    MAX_GROUP_ROWS = 1 << 30,
+    MAX_STRING_BYTES = 1 << 30, /* page sizes are int32 */
+    GROUP_ROWS = 65536,
     MAX_VECTOR_WIDTH = 1 << 24,
 };
 
-struct qk_parquet_writer {
+struct qk__parquet_writer {
     char *path;
-    qk_parquet_writer_settings settings;
+    size_t group_rows;
     qk__column_buffer *columns;
     size_t num_columns;
     size_t rows; /* buffered */
@@ -28,45 +27,10 @@ struct qk_parquet_writer {
     qk_status failed; /* a write that failed: the file is past saving */
 };
 
-void qk_parquet_writer_settings_default(qk_parquet_writer_settings *settings)
+static qk_status check_fields(const qk__field *fields, size_t num_fields, qk_error *err)
 {
-    *settings = (qk_parquet_writer_settings){.codec = QK_PARQUET_ZSTD,
-                                             .row_group_rows = 65536,
-                                             .page_bytes = 1 << 20,
-                                             .data_page_version = 1,
-                                             .checksum = true};
-}
-
-static qk_status check_number(const char *name, size_t value, size_t most, qk_error *err)
-{
-    if (value >= 1 && value <= most)
-        return QK_OK;
-    return qk__fail(err, QK_ERR_ARGUMENT, "%s %zu: give 1 to %zu", name, value, most);
-}
-
-static qk_status check_settings(const qk_parquet_writer_settings *s, qk_error *err)
-{
-    QK_TRY(check_number("row_group_rows", s->row_group_rows, MAX_GROUP_ROWS, err));
-    QK_TRY(check_number("page_bytes", s->page_bytes, MAX_PAGE_BYTES, err));
-    QK_TRY(check_number("data_page_version", (size_t)s->data_page_version, 2, err));
-    if (s->vector_encoding > QK_VECTOR_BYTE_STREAM_SPLIT)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no encoding: %d", (int)s->vector_encoding);
-    /* Codec and level are the codec table's to judge: compress nothing and see. */
-    qk__codec_state state = {0};
-    qk__buffer nothing = {0};
-    qk_status status =
-        qk__codec_compress(&state, (int)s->codec, s->level, NULL, 0, &nothing, err);
-    qk__codec_state_free(&state);
-    qk__buffer_free(&nothing);
-    return status;
-}
-
-static qk_status check_fields(const qk_parquet_field *fields, size_t num_fields, qk_error *err)
-{
-    if (num_fields == 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "a Parquet file needs at least one field");
     for (size_t i = 0; i < num_fields; i++) {
-        if (fields[i].kind != QK_FIELD_VECTOR)
+        if (fields[i].kind != QK__FIELD_VECTOR)
             continue;
         if (fields[i].width == 0 || fields[i].width > MAX_VECTOR_WIDTH)
             return qk__fail(err, QK_ERR_ARGUMENT,
@@ -76,17 +40,17 @@ static qk_status check_fields(const qk_parquet_field *fields, size_t num_fields,
     return QK_OK;
 }
 
-static qk_status init_columns(qk_parquet_writer *writer, const qk_parquet_field *fields,
+static qk_status init_columns(qk__parquet_writer *writer, const qk__field *fields,
                               qk_error *err)
 {
-    static const size_t value_sizes[] = {[QK_FIELD_INT32] = 4,
-                                         [QK_FIELD_INT64] = 8,
-                                         [QK_FIELD_STRING] = 0,
-                                         [QK_FIELD_VECTOR] = 4};
+    static const size_t value_sizes[] = {[QK__FIELD_INT32] = 4,
+                                         [QK__FIELD_INT64] = 8,
+                                         [QK__FIELD_STRING] = 0,
+                                         [QK__FIELD_VECTOR] = 4};
     for (size_t i = 0; i < writer->num_columns; i++) {
         qk__column_buffer *column = &writer->columns[i];
         column->kind = fields[i].kind;
-        column->width = column->kind == QK_FIELD_VECTOR ? fields[i].width : 1;
+        column->width = column->kind == QK__FIELD_VECTOR ? fields[i].width : 1;
         column->value_size = value_sizes[fields[i].kind];
         column->name = qk__strdup(fields[i].name);
         if (!column->name)
@@ -95,27 +59,19 @@ static qk_status init_columns(qk_parquet_writer *writer, const qk_parquet_field 
     return QK_OK;
 }
 
-qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
-                                 const qk_parquet_field *fields, size_t num_fields,
-                                 const qk_parquet_writer_settings *settings, qk_error *err)
+qk_status qk__parquet_writer_open(qk__parquet_writer **writer, const char *path,
+                                  const qk__field *fields, size_t num_fields, size_t group_rows,
+                                  qk_error *err)
 {
-    QK_NEED(err, writer);
     *writer = NULL;
-    QK_NEED(err, path, fields);
-    qk_parquet_writer *w = calloc(1, sizeof *w);
+    qk__parquet_writer *w = calloc(1, sizeof *w);
     if (!w)
         return qk__nomem(err);
-    if (settings)
-        w->settings = *settings;
-    else
-        qk_parquet_writer_settings_default(&w->settings);
-    w->chunk.settings = &w->settings;
+    w->group_rows = group_rows ? group_rows : GROUP_ROWS;
     w->num_columns = num_fields;
     w->columns = qk__calloc(num_fields, sizeof *w->columns);
     w->path = qk__strdup(path);
-    qk_status status = check_settings(&w->settings, err);
-    if (status == QK_OK)
-        status = check_fields(fields, num_fields, err);
+    qk_status status = check_fields(fields, num_fields, err);
     if (status == QK_OK && (!w->columns || !w->path))
         status = qk__nomem(err);
     if (status == QK_OK)
@@ -125,15 +81,14 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
     if (status == QK_OK)
         status = qk__outfile_write(w->chunk.out, QK_PARQUET_MAGIC, 4, err);
     if (status != QK_OK)
-        qk_parquet_writer_abort(&w);
+        qk__parquet_writer_abort(&w);
     *writer = w;
     return status;
 }
 
-void qk_parquet_writer_abort(qk_parquet_writer **writer)
+void qk__parquet_writer_abort(qk__parquet_writer **writer)
 {
-    assert(writer);
-    qk_parquet_writer *w = *writer;
+    qk__parquet_writer *w = *writer;
     if (!w)
         return;
     qk__outfile_discard(&w->chunk.out);
@@ -156,30 +111,30 @@ void qk_parquet_writer_abort(qk_parquet_writer **writer)
 
 /* ---- gathering rows --------------------------------------------------------------------- */
 
-static bool is_valid(const qk_parquet_values *values, qk_parquet_field_kind kind, size_t row)
+static bool is_valid(const qk__field_values *values, qk__field_kind kind, size_t row)
 {
     if (values->valid && !values->valid[row])
         return false;
-    return kind != QK_FIELD_STRING || values->strings[row];
+    return kind != QK__FIELD_STRING || values->strings[row];
 }
 
 /* Everything that can be wrong with the rows is found before any is taken over. */
-static qk_status check_values(const qk__column_buffer *column, const qk_parquet_values *values,
+static qk_status check_values(const qk__column_buffer *column, const qk__field_values *values,
                               size_t rows, qk_error *err)
 {
-    const void *given = column->kind == QK_FIELD_VECTOR   ? (const void *)values->f32
-                        : column->kind == QK_FIELD_STRING ? (const void *)values->strings
-                                                          : (const void *)values->i64;
+    const void *given = column->kind == QK__FIELD_VECTOR   ? (const void *)values->f32
+                        : column->kind == QK__FIELD_STRING ? (const void *)values->strings
+                                                           : (const void *)values->i64;
     if (!given)
         return qk__fail(err, QK_ERR_ARGUMENT, "column %s: no values given", column->name);
     for (size_t i = 0; i < rows; i++) {
-        if (column->kind == QK_FIELD_INT32 && is_valid(values, column->kind, i) &&
+        if (column->kind == QK__FIELD_INT32 && is_valid(values, column->kind, i) &&
             (values->i64[i] < INT32_MIN || values->i64[i] > INT32_MAX))
             return qk__fail(err, QK_ERR_ARGUMENT,
                             "column %s: %lld in row %zu of those added does not fit int32",
                             column->name, (long long)values->i64[i], i);
-        if (column->kind == QK_FIELD_STRING && is_valid(values, column->kind, i) &&
-            strlen(values->strings[i]) >= MAX_PAGE_BYTES)
+        if (column->kind == QK__FIELD_STRING && is_valid(values, column->kind, i) &&
+            strlen(values->strings[i]) >= MAX_STRING_BYTES)
             return qk__fail(err, QK_ERR_ARGUMENT,
                             "column %s: string of %zu bytes in row %zu of those added",
                             column->name, strlen(values->strings[i]), i);
@@ -187,10 +142,10 @@ static qk_status check_values(const qk__column_buffer *column, const qk_parquet_
     return QK_OK;
 }
 
-static qk_status append_value(qk__column_buffer *column, const qk_parquet_values *values,
+static qk_status append_value(qk__column_buffer *column, const qk__field_values *values,
                               size_t row, qk_error *err)
 {
-    if (column->kind == QK_FIELD_STRING) {
+    if (column->kind == QK__FIELD_STRING) {
         uint32_t length = (uint32_t)strlen(values->strings[row]);
         QK_TRY(qk__buffer_append(&column->lengths, &length, sizeof length, err));
         return qk__buffer_append(&column->values, values->strings[row], length, err);
@@ -199,10 +154,10 @@ static qk_status append_value(qk__column_buffer *column, const qk_parquet_values
     return qk__buffer_append(&column->values, &values->i64[row], column->value_size, err);
 }
 
-static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values *values,
+static qk_status append_rows(qk__column_buffer *column, const qk__field_values *values,
                              size_t first, size_t rows, qk_error *err)
 {
-    if (column->kind == QK_FIELD_VECTOR) {
+    if (column->kind == QK__FIELD_VECTOR) {
         size_t row_bytes = column->width * column->value_size;
         const uint8_t *vectors = (const uint8_t *)values->f32;
         column->present += rows * column->width;
@@ -220,7 +175,7 @@ static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values 
     return QK_OK;
 }
 
-static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
+static qk_status add_group(qk__parquet_writer *writer, qk_error *err)
 {
     if (writer->num_groups == writer->groups_capacity) {
         qk__group_info *groups =
@@ -239,7 +194,7 @@ static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
     return QK_OK;
 }
 
-static void clear_columns(qk_parquet_writer *writer)
+static void clear_columns(qk__parquet_writer *writer)
 {
     for (size_t i = 0; i < writer->num_columns; i++) {
         qk__column_buffer *column = &writer->columns[i];
@@ -249,7 +204,7 @@ static void clear_columns(qk_parquet_writer *writer)
     writer->rows = 0;
 }
 
-static qk_status write_group(qk_parquet_writer *writer, qk_error *err)
+static qk_status write_group(qk__parquet_writer *writer, qk_error *err)
 {
     QK_TRY(add_group(writer, err));
     qk__group_info *group = &writer->groups[writer->num_groups - 1];
@@ -262,33 +217,32 @@ static qk_status write_group(qk_parquet_writer *writer, qk_error *err)
 }
 
 /* Failures of the system name the file already. */
-static qk_status name_file(const qk_parquet_writer *writer, qk_status status, qk_error *err)
+static qk_status name_file(const qk__parquet_writer *writer, qk_status status, qk_error *err)
 {
     if (err && strncmp(err->message, writer->path, strlen(writer->path)) == 0)
         return status;
     return qk__context(err, status, "%s", writer->path);
 }
 
-static qk_status add_rows(qk_parquet_writer *writer, const qk_parquet_values *values,
+static qk_status add_rows(qk__parquet_writer *writer, const qk__field_values *values,
                           size_t rows, qk_error *err)
 {
     for (size_t done = 0; done < rows;) {
-        size_t room = writer->settings.row_group_rows - writer->rows;
+        size_t room = writer->group_rows - writer->rows;
         size_t n = rows - done < room ? rows - done : room;
         for (size_t i = 0; i < writer->num_columns; i++)
             QK_TRY(append_rows(&writer->columns[i], &values[i], done, n, err));
         writer->rows += n;
         done += n;
-        if (writer->rows == writer->settings.row_group_rows)
+        if (writer->rows == writer->group_rows)
             QK_TRY(write_group(writer, err));
     }
     return QK_OK;
 }
 
-qk_status qk_parquet_writer_add(qk_parquet_writer *writer, const qk_parquet_values *values,
-                                size_t rows, qk_error *err)
+qk_status qk__parquet_writer_add(qk__parquet_writer *writer, const qk__field_values *values,
+                                 size_t rows, qk_error *err)
 {
-    QK_NEED(err, writer, values);
     qk_status status = QK_OK;
     if (writer->failed != QK_OK)
         return qk__fail(err, writer->failed, "%s: writing failed before", writer->path);
@@ -299,14 +253,14 @@ qk_status qk_parquet_writer_add(qk_parquet_writer *writer, const qk_parquet_valu
     return status == QK_OK ? QK_OK : name_file(writer, status, err);
 }
 
-qk_status qk__parquet_writer_cut(qk_parquet_writer *writer, qk_error *err)
+qk_status qk__parquet_writer_cut(qk__parquet_writer *writer, qk_error *err)
 {
     if (writer->failed == QK_OK && writer->rows > 0)
         writer->failed = write_group(writer, err);
     return writer->failed == QK_OK ? QK_OK : name_file(writer, writer->failed, err);
 }
 
-size_t qk__parquet_writer_drop(qk_parquet_writer *writer)
+size_t qk__parquet_writer_drop(qk__parquet_writer *writer)
 {
     size_t rows = writer->rows;
     clear_columns(writer);
@@ -315,12 +269,12 @@ size_t qk__parquet_writer_drop(qk_parquet_writer *writer)
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-static qk_status write_footer(qk_parquet_writer *writer, qk_error *err)
+static qk_status write_footer(qk__parquet_writer *writer, qk_error *err)
 {
     qk__buffer *footer = &writer->chunk.body;
     footer->size = 0;
     QK_TRY(qk__footer_encode(footer, writer->columns, writer->num_columns, writer->groups,
-                             writer->num_groups, &writer->settings, err));
+                             writer->num_groups, err));
     if (footer->size > INT32_MAX)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "footer of %zu bytes: choose larger row groups", footer->size);
@@ -330,11 +284,9 @@ static qk_status write_footer(qk_parquet_writer *writer, qk_error *err)
     return qk__outfile_write(writer->chunk.out, footer->data, footer->size, err);
 }
 
-qk_status qk_parquet_writer_finish(qk_parquet_writer **writer, qk_error *err)
+qk_status qk__parquet_writer_finish(qk__parquet_writer **writer, qk_error *err)
 {
-    QK_NEED(err, writer);
-    QK_NEED(err, *writer);
-    qk_parquet_writer *w = *writer;
+    qk__parquet_writer *w = *writer;
     qk_status status = QK_OK;
     if (w->failed != QK_OK)
         status = qk__fail(err, w->failed, "writing failed before");
@@ -346,6 +298,6 @@ qk_status qk_parquet_writer_finish(qk_parquet_writer **writer, qk_error *err)
         status = qk__outfile_commit(&w->chunk.out, err);
     if (status != QK_OK)
         name_file(w, status, err);
-    qk_parquet_writer_abort(writer);
+    qk__parquet_writer_abort(writer);
     return status;
 }

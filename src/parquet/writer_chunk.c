@@ -16,15 +16,11 @@
 /* Definition level of a value that is there; a null in a flat column has level 0. */
 enum { FLAT_DEFINITION = 1, LIST_DEFINITION = 3, LIST_DEFINITION_BITS = 2 };
 
-/* The page in qk__chunk_writer.body: repetition levels, definition levels, values. */
+/* The page in qk__chunk_writer.body: repetition levels, definition levels, values; each kind of levels behind its length. */
 typedef struct page {
     int type;
     int encoding;
     size_t values; /* slots, nulls included */
-    size_t nulls;
-    size_t rows;
-    size_t repetition_bytes; /* of the levels; version 1 puts a length before each */
-    size_t definition_bytes;
 } page;
 
 void qk__chunk_writer_free(qk__chunk_writer *writer)
@@ -42,71 +38,37 @@ void qk__chunk_writer_free(qk__chunk_writer *writer)
 
 /* ---- one page to the file --------------------------------------------------------------- */
 
-/* The part of the header that belongs to the type of the page. */
-static void put_details(qk__thrift_writer *w, const page *p, bool compressed)
-{
-    bool v2 = p->type == PAGE_DATA_V2;
-    qk__thrift_begin(w, v2 ? 8 : p->type == PAGE_DATA ? 5 : 7);
-    qk__thrift_i32(w, 1, (int32_t)p->values);
-    if (v2) {
-        qk__thrift_i32(w, 2, (int32_t)p->nulls);
-        qk__thrift_i32(w, 3, (int32_t)p->rows);
-    }
-    qk__thrift_i32(w, v2 ? 4 : 2, p->encoding);
-    if (v2) {
-        qk__thrift_i32(w, 5, (int32_t)p->definition_bytes);
-        qk__thrift_i32(w, 6, (int32_t)p->repetition_bytes);
-        qk__thrift_bool(w, 7, compressed);
-    } else if (p->type == PAGE_DATA) {
-        qk__thrift_i32(w, 3, ENC_RLE);
-        qk__thrift_i32(w, 4, ENC_RLE);
-    }
-    qk__thrift_end(w);
-}
-
-/* Version 2 stores levels as they are and may store values so, too; the other kinds of
- * page are compressed as a whole. */
 static qk_status write_page(qk__chunk_writer *writer, const page *p, qk__chunk_info *info,
                             qk_error *err)
 {
-    const qk_parquet_writer_settings *settings = writer->settings;
-    bool v2 = p->type == PAGE_DATA_V2;
-    size_t stored = v2 ? p->repetition_bytes + p->definition_bytes : 0;
-    const uint8_t *tail = writer->body.data + stored;
-    size_t tail_size = writer->body.size - stored;
-    bool compress = settings->codec != QK_PARQUET_UNCOMPRESSED && !(v2 && tail_size == 0);
-    if (compress) {
-        QK_TRY(qk__codec_compress(&writer->codec, (int)settings->codec, settings->level, tail,
-                                  tail_size, &writer->compressed, err));
-        compress = !v2 || writer->compressed.size < tail_size;
-    }
-    if (compress) {
-        tail = writer->compressed.data;
-        tail_size = writer->compressed.size;
-    }
-    if (writer->body.size > INT32_MAX || stored + tail_size > INT32_MAX)
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "page of %zu bytes: choose smaller pages",
-                        writer->body.size);
-
+    const qk__buffer *compressed = &writer->compressed;
+    QK_TRY(qk__zstd_compress(&writer->codec, writer->body.data, writer->body.size,
+                             &writer->compressed, err));
+    if (compressed->size > INT32_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "page of %zu bytes, more than the format allows", compressed->size);
     qk__thrift_writer w;
     writer->header.size = 0;
     qk__thrift_writer_init(&w, &writer->header, err);
     qk__thrift_i32(&w, 1, p->type);
     qk__thrift_i32(&w, 2, (int32_t)writer->body.size);
-    qk__thrift_i32(&w, 3, (int32_t)(stored + tail_size));
-    if (settings->checksum) {
-        uLong crc = crc32(crc32(0, NULL, 0), writer->body.data, (uInt)stored);
-        crc = crc32(crc, tail, (uInt)tail_size);
-        qk__thrift_i32(&w, 4, (int32_t)(uint32_t)crc);
+    qk__thrift_i32(&w, 3, (int32_t)compressed->size);
+    uLong crc = crc32(crc32(0, NULL, 0), compressed->data, (uInt)compressed->size);
+    qk__thrift_i32(&w, 4, (int32_t)(uint32_t)crc);
+    qk__thrift_begin(&w, p->type == PAGE_DATA ? 5 : 7);
+    qk__thrift_i32(&w, 1, (int32_t)p->values);
+    qk__thrift_i32(&w, 2, p->encoding);
+    if (p->type == PAGE_DATA) {
+        qk__thrift_i32(&w, 3, ENC_RLE);
+        qk__thrift_i32(&w, 4, ENC_RLE);
     }
-    put_details(&w, p, compress);
+    qk__thrift_end(&w);
     qk__thrift_end(&w);
     QK_TRY(w.status);
     QK_TRY(qk__outfile_write(writer->out, writer->header.data, writer->header.size, err));
-    QK_TRY(qk__outfile_write(writer->out, writer->body.data, stored, err));
-    QK_TRY(qk__outfile_write(writer->out, tail, tail_size, err));
+    QK_TRY(qk__outfile_write(writer->out, compressed->data, compressed->size, err));
     info->uncompressed_bytes += (int64_t)(writer->header.size + writer->body.size);
-    info->compressed_bytes += (int64_t)(writer->header.size + stored + tail_size);
+    info->compressed_bytes += (int64_t)(writer->header.size + compressed->size);
     return QK_OK;
 }
 
@@ -141,7 +103,7 @@ static qk_status encode_definition(qk__chunk_writer *writer, const qk__column_bu
                                    const qk__slice *slice, qk_error *err)
 {
     size_t slots = slice->rows * column->width;
-    if (column->kind == QK_FIELD_VECTOR)
+    if (column->kind == QK__FIELD_VECTOR)
         return qk__encode_run(&writer->body, LIST_DEFINITION, slots, LIST_DEFINITION_BITS, err);
     if (slice->values == slots || slice->values == 0)
         return qk__encode_run(&writer->body, slice->values ? FLAT_DEFINITION : 0, slots, 1,
@@ -153,38 +115,35 @@ static qk_status encode_definition(qk__chunk_writer *writer, const qk__column_bu
     return qk__encode_hybrid(&writer->body, levels, slots, 1, err);
 }
 
-/* Appends room for a length (version 1 only); returns where the levels start. */
-static qk_status begin_levels(qk__chunk_writer *writer, size_t *start, qk_error *err)
+/* Appends room for a length; returns where the levels start. */
+static qk_status begin_levels(qk__buffer *body, size_t *start, qk_error *err)
 {
     static const uint8_t zeros[4];
-    if (writer->settings->data_page_version != 2)
-        QK_TRY(qk__buffer_append(&writer->body, zeros, sizeof zeros, err));
-    *start = writer->body.size;
+    QK_TRY(qk__buffer_append(body, zeros, sizeof zeros, err));
+    *start = body->size;
     return QK_OK;
 }
 
-static size_t end_levels(qk__chunk_writer *writer, size_t start)
+static void end_levels(qk__buffer *body, size_t start)
 {
-    uint32_t size = (uint32_t)(writer->body.size - start);
-    if (writer->settings->data_page_version != 2)
-        memcpy(writer->body.data + start - sizeof size, &size, sizeof size);
-    return size;
+    uint32_t size = (uint32_t)(body->size - start);
+    memcpy(body->data + start - sizeof size, &size, sizeof size);
 }
 
 static qk_status put_levels(qk__chunk_writer *writer, const qk__column_buffer *column,
-                            const qk__slice *slice, page *p, qk_error *err)
+                            const qk__slice *slice, qk_error *err)
 {
     size_t start;
-    if (column->kind == QK_FIELD_VECTOR) {
+    if (column->kind == QK__FIELD_VECTOR) {
         QK_TRY(encode_repetition(writer, slice->rows, column->width, err));
-        QK_TRY(begin_levels(writer, &start, err));
+        QK_TRY(begin_levels(&writer->body, &start, err));
         QK_TRY(qk__buffer_append(&writer->body, writer->repetition.data,
                                  writer->repetition.size, err));
-        p->repetition_bytes = end_levels(writer, start);
+        end_levels(&writer->body, start);
     }
-    QK_TRY(begin_levels(writer, &start, err));
+    QK_TRY(begin_levels(&writer->body, &start, err));
     QK_TRY(encode_definition(writer, column, slice, err));
-    p->definition_bytes = end_levels(writer, start);
+    end_levels(&writer->body, start);
     return QK_OK;
 }
 
@@ -193,8 +152,7 @@ static qk_status put_levels(qk__chunk_writer *writer, const qk__column_buffer *c
 static qk_status write_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
                                   qk__chunk_info *info, qk_error *err)
 {
-    page p = {.type = PAGE_DICTIONARY, .encoding = ENC_PLAIN};
-    p.values = writer->dictionary.count;
+    const page p = {PAGE_DICTIONARY, ENC_PLAIN, writer->dictionary.count};
     info->dictionary_offset = qk__outfile_size(writer->out);
     writer->body.size = 0;
     QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
@@ -204,12 +162,9 @@ static qk_status write_dictionary(qk__chunk_writer *writer, const qk__column_buf
 static qk_status write_data(qk__chunk_writer *writer, const qk__column_buffer *column,
                             const qk__slice *slice, qk__chunk_info *info, qk_error *err)
 {
-    page p = {.encoding = info->encoding, .rows = slice->rows};
-    p.type = writer->settings->data_page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
-    p.values = slice->rows * column->width;
-    p.nulls = p.values - slice->values;
+    const page p = {PAGE_DATA, info->encoding, slice->rows * column->width};
     writer->body.size = 0;
-    QK_TRY(put_levels(writer, column, slice, &p, err));
+    QK_TRY(put_levels(writer, column, slice, err));
     QK_TRY(qk__plan_values(writer, column, slice, info->encoding, &writer->body, err));
     info->data_pages++;
     return write_page(writer, &p, info, err);
@@ -218,7 +173,7 @@ static qk_status write_data(qk__chunk_writer *writer, const qk__column_buffer *c
 static void set_range(const qk__column_buffer *column, qk__chunk_info *info)
 {
     info->has_range = column->present > 0 &&
-                      (column->kind == QK_FIELD_INT32 || column->kind == QK_FIELD_INT64);
+                      (column->kind == QK__FIELD_INT32 || column->kind == QK__FIELD_INT64);
     if (!info->has_range)
         return;
     info->min = INT64_MAX;
@@ -242,7 +197,7 @@ qk_status qk__chunk_write(qk__chunk_writer *writer, const qk__column_buffer *col
         QK_TRY(write_dictionary(writer, column, info, err));
     info->data_offset = qk__outfile_size(writer->out);
     qk__slice slice = {0};
-    while (qk__plan_slice(column, rows, writer->settings->page_bytes, &slice))
+    while (qk__plan_slice(column, rows, &slice))
         QK_TRY(write_data(writer, column, &slice, info, err));
     return QK_OK;
 }

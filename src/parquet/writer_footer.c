@@ -10,13 +10,13 @@
 static int32_t physical_type(const qk__column_buffer *column)
 {
     switch (column->kind) {
-    case QK_FIELD_INT32:
+    case QK__FIELD_INT32:
         return QK_PARQUET_INT32;
-    case QK_FIELD_INT64:
+    case QK__FIELD_INT64:
         return QK_PARQUET_INT64;
-    case QK_FIELD_VECTOR:
+    case QK__FIELD_VECTOR:
         return QK_PARQUET_FLOAT;
-    case QK_FIELD_STRING:
+    case QK__FIELD_STRING:
         break;
     }
     return QK_PARQUET_BYTE_ARRAY;
@@ -45,7 +45,7 @@ static void put_leaf(qk__thrift_writer *w, const qk__column_buffer *column, cons
     qk__thrift_i32(w, 1, physical_type(column));
     qk__thrift_i32(w, 3, REPETITION_OPTIONAL);
     qk__thrift_string(w, 4, name);
-    if (column->kind == QK_FIELD_STRING) {
+    if (column->kind == QK__FIELD_STRING) {
         qk__thrift_i32(w, 6, CONVERTED_UTF8);
         put_choice(w, 10, LOGICAL_STRING);
     }
@@ -74,11 +74,11 @@ static void put_schema(qk__thrift_writer *w, const qk__column_buffer *columns, s
 {
     size_t elements = 1;
     for (size_t i = 0; i < count; i++)
-        elements += columns[i].kind == QK_FIELD_VECTOR ? 3 : 1;
+        elements += columns[i].kind == QK__FIELD_VECTOR ? 3 : 1;
     qk__thrift_list(w, 2, THRIFT_STRUCT, elements);
     put_root(w, count);
     for (size_t i = 0; i < count; i++) {
-        if (columns[i].kind == QK_FIELD_VECTOR)
+        if (columns[i].kind == QK__FIELD_VECTOR)
             put_list(w, &columns[i]);
         else
             put_leaf(w, &columns[i], columns[i].name);
@@ -118,7 +118,7 @@ static void put_encodings(qk__thrift_writer *w, const qk__chunk_info *info)
 
 static void put_path(qk__thrift_writer *w, const qk__column_buffer *column)
 {
-    bool list = column->kind == QK_FIELD_VECTOR;
+    bool list = column->kind == QK__FIELD_VECTOR;
     qk__thrift_list(w, 3, THRIFT_BINARY, list ? 3 : 1);
     qk__thrift_element_string(w, column->name);
     if (list) {
@@ -128,7 +128,7 @@ static void put_path(qk__thrift_writer *w, const qk__column_buffer *column)
 }
 
 static void put_chunk(qk__thrift_writer *w, const qk__column_buffer *column,
-                      const qk__chunk_info *info, qk_parquet_codec codec, int page)
+                      const qk__chunk_info *info)
 {
     bool dictionary = info->dictionary_offset > 0;
     qk__thrift_element_begin(w);
@@ -137,7 +137,7 @@ static void put_chunk(qk__thrift_writer *w, const qk__column_buffer *column,
     qk__thrift_i32(w, 1, physical_type(column));
     put_encodings(w, info);
     put_path(w, column);
-    qk__thrift_i32(w, 4, (int32_t)codec);
+    qk__thrift_i32(w, 4, CODEC_ZSTD);
     qk__thrift_i64(w, 5, info->num_values);
     qk__thrift_i64(w, 6, info->uncompressed_bytes);
     qk__thrift_i64(w, 7, info->compressed_bytes);
@@ -148,21 +148,20 @@ static void put_chunk(qk__thrift_writer *w, const qk__column_buffer *column,
     qk__thrift_list(w, 13, THRIFT_STRUCT, dictionary ? 2 : 1);
     if (dictionary)
         put_encoding_count(w, PAGE_DICTIONARY, ENC_PLAIN, 1);
-    put_encoding_count(w, page, info->encoding, info->data_pages);
+    put_encoding_count(w, PAGE_DATA, info->encoding, info->data_pages);
     qk__thrift_end(w);
     qk__thrift_end(w);
 }
 
 static void put_group(qk__thrift_writer *w, const qk__column_buffer *columns,
-                      size_t num_columns, const qk__group_info *group, qk_parquet_codec codec,
-                      int page)
+                      size_t num_columns, const qk__group_info *group)
 {
     int64_t uncompressed = 0;
     int64_t compressed = 0;
     qk__thrift_element_begin(w);
     qk__thrift_list(w, 1, THRIFT_STRUCT, num_columns);
     for (size_t i = 0; i < num_columns; i++) {
-        put_chunk(w, &columns[i], &group->chunks[i], codec, page);
+        put_chunk(w, &columns[i], &group->chunks[i]);
         uncompressed += group->chunks[i].uncompressed_bytes;
         compressed += group->chunks[i].compressed_bytes;
     }
@@ -175,9 +174,8 @@ static void put_group(qk__thrift_writer *w, const qk__column_buffer *columns,
 
 qk_status qk__footer_encode(qk__buffer *out, const qk__column_buffer *columns,
                             size_t num_columns, const qk__group_info *groups, size_t num_groups,
-                            const qk_parquet_writer_settings *settings, qk_error *err)
+                            qk_error *err)
 {
-    int page = settings->data_page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
     int64_t rows = 0;
     for (size_t i = 0; i < num_groups; i++)
         rows += groups[i].rows;
@@ -188,7 +186,7 @@ qk_status qk__footer_encode(qk__buffer *out, const qk__column_buffer *columns,
     qk__thrift_i64(&w, 3, rows);
     qk__thrift_list(&w, 4, THRIFT_STRUCT, num_groups);
     for (size_t i = 0; i < num_groups; i++)
-        put_group(&w, columns, num_columns, &groups[i], settings->codec, page);
+        put_group(&w, columns, num_columns, &groups[i]);
     qk__thrift_string(&w, 6, "qkscope version " QK_VERSION);
     /* Without this, readers do not trust min_value and max_value. */
     qk__thrift_list(&w, 7, THRIFT_STRUCT, num_columns);

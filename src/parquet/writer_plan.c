@@ -11,10 +11,10 @@
 #include "parquet/encoders.h"
 #include "parquet/format.h"
 
-/* Pages that QK_VECTOR_AUTO compresses both ways. Row groups of up to this many pages are
+/* Pages of vectors that are compressed both ways. Row groups of up to this many pages are
  * judged exactly; beyond it the pages of one head are so alike that evenly spread ones
  * decide as well as all, at a fraction of the time. */
-enum { SAMPLE_PAGES = 3 };
+enum { SAMPLE_PAGES = 3, PAGE_BYTES = 1 << 20 };
 
 /* One distinct string: where it first occurs in the column. */
 typedef struct distinct_string {
@@ -31,26 +31,25 @@ static uint32_t length_at(const qk__column_buffer *column, size_t i)
 
 /* ---- pages ------------------------------------------------------------------------------ */
 
-bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
-                    qk__slice *slice)
+bool qk__plan_slice(const qk__column_buffer *column, size_t rows, qk__slice *slice)
 {
     slice->row += slice->rows;
     slice->value += slice->values;
     slice->byte += slice->bytes;
     slice->rows = slice->values = slice->bytes = 0;
-    if (column->kind == QK_FIELD_VECTOR) {
+    if (column->kind == QK__FIELD_VECTOR) {
         size_t row_bytes = column->width * column->value_size;
-        size_t most = page_bytes > row_bytes ? page_bytes / row_bytes : 1;
+        size_t most = PAGE_BYTES > row_bytes ? PAGE_BYTES / row_bytes : 1;
         slice->rows = rows - slice->row < most ? rows - slice->row : most;
         slice->values = slice->rows * column->width;
         return slice->rows > 0;
     }
     size_t size = 0;
-    while (slice->row + slice->rows < rows && size < page_bytes) {
+    while (slice->row + slice->rows < rows && size < PAGE_BYTES) {
         if (column->valid.data[slice->row + slice->rows++] == 0)
             continue;
         size += column->value_size;
-        if (column->kind == QK_FIELD_STRING) {
+        if (column->kind == QK__FIELD_STRING) {
             uint32_t length = length_at(column, slice->value + slice->values);
             slice->bytes += length;
             size += length + sizeof length;
@@ -90,13 +89,13 @@ qk_status qk__plan_values(qk__chunk_writer *writer, const qk__column_buffer *col
 {
     if (encoding == ENC_RLE_DICTIONARY)
         return put_indices(writer, slice, out, err);
-    if (column->kind == QK_FIELD_STRING)
+    if (column->kind == QK__FIELD_STRING)
         return put_plain_strings(column, slice, out, err);
     if (slice->values == 0)
         return QK_OK;
     const uint8_t *values = column->values.data + slice->value * column->value_size;
     if (encoding == ENC_BYTE_STREAM_SPLIT)
-        return qk__encode_split(out, values, slice->values, column->value_size, err);
+        return qk__encode_split(out, values, slice->values, err);
     if (encoding == ENC_DELTA_BINARY_PACKED)
         return qk__encode_delta(out, values, slice->values, column->value_size, err);
     return qk__buffer_append(out, values, slice->values * column->value_size, err);
@@ -108,7 +107,7 @@ qk_status qk__plan_dictionary(qk__chunk_writer *writer, const qk__column_buffer 
                               qk__buffer *out, qk_error *err)
 {
     const qk__dictionary *d = &writer->dictionary;
-    if (column->kind == QK_FIELD_STRING) {
+    if (column->kind == QK__FIELD_STRING) {
         for (size_t i = 0; i < d->count; i++) {
             distinct_string s;
             memcpy(&s, writer->strings.data + i * sizeof s, sizeof s);
@@ -162,7 +161,7 @@ static qk_status build_dictionary(qk__chunk_writer *writer, const qk__column_buf
         return QK_OK;
     qk__dictionary_clear(&writer->dictionary);
     QK_TRY(qk__buffer_reserve(&writer->indices, column->present * sizeof(uint16_t), err));
-    if (column->kind == QK_FIELD_STRING)
+    if (column->kind == QK__FIELD_STRING)
         return index_strings(writer, column, fits, err);
     return qk__dictionary_index(&writer->dictionary, column->values.data, column->present,
                                 column->value_size, (uint16_t *)(void *)writer->indices.data,
@@ -191,7 +190,7 @@ static qk_status choose_flat(qk__chunk_writer *writer, const qk__column_buffer *
     size_t best = column->values.size + column->lengths.size;
     size_t size;
     *encoding = ENC_PLAIN;
-    if (column->present > 0 && column->kind != QK_FIELD_STRING) {
+    if (column->present > 0 && column->kind != QK__FIELD_STRING) {
         QK_TRY(encoded_size(writer, column, ENC_DELTA_BINARY_PACKED, &size, err));
         if (size < best) {
             best = size;
@@ -208,9 +207,8 @@ static qk_status choose_flat(qk__chunk_writer *writer, const qk__column_buffer *
 
 static qk_status compressed_size(qk__chunk_writer *writer, size_t *size, qk_error *err)
 {
-    QK_TRY(qk__codec_compress(&writer->codec, (int)writer->settings->codec,
-                              writer->settings->level, writer->body.data, writer->body.size,
-                              &writer->compressed, err));
+    QK_TRY(qk__zstd_compress(&writer->codec, writer->body.data, writer->body.size,
+                             &writer->compressed, err));
     *size += writer->compressed.size;
     return QK_OK;
 }
@@ -220,16 +218,14 @@ static qk_status choose_vector(qk__chunk_writer *writer, const qk__column_buffer
                                size_t rows, int *encoding, qk_error *err)
 {
     static const int encodings[2] = {ENC_RLE_DICTIONARY, ENC_BYTE_STREAM_SPLIT};
-    size_t page_bytes = writer->settings->page_bytes;
     size_t pages = 0;
     size_t total[2] = {0};
-    for (qk__slice s = {0}; qk__plan_slice(column, rows, page_bytes, &s);)
+    for (qk__slice s = {0}; qk__plan_slice(column, rows, &s);)
         pages++;
     size_t samples = pages < SAMPLE_PAGES ? pages : SAMPLE_PAGES;
     size_t taken = 0;
     qk__slice slice = {0};
-    for (size_t p = 0; taken < samples && qk__plan_slice(column, rows, page_bytes, &slice);
-         p++) {
+    for (size_t p = 0; taken < samples && qk__plan_slice(column, rows, &slice); p++) {
         if (p < taken * pages / samples)
             continue;
         taken++;
@@ -252,20 +248,10 @@ static qk_status choose_vector(qk__chunk_writer *writer, const qk__column_buffer
 qk_status qk__plan_encoding(qk__chunk_writer *writer, const qk__column_buffer *column,
                             size_t rows, int *encoding, qk_error *err)
 {
-    qk_parquet_vector_encoding wish = writer->settings->vector_encoding;
-    bool fits = false;
-    if (column->kind != QK_FIELD_VECTOR) {
-        QK_TRY(build_dictionary(writer, column, &fits, err));
-        return choose_flat(writer, column, fits, encoding, err);
-    }
-    *encoding = wish == QK_VECTOR_BYTE_STREAM_SPLIT ? ENC_BYTE_STREAM_SPLIT : ENC_PLAIN;
-    if (wish == QK_VECTOR_PLAIN || wish == QK_VECTOR_BYTE_STREAM_SPLIT)
-        return QK_OK;
+    bool fits;
     QK_TRY(build_dictionary(writer, column, &fits, err));
-    if (wish == QK_VECTOR_DICTIONARY) {
-        *encoding = fits ? ENC_RLE_DICTIONARY : ENC_PLAIN;
-        return QK_OK;
-    }
+    if (column->kind != QK__FIELD_VECTOR)
+        return choose_flat(writer, column, fits, encoding, err);
     *encoding = ENC_BYTE_STREAM_SPLIT;
     return fits ? choose_vector(writer, column, rows, encoding, err) : QK_OK;
 }

@@ -13,9 +13,8 @@ enum { MAX_NAME = 4096 };
 
 typedef struct parquet_reader {
     qk_parquet *file;
-    qk_parquet_cursor *text, *id; /* id NULL: no such column asked for */
+    qk__cursor *text, *id; /* id NULL: no such column asked for */
     const qk__text_columns *columns;
-    int text_definition, id_definition; /* levels at which there is a value */
     qk_parquet_type id_type;
     int64_t row; /* from 1 */
     qk__buffer name;
@@ -24,8 +23,8 @@ typedef struct parquet_reader {
 static void close_reader(void *reader)
 {
     parquet_reader *r = reader;
-    qk_parquet_cursor_close(&r->text);
-    qk_parquet_cursor_close(&r->id);
+    qk__cursor_close(&r->text);
+    qk__cursor_close(&r->id);
     qk_parquet_close(&r->file);
     qk__buffer_free(&r->name);
 }
@@ -47,7 +46,7 @@ static void list_columns(const qk_parquet *file, char list[LIST_SIZE])
         snprintf(list + length, LIST_SIZE - length, " and others");
 }
 
-static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cursor **cursor,
+static qk_status open_column(parquet_reader *r, const char *name, qk__cursor **cursor,
                              const qk_parquet_column **column, qk_error *err)
 {
     int i;
@@ -63,7 +62,7 @@ static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cur
     *column = qk_parquet_column_at(r->file, i);
     if ((*column)->max_repetition > 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\": lists", name);
-    return qk_parquet_cursor_open(cursor, r->file, i, err);
+    return qk__cursor_open(cursor, r->file, i, err);
 }
 
 static qk_status open_columns(parquet_reader *r, qk_error *err)
@@ -73,11 +72,9 @@ static qk_status open_columns(parquet_reader *r, qk_error *err)
     if (column->type != QK_PARQUET_BYTE_ARRAY)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\" does not hold strings",
                         r->columns->text);
-    r->text_definition = column->max_definition;
     if (!r->columns->id)
         return QK_OK;
     QK_TRY(open_column(r, r->columns->id, &r->id, &column, err));
-    r->id_definition = column->max_definition;
     r->id_type = column->type;
     if (r->id_type == QK_PARQUET_INT96 || r->id_type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\": an id is a number or a string",
@@ -97,24 +94,6 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     return status;
 }
 
-/* One string; bytes->data is NULL where the row is null. */
-static qk_status read_string(qk_parquet_cursor *cursor, int definition, qk_parquet_bytes *bytes,
-                             bool *more, qk_error *err)
-{
-    uint8_t level = (uint8_t)definition;
-    size_t slots;
-    size_t values;
-    *bytes = (qk_parquet_bytes){0};
-    QK_TRY(qk_parquet_read_slots(cursor, 1, definition > 0 ? &level : NULL, NULL, bytes, &slots,
-                                 &values, err));
-    *more = slots > 0;
-    if (values == 0)
-        *bytes = (qk_parquet_bytes){0};
-    else if (!bytes->data)
-        bytes->data = (const uint8_t *)"";
-    return QK_OK;
-}
-
 static qk_status null_id(parquet_reader *r, qk__input_text *text, qk_error *err)
 {
     text->id = qk_example_id_of_text("None", 4);
@@ -123,12 +102,12 @@ static qk_status null_id(parquet_reader *r, qk__input_text *text, qk_error *err)
 
 static qk_status read_id(parquet_reader *r, qk__input_text *text, bool *more, qk_error *err)
 {
-    qk_parquet_bytes bytes;
+    qk__bytes bytes;
     size_t rows = 1;
     r->name.size = 0;
     switch (r->id_type) {
     case QK_PARQUET_BYTE_ARRAY:
-        QK_TRY(read_string(r->id, r->id_definition, &bytes, more, err));
+        QK_TRY(qk__cursor_read_string(r->id, &bytes, more, err));
         if (!bytes.data)
             return null_id(r, text, err);
         text->id = qk_example_id_of_text((const char *)bytes.data, bytes.size);
@@ -138,14 +117,14 @@ static qk_status read_id(parquet_reader *r, qk__input_text *text, bool *more, qk
     case QK_PARQUET_FLOAT:
     case QK_PARQUET_DOUBLE: {
         double number = 0;
-        QK_TRY(qk_parquet_read_f64(r->id, &number, 1, 1, &rows, err));
+        QK_TRY(qk__cursor_read_f64(r->id, &number, 1, 1, &rows, err));
         *more = rows > 0;
         text->id = qk_example_id_of_number(number);
         return qk__buffer_printf(&r->name, err, "%.17g", number);
     }
     default: {
         uint8_t valid = 1;
-        QK_TRY(qk_parquet_read_i64(r->id, &text->id, &valid, 1, &rows, err));
+        QK_TRY(qk__cursor_read_i64(r->id, &text->id, &valid, 1, &rows, err));
         *more = rows > 0;
         if (!valid)
             return null_id(r, text, err);
@@ -157,8 +136,8 @@ static qk_status read_id(parquet_reader *r, qk__input_text *text, bool *more, qk
 static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     parquet_reader *r = reader;
-    qk_parquet_bytes bytes;
-    QK_TRY(read_string(r->text, r->text_definition, &bytes, more, err));
+    qk__bytes bytes;
+    QK_TRY(qk__cursor_read_string(r->text, &bytes, more, err));
     if (!*more)
         return QK_OK;
     text->line = ++r->row;

@@ -145,28 +145,25 @@ static qk_status see_text(void *user, const qk__text_rows *text, qk_error *err)
     return copy_text(c->f, text, c->head, c->writer, c->buffer, err);
 }
 
-static void set_group_rows(const qk_sink *sink, qk_parquet_writer_settings *settings)
+static size_t group_rows(const qk_sink *sink)
 {
-    qk_parquet_writer_settings_default(settings);
     size_t rows = GROUP_BYTES / (sink->settings.head_dim * sizeof(float));
-    settings->row_group_rows = rows < MIN_GROUP_ROWS   ? MIN_GROUP_ROWS
-                               : rows > MAX_GROUP_ROWS ? MAX_GROUP_ROWS
-                                                       : rows;
+    return rows < MIN_GROUP_ROWS   ? MIN_GROUP_ROWS
+           : rows > MAX_GROUP_ROWS ? MAX_GROUP_ROWS
+                                   : rows;
 }
 
 static qk_status write_head(const finish *f, const file_job *job, size_t i, qk_error *err)
 {
     const qk_sink *sink = f->sink;
     row_buffer buffer = {0};
-    qk_parquet_writer_settings settings;
     const int *all;
     qk_head_id id = {job->layer, job->heads[i], job->kind};
     copying c = {.f = f, .buffer = &buffer};
     qk__heads_of(sink, job->layer, job->kind, &all);
     c.head = (size_t)(&job->heads[i] - all);
-    set_group_rows(sink, &settings);
     QK_TRY(qk_head_writer_open(&c.writer, f->writer, id, sink->settings.head_dim,
-                               sink->settings.token_strings, &settings, err));
+                               sink->settings.token_strings, group_rows(sink), err));
     qk_status status = init_buffer(sink, &buffer, job->layer, err);
     if (status == QK_OK)
         status = qk__each_text(f->rows, qk__part_of(job->layer, job->kind), see_text, &c, err);

@@ -176,7 +176,7 @@ static qk_status compare_file(void *context, size_t i, int worker, qk_error *err
     (void)worker;
     qk__run *run = context;
     const qk__input *in = &run->inputs[i];
-    qk_file_print now;
+    qk__file_print now;
     if (atomic_load(&run->cancelled))
         return QK_OK;
     bool equal = qk__input_print(in, true, &now) == QK_OK && now.bytes == in->print.bytes &&

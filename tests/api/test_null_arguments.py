@@ -11,20 +11,19 @@ from test_api import BUILD, HEADERS, ROOT, shared_library
 
 # What a declaration allows to be NULL.
 OPTIONAL = {
-    "qk_capture_open": {"prefix"}, "qk_head_writer_open": {"settings"},
+    "qk_capture_open": {"prefix"},
     "qk_capture_writer_open": {"meta"}, "qk_head_writer_add": {"token_str"}, "qk_hub_find_dataset": {"revision", "local_root"},
     "qk_hub_find_model": {"revision"}, "qk_model_open": {"overrides"}, "qk_model_open_shape": {"overrides"},
-    "qk_results_join": {"command_line"}, "qk_shard_find": {"text"}, "qk_prefill": {"sequences"}, "qk_parquet_writer_open": {"settings"},
+    "qk_results_join": {"command_line"}, "qk_shard_find": {"text"}, "qk_prefill": {"sequences"},
     "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"},
     "qk_pca_first_tokens": {"q_first", "k_first"}, "qk_text_moments_correlate": {"texts"},
-    "qk_parquet_read_i64": {"valid"}, "qk_settings_new": {"command"},
-    "qk_rotation_scan_create": {"frequencies"}, "qk_head_list": {"totals"}, "qk_parquet_read_slots": {"definition", "repetition", "values"},
+    "qk_settings_new": {"command"},
+    "qk_rotation_scan_create": {"frequencies"}, "qk_head_list": {"totals"},
 }
 # Handles that are there before the call, and are used up by it.
 CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",
             "qk_rotation_scan_finish": "scan", "qk_sink_finish": "sink",
-            "qk_head_writer_finish": "head", "qk_capture_writer_finish": "writer",
-            "qk_parquet_writer_finish": "writer", "qk_sink_finish": "sink"}
+            "qk_head_writer_finish": "head", "qk_capture_writer_finish": "writer"}
 
 
 def functions():

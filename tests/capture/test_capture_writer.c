@@ -26,7 +26,7 @@ static void write_head(qk_capture_writer *writer, qk_head_id id, int seed)
     qk_head_writer *head;
     qk_error err;
     fill(&s, seed);
-    assert_int_equal(qk_head_writer_open(&head, writer, id, DIM, false, NULL, &err), QK_OK);
+    assert_int_equal(qk_head_writer_open(&head, writer, id, DIM, false, 0, &err), QK_OK);
     assert_int_equal(qk_head_writer_add(head, &s.block, NULL, &err), QK_OK);
     assert_int_equal(qk_head_writer_finish(&head, &err), QK_OK);
     assert_null(head);
@@ -249,10 +249,10 @@ static void test_bad_heads(void **state)
     fill(&s, 0);
     assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), NULL, &err), QK_OK);
     assert_int_equal(
-        qk_head_writer_open(&head, writer, (qk_head_id){-1, 0, QK_KEY}, DIM, false, NULL, &err),
+        qk_head_writer_open(&head, writer, (qk_head_id){-1, 0, QK_KEY}, DIM, false, 0, &err),
         QK_ERR_ARGUMENT);
-    assert_int_equal(qk_head_writer_open(&head, writer, HEAD, DIM, false, NULL, &err), QK_OK);
-    assert_int_equal(qk_head_writer_open(&second, writer, HEAD, DIM, false, NULL, &err),
+    assert_int_equal(qk_head_writer_open(&head, writer, HEAD, DIM, false, 0, &err), QK_OK);
+    assert_int_equal(qk_head_writer_open(&second, writer, HEAD, DIM, false, 0, &err),
                      QK_ERR_EXISTS);
     assert_null(second);
     s.block.dim = DIM + 1;
@@ -263,7 +263,7 @@ static void test_bad_heads(void **state)
     qk_head_writer_abort(&head);
     assert_false(qk__is_dir(tree_path("c/l01h12q")));
     write_head(writer, HEAD, 0); /* may be begun anew */
-    assert_int_equal(qk_head_writer_open(&second, writer, HEAD, DIM, false, NULL, &err),
+    assert_int_equal(qk_head_writer_open(&second, writer, HEAD, DIM, false, 0, &err),
                      QK_ERR_EXISTS);
     assert_true(qk__is_file(tree_path("c/l01h12q/data.parquet")));
     assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);

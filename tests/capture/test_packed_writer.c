@@ -30,10 +30,7 @@ static qk_head_writer *open_head(qk_capture_writer *writer, qk_head_id id, size_
 {
     qk_head_writer *head;
     qk_error err;
-    qk_parquet_writer_settings settings;
-    qk_parquet_writer_settings_default(&settings);
-    settings.row_group_rows = group_rows;
-    assert_int_equal(qk_head_writer_open(&head, writer, id, DIM, false, &settings, &err),
+    assert_int_equal(qk_head_writer_open(&head, writer, id, DIM, false, group_rows, &err),
                      QK_OK);
     return head;
 }
@@ -59,7 +56,7 @@ static void expect_refused(qk_capture_writer *writer, qk_head_id id, size_t dim,
 {
     qk_head_writer *head;
     qk_error err;
-    assert_int_equal(qk_head_writer_open(&head, writer, id, dim, false, NULL, &err), status);
+    assert_int_equal(qk_head_writer_open(&head, writer, id, dim, false, 0, &err), status);
     assert_null(head);
     assert_non_null(strstr(err.message, words));
 }

@@ -7,11 +7,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <qkscope/parquet.h>
-
 #include "base/buffer.h"
 #include "base/file.h"
 #include "exercise.h"
+#include "parquet/reader.h"
 
 #define CHECK_OK(expr) assert_int_equal(expr, QK_OK)
 
@@ -31,10 +30,10 @@ static qk_parquet *open_data(const char *name)
     return file;
 }
 
-static qk_parquet_cursor *open_column(const qk_parquet *file, const char *name)
+static qk__cursor *open_column(const qk_parquet *file, const char *name)
 {
-    qk_parquet_cursor *cursor;
-    CHECK_OK(qk_parquet_cursor_open(&cursor, file, qk_parquet_find(file, name), NULL));
+    qk__cursor *cursor;
+    CHECK_OK(qk__cursor_open(&cursor, file, qk_parquet_find(file, name), NULL));
     return cursor;
 }
 
@@ -49,15 +48,15 @@ static void check_vectors(const char *name, size_t total, size_t dim, size_t bat
     float values[400];
     double doubles[400];
     qk_parquet *file = open_data(name);
-    qk_parquet_cursor *cursor = open_column(file, "vector");
-    qk_parquet_cursor *wide = open_column(file, "vector.list.element");
+    qk__cursor *cursor = open_column(file, "vector");
+    qk__cursor *wide = open_column(file, "vector.list.element");
     size_t row = 0, rows, width;
     for (;;) {
-        CHECK_OK(qk_parquet_next_width(cursor, &width, NULL));
-        CHECK_OK(qk_parquet_read_f32(cursor, values, dim, batch, &rows, NULL));
+        CHECK_OK(qk__cursor_next_width(cursor, &width, NULL));
+        CHECK_OK(qk__cursor_read_f32(cursor, values, dim, batch, &rows, NULL));
         assert_int_equal(width, rows > 0 ? dim : 0);
         size_t again;
-        CHECK_OK(qk_parquet_read_f64(wide, doubles, dim, batch, &again, NULL));
+        CHECK_OK(qk__cursor_read_f64(wide, doubles, dim, batch, &again, NULL));
         assert_int_equal(again, rows);
         if (rows == 0)
             break;
@@ -69,8 +68,8 @@ static void check_vectors(const char *name, size_t total, size_t dim, size_t bat
         row += rows;
     }
     assert_int_equal(row, total);
-    qk_parquet_cursor_close(&wide);
-    qk_parquet_cursor_close(&cursor);
+    qk__cursor_close(&wide);
+    qk__cursor_close(&cursor);
     qk_parquet_close(&file);
 }
 
@@ -91,8 +90,8 @@ static void test_integers(void **unused)
     static const char *const files[] = {"capture", "v2", "split"};
     for (size_t f = 0; f < 3; f++) {
         qk_parquet *file = open_data(files[f]);
-        qk_parquet_cursor *position = open_column(file, "position");
-        qk_parquet_cursor *window = open_column(file, "sliding_window");
+        qk__cursor *position = open_column(file, "position");
+        qk__cursor *window = open_column(file, "sliding_window");
         int64_t values[12];
         uint8_t valid[12];
         size_t rows, row = 0;
@@ -100,25 +99,25 @@ static void test_integers(void **unused)
         assert_int_equal(qk_parquet_num_rows(file), 12);
         do {
             CHECK_OK(
-                qk_parquet_read_i64(position, values, row % 2 ? valid : NULL, 5, &rows, NULL));
+                qk__cursor_read_i64(position, values, row % 2 ? valid : NULL, 5, &rows, NULL));
             for (size_t i = 0; i < rows; i++)
                 assert_int_equal(values[i], 5 * (row + i));
             row += rows;
         } while (rows > 0);
         assert_int_equal(row, 12);
-        CHECK_OK(qk_parquet_read_i64(window, values, valid, 12, &rows, NULL));
+        CHECK_OK(qk__cursor_read_i64(window, values, valid, 12, &rows, NULL));
         assert_int_equal(rows, 12);
         for (size_t i = 0; i < rows; i++)
             assert_true(valid[i] == 0 && values[i] == 0);
-        CHECK_OK(qk_parquet_read_i64(window, values, valid, 12, &rows, NULL));
+        CHECK_OK(qk__cursor_read_i64(window, values, valid, 12, &rows, NULL));
         assert_int_equal(rows, 0);
-        qk_parquet_cursor_close(&window);
+        qk__cursor_close(&window);
         window = open_column(file, "sliding_window");
-        assert_int_equal(qk_parquet_read_i64(window, values, NULL, 1, &rows, &err),
+        assert_int_equal(qk__cursor_read_i64(window, values, NULL, 1, &rows, &err),
                          QK_ERR_INCONSISTENT);
         assert_non_null(strstr(err.message, "column 'sliding_window': row 0 is null"));
-        qk_parquet_cursor_close(&window);
-        qk_parquet_cursor_close(&position);
+        qk__cursor_close(&window);
+        qk__cursor_close(&position);
         qk_parquet_close(&file);
     }
 }
@@ -174,18 +173,18 @@ static void test_refused_rows(void **unused)
             size_t rows;
             qk_error err = {0};
             qk_status status;
-            qk_parquet_cursor *cursor = open_column(file, cases[i].column);
+            qk__cursor *cursor = open_column(file, cases[i].column);
             do
-                status = qk_parquet_read_f32(cursor, values, 2, batch, &rows, &err);
+                status = qk__cursor_read_f32(cursor, values, 2, batch, &rows, &err);
             while (status == QK_OK && rows > 0);
             assert_int_equal(status, QK_ERR_INCONSISTENT);
             if (!strstr(err.message, cases[i].says))
                 fail_msg("%s", err.message);
             assert_non_null(strstr(err.message, cases[i].column));
             assert_non_null(strstr(err.message, "ragged.parquet: "));
-            assert_int_equal(qk_parquet_read_f32(cursor, values, 2, 1, &rows, &err),
+            assert_int_equal(qk__cursor_read_f32(cursor, values, 2, 1, &rows, &err),
                              QK_ERR_ARGUMENT);
-            qk_parquet_cursor_close(&cursor);
+            qk__cursor_close(&cursor);
         }
     }
     qk_parquet_close(&file);
@@ -195,23 +194,23 @@ static void test_scalars(void **unused)
 {
     (void)unused;
     qk_parquet *file = open_data("ragged");
-    qk_parquet_cursor *half = open_column(file, "half"), *number = open_column(file, "number");
+    qk__cursor *half = open_column(file, "half"), *number = open_column(file, "number");
     float values[7];
     int64_t integers[7];
     uint8_t valid[7];
     size_t rows, width;
-    CHECK_OK(qk_parquet_next_width(half, &width, NULL));
+    CHECK_OK(qk__cursor_next_width(half, &width, NULL));
     assert_int_equal(width, 1);
-    CHECK_OK(qk_parquet_read_f32(half, values, 1, 7, &rows, NULL));
-    CHECK_OK(qk_parquet_read_i64(number, integers, valid, 7, &rows, NULL));
+    CHECK_OK(qk__cursor_read_f32(half, values, 1, 7, &rows, NULL));
+    CHECK_OK(qk__cursor_read_i64(number, integers, valid, 7, &rows, NULL));
     assert_int_equal(rows, 7);
     for (size_t i = 0; i < 7; i++) {
         assert_true(values[i] == (float)i);
         assert_int_equal(valid[i], i != 2);
         assert_int_equal(integers[i], i == 2 ? 0 : i + 1);
     }
-    qk_parquet_cursor_close(&number);
-    qk_parquet_cursor_close(&half);
+    qk__cursor_close(&number);
+    qk__cursor_close(&half);
     qk_parquet_close(&file);
 }
 

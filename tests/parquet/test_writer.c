@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Parquet writer: what it refuses, and what it leaves behind when it fails. What it
  * writes is checked by other readers in test_writer_interop.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <qkscope/parquet.h>
-
 #include "base/file.h"
+#include "parquet/writer.h"
 #include "tests/base/tree.h"
 
 enum { ROWS = 1000, WIDTH = 3 };
 
-static const qk_parquet_field FIELDS[] = {
-    {"position", QK_FIELD_INT32, 0},
-    {"vector", QK_FIELD_VECTOR, WIDTH},
-    {"token_str", QK_FIELD_STRING, 0},
+static const qk__field FIELDS[] = {
+    {"position", QK__FIELD_INT32, 0},
+    {"vector", QK__FIELD_VECTOR, WIDTH},
+    {"token_str", QK__FIELD_STRING, 0},
 };
 
 typedef struct sample {
@@ -42,13 +36,13 @@ static void fill(sample *s)
     }
 }
 
-static qk_status add(qk_parquet_writer *writer, const sample *s, size_t first, size_t rows,
+static qk_status add(qk__parquet_writer *writer, const sample *s, size_t first, size_t rows,
                      qk_error *err)
 {
-    const qk_parquet_values values[] = {{.i64 = s->positions + first},
-                                        {.f32 = s->vectors + first * WIDTH},
-                                        {.strings = s->strings + first}};
-    return qk_parquet_writer_add(writer, values, rows, err);
+    const qk__field_values values[] = {{.i64 = s->positions + first},
+                                       {.f32 = s->vectors + first * WIDTH},
+                                       {.strings = s->strings + first}};
+    return qk__parquet_writer_add(writer, values, rows, err);
 }
 
 static size_t count_files(void)
@@ -60,25 +54,17 @@ static size_t count_files(void)
     return count;
 }
 
-/* The file of so many rows at a time, in row groups and pages that end elsewhere. */
-static qk__buffer write_in_cuts(const sample *s, qk_parquet_vector_encoding encoding,
-                                qk_parquet_codec codec, int version, size_t cut)
+/* The file of so many rows at a time, in row groups that end elsewhere. */
+static qk__buffer write_in_cuts(const sample *s, size_t cut)
 {
-    qk_parquet_writer *writer;
-    qk_parquet_writer_settings settings;
+    qk__parquet_writer *writer;
     qk__buffer contents;
     qk_error err;
-    qk_parquet_writer_settings_default(&settings);
-    settings.row_group_rows = 300;
-    settings.page_bytes = 999;
-    settings.vector_encoding = encoding;
-    settings.codec = codec;
-    settings.data_page_version = version;
-    assert_int_equal(
-        qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, &settings, &err), QK_OK);
+    assert_int_equal(qk__parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, 300, &err),
+                     QK_OK);
     for (size_t i = 0; i < ROWS; i += cut)
         assert_int_equal(add(writer, s, i, ROWS - i < cut ? ROWS - i : cut, &err), QK_OK);
-    assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_OK);
+    assert_int_equal(qk__parquet_writer_finish(&writer, &err), QK_OK);
     assert_null(writer);
     assert_int_equal(qk__read_file(tree_path("f"), 1 << 20, &contents, &err), QK_OK);
     return contents;
@@ -87,22 +73,17 @@ static qk__buffer write_in_cuts(const sample *s, qk_parquet_vector_encoding enco
 static void test_bytes_do_not_depend_on_the_cut(void **state)
 {
     static const size_t cuts[] = {1, 7, 299, 300, 301, 600};
-    static const qk_parquet_codec codecs[] = {QK_PARQUET_ZSTD, QK_PARQUET_SNAPPY,
-                                              QK_PARQUET_GZIP, QK_PARQUET_BROTLI};
     (void)state;
     sample s;
     fill(&s);
-    for (qk_parquet_vector_encoding e = QK_VECTOR_AUTO; e <= QK_VECTOR_BYTE_STREAM_SPLIT; e++)
-        for (int version = 1; version <= 2; version++) {
-            qk__buffer whole = write_in_cuts(&s, e, codecs[e], version, ROWS);
-            for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-                qk__buffer parts = write_in_cuts(&s, e, codecs[e], version, cuts[i]);
-                assert_int_equal(parts.size, whole.size);
-                assert_memory_equal(parts.data, whole.data, whole.size);
-                qk__buffer_free(&parts);
-            }
-            qk__buffer_free(&whole);
-        }
+    qk__buffer whole = write_in_cuts(&s, ROWS);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        qk__buffer parts = write_in_cuts(&s, cuts[i]);
+        assert_int_equal(parts.size, whole.size);
+        assert_memory_equal(parts.data, whole.data, whole.size);
+        qk__buffer_free(&parts);
+    }
+    qk__buffer_free(&whole);
 }
 
 static void test_int32_range(void **state)
@@ -111,9 +92,9 @@ static void test_int32_range(void **state)
     static const int64_t bad[] = {INT64_C(2147483648), INT64_C(-2147483649), INT64_MAX};
     sample s;
     fill(&s);
-    qk_parquet_writer *writer;
+    qk__parquet_writer *writer;
     qk_error err;
-    assert_int_equal(qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, NULL, &err),
+    assert_int_equal(qk__parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, 0, &err),
                      QK_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         s.positions[13] = bad[i];
@@ -125,10 +106,10 @@ static void test_int32_range(void **state)
     uint8_t valid[ROWS];
     memset(valid, 1, sizeof valid);
     valid[13] = 0;
-    const qk_parquet_values values[] = {
+    const qk__field_values values[] = {
         {.i64 = s.positions, .valid = valid}, {.f32 = s.vectors}, {.strings = s.strings}};
-    assert_int_equal(qk_parquet_writer_add(writer, values, ROWS, &err), QK_OK);
-    assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_OK);
+    assert_int_equal(qk__parquet_writer_add(writer, values, ROWS, &err), QK_OK);
+    assert_int_equal(qk__parquet_writer_finish(&writer, &err), QK_OK);
     qk_parquet *file;
     assert_int_equal(qk_parquet_open(&file, tree_path("f"), &err), QK_OK);
     assert_int_equal(qk_parquet_num_rows(file), ROWS);
@@ -138,49 +119,21 @@ static void test_int32_range(void **state)
     qk_parquet_close(&file);
 }
 
-static void expect_refused(const qk_parquet_field *fields, size_t num_fields,
-                           const qk_parquet_writer_settings *settings, const char *word)
-{
-    qk_parquet_writer *writer;
-    qk_error err;
-    size_t files = count_files();
-    qk_status status =
-        qk_parquet_writer_open(&writer, tree_path("x"), fields, num_fields, settings, &err);
-    assert_true(status == QK_ERR_ARGUMENT || status == QK_ERR_UNSUPPORTED);
-    assert_null(writer);
-    if (!strstr(err.message, word))
-        fail_msg("'%s' lacks '%s'", err.message, word);
-    assert_int_equal(count_files(), files);
-}
-
-static void test_bad_settings(void **state)
+static void test_places_and_fields_that_are_refused(void **state)
 {
     (void)state;
-    const qk_parquet_field no_width = {"v", QK_FIELD_VECTOR, 0};
-    qk_parquet_writer_settings good, s;
-    qk_parquet_writer_settings_default(&good);
-    expect_refused(FIELDS, 0, &good, "at least one field");
-    expect_refused(&no_width, 1, &good, "field v");
-    s = good;
-    s.row_group_rows = 0;
-    expect_refused(FIELDS, 3, &s, "row_group_rows 0: give 1 to");
-    s = good;
-    s.page_bytes = 0;
-    expect_refused(FIELDS, 3, &s, "page_bytes 0");
-    s = good;
-    s.data_page_version = 3;
-    expect_refused(FIELDS, 3, &s, "data_page_version 3");
-    s = good;
-    s.level = 23;
-    expect_refused(FIELDS, 3, &s, "level 23");
-    s = good;
-    s.codec = (qk_parquet_codec)3;
-    expect_refused(FIELDS, 3, &s, "cannot write LZO pages");
-    qk_parquet_writer *writer;
-    assert_int_equal(
-        qk_parquet_writer_open(&writer, tree_path("none/f"), FIELDS, 3, &good, NULL),
-        QK_ERR_NOT_FOUND);
+    const qk__field no_width = {"v", QK__FIELD_VECTOR, 0};
+    qk__parquet_writer *writer;
+    qk_error err;
+    size_t files = count_files();
+    assert_int_equal(qk__parquet_writer_open(&writer, tree_path("x"), &no_width, 1, 0, &err),
+                     QK_ERR_ARGUMENT);
     assert_null(writer);
+    assert_non_null(strstr(err.message, "field v"));
+    assert_int_equal(qk__parquet_writer_open(&writer, tree_path("none/f"), FIELDS, 3, 0, NULL),
+                     QK_ERR_NOT_FOUND);
+    assert_null(writer);
+    assert_int_equal(count_files(), files);
 }
 
 static void test_nothing_appears_before_finish(void **state)
@@ -188,15 +141,15 @@ static void test_nothing_appears_before_finish(void **state)
     (void)state;
     sample s;
     fill(&s);
-    qk_parquet_writer *writer;
+    qk__parquet_writer *writer;
     qk__buffer contents;
     qk_error err;
     for (size_t files = 0; files < 2; files++) {
-        assert_int_equal(qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, NULL, &err),
+        assert_int_equal(qk__parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, 0, &err),
                          QK_OK);
         assert_int_equal(add(writer, &s, 0, ROWS, &err), QK_OK);
         assert_int_equal(qk__is_file(tree_path("f")), files);
-        qk_parquet_writer_abort(&writer);
+        qk__parquet_writer_abort(&writer);
         assert_null(writer);
         assert_int_equal(count_files(), files);
         tree_add("f", "old");
@@ -204,7 +157,7 @@ static void test_nothing_appears_before_finish(void **state)
     assert_int_equal(qk__read_file(tree_path("f"), 100, &contents, &err), QK_OK);
     assert_string_equal((const char *)contents.data, "old");
     qk__buffer_free(&contents);
-    qk_parquet_writer_abort(&writer);
+    qk__parquet_writer_abort(&writer);
 }
 
 /* A file-size limit stands for a full disk. More than the output buffer: the failure comes while rows are added, and is
@@ -214,28 +167,26 @@ static void test_failure_is_remembered(void **state)
     (void)state;
     struct rlimit old, limit;
     qk_error err = {0};
-    qk_parquet_writer *writer;
-    qk_parquet_writer_settings settings;
-    const qk_parquet_field field = {"vector", QK_FIELD_VECTOR, 1000};
+    qk__parquet_writer *writer;
+    const qk__field field = {"vector", QK__FIELD_VECTOR, 1000};
+    uint64_t noise = 1;
     float *vectors = calloc(1000 * 100, sizeof *vectors);
-    const qk_parquet_values values = {.f32 = vectors};
-    qk_parquet_writer_settings_default(&settings);
-    settings.codec = QK_PARQUET_UNCOMPRESSED;
-    settings.vector_encoding = QK_VECTOR_PLAIN;
-    settings.row_group_rows = 50;
+    for (size_t i = 0; i < 1000 * 100; i++)
+        vectors[i] = (float)random_unit(&noise);
+    const qk__field_values values = {.f32 = vectors};
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     limit = old;
     limit.rlim_cur = 100000;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_int_equal(
-        qk_parquet_writer_open(&writer, tree_path("f"), &field, 1, &settings, &err), QK_OK);
-    qk_status first = qk_parquet_writer_add(writer, &values, 100, &err);
+    assert_int_equal(qk__parquet_writer_open(&writer, tree_path("f"), &field, 1, 50, &err),
+                     QK_OK);
+    qk_status first = qk__parquet_writer_add(writer, &values, 100, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(first, QK_ERR_IO);
-    assert_int_equal(qk_parquet_writer_add(writer, &values, 1, &err), QK_ERR_IO);
+    assert_int_equal(qk__parquet_writer_add(writer, &values, 1, &err), QK_ERR_IO);
     assert_non_null(strstr(err.message, "failed before"));
-    assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_ERR_IO);
+    assert_int_equal(qk__parquet_writer_finish(&writer, &err), QK_ERR_IO);
     assert_int_equal(count_files(), 0);
     free(vectors);
 }
@@ -247,7 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_bytes_do_not_depend_on_the_cut),
         TEST(test_int32_range),
-        TEST(test_bad_settings),
+        TEST(test_places_and_fields_that_are_refused),
         TEST(test_nothing_appears_before_finish),
         TEST(test_failure_is_remembered),
     };
