@@ -68,3 +68,4 @@ class Export:
     files: tuple[str, ...]  # their names in the folder
     heads: int  # that the files have numbers of
     unsure: int  # q-filters: query heads without a clear sign
+    says: str  # duo-attention: by what; layer-types: how many layers, and what they cost; else ""

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import ROOT, read_json
+from conftest import ROOT, VERSION, read_csv, read_json
 from export_oracle import (DIM, FREQUENCIES, GROUP, KEYS, LAYERS, LENGTH, QUERIES, TEXTS, duo_scores, kvpress_stats, make_heads,
                            q_filters, write_ablation, write_capture)
 from safetensors.numpy import load_file
@@ -79,19 +79,41 @@ def test_duo_scores_of_means(heads, tmp_path, case):
     expected = duo_scores(heads, frequencies, scale, factor, interleaved=special)
     near(table(tmp_path / "out"), expected, 1e-12)
     assert len(set(expected.ravel().round(6))) > 1
-    assert read_json(tmp_path / "out" / "config.json") == {"sink_size": 64, "recent_size": 256}
+    told = read_json(tmp_path / "out" / "config.json")
+    assert told.pop("qkscope")["from"] == "means" and told == {"sink_size": 64, "recent_size": 256}
 
 
 def test_duo_scores_of_an_ablation(tmp_path):
     """The largest loss of the query heads of a key head, over the largest of all; no loss is 0."""
     deltas = np.random.default_rng(3).normal(0.01, 0.02, (LAYERS, QUERIES))
     deltas[1, 2:] = [-0.3, -0.1]
-    source = write_ablation(tmp_path / "in", deltas)
+    source = write_ablation(tmp_path / "in" / "ablation", deltas).parent  # as a folder of results has one
     made = qk.export("duo-attention", source, tmp_path / "out")
     assert (made.format, made.files, made.heads) == ("duo-attention", ("full_attention_heads.tsv", "config.json"), LAYERS * KEYS)
     best = np.maximum(deltas.reshape(LAYERS, KEYS, GROUP).max(2), 0)
     near(table(tmp_path / "out"), best / best.max(), 1e-15)
     assert table(tmp_path / "out")[1, 1] == 0 and table(tmp_path / "out").max() == 1
+    assert made.says == "by ablation" and read_json(tmp_path / "out" / "config.json")["qkscope"] == {
+        "program": f"qkscope {VERSION}", "from": "ablation", "change": "window:256:128", "model": "org/made"}
+
+
+def test_duo_scores_of_measured_attention(qkscope, tmp_path):
+    """The largest far mass of the query heads of a key head. Means come where it is not kept, or when they are asked for."""
+    qkscope("capture", "-m", MODEL, "-t", TEXT, "--max-texts", 2, "--max-length", 160, "--long", "cut", "--stage", "both", "--sampler", "all", "--keep",
+            "moments,attention", "-o", tmp_path / "in", expect=0)
+    qkscope("attention", tmp_path / "in" / "post", "-o", tmp_path / "results", expect=0)
+    qk.export("duo-attention", tmp_path / "in" / "post", tmp_path / "out")
+    far = np.zeros((5, 4))
+    for row in read_csv(tmp_path / "results" / "attention.csv"):
+        far[int(row["layer"]), int(row["q_head"])] = float(row["far_mass"])
+    near(table(tmp_path / "out"), far.reshape(5, 2, 2).max(2), 1e-15)
+    made_from = read_json(tmp_path / "out" / "config.json")["qkscope"]
+    assert (made_from["from"], made_from["number"], made_from["texts"], made_from["tokens"]) == ("attention", "far_mass", 2, 320)
+    assert qk.export("duo-attention", tmp_path / "in" / "pre", tmp_path / "means").says == "by means"
+    with pytest.raises(qk.Error, match="--stage pre"):
+        qk.export("duo-attention", tmp_path / "in" / "post", tmp_path / "no", from_="means")
+    with pytest.raises(qk.ArgumentError, match="ablation, attention or means"):
+        qk.export("duo-attention", tmp_path / "in" / "post", tmp_path / "no", from_="guess")
 
 
 def test_q_filters_are_first_singular_vectors(heads, after, tmp_path):
@@ -119,7 +141,10 @@ def test_moments_give_what_rows_give(qkscope, tmp_path):
             out = tmp_path / form / f"{keep}{threads}"
             qk.export(form, tmp_path / keep / stage, out, threads=threads)
         rows, moments, again = (tmp_path / form / name for name in ("rows1", "mome1", "mome3"))
-        assert read_json(rows / "config.json") == read_json(moments / "config.json") and listing(moments) == listing(again)
+        of_rows, of_moments = (read_json(folder / "config.json") for folder in (rows, moments))
+        made_from = [told.pop("qkscope", {}) for told in (of_rows, of_moments)]
+        assert of_rows == of_moments and [{**one, "capture": 0} for one in made_from[:1]] == [{**one, "capture": 0} for one in made_from[1:]]
+        assert listing(moments) == listing(again)
         if form == "duo-attention":
             near(table(moments), table(rows), 1e-9)
             continue
@@ -151,7 +176,7 @@ def test_the_program_says_what_it_wrote(heads, before, after, tmp_path, capsys):
     assert listing(tmp_path / "a") == listing(tmp_path / "b")
     assert main(["q-filters", str(after), "-o", str(tmp_path / "c"), "--json", "--sink", "4"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out) == {"format": "q-filters", "output": str(tmp_path / "c"), "heads": 4, "unsure": 0,
+    assert json.loads(out) == {"format": "q-filters", "output": str(tmp_path / "c"), "heads": 4, "unsure": 0, "says": "",
                                "files": ["model.safetensors", "config.json"]}
     assert err == "warning: sink=4 does nothing for q-filters\n"
 

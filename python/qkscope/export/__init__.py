@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of heads as other libraries read it: a module for each format, which `_FORMATS` names. The numbers are those
+"""What is known of heads as other libraries read it: a module for each format, which `FORMATS` names. The numbers are those
 of the library: moments of heads, tables of ablations. Needs NumPy."""
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import duo_attention, kvpress_stats, q_filters
 from ._files import install
 from ._request import Request
 
-_FORMATS: dict[str, Any] = {"kvpress-stats": kvpress_stats, "duo-attention": duo_attention, "q-filters": q_filters}
+FORMATS: dict[str, Any] = {"kvpress-stats": kvpress_stats, "duo-attention": duo_attention, "q-filters": q_filters}
 _OF_CAPTURES = ("revision", "split", "q_per_kv_group", "from_position")
 _BIG = 10**9
 
@@ -24,25 +24,25 @@ _BIG = 10**9
 def _format(name: str) -> Any:
     if name == "transformer-lens":
         raise wrong("format", name, "has left: use qkscope heads --format list, or heads_summary() of results")
-    if name not in _FORMATS:
-        *first, last = _FORMATS
+    if name not in FORMATS:
+        *first, last = FORMATS
         raise wrong("format", name, f"expected {', '.join(first)} or {last}")
-    return _FORMATS[name]
+    return FORMATS[name]
 
 
 def _note_idle(format: str, given: dict[str, Any], default: dict[str, Any]) -> None:
     """Of keywords of other formats."""
     for name, value in given.items():
-        if name not in (*_OF_CAPTURES, *_FORMATS[format].KEYWORDS) and value != default[name]:
-            warn(f"{name}={value!r} does nothing for {format}")
+        if name not in (*_OF_CAPTURES, *FORMATS[format].KEYWORDS) and value != default[name]:
+            warn(f"{name.strip('_')}={value!r} does nothing for {format}")
 
 
 def export(format: str, results: Any, output: StrPath, *, force: bool = False, dataset: str | None = None,
            revision: str | None = None, offline: bool = False, split: str | None = None,
            q_per_kv_group: int | None = None, from_position: int | None = None, model: StrPath | None = None,
-           sink: int = 128, recent: int = 256, length: int = 500, threads: int | None = None,
-           progress: Progress = None) -> Export:
-    """Writes what is known of heads into files that other libraries read: "kvpress-stats", "duo-attention" or "q-filters".
+           from_: str | None = None, sink: int = 128, recent: int | None = None, length: int = 500,
+           threads: int | None = None, progress: Progress = None) -> Export:
+    """Writes what is known of heads into files that other programs read: "kvpress-stats", "duo-attention" or "q-filters".
 
     results is a capture (a folder, "org/name" on the Hugging Face Hub, or what qkscope.open returned), or the folder of an
     ablation, or what qkscope.ablate returned; docs/export.md says which format takes which. output is a folder, which gets
@@ -57,9 +57,10 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
     split           sub-folder of the capture; None: find it
     q_per_kv_group  query heads per key head; None: as the capture tells
     from_position   leave out rows of positions below it; None: 4 for kvpress-stats, else 0
-    model           duo-attention: whose RoPE turns the means, a folder or a name of the Hub that is cached; None: as the
-                    capture tells
-    sink, recent    duo-attention: first and latest keys that a head without far keys sees
+    model           the model whose heads these are, a folder or a name of the Hub that is cached; None: as the capture
+                    tells
+    from_           duo-attention: by "ablation", "attention" (as measured) or "means"; None: the first that there is
+    sink, recent    duo-attention: first and latest keys that a head without far keys sees; recent None: 256
     length          duo-attention: of the text that means are predicted for, in tokens
     threads         None: one for each processor
     progress        as in qkscope.analyze
@@ -77,12 +78,12 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
     if output is None:
         raise refuse("output", "None", "a folder", "give one")
     _note_idle(format, {"dataset": dataset, "revision": revision, "split": split, "q_per_kv_group": q_per_kv_group,
-                        "from_position": from_position, "model": model, "sink": sink, "recent": recent, "length": length},
-               {**dict.fromkeys(("dataset", "model")), **(export.__kwdefaults__ or {})})
+                        "from_position": from_position, "model": model, "from_": from_, "sink": sink, "recent": recent,
+                        "length": length}, export.__kwdefaults__ or {})
     source = results.folder if isinstance(results, Results) else getattr(results, "path", results)
     request = Request(source, Path(os.fsdecode(output)), dataset or "", model, sink, recent, length,
                       {"revision": revision, "offline": offline or None, "split": split, "q-per-kv-group": q_per_kv_group,
-                       "from-position": from_position, "threads": threads}, progress)
+                       "from-position": from_position, "threads": threads}, progress, from_)
     return install(format, writer, request, force)
 
 

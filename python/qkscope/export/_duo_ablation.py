@@ -2,54 +2,26 @@
 """DuoAttention's score from what a model loses where a head sees the first and the latest keys alone."""
 from __future__ import annotations
 
-import json
 import math
-import os
-from pathlib import Path
 from typing import Any
 
-from .. import tables
 from .._arrays import need_numpy
-from .._call import DataError, NotFoundError, call, lib
-from .._checks import path_of
-from .._settings import StrPath
-from ._request import Request
+from .._call import DataError, NotFoundError
+from ._ablation import Ablation, is_number
 
 
-def is_ablation(source: StrPath) -> bool:
-    """Whether it is the folder of an ablation, by its manifest.json."""
-    try:
-        told = json.loads((Path(os.fsdecode(source)) / "manifest.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(told, dict) and told.get("kind") == "ablation"
-
-
-def _shape(place: Path) -> tuple[int, int, int]:
-    """Layers, query heads, key heads of a layer, of a manifest.json."""
-    told = json.loads(place.read_bytes())
-    names = ("num_layers", "num_q_heads", "num_k_heads")
-    for name in names:
-        if not isinstance(told.get(name), int) or not 1 <= told[name] <= 65535:
-            raise DataError(f"{place}: no {name}: run qkscope ablate again")
-    layers, queries, keys = (told[name] for name in names)
-    if queries % keys:
-        raise DataError(f"{place}: {queries} query heads are no groups of {keys} key heads")
-    return layers, queries, keys
-
-
-def _losses(place: Path, change: str, layers: int, queries: int) -> Any:
+def _losses(ablation: Ablation, change: str) -> Any:
     """[layers, query heads]; every head has to have a row."""
     numpy = need_numpy()
-    found = numpy.full((layers, queries), math.nan)
-    table = tables.read_csv(place)
-    for layer, head, what, delta in zip(*(table.column(name) for name in ("layer", "q_head", "what", "delta")), strict=True):
+    place, found = ablation.folder / "ablation.csv", numpy.full((ablation.layers, ablation.queries), math.nan)
+    for layer, head, what, delta in ablation.rows("ablation.csv", "layer", "q_head", "what", "delta"):
         if what != change:
             continue
-        if not (0 <= layer < layers and 0 <= head < queries):
-            raise DataError(f"{place}: layer {layer}, head {head}: the model has {layers} layers of {queries} query heads")
-        if delta is None or not math.isfinite(delta) or not math.isnan(found[layer, head]):
-            why = "no number" if delta is None or not math.isfinite(delta) else "the head has an earlier row"
+        if not (0 <= layer < ablation.layers and 0 <= head < ablation.queries):
+            raise DataError(f"{place}: layer {layer}, head {head}: the model has {ablation.layers} layers of {ablation.queries} "
+                            "query heads")
+        if not is_number(delta) or not math.isnan(found[layer, head]):
+            why = "the head has an earlier row" if is_number(delta) else "no number"
             raise DataError(f"{place}: layer {layer}, head {head}: column 'delta': {why}")
         found[layer, head] = delta
     missing = numpy.argwhere(numpy.isnan(found))
@@ -60,16 +32,11 @@ def _losses(place: Path, change: str, layers: int, queries: int) -> Any:
     return found
 
 
-def scores_by_loss(request: Request) -> Any:
+def scores_by_loss(ablation: Ablation, change: str) -> Any:
     """[layers, key heads]. A key head's keys are kept if one of its query heads needs them, so the largest loss of these
     counts. Over the largest of all: 0 is no loss, and heads keep their ratios."""
-    folder = Path(os.fsdecode(request.source))
-    call(lib.qk_results_check, path_of(folder, "results"))
-    layers, queries, keys = _shape(folder / "manifest.json")
-    change = f"window:{request.recent}:{request.sink}"
-    losses = _losses(folder / "ablation.csv", change, layers, queries)
-    best = losses.reshape(layers, keys, -1).max(2).clip(0)
+    best = _losses(ablation, change).reshape(ablation.layers, ablation.keys, -1).max(2).clip(0)
     if not best.max() > 0:
-        raise DataError(f"{folder / 'ablation.csv'}: no head loses anything by {change}: the texts may be no longer "
+        raise DataError(f"{ablation.folder / 'ablation.csv'}: no head loses anything by {change}: the texts may be no longer "
                         "than what it leaves")
     return best / best.max()

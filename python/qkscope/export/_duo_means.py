@@ -20,8 +20,8 @@ def _area(scores: Any) -> Any:
     return weights @ numpy.arange(1.0, length + 1) / weights.sum(-1) / length
 
 
-def scores_by_means(request: Request) -> Any:
-    """[layers, key heads]: the means over the query heads of a key head."""
+def scores_by_means(request: Request) -> tuple[Any, dict[str, Any]]:
+    """[layers, key heads]: the means over the query heads of a key head; and what they were made from."""
     numpy = need_numpy()
     heads = Heads(request, "pre", "qk", groups=True)
     queries, keys = heads.means("q"), heads.means("k")
@@ -31,4 +31,4 @@ def scores_by_means(request: Request) -> Any:
         angles = numpy.outer(numpy.array(rotation.frequencies), distances)
         # of a query that is so many tokens behind a key; what does not turn is the same for all keys
         scores[layer] = _area(rotation.scale * rotation.factor**2 * (apart.real @ numpy.cos(angles) - apart.imag @ numpy.sin(angles)))
-    return scores.reshape(heads.layers, heads.count["k"], heads.group).mean(2)
+    return scores.reshape(heads.layers, heads.count["k"], heads.group).mean(2), {"from": "means", **heads.origin()}

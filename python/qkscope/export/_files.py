@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._arrays import need_numpy
-from .._call import DataError, ExistsError, files_of
+from .._call import DataError, ExistsError, ffi, files_of, lib
 from ..outcomes import Export
 from .._checks import path_of
 from ._request import Made, Request
@@ -31,9 +31,9 @@ def float32(values: Any, head: str) -> Any:
     return made
 
 
-def tensors(arrays: dict[str, Any]) -> list[Any]:
+def tensors(arrays: dict[str, Any], made_from: dict[str, Any]) -> list[Any]:
     """Of float32. Safetensors: eight bytes of length, a JSON object that spaces bring to a multiple of 8, the arrays."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    header: dict[str, Any] = {"__metadata__": {"format": "pt", "qkscope": json.dumps(made_from)}}
     end = 0
     for name, array in arrays.items():
         begin, end = end, end + array.nbytes
@@ -45,6 +45,11 @@ def tensors(arrays: dict[str, Any]) -> list[Any]:
 
 def config(values: dict[str, Any]) -> list[Any]:
     return [(json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")]
+
+
+def origin(**facts: Any) -> dict[str, Any]:
+    """What a file was made from, for whoever finds it; what is not known is left out."""
+    return {"program": f"qkscope {ffi.string(lib.qk_version()).decode()}", **{name: fact for name, fact in facts.items() if fact != ""}}
 
 
 def number(value: float) -> str:
@@ -90,4 +95,4 @@ def install(format: str, writer: Any, request: Request, force: bool) -> Export:
             with contextlib.suppress(OSError):
                 request.output.rmdir()
         raise
-    return Export(format, request.output, tuple(made.files), made.heads, made.unsure)
+    return Export(format, request.output, tuple(made.files), made.heads, made.unsure, made.says)

@@ -14,23 +14,48 @@ from .._checks import path_of
 from .._run import run
 from .._settings import Settings
 from ..captures import Capture, head_name
+from ._files import origin
 from ._request import Request
 
 STAGES = {"pre": lib.QK_STAGE_PRE_ROPE, "post": lib.QK_STAGE_POST_ROPE}
+_KINDS = {"q": lib.QK_KINDS_Q, "k": lib.QK_KINDS_K, "qk": lib.QK_KINDS_BOTH}
+
+
+def read_told(where: str) -> Any:
+    """capture.json of a folder; None: there is none."""
+    try:
+        return json.loads((Path(where) / "capture.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def told(value: Any, *names: str, kind: type) -> Any:
+    """What capture.json has under names, one within the other; kind(), such as "" or 0.0, where it has no such value."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    if kind is float and isinstance(value, int):
+        value = float(value)
+    return value if isinstance(value, kind) else kind()
+
+
+def capture_origin(capture_json: Any, **facts: Any) -> dict[str, Any]:
+    run = {f"{of}_{name}": told(capture_json, "run", of, name, kind=str) for of, name in (
+        ("model", "architecture"), ("model", "fingerprint"), ("texts", "xxh3_128"))}
+    return origin(**facts, **run, capture=told(capture_json, "fingerprint", kind=str))
 
 
 class Heads:
     """All heads of all layers; what the library refuses (a head that is not there, the other side of RoPE) is raised."""
 
     def __init__(self, request: Request, stage: str, kinds: str, groups: bool, first: int = 0) -> None:
-        """kinds: "q" or "qk", of which moments are read. groups: key heads are asked for, too. first: positions below it
+        """kinds: "q", "k" or "qk", of which moments are read. groups: key heads are asked for, too. first: positions below it
         are left out, unless the request says otherwise."""
         settings = Settings("qk_analysis_settings_table")
         for name, value in {"from-position": first, **{k: v for k, v in request.of_capture.items() if v is not None}}.items():
             settings.set(name, value)
         values, out = settings.values, ffi.new("qk_head_moments **")
         values.capture = path = ffi.new("char[]", path_of(request.source, "results"))
-        values.combined, values.kinds = groups, lib.QK_KINDS_BOTH if "k" in kinds else lib.QK_KINDS_Q
+        values.combined, values.kinds = groups, _KINDS[kinds]
         self._made, _ = run(lib.qk_head_moments_read, values, STAGES[stage], out, context=values.context, out=out,
                             free=lib.qk_head_moments_free, keep=(settings, path), progress=request.progress)
         made = self._made
@@ -39,22 +64,16 @@ class Heads:
         self.layers, self.dim, self.group = made.layers, made.dim, made.group
         self.count = {"q": made.heads[lib.QK_QUERY], "k": made.heads[lib.QK_KEY]}  # of a layer
         self.texts, self.length, self.first = made.texts, made.length, values.from_position
-        self._capture_json, self._capture = self._read_told(), Capture(self.where)
-
-    def _read_told(self) -> Any:
-        try:
-            return json.loads((Path(self.where) / "capture.json").read_bytes())
-        except (OSError, ValueError):
-            return None
+        self._capture_json, self._capture = read_told(self.where), Capture(self.where)
 
     def told(self, *names: str, kind: type) -> Any:
-        """What capture.json has under names, one within the other; kind(), such as "" or 0.0, where it has no such value."""
-        value = self._capture_json
-        for name in names:
-            value = value.get(name) if isinstance(value, dict) else None
-        if kind is float and isinstance(value, int):
-            value = float(value)
-        return value if isinstance(value, kind) else kind()
+        return told(self._capture_json, *names, kind=kind)
+
+    def origin(self) -> dict[str, Any]:
+        """What a file of these heads says of where its numbers come from."""
+        first = self._made.of[lib.QK_QUERY] or self._made.of[lib.QK_KEY]
+        return capture_origin(self._capture_json, model=self.model, texts=self.texts, tokens=int(first[0].count),
+                              length=self.length, from_position=self.first)
 
     def rows(self, layer: int, head: int, kind: str) -> Iterator[Any]:
         """Rows of a head, [n, d] in float64, block by block."""

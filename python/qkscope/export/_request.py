@@ -19,10 +19,11 @@ class Request:
     dataset: str
     model: StrPath | None
     sink: int
-    recent: int
+    recent: int | None
     length: int
     of_capture: dict[str, Any]  # options of `qkscope analyze` by their names; None: not given
     progress: Progress
+    from_: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,4 @@ class Made:
     files: dict[str, list[Any]]
     heads: int  # that the files have numbers of
     unsure: int = 0
+    says: str = ""  # of what the files have

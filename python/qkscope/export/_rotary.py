@@ -53,21 +53,22 @@ def _of_capture(heads: Heads) -> Rope:
                 heads.told("rope", "theta", kind=float), heads.told("rope", "theta_sliding", kind=float), layers)
 
 
-def _of_model(model: StrPath, heads: Heads) -> Rope:
-    """By its config.json; weights need not be there."""
+def model_rope(model: StrPath, where: str, *shape: int) -> Rope:
+    """By its config.json; weights need not be there. shape: layers, query heads and key heads of a layer, values of a head, of
+    `where`, which the model has to have; 0: not known."""
     path, made = ffi.new("char **"), ffi.new("qk_model **")
     call(lib.qk_hub_find_model, path_of(model, "model"), ffi.NULL, path)
     try:
         call(lib.qk_model_open_shape, made, path[0], ffi.NULL)
         f = lib.qk_model_get_facts(made[0])
-        wanted = (heads.layers, heads.count["q"], heads.count["k"] or f.num_k_heads, heads.dim)
-        shape = (f.num_layers, f.num_q_heads, f.num_k_heads, f.head_dim)
-        if shape != wanted:
-            raise DataError(f"{heads.where}: {wanted[0]} layers of {wanted[1]} query and {wanted[2]} key heads of {wanted[3]} "
-                            f"values, and the model has {shape[0]} of {shape[1]} and {shape[2]} of {shape[3]}")
+        has = (f.num_layers, f.num_q_heads, f.num_k_heads, f.head_dim)
+        wanted = tuple(a or b for a, b in zip(shape, has, strict=True))
+        if has != wanted:
+            raise DataError(f"{where}: {wanted[0]} layers of {wanted[1]} query and {wanted[2]} key heads of {wanted[3]} "
+                            f"values, and the model has {has[0]} of {has[1]} and {has[2]} of {has[3]}")
         return Rope(text(f.architecture) or "", text(f.rope_type) or "", f.rope_theta, f.rope_theta_sliding,
                     [Rotation(_values(one.frequencies, one.num_frequencies), bool(f.rope_interleaved), one.attention_factor,
-                              f.attention_scale, one.window) for one in (f.layers[i] for i in range(heads.layers))])
+                              f.attention_scale, one.window) for one in (f.layers[i] for i in range(f.num_layers))])
     finally:
         lib.qk_model_close(made)
         lib.free(path[0])
@@ -76,10 +77,13 @@ def _of_model(model: StrPath, heads: Heads) -> Rope:
 def rope_of(request: Request, heads: Heads, factor: bool) -> Rope:
     """As capture.json tells it, or as the model does that is given. factor: what RoPE multiplies by has to be told, too."""
     of_capture = _of_capture(heads)
-    found = of_capture if request.model is None else _of_model(request.model, heads)
+    found = of_capture if request.model is None else model_rope(request.model, heads.where, heads.layers, heads.count["q"],
+                                                                heads.count["k"], heads.dim)
     if request.model is None and not any(one.frequencies for one in found.layers):
         raise NotFoundError(f"{heads.where}: capture.json has no rope.frequencies, by which the model turns these vectors: "
                             "give --model MODEL")
+    if first := heads.told("rope", "first_dimension", kind=int):
+        raise DataError(f"{heads.where}: RoPE turns dimensions from {first} on, as in latent attention (MLA), and no reader knows that")
     for layer, one in enumerate(found.layers):
         if factor and one.frequencies and not one.factor > 0:
             raise NotFoundError(f"{heads.where}: capture.json has no rope.attention_factor, by which this kind of RoPE "

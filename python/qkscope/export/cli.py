@@ -10,25 +10,18 @@ from typing import Any
 
 from .._call import ArgumentError, Error, ffi, lib
 from ..outcomes import Export
-from . import export
+from . import FORMATS, export
 
 DESCRIPTION = """\
-Writes what is known of heads as other libraries read it, into DIR.
+Writes what is known of heads as other programs read it, into DIR. RESULTS is a capture of all heads of all layers, with rows or
+moments, or the folder of an ablation (docs/export.md).
 
-kvpress-stats: RESULTS is a capture of all heads before RoPE. Mean and covariance of queries, from position 4 on, for
-kvpress's ExpectedAttentionStatsPress.
-
-duo-attention: RESULTS is such a capture, or the folder of qkscope ablate --what window:256:128. How much each key head
-needs far keys, 0 to 1: what kvpress predicts from mean queries and keys, or what the model loses without far keys.
-
-q-filters: RESULTS is a capture of all heads after RoPE. Where the queries of each key head point.
-
-A capture may keep moments in place of rows (docs/export.md)."""
+"""
 EXAMPLES = """examples:
   qkscope export kvpress-stats capture/pre -o stats
-  qkscope export duo-attention capture/pre -o duo
-  qkscope export duo-attention ablation -o duo
-  qkscope export q-filters capture/post -o filters"""
+  qkscope export q-filters capture/post -o filters
+  qkscope export duo-attention ablation -o duo"""
+LIST = "\n".join(f"  {name:<18}{module.ABOUT}" for name, module in FORMATS.items())
 # Of each keyword: the value's name, the option's group, what it does.
 OPTIONS = {
     "dataset": ("NAME", "Output", "kvpress-stats: what config.json calls the texts"),
@@ -36,31 +29,33 @@ OPTIONS = {
     "split": ("DIR", "Input", "sub-folder of the capture (default: find it)"),
     "q_per_kv_group": ("G", "Input", "query heads per key head (default: as the capture tells)"),
     "from_position": ("K", "Input", "leave out rows of positions below K (default: 4 for kvpress-stats, else 0)"),
-    "model": ("MODEL", "DuoAttention", "whose RoPE turns the means: a folder or a name of the Hub that is cached "
-              "(default: as the capture tells)"),
-    "sink": ("N", "DuoAttention", "first keys that a head without far keys sees"),
-    "recent": ("N", "DuoAttention", "latest keys that it sees"),
-    "length": ("N", "DuoAttention", "tokens of the text that means are predicted for"),
+    "model": ("MODEL", "Input", "the model whose heads these are: a folder or a name of the Hub that is cached (default: as the "
+              "capture tells)"),
+    "from_": ("WHAT", "Formats", "duo-attention: ablation, attention (as measured) or means (default: the first that there is)"),
+    "sink": ("N", "Formats", "duo-attention: first keys that a head without far keys sees"),
+    "recent": ("N", "Formats", "duo-attention: latest keys that it sees (default: 256)"),
+    "length": ("N", "Formats", "duo-attention: tokens of the text that means are predicted for"),
     "threads": ("N", "Running", "processors at work (default: all)"),
 }
-_WHOLE = {"q_per_kv_group", "from_position", "sink", "recent", "length", "threads"}
+_TYPES = {**dict.fromkeys(("q_per_kv_group", "from_position", "sink", "recent", "length", "threads"), int)}
 _LETTERS = {"model": "-m", "threads": "-j"}
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="qkscope-export", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
+    parser = argparse.ArgumentParser(prog="qkscope-export", description=DESCRIPTION + LIST, epilog=EXAMPLES, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("format", metavar="FORMAT", help="kvpress-stats, duo-attention or q-filters")
+    parser.add_argument("format", metavar="FORMAT", help="one of those above")
     parser.add_argument("results", metavar="RESULTS", help="a capture, or org/name of one on the Hub; or an ablation's folder")
-    groups = {name: parser.add_argument_group(name) for name in ("Output", "Input", "DuoAttention", "Running")}
+    groups = {name: parser.add_argument_group(name) for name in ("Output", "Input", "Formats", "Running")}
     groups["Output"].add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the files")
     groups["Output"].add_argument("--force", action="store_true", help="replace files that DIR has of an export")
     groups["Input"].add_argument("--offline", action="store_true", help="fetch nothing: take what is in the cache")
     defaults = export.__kwdefaults__ or {}
     for name, (value, group, told) in OPTIONS.items():
+        flags = [*([_LETTERS[name]] if name in _LETTERS else []), "--" + name.strip("_").replace("_", "-")]
         told += "" if defaults[name] is None else f" (default: {defaults[name]})"
-        flags = [*([_LETTERS[name]] if name in _LETTERS else []), "--" + name.replace("_", "-")]
-        groups[group].add_argument(*flags, metavar=value, default=defaults[name], type=int if name in _WHOLE else str, help=told)
+        groups[group].add_argument(*flags, metavar=value, default=defaults[name], dest=name, type=_TYPES.get(name, str), help=told)
+    parser.add_argument("--list", action="version", version=LIST, help="print the formats, a line each")
     groups["Running"].add_argument("-q", "--quiet", action="store_true", help="print errors and warnings only")
     groups["Running"].add_argument("--json", action="store_true", help="print the outcome as JSON")
     groups["Running"].add_argument("--version", action="version",
@@ -71,10 +66,11 @@ def make_parser() -> argparse.ArgumentParser:
 def tell(args: argparse.Namespace, made: Export) -> None:
     if args.json:
         print(json.dumps({"format": made.format, "output": str(made.folder), "files": list(made.files), "heads": made.heads,
-                          "unsure": made.unsure}, indent=2))
+                          "unsure": made.unsure, "says": made.says}, indent=2))
     elif not args.quiet:
         unsure = f"; the sign of {made.unsure} is not sure" if made.unsure else ""
-        print(f"{made.heads} head{'s' * (made.heads != 1)} for {made.format}{unsure}",
+        says = f": {made.says}" if made.says else ""
+        print(f"{made.heads} head{'s' * (made.heads != 1)} for {made.format}{unsure}{says}",
               *(made.folder / name for name in made.files), sep="\n")
 
 

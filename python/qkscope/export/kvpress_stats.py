@@ -9,6 +9,7 @@ from ._files import CONFIG, TENSORS, config, float32, tensors
 from ._heads import Heads
 from ._request import Made, Request
 
+ABOUT = "mean and covariance of queries, for kvpress's ExpectedAttentionStatsPress; of a capture before RoPE"
 FILES = (TENSORS, CONFIG)
 KEYWORDS = ("dataset",)
 SINK = 4  # kvpress leaves so many out of each text, whose vectors are unlike all others
@@ -31,4 +32,4 @@ def make(request: Request) -> Made:
             "dataset_name": request.dataset, "model_name": heads.model, "num_samples": heads.texts,
             "sample_seq_len": heads.length, "n_sink": heads.first}
     arrays = {"query_mean": mean.reshape(*layers, -1), "query_cov": cov.reshape(*layers, heads.dim, -1)}
-    return Made({TENSORS: tensors(arrays), CONFIG: config(told)}, shape[0])
+    return Made({TENSORS: tensors(arrays, heads.origin()), CONFIG: config(told)}, shape[0])

@@ -11,6 +11,7 @@ from ._files import CONFIG, TENSORS, config, float32, tensors
 from ._heads import Heads
 from ._request import Made, Request
 
+ABOUT = "where the queries of each key head point, for kvpress's QFilters; of a capture after RoPE"
 FILES = (TENSORS, CONFIG)
 KEYWORDS = ()
 SURE = 0.5  # standard deviations: of normally distributed rows 69 % then have the sign of their mean
@@ -52,4 +53,4 @@ def make(request: Request) -> Made:
     _warn_unsure(unsure, len(axes))
     told = {"num_layers": heads.layers, "num_kv_heads": heads.count["k"], "kv_head_dim": heads.dim}
     arrays = {"q_filters": filters.reshape(heads.layers, heads.count["k"], -1)}
-    return Made({TENSORS: tensors(arrays), CONFIG: config(told)}, len(filters), len(unsure))
+    return Made({TENSORS: tensors(arrays, heads.origin()), CONFIG: config(told)}, len(filters), len(unsure))
