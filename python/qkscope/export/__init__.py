@@ -12,11 +12,12 @@ from .._run import Progress, warn
 from .._settings import StrPath, wrong
 from ..outcomes import Export
 from ..results import Results
-from . import duo_attention, kvpress_stats, q_filters
+from . import duo_attention, kvpress_stats, q_filters, triattention, triattention_ggml
 from ._files import install
 from ._request import Request
 
-FORMATS: dict[str, Any] = {"kvpress-stats": kvpress_stats, "duo-attention": duo_attention, "q-filters": q_filters}
+FORMATS: dict[str, Any] = {"kvpress-stats": kvpress_stats, "duo-attention": duo_attention, "q-filters": q_filters,
+                           "triattention": triattention, "triattention-ggml": triattention_ggml}
 _OF_CAPTURES = ("revision", "split", "q_per_kv_group", "from_position")
 _BIG = 10**9
 
@@ -42,7 +43,7 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
            q_per_kv_group: int | None = None, from_position: int | None = None, model: StrPath | None = None,
            from_: str | None = None, sink: int = 128, recent: int | None = None, length: int = 500,
            threads: int | None = None, progress: Progress = None) -> Export:
-    """Writes what is known of heads into files that other programs read: "kvpress-stats", "duo-attention" or "q-filters".
+    """Writes what is known of heads into files that other programs read: "kvpress-stats", "duo-attention", "q-filters", "triattention" or "triattention-ggml".
 
     results is a capture (a folder, "org/name" on the Hugging Face Hub, or what qkscope.open returned), or the folder of an
     ablation, or what qkscope.ablate returned; docs/export.md says which format takes which. output is a folder, which gets

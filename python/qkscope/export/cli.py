@@ -18,7 +18,7 @@ moments, or the folder of an ablation (docs/export.md).
 
 """
 EXAMPLES = """examples:
-  qkscope export kvpress-stats capture/pre -o stats
+  qkscope export triattention capture/pre -o triattention
   qkscope export q-filters capture/post -o filters
   qkscope export duo-attention ablation -o duo"""
 LIST = "\n".join(f"  {name:<18}{module.ABOUT}" for name, module in FORMATS.items())
