@@ -24,6 +24,7 @@ class Request:
     of_capture: dict[str, Any]  # options of `qkscope analyze` by their names; None: not given
     progress: Progress
     from_: str | None = None
+    k_rot: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ moments, or the folder of an ablation (docs/export.md).
 """
 EXAMPLES = """examples:
   qkscope export triattention capture/pre -o triattention
-  qkscope export q-filters capture/post -o filters
+  qkscope export key-means capture/post -o means --k-rot
   qkscope export duo-attention ablation -o duo"""
 LIST = "\n".join(f"  {name:<18}{module.ABOUT}" for name, module in FORMATS.items())
-# Of each keyword: the value's name, the option's group, what it does.
+# Of each keyword: the value's name ("": it is a flag), the option's group, what it does.
 OPTIONS = {
     "dataset": ("NAME", "Output", "kvpress-stats: what config.json calls the texts"),
     "revision": ("REV", "Input", "branch, tag or commit of a dataset on the Hub (default: main)"),
@@ -35,6 +35,7 @@ OPTIONS = {
     "sink": ("N", "Formats", "duo-attention: first keys that a head without far keys sees"),
     "recent": ("N", "Formats", "duo-attention: latest keys that it sees (default: 256)"),
     "length": ("N", "Formats", "duo-attention: tokens of the text that means are predicted for"),
+    "k_rot": ("", "Formats", "key-means: for a cache whose keys are turned (q4_0 by default)"),
     "threads": ("N", "Running", "processors at work (default: all)"),
 }
 _TYPES = {**dict.fromkeys(("q_per_kv_group", "from_position", "sink", "recent", "length", "threads"), int)}
@@ -53,6 +54,9 @@ def make_parser() -> argparse.ArgumentParser:
     defaults = export.__kwdefaults__ or {}
     for name, (value, group, told) in OPTIONS.items():
         flags = [*([_LETTERS[name]] if name in _LETTERS else []), "--" + name.strip("_").replace("_", "-")]
+        if not value:
+            groups[group].add_argument(*flags, action="store_true", dest=name, help=told)
+            continue
         told += "" if defaults[name] is None else f" (default: {defaults[name]})"
         groups[group].add_argument(*flags, metavar=value, default=defaults[name], dest=name, type=_TYPES.get(name, str), help=told)
     parser.add_argument("--list", action="version", version=LIST, help="print the formats, a line each")
