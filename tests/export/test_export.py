@@ -183,7 +183,7 @@ def test_the_program_says_what_it_wrote(heads, before, after, tmp_path, capsys):
 
 def test_the_program_refuses(before, tmp_path, capsys):
     for code, words, message in ((1, ["q-filters", before], "--stage post"), (1, ["q-filters", tmp_path / "nowhere"], "nowhere"),
-                                 (2, ["duo", before], "triattention, triattention-ggml or key-means"),
+                                 (2, ["duo", before], "triattention-ggml, key-means or layer-types"),
                                  (2, ["transformer-lens", before], "qkscope heads --format list"),
                                  (2, ["kvpress-stats", before, "--from-position", "3"], "give 4 or more"),
                                  (2, ["duo-attention", before, "--length", "1"], "at least 2")):

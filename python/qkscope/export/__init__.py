@@ -12,12 +12,13 @@ from .._run import Progress, warn
 from .._settings import StrPath, wrong
 from ..outcomes import Export
 from ..results import Results
-from . import duo_attention, key_means, kvpress_stats, q_filters, triattention, triattention_ggml
+from . import duo_attention, key_means, kvpress_stats, layer_types, q_filters, triattention, triattention_ggml
 from ._files import install
 from ._request import Request
 
 FORMATS: dict[str, Any] = {"kvpress-stats": kvpress_stats, "duo-attention": duo_attention, "q-filters": q_filters,
-                           "triattention": triattention, "triattention-ggml": triattention_ggml, "key-means": key_means}
+                           "triattention": triattention, "triattention-ggml": triattention_ggml, "key-means": key_means,
+                           "layer-types": layer_types}
 _OF_CAPTURES = ("revision", "split", "q_per_kv_group", "from_position")
 _BIG = 10**9
 
@@ -42,8 +43,9 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
            revision: str | None = None, offline: bool = False, split: str | None = None,
            q_per_kv_group: int | None = None, from_position: int | None = None, model: StrPath | None = None,
            from_: str | None = None, sink: int = 128, recent: int | None = None, length: int = 500, k_rot: bool = False,
-           threads: int | None = None, progress: Progress = None) -> Export:
-    """Writes what is known of heads into files that other programs read: "kvpress-stats", "duo-attention", "q-filters", "triattention", "triattention-ggml" or "key-means".
+           tolerance: float = 0.01, threads: int | None = None, progress: Progress = None) -> Export:
+    """Writes what is known of heads into files that other programs read: "kvpress-stats", "duo-attention", "q-filters",
+    "triattention", "triattention-ggml", "key-means" or "layer-types".
 
     results is a capture (a folder, "org/name" on the Hugging Face Hub, or what qkscope.open returned), or the folder of an
     ablation, or what qkscope.ablate returned; docs/export.md says which format takes which. output is a folder, which gets
@@ -59,11 +61,14 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
     q_per_kv_group  query heads per key head; None: as the capture tells
     from_position   leave out rows of positions below it; None: 4 for kvpress-stats, else 0
     model           the model whose heads these are, a folder or a name of the Hub that is cached; None: as the capture
-                    tells
+                    tells. layer-types needs it
     from_           duo-attention: by "ablation", "attention" (as measured) or "means"; None: the first that there is
-    sink, recent    duo-attention: first and latest keys that a head without far keys sees; recent None: 256
+    sink, recent    duo-attention: first and latest keys that a head without far keys sees; recent None: 256. layer-types:
+                    recent is the window; None: that of the ablation
     length          duo-attention: of the text that means are predicted for, in tokens
     k_rot           key-means: for a cache whose keys are turned (q4_0 by default)
+    tolerance       layer-types: a layer may have a window if the upper end of the interval of its loss is below it, in nats
+                    a token
     threads         None: one for each processor
     progress        as in qkscope.analyze
 
@@ -81,11 +86,11 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
         raise refuse("output", "None", "a folder", "give one")
     _note_idle(format, {"dataset": dataset, "revision": revision, "split": split, "q_per_kv_group": q_per_kv_group,
                         "from_position": from_position, "model": model, "from_": from_, "sink": sink, "recent": recent,
-                        "length": length, "k_rot": k_rot}, export.__kwdefaults__ or {})
+                        "length": length, "k_rot": k_rot, "tolerance": tolerance}, export.__kwdefaults__ or {})
     source = results.folder if isinstance(results, Results) else getattr(results, "path", results)
     request = Request(source, Path(os.fsdecode(output)), dataset or "", model, sink, recent, length,
                       {"revision": revision, "offline": offline or None, "split": split, "q-per-kv-group": q_per_kv_group,
-                       "from-position": from_position, "threads": threads}, progress, from_, bool(k_rot))
+                       "from-position": from_position, "threads": threads}, progress, from_, bool(k_rot), tolerance)
     return install(format, writer, request, force)
 
 

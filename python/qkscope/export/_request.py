@@ -25,6 +25,7 @@ class Request:
     progress: Progress
     from_: str | None = None
     k_rot: bool = False
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)

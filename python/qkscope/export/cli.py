@@ -20,7 +20,8 @@ moments, or the folder of an ablation (docs/export.md).
 EXAMPLES = """examples:
   qkscope export triattention capture/pre -o triattention
   qkscope export key-means capture/post -o means --k-rot
-  qkscope export duo-attention ablation -o duo"""
+  qkscope export duo-attention ablation -o duo
+  qkscope export layer-types ablation -o types --model MODEL --tolerance 0.005"""
 LIST = "\n".join(f"  {name:<18}{module.ABOUT}" for name, module in FORMATS.items())
 # Of each keyword: the value's name ("": it is a flag), the option's group, what it does.
 OPTIONS = {
@@ -30,15 +31,17 @@ OPTIONS = {
     "q_per_kv_group": ("G", "Input", "query heads per key head (default: as the capture tells)"),
     "from_position": ("K", "Input", "leave out rows of positions below K (default: 4 for kvpress-stats, else 0)"),
     "model": ("MODEL", "Input", "the model whose heads these are: a folder or a name of the Hub that is cached (default: as the "
-              "capture tells)"),
+              "capture tells; layer-types needs it)"),
     "from_": ("WHAT", "Formats", "duo-attention: ablation, attention (as measured) or means (default: the first that there is)"),
     "sink": ("N", "Formats", "duo-attention: first keys that a head without far keys sees"),
-    "recent": ("N", "Formats", "duo-attention: latest keys that it sees (default: 256)"),
+    "recent": ("N", "Formats", "duo-attention: latest keys that it sees (default: 256); layer-types: the window (default: that of "
+               "the ablation)"),
     "length": ("N", "Formats", "duo-attention: tokens of the text that means are predicted for"),
     "k_rot": ("", "Formats", "key-means: for a cache whose keys are turned (q4_0 by default)"),
+    "tolerance": ("NATS", "Formats", "layer-types: a layer may have a window if the interval of its loss ends below this"),
     "threads": ("N", "Running", "processors at work (default: all)"),
 }
-_TYPES = {**dict.fromkeys(("q_per_kv_group", "from_position", "sink", "recent", "length", "threads"), int)}
+_TYPES = {**dict.fromkeys(("q_per_kv_group", "from_position", "sink", "recent", "length", "threads"), int), "tolerance": float}
 _LETTERS = {"model": "-m", "threads": "-j"}
 
 
