@@ -21,10 +21,7 @@ static int64_t sum(int64_t a, int64_t b)
 /* Arrays of so many heads of a layer and kind. */
 static int64_t part_bytes(const qk_recorder_amount *amount, int dim, size_t heads, bool queries)
 {
-    qk__part_shape shape = {.dim = (size_t)dim,
-                            .num_heads = heads,
-                            .by_bucket = queries,
-                            .pairs = queries ? (size_t)dim / 2 : 0};
+    qk__part_shape shape = {.dim = (size_t)dim, .num_heads = heads, .by_bucket = queries};
     size_t groups = amount->groups > 0 ? (size_t)amount->groups : 1;
     if (heads == 0)
         return 0;
