@@ -54,7 +54,7 @@ typedef struct qk_analysis_settings {
     const char *capture;    /* folder, or "org/name" of a dataset on the Hub, of which what is
                                wanted and not in the Hugging Face cache is fetched */
     const char *revision;   /* of the dataset; NULL = main */
-    const char *local_root; /* see qk_hub_find_dataset; NULL = none */
+    const char *local_root; /* see qk_hub_wanted; NULL = none */
     const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
     const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */

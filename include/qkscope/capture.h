@@ -389,7 +389,7 @@ typedef struct qk_inspect_settings {
 extern QK_API const qk_settings_table qk_inspect_settings_table;
 
 /* Inspects a capture. Heads that cannot be read do not fail it: see num_failed.
- * Errors: those of qk_hub_find_dataset, qk_hub_outline and qk_capture_open, QK_ERR_NOMEM. */
+ * Errors: those of qk_hub_get and qk_capture_open, QK_ERR_NOMEM. */
 QK_API QK_MUST_CHECK qk_status qk_inspect_capture(const qk_inspect_settings *settings,
                                                   qk_inspection **inspection, qk_error *err);
 QK_API void qk_inspection_free(qk_inspection **inspection);

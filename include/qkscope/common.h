@@ -105,14 +105,12 @@ typedef bool qk_progress_fn(void *user, const qk_progress *progress);
 
 /* What a call may use, and whom it tells: the member `context` of the settings of all that takes long. A
  * call hands it on to those that it makes itself. All members may be 0 and NULL. A call ignores those that
- * it has no use for: `offline` and hub_cache are for calls that are given the name of something
- * on the Hugging Face Hub. */
+ * it has no use for: `offline` is for calls that are given the name of something on the
+ * Hugging Face Hub. */
 typedef struct qk_context {
     int threads; /* 0 = all processors; results do not depend on it */
 
     bool offline; /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
-    const char
-        *hub_cache; /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ..., as other programs */
 
     /* Called from any thread, one call at a time. */
     qk_notice_fn *notice;     /* NULL = nobody is told */

@@ -11,47 +11,28 @@
 
 QK_BEGIN_DECLS
 
-/* ==== the cache =========================================================================== */
-
-/* Settles where a dataset lies. `name` is a folder, or a Hub dataset "org/name" that is
- * looked up in the cache: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub,
- * else ~/.cache/huggingface/hub; then datasets--org--name/refs/<revision> ->
- * snapshots/<commit>. revision NULL or "" means "main"; a commit hash, or an unambiguous
- * prefix of at least 7 digits of one, is taken too. local_root, when not NULL, is a folder
- * searched first, as local_root/name, then local_root itself when it holds the dataset.
- * *path is allocated; release it with free(). Nothing is fetched: qk_hub_get does, and tells
- * whether all of it is there.
- * Errors: QK_ERR_NOT_FOUND, with what was looked for and the command that downloads it. */
-QK_API QK_MUST_CHECK qk_status qk_hub_find_dataset(const char *name, const char *revision,
-                                                   const char *local_root, char **path,
-                                                   qk_error *err);
-
-/* The same for a model: a folder, a file *.gguf, or "org/name" in models--org--name. */
-QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *revision,
-                                                 char **path, qk_error *err);
-
 /* Whether this is a name of the form org/name, and no file or folder has it. Only then a path that is
  * not there may be something to fetch. What ends as files do (.gguf, .npz, .txt, ...) is none, nor is
  * org/name where a folder org is here. */
 QK_API bool qk_hub_is_remote(const char *name);
-
-/* ==== fetching ============================================================================ */
 
 /* What is wanted of a repository. */
 typedef enum qk_hub_part {
     QK_HUB_CAPTURE, /* of a dataset: capture.json, rows and moments */
     QK_HUB_TEXTS, /* of a dataset: Parquet and JSONL files; of these the ones with text_name, and
                          then those with text_split, as a word of their paths, if any has it */
-    QK_HUB_MODEL,     /* config.json, weights as safetensors (a GGUF file where there are none),
-                         tokenizer */
+    QK_HUB_MODEL,     /* configuration, weights as safetensors, tokenizer */
     QK_HUB_TOKENIZER, /* of a model */
 } qk_hub_part;
 
 typedef struct qk_hub_wanted {
-    const char *name;       /* a path, or "org/name" */
-    const char *revision;   /* branch, tag or commit; NULL = main */
-    const char *local_root; /* as qk_hub_find_dataset has it; NULL = none */
+    const char *name;     /* a path, or "org/name" */
+    const char *revision; /* branch, tag or commit; NULL = main */
+    const char
+        *local_root; /* a folder that is searched first, as local_root/name, then local_root
+                               itself if it is named so or is a capture; NULL = none */
     qk_hub_part part;
+    bool as_it_is; /* of a name what the cache has, whole or not: nothing is fetched */
 
     /* which files of a capture, with the key heads that its query heads attend to */
     qk_index_list layers;
@@ -75,14 +56,15 @@ typedef struct qk_hub_place {
                            is here does not tell it */
 } qk_hub_place;
 
-/* Where it is: a path stays what it is; of a name what is not in the cache is fetched by `hf download`, a
- * program of the package huggingface_hub, which has tokens, endpoints and proxies by its own settings. Of a
- * revision that the cache knows no newer commit is looked for. With `context.offline`, HF_HUB_OFFLINE or
- * TRANSFORMERS_OFFLINE the cache alone is looked at.
- * Errors: those of qk_hub_find_dataset; QK_ERR_NOT_FOUND (there is no hf; offline: what is missing in the
- * cache), QK_ERR_IO (hf failed; its last words), QK_ERR_INCONSISTENT (several captures),
- * QK_ERR_UNSUPPORTED (a model in a form that is not read), QK_ERR_CANCELLED. What was fetched until then
- * stays, and the next call goes on from there. */
+/* Where it is: a path stays what it is; a name is looked up in the cache: HF_HUB_CACHE, else HF_HOME/hub,
+ * else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; there in datasets--org--name (or
+ * models--) by refs/REVISION -> snapshots/COMMIT. What is not there is fetched by `hf download`, a program of
+ * the package huggingface_hub, which has tokens, endpoints and proxies by its own settings. Of a revision that
+ * the cache knows no newer commit is looked for. With `context.offline`, HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE
+ * nothing is fetched.
+ * Errors: QK_ERR_NOT_FOUND (what was looked for, and the command that fetches it; there is no hf; offline: what
+ * is missing in the cache), QK_ERR_IO (hf failed; its last words), QK_ERR_INCONSISTENT (several captures),
+ * QK_ERR_CANCELLED. What was fetched until then stays, and the next call goes on from there. */
 QK_API QK_MUST_CHECK qk_status qk_hub_get(const qk_hub_wanted *wanted, qk_hub_place *place,
                                           qk_error *err);
 

@@ -38,7 +38,7 @@ typedef struct qk_study_settings {
     bool dry_run;       /* write nothing: states say what would be, messages why */
     bool figures;       /* false: tables alone */
     bool html;
-    const char *local_root;   /* see qk_hub_find_dataset; NULL = none */
+    const char *local_root;   /* see qk_hub_wanted; NULL = none */
     const char *formats;      /* of figures, in place of the study's; NULL = the study's */
     const char *theme;        /* likewise */
     int width;                /* likewise, in millimetres; 0 = the study's */

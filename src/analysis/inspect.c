@@ -300,19 +300,22 @@ qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection 
     QK_NEED(err, inspection);
     *inspection = NULL;
     QK_NEED(err, settings);
-    char *path;
     qk_capture *capture = NULL;
     qk_inspection *in = NULL;
-    const char *name = settings->capture ? settings->capture : "";
-    qk_status status = qk_hub_find_dataset(name, settings->revision, NULL, &path, err);
+    const qk_hub_wanted wanted = {.name = settings->capture,
+                                  .revision = settings->revision,
+                                  .part = QK_HUB_CAPTURE,
+                                  .as_it_is = true};
+    qk_hub_place place;
+    qk_status status = qk_hub_get(&wanted, &place, err);
     if (status == QK_OK)
-        status = qk_capture_open(&capture, path, settings->prefix, err);
+        status = qk_capture_open(&capture, place.path, settings->prefix, err);
     if (status == QK_OK && !(in = calloc(1, sizeof *in)))
         status = qk__nomem(err);
     if (status == QK_OK)
         status = inspect(settings, capture, in, err);
     qk_capture_close(&capture);
-    free(path);
+    free(place.path);
     if (status != QK_OK)
         qk_inspection_free(&in);
     *inspection = in;

@@ -88,11 +88,7 @@ void qk__name_boot(char *text, size_t size)
 /* First where the loader looks; what Homebrew and MacPorts install lies elsewhere. */
 bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i)
 {
-    static const char *const FOLDERS[] = {"",
-                                          "/opt/homebrew/lib/",
-                                          "/opt/homebrew/opt/openssl@3/lib/",
-                                          "/usr/local/lib/",
-                                          "/usr/local/opt/openssl@3/lib/",
+    static const char *const FOLDERS[] = {"", "/opt/homebrew/lib/", "/usr/local/lib/",
                                           "/opt/local/lib/"};
     if ((size_t)i >= sizeof FOLDERS / sizeof *FOLDERS)
         return false;

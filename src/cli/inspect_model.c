@@ -30,17 +30,29 @@ typedef struct view {
     qk_recorder_sizes sizes;
 } view;
 
+/* A path, or what the cache has under a name; nothing is fetched. */
+static qk_status find_here(const char *name, const char *revision, qk_hub_part part,
+                           char **path, qk_error *err)
+{
+    qk_hub_place place;
+    qk_status status = qk_hub_get(
+        &(qk_hub_wanted){.name = name, .revision = revision, .part = part, .as_it_is = true},
+        &place, err);
+    *path = place.path;
+    return status;
+}
+
 bool cli_is_model(const char *name, const char *revision)
 {
     struct stat st;
     char *found = NULL;
     if (stat(name, &st) == 0)
         return qk_model_is_there(name);
-    bool dataset = qk_hub_find_dataset(name, revision, NULL, &found, NULL) == QK_OK;
+    bool dataset = find_here(name, revision, QK_HUB_CAPTURE, &found, NULL) == QK_OK;
     free(found);
     if (dataset)
         return false;
-    bool model = qk_hub_find_model(name, revision, &found, NULL) == QK_OK;
+    bool model = find_here(name, revision, QK_HUB_MODEL, &found, NULL) == QK_OK;
     free(found);
     return model;
 }
@@ -276,7 +288,8 @@ static qk_status open_model(qk_model **model, const qk_inspect_settings *setting
                             const cli_common *common, const qk_error *otherwise, qk_error *err)
 {
     char *found = NULL;
-    qk_status status = qk_hub_find_model(settings->capture, settings->revision, &found, err);
+    qk_status status =
+        find_here(settings->capture, settings->revision, QK_HUB_MODEL, &found, err);
     if (status == QK_ERR_NOT_FOUND && otherwise) { /* the name alone does not tell which */
         cli_error("%s", otherwise->message);
         snprintf(err->message, sizeof err->message,

@@ -35,9 +35,8 @@ struct qk__fontconfig {
 /* Whoever has gnuplot has fontconfig; who has neither needs it not. */
 static bool find_fontconfig(struct qk__fontconfig *f)
 {
-    static const qk__library LIBRARY = {"fontconfig", {"1"}, "figures", "install gnuplot"};
-    void *library;
-    return qk__library_load(&LIBRARY, &library, NULL) == QK_OK &&
+    void *library = qk__library_load("fontconfig", "1");
+    return library &&
            qk__library_find(library, "FcInitLoadConfigAndFonts", &f->load, sizeof f->load) &&
            qk__library_find(library, "FcConfigGetFonts", &f->fonts, sizeof f->fonts) &&
            qk__library_find(library, "FcPatternGetCharSet", &f->characters,

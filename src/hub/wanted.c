@@ -1,71 +1,220 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files of a repository a run needs: of a capture the chosen layers and heads, with the key
- * heads that query heads attend to; of a model its shape, weights and tokenizer. */
+/* Which files a commit has, and which of them a run needs: of a capture the chosen layers and heads, with the key
+ * heads that query heads attend to; of a model its configuration, weights and tokenizer; tables of texts. */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "capture/capture.h"
 #include "hub/hub.h"
-#include "paths/model_files.h"
 
-/* ---- names ------------------------------------------------------------------------------- */
+/* ---- the files of a commit --------------------------------------------------------------- */
 
-/* The part of a path before its last one into name[]; false if there is none that fits. */
-static bool parent_name(const char *path, char name[QK_HEAD_NAME_SIZE])
+void qk__files_free(qk__repo_files *files)
 {
-    const char *last = strrchr(path, '/');
-    if (!last)
-        return false;
-    const char *first = last;
-    while (first > path && first[-1] != '/')
-        first--;
-    size_t length = (size_t)(last - first);
-    if (length >= QK_HEAD_NAME_SIZE)
-        return false;
-    memcpy(name, first, length);
-    name[length] = 0;
-    return true;
+    free(files->items);
+    json_decref(files->json);
+    *files = (qk__repo_files){0};
 }
 
-/* The head of a file of a capture: a file of its own, or (*packed) one of its layer and kind. */
-static bool head_of(const char *path, qk_head_id *id, bool *packed)
+static int compare_paths(const void *a, const void *b)
 {
-    char name[QK_HEAD_NAME_SIZE];
-    if (!qk__ends_with(path, ".parquet") || !parent_name(path, name))
-        return false;
-    *packed = qk__layer_parse(name, id);
-    return *packed || qk_head_parse(name, id);
+    return strcmp(((const qk__repo_file *)a)->path, ((const qk__repo_file *)b)->path);
 }
 
-/* moments/l00.safetensors, attention/l00.safetensors */
-static bool is_sums(const char *path, int *layer)
+/* QK_ERR_MALFORMED: huggingface_hub would not read it either. */
+static qk_status take_files(qk__repo_files *files, qk_error *err)
 {
-    char name[QK_HEAD_NAME_SIZE], rest;
-    return parent_name(path, name) && qk__is_sums_folder(name) &&
-           sscanf(strrchr(path, '/'), "/l%9d.safetensor%c", layer, &rest) == 2;
+    json_t *list = json_object_get(files->json, "files"), *info;
+    const char *path;
+    size_t count = json_object_size(list);
+    if (json_integer_value(json_object_get(files->json, "format_version")) != 1 || count == 0)
+        return QK_ERR_MALFORMED;
+    if (!(files->items = qk__calloc(count, sizeof *files->items)))
+        return qk__nomem(err);
+    json_object_foreach(list, path, info)
+    {
+        const json_t *large = json_object_get(info, "lfs_size");
+        const json_t *size = large ? large : json_object_get(info, "size");
+        if (!*path || !json_is_integer(size))
+            return QK_ERR_MALFORMED;
+        files->items[files->count++] = (qk__repo_file){path, json_integer_value(size), false};
+    }
+    qsort(files->items, count, sizeof *files->items, compare_paths);
+    return QK_OK;
+}
+
+qk_status qk__files_read(qk__repo_files *files, const qk__repo *repo, qk_error *err)
+{
+    qk__path path;
+    qk__buffer text = {0};
+    size_t limit = qk__json_limits_of(QK__JSON_FILES)->text;
+    *files = (qk__repo_files){0};
+    QK_TRY(qk__path_set(&path, err, "%s/trees/%s.json", repo->folder.text, repo->commit));
+    if (!*repo->commit || !qk__is_file(path.text))
+        return QK_OK;
+    qk_status status = qk__read_file(path.text, limit, &text, err);
+    if (status == QK_OK)
+        status = qk__json_parse(&files->json, text.data, text.size, QK__JSON_FILES, err);
+    if (status == QK_OK)
+        status = take_files(files, err);
+    if (status != QK_OK)
+        qk__files_free(files);
+    qk__buffer_free(&text);
+    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
+}
+
+/* ---- captures ---------------------------------------------------------------------------- */
+
+/* A file of a capture: "DIR/l00h00q/data.parquet", one with all heads of a layer, or sums. */
+typedef struct capture_file {
+    enum { NONE, MANIFEST, LAYER, HEAD } form;
+    qk_head_id id;
+    int dir; /* bytes of DIR, with its slash */
+} capture_file;
+
+static capture_file look_at(const char *path)
+{
+    capture_file f = {0};
+    char folder[QK_HEAD_NAME_SIZE], rest;
+    const char *name = qk__file_name(path), *at = name - (name > path);
+    if (strcmp(name, "capture.json") == 0)
+        return (capture_file){.form = MANIFEST, .dir = (int)(name - path)};
+    while (at > path && at[-1] != '/')
+        at--;
+    if (name == path || name - at > (int)sizeof folder)
+        return f;
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - at) - 1, at);
+    f.dir = (int)(at - path);
+    if (qk__is_sums_folder(folder) &&
+        sscanf(name, "l%9d.safetensor%c", &f.id.layer, &rest) == 2)
+        f.form = LAYER;
+    else if (qk__ends_with(name, ".parquet"))
+        f.form = qk_head_parse(folder, &f.id)     ? HEAD
+                 : qk__layer_parse(folder, &f.id) ? LAYER
+                                                  : NONE;
+    return f;
 }
 
 static bool is_below(const char *path, const char *prefix)
 {
-    size_t length = strlen(prefix);
+    size_t length = prefix ? strlen(prefix) : 0;
     while (length > 0 && prefix[length - 1] == '/')
         length--;
     return length == 0 || (strncmp(path, prefix, length) == 0 && path[length] == '/');
 }
 
-/* ---- texts ------------------------------------------------------------------------------- */
+/* Where layers have groups of several sizes, no size fits both the number of heads and the last one's. */
+void qk__files_shape(const qk__repo_files *files, const char *prefix, qk_hub_place *place)
+{
+    int64_t count[2] = {0, 0}, most[2] = {0, 0};
+    qk_head_id before = {-1, 0, QK_QUERY};
+    for (size_t i = 0; i < files->count; i++) {
+        capture_file f = look_at(files->items[i].path);
+        if (f.form < LAYER || !is_below(files->items[i].path, prefix))
+            continue;
+        if (f.id.layer >= place->num_layers)
+            place->num_layers = f.id.layer + 1;
+        if (f.form != HEAD || qk_head_compare(f.id, before) == 0)
+            continue; /* another file of a head */
+        before = f.id;
+        count[f.id.kind]++;
+        if (f.id.head >= most[f.id.kind])
+            most[f.id.kind] = f.id.head + 1;
+    }
+    int64_t size = count[QK_KEY] > 0 ? count[QK_QUERY] / count[QK_KEY] : 0;
+    if (size * count[QK_KEY] == count[QK_QUERY] && size * most[QK_KEY] == most[QK_QUERY])
+        place->q_per_kv_group = (int)size;
+}
+
+/* Without a group size (0) any key head may be the one. */
+static bool wants_of_capture(const qk_hub_wanted *w, int group, const char *path)
+{
+    capture_file f = look_at(path);
+    if (f.form <= MANIFEST || !is_below(path, w->prefix))
+        return f.form == MANIFEST && is_below(path, w->prefix);
+    if (w->layers.count > 0 && !qk_index_list_has(&w->layers, f.id.layer))
+        return false;
+    for (size_t i = 0; i < w->heads.count; i++) {
+        const qk_head_range *r = &w->heads.items[i];
+        bool layer = f.id.layer >= r->first_layer && f.id.layer <= r->last_layer;
+        bool head = f.id.head >= r->first_head && f.id.head <= r->last_head;
+        bool key = f.id.kind == QK_KEY && (group == 0 || (f.id.head >= r->first_head / group &&
+                                                          f.id.head <= r->last_head / group));
+        if (layer && (f.form == LAYER || head || key))
+            return true;
+    }
+    return w->heads.count == 0;
+}
+
+/* A run takes one capture: that there are several is said before they are fetched. */
+static qk_status check_one(const qk__repo_files *files, qk_error *err)
+{
+    const char *first = NULL;
+    int length = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = files->items[i].path;
+        capture_file f = look_at(path);
+        bool hidden = *path == '.' || strstr(path, "/.");
+        if (!files->items[i].wanted || f.form < LAYER || hidden ||
+            (first && f.dir == length && strncmp(path, first, (size_t)length) == 0))
+            continue;
+        if (first)
+            return qk__fail(
+                err, QK_ERR_INCONSISTENT,
+                "it holds several captures, such as %.*s and %.*s: choose one, with "
+                "--split FOLDER",
+                length > 0 ? length - 1 : 1, length > 0 ? first : ".",
+                f.dir > 0 ? f.dir - 1 : 1, f.dir > 0 ? path : ".");
+        first = path;
+        length = f.dir;
+    }
+    return QK_OK;
+}
+
+/* ---- models and texts -------------------------------------------------------------------- */
+
+/* Heads are looked for at the top, as the list tells of other folders. Of a model there may be a tokenizer in another
+ * form: what reads it says then what to do. */
+const char *const *qk__usual_names(qk_hub_part part)
+{
+    static const char *const USUAL[][8] = {
+        [QK_HUB_CAPTURE] = {"capture.json", "l[0-9]*[qk]/*.parquet", "moments/l*.safetensors",
+                            "attention/l*.safetensors"},
+        [QK_HUB_TEXTS] = {"README.md"},
+        [QK_HUB_TOKENIZER] = {"tokenizer.json", "tokenizer.model"},
+        [QK_HUB_MODEL] = {"config.json", "adapter_config.json", "tokenizer.json",
+                          "tokenizer.model", "model.safetensors",
+                          "model.safetensors.index.json", "model-*.safetensors"},
+    };
+    return USUAL[part];
+}
+
+static bool is_usual(qk_hub_part part, const char *path)
+{
+    for (const char *const *name = qk__usual_names(part); *name; name++)
+        if (!strchr(path, '/') && fnmatch(*name, path, 0) == 0)
+            return true;
+    return false;
+}
+
+static bool is_texts(const char *path)
+{
+    return *path != '.' && !strstr(path, "/.") &&
+           (qk__ends_with_any_case(path, ".parquet") ||
+            qk__ends_with_any_case(path, ".jsonl") || qk__ends_with_any_case(path, ".ndjson"));
+}
 
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Whether a path has the word in it, other letters neither before nor behind it. */
 bool qk__has_word(const char *path, const char *word)
 {
     size_t length = strlen(word);
@@ -75,306 +224,46 @@ bool qk__has_word(const char *path, const char *word)
     return false;
 }
 
-/* A table of texts, no folder or file of whose path is hidden. */
-static bool is_texts(const char *path)
+/* Of the files that are wanted those with a word, if any has it. */
+static void keep_word(qk__repo_files *files, const char *word)
 {
-    const char *dot = strrchr(path, '.');
-    return *path != '.' && !strstr(path, "/.") && dot &&
-           (strcasecmp(dot, ".parquet") == 0 || strcasecmp(dot, ".jsonl") == 0 ||
-            strcasecmp(dot, ".ndjson") == 0);
+    bool any = false;
+    for (size_t i = 0; word && i < files->count; i++)
+        any |= files->items[i].wanted && qk__has_word(files->items[i].path, word);
+    for (size_t i = 0; any && i < files->count; i++)
+        files->items[i].wanted &= qk__has_word(files->items[i].path, word);
 }
 
-/* ---- groups of query heads --------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------ */
 
-/* Heads of a layer, and the sum of their numbers; 0 .. n-1 have n (n-1) / 2. */
-typedef struct layer_heads {
-    int layer;
-    int64_t count[2], sum[2];
-    int max[2];
-} layer_heads;
-
-static bool is_whole(const layer_heads *l)
+qk_status qk__files_choose(qk__repo_files *files, const qk_hub_wanted *w, qk_error *err)
 {
-    for (int kind = 0; kind < 2; kind++)
-        if (l->count[kind] == 0 || l->count[kind] != l->max[kind] + 1 ||
-            l->sum[kind] != l->count[kind] * (l->count[kind] - 1) / 2)
-            return false;
-    return l->count[QK_QUERY] % l->count[QK_KEY] == 0;
-}
-
-/* Files are sorted, so the heads of a layer are neighbours; those of several captures in a
- * repository look like a layer that comes again. */
-void qk__wanted_shape(const qk__repo_files *files, const char *prefix, qk_hub_place *form)
-{
-    bool equal = true;
-    layer_heads now = {.layer = -1, .max = {-1, -1}};
-    char before[QK_HEAD_NAME_SIZE] = "";
-    for (size_t i = 0; i <= files->count; i++) {
-        qk_head_id id = {-1, 0, QK_QUERY};
-        bool packed, end = i == files->count;
-        if (!end && ((prefix && !is_below(files->items[i].path, prefix)) ||
-                     !head_of(files->items[i].path, &id, &packed)))
-            continue;
-        form->num_layers = id.layer >= form->num_layers ? id.layer + 1 : form->num_layers;
-        if (!end && packed)
-            continue;
-        if (end || id.layer != now.layer) {
-            int size = is_whole(&now) ? (int)(now.count[QK_QUERY] / now.count[QK_KEY]) : 0;
-            equal &= now.layer < 0 ||
-                     (size > 0 && (form->q_per_kv_group == 0 || size == form->q_per_kv_group));
-            form->q_per_kv_group = now.layer >= 0 ? size : form->q_per_kv_group;
-            now = (layer_heads){.layer = id.layer, .max = {-1, -1}};
-        }
-        char name[QK_HEAD_NAME_SIZE];
-        if (end || !parent_name(files->items[i].path, name) || strcmp(name, before) == 0)
-            continue; /* another file of the same head */
-        memcpy(before, name, sizeof before);
-        now.count[id.kind]++;
-        now.sum[id.kind] += id.head;
-        now.max[id.kind] = id.head > now.max[id.kind] ? id.head : now.max[id.kind];
-    }
-    form->q_per_kv_group = equal ? form->q_per_kv_group : 0;
-}
-
-/* ---- captures ---------------------------------------------------------------------------- */
-
-static bool wants_layer(const qk_hub_wanted *w, int layer)
-{
-    return w->layers.count == 0 || qk_index_list_has(&w->layers, layer);
-}
-
-static bool wants_head(const qk_hub_wanted *w, int group, qk_head_id id)
-{
-    if (w->heads.count == 0 || qk_head_set_has(&w->heads, id.layer, id.head))
-        return true;
-    if (id.kind != QK_KEY)
-        return false;
-    for (size_t i = 0; i < w->heads.count && group > 0; i++) {
-        const qk_head_range *r = &w->heads.items[i];
-        if (id.layer >= r->first_layer && id.layer <= r->last_layer &&
-            id.head >= r->first_head / group && id.head <= r->last_head / group)
-            return true;
-    }
-    return group == 0; /* any key may be the one */
-}
-
-static bool wants_of_capture(const qk_hub_wanted *w, int group, const char *path)
-{
-    qk_head_id id;
-    bool packed;
-    int layer;
-    if (w->prefix && !is_below(path, w->prefix))
-        return false;
-    if (head_of(path, &id, &packed))
-        return wants_layer(w, id.layer) && (packed || wants_head(w, group, id));
-    if (is_sums(path, &layer))
-        return wants_layer(w, layer);
-    return strcmp(qk__file_name(path), "capture.json") == 0;
-}
-
-/* ---- models ------------------------------------------------------------------------------ */
-
-/* What a model has right in its folder. */
-typedef struct model_files {
-    bool single, index; /* model.safetensors; in several files */
-    bool config, tokenizer;
-    const char *gguf; /* the first one that is not a later part of another */
-    size_t num_gguf;
-} model_files;
-
-/* NAME-00002-of-00003.gguf, from the second one on */
-static bool is_later_part(const char *path)
-{
-    static const char TAIL[] = "-00002-of-00003.gguf";
-    size_t length = strlen(path), tail = sizeof TAIL - 1;
-    int part = 0, used = 0;
-    return length > tail &&
-           sscanf(path + length - tail, "-%5d-of-%*5d.gguf%n", &part, &used) == 1 &&
-           (size_t)used == tail && part > 1;
-}
-
-static model_files look_at_model(const qk__repo_files *files)
-{
-    model_files m = {0};
-    for (size_t i = 0; i < files->count; i++) {
-        const char *path = files->items[i].path;
-        if (strchr(path, '/'))
-            continue;
-        m.single |= strcmp(path, "model.safetensors") == 0;
-        m.index |= strcmp(path, "model.safetensors.index.json") == 0;
-        m.config |= strcmp(path, "config.json") == 0;
-        m.tokenizer |= strcmp(path, "tokenizer.json") == 0;
-        if (qk__ends_with(path, ".gguf") && !is_later_part(path)) {
-            m.gguf = m.num_gguf == 0 ? path : m.gguf;
-            m.num_gguf++;
-        }
-    }
-    return m;
-}
-
-/* Where something is not there, what is there instead comes along: what reads the model can say
- * then what to do about it. */
-static bool wants_of_tokenizer(const model_files *m, const char *path)
-{
-    const qk__model_form *form = qk__model_form_of(path);
-    return form && (form->part == QK__PART_TOKENIZER ||
-                    (!m->tokenizer && form->part == QK__PART_OTHER_TOKENIZER));
-}
-
-static bool has_folder(const char *path)
-{
-    return strchr(path, '/') != NULL;
-}
-
-static bool wants_of_model(const model_files *m, const char *path)
-{
-    if (has_folder(path))
-        return false;
-    if (!m->single && !m->index && m->gguf) /* which has it all */
-        return qk__ends_with(path, ".gguf");
-    if (strcmp(path, m->config ? "config.json" : "adapter_config.json") == 0)
-        return true;
-    if (m->single)
-        return strcmp(path, "model.safetensors") == 0 || wants_of_tokenizer(m, path);
-    return qk__ends_with(path, ".safetensors") ||
-           strcmp(path, "model.safetensors.index.json") == 0 || wants_of_tokenizer(m, path);
-}
-
-/* A model that cannot be had is refused before its bytes come. */
-static qk_status check_model(const model_files *m, qk_error *err)
-{
-    if (!m->single && !m->index && !m->gguf)
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "it has no weights as model*.safetensors or GGUF; other forms are not "
-                        "read: write it as safetensors with save_pretrained of transformers");
-    if (!m->single && !m->index && m->num_gguf > 1)
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "it has %zu GGUF files, %s for one: fetch one with hf download "
-                        "NAME FILE.gguf, which prints the path to give",
-                        m->num_gguf, m->gguf);
-    return QK_OK;
-}
-
-/* ---- what is wanted ---------------------------------------------------------------------- */
-
-/* What all files together say. */
-typedef struct view {
-    const qk_hub_wanted *w;
-    int group;
-    model_files model;
-    const char *words[2]; /* that texts must have; NULL = none */
-} view;
-
-static bool wants_of_texts(const view *v, const char *path)
-{
-    bool has = is_texts(path);
-    for (size_t i = 0; i < sizeof v->words / sizeof *v->words; i++)
-        has = has && (!v->words[i] || qk__has_word(path, v->words[i]));
-    return has;
-}
-
-static bool wants(const view *v, const char *path)
-{
-    switch (v->w->part) {
-    case QK_HUB_TEXTS:
-        return wants_of_texts(v, path);
-    case QK_HUB_MODEL:
-        return wants_of_model(&v->model, path);
-    case QK_HUB_TOKENIZER:
-        return !has_folder(path) && wants_of_tokenizer(&v->model, path);
-    case QK_HUB_CAPTURE:
-        break;
-    }
-    return wants_of_capture(v->w, v->group, path);
-}
-
-/* A word that no file has is left out. */
-static void settle_words(view *v, const qk__repo_files *files)
-{
-    const char *words[] = {v->w->text_name, v->w->text_split};
-    for (size_t i = 0; i < sizeof v->words / sizeof *v->words; i++) {
-        bool any = false;
-        v->words[i] = words[i];
-        for (size_t k = 0; k < files->count && !any; k++)
-            any = wants_of_texts(v, files->items[k].path);
-        v->words[i] = any ? v->words[i] : NULL;
-    }
-}
-
-/* capture.json alone is no capture. */
-static bool is_of_head(const char *path)
-{
-    qk_head_id id;
-    bool packed;
-    int layer;
-    return head_of(path, &id, &packed) || is_sums(path, &layer);
-}
-
-qk_status qk__wanted_choose(const qk_hub_wanted *wanted, qk__repo_files *files, size_t *count,
-                            qk_error *err)
-{
-    view v = {.w = wanted, .model = look_at_model(files)};
-    qk_hub_place shape = {.q_per_kv_group = wanted->q_per_kv_group};
-    bool capture = wanted->part == QK_HUB_CAPTURE, any = false;
-    if (wanted->part == QK_HUB_MODEL)
-        QK_TRY(check_model(&v.model, err));
-    if (shape.q_per_kv_group == 0)
-        qk__wanted_shape(files, wanted->prefix, &shape);
-    v.group = shape.q_per_kv_group;
-    if (wanted->part == QK_HUB_TEXTS)
-        settle_words(&v, files);
-    *count = 0;
+    static const char *const NOTHING[] = {
+        [QK_HUB_CAPTURE] = "there are no folders of heads such as l00h00q, or not these",
+        [QK_HUB_TEXTS] = "there are no Parquet or JSONL files",
+        [QK_HUB_TOKENIZER] = "there is no tokenizer.json",
+        [QK_HUB_MODEL] =
+            "there are no weights as model*.safetensors; write others in this form "
+            "with save_pretrained of transformers; a GGUF file is taken by its path, "
+            "which hf download NAME FILE.gguf prints",
+    };
+    qk_hub_place shape = {0};
+    bool any = false;
+    qk__files_shape(files, w->prefix, &shape);
+    int group = w->q_per_kv_group > 0 ? w->q_per_kv_group : shape.q_per_kv_group;
     for (size_t i = 0; i < files->count; i++) {
         qk__repo_file *file = &files->items[i];
-        file->wanted = wants(&v, file->path);
-        any |= file->wanted && (!capture || is_of_head(file->path));
-        *count += file->wanted;
+        bool capture = w->part == QK_HUB_CAPTURE, model = w->part == QK_HUB_MODEL;
+        file->wanted = capture                   ? wants_of_capture(w, group, file->path)
+                       : w->part == QK_HUB_TEXTS ? is_texts(file->path)
+                                                 : is_usual(w->part, file->path);
+        any |= file->wanted && (!capture || look_at(file->path).form >= LAYER) &&
+               (!model || qk__ends_with(file->path, ".safetensors"));
     }
-    *count = any ? *count : 0;
-    return QK_OK;
-}
-
-const char *qk__wanted_gguf(const qk__repo_files *files)
-{
-    model_files m = look_at_model(files);
-    return m.single || m.index || m.num_gguf > 1 ? NULL : m.gguf;
-}
-
-/* ---- several captures -------------------------------------------------------------------- */
-
-/* The part of a head's path that is the folder of its capture: "a/l00h00q/data.parquet" -> "a". */
-static size_t capture_length(const char *path)
-{
-    const char *end = strrchr(path, '/');
-    while (end > path && end[-1] != '/')
-        end--;
-    return end > path ? (size_t)(end - path) - 1 : 0;
-}
-
-bool qk__wanted_several(const qk__repo_files *files, char *list, size_t size)
-{
-    const char *before = NULL;
-    size_t length = 0, count = 0, used = 0;
-    *list = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        const char *path = files->items[i].path;
-        qk_head_id id;
-        bool packed;
-        if (!files->items[i].wanted || !head_of(path, &id, &packed) || *path == '.' ||
-            strstr(path, "/."))
-            continue;
-        size_t own = capture_length(path);
-        if (before && own == length && strncmp(before, path, own) == 0)
-            continue;
-        before = path;
-        length = own;
-        count++;
-        size_t more = (own > 0 ? own : 1) + (used > 0 ? 2 : 0);
-        if (used + more + 1 > size)
-            continue;
-        snprintf(list + used, size - used, "%s%.*s", used > 0 ? ", " : "",
-                 own > 0 ? (int)own : 1, own > 0 ? path : ".");
-        used += more;
-    }
-    return count > 1;
+    keep_word(files, w->text_name);
+    keep_word(files, w->text_split);
+    if (!any)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "of its %zu files none is wanted: %s",
+                        files->count, NOTHING[w->part]);
+    return w->part == QK_HUB_CAPTURE && !w->prefix ? check_one(files, err) : QK_OK;
 }

@@ -12,9 +12,8 @@ from test_api import BUILD, HEADERS, ROOT, shared_library
 # What a declaration allows to be NULL.
 OPTIONAL = {
     "qk_capture_open": {"prefix"},
-    "qk_capture_writer_open": {"meta"}, "qk_head_writer_add": {"token_str"}, "qk_hub_find_dataset": {"revision", "local_root"},
-    "qk_hub_find_model": {"revision"}, "qk_model_open": {"overrides"}, "qk_model_open_shape": {"overrides"},
-    "qk_results_join": {"command_line"}, "qk_shard_find": {"text"}, "qk_prefill": {"sequences"},
+    "qk_capture_writer_open": {"meta"}, "qk_head_writer_add": {"token_str"}, "qk_model_open": {"overrides"},
+    "qk_model_open_shape": {"overrides"}, "qk_results_join": {"command_line"}, "qk_shard_find": {"text"}, "qk_prefill": {"sequences"},
     "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"},
     "qk_pca_first_tokens": {"q_first", "k_first"}, "qk_text_moments_correlate": {"texts"},
     "qk_settings_new": {"command"},

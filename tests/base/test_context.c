@@ -57,7 +57,6 @@ static void test_relay(void **state)
     listener l = {.lock = &lock};
     const qk_context to = {.threads = 2,
                            .offline = true,
-                           .hub_cache = "cache",
                            .notice = hear,
                            .progress = count,
                            .user = &l};
@@ -65,7 +64,6 @@ static void test_relay(void **state)
     qk_context context = qk__relay_context(&relay);
     assert_int_equal(context.threads, 2);
     assert_true(context.offline);
-    assert_string_equal(context.hub_cache, "cache");
 
     qk__tell_notice(&context, QK_NOTICE_ERROR, "100%%");
     qk__tell_notice(&context, QK_NOTICE_WARNING, "no");

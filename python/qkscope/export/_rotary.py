@@ -56,10 +56,12 @@ def _of_capture(heads: Heads) -> Rope:
 def model_rope(model: StrPath, where: str, *shape: int) -> Rope:
     """By its config.json; weights need not be there. shape: layers, query heads and key heads of a layer, values of a head, of
     `where`, which the model has to have; 0: not known."""
-    path, made = ffi.new("char **"), ffi.new("qk_model **")
-    call(lib.qk_hub_find_model, path_of(model, "model"), ffi.NULL, path)
+    hub, place, made = ffi.new("qk_hub_wanted *"), ffi.new("qk_hub_place *"), ffi.new("qk_model **")
+    name = ffi.new("char[]", path_of(model, "model"))
+    hub.name, hub.part, hub.as_it_is = name, lib.QK_HUB_MODEL, True
+    call(lib.qk_hub_get, hub, place)
     try:
-        call(lib.qk_model_open_shape, made, path[0], ffi.NULL)
+        call(lib.qk_model_open_shape, made, place.path, ffi.NULL)
         f = lib.qk_model_get_facts(made[0])
         has = (f.num_layers, f.num_q_heads, f.num_k_heads, f.head_dim)
         wanted = tuple(a or b for a, b in zip(shape, has, strict=True))
@@ -71,7 +73,7 @@ def model_rope(model: StrPath, where: str, *shape: int) -> Rope:
                               f.attention_scale, one.window) for one in (f.layers[i] for i in range(f.num_layers))])
     finally:
         lib.qk_model_close(made)
-        lib.free(path[0])
+        lib.free(place.path)
 
 
 def rope_of(request: Request, heads: Heads, factor: bool) -> Rope:
