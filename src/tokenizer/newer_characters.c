@@ -4,6 +4,8 @@
  * an older one as long in UTF-8, of the same general category, and of the same script and other
  * properties where there is such a one; a newer Oniguruma finds the same.
  * tests/tokenizer/test_tokenizer_live.py compares all of them. */
+#include <stdlib.h>
+
 #include "tokenizer/regex.h"
 
 /* From a character to another, and what all of them are seen as. U+1171E became a spacing mark. */
@@ -59,16 +61,15 @@ static const struct stand_in {
     /* clang-format on */
 };
 
+int qk__compare_characters(const void *character, const void *range)
+{
+    const uint32_t c = *(const uint32_t *)character, *r = range;
+    return (c > r[1]) - (c < r[0]);
+}
+
 uint32_t qk__older_character(uint32_t c)
 {
-    size_t low = 0, high = sizeof STAND_INS / sizeof *STAND_INS;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (STAND_INS[middle].last < c)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool newer = low < sizeof STAND_INS / sizeof *STAND_INS && STAND_INS[low].first <= c;
-    return newer ? STAND_INS[low].seen : c;
+    const struct stand_in *found = bsearch(&c, STAND_INS, sizeof STAND_INS / sizeof *STAND_INS,
+                                           sizeof *STAND_INS, qk__compare_characters);
+    return found ? found->seen : c;
 }

@@ -31,15 +31,8 @@ static const struct {
 
 static bool is_unknown(uint32_t c)
 {
-    size_t low = 0, high = sizeof UNKNOWN / sizeof *UNKNOWN;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (UNKNOWN[middle].last < c)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < sizeof UNKNOWN / sizeof *UNKNOWN && UNKNOWN[low].first <= c;
+    return bsearch(&c, UNKNOWN, sizeof UNKNOWN / sizeof *UNKNOWN, sizeof *UNKNOWN,
+                   qk__compare_characters) != NULL;
 }
 
 /* A list of characters in a buffer. */

@@ -47,4 +47,7 @@ QK_MUST_CHECK qk_status qk__matches_next(qk__matches *matches, bool *found, size
 /* What patterns see in the place of c: c, but for characters that Oniguruma may not know. */
 uint32_t qk__older_character(uint32_t c);
 
+/* For bsearch: a character, and an entry of a table that begins with its first and its last one. */
+int qk__compare_characters(const void *character, const void *range);
+
 #endif
