@@ -200,7 +200,7 @@ qk_status qk__find_effects(qk__ablation *a, qk_error *err)
         }
         repeats += text->tokens[QK__ABLATION_REPEATED];
     }
-    a->degrees = qk__effective_groups(of_group, (uint32_t)a->text_groups) - 1;
+    a->degrees = qk__degrees_per_token(of_group, (uint32_t)a->text_groups);
     o->loss = loss / tokens;
     o->tokens = (int64_t)tokens;
     o->effects = qk__calloc(trials, sizeof *o->effects);

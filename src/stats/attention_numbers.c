@@ -233,7 +233,7 @@ static void find_intervals(const groups *all, double level, qk_attention *number
         for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++)
             without[i][g] = own[i];
     }
-    const double degrees = qk__effective_groups(rows, all->count) - 1;
+    const double degrees = qk__degrees_per_token(rows, all->count);
     for (int i = 0; i < QK_NUM_HEAD_NUMBERS; i++) {
         error[i] = qk__jackknife_error(without[i], all->count, false);
         qk__interval_about(numbers->value[i], level > 0 ? error[i] : NAN, degrees, level, false,

@@ -29,6 +29,11 @@ double qk__effective_groups(const double *weight, uint32_t groups)
     return count_groups(weight, groups, &used);
 }
 
+double qk__degrees_per_token(const double *weight, uint32_t groups)
+{
+    return qk__effective_groups(weight, groups) - 1;
+}
+
 double qk__jackknife_degrees(const double *weight, uint32_t groups)
 {
     uint32_t used;

@@ -10,12 +10,13 @@
 #include "stats/text_groups.h"
 
 /* How many groups of equal weight know as much as these: (sum w)^2 / sum w^2; all with a weight above 0 where that
- * lacks less than half a group. Errors of a mean per token, where tokens are the weights, have one degree of freedom
- * less. */
+ * lacks less than half a group. */
 double qk__effective_groups(const double *weight, uint32_t groups);
 
-/* Degrees of freedom of an error of r over groups of these weights: one less. 0, so that there is no interval, where a
- * few carry most of the weight: of up to 8 groups all must count, of 16 two thirds, of 32 half. */
+/* Degrees of freedom of an error over groups of these weights: one less. Of a mean per token (tokens are the weights)
+ * always; of r 0, so that there is no interval, where a few groups carry most of the weight: of up to 8 groups all must
+ * count, of 16 two thirds, of 32 half. */
+double qk__degrees_per_token(const double *weight, uint32_t groups);
 double qk__jackknife_degrees(const double *weight, uint32_t groups);
 
 /* Estimate and the values of the repetitions (at most QK_MOST_GROUPS) to an interval at `level`
