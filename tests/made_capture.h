@@ -12,10 +12,11 @@
 
 enum { MADE_ROWS = 64, MADE_DIM = 8 };
 
+/* 0: the number behind it. */
 typedef struct made_capture {
-    int layers, query_heads, group; /* query heads per key head */
-    size_t dim, rows;               /* of a text; at most MADE_DIM and MADE_ROWS */
-    int texts, buckets, width;      /* tokens in a bucket */
+    int layers, query_heads, group; /* 1, 2, 2 query heads per key head */
+    size_t dim, rows;               /* 4, 8 of a text; at most MADE_DIM and MADE_ROWS */
+    int texts, buckets, width;      /* 3, 2, 128 tokens in a bucket */
     int window;
     uint64_t seed;
     qk_layout layout;
@@ -82,18 +83,23 @@ static inline qk_status made_heads(const made_capture *m, qk_capture_writer *wri
     return status;
 }
 
-static inline qk_status make_made_capture(const made_capture *m, const char *folder,
-                                          qk_error *err)
+static inline qk_status make_made_capture(made_capture m, const char *folder, qk_error *err)
 {
     qk_capture_writer *writer;
-    const qk_capture_meta meta = {.model = m->model,
-                                  .q_per_kv_group = m->group,
-                                  .extra_json = m->extra,
-                                  .layout = m->layout};
+    m.layers = m.layers ? m.layers : 1;
+    m.query_heads = m.query_heads ? m.query_heads : 2;
+    m.group = m.group ? m.group : 2;
+    m.dim = m.dim ? m.dim : 4;
+    m.rows = m.rows ? m.rows : 8;
+    m.texts = m.texts ? m.texts : 3;
+    m.buckets = m.buckets ? m.buckets : 2;
+    m.width = m.width ? m.width : 128;
+    const qk_capture_meta meta = {
+        .model = m.model, .q_per_kv_group = m.group, .extra_json = m.extra, .layout = m.layout};
     qk_status status = qk_capture_writer_open(&writer, folder, &meta, err);
     if (status != QK_OK)
         return status;
-    status = made_heads(m, writer, err);
+    status = made_heads(&m, writer, err);
     if (status == QK_OK)
         return qk_capture_writer_finish(&writer, err);
     qk_capture_writer_abort(&writer);

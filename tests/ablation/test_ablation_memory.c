@@ -4,9 +4,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/unit.h"
 
-#include <fcntl.h>
 #include <jansson.h>
-#include <unistd.h>
 
 #include <qkscope/ablate.h>
 #include <qkscope/analysis.h>
@@ -16,39 +14,19 @@
 #include "tests/failing_memory.h"
 #include "tests/made_capture.h"
 
-enum { TEXT_BYTES = 1 << 17 };
-
 static const char *model_path;
-
-static char *contents(const char *name)
-{
-    char *text = calloc(1, TEXT_BYTES);
-    int fd = open(tree_path(name), O_RDONLY);
-    if (fd >= 0) {
-        assert_true(read(fd, text, TEXT_BYTES - 1) >= 0);
-        close(fd);
-    }
-    return text;
-}
 
 /* Results of five layers, four heads each, as the model has them. */
 static void make_results(void)
 {
     char capture[512], results[512];
     qk_error err = {0};
-    const made_capture made = {.layers = 5,
-                               .query_heads = 4,
-                               .group = 2,
-                               .dim = 4,
-                               .rows = 8,
-                               .texts = 3,
-                               .buckets = 2,
-                               .width = 128};
+    const made_capture made = {.layers = 5, .query_heads = 4};
     qk_analysis_settings a;
     qk_analysis_results *run;
     snprintf(capture, sizeof capture, "%s", tree_path("capture"));
     snprintf(results, sizeof results, "%s", tree_path("results"));
-    assert_int_equal(make_made_capture(&made, capture, &err), QK_OK);
+    assert_int_equal(make_made_capture(made, capture, &err), QK_OK);
     qk_analysis_settings_default(&a);
     a.capture = capture;
     a.output = results;
@@ -86,8 +64,8 @@ static qk_status ablate(const char *output, qk_error *err)
 
 static void check(qk_status status, const qk_error *err, const char *right, long n)
 {
-    char *manifest = contents("out/manifest.json"),
-         *table = contents("out/ablation_groups.csv");
+    char *manifest = tree_text("out/manifest.json"),
+         *table = tree_text("out/ablation_groups.csv");
     if (status == QK_OK && strcmp(table, right) != 0)
         fail_msg("allocation %ld: another table", n);
     if (status != QK_OK && !strstr(err->message, "memory"))
@@ -106,7 +84,7 @@ static void right_or_said(void **state)
     make_results();
     if (ablate("whole", &err) != QK_OK)
         fail_msg("%s", err.message);
-    char *right = contents("whole/ablation_groups.csv");
+    char *right = tree_text("whole/ablation_groups.csv");
     assert_non_null(strstr(right, "top 9 by -r_q"));
     bool more = true;
     long failed = 0;

@@ -4,7 +4,6 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/unit.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 
 #include <qkscope/analysis.h>
@@ -14,8 +13,6 @@
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
 #include "tests/made_capture.h"
-
-enum { TEXT_BYTES = 1 << 17 };
 
 /* Takes out what follows `from`, up to the next `to`. */
 static void cut(char *text, const char *from, char to)
@@ -28,12 +25,7 @@ static void cut(char *text, const char *from, char to)
 /* What a file holds, without times of day and spans of time; "" if it is not there. */
 static char *contents(const char *name)
 {
-    char *text = calloc(1, TEXT_BYTES);
-    int fd = open(tree_path(name), O_RDONLY);
-    if (fd >= 0) {
-        assert_true(read(fd, text, TEXT_BYTES - 1) >= 0);
-        close(fd);
-    }
+    char *text = tree_text(name);
     cut(text, "\"seconds\": {", '}');
     cut(text, "\"timestamp\": ", '\n');
     cut(text, "\"date\": ", '\n');
@@ -65,18 +57,13 @@ static bool whole_texts; /* rows of all positions */
 /* Names that are not ASCII: a failure must not turn them into question marks. */
 static qk_status make_capture(const char *folder, qk_error *err)
 {
-    const made_capture made = {.layers = 1,
-                               .query_heads = 2,
-                               .group = 2,
-                               .dim = 4,
-                               .rows = whole_texts ? 12 : 8,
+    const made_capture made = {.rows = whole_texts ? 12 : 8,
                                .texts = 2,
-                               .buckets = 2,
                                .width = whole_texts ? 6 : 128,
                                .layout = layout,
                                .model = "mod\xc3\xa8le",
                                .extra = SLOW};
-    return make_made_capture(&made, tree_path(folder), err);
+    return make_made_capture(made, tree_path(folder), err);
 }
 
 static qk_status compare_stages(const char *capture, const char *output, qk_error *err)

@@ -70,15 +70,12 @@ static void make_capture(const char *folder)
 {
     qk_error err;
     const made_capture made = {.layers = 2,
-                               .query_heads = 2,
-                               .group = 2,
                                .dim = 8,
                                .rows = 24,
                                .texts = 12,
                                .buckets = 4,
-                               .width = 128,
                                .extra = "{\"rope_frequencies\": [1, 0.1]}"};
-    assert_int_equal(make_made_capture(&made, folder, &err), QK_OK);
+    assert_int_equal(make_made_capture(made, folder, &err), QK_OK);
 }
 
 static qk_analysis_results *analyse(const char *capture, const char *output)

@@ -4,6 +4,7 @@
 #define QK_TESTS_BASE_TREE_H
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,17 @@ static inline void tree_add(const char *name, const char *text)
     FILE *file = fopen(path, "wb");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         abort();
+}
+
+/* What a file holds, to be freed; "" where it is not there. */
+static inline char *tree_text(const char *name)
+{
+    const size_t most = 1 << 17;
+    char *text = calloc(1, most);
+    int fd = open(tree_path(name), O_RDONLY);
+    if (!text || (fd >= 0 && (read(fd, text, most - 1) < 0 || close(fd) != 0)))
+        abort();
+    return text;
 }
 
 static inline void tree_link(const char *target, const char *name)

@@ -4,9 +4,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/unit.h"
 
-#include <fcntl.h>
 #include <jansson.h>
-#include <unistd.h>
 
 #include <qkscope/analysis.h>
 #include <qkscope/capture.h>
@@ -16,32 +14,11 @@
 #include "tests/failing_memory.h"
 #include "tests/made_capture.h"
 
-enum { TEXT_BYTES = 1 << 17 };
-
-static char *contents(const char *name)
-{
-    char *text = calloc(1, TEXT_BYTES);
-    int fd = open(tree_path(name), O_RDONLY);
-    if (fd >= 0) {
-        assert_true(read(fd, text, TEXT_BYTES - 1) >= 0);
-        close(fd);
-    }
-    return text;
-}
-
 static void make_capture(const char *folder, uint64_t seed)
 {
     qk_error err = {0};
-    const made_capture made = {.layers = 1,
-                               .query_heads = 2,
-                               .group = 2,
-                               .dim = 4,
-                               .rows = 8,
-                               .texts = 3,
-                               .buckets = 2,
-                               .width = 128,
-                               .seed = seed};
-    assert_int_equal(make_made_capture(&made, tree_path(folder), &err), QK_OK);
+    assert_int_equal(make_made_capture((made_capture){.seed = seed}, tree_path(folder), &err),
+                     QK_OK);
 }
 
 static qk_status compare(const char *a, const char *b, bool force, qk_error *err)
@@ -67,7 +44,7 @@ static qk_status compare(const char *a, const char *b, bool force, qk_error *err
 
 static void check(qk_status status, const qk_error *err, const char *table, long n)
 {
-    char *manifest = contents("out/manifest.json"), *now = contents("out/compare.csv");
+    char *manifest = tree_text("out/manifest.json"), *now = tree_text("out/compare.csv");
     if (status == QK_OK && strcmp(now, table) != 0)
         fail_msg("allocation %ld: another table", n);
     if (status == QK_ERR_PARTIAL && !strstr(manifest, "memory"))
@@ -85,7 +62,7 @@ static void comparing(const char *a, const char *b, const char *earlier)
 {
     qk_error err = {0};
     assert_int_equal(compare(a, b, false, &err), QK_OK);
-    char *table = contents("out/compare.csv");
+    char *table = tree_text("out/compare.csv");
     assert_non_null(strstr(table, "r_q"));
     tree_remove(tree_path("out"));
     bool more = true;

@@ -20,17 +20,15 @@ static int make(void **state)
 {
     const made_capture made = {.layers = 2,
                                .query_heads = 4,
-                               .group = 2,
                                .dim = 8,
                                .rows = 40,
                                .texts = 5,
                                .buckets = 16,
-                               .width = 128,
                                .model = "m\xc3\xa9"};
     qk_analysis_settings s;
     if (tree_setup(state) != 0)
         return 1;
-    if (make_made_capture(&made, tree_path("capture"), NULL) != QK_OK)
+    if (make_made_capture(made, tree_path("capture"), NULL) != QK_OK)
         return 1;
     qk_analysis_settings_default(&s);
     s.capture = tree_path("capture");

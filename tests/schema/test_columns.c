@@ -34,18 +34,16 @@ static int make(void **state)
 {
     const made_capture made = {.layers = 2,
                                .query_heads = 4,
-                               .group = 2,
                                .dim = 8,
                                .rows = 40,
                                .texts = 5,
                                .buckets = 16,
-                               .width = 128,
                                .window = 300,
                                .model = "a, \"model\"",
                                .extra = "{\"rope_frequencies\": [1, 0.1]}"};
     if (tree_setup(state) != 0)
         return 1;
-    return make_made_capture(&made, tree_path("capture"), NULL) == QK_OK ? 0 : 1;
+    return make_made_capture(made, tree_path("capture"), NULL) == QK_OK ? 0 : 1;
 }
 
 static qk_analysis_results *run(const qk_analysis_settings *settings)
