@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "ablation/ablation.h"
-#include "analysis/run_manifest.h"
 #include "base/error.h"
 #include "base/json_build.h"
 #include "results/manifest.h"

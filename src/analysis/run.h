@@ -193,8 +193,6 @@ QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 
 /* ---- what is written (totals.c, table.c, table_file.c, summary.c) ----------------------- */
 
-#define QK__SCHEMA_NAME "schema.json"
-
 /* The numbers of the results that are of all their heads together. */
 void qk__find_totals(qk__run *run);
 /* Where the settings drop what is written: opens the tables of cells and distances, once the heads are

@@ -19,7 +19,6 @@
 #include "capture/capture.h"
 #include "capture/packed_file.h"
 #include "results/text_lengths.h"
-#include "schema/schema.h"
 #include "settings/settings_json.h"
 
 static json_t *list_analyses(unsigned analyses)
@@ -183,41 +182,6 @@ static json_t *describe_buckets(const qk__run *run)
     return json_pack("{s:s, s:i, s:I, s:I, s:o}", "from", "positions", "count", b->count,
                      "first_position", (json_int_t)b->first, "last_position",
                      (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));
-}
-
-qk_status qk__describe_table(json_t **contents, const char *name, const char *path,
-                             qk_error *err)
-{
-    int64_t bytes;
-    char hash[QK__FINGERPRINT_SIZE];
-    QK_TRY(qk__fingerprint_file(path, &bytes, hash, err));
-    *contents = qk__json_set(
-        *contents, name, json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "xxh3_128", hash));
-    return *contents ? QK_OK : qk__nomem(err);
-}
-
-qk_status qk__describe_files(json_t **entry, const qk__file_set *files, qk_error *err)
-{
-    json_t *tables = json_array(), *contents = json_object();
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < files->count && status == QK_OK; i++) {
-        const char *name = files->names[i];
-        if (qk__ends_with(name, ".html"))
-            continue;
-        if (strcmp(name, QK__SCHEMA_NAME) != 0)
-            tables = qk__json_append(tables, json_string(name));
-        status =
-            qk__describe_table(&contents, name, qk__outfile_temporary(files->files[i]), err);
-    }
-    *entry = qk__json_set(*entry, "tables", tables);
-    *entry = qk__json_set(*entry, "contents", contents);
-    if (status == QK_OK && !*entry)
-        status = qk__nomem(err);
-    if (status != QK_OK) {
-        json_decref(*entry);
-        *entry = NULL;
-    }
-    return status;
 }
 
 /* When and where: what a reader of the report asks first. */

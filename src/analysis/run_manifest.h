@@ -21,18 +21,9 @@ json_t *qk__describe_capture_json(const qk__run *run);
  * NULL when out of memory. */
 char *qk__input_name(const qk__run *run, const qk__input *input);
 /* The file of this name in the run's capture; false: there is none. */
+bool qk__input_find(const qk__run *run, const char *name, qk__input *input);
 /* Size and, if asked for, fingerprint of it as it is now. */
 QK_MUST_CHECK qk_status qk__input_print(const qk__input *input, bool hash,
                                         qk__file_print *print);
-bool qk__input_find(const qk__run *run, const char *name, qk__input *input);
-
-/* Adds size and hash of the table at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which
- * becomes NULL where memory runs out. */
-QK_MUST_CHECK qk_status qk__describe_table(json_t **contents, const char *name,
-                                           const char *path, qk_error *err);
-/* Adds "tables" and "contents" of files that are not yet in their places, pages left out. *entry is NULL
- * where that fails. */
-QK_MUST_CHECK qk_status qk__describe_files(json_t **entry, const qk__file_set *files,
-                                           qk_error *err);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/run_manifest.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"

@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
+
 #include <qkscope/common.h>
 
 #include "base/folder.h"
@@ -106,6 +108,18 @@ QK_MUST_CHECK qk_status qk__file_set_install(qk__file_set *set, qk__outfile *mar
 
 /* Drops what has no place yet. */
 void qk__file_set_discard(qk__file_set *set);
+
+/* Adds size and hash of the file at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which
+ * becomes NULL where memory runs out. */
+QK_MUST_CHECK qk_status qk__describe_table(json_t **contents, const char *name,
+                                           const char *path, qk_error *err);
+/* What describes the tables of a folder, and is none. */
+#define QK__SCHEMA_NAME "schema.json"
+
+/* Adds "tables" and "contents" of files that are not yet in their places, pages left out. *entry is NULL
+ * where that fails. */
+QK_MUST_CHECK qk_status qk__describe_files(json_t **entry, const qk__file_set *files,
+                                           qk_error *err);
 
 /* ---- putting in place (exchange.c) ------------------------------------------------------ */
 
