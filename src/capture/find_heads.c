@@ -280,25 +280,40 @@ static qk_status add_missing(qk__search *s, const qk__listed_head *listed, qk_er
     return QK_OK;
 }
 
+/* A head that capture.json does not list is another capture's, which lay there before. */
+static qk_status check_strangers(const qk_capture *capture, qk_error *err)
+{
+    char first[QK_HEAD_NAME_SIZE] = "", last[QK_HEAD_NAME_SIZE] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < capture->num_entries; i++) {
+        const qk__listed_head head = {.id = capture->entries[i].head.id};
+        if (!bsearch(&head, capture->listed, capture->num_listed, sizeof head, compare_listed))
+            qk_head_name(head.id, count++ == 0 ? first : last);
+    }
+    return count == 0 ? QK_OK
+                      : qk__fail(err, QK_ERR_INCONSISTENT,
+                                 "%s: capture.json does not list %zu of the %zu heads that lie "
+                                 "here, %s%s%s: move them elsewhere, or capture again",
+                                 capture->path, count, capture->num_entries, first,
+                                 count > 1 ? " to " : "", count > 1 ? last : "");
+}
+
 static qk_status compare_with_list(qk__search *s, qk_error *err)
 {
     qk_capture *capture = s->capture;
     if (capture->num_listed == 0)
         return qk__search_check_packed(s, err);
     qsort(capture->listed, capture->num_listed, sizeof *capture->listed, compare_listed);
-    size_t found = 0;
+    QK_TRY(check_strangers(capture, err));
     size_t present = capture->num_entries;
     for (size_t i = 0; i < capture->num_listed; i++) {
         const qk__listed_head *listed = &capture->listed[i];
-        if (i > 0 && compare_listed(listed - 1, listed) == 0)
-            continue;
-        while (found < present &&
-               qk_head_compare(capture->entries[found].head.id, listed->id) < 0)
-            found++;
-        if (found < present &&
-            qk_head_compare(capture->entries[found].head.id, listed->id) == 0)
-            set_listed(&capture->entries[found].head, listed);
-        else if (!s->single)
+        const qk__capture_entry wanted = {.head.id = listed->id};
+        qk__capture_entry *found =
+            bsearch(&wanted, capture->entries, present, sizeof wanted, compare_entries);
+        if (found)
+            set_listed(&found->head, listed);
+        else if (!s->single && (i == 0 || compare_listed(listed - 1, listed) != 0))
             QK_TRY(add_missing(s, listed, err));
     }
     QK_TRY(qk__search_check_packed(s, err));

@@ -140,8 +140,10 @@ def test_another_capture_is_refused(qkscope, captures, tmp_path, command):
 def test_what_the_same_capture_is(qkscope, captures, tmp_path):
     """Its files, not its place: a copy is the same, the same path with other files is not; one with
     more heads is; heads that were not read before do not matter."""
-    out, capture = tmp_path / "out", shutil.copytree(captures / "a", tmp_path / "c")
-    qkscope("pca", captures / "a", "-o", out, "--layers", "0", expect=0)
+    out, first = tmp_path / "out", shutil.copytree(captures / "a", tmp_path / "a")
+    (first / "capture.json").write_text(json.dumps(read_json(first / "capture.json") | {"heads": []}))  # more may come
+    capture = shutil.copytree(first, tmp_path / "c")
+    qkscope("pca", first, "-o", out, "--layers", "0", expect=0)
     qkscope("rotate", capture, "-o", out, "--layers", "1", expect=0)
     for kind in "qk":
         shutil.copytree(capture / f"l00h00{kind}", capture / f"l09h00{kind}")

@@ -263,6 +263,28 @@ static void test_manifest(void **state)
                             "byte 16");
 }
 
+/* Heads that lay there before: of all, and of the one folder that was given. */
+static void test_heads_that_are_not_listed(void **state)
+{
+    (void)state;
+    add_head("cap/l00h00q");
+    add_head("cap/l00h01q");
+    add_head("cap/l00h00k");
+    tree_add("cap/capture.json",
+             "{\"heads\": [{\"name\": \"l00h00q\"}, {\"name\": \"l00h00k\"}]}");
+    expect_failure("", NULL, QK_ERR_INCONSISTENT,
+                   WORDS("cap: capture.json does not list 1 of the 3 heads", "here, l00h01q:"));
+    expect_failure("cap/l00h01q", NULL, QK_ERR_INCONSISTENT, WORDS("1 of the 1 heads"));
+    add_head("cap/l02h00k");
+    add_head("cap/l01h00q");
+    expect_failure("", NULL, QK_ERR_INCONSISTENT, WORDS("3 of the 5", "l00h01q to l02h00k"));
+    tree_add("capture.json", "{\"heads\": [{\"name\": \"l00h00q\"}]}"); /* of another folder */
+    unlink(tree_path("cap/capture.json"));
+    qk_capture *capture = open_root(NULL);
+    assert_int_equal(qk_capture_num_heads(capture), 5);
+    qk_capture_close(&capture);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
@@ -276,6 +298,7 @@ int main(void)
         TEST(test_one_head_alone),
         TEST(test_same_head_twice),
         TEST(test_manifest),
+        TEST(test_heads_that_are_not_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
