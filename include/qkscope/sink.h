@@ -251,6 +251,7 @@ typedef struct qk_sink_text {
     int64_t window, first_token; /* of a text that was split: which part, and where it begins */
     /* of the text that it is a window of, or equal to: groups of texts are by these; NULL: example_id */
     const int64_t *text_id;
+    const uint64_t *checksum; /* of the tokens of that text, for examples.csv; NULL: none */
 } qk_sink_text;
 QK_API QK_MUST_CHECK qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text,
                                              qk_error *err);

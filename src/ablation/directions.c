@@ -169,8 +169,49 @@ static qk_status check_grid(const qk__ablation *a, const qk__grid *grid, qk_erro
                     grid->heads[QK_KEY], grid->dim);
 }
 
+static int compare_prints(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void tell_unknown(const qk__ablation *a, const char *what)
+{
+    qk__tell_notice(&a->recorder.context, QK_NOTICE_WARNING,
+                    "%s does not say of which %s is not checked", a->settings->capture, what);
+}
+
+/* None that is tested may be of the capture, by checksums of their tokens. */
+static qk_status check_texts(const qk__ablation *a, const qk__text_ids *ids, qk_error *err)
+{
+    const qk__text_print *tested = (const void *)a->recording.text_ids.data;
+    const size_t count = (size_t)a->recording.counts.texts;
+    size_t told = 0, listed = 0, shared = 0, first = 0;
+    uint64_t *prints = qk__calloc(ids->count + 1, sizeof *prints);
+    if (!prints)
+        return qk__nomem(err);
+    for (size_t i = 0; i < ids->count; i++) {
+        told += ids->of[i].print != 0;
+        if (ids->of[i].print != 0 && ids->of[i].tokens > 0)
+            prints[listed++] = ids->of[i].print;
+    }
+    qsort(prints, listed, sizeof *prints, compare_prints);
+    for (size_t i = 0; i < count; i++)
+        if (bsearch(&tested[i].tokens, prints, listed, sizeof *prints, compare_prints))
+            first = shared++ == 0 ? i : first;
+    free(prints);
+    if (told < ids->count || told == 0)
+        tell_unknown(a, "texts it is: that they are others than those tested");
+    return shared == 0 ? QK_OK
+                       : qk__fail(err, QK_ERR_INCONSISTENT,
+                                  "%s is of %zu of the %zu texts that are tested (the first is "
+                                  "text %zu, counted from 0): give a capture of other texts",
+                                  a->settings->capture, shared, count, first);
+}
+
 /* Axes of another checkpoint of the same shape would be wrong and look right, and those of the tested texts too good. */
-static qk_status check_source(const qk__ablation *a, const qk_capture_info *info, qk_error *err)
+static qk_status check_source(const qk__ablation *a, const qk_capture_info *info,
+                              const qk__text_ids *ids, qk_error *err)
 {
     const qk__recording *r = &a->recording;
     const char *folder = a->settings->capture;
@@ -187,17 +228,9 @@ static qk_status check_source(const qk__ablation *a, const qk_capture_info *info
                         "%s is of %s, not of %s: where that is another name of the same model, "
                         "give it with --model-name",
                         folder, info->model, r->model_name);
-    if (strcmp(info->texts_fingerprint, r->texts_hash) == 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s is of the texts that are tested: give a capture of other texts",
-                        folder);
-    if (!*info->texts_fingerprint)
-        qk__tell_notice(
-            &a->recorder.context, QK_NOTICE_WARNING,
-            "%s does not say of which %stexts it is: that they are others than those "
-            "tested is not checked",
-            folder, *info->model ? "" : "model and ");
-    return QK_OK;
+    if (!*info->model_fingerprint && !*info->model)
+        tell_unknown(a, "model it is: that it is the one tested");
+    return check_texts(a, ids, err);
 }
 
 static qk_status find_all(qk__ablation *a, qk__grid *grid, qk_error *err)
@@ -206,7 +239,7 @@ static qk_status find_all(qk__ablation *a, qk__grid *grid, qk_error *err)
     const size_t keys = grid->layers * grid->heads[QK_KEY];
     finding f = {.ablation = a, .grid = grid};
     QK_TRY(check_grid(a, grid, err));
-    QK_TRY(check_source(a, qk_capture_get_info(grid->run.capture), err));
+    QK_TRY(check_source(a, qk_capture_get_info(grid->run.capture), &grid->run.text_ids, err));
     const size_t draws = a->settings->controls ? (size_t)a->settings->draws : 0;
     a->num_directions = a->num_whats * (1 + draws) * heads;
     a->directions = qk__calloc(a->num_directions, sizeof *a->directions);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/csv_reader.h"
 #include "base/error.h"
 #include "base/parse_number.h"
 #include "results/text_lengths.h"
@@ -169,36 +168,19 @@ void qk__lengths_widen(qk_text_lengths *lengths, const qk_text_lengths *other)
         lengths->position_mean = (lengths->position_mean + other->position_mean) / 2;
 }
 
-static qk_status read_tokens(qk__csv_reader *reader, qk_text_lengths *lengths, qk_error *err)
+/* Rows are a sample of a text, and may lack its end: examples.csv knows all tokens, where it tells them. */
+static qk_status set_told(const qk__text_ids *ids, qk_text_lengths *lengths, qk_error *err)
 {
-    size_t column, rows, count = 0;
-    QK_TRY(qk__reader_find(reader, "tokens", true, &column, err));
-    QK_TRY(qk__reader_load(reader, &rows, err));
-    double *tokens = qk__calloc(rows + 1, sizeof *tokens);
-    qk_status status = tokens ? QK_OK : qk__nomem(err);
-    for (size_t i = 0; i < rows && status == QK_OK; i++) {
-        qk__reader_go(reader, i);
-        status = qk__reader_number(reader, column, &tokens[count], err);
-        count += status == QK_OK && tokens[count] > 0; /* an empty text has no rows */
-    }
-    if (status == QK_OK)
-        set_texts(lengths, tokens, count);
+    size_t count = 0;
+    double *tokens = qk__calloc(ids->count + 1, sizeof *tokens);
+    if (!tokens)
+        return qk__nomem(err);
+    for (size_t i = 0; i < ids->count; i++)
+        if (ids->of[i].tokens > 0) /* an empty text has no rows */
+            tokens[count++] = ids->of[i].tokens;
+    set_texts(lengths, tokens, count);
     free(tokens);
-    return status;
-}
-
-/* Rows are a sample of a text, and may lack its end: the table knows all tokens. Another file of that name,
- * or none, leaves what the rows say. */
-static qk_status read_examples(const qk__run *run, qk_text_lengths *lengths, qk_error *err)
-{
-    qk__csv_reader *reader = NULL;
-    qk__path path;
-    QK_TRY(qk__path_in(&path, qk_capture_path(run->capture), "examples.csv", err));
-    qk_status status = qk__reader_open(&reader, path.text, NULL);
-    if (status == QK_OK)
-        status = read_tokens(reader, lengths, NULL);
-    qk__reader_close(&reader);
-    return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
+    return QK_OK;
 }
 
 qk_status qk__find_lengths(qk__run *run, qk_error *err)
@@ -216,5 +198,5 @@ qk_status qk__find_lengths(qk__run *run, qk_error *err)
     }
     lengths->position_mean = qk__mean_of(&mean);
     /* The first rows of a head may be of some texts alone. */
-    return run->settings->max_samples > 0 ? QK_OK : read_examples(run, lengths, err);
+    return run->settings->max_samples > 0 ? QK_OK : set_told(&run->text_ids, lengths, err);
 }

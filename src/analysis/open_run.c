@@ -131,7 +131,7 @@ static qk_status read_text_ids(qk__run *run, qk_error *err)
 {
     qk__text_ids *ids = &run->text_ids;
     QK_TRY(qk__text_ids_read(ids, run->capture, err));
-    if (ids->of)
+    if (ids->joined)
         qk__run_warn(run,
                      "examples.csv: %zu examples are %zu texts (windows of a text, and equal "
                      "texts, are one): numbers over texts are over these",
@@ -215,7 +215,7 @@ qk_status qk__run_open_rows(qk__run *run, int worker, const qk_head *head, unsig
 size_t qk__run_count_texts(const qk__run *run, size_t examples)
 {
     int64_t texts = qk_capture_get_info(run->capture)->num_texts;
-    if (run->text_ids.of && run->text_ids.texts < examples)
+    if (run->text_ids.joined && run->text_ids.texts < examples)
         examples = run->text_ids.texts;
     return texts > 0 && (size_t)texts < examples ? (size_t)texts : examples;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which examples of a capture are the same text, by text_id of examples.csv. */
 #include "analysis/text_ids.h"
 
 #include <stdlib.h>
@@ -15,23 +14,31 @@ void qk__text_ids_free(qk__text_ids *ids)
     *ids = (qk__text_ids){0};
 }
 
-static qk_status read_rows(qk__csv_reader *reader, qk__buffer *rows, qk_error *err)
+/* *ours is false where the file does not tell texts: it is not ours, or older. */
+static qk_status read_rows(qk__csv_reader *reader, bool *ours, qk__buffer *rows, qk_error *err)
 {
-    size_t example, text;
+    static const char *const NAMES[] = {"example_id", "text_id", "tokens", "tokens_xxh3"};
+    enum { EXAMPLE, TEXT, TOKENS, PRINT };
+    size_t column[4];
     bool more = true;
-    QK_TRY(qk__reader_find(reader, "example_id", false, &example, err));
-    QK_TRY(qk__reader_find(reader, "text_id", false, &text, err));
-    while (example != QK__NO_COLUMN &&
-           text != QK__NO_COLUMN) { /* else it is not ours, or older */
-        qk__text_id id;
+    for (int i = 0; i < 4; i++)
+        QK_TRY(qk__reader_find(reader, NAMES[i], false, &column[i], err));
+    *ours = column[EXAMPLE] != QK__NO_COLUMN && column[TEXT] != QK__NO_COLUMN;
+    for (;;) {
+        qk__text_id id = {0};
         QK_TRY(qk__reader_next(reader, &more, err));
         if (!more)
-            break;
-        QK_TRY(qk__reader_integer(reader, example, INT64_MIN, INT64_MAX, &id.example, err));
-        QK_TRY(qk__reader_integer(reader, text, INT64_MIN, INT64_MAX, &id.text, err));
+            return QK_OK;
+        if (*ours)
+            QK_TRY(qk__reader_integer(reader, column[EXAMPLE], INT64_MIN, INT64_MAX,
+                                      &id.example, err));
+        if (*ours)
+            QK_TRY(
+                qk__reader_integer(reader, column[TEXT], INT64_MIN, INT64_MAX, &id.text, err));
+        QK_TRY(qk__reader_number(reader, column[TOKENS], &id.tokens, err));
+        id.print = strtoull(qk__reader_text(reader, column[PRINT]), NULL, 16);
         QK_TRY(qk__buffer_append(rows, &id, sizeof id, err));
     }
-    return QK_OK;
 }
 
 static int compare_examples(const void *a, const void *b)
@@ -48,17 +55,12 @@ static int compare_texts(const void *a, const void *b)
 
 static void count_texts(qk__text_ids *ids)
 {
-    bool all_own = true;
     qsort(ids->of, ids->count, sizeof *ids->of, compare_texts);
     for (size_t i = 0; i < ids->count; i++) {
         ids->texts += i == 0 || ids->of[i].text != ids->of[i - 1].text;
-        all_own = all_own && ids->of[i].text == ids->of[i].example;
+        ids->joined = ids->joined || ids->of[i].text != ids->of[i].example;
     }
     qsort(ids->of, ids->count, sizeof *ids->of, compare_examples);
-    if (all_own) {
-        free(ids->of);
-        ids->of = NULL;
-    }
 }
 
 qk_status qk__text_ids_read(qk__text_ids *ids, const qk_capture *capture, qk_error *err)
@@ -67,21 +69,22 @@ qk_status qk__text_ids_read(qk__text_ids *ids, const qk_capture *capture, qk_err
     qk__csv_reader *reader = NULL;
     qk__buffer rows = {0};
     qk__path path;
+    bool ours = true;
     *ids = (qk__text_ids){0};
     QK_TRY(qk__path_in(&path, qk_capture_path(capture), "examples.csv", err));
     if (qk__is_file(path.text)) {
         qk_status status = qk__reader_open(&reader, path.text, err);
         if (status == QK_OK)
-            status = read_rows(reader, &rows, err);
+            status = read_rows(reader, &ours, &rows, err);
         qk__reader_close(&reader);
-        if (status != QK_OK) {
+        if (status != QK_OK)
             qk__buffer_free(&rows);
+        if (status != QK_OK && (ours || status == QK_ERR_NOMEM))
             return status;
-        }
     }
     ids->of = (qk__text_id *)(void *)rows.data;
     ids->count = rows.size / sizeof *ids->of;
-    if (ids->count > 0)
+    if (ids->count > 0 && ours)
         count_texts(ids);
     ids->unknown =
         ids->texts == 0 && info->num_texts > 0 && info->num_windows > info->num_texts;
@@ -93,7 +96,7 @@ qk_status qk__text_ids_see(const qk__text_ids *ids, const qk_block *rows, qk__bu
 {
     int64_t text = 0;
     *seen = *rows;
-    if (!ids->of || !rows->example)
+    if (!ids->joined || !rows->example)
         return QK_OK;
     room->size = 0;
     for (size_t i = 0; i < rows->rows; i++) {

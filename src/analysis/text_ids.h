@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which examples of a capture are the same text: windows of it, or copies. Groups of texts, which intervals and
- * probabilities are over, are of texts; pairs of queries and keys are of examples. */
+/* What examples.csv of a capture says of its examples: which of them are the same text (windows of it, or copies), how
+ * long they are, and of which tokens. Groups of texts, which intervals and probabilities are over, are of texts; pairs
+ * of queries and keys are of examples. */
 #ifndef QK_ANALYSIS_TEXT_IDS_H
 #define QK_ANALYSIS_TEXT_IDS_H
 
@@ -15,12 +16,16 @@
 
 typedef struct qk__text_id {
     int64_t example, text;
+    double tokens;  /* NaN: not told */
+    uint64_t print; /* a checksum of the text's tokens; 0: not told */
 } qk__text_id;
 
 typedef struct qk__text_ids {
-    qk__text_id *of; /* [count] by example; NULL: every example is a text, as far as is known */
+    qk__text_id *of; /* [count] by example */
     size_t count;
     size_t texts; /* that they are of; 0: examples.csv does not tell */
+    bool
+        joined; /* there are examples of one text; else every example is a text, as far as is known */
     bool unknown; /* there are windows, and nothing tells which are of one text */
 } qk__text_ids;
 

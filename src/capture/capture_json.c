@@ -236,17 +236,15 @@ static const char *text_of(const qk__node *at, const char *name)
     return qk__read_text(at, name, &text, NULL) == QK_OK ? text : "";
 }
 
-/* Of the model and texts, as the sink was told; another program may have put anything there. Who runs a model by another
+/* Of the model, as the sink was told; another program may have put anything there. Who runs a model by another
  * engine has fingerprints of its own. */
 static void read_run(qk_capture_info *info, const qk__node *root)
 {
     qk__node run = qk__node_member(root, "run"), model = qk__node_member(&run, "model");
-    qk__node texts = qk__node_member(&run, "texts"), engine = qk__node_member(&run, "engine");
+    qk__node engine = qk__node_member(&run, "engine");
     if (qk__node_kind_of(&engine) == QK__NOTHING)
         snprintf(info->model_fingerprint, sizeof info->model_fingerprint, "%s",
                  text_of(&model, "fingerprint"));
-    snprintf(info->texts_fingerprint, sizeof info->texts_fingerprint, "%s",
-             text_of(&texts, "xxh3_128"));
     qk__node sink = qk__node_member(&run, "sink");
     const int64_t q = count_of(&sink, "q_heads"), k = count_of(&sink, "k_heads");
     info->num_q_heads = q > 0 && q <= QK_MAX_HEAD_NUMBER ? (int)q : 0;

@@ -212,6 +212,7 @@ static qk_status begin_sequence(const group *g, size_t window, const qk_tokens *
     const qk__text_print *print =
         (const qk__text_print *)(const void *)g->r->text_ids.data + (g->texts - 1);
     qk_sink_text text = {.text_id = &print->id,
+                         .checksum = &print->tokens,
                          .number = o->first + (int64_t)window,
                          .tokens = (int64_t)tokens->count,
                          .ids = tokens->ids,

@@ -100,7 +100,8 @@ static qk_status make_row(json_t *example, qk__buffer *row, qk_error *err)
     QK_TRY(qk__csv_integer(row, number_in(example, "window"), ',', err));
     QK_TRY(qk__csv_integer(row, number_in(example, "first_token"), ',', err));
     const char *of = json_object_get(example, "text_id") ? "text_id" : "example_id";
-    return qk__csv_integer(row, number_in(example, of), '\n', err);
+    QK_TRY(qk__csv_integer(row, number_in(example, of), ',', err));
+    return qk__csv_text(row, qk__json_string(example, "tokens_xxh3"), '\n', err);
 }
 
 static qk_status write_example(void *user, json_t *example, qk_error *err)
@@ -116,7 +117,7 @@ static qk_status write_example(void *user, json_t *example, qk_error *err)
 qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err)
 {
     static const char HEADER[] =
-        "example_id,source,source_id,tokens,truncated,window,first_token,text_id\n";
+        "example_id,source,source_id,tokens,truncated,window,first_token,text_id,tokens_xxh3\n";
     qk__outfile *file;
     qk_status status = qk__outfile_open_in(&file, dir, "examples.csv", err);
     if (status == QK_OK)

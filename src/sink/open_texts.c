@@ -37,6 +37,8 @@ static char *make_line(const qk_sink_text *t)
                              (json_int_t)t->window, "first_token", (json_int_t)t->first_token);
     if (text_id_of(t) != t->example_id)
         line = qk__json_set(line, "text_id", json_integer((json_int_t)text_id_of(t)));
+    if (t->checksum)
+        line = qk__json_set(line, "tokens_xxh3", json_sprintf("%016" PRIx64, *t->checksum));
     char *dump = qk__json_dumps(line, JSON_COMPACT);
     json_decref(line);
     return dump;

@@ -151,14 +151,22 @@ def test_a_capture_of_another_model(qkscope, capture, elsewhere, tmp_path):
     engine = retold(capture / "post", tmp_path / "engine", run=run | {"engine": {}, "model": {"fingerprint": "0123456789abcdef"}})
     ablate(qkscope, tmp_path, *words, engine)
     unknown = retold(elsewhere, tmp_path / "unknown", run=None)
+    lines = (unknown / "examples.csv").read_text().splitlines()
+    (unknown / "examples.csv").write_text("".join(line.rpartition(",")[0] + "\n" for line in lines))
     assert "is of step-20, not of step-2004" in ablate(qkscope, tmp_path, *words, unknown, expect=1).err
     assert "does not say of which texts it is" in ablate(qkscope, tmp_path, *words, unknown, "--model-name", "step-20", out="2").err
     nameless = retold(elsewhere, tmp_path / "nameless", run=None, model=None)
-    assert "does not say of which model and texts it is" in ablate(qkscope, tmp_path, *words, nameless, out="3").err
+    assert "does not say of which model it is" in ablate(qkscope, tmp_path, *words, nameless, out="3").err
     assert not any((tmp_path / out / "ablation.csv").exists() for out in ("named", "unknown"))
 
 
-def test_a_capture_of_the_texts_that_are_tested(qkscope, capture, tmp_path):
-    found = qkscope("ablate", "-m", STEP, "-t", capture.parent / "texts.jsonl", "--heads", "0:3", "-w", "direction:a", "--capture",
-                    capture / "post", "-o", tmp_path / "out", expect=1)
-    assert "is of the texts that are tested" in found.err and not (tmp_path / "out").exists()
+@pytest.mark.parametrize("own, shared", [([], 4), (TEXTS[:2], 1)])
+def test_a_capture_of_texts_that_are_tested(qkscope, capture, tmp_path, own, shared):
+    """By their tokens: other files, ids and places do not matter."""
+    others = [passage[:300] for passage in PASSAGES[5:9]]
+    texts = write_texts(tmp_path, own + others[-shared:] + ["and one that is in neither"])
+    found = qkscope("ablate", "-m", STEP, "-t", texts, "--heads", "0:3", "-w", "direction:a", "--capture", capture / "post",
+                    "-o", tmp_path / "out", expect=1)
+    count = len(own) + shared + 1
+    assert f"is of {shared} of the {count} texts that are tested (the first is text {len(own)}, counted" in found.err
+    assert not (tmp_path / "out").exists()

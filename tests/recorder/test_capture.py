@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import xxhash
 
 from conftest import head_name, head_names
 from recording import (buckets, examples_of, files_of, forward, kept_positions, manifest_of, some_texts,
@@ -105,7 +106,8 @@ def test_columns_and_manifest(capture, model, texts):
 def test_examples_table(capture, texts):
     rows = examples_of(capture / "post")
     assert [list(r.values()) for r in rows] == [
-        [str(i), str(capture.parent / "texts.jsonl") + f":{i + 1}", "", str(len(t)), "0", "0", "0", str(i)]
+        [str(i), str(capture.parent / "texts.jsonl") + f":{i + 1}", "", str(len(t)), "0", "0", "0", str(i),
+         xxhash.xxh3_64_hexdigest(np.frombuffer(t.encode(), np.uint8).astype("<i4").tobytes())]
         for i, t in enumerate(texts)]
 
 

@@ -151,7 +151,7 @@ def test_rows_are_those_that_were_put(whole):
     assert set(manifest["rope_frequencies"]) == {"0", "2"} and manifest["num_layers"] == LAYERS
     assert found == sum(map(tokens_of, range(8))) * 11
     lines = (whole("rows") / "examples.csv").read_text().splitlines()
-    assert lines[1] == "-4000,text 0,,300,1,0,0,-4000" and len(lines) == 9
+    assert lines[1] == "-4000,text 0,,300,1,0,0,-4000," and len(lines) == 9
 
 
 def test_a_reservoir_is_those_of_the_smallest_hashes(whole):
