@@ -267,7 +267,11 @@ static qk_status put_together(qk__ablation *a, qk_error *err)
     QK_TRY(qk__ablation_write(a, err));
     a->outcome->complete = true;
     qk__rank_leave(&a->rank);
-    return qk__units_remove(&a->units, err);
+    QK_TRY(qk__units_remove(&a->units, err));
+    /* Other ablations that were stopped here are replaced, too. */
+    return a->recorder.force && a->recorder.shard.count < 2
+               ? qk__remove_below(a->recorder.output, QK__UNITS_NAME, err)
+               : QK_OK;
 }
 
 /* Shards of one ablation hold the folder together, and its units keep out those of another. */

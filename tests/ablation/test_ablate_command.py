@@ -426,6 +426,17 @@ def test_killed_and_resumed(program, qkscope, whole, tmp_path):
     same(out, whole)
 
 
+def test_units_of_another_run(qkscope, whole, tmp_path):
+    """An ablation that was stopped in the same folder: its command goes on with it, unless another one replaces it."""
+    unit = tmp_path / "out/.units/0123456789abcdef/t000000/sums"
+    unit.parent.mkdir(parents=True)
+    unit.write_bytes(bytes(8))
+    ablate(qkscope, whole[0], tmp_path / "out", *FEW)
+    assert unit.exists()
+    ablate(qkscope, whole[0], tmp_path / "out", *FEW, "--force")
+    assert not (tmp_path / "out/.units").exists()
+
+
 # ---- groups --------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
