@@ -13,7 +13,10 @@
 #include "base/error.h"
 #include "stats/plasticity_core.h"
 
-enum { GROUPS = 16 };
+enum {
+    GROUPS = 16,
+    LEAST = GROUPS / 2
+}; /* of so few keys that fewer are used, no spread is known */
 
 /* By a hash of its own. The rows that are here have the smallest values of the hash that they were chosen
  * by, so those are not evenly spread any more. */
@@ -26,10 +29,12 @@ static uint32_t group_of(int64_t example, int64_t position)
 }
 
 /* The standard error, from the repetitions that have a value. */
-static double error_of(const double values[GROUPS], double share_held)
+static double error_of(const double values[GROUPS], const bool dealt[GROUPS], double share_held)
 {
     double mean = 0, sum = 0;
-    uint32_t used = 0;
+    uint32_t used = 0, leaving = 0;
+    for (uint32_t g = 0; g < GROUPS; g++)
+        leaving += dealt[g] && !isnan(values[g]);
     for (uint32_t g = 0; g < GROUPS; g++)
         if (!isnan(values[g])) {
             mean += values[g];
@@ -39,19 +44,20 @@ static double error_of(const double values[GROUPS], double share_held)
     for (uint32_t g = 0; g < GROUPS; g++)
         if (!isnan(values[g]))
             sum += (values[g] - mean) * (values[g] - mean);
-    return used > 1 ? sqrt(sum * (used - 1) / used * (1 - share_held)) : NAN;
+    return leaving >= LEAST ? sqrt(sum * (used - 1) / used * (1 - share_held)) : NAN;
 }
 
 /* Sets the group of each key: GROUPS, which is never left out, where all keys of its text and bucket are
- * here. Returns what share the chosen keys are of those that they were chosen from. */
+ * here; and which groups have keys. Returns what share the chosen keys are of those that they were chosen from. */
 static double deal(const qk_block *keys, const qk__key_index *index, const qk__totals *totals,
-                   uint32_t *group)
+                   uint32_t *group, bool dealt[GROUPS + 1])
 {
     double here = 0, all = 0;
     for (size_t place = 0; place < index->rows; place++) {
         uint32_t i = index->row[place];
         bool chosen = !index->weight || index->weight[place] > 1;
         group[i] = chosen ? group_of(keys->example[i], keys->position[i]) : GROUPS;
+        dealt[group[i]] = true;
         if (chosen && index->weight) {
             here++;
             all += index->weight[place];
@@ -65,13 +71,14 @@ qk_status qk__plasticity_sampling_error(const qk__query_model *model,
                                         qk_error *err)
 {
     double values[GROUPS], fifths[QK_FIFTHS];
+    bool dealt[GROUPS + 1] = {false};
     *se = 0;
     if ((int64_t)in->keys->rows >= in->totals->keys)
         return QK_OK;
     uint32_t *group = qk__calloc(in->keys->rows, sizeof *group);
     if (!group)
         return qk__nomem(err);
-    double held = deal(in->keys, in->index, in->totals, group);
+    double held = deal(in->keys, in->index, in->totals, group, dealt);
     qk_block some = *in->keys;
     qk__plasticity_input without = *in;
     some.group = group;
@@ -83,6 +90,6 @@ qk_status qk__plasticity_sampling_error(const qk__query_model *model,
     }
     free(group);
     if (status == QK_OK)
-        *se = error_of(values, held);
+        *se = error_of(values, dealt, held);
     return status;
 }

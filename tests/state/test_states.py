@@ -316,8 +316,8 @@ def test_reservoir_of_the_example(of_rows, of_reservoir):
 @pytest.mark.test_all
 def test_sampling_error(qkscope, tmp_path):
     """ap_overall of all rows is within 4 standard errors of that of a reservoir, about as often as it should be; of
-    40 captures, and reservoirs of 2 to 8."""
-    ratios = []
+    40 captures, and reservoirs of 2 to 8. Near 0 few pairs make all of it, and a reservoir that lacks them knows no better."""
+    ratios, near_zero = [], []
     for number in range(SYNTHETIC):
         capture = synthetic(tmp_path / f"c{number}", number)
         more = ["--max-pairs", 0]
@@ -332,7 +332,7 @@ def test_sampling_error(qkscope, tmp_path):
             if row["ap_overall_se"] < 1e-12:
                 assert row["ap_overall"] == pytest.approx(ap, rel=1e-10)
             else:
-                ratios.append((row["ap_overall"] - ap) / row["ap_overall_se"])
+                (near_zero if ap < 0.01 else ratios).append((row["ap_overall"] - ap) / row["ap_overall_se"])
         shutil.rmtree(capture)
     ratios = np.array(ratios)
     print(f"\n{len(ratios)} heads: rms {np.sqrt((ratios ** 2).mean()):.2f}, mean {ratios.mean():+.2f}, most "
