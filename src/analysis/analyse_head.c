@@ -349,7 +349,7 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         if (a > 0 && qk__run_stopped(run))
             break;
         qk_status status = analyses[a].run(run, worker, head, queries, keys, &repeats, &err);
-        if (status == QK_OK || status == QK_ERR_CANCELLED)
+        if (status == QK_OK)
             continue;
         qk__context(&err, status, "%s with %s", queries->head->files[0],
                     keys->data.head->files[0]);

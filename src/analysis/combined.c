@@ -108,7 +108,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
                           g->error.message);
         }
     }
-    if (status != QK_OK && status != QK_ERR_CANCELLED)
+    if (status != QK_OK)
         qk__run_fail_head(run, i, status, err.message);
     int64_t bytes = queries.bytes;
     qk__head_data_free(run, &queries);

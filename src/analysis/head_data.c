@@ -200,6 +200,8 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
         qk_status status = accumulate(how, &block, last, acc, err);
         if (status != QK_OK)
             return name_file(run, status, data->head, err);
+        if (!last && qk__run_stopped(run))
+            return qk__fail(err, QK_ERR_CANCELLED, "stopped");
     }
 }
 

@@ -86,6 +86,8 @@ void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *
 void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message)
 {
     char name[QK_HEAD_NAME_SIZE];
+    if (status == QK_ERR_CANCELLED) /* of the run, which says so */
+        return;
     qk__run_note_failure(run, i, status, message);
     qk_head_name(run->results->heads[i].id, name);
     qk__tell_notice(&run->context, QK_NOTICE_ERROR, "%s: %s", name, message);
