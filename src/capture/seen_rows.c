@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts with their last positions, or a set of rows, by linear probing in the same memory. */
+/* The last position of each text, or a set of rows: two tables with linear probing, which use the same memory. */
 #include "capture/seen_rows.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which texts and positions were there already, in 8 bytes a row. As long as the positions of each text come in their
- * order, whatever lies between, the last one of each text tells. Else it takes a set: of 32 bits of a hash of each row,
- * two places a row. */
+/* Notices a row that comes twice, in 8 bytes a row. As long as the positions of each text ascend (rows of other texts
+ * may lie between), the last position of each text is enough. Otherwise a set holds 32 bits of a hash of each row, and
+ * has two places for each. */
 #ifndef QK_CAPTURE_SEEN_ROWS_H
 #define QK_CAPTURE_SEEN_ROWS_H
 
@@ -27,12 +27,12 @@ typedef struct qk__seen_rows {
 /* Forgets all; room for so many rows. */
 QK_MUST_CHECK qk_status qk__seen_rows_start(qk__seen_rows *seen, int64_t rows, qk_error *err);
 
-/* Whether the row is behind those of its text, and there is room for the text. From the first that is not on, rows
- * are added, those before it too, after a new start. */
+/* Whether the row comes behind the earlier ones of its text, and there was room for the text. After the first row for
+ * which this is false the caller starts anew, and adds all rows, the earlier ones too, to the set. */
 bool qk__seen_rows_follow(qk__seen_rows *seen, int64_t example, int64_t position);
 
-/* Whether the row seems to be there already; then it is. By chance one in a thousand million seems to be: who is told
- * so looks. */
+/* Adds a row to the set; true where it seems to be there already. That happens by chance to one row in a thousand
+ * million, so the caller looks for the row. */
 bool qk__seen_rows_add(qk__seen_rows *seen, int64_t example, int64_t position);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys of config.json: which are used, refused, or without effect, for all
- * architectures or some. docs/model.md tells the rule. The rows follow the classes of transformers
- * 5.23.0, and tests/model/test_config_keys.py holds them to these. */
+/* Which keys of config.json are used, refused or without effect, for all architectures or for
+ * some. docs/model.md has the rule. The table follows the classes of transformers 5.23.0;
+ * tests/model/test_config_keys.py compares the two. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ void qk__model_config_note(qk__model_config *config, const char *fmt, ...)
     va_start(args, fmt);
     bool fits = vsnprintf(note, size, fmt, args) + used + 2 < size;
     va_end(args);
-    if (fits) /* no half of a letter */
+    if (fits) /* a note that is cut off may end within a letter */
         snprintf(config->notice + used, size - used, "%s%s", used > 0 ? "; " : "", note);
 }
 
@@ -93,7 +93,8 @@ static bool looks_used(const char *key)
     return false;
 }
 
-/* Of a whole whose text model is a part, nothing but what is read by name is used. */
+/* Checks the keys of an object. whole: it is the root of a configuration that has the text model's as a part, and no
+ * key of the table is used there. */
 static qk_status check_object(qk__model_config *c, const qk__node *object, bool rope,
                               bool whole, qk_error *err)
 {
@@ -102,7 +103,7 @@ static qk_status check_object(qk__model_config *c, const qk__node *object, bool 
     while (qk__node_next(object, &at)) {
         const char *name = c->architecture->name;
         const json_t *value = qk__node_json(&at);
-        if (strlen(at.name) > 80) /* a path has no room for it */
+        if (strlen(at.name) > 80) /* no key that is known; a path has no room for it */
             continue;
         if (rope && json_is_object(value)) { /* by layer type */
             QK_TRY(check_object(c, &at, true, false, err));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which keys of a GGUF file's architecture there are: every one of the format is read, without effect, or refused. */
+/* Which keys of a GGUF file are read, refused or without effect. The table has every key of the format. */
 #include <string.h>
 
 #include "base/error.h"
 #include "model/gguf.h"
 
-/* How names of keys begin, of which the first row that fits holds. Those with a reason change the computation unless
- * they are 0, false or empty, and one architecture may read them. Those without are read, or change nothing. */
+/* Beginnings of keys' names; the first row that fits a key holds. Where a row has a reason, the key changes the
+ * computation: it is refused, unless its value is 0, false or empty, or the row's architecture reads it. Where there
+ * is no reason, the key is read or changes nothing. */
 static const char *const RULES[][3] = {
     {"expert moe_ interleave_moe_ leading_dense_ router_", "mixtures of experts are not read"},
     {"nextn_", "layers that predict further tokens are not read"},
