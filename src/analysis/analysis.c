@@ -139,7 +139,8 @@ void qk__run_warn_of_few(qk__run *run)
     if (totals.few_texts > 0)
         qk__run_warn(run,
                      "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
-                     "may give other numbers; capture more texts",
+                     "may give other numbers, no category is certain, and one text gives no "
+                     "intervals; capture more texts",
                      totals.few_texts, results->num_heads, QK_FEW_TEXTS, totals.texts_least);
     size_t long_ones = count_led_by_long_texts(results);
     if (long_ones > 0)

@@ -232,7 +232,7 @@ static void put_warnings(qk__page *page, const qk__report *report)
         qk__put(
             page, "p.warning[data-warning=texts]",
             "*Too few texts.* %zu of %zu heads have fewer than %d texts: other texts may give "
-            "other numbers.",
+            "other numbers, no category is certain, and one text gives no intervals.",
             few, texts, QK_FEW_TEXTS);
     if (led > 0)
         qk__put(
