@@ -26,7 +26,12 @@ static qk_status weigh_keys(const qk__run *run, qk__key_data *keys, qk_error *er
                                      .num_groups = state->num_groups,
                                      .label = state->labels,
                                      .count = counts};
-    qk_status status = qk__reservoir_weigh(keys->index, &keys->data.rows, &reservoir, err);
+    qk__buffer room = {0};
+    qk_block seen; /* groups are of texts */
+    qk_status status = qk__text_ids_see(&run->text_ids, &keys->data.rows, &room, &seen, err);
+    if (status == QK_OK)
+        status = qk__reservoir_weigh(keys->index, &seen, &reservoir, err);
+    qk__buffer_free(&room);
     free(counts);
     return status == QK_OK ? status : qk__context(err, status, "%s", keys->data.head->files[0]);
 }

@@ -77,3 +77,18 @@ def test_analyses(qkscope, captures, tmp_path):
     for row, all_rows in zip(got, want):
         assert 0 < row["ap_overall_se"] < 0.1
         assert abs(row["ap_overall"] - all_rows["ap_overall"]) <= 4 * row["ap_overall_se"]
+
+
+@pytest.mark.parametrize("size", [SIZE, states.EVERYTHING])
+def test_windows(qkscope, tmp_path, size):
+    """Examples that are windows of one text: the moments' groups are of texts, and keys stand for those of their group."""
+    for name, keep in (("rows", "rows"), ("kept", f"moments,reservoir={size}")):
+        more = ["--groups", GROUPS] if name == "kept" else []
+        qkscope("capture", "--model", TINY / "step-2004", "--text", TINY / "passages.jsonl", "--max-length", 64, "--max-texts", 12,
+                "--sampler", "all", "--layers", "0", "--keep", keep, *more, "-o", tmp_path / name, expect=0)
+        states.analyze(qkscope, tmp_path / name, tmp_path / f"of {name}", "--max-pairs", 0, command="plasticity")
+    got, want = (read_csv(tmp_path / f"of {name}" / "head_metrics.csv") for name in ("kept", "rows"))
+    assert len(got) == len(want) == 4
+    for row, all_rows in zip(got, want):
+        assert row["ap_overall"] == pytest.approx(all_rows["ap_overall"], abs=4 * row["ap_overall_se"] + 1e-10)
+        assert (row["ap_overall_se"] == 0) == (size == states.EVERYTHING)
