@@ -15,7 +15,7 @@ CROSS_MODEL = {
     "qwen3-0.6b": (16, 8), "qwen3-1.7b": (16, 8), "qwen3-4b": (32, 8), "qwen3-8b": (32, 8),
     "qwen3-14b": (40, 8), "llama3.2-1b": (32, 8), "llama3.2-3b": (24, 8),
     "llama3.2-11b": (32, 8), "ministral3-3b": (32, 8), "ministral3-8b": (32, 8),
-    "ministral3-14b": (32, 8)}
+    "ministral3-14b": (32, 8), "llama3.1-8b": (32, 8), "mistral-v0.2-7b": (32, 8)}
 SMOLLM3 = {name: (16, 4) for name in (
     "S1-40K", "S1-1.2M", "S1-2.4M", "S1-3.4M", "S2-4.2M", "S3-4.7M", "LC1-4K", "LC1-20K",
     "LC2-4K", "LC2-20K")}

@@ -153,7 +153,7 @@ def test_a_figure_that_fails(study):
 
 @pytest.mark.test_long
 def test_the_published_study(qkscope, tmp_path):
-    """All eleven models with figures and page: most of a minute of gnuplot."""
+    """All thirteen models with figures and page: most of a minute of gnuplot."""
     for seed, name in enumerate(CROSS_MODEL):
         group = group_of(name)
         synth(tmp_path / name, seed=seed, layers=2, query_heads=2 * group,
@@ -166,5 +166,5 @@ def test_the_published_study(qkscope, tmp_path):
     names = {p.stem for p in (tmp_path / "out" / "figures").glob("*.gp")}
     assert {f"{panel}-{name}" for panel in PANELS for name in CROSS_MODEL} <= names
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "Position and content in eleven models" in page
+    assert "Position and content in thirteen models" in page
     assert all(name in page for name in CROSS_MODEL)
