@@ -63,7 +63,10 @@ typedef enum qk_attention_sum {
     QK_ATTENTION_TOP_OFFSETS = QK_ATTENTION_LAST_BINS + QK_DISTANCE_BINS,
     /* the same, of offsets from 16 on, by bin: the first is bin 5 */
     QK_ATTENTION_TOP_BINS = QK_ATTENTION_TOP_OFFSETS + QK_TOP_OFFSETS,
-    QK_ATTENTION_SUMS = QK_ATTENTION_TOP_BINS + QK_DISTANCE_BINS - 5
+    /* the largest score of a key that is seen, as the softmax takes it: scaled and capped */
+    QK_ATTENTION_LOGIT = QK_ATTENTION_TOP_BINS + QK_DISTANCE_BINS - 5,
+    QK_ATTENTION_LOGIT_MAX, /* its maximum over the rows: of this one no sum */
+    QK_ATTENTION_SUMS
 } qk_attention_sum;
 
 /* ---- numbers of a head ------------------------------------------------------------------ */
@@ -106,6 +109,7 @@ typedef enum qk_attention_number {
     /* duplicate_mass, induction_mass less what uniform attention would give */
     QK_HEAD_DUPLICATE_EXCESS,
     QK_HEAD_INDUCTION_EXCESS,
+    QK_HEAD_LOGIT, /* mean largest score of a row */
     QK_NUM_HEAD_NUMBERS
 } qk_attention_number;
 
@@ -143,6 +147,7 @@ typedef struct qk_attention {
     size_t groups; /* of texts, with rows */
     double value[QK_NUM_HEAD_NUMBERS];
     double lo[QK_NUM_HEAD_NUMBERS], hi[QK_NUM_HEAD_NUMBERS]; /* NaN: no interval */
+    double logit_max; /* largest score of all rows; NaN: there are none */
     double
         top_offset; /* of QK_HEAD_TOP_OFFSET_SHARE: the offset, or the first of its bin; NaN: none */
     /* That texts without end would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */

@@ -132,6 +132,8 @@ void qk__prefill_start_measuring(qk__prefill_run *run)
     qk__prefill_measured *m = &run->measured;
     int64_t window = run->model->layers[run->layer].window;
     memset(m->sums, 0, m->size * sizeof *m->sums);
+    for (size_t i = QK_ATTENTION_LOGIT_MAX; i < m->size; i += QK_ATTENTION_SUMS)
+        m->sums[i] = -INFINITY;
     if (m->outputs)
         memset(m->outputs, 0, m->outputs_size * sizeof *m->outputs);
     for (size_t s = 0; s < run->num_sequences && window != m->window; s++)
@@ -180,17 +182,18 @@ void qk__prefill_measure_outputs(const qk__prefill_run *run, const qk__panel_blo
         }
 }
 
-/* Adds a block's sums, [heads][its buckets][width], to those of its text. */
+/* Adds a block's sums, [heads][its buckets][width], to those of its text; at `maximum` of width is the larger. */
 static void add_block(const qk__prefill_run *run, const qk__panel_block *block,
                       const qk_prefill_attention *text, const float *from, size_t width,
-                      double *sums)
+                      size_t maximum, double *sums)
 {
     size_t first = (size_t)first_bucket(block);
     size_t n = count_buckets(run, block) * width;
     for (size_t head = 0; head < text->num_heads; head++, from += n) {
         double *to = sums + (head * text->num_buckets + first) * width;
         for (size_t i = 0; i < n; i++)
-            to[i] += (double)from[i];
+            to[i] =
+                i % width == maximum ? fmax(to[i], (double)from[i]) : to[i] + (double)from[i];
     }
 }
 
@@ -218,10 +221,13 @@ qk_status qk__prefill_deliver_measured(const qk__prefill_run *run, qk_error *err
             .outputs = outputs,
         };
         memset(sums, 0, cells * (QK_ATTENTION_SUMS + width) * sizeof *sums);
+        for (size_t i = 0; i < cells; i++)
+            sums[i * QK_ATTENTION_SUMS + QK_ATTENTION_LOGIT_MAX] = -INFINITY;
         for (; block < end && block->sequence == s; block++) {
-            add_block(run, block, &text, sums_of(run, block), QK_ATTENTION_SUMS, sums);
+            add_block(run, block, &text, sums_of(run, block), QK_ATTENTION_SUMS,
+                      QK_ATTENTION_LOGIT_MAX, sums);
             if (outputs)
-                add_block(run, block, &text, outputs_of(run, block), width, outputs);
+                add_block(run, block, &text, outputs_of(run, block), width, SIZE_MAX, outputs);
         }
         qk_error why = {0};
         status = run->settings->attention(run->settings->user, &text, &why);

@@ -204,7 +204,7 @@ void qk__tally_add_rows(const qk__tally_text *text, size_t query_panel,
     end = end < text->count ? end : text->count;
     for (int64_t position = first; position < end;) {
         int bucket = qk_distance_bin(position);
-        double of_rows[QK_ATTENTION_SUMS] = {0};
+        double of_rows[QK_ATTENTION_SUMS] = {0}, most = -INFINITY;
         for (; position < end && qk_distance_bin(position) == bucket; position++) {
             size_t lane = (size_t)(position - first);
             row r = {
@@ -220,6 +220,8 @@ void qk__tally_add_rows(const qk__tally_text *text, size_t query_panel,
             };
             if (text->window > 0 && text->window < r.seen)
                 r.seen = text->window;
+            of_rows[QK_ATTENTION_LOGIT] += ln2 * r.top;
+            most = fmax(most, ln2 * r.top);
             add_all_keys(&r);
             add_top(&r);
             add_tokens(&r);
@@ -227,7 +229,8 @@ void qk__tally_add_rows(const qk__tally_text *text, size_t query_panel,
                 add_far(&r);
         }
         float *to = sums + (bucket - first_bucket) * QK_ATTENTION_SUMS;
-        for (size_t i = 0; i < QK_ATTENTION_SUMS; i++)
+        for (size_t i = 0; i < QK_ATTENTION_LOGIT_MAX; i++)
             to[i] += (float)of_rows[i];
+        to[QK_ATTENTION_LOGIT_MAX] = fmaxf(to[QK_ATTENTION_LOGIT_MAX], (float)most);
     }
 }

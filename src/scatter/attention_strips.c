@@ -123,8 +123,10 @@ static qk_status fill_strip(const qk__look *look, const text *t, size_t strip, q
     qk__strips *of = &look->view->strips;
     const qk_block *queries = &t->of[0]->rows;
     const int64_t i = of->row[strip], window = queries->window[0];
-    const qk__attention_row row = {i, window > 0 && window <= i ? i - window + 1 : 0,
-                                   t->weights, t->weights + i + 1};
+    qk__attention_row row = {.i = i,
+                             .low = window > 0 && window <= i ? i - window + 1 : 0,
+                             .a = t->weights,
+                             .ln = t->weights + i + 1};
     if (!t->there[0][i])
         return fail_missing(t, 0, err);
     if (!qk__attention_weights(t->x[0] + (size_t)i * queries->dim, t->x[1], queries->dim,

@@ -44,8 +44,9 @@ qk_status qk__attention_file_open(qk__layer_file **file, const char *path, qk_er
 static bool put_set(const qk__moment_set *set, size_t head, double *sums)
 {
     const double rows = (double)set->count[head], *mean = set->mean + head * QK_ATTENTION_SUMS;
-    for (size_t i = 0; i < QK_ATTENTION_SUMS; i++)
+    for (size_t i = 0; i < QK_ATTENTION_LOGIT_MAX; i++)
         sums[i] = mean[i] * rows;
+    sums[QK_ATTENTION_LOGIT_MAX] = mean[QK_ATTENTION_LOGIT_MAX];
     return rows > 0;
 }
 

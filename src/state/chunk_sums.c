@@ -205,23 +205,27 @@ qk_status qk__chunk_means_expect(qk__chunk_moments *chunk, const qk__part_shape 
 
 bool qk__chunk_means_take(qk__chunk_moments *chunk, size_t head, const double *sums)
 {
-    const size_t d = chunk->shape.dim;
+    const size_t d = chunk->shape.dim, sum = d - 1; /* behind the sums is a maximum */
     double *mean = chunk->whole.mean + head * d;
     int64_t rows = 0;
     bool finite = true;
-    memset(mean, 0, d * sizeof *mean);
+    memset(mean, 0, sum * sizeof *mean);
+    mean[sum] = -INFINITY;
     for (size_t run = 0; run < chunk->num_runs; run++) {
         const double *from = sums + (size_t)chunk->run[run].bucket * d;
         double *to = chunk->of_run[run].mean + head * d;
         chunk->of_run[run].count[head] = (int64_t)chunk->run[run].rows;
         rows += (int64_t)chunk->run[run].rows;
-        for (size_t i = 0; i < d; i++) {
+        for (size_t i = 0; i < d; i++)
             finite = finite && isfinite(from[i]);
+        for (size_t i = 0; i < sum; i++) {
             to[i] = from[i] / (double)chunk->run[run].rows;
             mean[i] += from[i];
         }
+        to[sum] = from[sum];
+        mean[sum] = fmax(mean[sum], from[sum]);
     }
-    for (size_t i = 0; i < d; i++)
+    for (size_t i = 0; i < sum; i++)
         mean[i] /= (double)rows;
     chunk->whole.count[head] = rows;
     return finite;

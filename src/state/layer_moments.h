@@ -44,7 +44,7 @@ typedef struct qk__part_shape {
     const int *heads;    /* [num_heads] ascending, from 0 on; copied by who keeps them */
     uint32_t max_groups; /* 0: one group of all texts; else 2 .. QK__MAX_GROUPS */
     bool by_bucket;      /* of queries: sums by bucket, too */
-    bool means;          /* count and mean alone, of sums that come summed */
+    bool means;          /* count and mean alone, of sums that come summed, and of a maximum */
     size_t
         pairs; /* of queries before RoPE: that turn, and whose lengths are summed; 0: none are */
     bool
@@ -126,8 +126,8 @@ typedef struct qk__summed_means {
     const int64_t *rows; /* [num_buckets], not all 0 */
 } qk__summed_means;
 
-/* Makes it the only chunk of the text; then each head's sums [num_buckets][dim], those of buckets without
- * rows being passed over. False: they are not finite. */
+/* Makes it the only chunk of the text; then each head's sums [num_buckets][dim], the last of dim being a maximum,
+ * those of buckets without rows being passed over. False: they are not finite. */
 QK_MUST_CHECK qk_status qk__chunk_means_expect(qk__chunk_moments *chunk,
                                                const qk__part_shape *shape,
                                                const qk__summed_means *text, qk_error *err);

@@ -2,6 +2,7 @@
 /* Sets of moments: how two of them join, and lists of them. */
 #include "state/moment_set.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,9 +111,13 @@ static void add_head(const qk__set_shape *shape, qk__moment_set *to, const qk__m
     const size_t d = shape->dim;
     const int64_t count = to->count[head] + more->count[head];
     const double share = (double)more->count[head] / (double)count;
+    double *mean = to->mean + head * d;
+    const double most = fmax(mean[d - 1], more->mean[head * d + d - 1]);
     if (!shape->means)
         add_moments(shape, to, more, head, share);
-    add_means(d, share, to->mean + head * d, more->mean + head * d);
+    add_means(d, share, mean, more->mean + head * d);
+    if (shape->means)
+        mean[d - 1] = most;
     to->count[head] = count;
 }
 

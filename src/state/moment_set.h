@@ -14,7 +14,7 @@
 typedef struct qk__set_shape {
     size_t num_heads, dim;
     bool diagonal; /* of sum_xx only the diagonal */
-    bool means;    /* count and mean alone: the other arrays are not there */
+    bool means;    /* count and mean alone, the last of them a maximum: no other arrays */
     size_t pairs;  /* of sum_abs */
 } qk__set_shape;
 

@@ -16,6 +16,15 @@
 static const double LEAST_INFORMATION = 0.05;
 enum { BINS = QK_DISTANCE_BINS, NEAR = 4, LOCAL = 7 }; /* first bins beyond distances 7, 63 */
 
+void qk__attention_add(double *to, const double *more)
+{
+    const double most = to[QK_ATTENTION_LOGIT_MAX], other = more[QK_ATTENTION_LOGIT_MAX];
+    const bool first = to[QK_ATTENTION_ROWS] == 0, none = more[QK_ATTENTION_ROWS] == 0;
+    for (int i = 0; i < QK_ATTENTION_SUMS; i++)
+        to[i] += more[i];
+    to[QK_ATTENTION_LOGIT_MAX] = none || (!first && most > other) ? most : other;
+}
+
 /* ---- ratios ----------------------------------------------------------------------------- */
 
 static const struct {
@@ -39,6 +48,7 @@ static const struct {
     {QK_HEAD_ENTROPY, QK_ATTENTION_ENTROPY, QK_ATTENTION_ROWS},
     {QK_HEAD_PARTICIPATION, QK_ATTENTION_ROWS, QK_ATTENTION_SQUARES},
     {QK_HEAD_MEAN_DISTANCE, QK_ATTENTION_FAR_DISTANCE, QK_ATTENTION_FAR},
+    {QK_HEAD_LOGIT, QK_ATTENTION_LOGIT, QK_ATTENTION_ROWS},
 };
 
 static double ratio(double sum, double over)
@@ -252,6 +262,7 @@ qk_status qk__attention_numbers(const qk__attention_head *head, double level,
     groups all = {.count = 0};
     *numbers = (qk_attention){.texts = head->texts,
                               .rows = head->rows,
+                              .logit_max = NAN,
                               .uniform_variation = NAN,
                               .distance_slope = NAN,
                               .rotation_slope = NAN,
@@ -264,8 +275,10 @@ qk_status qk__attention_numbers(const qk__attention_head *head, double level,
                         head->num_groups);
     for (size_t g = 0; g < head->num_groups; g++) {
         const double *sums = head->group + g * QK_ATTENTION_SUMS;
-        if (sums[QK_ATTENTION_ROWS] > 0)
-            all.sums[all.count++] = sums;
+        if (!(sums[QK_ATTENTION_ROWS] > 0))
+            continue;
+        all.sums[all.count++] = sums;
+        numbers->logit_max = fmax(numbers->logit_max, sums[QK_ATTENTION_LOGIT_MAX]);
     }
     numbers->groups = all.count;
     find_numbers(&all, NONE, numbers->value, &numbers->top_offset);

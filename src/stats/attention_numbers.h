@@ -15,6 +15,9 @@ typedef struct qk__attention_head {
     double *by_bucket; /* [num_buckets] */
 } qk__attention_head;
 
+/* Sums of more rows, and the larger of both maxima. */
+void qk__attention_add(double *to, const double *more);
+
 /* All but the profile and what is predicted of it. level: of the intervals (0..1), 0: none.
  * QK_ERR_MALFORMED: a sum is not finite, or there are more groups than there can be. */
 QK_MUST_CHECK qk_status qk__attention_numbers(const qk__attention_head *head, double level,

@@ -15,7 +15,7 @@
 typedef qk__attention_row row;
 
 bool qk__attention_weights(const double *q, const double *keys, size_t dim, double scale,
-                           const qk__attention_row *r)
+                           qk__attention_row *r)
 {
     double largest = -INFINITY, sum = 0;
     for (int64_t j = r->low; j <= r->i; j++) {
@@ -24,6 +24,7 @@ bool qk__attention_weights(const double *q, const double *keys, size_t dim, doub
             return false;
         largest = r->ln[j] > largest ? r->ln[j] : largest;
     }
+    r->largest = largest;
     for (int64_t j = r->low; j <= r->i; j++)
         sum += r->a[j] = exp(r->ln[j] - largest);
     const double log_sum = log(sum);
@@ -55,7 +56,9 @@ static void add_row(const row *r, double *sums)
         first += j < QK_SINK_KEYS ? r->a[j] : 0;
         top = r->a[j] > r->a[top] ? j : top;
     }
-    sums[QK_ATTENTION_ROWS]++;
+    if (sums[QK_ATTENTION_ROWS]++ == 0 || r->largest > sums[QK_ATTENTION_LOGIT_MAX])
+        sums[QK_ATTENTION_LOGIT_MAX] = r->largest;
+    sums[QK_ATTENTION_LOGIT] += r->largest;
     sums[QK_ATTENTION_SINK] += r->low == 0 ? r->a[0] : 0;
     sums[QK_ATTENTION_FIRST] += first;
     sums[QK_ATTENTION_SELF] += r->a[r->i];
@@ -119,7 +122,7 @@ qk_status qk__attention_add_text(const qk__attention_text *text, double *sums, q
         return qk__nomem(err);
     for (int64_t i = 0; i < (int64_t)text->rows; i++) {
         const bool bounded = text->window > 0 && text->window <= i;
-        const row r = {
+        row r = {
             .i = i, .low = bounded ? i - text->window + 1 : 0, .a = a, .ln = a + text->rows};
         double *own = sums + (size_t)qk_distance_bin(i) * QK_ATTENTION_SUMS;
         if (!qk__attention_weights(text->q + (size_t)i * text->dim, text->k, text->dim,
@@ -253,9 +256,9 @@ static qk_status add_text(const sides *s, size_t first, double *const rows[2], d
             qk__row_of(s->of[side], s->at[side][first + r].row, rows[side] + r * text.dim);
     QK_TRY(qk__context(err, qk__attention_add_text(&text, sums, err), "text %lld",
                        (long long)s->at[0][first].example));
-    for (size_t i = 0; i < QK_DISTANCE_BINS * QK_ATTENTION_SUMS; i++) {
-        head->by_bucket[i] += sums[i];
-        head->group[group * QK_ATTENTION_SUMS + i % QK_ATTENTION_SUMS] += sums[i];
+    for (size_t i = 0; i < QK_DISTANCE_BINS * QK_ATTENTION_SUMS; i += QK_ATTENTION_SUMS) {
+        qk__attention_add(head->by_bucket + i, sums + i);
+        qk__attention_add(head->group + group * QK_ATTENTION_SUMS, sums + i);
     }
     head->texts++;
     return QK_OK;

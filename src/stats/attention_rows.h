@@ -12,11 +12,12 @@
 typedef struct qk__attention_row {
     int64_t i, low;
     double *a, *ln;
+    double largest; /* score */
 } qk__attention_row;
 
 /* Softmax of scale q.k; keys: [row->i + 1][dim] by position. False: a score is not finite. */
 bool qk__attention_weights(const double *q, const double *keys, size_t dim, double scale,
-                           const qk__attention_row *row);
+                           qk__attention_row *row);
 
 /* One text of one head. Row i, of position i, is query i with keys 0 to i. */
 typedef struct qk__attention_text {

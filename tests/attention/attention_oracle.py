@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers of a head from its attention rows, written from docs/attention.md."""
 import numpy as np
-from attention_rows import attention, bin_of, entropy, far_keys, sums_of_text
+from attention_rows import attention, bin_of, entropy, far_keys, joined, sums_of_text
 
 SHARES = ["sink_mass", "first_mass", "self_mass", "previous_mass", "no_key_mass", "near_mass", "local_mass",
           "far_mass", "duplicate_mass", "duplicate_uniform", "duplicate_mul", "induction_mass",
           "induction_uniform", "induction_mul", "top_sink", "top_self", "top_previous", "top_offset_share"]
 NUMBERS = [*SHARES, "entropy", "effective_keys", "participation", "information", "mean_distance",
-           "far_information", "distance_share", "duplicate_excess", "induction_excess"]
+           "far_information", "distance_share", "duplicate_excess", "induction_excess", "logit_max_mean"]
 
 
 class Text:
@@ -30,7 +30,7 @@ class Text:
 
     @property
     def sums(self):
-        return sums_of_text(self.a, self.tokens, self.window).sum(0)
+        return joined(sums_of_text(self.a, self.tokens, self.window))
 
 
 def mean(values):
@@ -86,6 +86,7 @@ def expected(texts):
          "no_key_mass": mean([1 - a.sum() for _, _, a in rows]),
          "entropy": mean([entropy(a) for _, _, a in rows]),
          "participation": 1 / mean([(a**2).sum() for _, _, a in rows]),
+         "logit_max_mean": mean([np.log(a.max()) for _, _, a in rows]),
          "information": mean([np.log(i + 1 - f) - entropy(a) for (_, i, a), f in zip(rows, low, strict=True)])}
     e["effective_keys"] = np.exp(e["entropy"])
     for name, first, last in (("near", 0, 7), ("local", 1, 63), ("far", 64, 10**9)):

@@ -11,7 +11,9 @@ FAR_BINS = len(NAMES)
 LAST_BINS = FAR_BINS + BINS
 TOP_OFFSETS = LAST_BINS + BINS
 TOP_BINS = TOP_OFFSETS + OFFSETS
-SUMS = TOP_BINS + BINS - 5
+LOGIT = TOP_BINS + BINS - 5
+LOGIT_MAX = LOGIT + 1
+SUMS = LOGIT_MAX + 1
 
 
 def bin_of(distance):
@@ -23,13 +25,16 @@ def entropy(a):
     return float(-(a * np.log(a)).sum())
 
 
+def scores_of(q, k, scale, window=0):
+    """[n][n] in float64; -inf where a key is not seen."""
+    i, j = np.arange(len(q))[:, None], np.arange(len(q))[None]
+    seen = (j <= i) & ((j > i - window) if window else True)
+    return np.where(seen, scale * (q.astype(np.float64) @ k.astype(np.float64).T), -np.inf)
+
+
 def attention(q, k, scale, window=0):
     """[n][n] in float64; 0 where a key is not seen."""
-    q, k = q.astype(np.float64), k.astype(np.float64)
-    n = len(q)
-    i, j = np.arange(n)[:, None], np.arange(n)[None]
-    seen = (j <= i) & ((j > i - window) if window else True)
-    scores = np.where(seen, scale * (q @ k.T), -np.inf)
+    scores = scores_of(q, k, scale, window)
     a = np.exp(scores - scores.max(1, keepdims=True))
     return a / a.sum(1, keepdims=True)
 
@@ -39,11 +44,12 @@ def far_keys(i, window=0):
     return np.arange(max(4, i - window + 1 if window else 0), i + 1)
 
 
-def sums_of_row(a, i, tokens=None, window=0):
-    """The vector of sums of row i; a: [n] its weights."""
+def sums_of_row(a, i, tokens=None, window=0, scores=None):
+    """The vector of sums of row i; a: [n] its weights, of scores, or of their own logarithms."""
     s = np.zeros(SUMS)
     low = max(0, i - window + 1) if window else 0
     seen = np.arange(low, i + 1)
+    s[LOGIT:] = np.log(a[seen].max()) if scores is None else scores[seen].max()
 
     def put(name, value):
         s[AT[name]] = value
@@ -91,9 +97,13 @@ def sums_of_row(a, i, tokens=None, window=0):
     return s
 
 
-def sums_of_text(a, tokens=None, window=0):
+def joined(sums):
+    """One of several, the last of which is a maximum."""
+    sums = np.asarray(sums)
+    return np.append(sums[..., :-1].sum(0), sums[..., -1:].max(0), axis=-1)
+
+
+def sums_of_text(a, tokens=None, window=0, scores=None):
     """[bucket][SUMS] by the bin of the row's position."""
-    out = np.zeros((bin_of(len(a) - 1) + 1, SUMS))
-    for i in range(len(a)):
-        out[bin_of(i)] += sums_of_row(a[i], i, tokens, window)
-    return out
+    rows = [sums_of_row(a[i], i, tokens, window, None if scores is None else scores[i]) for i in range(len(a))]
+    return np.array([joined(rows[2 ** b // 2:2 ** b]) for b in range(bin_of(len(a) - 1) + 1)])

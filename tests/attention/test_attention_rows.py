@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from attention_rows import AT, BINS, SUMS, attention, sums_of_text
+from attention_rows import AT, BINS, SUMS, attention, scores_of, sums_of_text
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
@@ -30,7 +30,7 @@ def test_rows(window, scale):
     q, k = rng.normal(size=(2, 140, 6)).astype(np.float32)
     tokens = rng.integers(0, 9, 140)
     found = ask(q, k, scale, window, tokens)
-    want = sums_of_text(attention(q, k, scale, window), tokens, window)
+    want = sums_of_text(attention(q, k, scale, window), tokens, window, scores_of(q, k, scale, window))
     np.testing.assert_allclose(found[:len(want)], want, rtol=1e-9, atol=1e-9)
     assert not found[len(want):].any()
     unknown = ask(q, k, scale, window)
@@ -43,7 +43,7 @@ def test_rows(window, scale):
 def test_short_texts(rows):
     rng = np.random.default_rng(rows)
     q, k = rng.normal(size=(2, rows, 3))
-    want = sums_of_text(attention(q, k, 1), np.zeros(rows))
+    want = sums_of_text(attention(q, k, 1), np.zeros(rows), scores=scores_of(q, k, 1))
     np.testing.assert_allclose(ask(q, k, 1.0, 0, np.zeros(rows, int))[:len(want)], want, rtol=1e-9, atol=1e-12)
     assert want.sum(0)[AT["far_rows"]] == max(0, rows - 8)
 

@@ -17,7 +17,7 @@ import torch
 import transformers
 
 sys.path.append(str(Path(__file__).parents[1] / "attention"))
-from attention_rows import SUMS, bin_of, sums_of_text  # noqa: E402
+from attention_rows import LOGIT, SUMS, bin_of, sums_of_text  # noqa: E402
 
 import qkscope  # noqa: E402
 from qkscope.hf import capture, facts as F  # noqa: E402
@@ -55,8 +55,8 @@ def first_seen(mask, window, count):
 
 
 def largest(got, wanted, rows):
-    """Of means over rows, by column."""
-    return float((np.abs(got - wanted).sum(0) / rows).max())
+    """Of means over rows, by column; weights do not tell scores."""
+    return float((np.abs(got - wanted)[:, :LOGIT].sum(0) / rows).max())
 
 
 def check(kind, count=TOKENS):

@@ -196,8 +196,8 @@ def largest_difference(a, b):
     return max(((a[key] - b[key]).abs().max() / b[key].abs().max().clamp(min=1e-9)).item() for key in a)
 
 
-def weights_of(call):
-    """What the softmax of captured vectors is, with everything else that the model was called with."""
+def scores_of(call):
+    """Of captured vectors, with everything else that the model was called with but sinks."""
     o, q, k = call.options, call.query.double(), call.key.double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
     scaling = o.get("scaling")
@@ -210,6 +210,11 @@ def weights_of(call):
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.double()
     if o.get("position_bias") is not None:
         scores = scores + o["position_bias"].double()
+    return scores
+
+
+def weights_of(call):
+    o, scores = call.options, scores_of(call)
     sinks = o.get("s_aux", o.get("sinks"))
     if sinks is not None:
         sinks = sinks.double() if sinks.dim() == 4 else sinks.double().reshape(1, -1, 1, 1)
@@ -225,8 +230,11 @@ def sums_error(call, weights):
     a = weights[0]
     wanted = {"SINK": a[:, :, 0], "SELF": a.diagonal(dim1=1, dim2=2), "PREVIOUS": a.diagonal(-1, 1, 2),
               "NO_KEY": 1 - a.sum(-1), "ENTROPY": torch.special.entr(a).sum(-1), "SQUARES": a.square().sum(-1)}
-    return max((made[:, getattr(lib, "QK_ATTENTION_" + name)] - values.sum(-1)).abs().max().item() / tokens
-               for name, values in wanted.items())
+    wanted["LOGIT"] = scores_of(call)[0].amax(-1)
+    top = wanted["LOGIT"].amax(-1)
+    most = ((made[:, lib.QK_ATTENTION_LOGIT_MAX] - top).abs() / top.abs().clamp(min=1)).max().item()
+    return max(most, *((made[:, getattr(lib, "QK_ATTENTION_" + name)] - values.sum(-1)).abs().max().item() / tokens
+               for name, values in wanted.items()))
 
 
 def attention_error(kind, found, ids):

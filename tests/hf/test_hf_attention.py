@@ -15,7 +15,8 @@ from hf_environment import hf_run, once
 pytestmark = pytest.mark.test_all
 
 sys.path.append(str(ROOT / "tests" / "attention"))
-from attention_rows import AT, SUMS, TOP_OFFSETS, attention, bin_of, sums_of_text  # noqa: E402
+from attention_rows import (AT, LOGIT, SUMS, TOP_OFFSETS, attention, bin_of, joined, scores_of,  # noqa: E402
+                            sums_of_text)
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 load_file = pytest.importorskip("safetensors.numpy").load_file
@@ -65,13 +66,13 @@ def sums_in(folder, layer):
     data = load_file(folder / "attention" / f"l{layer:02d}.safetensors")
     made = {}
     for place, head in enumerate(data["q.heads"]):
-        made[int(head)] = {int(b): count[place] * mean[place] for b, count, mean in
+        made[int(head)] = {int(b): np.append(count[place] * mean[place, :-1], mean[place, -1]) for b, count, mean in
                            zip(data["q.bucket"], data["q.bucket_count"], data["q.bucket_mean"])}
     return made
 
 
 def total(folder, layer, head):
-    return np.sum(list(sums_in(folder, layer)[head].values()), axis=0)
+    return joined(list(sums_in(folder, layer)[head].values()))
 
 
 @pytest.mark.parametrize("name", ["host", "made"])
@@ -83,9 +84,9 @@ def test_rows_of_the_capture(ran, name):
     wanted = {}
     for row in examples(folder):
         mine, theirs = (x["vector"][x["example_id"] == int(row["example_id"])] for x in (q, k))
-        made = sums_of_text(attention(mine, theirs, mine.shape[1] ** -0.5))  # without tokens
-        for b, values in enumerate(made):
-            wanted[b] = wanted.get(b, 0) + values
+        of = mine, theirs, mine.shape[1] ** -0.5
+        for b, values in enumerate(sums_of_text(attention(*of), scores=scores_of(*of))):  # without tokens
+            wanted[b] = joined([wanted[b], values]) if b in wanted else values
     found = sums_in(folder, layer)[head]
     tokens = [i for n, i in AT.items() if n.startswith(("duplicate", "induction", "tokens"))]
     assert found.keys() == wanted.keys()
@@ -107,7 +108,7 @@ def test_made_texts_repeat(ran):
     assert sums[AT["duplicate_uniform"]] >= uniform * (1 - 1e-12)  # more where a token comes twice in a copy
 
 
-TOPS = [AT["top_sink"], *range(TOP_OFFSETS, SUMS)]
+TOPS = [AT["top_sink"], *range(TOP_OFFSETS, LOGIT)]
 
 
 def near_ties(folder, layer, head, bucket):
@@ -165,7 +166,7 @@ def test_windows(ran):
         for head, by_bucket in sums_in(whole, layer).items():
             for b, values in by_bucket.items():
                 assert (np.abs(sums_in(chunks, layer)[head][b] - values) <= 2e-5 * np.maximum(values, values[0])).all()
-            total = np.sum(list(by_bucket.values()), axis=0)
+            total = joined(list(by_bucket.values()))
             assert 0 < total[AT["no_key"]] < total[AT["rows"]]
 
 

@@ -207,7 +207,7 @@ static qk_status put(feeding *f, const piece *p, qk_error *err)
     return status;
 }
 
-/* All sums of a bin are its rows times one number. */
+/* All sums of a bin are its rows times one number, and its maximum is one. */
 static qk_status put_attention(feeding *f, const piece *p, qk_error *err)
 {
     static const size_t SUMS = QK_ATTENTION_SUMS;
@@ -221,8 +221,9 @@ static qk_status put_attention(feeding *f, const piece *p, qk_error *err)
     for (size_t h = 0; h < p->num_heads; h++)
         for (size_t b = 0; b < bins; b++)
             for (size_t i = 0; i < SUMS; i++)
-                *to++ = (double)rows[b] * made_value(p->text, p->layer, QK_QUERY, false,
-                                                     p->heads[h], (int64_t)b, i % DIM);
+                *to++ = (i == QK_ATTENTION_LOGIT_MAX ? 1 : (double)rows[b]) *
+                        made_value(p->text, p->layer, QK_QUERY, false, p->heads[h], (int64_t)b,
+                                   i % DIM);
     const qk_sink_attention all = {.text = p->text,
                                    .layer = p->layer,
                                    .heads = p->heads,

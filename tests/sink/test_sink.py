@@ -193,6 +193,11 @@ def test_moments_are_those_of_the_rows(whole):
                       before=stage == "pre")
 
 
+def mean_of(rows):
+    """The last of the sums is a maximum."""
+    return np.append(rows.mean(0)[:-1], rows[:, -1].max())
+
+
 def check_attention(folder, texts, groups):
     """Sums are the feeder's: by group of texts the mean over rows, by bin of positions that of the bin."""
     bins = [np.array([int(t).bit_length() for t in range(tokens_of(text))], int) for text in range(texts)]
@@ -214,17 +219,17 @@ def check_attention(folder, texts, groups):
             for g, name in enumerate(arrays["q.group"]):
                 rows = np.concatenate([values[t] for t in some if label[t] == int(name)])
                 assert arrays["q.count"][g, i] == len(rows)
-                assert np.abs(arrays["q.mean"][g, i] - rows.mean(0)).max() < 1e-12
+                assert np.abs(arrays["q.mean"][g, i] - mean_of(rows)).max() < 1e-12
             for b, number in enumerate(arrays["q.bucket"]):
                 rows = np.concatenate([values[t][bins[t] == number] for t in some])
                 assert arrays["q.bucket_count"][b, i] == len(rows)
-                assert np.abs(arrays["q.bucket_mean"][b, i] - rows.mean(0)).max() < 1e-12
+                assert np.abs(arrays["q.bucket_mean"][b, i] - mean_of(rows)).max() < 1e-12
 
 
 def row_value(text, layer, head, number):
-    """What the feeder makes of 100 sums: those of a vector, over and over."""
+    """What the feeder makes of 102 sums: those of a vector, over and over."""
     vector = vectors_at(text, layer, head, number)
-    return np.tile(vector, 9)[:100]
+    return np.tile(vector, 9)[:102]
 
 
 def test_attention_is_summed_in_the_tree_of_the_moments(whole):

@@ -12,7 +12,7 @@ BLOCK = 32  # keys that are added up together, on which the bins of distance are
 # Keys of a tile, at most, a multiple of it; and scores that are worked on together: what a processor holds near it.
 TILES = {"cpu": (1024, 1 << 19)}
 ON_DEVICES = (4096, 1 << 25)
-SINK_KEYS, FAR_POSITION = int(lib.QK_SINK_KEYS), int(lib.QK_FAR_POSITION)
+SINK_KEYS, FAR_POSITION, MOST = int(lib.QK_SINK_KEYS), int(lib.QK_FAR_POSITION), int(lib.QK_ATTENTION_LOGIT_MAX)
 
 
 def bin_of(distance: Any) -> Any:
@@ -141,7 +141,8 @@ def _vectors(sums: _Sums, rows: _Rows, sink: Any, wide: Any) -> Any:
     bins = linear[..., -rows.bins:]
     for name, value in (("ROWS", 1), ("SINK", first[..., 0]), ("FIRST", first.sum(-1)), ("SELF", own),
                         ("PREVIOUS", previous), ("NO_KEY", 1 - share), ("ENTROPY", lse * share - scores),
-                        ("SQUARES", sums.squares * share ** 2), ("VISIBLE", n.log())):
+                        ("SQUARES", sums.squares * share ** 2), ("VISIBLE", n.log()), ("LOGIT", sums.top.to(wide)),
+                        ("LOGIT_MAX", sums.top.to(wide))):
         x[..., getattr(lib, "QK_ATTENTION_" + name)] = value
     if rows.ids is not None:
         x[..., lib.QK_ATTENTION_TOKENS] = 1
@@ -188,6 +189,7 @@ def sums_of(scores: Scores, positions: Any, weights: Any, ids: Any = None, *, ke
     step = max(1, many // (scores.texts * scores.num_heads * min(most, int(positions.max()) + BLOCK)))
     made = torch.zeros(scores.texts, scores.num_heads, weights.shape[2], int(lib.QK_ATTENTION_SUMS), dtype=wide,
                        device=device)
+    most = torch.full_like(made[..., MOST], -torch.inf)
     for r in range(0, positions.shape[1], step):
         part = slice(r, r + step)
         least, last = int(positions[:, part].min()), int(positions[:, part].max())
@@ -203,5 +205,9 @@ def sums_of(scores: Scores, positions: Any, weights: Any, ids: Any = None, *, ke
                 key = torch.arange(begin, begin + room, device=device)
                 s.masked_fill_(((key > rows.i[..., None]) | (key < rows.low[..., None]))[:, None], LOW)
             _add_tile(sums, s, rows, begin, wide)
-        made += torch.einsum("brk,bhrs->bhks", weights[:, part], _vectors(sums, rows, scores.sink(at), wide))
+        vectors, counted = _vectors(sums, rows, scores.sink(at), wide), (weights[:, part] > 0)[:, None]
+        top = torch.where(counted, vectors[..., MOST, None], -torch.inf).amax(2)  # of this one no sum
+        most = torch.maximum(most, top)
+        made += torch.einsum("brk,bhrs->bhks", weights[:, part], vectors)
+    made[..., MOST] = most.nan_to_num(neginf=0)  # a bucket without rows
     return made
