@@ -80,7 +80,10 @@ typedef struct qk_analysis_settings {
     qk_rotation_settings rotation;
     qk_plasticity_settings plasticity; /* its seed is not used, the one above is */
     int buckets; /* of plasticity: QK_BUCKETS_..., or how many, 2 to QK_MAX_BUCKETS */
-    double ci;   /* confidence level of the intervals in percent, 1 <= ci < 100; 0 = none */
+    /* of the keys of a pair in plasticity, "2000" tokens or "5%" of their text: a run fills the
+     * members of plasticity from it; NULL = any */
+    const char *max_distance;
+    double ci; /* confidence level of the intervals in percent, 1 <= ci < 100; 0 = none */
     double correlation_threshold; /* single-kind: |r| counted as high */
     /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
      * "sklearn", what that takes for them. */

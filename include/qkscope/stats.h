@@ -379,7 +379,9 @@ typedef struct qk_plasticity_settings {
     qk_plasticity_convention convention;
 } qk_plasticity_settings;
 
-/* 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact. */
+/* 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, pairs of any distance. */
+    double max_distance; /* of the two keys of a pair, in tokens; 0 = any */
+    double max_share;    /* the same as a share of their text, up to its last key; 0 = any */
 QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
 
 /* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */

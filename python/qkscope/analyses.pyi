@@ -41,6 +41,7 @@ def analyze(
     bucket_width: float | None = None,
     ks_alpha: float = 0.01,
     buckets: int | Literal['capture'] | None = None,
+    max_distance: str | None = None,
     attention_scale: float | None = None,
     threads: int | None = None,
     complement: bool = False,
@@ -136,6 +137,8 @@ def analyze(
         buckets
             N position buckets of equal width, or capture: those of the capture (2 to 1024; None:
             the capture's if there are at most 32, else 32)
+        max_distance
+            only pairs of keys within N tokens, or N% of their text (None: all)
     Attention:
         attention_scale
             factor on scores where attention is predicted, or computed from rows (0 to 1000000;
@@ -361,6 +364,7 @@ def plasticity(
     bucket_width: float | None = None,
     ks_alpha: float = 0.01,
     buckets: int | Literal['capture'] | None = None,
+    max_distance: str | None = None,
     threads: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
@@ -422,6 +426,8 @@ def plasticity(
         buckets
             N position buckets of equal width, or capture: those of the capture (2 to 1024; None:
             the capture's if there are at most 32, else 32)
+        max_distance
+            only pairs of keys within N tokens, or N% of their text (None: all)
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)

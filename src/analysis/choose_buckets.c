@@ -2,13 +2,16 @@
 /* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a
  * head's numbers must not depend on which other heads are analysed: so all heads of the capture
  * are asked, by their columns `position` and `bucket`, a hundredth of a file. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/run.h"
 #include "analysis/run_states.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/parse_number.h"
 #include "capture/capture.h"
 
 enum { FEW = QK_FEW_BUCKETS, SCAN_ROWS = 4096 };
@@ -163,8 +166,33 @@ static qk_status find_count(qk__run *run, scan *s, qk_error *err)
     return QK_OK;
 }
 
+/* Pairs of keys within a distance: the settings' text as numbers. False: it is none. */
+static bool read_distance(const char *text, qk_plasticity_settings *settings)
+{
+    char number[32];
+    double value;
+    const size_t size = text ? strlen(text) : 0;
+    const bool share = size > 0 && text[size - 1] == '%';
+    settings->max_distance = settings->max_share = 0;
+    if (!text)
+        return true;
+    snprintf(number, sizeof number, "%.*s", size < sizeof number ? (int)(size - share) : 0,
+             text);
+    if (!qk__parse_number(number, &value) || !(value > 0) || (share && value > 100))
+        return false;
+    *(share ? &settings->max_share : &settings->max_distance) = share ? value / 100 : value;
+    return true;
+}
+
 qk_status qk__run_set_buckets(qk__run *run, qk_error *err)
 {
+    qk_plasticity_settings settings;
+    if (!read_distance(run->settings->max_distance, &settings))
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "max-distance \"%.60s\": expected a number of tokens above 0, such as 2000, "
+            "or of percent of the text, such as 5%%",
+            run->settings->max_distance);
     if (!qk__run_does(run, QK_ANALYSE_PLASTICITY) ||
         run->settings->buckets == QK_BUCKETS_CAPTURE)
         return QK_OK;
@@ -181,6 +209,7 @@ qk_plasticity_settings qk__run_plasticity(const qk__run *run)
 {
     qk_plasticity_settings settings = run->settings->plasticity;
     settings.seed = (uint64_t)run->settings->seed;
+    (void)read_distance(run->settings->max_distance, &settings);
     if (!(settings.bucket_width > 0))
         settings.bucket_width = qk__buckets_width(&run->buckets);
     return settings;

@@ -73,10 +73,11 @@ static const double *coordinates(const qk__pair_block *b, size_t key, size_t ld)
     return key < b->split ? b->part[0] + key * ld : b->part[1] + (key - b->split) * ld;
 }
 
-void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, size_t start)
+void qk__block_add_row(qk__pair_walk *w, size_t left, size_t from, size_t end, size_t start)
 {
-    size_t first = b->key[left]->first;
-    while (from < end && b->key[from]->last < first)
+    qk__pair_block *b = &w->block;
+    size_t first = b->key[left]->first, near = w->sums->space->near[b->key[left]->place];
+    while (from < end && (b->key[from]->last < first || b->key[from]->place < near))
         from++;
     if (from == end)
         return;

@@ -101,9 +101,9 @@ void qk__block_prepare(qk__pair_walk *w, const qk__seen_key *keys, size_t count,
 void qk__block_take(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t from,
                     size_t count);
 
-/* Pairs of key `left` with from..end-1, less those at the beginning that have gone out of sight
+/* Pairs of key `left` with from..end-1, less those at the beginning that are too far, or have gone out of sight
  * before it comes into sight. `start` is the place of their example's first key. */
-void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, size_t start);
+void qk__block_add_row(qk__pair_walk *w, size_t left, size_t from, size_t end, size_t start);
 
 /* Adds the rows to the sums of the buckets that see them; the block is empty then. */
 void qk__block_finish(qk__pair_walk *w);

@@ -128,21 +128,18 @@ static void add_pair(draw *d, size_t late, size_t early)
         finish_batch(d);
 }
 
-/* Pair number t of keys 0, 1, 2, ...: (1, 0), (2, 0), (2, 1), (3, 0), ... */
-static uint64_t late_of(uint64_t t)
+/* Pairs of the seen key i are those with low .. i-1 of them: (1, 0), (2, 0), (2, 1), (3, 0), ... where all are near. */
+static size_t find_low(const draw *d, size_t i, size_t low)
 {
-    uint64_t i = (uint64_t)((1 + sqrt(1 + 8 * (double)t)) / 2);
-    while (i * (i - 1) / 2 > t)
-        i--;
-    while (i * (i + 1) / 2 <= t)
-        i++;
-    return i;
+    while (d->seen[low] < d->sums->space->near[d->seen[i]])
+        low++;
+    return low;
 }
 
 /* Pairs of an example with n seen keys, by their ascending numbers. */
-static void add_pairs(draw *d, const uint64_t *numbers, size_t count, uint64_t base, uint64_t n)
+static void add_pairs(draw *d, const uint64_t *numbers, size_t count, uint64_t base, size_t n)
 {
-    uint64_t late = 1;
+    size_t late = 0, low = 0; /* the pairs of late begin at base */
     bool prepared = count > n && n <= d->capacity;
     if (d->filled > 0 && (prepared || d->prepared))
         finish_batch(d);
@@ -150,12 +147,11 @@ static void add_pairs(draw *d, const uint64_t *numbers, size_t count, uint64_t b
     if (prepared)
         prepare_keys(d, n);
     for (size_t i = 0; i < count; i++) {
-        uint64_t t = numbers[i] - base;
-        if (!d->prepared)
-            late = late_of(t);
-        while (late * (late + 1) / 2 <= t)
-            late++;
-        add_pair(d, late, t - late * (late - 1) / 2);
+        while (numbers[i] - base >= late - low) {
+            base += late - low;
+            low = find_low(d, ++late, low);
+        }
+        add_pair(d, late, low + (size_t)(numbers[i] - base));
     }
 }
 
@@ -176,8 +172,11 @@ static void walk_numbers(draw *d, size_t limit)
 {
     uint64_t base = 0;
     for (size_t e = 0, next = 0; next < limit; e++) {
-        uint64_t n = list_seen(d, e), end = base + (n > 1 ? n * (n - 1) / 2 : 0);
+        const size_t n = list_seen(d, e);
         size_t count = 0;
+        uint64_t end = base;
+        for (size_t i = 1, low = 0; i < n; i++)
+            end += i - (low = find_low(d, i, low));
         while (next + count < limit && d->numbers[next + count] < end)
             count++;
         if (count > 0)

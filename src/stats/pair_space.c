@@ -11,12 +11,6 @@
 
 enum { MAX_BINS = 512 }; /* a side */
 
-/* There are less than 2^32 keys, so this and its sums fit. */
-static int64_t pairs_of(size_t n)
-{
-    return (int64_t)(n * (n - (n > 0)) / 2);
-}
-
 /* Without a window a key and those before it are seen by all buckets from one on: what it adds
  * is noted there, and summed up at the end. */
 static void count_without_window(const qk__pair_space *space, int64_t *pairs)
@@ -32,21 +26,27 @@ static void count_without_window(const qk__pair_space *space, int64_t *pairs)
                 j++;
             if (j == grid->num)
                 break;
-            pairs[j] += (int64_t)(i - first);
+            pairs[j] += (int64_t)(i - space->near[i]);
         }
     }
     for (size_t j = 1; j < grid->num; j++)
         pairs[j] += pairs[j - 1];
 }
 
-static size_t count_seen(const qk__pair_space *space, size_t j, size_t first, size_t end)
+/* Pairs of the keys first .. end-1 that bucket j sees; -1: it sees none. There are less than 2^32 keys, so this and
+ * its sums fit. */
+static int64_t count_seen(const qk__pair_space *space, size_t j, size_t first, size_t end)
 {
     const qk__key_index *index = space->index;
-    size_t seen = 0;
-    for (size_t i = first; i < end; i++)
-        seen += qk__sees(space->grid, &space->grid->bucket[j], index->bucket[i],
-                         index->position[i]);
-    return seen;
+    const qk__query_bucket *bucket = &space->grid->bucket[j];
+    int64_t seen = 0, pairs = -1; /* seen: of from .. i-1 */
+    for (size_t i = first, from = first; i < end; i++) {
+        for (; from < space->near[i]; from++)
+            seen -= qk__sees(space->grid, bucket, index->bucket[from], index->position[from]);
+        if (qk__sees(space->grid, bucket, index->bucket[i], index->position[i]))
+            pairs = (pairs < 0 ? 0 : pairs) + seen++;
+    }
+    return pairs;
 }
 
 void qk__count_pairs(const qk__pair_space *space, int64_t *pairs)
@@ -59,9 +59,10 @@ void qk__count_pairs(const qk__pair_space *space, int64_t *pairs)
         return;
     }
     for (size_t e = 0; e < index->num_examples; e++)
-        for (size_t j = 0; j < space->grid->num && index->start[e + 1] - index->start[e] > 1;
-             j++)
-            pairs[j] += pairs_of(count_seen(space, j, index->start[e], index->start[e + 1]));
+        for (size_t j = 0; j < space->grid->num; j++) {
+            int64_t seen = count_seen(space, j, index->start[e], index->start[e + 1]);
+            pairs[j] += seen > 0 ? seen : 0;
+        }
 }
 
 /* Ranks of the key buckets, and their ids in ascending order in `ids`. */
@@ -111,10 +112,10 @@ static void count_cells(qk__cell_table *table, const qk__pair_space *space, size
     for (size_t j = grid->num; j-- > 0;) {
         if (grid->bucket[j].id <= space->index->bucket[first])
             return;
-        size_t seen = grid->window ? count_seen(space, j, first, end) : end - first;
+        int64_t seen = count_seen(space, j, first, end);
         int64_t *pairs = &table->cell[table->at[j] + table->rank[first]].pairs;
-        if (seen > 0)
-            *pairs = (*pairs < 0 ? 0 : *pairs) + pairs_of(seen);
+        if (seen >= 0)
+            *pairs = (*pairs < 0 ? 0 : *pairs) + seen;
         if (!grid->window)
             return;
     }

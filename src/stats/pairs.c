@@ -34,13 +34,15 @@ static void add_short(qk__pair_walk *w, const qk__seen_key *keys, size_t count, 
     size_t at = b->num_keys;
     qk__block_load(w, at, keys, count, centre);
     for (size_t i = 1; i < count; i++)
-        qk__block_add_row(b, at + i, at, at + i, centre);
+        qk__block_add_row(w, at + i, at, at + i, centre);
 }
 
-static bool never_together(const qk__seen_key *late, size_t num_late, const qk__seen_key *early,
-                           size_t num_early)
+static bool never_together(const size_t *near, const qk__seen_key *late, size_t num_late,
+                           const qk__seen_key *early, size_t num_early)
 {
     size_t first = SIZE_MAX, last = 0;
+    if (early[num_early - 1].place < near[late[0].place])
+        return true;
     for (size_t i = 0; i < num_late; i++)
         first = late[i].first < first ? late[i].first : first;
     for (size_t i = 0; i < num_early; i++)
@@ -61,6 +63,7 @@ static void load_stretch(qk__pair_walk *w, size_t at, const qk__seen_key *keys, 
 static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, size_t centre)
 {
     qk__pair_block *b = &w->block;
+    const size_t *near = w->sums->space->near;
     bool prepared = count <= w->num_prepared;
     qk__block_finish(w);
     if (prepared)
@@ -69,15 +72,15 @@ static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, s
         size_t num_late = count - late < STRETCH ? count - late : STRETCH;
         load_stretch(w, 0, keys, late, num_late, centre, prepared);
         for (size_t i = 1; i < num_late; i++)
-            qk__block_add_row(b, i, 0, i, centre);
+            qk__block_add_row(w, i, 0, i, centre);
         b->long_example = true;
         qk__block_finish(w);
         for (size_t early = 0; early < late; early += STRETCH) {
-            if (never_together(keys + late, num_late, keys + early, STRETCH))
+            if (never_together(near, keys + late, num_late, keys + early, STRETCH))
                 continue;
             load_stretch(w, num_late, keys, early, STRETCH, centre, prepared);
             for (size_t i = 0; i < num_late; i++)
-                qk__block_add_row(b, i, num_late, num_late + STRETCH, centre);
+                qk__block_add_row(w, i, num_late, num_late + STRETCH, centre);
             b->long_example = true;
             qk__block_finish(w);
         }

@@ -11,6 +11,35 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
+/* Keys of a text stand in the order of buckets, and in it of positions. */
+static qk_status find_near(qk__pair_source *source, const qk_plasticity_settings *settings,
+                           qk_error *err)
+{
+    const qk__key_index *index = source->space.index;
+    const double *at = index->position;
+    size_t *near = source->near = qk__calloc(index->rows + 1, sizeof *near);
+    if (!near)
+        return qk__nomem(err);
+    source->space.near = near;
+    for (size_t e = 0; e < index->num_examples; e++) {
+        const size_t first = index->start[e], end = index->start[e + 1];
+        double most = settings->max_distance > 0 ? settings->max_distance : INFINITY;
+        if (settings->max_share > 0)
+            most = fmin(most, settings->max_share * (at[end - 1] + 1));
+        for (size_t i = first; i < end; i++) {
+            near[i] = i > first ? near[i - 1] : first;
+            if (i > first && at[i] < at[i - 1] && most < INFINITY)
+                return qk__fail(err, QK_ERR_INCONSISTENT,
+                                "position %.0f is in a later bucket than position %.0f: pairs "
+                                "within a distance need --buckets N",
+                                at[i], at[i - 1]);
+            while (at[i] - at[near[i]] > most)
+                near[i]++;
+        }
+    }
+    return QK_OK;
+}
+
 qk_status qk__pair_source_open(qk__pair_source *source, const qk__plasticity_input *in,
                                qk_error *err)
 {
@@ -26,8 +55,8 @@ qk_status qk__pair_source_open(qk__pair_source *source, const qk__plasticity_inp
     }
     bool published = in->settings->convention == QK_CONVENTION_PUBLISHED;
     QK_TRY(qk__query_grid_create(&source->grid, in->queries, published, in->totals, err));
-    source->space = (qk__pair_space){in->keys, index, source->grid};
-    return QK_OK;
+    source->space = (qk__pair_space){in->keys, index, source->grid, NULL};
+    return find_near(source, in->settings, err);
 }
 
 void qk__pair_source_close(qk__pair_source *source)
@@ -35,6 +64,7 @@ void qk__pair_source_close(qk__pair_source *source)
     qk__query_grid_free(&source->grid);
     qk__key_index_free(&source->present);
     qk__key_index_free(&source->own_index);
+    free(source->near);
 }
 
 typedef struct run {
@@ -63,12 +93,12 @@ static qk_status draw_cells(const run *r, const qk__pair_sums *sums, size_t j, q
 /* Buckets buckets[0..count-1] that draw, together as far as their sets fit in SET_WORDS; how
  * many. 0 if the first had better look up its pairs one by one: where a set has few members,
  * since forming all pairs costs a small part of looking up that many; or a window lets through
- * other keys for each bucket. */
+ * other keys for each bucket; or pairs within a distance are not numbered as all are. */
 static size_t count_together(const run *r, const size_t *buckets, size_t count)
 {
     const int64_t *pairs = r->tally->pairs, limit = r->tally->limit;
     size_t n = 0, words = 0;
-    if (r->space->grid->window)
+    if (r->space->grid->window || qk__pairs_are_near(r->in->settings))
         return 0;
     while (n < count && qk__set_fits(pairs[buckets[n]], limit)) {
         words += qk__set_words(pairs[buckets[n]]);

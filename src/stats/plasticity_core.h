@@ -22,11 +22,18 @@ typedef struct qk__plasticity_input {
     qk__ap_parts *parts;    /* with its groups, to be filled by qk__plasticity_fit; or NULL */
 } qk__plasticity_input;
 
+/* Whether pairs are those of keys within some distance. */
+static inline bool qk__pairs_are_near(const qk_plasticity_settings *settings)
+{
+    return settings->max_distance > 0 || settings->max_share > 0;
+}
+
 /* The keys that are not left out, the query buckets that see them, and what to free of this. */
 typedef struct qk__pair_source {
     qk__pair_space space;
     qk__key_index *own_index, *present;
     qk__query_grid *grid;
+    size_t *near;
 } qk__pair_source;
 
 /* Close it after a failure, too. */

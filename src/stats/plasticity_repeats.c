@@ -18,10 +18,10 @@ typedef struct share {
     uint32_t step, stride;
 } share;
 
-/* Of `pairs`, about `wanted`. */
-static share find_share(const qk__key_index *index, double pairs, double wanted)
+/* Of `pairs`, about `wanted`. Of pairs of near keys: all of a text, since those between would be the near ones. */
+static share find_share(const qk__key_index *index, double pairs, double wanted, bool near)
 {
-    double mean = (double)index->rows / (double)index->num_examples;
+    double mean = near ? 0 : (double)index->rows / (double)index->num_examples;
     double step = fmin(ceil(sqrt(pairs / wanted)), fmax(floor(mean / LEAST_KEYS), 1));
     double stride = fmax(ceil(pairs / wanted / (step * step)), 1);
     return (share){(uint32_t)step, (uint32_t)fmin(stride, UINT32_MAX)};
@@ -134,8 +134,10 @@ qk_status qk__plasticity_repeats_open(qk__plasticity_repeats *repeats, const qk_
     QK_TRY(count_most(&all, &most, err));
     if (wanted <= 0 || most <= wanted)
         return QK_OK;
-    QK_TRY(choose_keys(&repeats->keys, in->index, &keys, &repeats->drawn,
-                       find_share(in->index, (double)most, (double)wanted), err));
+    QK_TRY(choose_keys(
+        &repeats->keys, in->index, &keys, &repeats->drawn,
+        find_share(in->index, (double)most, (double)wanted, qk__pairs_are_near(in->settings)),
+        err));
     qk__query_model *model;
     QK_TRY(qk__query_model_create(&model, q, NULL, sign, err));
     qk_status status = see_all(repeats, model, &all, err);

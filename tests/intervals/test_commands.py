@@ -71,7 +71,7 @@ def test_manifest_has_the_settings_of_what_was_run(qkscope, tmp_path):
             "--layers", 0, "--seed", 3, expect=0)
     settings = last_run(tmp_path / "p")["settings"]
     assert settings["analyses"] == ["plasticity"] and settings["seed"] == 3
-    assert settings["plasticity"] == {"max_pairs": 99, "bucket_width": None,
+    assert settings["plasticity"] == {"max_pairs": 99, "bucket_width": None, "max_distance": None,
                                       "convention": "exact", "ks_alpha": 0.2, "buckets": None}
     assert "pca" not in settings and "rotation" not in settings
     qkscope("analyze", EXAMPLE, "-o", tmp_path / "a", "--complement", "--ci", 90, "--layers", 0, "--heads", 0, expect=0)

@@ -160,7 +160,8 @@ class Plasticity:
     """All tables of one query head with its key head. q and k are dicts of columns (vector,
     position, bucket, example_id); the queries have sliding_window, too."""
 
-    def __init__(self, q, k, bucket_width=None, alpha=0.01, tables=True):
+    def __init__(self, q, k, bucket_width=None, alpha=0.01, tables=True, near=None):
+        """near: how far the keys of a pair may be apart, of the length of their text."""
         self.q, self.k = q, k
         self.model = Queries(q["vector"], q["position"])
         windows = np.unique(np.maximum(q["sliding_window"], 0))
@@ -168,6 +169,11 @@ class Plasticity:
         self.window = int(windows[0]) or None
         self.find_width(bucket_width)
         self.pairs = Pairs(k["vector"], k["example_id"])
+        self.near = np.ones(len(self.pairs.i), bool)
+        if near:
+            s, text = np.asarray(k["position"], float), np.asarray(k["example_id"])
+            most = np.array([near(s[text == t].max() + 1) for t in text[self.pairs.i]])
+            self.near = np.abs(s[self.pairs.i] - s[self.pairs.j]) <= most
         self.reflected = self.model.reflect(self.pairs.delta)
         self.diagonal = (self.reflected ** 2) @ self.model.variances
         self.profile, self.buckets, self.distance, self.spread_pp = [], [], {}, {}
@@ -196,7 +202,7 @@ class Plasticity:
         if self.window:
             near = np.array([tau - int(s) <= self.window for s in self.k["position"]], bool)
             eligible &= near | (self.k["bucket"] == j - 1)
-        use = np.flatnonzero(eligible[self.pairs.i] & eligible[self.pairs.j])
+        use = np.flatnonzero(eligible[self.pairs.i] & eligible[self.pairs.j] & self.near)
         pp = self.pair_plasticities(tau, use)
         ap = float(pp.mean()) if len(pp) else None
         self.profile.append({"q_bucket": j, "position": float(tau), "n_queries": len(rows),

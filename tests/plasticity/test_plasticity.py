@@ -102,7 +102,7 @@ def compare_head(tables, layer, head, truth, seen, place):
     compare_rows(mine["head_component_weights.csv"], wanted, ["component"], [], seen, place)
 
 
-def check_capture(qkscope, capture, out, group, title, *options, width=None, alpha=None):
+def check_capture(qkscope, capture, out, group, title, *options, width=None, alpha=None, near=None):
     """Runs the program on a capture and compares every number with the oracle."""
     arguments = ["plasticity", capture, "-o", out, "--max-pairs", 0, *options]
     arguments += ["--bucket-width", width] if width else []
@@ -112,7 +112,7 @@ def check_capture(qkscope, capture, out, group, title, *options, width=None, alp
     for (layer, head, q, k), row in zip(head_pairs(capture, group), tables["head_metrics.csv"]):
         assert (row["layer"], row["q_head"]) == (layer, head)
         place = f"{title} {head_name(layer, head, 'q')}"
-        truth = oracle.Plasticity(q, k, width, alpha or 0.01)
+        truth = oracle.Plasticity(q, k, width, alpha or 0.01, near=near)
         compare_head(tables, layer, head, truth, seen, place)
         heads.append(truth)
     for name, rows in tables.items():
@@ -375,6 +375,70 @@ def test_no_more_than_512_bins(qkscope, tmp_path):
     assert max(row["distance_bin"] for row in rows) < 512
     assert max(row["lag_bin"] for row in rows) < 512
     assert sum(row["n_pairs"] for row in rows) == sum(row["n_pairs"] for row in tables["head_profile.csv"])
+
+
+# ---- pairs within a distance -----------------------------------------------------------------
+
+NEAR = {"300": lambda length: 300, "5%": lambda length: 0.05 * length, "1": lambda length: 1, "12.5%": lambda length: 0.125 * length,
+        "1e9": lambda length: math.inf}
+
+
+@pytest.mark.parametrize("window", [None, 400])
+@pytest.mark.parametrize("most", NEAR)
+def test_near_pairs(qkscope, tmp_path, most, window):
+    """Also of a text that is longer than a block of keys, and of texts of unlike lengths."""
+    rng = np.random.default_rng([len(most), window or 0])
+    for kind in "qk":
+        parts = [draw(rng, 3, 40, 5, span=700), draw(rng, 2, 210, 5)]
+        parts[1]["example_id"] += 100
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if window:
+            columns["sliding_window"] = np.full(len(columns["position"]), window)
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    tables = check_capture(qkscope, tmp_path / "c", tmp_path / "out", 1, f"pairs within {most}", "--max-distance", most,
+                           near=NEAR[most])
+    whole = tmp_path / "whole"
+    qkscope("plasticity", tmp_path / "c", "-o", whole, "--max-pairs", 0, expect=0)
+    pairs = [sum(row["n_pairs"] for row in rows) for rows in (tables["head_profile.csv"], read_csv(whole / "head_profile.csv"))]
+    assert 0 < pairs[0] < pairs[1] if most != "1e9" else pairs[0] == pairs[1]
+    qkscope("analyze", tmp_path / "c", "-o", tmp_path / "all", "--max-pairs", 0, "--max-distance", most, expect=0)
+    assert read_bytes(tmp_path / "all", *HEADERS) == read_bytes(tmp_path / "out", *HEADERS)
+
+
+def test_near_pairs_that_are_drawn(qkscope, tmp_path):
+    """Of the pairs within the distance, and of no others, in the profile and in cells."""
+    limit, off, rng = 60, [], np.random.default_rng(4)
+    write_pair(tmp_path / "c", draw(rng, 8, 90, 8), draw(rng, 8, 90, 8))
+    qkscope("plasticity", tmp_path / "c", "-o", tmp_path / "out", "--max-pairs", limit, "--max-distance", "100",
+            "--q-per-kv-group", 1, expect=0)
+    (_, _, q, k), = head_pairs(tmp_path / "c", 1)
+    truth = oracle.Plasticity(q, k, near=lambda length: 100)
+    for row, want in zip(read_csv(tmp_path / "out" / "head_profile.csv"), truth.profile, strict=True):
+        values = truth.spread_pp[want["q_bucket"]]
+        assert row["n_pairs"] == min(want["n_pairs"], limit)
+        if len(values) > 2 * limit:
+            off.append((row["ap"] - want["ap"]) / math.sqrt(values.var() * (1 - limit / len(values)) / limit))
+    assert len(off) > 8 and np.abs(off).max() < 4
+    # all of 128 bins of distance that a pair within 100 tokens may have: the first
+    assert {row["distance_bin"] for row in read_csv(tmp_path / "out" / "head_distance.csv")} == {0}
+
+
+@pytest.mark.parametrize("most", ["0", "-3", "5 %", "101%", "x", "%", "1" * 40])
+def test_no_such_distance(qkscope, tmp_path, most):
+    said = qkscope("plasticity", EXAMPLE, "-o", tmp_path / "out", "--max-distance", most)
+    assert said.code in (1, 2) and "max-distance" in said.err and "tokens above 0, such as 2000" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_buckets_against_positions(qkscope, tmp_path):
+    """Where later buckets have earlier positions, keys that are near are not neighbours."""
+    rng = np.random.default_rng(5)
+    columns = draw(rng, 2, 60, 4)
+    columns["bucket"] = 20 - columns["bucket"]
+    write_pair(tmp_path / "c", columns, columns)
+    qkscope("plasticity", tmp_path / "c", "-o", tmp_path / "all", "--buckets", "capture", expect=0)
+    said = qkscope("plasticity", tmp_path / "c", "-o", tmp_path / "out", "--buckets", "capture", "--max-distance", "50")
+    assert said.code == 1 and "is in a later bucket than position" in said.err and "--buckets N" in said.err
 
 
 # ---- sampled cells ---------------------------------------------------------------------------
