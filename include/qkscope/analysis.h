@@ -152,6 +152,7 @@ typedef struct qk_head_intervals {
     qk_interval r_q, r_k; /* of the first component */
     qk_interval r_q_a, r_k_a, alpha_q, alpha_k, bias_strength, separation_strength;
     qk_interval ap_overall, ap_drop;
+    qk_interval key_share, bias_over_context;
 } qk_head_intervals;
 
 /* How long texts are, in tokens: up to the last position that is known of each. And which positions were

@@ -167,6 +167,8 @@ typedef struct qk_pca {
     double lda_accuracy;         /* NaN until qk_pca_lda_count has seen the rows */
     double mu_q_beta;            /* mu_q * beta: key-position bias on the first component */
     double alpha_beta;
+    double key_share;  /* of the variance of a row's scores, what the key alone decides: 0..1 */
+    double score_rank; /* components that have 90 % of the rest; NaN until a run has found it */
 } qk_pca;
 
 /* Combined analysis of a query head and its key head. Signs: each axis is flipped so that
@@ -316,6 +318,7 @@ typedef struct qk_rotation {
     double content_var_b;
     double residual_pos_r;
     double omega, omega_r_squared; /* NaN until a scan has them */
+    double bias_over_context; /* bias_strength * tokens of context; NaN until a run has it */
     size_t num_planes;
     qk_plane *planes;
     double *a;    /* [dim] unit vector; NULL if degenerate */
@@ -377,11 +380,11 @@ typedef struct qk_plasticity_settings {
     double ks_alpha;     /* 0..1 */
     double bucket_width; /* tokens; 0 = from the rows */
     qk_plasticity_convention convention;
+    double max_distance; /* of the two keys of a pair, in tokens; 0 = any */
+    double max_share;    /* the same as a share of their text, up to its last key; 0 = any */
 } qk_plasticity_settings;
 
 /* 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, pairs of any distance. */
-    double max_distance; /* of the two keys of a pair, in tokens; 0 = any */
-    double max_share;    /* the same as a share of their text, up to its last key; 0 = any */
 QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
 
 /* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */

@@ -8,6 +8,7 @@
 #include "analysis/head_lengths.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/interaction.h"
 #include "stats/key_weights.h"
 
 /* ---- keys ------------------------------------------------------------------------------- */
@@ -109,6 +110,8 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
     if (status == QK_OK)
         status = qk_pca_first_tokens(pca, &run->settings->pca, q->moments, k->moments, q->first,
                                      k->first, &head->first_tokens, err);
+    if (status == QK_OK)
+        status = qk__score_rank(q->moments, k->moments, &pca->score_rank, err);
     if (status == QK_OK && run->settings->lda)
         status = measure_lda(run, worker, q, k, pca, err);
     if (status != QK_OK)
@@ -226,6 +229,7 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
         qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
+    rotation->bias_over_context = rotation->bias_strength * (head->lengths.position_most + 1);
     if (!rotation->degenerate && !q->state)
         status = scan_rows(run, worker, q, k, rotation, err);
     if (status != QK_OK)

@@ -51,6 +51,7 @@ static qk_status repeat_pca(repetition *r, qk_error *err)
     double sign = qk__dot(full->axes, own->axes, full->dim) < 0 ? -1 : 1;
     set(r, QK__R_Q, sign * project(r, r->q_rest, own->axes).r);
     set(r, QK__R_K, sign * project(r, r->k_rest, own->axes).r);
+    set(r, QK__KEY_SHARE, own->key_share);
     qk__cross_fit_see(&r->crossed, QK__ON_PC0, r->queries.left_out, own->axes, full->axes,
                       r->scratch);
     qk_pca_free(&own);
@@ -189,6 +190,7 @@ static const size_t INTERVALS[QK__NUM_REPEATED] = {
     [QK__SEPARATION] = offsetof(qk_head_intervals, separation_strength),
     [QK__AP] = offsetof(qk_head_intervals, ap_overall),
     [QK__AP_DROP] = offsetof(qk_head_intervals, ap_drop),
+    [QK__KEY_SHARE] = offsetof(qk_head_intervals, key_share),
 };
 
 static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
@@ -199,6 +201,7 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
     const double estimates[QK__NUM_REPEATED] = {
         [QK__AP] = plasticity ? plasticity->ap_overall : NAN,
         [QK__AP_DROP] = plasticity ? plasticity->ap_drop : NAN,
+        [QK__KEY_SHARE] = r->full->pca ? r->full->pca->key_share : NAN,
     };
     const double *refitted[QK__NUM_CROSSED];
     for (int i = 0; i < QK__NUM_CROSSED; i++)
@@ -216,8 +219,15 @@ static qk_status conclude(repetition *r, qk_head_intervals *out, qk_error *err)
                                    &interval.hi);
         memcpy((char *)out + INTERVALS[i], &interval, sizeof interval);
     }
-    out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
-    out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
+    for (int i = 0; i < 2; i++) {
+        qk_interval *share = i == 0 ? &out->ap_overall : &out->key_share;
+        share->lo = share->lo < 0 ? 0 : share->lo;
+        share->hi = share->hi > 1 ? 1 : share->hi;
+    }
+    const qk_interval bias = out->bias_strength;
+    const double context = r->full->lengths.position_most + 1;
+    out->bias_over_context =
+        (qk_interval){context * bias.lo, context * bias.hi, context * bias.cv};
     return QK_OK;
 }
 

@@ -19,6 +19,7 @@ static const struct {
     {"r_k", "the position correlation of keys on PC0"},
     {"ev0", "the share of variance that PC0 holds"},
     {"bias_strength", "the bias towards recent keys"},
+    {"bias_over_context", "the bias over the context"},
     {"ap_overall", "plasticity"},
     {"ap_drop", "the drop of plasticity over the context"},
     {"ap_first_20pct", "plasticity in the first fifth of the context"},

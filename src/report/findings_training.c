@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "report/curve.h"
+#include "results/text_lengths.h"
 
 static const struct {
     qk__finding_name name;
@@ -20,8 +21,10 @@ static const struct {
     {QK__TRAINING_BIAS, "bias_strength", qk__field_number},
     {QK__TRAINING_PLASTICITY, "ap_overall", qk__field_number},
     {QK__TRAINING_DROP, "ap_drop", qk__field_number},
+    /* Where texts are of one length, the bias says the same. */
+    {QK__TRAINING_BIAS_OVER_CONTEXT, "bias_over_context", qk__field_number},
 };
-enum { NUM_WATCHED = sizeof WATCHED / sizeof *WATCHED };
+enum { NUM_WATCHED = sizeof WATCHED / sizeof *WATCHED, NUM_APART = NUM_WATCHED - 1 };
 
 /* ---- curves ----------------------------------------------------------------------------- */
 
@@ -165,7 +168,8 @@ static void state_curve(qk__findings *findings, size_t watched, const qk__curve 
 static void state_curves(qk__findings *findings, const qk__results *results)
 {
     size_t *pivots = qk__work_take(&findings->work, results->num_models + 1, sizeof *pivots);
-    for (size_t i = 0; i < NUM_WATCHED; i++) {
+    const size_t count = qk__has_unlike_lengths(results) ? NUM_WATCHED : NUM_APART;
+    for (size_t i = 0; i < count; i++) {
         qk__curve curve = qk__curve_of(findings, results->models, results->num_models,
                                        WATCHED[i].number, qk__find_field(WATCHED[i].field));
         if (curve.count <= 1)
@@ -203,7 +207,7 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
     double inside = 0, outside = 0;
     double *ranks = qk__work_take(&findings->work, steps, sizeof *ranks);
     char *marked = qk__work_take(&findings->work, steps, sizeof *marked);
-    for (size_t i = 0; !findings->work.failed && i < NUM_WATCHED; i++)
+    for (size_t i = 0; !findings->work.failed && i < NUM_APART; i++)
         known += add_ranks(findings, results, i, ranks);
     if (known == 0)
         return;

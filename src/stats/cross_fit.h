@@ -23,6 +23,7 @@ typedef enum qk__repeated {
     QK__NUM_CROSSED,
     QK__AP = QK__NUM_CROSSED, /* along none */
     QK__AP_DROP,
+    QK__KEY_SHARE,
     QK__NUM_REPEATED
 } qk__repeated;
 

@@ -355,11 +355,14 @@ qk_status qk__eigen_largest(const double *matrix, size_t d, size_t count, double
     if (status == QK_OK) {
         reduce(&r);
         bisect_values(&r.t, r.kernel, count, values, r.scratch);
-        iterate_vectors(&r, count, values);
-        turn_back(&r, count);
+        if (vectors) {
+            iterate_vectors(&r, count, values);
+            turn_back(&r, count);
+        }
         for (size_t i = 0; i < count; i++) {
             values[i] = ldexp(values[i], scale);
-            memcpy(vectors + i * d, r.vectors + i * r.ld, d * sizeof *vectors);
+            if (vectors)
+                memcpy(vectors + i * d, r.vectors + i * r.ld, d * sizeof *vectors);
         }
     }
     free(block);

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "stats/moments.h"
 #include "stats/project.h"
-#include "stats/pair_kernel.h"
 
 /* What is told of a row. */
 typedef enum target { POSITION, OCTAVE, NUM_TARGETS } target;
@@ -39,27 +38,6 @@ static double squares_of(const qk__sums *s, target y)
     return y == POSITION ? s->sum_tt : s->sum_oo;
 }
 
-/* The square root of a covariance matrix, which may be singular: overwrites a symmetric positive
- * semidefinite n x n matrix (leading dimension ld), of which only the lower triangle is read, by the
- * lower triangular L with L L^T = matrix; the upper triangle becomes zero. Where no more than `least` of
- * a diagonal entry is left, the column is zero. */
-static void cholesky(double *matrix, size_t n, size_t ld, double least)
-{
-    const qk__pair_kernel *kernel = qk__best_pair_kernel();
-    for (size_t i = 0; i < n; i++) {
-        double *row = matrix + i * ld;
-        for (size_t j = 0; j < i; j++) {
-            const double *above = matrix + j * ld;
-            double rest = row[j] - kernel->dot(row, above, j);
-            row[j] = above[j] > 0 ? rest / above[j] : 0;
-        }
-        double rest = row[i] - kernel->dot(row, row, i);
-        row[i] = rest > least ? sqrt(rest) : 0;
-        for (size_t j = i + 1; j < n; j++)
-            row[j] = 0;
-    }
-}
-
 /* Means, and the factor of the covariances times rows, of all groups but one. */
 static void factor_rest(correlating *c, const qk__sums *out)
 {
@@ -73,7 +51,7 @@ static void factor_rest(correlating *c, const qk__sums *out)
             c->covariance[j * c->ld + i] =
                 c->all.gram[row + j] - out->gram[row + j] - n * c->mean[i] * c->mean[j];
     }
-    cholesky(c->covariance, d, c->ld, c->least);
+    qk__cholesky(c->covariance, d, c->ld, c->least);
 }
 
 /* The weights of the least squares, from the factor L: L L^T w = b. A column of zeros has none. */

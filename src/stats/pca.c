@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "stats/eigen.h"
+#include "stats/interaction.h"
 #include "stats/project.h"
 
 /* Below this |r_q| the sign of a component is left to r_k. */
@@ -154,6 +155,8 @@ static void describe_head(const qk_moments *q, const qk_moments *k, double poole
     p->lda_accuracy = NAN;
     p->mu_q_beta = first->mu_q * first->beta;
     p->alpha_beta = first->alpha * first->beta;
+    p->key_share = qk__key_share(q, k);
+    p->score_rank = NAN;
 }
 
 qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
@@ -226,6 +229,7 @@ qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settin
     p->pos_var_q = p->pos_var_k = p->pos_var_q_pc0_share = NAN;
     p->lin_var_q = p->lin_var_k = p->positional_overhead = NAN;
     p->separation = p->fisher = p->lda_accuracy = p->mu_q_beta = p->alpha_beta = NAN;
+    p->key_share = p->score_rank = NAN;
     *pca = p;
     return QK_OK;
 }

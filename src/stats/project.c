@@ -8,6 +8,7 @@
 #include <qkscope/stats.h>
 
 #include "stats/matrix_kernel.h"
+#include "stats/pair_kernel.h"
 
 double qk__dot(const double *a, const double *b, size_t d)
 {
@@ -28,6 +29,23 @@ double qk__quadratic_form(const double *v, const double *matrix, size_t d, doubl
     for (size_t i = 0; i < d; i++)
         scratch[i] = kernel->dot(matrix + i * d, v, d);
     return kernel->dot(v, scratch, d);
+}
+
+void qk__cholesky(double *matrix, size_t n, size_t ld, double least)
+{
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    for (size_t i = 0; i < n; i++) {
+        double *row = matrix + i * ld;
+        for (size_t j = 0; j < i; j++) {
+            const double *above = matrix + j * ld;
+            double rest = row[j] - kernel->dot(row, above, j);
+            row[j] = above[j] > 0 ? rest / above[j] : 0;
+        }
+        double rest = row[i] - kernel->dot(row, row, i);
+        row[i] = rest > least ? sqrt(rest) : 0;
+        for (size_t j = i + 1; j < n; j++)
+            row[j] = 0;
+    }
 }
 
 qk__axis_view qk__project(const qk_moments *m, double total, const double *axis,

@@ -16,6 +16,12 @@ double qk__trace(const qk_moments *m);
 /* v^T matrix v of a symmetric matrix; scratch has d values and is left with matrix v. */
 double qk__quadratic_form(const double *v, const double *matrix, size_t d, double *scratch);
 
+/* The square root of a covariance matrix, which may be singular: overwrites a symmetric positive
+ * semidefinite n x n matrix (leading dimension ld), of which only the lower triangle is read, by the
+ * lower triangular L with L L^T = matrix; the upper triangle becomes zero. Where no more than `least` of
+ * a diagonal entry is left, the column is zero. */
+void qk__cholesky(double *matrix, size_t n, size_t ld, double least);
+
 /* One set of rows seen along one axis; not centred. */
 typedef struct qk__axis_view {
     double mu, spread, sd; /* spread: sum of squares about mu */

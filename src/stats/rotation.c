@@ -70,6 +70,7 @@ static qk_rotation *rotation_create(const qk_moments *q, const qk_moments *k)
         .residual_pos_r = NAN,
         .omega = NAN,
         .omega_r_squared = NAN,
+        .bias_over_context = NAN,
         .mean_q = qk__calloc(d, sizeof(double)),
         .mean_k = qk__calloc(d, sizeof(double)),
     };

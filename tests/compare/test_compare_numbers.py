@@ -9,7 +9,8 @@ from conftest import head_names, read_csv, read_json, read_rows, synth, write_ro
 
 oracle = pytest.importorskip("compare_oracle")
 
-NAMES = ("r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength", "separation_strength")
+NAMES = ("r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength", "separation_strength", "bias_over_context",
+         "key_share")
 
 
 def compare(qkscope, a, b, out, *more):
@@ -89,7 +90,7 @@ def test_independent_differences(qkscope, made, tmp_path):
         check(row, (row["difference"], *oracle.independent(name, was, is_, *ends, 12)[1:]), max(abs(was), abs(is_)))
         assert (row["difference_lo"] <= 0 <= row["difference_hi"]) == (row["p"] >= 0.05)
         seen += 1
-    assert seen == 8 * 10
+    assert seen == 8 * 12
 
 
 def test_texts_of_unequal_length(qkscope, made, tmp_path):
@@ -117,7 +118,7 @@ def test_means_over_key_heads(qkscope, made, tmp_path):
     tested = [r for r in rows.values() if r["p"] is not None]
     want = scipy.stats.false_discovery_control([r["p"] for r in tested])
     assert [r["p_corrected"] for r in tested] == pytest.approx(want.tolist(), rel=1e-12)
-    assert len(tested) == 80 and 0 < sum(want < 0.05) < 80
+    assert len(tested) == 96 and 0 < sum(want < 0.05) < 96
     summary = {m["metric"]: m for m in read_json(tmp_path / "out" / "compare_summary.json")["metrics"]}
     p = {}
     for name in summary:

@@ -11,7 +11,7 @@ import scipy.stats
 for room in ("pca", "rotation", "plasticity"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / room))
 
-from pca_oracle import Combined, Rows
+from pca_oracle import Combined, Rows, key_share as share_of_key
 from plasticity_oracle import Plasticity
 from rotation_oracle import exact_drift
 
@@ -86,7 +86,7 @@ def interval(name, value, values, level, degrees):
     ends = value - reach, value + reach
     if correlation:
         return math.tanh(ends[0]), math.tanh(ends[1])
-    if name == "ap_overall":
+    if name in ("ap_overall", "key_share"):
         return max(ends[0], 0.0), min(ends[1], 1.0)
     return ends
 
@@ -254,8 +254,17 @@ def pca(q, k, level=95):
 
 def rotation(q, k, level=95):
     names = ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength")
-    return (crossed(q, k, names, drift_axis, level, nested=plain_drift)
+    along_a = crossed(q, k, names, drift_axis, level, nested=plain_drift)
+    context = float(max(q["position"].max(), k["position"].max())) + 1
+    bias = {end: along_a["bias_strength_" + end] for end in ("cv", "lo", "hi")}
+    return (along_a | {"bias_over_context_" + end: None if x is None else x * context for end, x in bias.items()}
             | crossed(q, k, ("separation_strength",), pairs_axis, level))
+
+
+def key_share(q, k, level=95):
+    def numbers(some_q, some_k):
+        return {"key_share": share_of_key(np.asarray(some_q["vector"], float), Rows(some_k["vector"], some_k["position"]))}
+    return intervals(q, k, numbers, numbers(q, k), ("key_share",), level)
 
 
 def plasticity(q, k, level=95):

@@ -13,8 +13,9 @@ oracle = pytest.importorskip("intervals_oracle")
 
 TABLES = {"pca": ("qk.csv", ("r_q", "r_k"), oracle.pca),
           "rotate": ("rotated.csv", ("r_q_a", "r_k_a", "alpha_q", "alpha_k", "bias_strength",
-                                     "separation_strength"), oracle.rotation),
-          "plasticity": ("head_metrics.csv", ("ap_overall", "ap_drop"), oracle.plasticity)}
+                                     "separation_strength", "bias_over_context"), oracle.rotation),
+          "plasticity": ("head_metrics.csv", ("ap_overall", "ap_drop"), oracle.plasticity),
+          "key_share": ("heads.csv", ("key_share",), oracle.key_share)}  # of pca
 OVERALL = Agreement()
 
 
@@ -25,9 +26,9 @@ def report_overall():
 
 
 def ends(names):
-    """Columns of intervals; those of plasticity are of the number itself, without a fitted axis."""
+    """Columns of intervals; some are of the number itself, without a fitted axis."""
     return [f"{name}_{end}" for name in names
-            for end in (("lo", "hi") if name.startswith("ap_") else ("cv", "lo", "hi"))]
+            for end in (("lo", "hi") if name.startswith(("ap_", "key_")) else ("cv", "lo", "hi"))]
 
 
 def run(qkscope, command, capture, out, level, *more):
@@ -35,6 +36,7 @@ def run(qkscope, command, capture, out, level, *more):
     others as they are."""
     table, names, _ = TABLES[command]
     more = (*more, *(["--max-pairs", 0] if command == "plasticity" else []))
+    command = "pca" if command == "key_share" else command
     qkscope(command, capture, "-o", out / "without", *more, expect=0)
     qkscope(command, capture, "-o", out, "--ci", level, *more,
             expect=0, timeout=600)
@@ -107,7 +109,7 @@ def test_oracle_groups():
 HEAD = ["--layers", 0, "--heads", 0]
 
 
-@pytest.mark.parametrize("command, level", [("pca", 95), ("rotate", 50), ("plasticity", 99.9)])
+@pytest.mark.parametrize("command, level", [("pca", 95), ("rotate", 50), ("plasticity", 99.9), ("key_share", 80)])
 def test_a_head_of_the_example(qkscope, tmp_path, command, level):
     compare(qkscope, command, EXAMPLE, tmp_path, 2, f"a head of the example, {level} %", level, HEAD)
 

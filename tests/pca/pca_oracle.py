@@ -170,8 +170,9 @@ class Combined:
             "fisher": distance ** 2 / spread if spread > 0 else None,
             "mu_q_beta": None if beta is None else first["mu_q"] * beta,
             "alpha_beta": None if beta is None or alpha is None else alpha * beta,
-            "n_q": q.n, "n_k": k.n, "d": q.dim,
+            "n_q": q.n, "n_k": k.n, "d": q.dim, "key_share": key_share(xq, k),
         }
+        self.held = held(q, k)
         if lda:
             self.margins = lda_margins(xq, xk, self.axes[:2])
 
@@ -188,6 +189,23 @@ class Combined:
                 runs.append((range(start, min(i, fitted)), i <= fitted))
             start = i
         return runs
+
+
+def key_share(xq, k):
+    """From scores of the rows: the variance over keys of the mean of all queries' scores, over the mean of theirs."""
+    together, alone = 0.0, k.x @ xq.mean(axis=0)
+    for some in np.array_split(xq, max(1, len(xq) * k.n // 10 ** 7)):
+        together += float(((k.x @ some.T) ** 2).sum())
+    return float(alone @ alone) / (together / len(xq)) if together > 0 else None
+
+
+def held(q, k):
+    """Shares of the variance of what query and key decide together, of 1, 2, ... components; None: too few rows."""
+    if min(q.n, k.n) < 2 * q.dim:
+        return None
+    (_, s_q, v_q), (_, s_k, v_k) = (scipy.linalg.svd(scipy.linalg.qr(side.x, mode="r")[0][:side.dim]) for side in (q, k))
+    squares = scipy.linalg.svdvals(s_q[:, None] * (v_q @ v_k.T) * s_k) ** 2
+    return np.cumsum(squares) / squares.sum() if squares.sum() > 0 else None
 
 
 def share(c, var_t, trace):

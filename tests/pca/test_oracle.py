@@ -149,6 +149,11 @@ def compare_head(head, rows, truth, exact, worst, place):
     for name in ("lin_var_q", "lin_var_k", "positional_overhead"):
         worst.add(name, off(head[name], truth.head[name], max(truth.head[name] or 1, 1e-6)),
                   place)
+    worst.add("key_share", off(head["key_share"], truth.head["key_share"], 1), place)
+    if truth.held is None:
+        assert head["score_rank"] is None
+    else:
+        assert int((truth.held < 0.9 - 1e-9).sum()) < head["score_rank"] <= int((truth.held < 0.9 + 1e-9).sum()) + 1, place
     for kind in "qk":
         worst.add(f"pos_var_{kind}", abs(head[f"pos_var_{kind}"] - math.fsum(
             row["explained_variance"] * row[f"r_{kind}"] ** 2 for row in rows)), place)

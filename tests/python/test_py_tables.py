@@ -296,5 +296,5 @@ def test_intervals_of_two_levels_have_none(windows, tmp_path):
             table = qk.side_by_side(first, b, "qk")
         assert {one.filename for one in seen if one.category is qk.QkscopeWarning} == {__file__}
         assert "r_q_diff" in table.names and "r_q_diff_lo" not in table.names
-    assert (a.confidence("qk"), b.confidence("qk"), a.confidence("heads")) == (95, 80, None)
+    assert (a.confidence("qk"), b.confidence("qk"), a.confidence("heads")) == (95, 80, 95)
     assert qk.Results.read(tmp_path / "a").confidence("qk") == pickle.loads(pickle.dumps(a)).confidence("qk") == 95

@@ -151,7 +151,7 @@ def write_results(folder, rows, models=None, scores=None, tables=("pca", "rotati
         write_csv(folder / "qk.csv", IDS + QK, many(components, pcs))
         write_csv(folder / "heads.csv", IDS + HEADS, rows)
     if "rotation" in tables:
-        write_csv(folder / "rotated.csv", IDS + ROTATED, rows)
+        write_csv(folder / "rotated.csv", IDS + ROTATED + ["bias_over_context"] * ("bias_over_context" in rows[0]), rows)
     if "plasticity" in tables:
         write_csv(folder / "head_metrics.csv", IDS + METRICS, rows)
         write_csv(folder / "head_profile.csv",
@@ -162,7 +162,8 @@ def write_results(folder, rows, models=None, scores=None, tables=("pca", "rotati
         write_csv(folder / "head_component_weights.csv",
                   IDS + ["component", "component_r2", "component_weight"], many(weights, dim))
     if models:
-        write_csv(folder / "models.csv", ["model", "label", "family", "phase", "source"], models)
+        write_csv(folder / "models.csv", ["model", "label", "family", "phase", "source"]
+                  + ["text_tokens"] * ("text_tokens" in models[0]), models)
     if scores:
         write_csv(folder / "scores.csv", list(scores[0]), scores)
     return folder

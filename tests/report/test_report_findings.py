@@ -395,6 +395,27 @@ def test_training(findings_of):
     assert "at the last checkpoint, \u2068Model 5\u2069" in found["queries-over-keys"].claim
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_bias_over_the_context(findings_of, alike):
+    """Of longer contexts the bias per token falls while that over the context stays; of texts of one length they are one question."""
+    lengths = [4096] * 6 if alike else [4096] * 3 + [65536] * 3
+
+    def change(row, rng, i):
+        own = random.Random(f"{row['layer']}/{row['q_head']}").gauss(0, 0.02)
+        row["bias_over_context"] = 80 * (1 + own + rng.gauss(0, 0.01))
+        row["bias_strength"] = row["bias_over_context"] / lengths[i]
+    made = several(6, change, phase=lambda i: "AAABBB"[i])
+    for model, length in zip(made["models"], lengths, strict=True):
+        model["text_tokens"] = length
+    found = findings_of(**made)
+    if alike:
+        assert "training-bias_over_context" not in found
+        return
+    assert found["training-bias_strength"].verdict == "supported" and "falls" in found["training-bias_strength"].claim
+    assert found["training-bias_over_context"].verdict == "unsupported"
+    assert "the bias over the context" in found["training-bias_over_context"].claim
+
+
 SHAPES = {  # levels, and how the claim puts them
     "u": ([0.6, 0.4, 0.2, 0.3, 0.5, 0.7], r"falls from [\d.]+ at 0 .* to [\d.]+ at 2 .*, then it rises to [\d.]+ at 5 "),
     "hill": ([0.2, 0.4, 0.6, 0.5, 0.3, 0.1], r"rises from [\d.]+ at 0 .* to [\d.]+ at 2 .*, then it falls to [\d.]+ at 5 "),

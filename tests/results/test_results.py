@@ -21,10 +21,10 @@ TABLES = {
                  "category_probability texts effective_texts r_q_width near_tie probability_position_dominated "
                  "probability_q_positional probability_k_positional probability_content_focused "
                  "probability_mixed position_r_q position_r_k octave_r_q octave_r_k "
-                 "pc0_first_share pc0_first_cosine",
+                 "pc0_first_share pc0_first_cosine key_share score_rank",
     "rotated.csv": "position_r r_q_a r_k_a alpha_q alpha_k mu_q_a mu_k_a mu_q_b mu_k_b "
                    "bias_strength separation_strength var_frac_a var_frac_b plane_var_fraction "
-                   "content_var_b omega omega_r_squared",
+                   "content_var_b omega omega_r_squared bias_over_context",
     "head_metrics.csv": "q_R2_pos beta_norm q_R2_scalar q_mae_ratio ap_overall ap_first_20pct "
                         "ap_last_20pct ap_drop",
 }

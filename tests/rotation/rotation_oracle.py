@@ -20,7 +20,8 @@ B_COLUMNS = ("mu_q_b", "mu_k_b", "separation_strength", "var_frac_b", "plane_var
              "content_var_b")
 COLUMNS = ("position_r", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "mu_q_a", "mu_k_a", "mu_q_b",
            "mu_k_b", "bias_strength", "separation_strength", "var_frac_a", "var_frac_b",
-           "plane_var_fraction", "content_var_b", "residual_pos_r", "omega", "omega_r_squared")
+           "plane_var_fraction", "content_var_b", "residual_pos_r", "omega", "omega_r_squared",
+           "bias_over_context")
 
 
 def exact_drift(x, t):
@@ -115,6 +116,7 @@ class Rotation:
         n["mu_k_a"], n["alpha_k"], _, n["r_k_a"] = self.k.along(self.a)
         if n["alpha_k"] is not None:
             n["bias_strength"] = n["mu_q_a"] * n["alpha_k"]
+            n["bias_over_context"] = n["bias_strength"] * float(max(map(max, self.raw_t)) + 1)
         n["var_frac_a"] = float(self.a @ self.cov @ self.a) / total
         n["residual_pos_r"] = 0.0
 

@@ -14,7 +14,8 @@ pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("rotation_oracle")
 
 IDS = ["model", "layer", "q_head", "k_head"]
-HEADER = [*IDS, *oracle.COLUMNS, "n_q", "n_k"]
+CONTEXT = "bias_over_context"
+HEADER = [*IDS, *(c for c in oracle.COLUMNS if c != CONTEXT), "n_q", "n_k", CONTEXT]
 COMPLEMENT = [*IDS, "pair", "variance_share", "angle_r", "omega", "resultant", "rope_frequency"]
 SHAKE = 1e-10
 # Relative size of the rounding errors of a matrix of moments, with some room.
@@ -46,6 +47,7 @@ def scales(truth):
         sizes[f"alpha_{kind}"] = sd / sd_t
         sizes[f"r_{kind}_a"] = 1.0
     sizes["bias_strength"] = sizes["mu_q_a"] * sizes["alpha_k"]
+    sizes["bias_over_context"] = sizes["bias_strength"] * (max(map(max, truth.raw_t)) + 1)
     return {name: 1e-3 * size for name, size in sizes.items()}
 
 

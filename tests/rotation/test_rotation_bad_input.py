@@ -159,7 +159,7 @@ def test_nothing_in_the_complement(qkscope, tmp_path):
 
 @pytest.mark.parametrize("end", [2 ** 31, 2 ** 62])
 def test_far_positions(qkscope, tmp_path, end):
-    """Numbers do not depend on where the text begins; beyond 32 bits they only survive."""
+    """Numbers do not depend on where the text begins, but for the length of the context; beyond 32 bits they only survive."""
     rows = []
     for i, offset in enumerate((0, end - 900)):
         q, k = rows_of(), rows_of(seed=1)
@@ -167,7 +167,7 @@ def test_far_positions(qkscope, tmp_path, end):
             side["position"] = side["position"] + offset
         rows.append(rotate(qkscope, tmp_path / str(i), q, k)[0])
     for column, value in rows[0].items() if end <= 2 ** 31 else []:
-        if isinstance(value, float) and column != "residual_pos_r":
+        if isinstance(value, float) and not column.startswith(("residual_pos_r", "bias_over_context")):
             assert rows[1][column] == pytest.approx(value, rel=1e-8, abs=1e-10), column
 
 
