@@ -292,6 +292,7 @@ typedef struct qk_analysis_totals {
      * it is known whether they carry position off PC0, and those that do */
     size_t categories[QK_NUM_CATEGORIES];
     size_t content_told, position_off_pc0;
+    size_t key_heads[QK_NUM_CATEGORIES]; /* that the heads of each category share */
     double r_q[QK_DEPTHS], r_k[QK_DEPTHS], abs_r_k[QK_DEPTHS];
     /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
      * an axis; means along it */

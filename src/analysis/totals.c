@@ -115,6 +115,8 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
 {
     assert(results && totals);
     sums s = {0};
+    const qk_head_results *before[QK_NUM_CATEGORIES] = {
+        NULL}; /* heads that share keys are neighbours */
     int last = results->num_layers > 0 ? results->num_layers - 1 : 0;
     *totals = (qk_analysis_totals){.rows_least = NAN,
                                    .rows_median = median_size(results, false),
@@ -133,7 +135,12 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
             add_position(totals, head);
         }
         if (head->pca && head->pca->num_components > 0) {
+            const qk_head_results **same = &before[head->pca->category];
             totals->categories[head->pca->category]++;
+            totals->key_heads[head->pca->category] += !*same ||
+                                                      (*same)->id.layer != head->id.layer ||
+                                                      (*same)->k_head != head->k_head;
+            *same = head;
             qk__depth_add(&s.r_q, depth, head->pca->components[0].r_q);
             qk__depth_add(&s.r_k, depth, head->pca->components[0].r_k);
             qk__depth_add(&s.abs_r_k, depth, fabs(head->pca->components[0].r_k));

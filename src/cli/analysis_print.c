@@ -18,15 +18,22 @@ static size_t count_done(const qk_analysis_results *results)
 
 static void print_categories(const qk_analysis_totals *totals)
 {
-    size_t heads = 0;
-    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+    size_t heads = 0, key_heads = 0;
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++) {
         heads += totals->categories[c];
+        key_heads += totals->key_heads[c];
+    }
     if (heads == 0)
         return;
     putchar('\n');
-    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        cli_print("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++) {
+        cli_print("  %-20s %5zu  %5.1f %%", qk_category_name((qk_category)c),
                   totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
+        if (key_heads < heads) /* some share keys */
+            cli_print("  with %zu key head%s", totals->key_heads[c],
+                      cli_s((int64_t)totals->key_heads[c]));
+        putchar('\n');
+    }
     if (totals->judged > 0)
         cli_print("\n  uncertain (probability < %.2f) %4zu of %zu head%s\n", QK_CERTAIN,
                   totals->uncertain, totals->judged, cli_s((int64_t)totals->judged));
@@ -250,6 +257,7 @@ void cli_tell_analysis(const cli_common *common, const qk_analysis_settings *set
         CLI_ROW_IF(combined, "q_per_kv_group", results->group.size),
         CLI_ROW_IF(combined, "q_per_kv_group_source", SOURCES[results->group.source]),
         CLI_ROW_IF(pca, "categories", cli_count_categories(t.categories)),
+        CLI_ROW_IF(pca, "categories_key_heads", cli_count_categories(t.key_heads)),
         CLI_ROW_IF(pca, "certainty", certainty_json(&t)),
         CLI_ROW_IF(pca, "position_off_pc0", position_json(&t)),
         CLI_ROW_IF(pca, "mean_r_q_by_depth", cli_json_numbers(t.r_q, QK_DEPTHS)),

@@ -58,7 +58,8 @@ def test_plain_text_has_the_means_in_short_rows(qkscope, tables, tmp_path):
     counts = Counter(r["category"] for r in tables["heads"])
     for category in ("position-dominated", "content-focused", "mixed"):
         share = 100 * counts[category] / len(tables["heads"])
-        assert strip_of(out, category) == [str(counts[category]), f"{share:.1f}", "%"]
+        keys = len({(r["layer"], r["k_head"]) for r in tables["heads"] if r["category"] == category})
+        assert strip_of(out, category) == [str(counts[category]), f"{share:.1f}", "%", "with", str(keys), "key", "head" + "s" * (keys != 1)]
     lines = [line for line in out.splitlines() if not line.startswith(str(tmp_path))]
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith(" ") for line in lines)
