@@ -9,6 +9,7 @@ from ._run import PartialWarning, QkscopeWarning
 from .analyses import ablate, analyze, attention, compare, compare_stages, loss, pca, plasticity, rotate, study
 from .captures import Block, Capture, CaptureInfo, Head, open
 from .export import export
+from .export.calibrate import Calibration, calibrate
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
 from .merging import Outcome, find_shard, merge
@@ -38,9 +39,9 @@ def __dir__() -> list[str]:
 
 
 __version__ = ffi.string(lib.qk_version()).decode()
-__all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
+__all__ = ["ArgumentError", "Block", "Calibration", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
            "Export", "Figure", "Forecast", "Head", "HeadInspection", "InputOutputError", "Inspection", "Losses", "Model",
            "NotFoundError", "Outcome", "PartialError", "PartialWarning", "PositionLoss", "Push", "QkscopeWarning", "Report",
-           "Results", "Sampler", "Sink", "Table", "TextLoss", "ablate", "analyze", "attention", "compare",
+           "Results", "Sampler", "Sink", "Table", "TextLoss", "ablate", "analyze", "attention", "calibrate", "compare",
            "compare_stages", "example_id", "export", "find_shard", "inspect", "loss", "merge", "open", "pca",
            "plasticity", "push", "rotate", "side_by_side", "study", "write_capture"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._call import ArgumentError, ffi, lib
-from ._run import run
+from ._run import Progress, run
 from ._settings import Keywords
 from .merging import Outcome
 
@@ -36,7 +36,8 @@ def settle(given: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def record(model: Any, output: str, shard: tuple[int, int] | None, given: Mapping[str, Any]) -> Outcome:
+def run_recorder(model: Any, output: str, shard: tuple[int, int] | None, given: Mapping[str, Any], progress: Progress = False) -> Any:
+    """The qk_recorder_outcome."""
     settings = KEYWORDS.settings("capture", dict(given))
     settings.set("model", model)
     settings.set("output", output)
@@ -44,7 +45,12 @@ def record(model: Any, output: str, shard: tuple[int, int] | None, given: Mappin
     if shard is not None:
         values.shard.index, values.shard.count = shard
     made = ffi.new("qk_recorder_outcome *")
-    run(lib.qk_recorder_run, values, made, context=values.context, keep=(settings, made), progress=False)
+    run(lib.qk_recorder_run, values, made, context=values.context, keep=(settings, made), progress=progress)
+    return made
+
+
+def record(model: Any, output: str, shard: tuple[int, int] | None, given: Mapping[str, Any]) -> Outcome:
+    made = run_recorder(model, output, shard, given)
     complete = made.complete or made.complete_already
     return Outcome(complete, made.blocks, made.blocks_there, made.windows if complete else 0, made.heads, made.rows,
                    made.summed, made.bytes)

@@ -228,8 +228,9 @@ class Head:
 
 # ---- where it is ---------------------------------------------------------------------------
 
-def _find(capture: bytes, split: str | None, revision: str | None, offline: bool, progress: Progress) -> bytes:
-    """A folder; of a dataset on the Hub what is not in the cache is fetched."""
+def find(capture: bytes, split: str | None, revision: str | None, offline: bool, progress: Progress,
+         part: int = lib.QK_HUB_CAPTURE) -> bytes:
+    """A folder; of a dataset, or a model, on the Hub what is not in the cache is fetched."""
     wanted, place = ffi.new("qk_hub_wanted *"), ffi.new("qk_hub_place *")
     keep = [ffi.new("char[]", capture)]
     wanted.name = keep[0]
@@ -237,7 +238,7 @@ def _find(capture: bytes, split: str | None, revision: str | None, offline: bool
         if value is not None:
             keep.append(ffi.new("char[]", words(value, name).encode()))
             setattr(wanted, name, keep[-1])
-    wanted.part, wanted.hides_progress = lib.QK_HUB_CAPTURE, progress is False
+    wanted.part, wanted.hides_progress = part, progress is False
     wanted.context.offline = bool(offline)
     run(lib.qk_hub_get, wanted, place, context=wanted.context, keep=(wanted, place, keep), progress=progress)
     try:
@@ -282,7 +283,7 @@ class Capture:
     def __init__(self, capture: str | os.PathLike[str], split: str | None = None, revision: str | None = None,
                  offline: bool = False, progress: Progress = None) -> None:
         made = ffi.new("qk_capture **")
-        folder = _find(path_of(capture, "capture"), split, revision, offline, progress)
+        folder = find(path_of(capture, "capture"), split, revision, offline, progress)
         call(lib.qk_capture_open, made, folder, ffi.NULL if split is None else path_of(split, "split"))
         self._capture = ffi.gc(made[0], lambda one: lib.qk_capture_close(ffi.new("qk_capture **", one)))
         self.path = os.fsdecode(ffi.string(lib.qk_capture_path(self._capture)))

@@ -20,7 +20,6 @@ static const struct {
     {"repack", NULL, "qkscope capture --layout, or qkscope.write_capture in Python"},
     {"analyze-heads", NULL, "qkscope plasticity --convention published"},
     {"plot-plasticity", NULL, "qkscope report, figure plasticity-02-profiles"},
-    {"export", NULL, "qkscope-export, a program of the Python package: pip install qkscope"},
     {"rotate", "shard", "--layers, and 'qkscope merge' of the folders"},
     {"synth", NULL, "tools/make_capture.py of the sources"},
     {"compare", "subspace", "qkscope.open and NumPy, for spaces of components"},

@@ -103,6 +103,7 @@ static int run_external(char **argv)
 {
     const char *name = argv[0];
     const char *instead = cli_gone(name, NULL);
+    static const char *const OF_PYTHON[] = {"calibrate", "export", "hf", "push"};
     if (*name != '-')
         cli_run_external(argv);
     const char *names[sizeof COMMANDS / sizeof *COMMANDS + NUM_ALIASES];
@@ -111,6 +112,11 @@ static int run_external(char **argv)
         cli_error("%s has left: use %s", name, instead);
         return EXIT_CODE_USAGE;
     }
+    for (size_t i = 0; i < sizeof OF_PYTHON / sizeof *OF_PYTHON; i++)
+        if (strcmp(name, OF_PYTHON[i]) == 0) {
+            cli_error("%s is a program of the Python package: pip install qkscope numpy", name);
+            return EXIT_CODE_USAGE;
+        }
     if (*name == '-') {
         cli_error("%s: expected a command first, and options behind it", name);
     } else {

@@ -171,7 +171,8 @@ def test_programs_on_the_path(qkscope, tmp_path):
     said = qkscope("help", env=path, expect=0).out
     assert "\nPrograms on the path:\n" in said and "  hello\n" in said and "  data\n" not in said
     assert "there is no command 'data'" in qkscope("data", env=path, expect=2).err
-    assert "export has left: use qkscope-export" in qkscope("export", "kvpress-stats", env=path, expect=2).err
+    for name in ("calibrate", "export"):
+        assert f"{name} is a program of the Python package: pip install qkscope numpy" in qkscope(name, "x", env=path, expect=2).err
     program.rename(tmp_path / "qkscope-export")
     assert qkscope("export", "kvpress-stats", env=path, expect=7).out == "kvpress-stats."
 

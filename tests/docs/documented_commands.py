@@ -12,11 +12,10 @@ COMMAND = re.compile(r"(qkscope|qkscope-hf|make|pip|tools/\S+|PATH=\S+)( |$)")
 def add_programs(folder):
     """Puts the programs of the package there, as pip does; returns the PATH with them."""
     folder.mkdir()
-    for name in ("export", "push"):
+    for name, module in (("calibrate", "export.calibrate"), ("export", "export.cli"), ("push", "push")):
         program = folder / f"qkscope-{name}"
-        call = f"import sys; from qkscope.push import main; sys.exit(main())" if name == "push" else ""
         program.write_text(f"#!/bin/sh\nPYTHONPATH={BUILD}/python exec {sys.executable} "
-                           + (f"-c '{call}'" if call else f"-m qkscope.{name}") + ' "$@"\n')
+                           f"-c 'import sys; from qkscope.{module} import main; sys.exit(main())' \"$@\"\n")
         program.chmod(0o755)
     return f"{BUILD}:{folder}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # hf is beside this Python
 

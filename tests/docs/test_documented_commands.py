@@ -141,6 +141,7 @@ def add_steps(world):
                                                   ("docs/tutorial.md", add_inputs, 6), ("docs/index.md", add_inputs, 3),
                                                   ("docs/howto/positional-heads.md", add_nothing, 5), ("docs/howto/rope.md", add_nothing, 4),
                                                   ("docs/howto/need-position.md", add_nothing, 2), ("docs/howto/windows.md", add_nothing, 11),
+                                                  ("docs/howto/triattention.md", add_nothing, 3),
                                                   ("docs/howto/training.md", add_steps, 4), ("docs/howto/published.md", add_inputs, 3),
                                                   ("docs/howto/paper.md", add_nothing, 4),
                                                   ("docs/heads.md", add_nothing, 8),
@@ -153,6 +154,6 @@ def test_every_command_of_a_page(world, page, prepare, least):
         if shown:
             assert (ROOT / shown).is_file(), f"{command}: {shown}"
             continue
-        world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT RESULTS", "kvpress-stats PRE").replace("attention CAPTURE", "attention WHOLE"))  # of every position
+        world.run_as_shown(command.replace("COLUMN", "r_q").replace("FORMAT RESULTS", "kvpress-stats PRE").replace("--for FORMAT", "--for triattention").replace("attention CAPTURE", "attention WHOLE"))  # of every position
         ran += 1
     assert ran >= least

@@ -13,6 +13,7 @@ from .._settings import StrPath, wrong
 from ..outcomes import Export
 from ..results import Results
 from . import duo_attention, key_means, kvpress_stats, layer_types, q_filters, triattention, triattention_ggml
+from ._check import Checked
 from ._files import install
 from ._request import Request
 
@@ -23,7 +24,7 @@ _OF_CAPTURES = ("revision", "split", "q_per_kv_group", "from_position")
 _BIG = 10**9
 
 
-def _format(name: str) -> Any:
+def format_of(name: str) -> Any:
     if name == "transformer-lens":
         raise wrong("format", name, "has left: use qkscope heads --format list, or heads_summary() of results")
     if name not in FORMATS:
@@ -43,7 +44,8 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
            revision: str | None = None, offline: bool = False, split: str | None = None,
            q_per_kv_group: int | None = None, from_position: int | None = None, model: StrPath | None = None,
            from_: str | None = None, sink: int = 128, recent: int | None = None, length: int = 500, k_rot: bool = False,
-           tolerance: float = 0.01, threads: int | None = None, progress: Progress = None) -> Export:
+           tolerance: float = 0.01, held_out: StrPath | None = None, threads: int | None = None,
+           progress: Progress = None) -> Export:
     """Writes what is known of heads into files that other programs read: "kvpress-stats", "duo-attention", "q-filters",
     "triattention", "triattention-ggml", "key-means" or "layer-types".
 
@@ -69,13 +71,15 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
     k_rot           key-means: for a cache whose keys are turned (q4_0 by default)
     tolerance       layer-types: a layer may have a window if the upper end of the interval of its loss is below it, in nats
                     a token
+    held_out        triattention, triattention-ggml: a capture of rows before RoPE, of texts that results has not seen; held-out.json
+                    says how scores that the file predicts correlate with those of these rows
     threads         None: one for each processor
     progress        as in qkscope.analyze
 
     Raises ArgumentError for a value that a keyword does not take, NotFoundError for a source, a head or a change that is not
     there, ExistsError for files that are there, unless `force` is given, DataError for what no such file can be made of.
     """
-    writer = _format(format)
+    writer = format_of(format)
     for name, value, least, most in (("sink", sink, 0, _BIG), ("recent", recent, 1, _BIG), ("length", length, 2, 10**6),
                                      ("from_position", from_position, 0, 10**15)):
         if value is not None:
@@ -86,12 +90,14 @@ def export(format: str, results: Any, output: StrPath, *, force: bool = False, d
         raise refuse("output", "None", "a folder", "give one")
     _note_idle(format, {"dataset": dataset, "revision": revision, "split": split, "q_per_kv_group": q_per_kv_group,
                         "from_position": from_position, "model": model, "from_": from_, "sink": sink, "recent": recent,
-                        "length": length, "k_rot": k_rot, "tolerance": tolerance}, export.__kwdefaults__ or {})
+                        "length": length, "k_rot": k_rot, "tolerance": tolerance,
+                        "held_out": held_out}, export.__kwdefaults__ or {})
     source = results.folder if isinstance(results, Results) else getattr(results, "path", results)
     request = Request(source, Path(os.fsdecode(output)), dataset or "", model, sink, recent, length,
                       {"revision": revision, "offline": offline or None, "split": split, "q-per-kv-group": q_per_kv_group,
-                       "from-position": from_position, "threads": threads}, progress, from_, bool(k_rot), tolerance)
-    return install(format, writer, request, force)
+                       "from-position": from_position, "threads": threads}, progress, from_, bool(k_rot), tolerance, held_out)
+    checked = held_out is not None and "held_out" in writer.KEYWORDS
+    return install(format, Checked(writer) if checked else writer, request, force)
 
 
 __all__ = ["export"]

@@ -59,7 +59,7 @@ def number(value: float) -> str:
 
 # ---- places -------------------------------------------------------------------------------
 
-def _check_place(folder: Path, names: tuple[str, ...], force: bool) -> None:
+def check_place(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """config.json and model.safetensors may be those of a model."""
     for name in names:
         if not force and os.path.lexists(folder / name):
@@ -84,7 +84,7 @@ def _write(folder: Path, files: dict[str, list[Any]]) -> None:
 def install(format: str, writer: Any, request: Request, force: bool) -> Export:
     """Has a format's module make its files, and puts them into the folder."""
     path_of(request.output, "output")
-    _check_place(request.output, writer.FILES, force)
+    check_place(request.output, writer.FILES, force)
     made: Made = writer.make(request)
     new = not request.output.exists()
     try:

@@ -26,6 +26,7 @@ class Request:
     from_: str | None = None
     k_rot: bool = False
     tolerance: float = 0.0
+    held_out: StrPath | None = None  # a capture of rows, to check the files with
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,4 @@ class Made:
     heads: int  # that the files have numbers of
     unsure: int = 0
     says: str = ""  # of what the files have
+    of: Any = None  # the Rotary behind them

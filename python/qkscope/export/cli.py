@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from .._call import ArgumentError, Error, ffi, lib
@@ -39,6 +40,7 @@ OPTIONS = {
     "length": ("N", "Formats", "duo-attention: tokens of the text that means are predicted for"),
     "k_rot": ("", "Formats", "key-means: for a cache whose keys are turned (q4_0 by default)"),
     "tolerance": ("NATS", "Formats", "layer-types: a layer may have a window if the interval of its loss ends below this"),
+    "held_out": ("CAPTURE", "Formats", "triattention, triattention-ggml: rows before RoPE of other texts, to check the file with"),
     "threads": ("N", "Running", "processors at work (default: all)"),
 }
 _TYPES = {**dict.fromkeys(("q_per_kv_group", "from_position", "sink", "recent", "length", "threads"), int), "tolerance": float}
@@ -63,10 +65,14 @@ def make_parser() -> argparse.ArgumentParser:
         told += "" if defaults[name] is None else f" (default: {defaults[name]})"
         groups[group].add_argument(*flags, metavar=value, default=defaults[name], dest=name, type=_TYPES.get(name, str), help=told)
     parser.add_argument("--list", action="version", version=LIST, help="print the formats, a line each")
-    groups["Running"].add_argument("-q", "--quiet", action="store_true", help="print errors and warnings only")
-    groups["Running"].add_argument("--json", action="store_true", help="print the outcome as JSON")
-    groups["Running"].add_argument("--version", action="version",
-                                   version=f"qkscope-export {ffi.string(lib.qk_version()).decode()}")
+    return finish_parser(parser, groups["Running"])
+
+
+def finish_parser(parser: argparse.ArgumentParser, group: Any) -> argparse.ArgumentParser:
+    """With the options that all programs have."""
+    group.add_argument("-q", "--quiet", action="store_true", help="print errors and warnings only")
+    group.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    group.add_argument("--version", action="version", version=f"{parser.prog} {ffi.string(lib.qk_version()).decode()}")
     return parser
 
 
@@ -85,23 +91,28 @@ def _show(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-def main(argv: list[str] | None = None) -> int:
+def attempt(program: str, act: Callable[[], Any]) -> int:
     """Returns the exit code: 0 ok, 1 failure, 2 usage, 130 stopped by Ctrl-C."""
-    args = make_parser().parse_args(argv)
-    given = {name: getattr(args, name) for name in ("force", "offline", *OPTIONS)}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = _show
-            made = export(args.format, args.results, args.output, progress=False if args.quiet else None, **given)
-        tell(args, made)
+            act()
         return 0
     except ArgumentError as error:
-        print(f"qkscope-export: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("qkscope-export: stopped", file=sys.stderr)
+        print(f"{program}: stopped", file=sys.stderr)
         return 130  # as shells say of SIGINT
     except (Error, ImportError, OSError, ValueError, MemoryError) as error:
-        print(f"qkscope-export: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return 1
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    given = {name: getattr(args, name) for name in ("force", "offline", *OPTIONS)}
+    return attempt(parser.prog, lambda: tell(args, export(
+        args.format, args.results, args.output, progress=False if args.quiet else None, **given)))

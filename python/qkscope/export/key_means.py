@@ -17,6 +17,7 @@ ABOUT = "mean keys (GGUF), for PrismML's llama.cpp (--kv-mean-center); of a capt
 MEANS = "key-means.gguf"
 FILES = (MEANS,)
 KEYWORDS = ("model", "k_rot")
+STAGE = "post"
 _ALIGNMENT = 32
 _TEXT, _BOOL, _F32 = 8, 7, 0  # types of values; of tensors
 # model_type: whether llama.cpp has what RoPE turns together side by side, where the vectors have it in two halves.

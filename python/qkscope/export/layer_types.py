@@ -20,6 +20,7 @@ ABOUT = "layers with a window (JSON), for vllm --hf-overrides; of an ablation of
 TYPES, MADE_FROM = "layer-types.json", "layer-types-made-from.json"
 FILES = (TYPES, MADE_FROM)
 KEYWORDS = ("model", "recent", "tolerance")
+STAGE = None  # it is made of an ablation
 # model_type: what obeys layer_types, what passes over them.
 _READERS = {"llama": ("vLLM", "transformers"), "ministral": ("transformers", ""), "qwen2": ("transformers", ""),
             "qwen3": ("transformers", "vLLM"), "smollm3": ("transformers", "")}

@@ -14,6 +14,7 @@ from ._request import Made, Request
 ABOUT = "where the queries of each key head point, for kvpress's QFilters; of a capture after RoPE"
 FILES = (TENSORS, CONFIG)
 KEYWORDS = ()
+STAGE = "post"
 SURE = 0.5  # standard deviations: of normally distributed rows 69 % then have the sign of their mean
 _TOLD = 12
 

@@ -13,7 +13,7 @@ from ._torch_file import View, torch_file
 ABOUT = "mean queries by rotary pair (.pt), for vLLM, SGLang, TensorRT-LLM; of a capture before RoPE"
 STATS = "triattention.pt"
 FILES = (STATS,)
-KEYWORDS = ("model",)
+KEYWORDS = ("model", "held_out")
 _BY_LENGTH = ("dynamic", "longrope")  # types of RoPE whose frequencies change with the length of a text
 _PARTS = ("q_mean_real", "q_mean_imag", "q_abs_mean")
 
@@ -32,7 +32,9 @@ def one_rotation(of: Rotary) -> Rotation:
     return first
 
 
-def _refuse_parts(of: Rotary, rotation: Rotation) -> None:
+def settle(of: Rotary) -> Rotation:
+    """The rotation, or why the format cannot tell it. Looks at how the model turns alone."""
+    rotation = one_rotation(of)
     turned = 2 * len(rotation.frequencies)
     if turned != of.heads.dim:
         raise DataError(f"{of.heads.where}: RoPE turns {turned} of {of.heads.dim} dimensions, and readers of the format turn all: "
@@ -43,13 +45,13 @@ def _refuse_parts(of: Rotary, rotation: Rotation) -> None:
     if 0 in rotation.frequencies:
         warn("some pairs do not turn: TriAttention's plug-ins of vLLM and SGLang take that from inv_freq; other readers look at "
              "the model's configuration")
+    return rotation
 
 
 def make(request: Request) -> Made:
     numpy = need_numpy()
     of = rotary(request)
-    heads, rotation = of.heads, one_rotation(of)
-    _refuse_parts(of, rotation)
+    heads, rotation = of.heads, settle(of)
     shape = heads.layers, heads.count["q"], len(_PARTS), len(rotation.frequencies)
     numbers = numpy.empty(shape, "<f4")
     for layer, found in enumerate(of.layers):
@@ -62,4 +64,4 @@ def make(request: Request) -> Made:
                 "rope_type": of.rope.type or "default", "rope_theta": of.rope.theta, "inv_freq": list(rotation.frequencies),
                 "num_layers": shape[0], "num_attention_heads": shape[1], "num_kv_heads": heads.count["k"],
                 "num_traces": heads.texts, "qkscope": heads.origin()}
-    return Made({STATS: torch_file("triattention", {"metadata": metadata, "stats": stats}, numbers)}, len(places))
+    return Made({STATS: torch_file("triattention", {"metadata": metadata, "stats": stats}, numbers)}, len(places), of=of)

@@ -8,19 +8,19 @@ from .._arrays import need_numpy
 from .._call import DataError, NotFoundError
 from ._files import config, float32
 from ._request import Made, Request
-from ._rotary import rotary
+from ._rotary import Rotary, Rotation, rotary
 from .triattention import one_rotation
 
 ABOUT = "the same (TRIA .bin), for forks of llama.cpp; of a capture before RoPE"
 STATS, MADE_FROM = "triattention.bin", "triattention-made-from.json"
 FILES = (STATS, MADE_FROM)
-KEYWORDS = ("model",)
+KEYWORDS = ("model", "held_out")
 _HEADER = 64
 
 
-def make(request: Request) -> Made:
+def settle(of: Rotary) -> Rotation:
+    """As that of triattention."""
     numpy = need_numpy()
-    of = rotary(request)
     heads, rotation = of.heads, one_rotation(of)
     count, theta = len(rotation.frequencies), of.rope.theta
     if rotation.interleaved:
@@ -31,10 +31,17 @@ def make(request: Request) -> Made:
     if not numpy.allclose(rotation.frequencies, theta ** (-numpy.arange(count) / count), rtol=1e-6, atol=0):
         raise DataError(f"{heads.where}: frequencies are not those of theta {theta:g} alone (RoPE of type {of.rope.type or 'default'}), "
                         "and readers of the format compute them from theta: triattention has room for them")
+    return rotation
+
+
+def make(request: Request) -> Made:
+    numpy = need_numpy()
+    of = rotary(request)
+    heads, count, theta = of.heads, len(settle(of).frequencies), of.rope.theta
     header = struct.pack("<4s6I2f", b"AIRT", 2, heads.layers, heads.count["q"], heads.count["k"], 2 * count, count, theta, 1.0)
     pieces = [header.ljust(_HEADER, b"\0"), numpy.ones(heads.layers, "<f4").tobytes()]
     for layer, found in enumerate(of.layers):
         resultant = numpy.divide(abs(found.mean), found.length, out=numpy.zeros_like(found.length), where=found.length > 0)
         parts = numpy.stack([found.mean.real, found.mean.imag, found.length, resultant], 1)
         pieces.append(float32(parts, f"layer {layer}").tobytes())
-    return Made({STATS: pieces, MADE_FROM: config(heads.origin())}, heads.layers * heads.count["q"])
+    return Made({STATS: pieces, MADE_FROM: config(heads.origin())}, heads.layers * heads.count["q"], of=of)
