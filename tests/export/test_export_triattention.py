@@ -253,6 +253,13 @@ def test_what_is_refused_leaves_nothing(heads, tmp_path, form, told, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_some_layers_are_not_enough(heads, tmp_path):
+    """A reader would count those that there are."""
+    with pytest.raises(qk.NotFoundError, match="the first is l01h00q"):
+        export(tmp_path, {name: rows for name, rows in heads.items() if name.startswith("l00")}, num_layers=LAYERS)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_readers_pass_over_is_told(heads, tmp_path):
     for name, told, message in (("short", rope(type="longrope"), "those of short ones"),
                                 ("still", rope([[*FREQUENCIES[:3], 0.0]] * 2, type="proportional"), "some pairs do not turn")):
@@ -264,16 +271,20 @@ def test_what_readers_pass_over_is_told(heads, tmp_path):
 
 def test_moments_give_what_rows_give(qkscope, tmp_path):
     found = {}
-    for keep in ("rows", "moments"):
-        qkscope("capture", "-m", MODEL, "-t", TEXT, "--max-texts", 2, "--max-length", 64, "--long", "cut", "--stage", "pre", "--sampler", "all", "--keep", keep,
-                "-o", tmp_path / keep, expect=0)
+    for keep in ("rows", "moments", "moments of shards"):
+        words = ("capture", "-m", MODEL, "-t", TEXT, "--max-texts", 2, "--max-length", 64, "--long", "cut", "--stage", "pre", "--sampler", "all",
+                 "--keep", keep.removesuffix(" of shards"), "-o", tmp_path / keep)
+        for shard in (["--shard", "0/2"], ["--shard", "1/2"]) if "shards" in keep else ([],):
+            qkscope(*words, *shard, expect=0)
         qk.export("triattention", tmp_path / keep, tmp_path / f"{keep}-out")
         found[keep] = read_torch(tmp_path / f"{keep}-out" / "triattention.pt")
     assert found["rows"]["metadata"].pop("qkscope")["tokens"] == found["moments"]["metadata"].pop("qkscope")["tokens"] == 128
     assert found["rows"]["metadata"] == found["moments"]["metadata"]
     for name, head in found["rows"]["stats"].items():
         for part, values in head.items():
-            np.testing.assert_allclose(found["moments"]["stats"][name][part], values, rtol=1e-6, atol=1e-7)
+            assert np.abs(found["moments"]["stats"][name][part] - values).max() <= 1.2e-7 * np.abs(values).max()  # a digit of float32
+    whole, shards = (tmp_path / f"{keep}-out" / "triattention.pt" for keep in ("moments", "moments of shards"))
+    assert whole.read_bytes() == shards.read_bytes()
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ def settle(of: Rotary) -> Rotation:
     rotation = one_rotation(of)
     turned = 2 * len(rotation.frequencies)
     if turned != of.heads.dim:
-        raise DataError(f"{of.heads.where}: RoPE turns {turned} of {of.heads.dim} dimensions, and readers of the format turn all: "
-                        "triattention-ggml has room for it")
+        raise DataError(f"{of.heads.where}: RoPE turns {turned} of {of.heads.dim} dimensions, and readers of the format turn all"
+                        + (": triattention-ggml has room for it" if not rotation.interleaved else ""))
     if rotation.interleaved:
         warn("pairs of dimensions are interleaved: TriAttention's plug-ins of vLLM and SGLang obey that, its code for transformers "
              "refuses the file, and TensorRT-LLM reads the pairs as halves without a word: its scores would be wrong")
@@ -61,7 +61,8 @@ def make(request: Request) -> Made:
         part: View((place * shape[2] + i) * shape[3], shape[3]) for i, part in enumerate(_PARTS)}
         for place, (layer, head) in enumerate(places)}
     metadata = {"sampled_heads": places, "head_dim": heads.dim, "rope_style": "interleaved" if rotation.interleaved else "half",
-                "rope_type": of.rope.type or "default", "rope_theta": of.rope.theta, "inv_freq": list(rotation.frequencies),
+                "rope_type": of.rope.type or "default", **({"rope_theta": of.rope.theta} if of.rope.theta else {}),
+                "inv_freq": list(rotation.frequencies),
                 "num_layers": shape[0], "num_attention_heads": shape[1], "num_kv_heads": heads.count["k"],
                 "num_traces": heads.texts, "qkscope": heads.origin()}
     return Made({STATS: torch_file("triattention", {"metadata": metadata, "stats": stats}, numbers)}, len(places), of=of)
