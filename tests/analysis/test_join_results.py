@@ -142,7 +142,7 @@ def test_a_folder_is_replaced_with_force_alone(qkscope, apart, tmp_path):
 @pytest.mark.parametrize("command", ["analyze", "attention", "pca", "plasticity", "rotate"])
 def test_shards_of_analyses_have_left(qkscope, tmp_path, command):
     said = qkscope(command, EXAMPLE, "-o", tmp_path / "out", "--shard", "0/2", expect=2).err
-    assert "--shard has left: use --layers, and 'qkscope merge' of the folders" in said and not (tmp_path / "out").exists()
+    assert "--shard has left: use --layers, and join the tables with qkscope merge" in said and not (tmp_path / "out").exists()
 
 
 def test_from_python(apart, tmp_path):

@@ -186,7 +186,7 @@ def test_what_is_refused(qkscope, made, tmp_path):
 @pytest.mark.cases(5)
 @pytest.mark.parametrize("arguments, message", [
     ([], "which two? Give A and B"), (["a", "b"], "where to? Give -o DIR"), (["a", "b", "-o", "x", "--ci", "0"], "ci"),
-    (["a", "b", "c", "-o", "x"], "c"), (["a", "b", "-o", "x", "--layers", "0"], "--layers has left: use qkscope analyze --layers")])
+    (["a", "b", "c", "-o", "x"], "c"), (["a", "b", "-o", "x", "--layers", "0"], "--layers has left: use the options of qkscope analyze")])
 def test_usage(qkscope, tmp_path, arguments, message):
     assert message in qkscope("compare", *arguments, expect=2, cwd=tmp_path).err
     assert not list(tmp_path.iterdir())

@@ -153,7 +153,7 @@ def test_files_that_are_no_captures(hf, tmp_path, name, said):
 
 
 def test_commands_and_options_that_have_left(qkscope):
-    for words, instead in ((["get", "org/name"], "hf download"), (["put", "x", "org/name"], "qkscope push"),
+    for words, instead in ((["get", "org/name"], "hf download"), (["put", "x", "org/name"], "qkscope-push"),
                            (["study", "x.yaml", "--jobs", "4"], "hf"), (["study", "x.yaml", "--keep-downloads", "no"], "hf cache"),
                            (["inspect", EXAMPLE, "--offline"], "fetches nothing")):
         said = qkscope(*words, expect=2).err

@@ -280,7 +280,7 @@ WRONG = [
     (["--random", "0"], "expected a number of heads"),
     (["--collage", "0x2"], "expected rows and columns"),
     (["--basis", "svd"], "expected pca, ab, complement or attention"),
-    (["--qk"], "--qk has left: use no --kind"),
+    (["--qk"], "--qk has left: use the command without --kind"),
     (["--kind", "q", "--basis", "ab"], "one kind alone has a PCA only"),
     (["--pc-x", "1"], "components 1 and 1: expected two different ones"),
     (["-o", "d/f.JPEG"], "ends in .png, .svg or .pdf"),
