@@ -336,8 +336,6 @@ qk_status qk__points_draw(const qk_report_settings *settings, const qk__results 
     qk_error own = {0};
     qk_status status = QK_OK;
     err = err ? err : &own;
-    *points = (qk__points){0};
-    QK_TRY(qk__need_heads(&settings->heads, results, NULL, err));
     *points =
         (qk__points){0, qk__calloc(results->num_models + 1, sizeof *points->models), 0, 0};
     if (!points->models)

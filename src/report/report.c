@@ -361,6 +361,8 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
     if (status == QK_OK)
         status = qk__check_scores(results, settings->score_metric, settings->score_column,
                                   &settings->context, err);
+    if (status == QK_OK)
+        status = qk__need_heads(&settings->heads, results, NULL, err);
     if (status != QK_OK) {
         qk__results_free(&own);
         qk_report_outcome_free(&out);
