@@ -16,7 +16,7 @@ static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifes
     const char *model = qk__json_string(manifest->root, "model");
     QK_TRY(qk__manifest_verify(manifest, folder, err));
     if (strcmp(qk__json_string(manifest->root, "kind"), "ablation") != 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "screen: %s holds no ablation", folder);
+        return qk__fail(err, QK_ERR_NOT_FOUND, "screen: %s holds no ablation", folder);
     if (strcmp(model, a->recording.model_name) != 0 ||
         qk__manifest_query_heads(manifest) != facts->num_layers * facts->num_q_heads)
         return qk__fail(err, QK_ERR_INCONSISTENT, "screen: %s is of %s, not of %s", folder,

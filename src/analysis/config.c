@@ -118,7 +118,7 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
     qk_status status = load_config(loaded, path, err);
     if (status != QK_OK) {
         qk_config_free(&loaded);
-        qk__path_explain(path, QK__PATH_SETTINGS, status, err);
+        status = qk__path_tell(path, QK__PATH_SETTINGS, status, err);
     }
     *config = loaded;
     return status;

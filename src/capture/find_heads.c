@@ -327,11 +327,6 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
     bool found = s->prefixes.count > 0;
     if (!found)
         QK_TRY(try_single_head(s, start, &found, err));
-    if (!found && qk__is_file_in(start, "." QK__PARTIAL "/run.json"))
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: the capture is not finished: run the command that began it "
-                        "again, which completes it",
-                        start);
     if (!found && s->unreadable.status != QK_OK)
         return qk__fail(err, s->unreadable.status, "%s", s->unreadable.message);
     if (!found) {

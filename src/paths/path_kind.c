@@ -256,19 +256,22 @@ static char *useful_path(const char *path, qk__path_kind kind)
     return folder ? folder : qk__strdup(path);
 }
 
-void qk__path_explain(const char *path, qk__path_kind wanted, qk_status status, qk_error *err)
+qk_status qk__path_tell(const char *path, qk__path_kind wanted, qk_status status, qk_error *err)
 {
     qk__path_kind kind = qk__path_look(path);
     bool slip = kind == QK__PATH_SETTINGS && wanted == QK__PATH_STUDY_FILE; /* "model:" */
     if (kind == QK__PATH_OTHER || kind == wanted || slip)
-        return;
+        return status;
     qk__path_kind whole = KINDS[kind].whole != QK__PATH_OTHER ? KINDS[kind].whole : kind;
     char *useful = useful_path(path, kind);
     if (!useful)
-        return;
+        return status;
     const char *remedy = whole == wanted ? "give the folder %s" : KINDS[whole].remedy;
     const char *at = strstr(remedy, "%s");
-    qk__set_error(err, status, "%s: %s, not %s; %.*s%s%s", path, KINDS[kind].what,
-                  KINDS[wanted].what, (int)(at - remedy), remedy, useful, at + 2);
+    bool begun = kind == QK__PATH_UNFINISHED && wanted == QK__PATH_CAPTURE;
+    qk__set_error(err, QK_ERR_NOT_FOUND, "%s: %s%s%s; %.*s%s%s", path, KINDS[kind].what,
+                  begun ? "" : ", not ", begun ? "" : KINDS[wanted].what, (int)(at - remedy),
+                  remedy, useful, at + 2);
     free(useful);
+    return QK_ERR_NOT_FOUND;
 }

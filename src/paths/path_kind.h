@@ -25,12 +25,10 @@ typedef enum qk__path_kind {
 
 qk__path_kind qk__path_look(const char *path);
 
-/* Where the path is known to be something else than what is wanted, err then says what it is, and which
- * command takes it. Else the message stays. The value is the status; a macro as qk__fail is, which
- * evaluates it twice. */
-#define qk__path_tell(path, wanted, status, err)                                               \
-    (qk__path_explain((path), (wanted), (status), (err)), (status))
-void qk__path_explain(const char *path, qk__path_kind wanted, qk_status status, qk_error *err);
+/* Where the path is known to be something else than what is wanted, err says what it is, and which command
+ * takes it: QK_ERR_NOT_FOUND, whoever asks. Else status and message stay. */
+qk_status qk__path_tell(const char *path, qk__path_kind wanted, qk_status status,
+                        qk_error *err);
 
 /* The folders beside a path that is not there, for its message: "a, b, c". NULL: none, too many to name, or the
  * path names no folder to look in. */

@@ -252,7 +252,7 @@ static qk_status refuse_other(const char *path, qk_error *err)
 {
     qk__path_kind kind = qk__path_look(path);
     bool texts = kind == QK__PATH_OTHER || kind == QK__PATH_TEXTS;
-    return texts ? QK_OK : qk__path_tell(path, QK__PATH_TEXTS, QK_ERR_ARGUMENT, err);
+    return texts ? QK_OK : qk__path_tell(path, QK__PATH_TEXTS, QK_ERR_NOT_FOUND, err);
 }
 
 /* In full, so that the same texts have one name. */
@@ -278,7 +278,7 @@ static qk_status add_source(file_list *list, const char *path,
     }
     if (stat(path, &st) == 0) {
         if (!S_ISREG(st.st_mode))
-            return qk__fail(err, QK_ERR_ARGUMENT, "%s: neither a file nor a folder", path);
+            return qk__fail(err, QK_ERR_NOT_FOUND, "%s: neither a file nor a folder", path);
         char *copy = qk__strdup(path);
         return copy ? add_path(list, copy, err) : qk__nomem(err);
     }

@@ -26,7 +26,7 @@ static qk_status check_layers(const qk_index_list *list, int limit, qk_error *er
 {
     if (list->count == 0 || list->items[list->count - 1] < limit)
         return QK_OK;
-    return qk__fail(err, QK_ERR_ARGUMENT, "layers: there is no %d: the model has 0 to %d",
+    return qk__fail(err, QK_ERR_NOT_FOUND, "layers: there is no %d: the model has 0 to %d",
                     list->items[list->count - 1], limit - 1);
 }
 
@@ -38,11 +38,11 @@ static qk_status check_heads(const char *what, const qk_head_set *set, int layer
         char text[QK__HEAD_RANGE_SIZE];
         qk__head_range_text(r, text);
         if (!qk__all_layers(r) && r->last_layer >= layers)
-            return qk__fail(err, QK_ERR_ARGUMENT,
+            return qk__fail(err, QK_ERR_NOT_FOUND,
                             "%s: %s: there is no layer %d: the model has 0 to %d", what, text,
                             r->last_layer, layers - 1);
         if (!qk__all_heads(r) && r->last_head >= heads)
-            return qk__fail(err, QK_ERR_ARGUMENT,
+            return qk__fail(err, QK_ERR_NOT_FOUND,
                             "%s: %s: there is no %d: the model has 0 to %d", what, text,
                             r->last_head, heads - 1);
     }

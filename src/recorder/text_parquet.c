@@ -89,9 +89,8 @@ static qk_status open_reader(void *reader, const char *path, const qk__text_colu
     r->columns = columns;
     QK_TRY(qk_parquet_open(&r->file, path, err));
     qk_status status = qk__context(err, open_columns(r, err), "%s", path);
-    if (status == QK_ERR_NOT_FOUND)
-        qk__path_explain(path, QK__PATH_TEXTS, status, err);
-    return status;
+    return status == QK_ERR_NOT_FOUND ? qk__path_tell(path, QK__PATH_TEXTS, status, err)
+                                      : status;
 }
 
 static qk_status null_id(parquet_reader *r, qk__input_text *text, qk_error *err)

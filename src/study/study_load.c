@@ -157,7 +157,7 @@ qk_status qk_study_load(qk_study **plan, const char *path, qk_error *err)
     qk_status status = loaded->path ? load_study_file(loaded, err) : qk__nomem(err);
     if (status != QK_OK) {
         qk_study_free(&loaded);
-        qk__path_explain(path, QK__PATH_STUDY_FILE, status, err);
+        status = qk__path_tell(path, QK__PATH_STUDY_FILE, status, err);
     }
     *plan = loaded;
     return status;

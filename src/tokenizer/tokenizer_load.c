@@ -174,9 +174,8 @@ static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error 
     qk_status status = qk__tokenizer_parse(tokenizer, text.data, text.size, err);
     qk__buffer_free(&text);
     qk__context(err, status, "%s", path);
-    if (status == QK_ERR_MALFORMED)
-        qk__path_explain(path, QK__PATH_FILE_OF_MODEL, status, err);
-    return status;
+    return status == QK_ERR_MALFORMED ? qk__path_tell(path, QK__PATH_FILE_OF_MODEL, status, err)
+                                      : status;
 }
 
 qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error *err)

@@ -98,7 +98,7 @@ def test_an_unfinished_capture_is_called_that(qkscope, tmp_path):
     (tmp_path / "c" / ".partial" / "run.json").write_text("{}")
     for words in (["inspect", tmp_path / "c"], ["analyze", tmp_path / "c", "-o", tmp_path / "o"]):
         err = qkscope(*words, expect=1).err
-        assert "not finished" in err and "run the command that began it again" in err, err
+        assert f"{tmp_path / 'c'}: an unfinished capture; the command that began it, run again, completes" in err, err
 
 
 def test_a_line_without_the_key(capture, tmp_path):
