@@ -129,8 +129,9 @@ int cli_describe(const cli_command *const *commands);
 /* What took the place of a command (option NULL) or of its option; NULL = it has not left (gone.c). */
 const char *cli_gone(const char *command, const char *option);
 
-/* Runs qkscope-NAME, of the NAME argv[0], from the path; returns where there is none. The second lists them (external.c). */
-void cli_run_external(char **argv);
+/* Runs qkscope-NAME, of the NAME argv[0], from the path: -1 where there is none, an exit code where it cannot run.
+ * The second lists them (external.c). */
+int cli_run_external(char **argv);
 void cli_print_externals(FILE *out);
 
 /* ---- text (print.c) --------------------------------------------------------------------- */
@@ -172,7 +173,7 @@ size_t cli_spell(const char *text, char shown[CLI_SPELT]);
 void cli_print_failures(char *const *failures, size_t count);
 
 /* The exit code of a run. The second is for runs whose QK_ERR_ARGUMENT can only come from an
- * option or a file of settings: that is a usage error. */
+ * option or a file of settings that is wrong whatever lies on the disk: that is a usage error. */
 int cli_exit_code(qk_status status);
 int cli_settings_code(qk_status status);
 

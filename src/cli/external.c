@@ -4,25 +4,67 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char PREFIX[] = "qkscope-";
 
 enum { LONGEST_NAME = 64, MOST_LISTED = 64 };
 
-void cli_run_external(char **argv)
+static bool is_program(int folder, const char *name)
 {
-    char *name = argv[0], program[sizeof PREFIX + LONGEST_NAME];
+    struct stat st;
+    return fstatat(folder, name, &st, 0) == 0 && S_ISREG(st.st_mode) &&
+           faccessat(folder, name, X_OK, 0) == 0;
+}
+
+static const char *path_variable(void)
+{
+    const char *path = getenv("PATH");
+    return path ? path : "";
+}
+
+/* The first folder of *path, which then begins behind it. An empty one, which is this folder to a shell, is none. */
+static bool next_folder(const char **path, char folder[PATH_MAX])
+{
+    size_t length;
+    do {
+        *path += strspn(*path, ":");
+        length = strcspn(*path, ":");
+        snprintf(folder, PATH_MAX, "%.*s", (int)length, *path);
+        *path += length;
+    } while (length >= PATH_MAX);
+    return length > 0;
+}
+
+/* Looked for here and not by execvp, which does not tell a program that cannot run from one that is not there. */
+static bool find_program(const char *program, char path[PATH_MAX])
+{
+    char folder[PATH_MAX];
+    for (const char *rest = path_variable(); next_folder(&rest, folder);)
+        if (snprintf(path, PATH_MAX, "%s/%s", folder, program) < PATH_MAX &&
+            is_program(AT_FDCWD, path))
+            return true;
+    return false;
+}
+
+int cli_run_external(char **argv)
+{
+    char *name = argv[0], program[sizeof PREFIX + LONGEST_NAME], path[PATH_MAX];
     if (strlen(name) > LONGEST_NAME || strchr(name, '/'))
-        return;
+        return -1;
     snprintf(program, sizeof program, "%s%s", PREFIX, name);
+    if (!find_program(program, path))
+        return -1;
     argv[0] = program;
-    execvp(program, argv);
-    argv[0] = name;
-    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-        cli_error("cannot run %s: %s", program, strerror(errno));
+    execvp(path, argv);
+    cli_error("cannot run %s: %s%s", path, strerror(errno),
+              errno == ENOENT ? " (the program that its first line names)" : "");
+    return EXIT_CODE_FAILURE;
 }
 
 typedef struct listing {
@@ -52,7 +94,7 @@ static void look_in(listing *l, const char *folder)
         return;
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
         if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
-            faccessat(dirfd(dir), entry->d_name, X_OK, 0) == 0)
+            is_program(dirfd(dir), entry->d_name))
             add_name(l, entry->d_name + sizeof PREFIX - 1);
     closedir(dir);
 }
@@ -60,10 +102,9 @@ static void look_in(listing *l, const char *folder)
 void cli_print_externals(FILE *out)
 {
     listing *l = calloc(1, sizeof *l);
-    const char *path = getenv("PATH");
-    char *folders = path ? strdup(path) : NULL, *rest = NULL;
-    for (char *at = folders; l && folders && (at = strtok_r(at, ":", &rest)) != NULL; at = NULL)
-        look_in(l, at);
+    char folder[PATH_MAX];
+    for (const char *rest = path_variable(); l && next_folder(&rest, folder);)
+        look_in(l, folder);
     if (l && l->count > 0) {
         qsort(l->name, l->count, sizeof *l->name, compare_names);
         void (*say)(const char *fmt, ...) = out == stdout ? cli_print : cli_draw;
@@ -71,6 +112,5 @@ void cli_print_externals(FILE *out)
         for (size_t i = 0; i < l->count; i++)
             say("  %s\n", l->name[i]);
     }
-    free(folders);
     free(l);
 }

@@ -104,8 +104,9 @@ static int run_external(char **argv)
     const char *name = argv[0];
     const char *instead = cli_gone(name, NULL);
     static const char *const OF_PYTHON[] = {"calibrate", "export", "hf", "push"};
-    if (*name != '-')
-        cli_run_external(argv);
+    int code = *name != '-' ? cli_run_external(argv) : -1;
+    if (code >= 0)
+        return code;
     const char *names[sizeof COMMANDS / sizeof *COMMANDS + NUM_ALIASES];
     size_t count = 0;
     if (instead) {

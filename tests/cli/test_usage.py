@@ -177,15 +177,38 @@ def test_programs_on_the_path(qkscope, tmp_path):
     assert qkscope("export", "kvpress-stats", env=path, expect=7).out == "kvpress-stats."
 
 
+def test_programs_that_cannot_run(qkscope, tmp_path):
+    """Folders, files without the right, a folder that is none: as if they were not there. A program whose interpreter
+    has gone is told as such, and not as a command that is not there."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    (first / "qkscope-tool").mkdir(parents=True)
+    (second / "qkscope-dir").mkdir(parents=True)
+    for name, line in {"tool": "#!/bin/sh\necho it runs\n", "moved": "#!/nowhere/python\n", "..": "#!/bin/sh\n", "plain": ""}.items():
+        (second / f"qkscope-{name}").write_text(line)
+        (second / f"qkscope-{name}").chmod(0o644 if name == "plain" else 0o755)
+    (tmp_path / "qkscope-here").symlink_to(second / "qkscope-tool")
+    path = {"PATH": f"/nowhere:{second}/qkscope-tool:{first}:{second}:{'x' * 5000}:"}
+    assert qkscope("tool", env=path, expect=0).out == "it runs\n"
+    said = qkscope("moved", env=path, expect=1).err
+    assert said == (f"qkscope: cannot run {second}/qkscope-moved: No such file or directory "
+                    "(the program that its first line names)\n")
+    for name in ("plain", "dir", "here", "../second/qkscope-tool", "x" * 100, ""):
+        assert f"there is no command '{name}'" in qkscope(name, env=path, cwd=tmp_path, expect=2).err
+    listed = qkscope("help", env=path, cwd=tmp_path, expect=0).out.split("Programs on the path:\n")[1]
+    assert listed.split() == ["..", "moved", "tool"]
+    for empty in ("", None):
+        assert "on the path" not in qkscope("help", env={"PATH": empty}, cwd=tmp_path, expect=0).out
+
+
 def test_what_has_left(qkscope):
     for command, instead in (("analyze-heads", "qkscope plasticity --convention published"),
-                             ("plot-plasticity", "qkscope report, figure plasticity-02-profiles")):
+                             ("plot-plasticity", "qkscope report --figure plasticity-02-profiles")):
         assert f"{command} has left: use {instead}" in qkscope(command, "--config", "x.yaml", expect=2).err
     for words, instead in ((["--layer", "2"], "--heads LAYER:HEAD"), (["--head=1"], "--heads LAYER:HEAD"),
                            (["--complement"], "--basis complement")):
         assert f"has left: use {instead}" in qkscope("scatter", "capture", *words, expect=2).err
     assert "--compat has left: use --config FILE" in qkscope("capture", "--compat", expect=2).err
-    assert "--variance has left: use no --variance" in qkscope("plasticity", "capture", "--variance", "diag", expect=2).err
+    assert "--variance has left: use the command without it" in qkscope("plasticity", "capture", "--variance", "diag", expect=2).err
 
 
 def test_commands_that_have_left(qkscope):
