@@ -7,8 +7,8 @@ import logging
 import os
 import pathlib
 import re
+import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,11 +55,11 @@ def _own_files(capture: str | os.PathLike[str], split: str | None) -> tuple[path
     if not os.path.isdir(capture):
         raise NotFoundError(f"{os.fspath(capture)}: no such folder", lib.QK_ERR_NOT_FOUND)
     if os.path.isdir(os.path.join(capture, split or "", ".partial")):
-        raise _refuse(f"{os.fspath(capture)}: the capture is not finished: resume it by the command that began it")
+        raise _refuse(f"{os.fspath(capture)}: an unfinished capture; the command that began it, run again, completes it")
     found = inspect(capture, split=split, progress=False)
     folder = pathlib.Path(found.path)
     if not found.complete:
-        raise _refuse(f"{folder}: the capture is not finished, says its capture.json")
+        raise _refuse(f"{folder}: capture.json says that this capture was not finished")
     if found.num_missing:
         raise _refuse(f"{folder}: {found.num_missing} heads that capture.json lists are missing")
     for head in found.heads:
@@ -76,27 +76,24 @@ def _own_files(capture: str | os.PathLike[str], split: str | None) -> tuple[path
     return folder, files
 
 
-def _stage(folder: pathlib.Path, files: list[str], to: pathlib.Path) -> None:
-    """Makes a folder of what is sent: links to files, and papers without absolute paths."""
-    for name in files:
-        place = to / name
-        place.parent.mkdir(exist_ok=True)
-        if name not in _PAPERS:
-            place.symlink_to((folder / name).resolve())
-            continue
-        text = (folder / name).read_bytes().decode(errors="surrogateescape")
-        text = _FOLDERS[place.suffix].sub("", text)
-        place.write_bytes(text.encode(errors="surrogateescape"))
+def _content(path: pathlib.Path, name: str) -> pathlib.Path | bytes:
+    """What is sent of a file: of a paper, its text without folders of this machine."""
+    if name not in _PAPERS:
+        return path
+    text = path.read_bytes().decode(errors="surrogateescape")
+    return _FOLDERS[path.suffix].sub("", text).encode(errors="surrogateescape")
 
 
-def _make_branch(api: Any, name: str, revision: str, private: bool) -> list[str]:
-    """Dataset and branch, where they are missing; which files the branch has to lose, as those of another branch."""
+def _make_branch(api: Any, name: str, revision: str, private: bool) -> bool:
+    """Dataset and branch, where they are missing; whether the branch is new, so that what it has is main's. It begins
+    where main is, and is still there where a run was stopped before its commit."""
     api.create_repo(name, repo_type="dataset", private=private, exist_ok=True)
-    refs = api.list_repo_refs(name, repo_type="dataset")
-    if any(branch.name == revision for branch in refs.branches):
-        return []
-    api.create_branch(name, branch=revision, repo_type="dataset", exist_ok=True)
-    return ["*"]
+    branches = {branch.name: branch.target_commit for branch in api.list_repo_refs(name, repo_type="dataset").branches}
+    if revision not in branches:
+        api.create_branch(name, branch=revision, repo_type="dataset", exist_ok=True)
+    elif revision == "main" or branches[revision] != branches.get("main"):
+        return False
+    return True
 
 
 def push(capture: str | os.PathLike[str], name: str, *, revision: str | None = None, private: bool = True,
@@ -125,21 +122,27 @@ def push(capture: str | os.PathLike[str], name: str, *, revision: str | None = N
         return Push(name, branch, tuple(files), size, None)
     hub = _hub()
     api = hub.HfApi(library_name="qkscope")
-    gone = _make_branch(api, name, branch, private)
-    there = set() if gone else set(api.list_repo_files(name, repo_type="dataset", revision=branch))
-    others = sorted(path for path in there - set(files) if _HEADS.fullmatch(path))
-    if others and not delete:
-        warn(f"{name}: branch {branch} has {len(others)} files of another capture, {others[0]} for one: who fetches this "
+    new = _make_branch(api, name, branch, private)
+    there = set(api.list_repo_files(name, repo_type="dataset", revision=branch)) - {".gitattributes"}
+    gone = sorted(there if new else (path for path in there - set(files) if _HEADS.fullmatch(path)))
+    if gone and not new and not delete:
+        warn(f"{name}: branch {branch} has {len(gone)} files of another capture, {gone[0]} for one: who fetches this "
              "one gets them, too; delete=True removes them")
-    if "README.md" in there & set(files) and not replace_card:
+        gone = []
+    if "README.md" in there & set(files) and not new and not replace_card:
         files.remove("README.md")
         logger.info("%s: the README.md of branch %s stays; replace_card=True replaces it", name, branch)
-    with tempfile.TemporaryDirectory(prefix="qkscope-push-") as staging:
-        _stage(folder, files, pathlib.Path(staging))
-        commit = api.upload_folder(repo_id=name, repo_type="dataset", revision=branch, folder_path=staging,
-                                   delete_patterns=gone or (others if delete else None) or None,
-                                   commit_message=message or f"Capture {folder.name}")
+    commit = api.create_commit(name, [hub.CommitOperationAdd(file, _content(folder / file, file)) for file in files]
+                               + [hub.CommitOperationDelete(path) for path in gone if path not in files], repo_type="dataset",
+                               revision=branch, commit_message=message or f"Capture {folder.name}")
     return Push(name, branch, tuple(files), size, str(commit.commit_url))
+
+
+def _stop(number: int, _frame: Any) -> None:
+    """At once, and by the signal: huggingface_hub waits for files on their way before it lets an interrupt through."""
+    print("qkscope-push: stopped; what was sent stays, the same command goes on", file=sys.stderr, flush=True)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,13 +159,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--replace-card", action="store_true", help="a README.md on the branch, too; else it stays")
     given = vars(parser.parse_args(arguments))
     given["private"] = not given.pop("public")
+    signal.signal(signal.SIGINT, _stop)
     try:
         pushed = push(**given)
     except (Error, OSError) as error:  # those of huggingface_hub are of the system's, too
         print(f"qkscope-push: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("qkscope-push: stopped; what was sent stays, the same command goes on", file=sys.stderr)
-        return 130
     print("\n".join(pushed.files) if given["dry_run"] else pushed.address)
     return 0

@@ -162,8 +162,13 @@ def batch(handler, hub, kind, name):
 
 
 def upload(handler, hub, oid):
-    hub.stored[oid] = File(handler.body, True)
-    handler.say(200)
+    file = File(handler.body, True)
+    if oid == hub.stalls or file.sha256 != oid:  # of a client that was killed, the first part
+        hub.end.wait(60 if oid == hub.stalls else 0)
+        handler.close_connection = True
+    else:
+        hub.stored[oid] = file
+        handler.say(200)
 
 
 def commit(handler, hub, kind, name, revision):
@@ -192,7 +197,7 @@ ROUTES = [(REPO + r"(?:/revision/(.+))?", say_info), (REPO + "/refs", say_refs),
 class HubServer:
     def __init__(self):
         self.repos, self.stored, self.log, self.lock = {}, {}, [], threading.Lock()
-        self.stalls, self.end = None, threading.Event()  # path of a file of which only a part comes
+        self.stalls, self.end = None, threading.Event()  # path of a file of which only a part comes, or SHA-256 of one that is not taken
 
     def __enter__(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

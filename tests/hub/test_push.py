@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """qkscope.push: which files are a capture's own, and what huggingface_hub sends of them to a local server."""
+import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -30,10 +32,13 @@ def hub(tmp_path, monkeypatch):
         yield server
 
 
+def command(hub, *words, **extra):
+    return {"args": [sys.executable, "-c", "import sys; from qkscope.push import main; sys.exit(main())", *map(str, words)],
+            "env": hub.environment(hub.home, **{"HF_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path), **extra})}
+
+
 def send(hub, *words, expect=0, **extra):
-    done = subprocess.run([sys.executable, "-c", "import sys; from qkscope.push import main; sys.exit(main())", *map(str, words)],
-                          env=hub.environment(hub.home, **{"HF_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path), **extra}),
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(**command(hub, *words, **extra), capture_output=True, text=True, timeout=300)
     assert done.returncode == expect, done.stderr
     assert TOKEN not in done.stdout + done.stderr
     return done.stdout, done.stderr
@@ -58,8 +63,8 @@ def test_nothing_but_the_capture(made):
 
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("fault, said", [
-    ("not finished", "not finished, says its capture.json"), ("no head", "1 heads that capture.json lists are missing"),
-    ("cut", "l00h01q/data.parquet"), ("being made", "not finished: resume"), ("a link", "is not followed"),
+    ("not finished", "capture.json says that this capture was not finished"), ("no head", "1 heads that capture.json lists are missing"),
+    ("cut", "l00h01q/data.parquet"), ("being made", "an unfinished capture; the command that began it"), ("a link", "is not followed"),
     ("a link to a folder", "is not followed"), ("nowhere", "no such folder")])
 def test_captures_that_are_refused(made, tmp_path, fault, said):
     head = made / "l00h01q" / "data.parquet"
@@ -130,6 +135,31 @@ def test_heads_of_another_capture(hub, made):
     assert "main has 1 files of another capture, l77h00q/data.parquet" in send(hub, made, NAME)[1]
     send(hub, made, NAME, "--delete")
     assert set(on_branch(hub)) == OWN | {"notes.txt"}
+
+
+@pytest.mark.test_all
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_and_gone_on_with(hub, made, tmp_path, number):
+    """Nothing of a run that was stopped is on the branch, and the next one sends what the store has not yet; a branch that
+    it left begun has nothing of main."""
+    hub.add("datasets", NAME, {"README.md": b"the card of main", "l77h00q/data.parquet": b"another capture"})
+    stopped = hashlib.sha256((made / "l02h01q" / "data.parquet").read_bytes()).hexdigest()
+    hub.stalls = stopped
+    process = subprocess.Popen(**command(hub, made, NAME, "--revision", "v1", TMPDIR=tmp_path), stderr=subprocess.PIPE, text=True)
+    while not (hub.stored and ("PUT", f"/upload/{stopped}") in hub.log):
+        assert process.poll() is None
+        hub.end.wait(0.02)
+    process.send_signal(number)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == -number, said
+    assert number == signal.SIGKILL or "stopped; what was sent stays, the same command goes on" in said
+    assert on_branch(hub, "v1") == on_branch(hub)
+    stored, hub.stalls = set(hub.stored), None
+    begun = len(hub.log)
+    assert "another capture" not in send(hub, made, NAME, "--revision", "v1")[1]
+    sent = {path.removeprefix("/upload/") for method, path in hub.log[begun:] if method == "PUT"}
+    assert stopped in sent and not sent & stored
+    assert on_branch(hub, "v1") == {name: (made / name).read_bytes() for name in OWN}
 
 
 @pytest.mark.test_all
