@@ -97,9 +97,9 @@ static const struct {
     [SHARE] =
         {"  share     lo     hi",
          "share: of what the loss rises by without the head. Other heads beside one: --groups "
-         "LAYER:HEAD\n"},
+         "LAYER:HEAD"},
     [BEYOND] = {"    beyond        lo        hi",
-                "beyond: the loss less that of random heads in the same layers\n"},
+                "beyond: the loss less that of random heads in the same layers"},
 };
 
 static extra find_extra(const qk_ablation_effect *const *list, size_t count, bool singles)
@@ -140,7 +140,8 @@ static void print_effects(const qk_ablation_outcome *o, bool singles)
     if (count > MAX_LISTED)
         cli_print("... and %zu more, in %s\n", count - MAX_LISTED,
                   singles ? "ablation.csv" : "ablation_groups.csv");
-    cli_print("%s", EXTRAS[beside].note);
+    if (*EXTRAS[beside].note)
+        cli_print("%s\n", EXTRAS[beside].note);
     free(list);
 }
 
