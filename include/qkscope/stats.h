@@ -91,15 +91,6 @@ QK_API QK_MUST_CHECK qk_status qk_moments_without(const qk_moments *all, const q
                                                   qk_moments **rest, qk_error *err);
 QK_API void qk_moments_free(qk_moments **moments);
 
-/* The members under their names as arrays of a safetensors file, float64 and int64: NumPy and
- * PyTorch read it. The file appears whole or not at all; the same moments give the same bytes.
- * What is loaded has the bits that were saved. Errors of loading: those of reading a
- * file, QK_ERR_MALFORMED (a file of another kind, or numbers that no rows can have). */
-QK_API QK_MUST_CHECK qk_status qk_moments_save(const qk_moments *moments, const char *path,
-                                               qk_error *err);
-QK_API QK_MUST_CHECK qk_status qk_moments_load(const char *path, qk_moments **moments,
-                                               qk_error *err);
-
 /* Name of the Gram kernel this processor runs: "avx512", "avx2" or "portable".
  * All give the same bits. */
 QK_API const char *qk_moments_kernel(void);

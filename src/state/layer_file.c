@@ -378,22 +378,6 @@ const json_t *qk__layer_file_metadata(const qk__layer_file *file)
     return file->list.metadata;
 }
 
-const qk__part_shape *qk__layer_file_shape(const qk__layer_file *file, qk_kind kind)
-{
-    const qk__layer_view *view = &file->views[kind];
-    return view->shape.num_heads > 0 ? &view->shape : NULL;
-}
-
-size_t qk__layer_file_groups(const qk__layer_file *file, qk_kind kind)
-{
-    return (size_t)file->views[kind].sizes.groups;
-}
-
-size_t qk__layer_file_buckets(const qk__layer_file *file, qk_kind kind)
-{
-    return (size_t)file->views[kind].sizes.buckets;
-}
-
 ptrdiff_t qk__layer_file_find(const qk__layer_file *file, qk_kind kind, int head)
 {
     const qk__part_shape *shape = &file->views[kind].shape;

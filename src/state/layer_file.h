@@ -77,11 +77,6 @@ int qk__layer_file_layer(const qk__layer_file *file);
 const char *qk__layer_file_path(const qk__layer_file *file);
 const json_t *qk__layer_file_metadata(const qk__layer_file *file); /* an object of texts */
 
-/* What is there of a kind; NULL: nothing. It lives as long as the file. */
-const qk__part_shape *qk__layer_file_shape(const qk__layer_file *file, qk_kind kind);
-size_t qk__layer_file_groups(const qk__layer_file *file, qk_kind kind);
-size_t qk__layer_file_buckets(const qk__layer_file *file, qk_kind kind);
-
 /* All that the file holds of a part, for layer_read.c (layer_view.h). */
 const struct qk__layer_view *qk__layer_file_view(const qk__layer_file *file, int part);
 

@@ -145,10 +145,7 @@ QK_MUST_CHECK qk_status qk__part_moments_create(qk__part_moments **part,
 void qk__part_moments_free(qk__part_moments **part);
 
 const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part);
-size_t qk__part_moments_bytes(const qk__part_moments *part);  /* of memory it takes now */
 int64_t qk__part_moments_count(const qk__part_moments *part); /* rows of its first head */
-size_t qk__part_moments_groups(const qk__part_moments *part); /* so far */
-size_t qk__part_moments_buckets(const qk__part_moments *part);
 
 /* Adds a chunk that was computed for the part's shape (another one is QK_ERR_ARGUMENT).
  * first_of_text: no other chunk of this text was folded before, into this part or one that will be

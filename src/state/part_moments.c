@@ -131,30 +131,12 @@ const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part)
     return &part->shape;
 }
 
-size_t qk__part_moments_bytes(const qk__part_moments *part)
-{
-    size_t sets = part->groups.count + part->buckets.count;
-    size_t lists = part->groups.capacity + part->buckets.capacity;
-    return sizeof *part + sets * sizeof(qk__moment_set) + lists * sizeof(void *) +
-           (size_t)qk__part_shape_bytes(&part->shape, part->groups.count, part->buckets.count);
-}
-
 int64_t qk__part_moments_count(const qk__part_moments *part)
 {
     int64_t count = 0;
     for (size_t g = 0; g < part->groups.count; g++)
         count += part->groups.sets[g]->count[0];
     return count;
-}
-
-size_t qk__part_moments_groups(const qk__part_moments *part)
-{
-    return part->groups.count;
-}
-
-size_t qk__part_moments_buckets(const qk__part_moments *part)
-{
-    return part->buckets.count;
 }
 
 /* ---- groups ----------------------------------------------------------------------------- */
