@@ -19,7 +19,6 @@ static const struct {
      "taxonomy-high taxonomy-low",
      "the options of qkscope analyze, whose results are compared"},
     {"compare", "subspace", "NumPy, on the rows that qkscope.open of the Python package reads"},
-    {"export", NULL, "qkscope-export of the Python package (docs/export.md)"},
     {"get", NULL, "hf download ORG/NAME --repo-type dataset"},
     {"inspect", "offline", "the command without it: it fetches nothing"},
     {"inspect study", "jobs", "hf download --max-workers"},
