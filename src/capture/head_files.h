@@ -18,7 +18,7 @@ typedef struct qk__head_files {
     size_t dim;
     bool wide; /* some shard holds float64: all are read as that */
     int64_t total;
-    bool no_examples;      /* some shard has no ids: none are read */
+    bool no_examples;       /* some shard has no ids: none are read */
     qk__file_print *prints; /* [head->num_files] */
 
     /* the shard being read */

@@ -173,10 +173,10 @@ static qk_status fail_path(const qk__repo *repo, bool model, qk_error *err)
                       name,
                       model ? "model" : "capture, with Parquet files (docs/capture-format.md)",
                       remedy ? "; " : "", remedy ? remedy : "");
-        if (!remedy) /* which says more than what the file is a part of */
-            qk__path_explain(name, model ? QK__PATH_MODEL : QK__PATH_CAPTURE, QK_ERR_NOT_FOUND,
+        if (remedy) /* which says more than what the file is a part of */
+            return QK_ERR_NOT_FOUND;
+        return qk__path_tell(name, model ? QK__PATH_MODEL : QK__PATH_CAPTURE, QK_ERR_NOT_FOUND,
                              err);
-        return QK_ERR_NOT_FOUND;
     }
     bool here = is_name(name) && begins_here(name);
     char *beside = qk__path_beside(name);

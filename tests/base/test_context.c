@@ -55,11 +55,8 @@ static void test_relay(void **state)
     (void)state;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     listener l = {.lock = &lock};
-    const qk_context to = {.threads = 2,
-                           .offline = true,
-                           .notice = hear,
-                           .progress = count,
-                           .user = &l};
+    const qk_context to = {
+        .threads = 2, .offline = true, .notice = hear, .progress = count, .user = &l};
     qk__relay relay = {.to = &to, .held_back = 1U << QK_NOTICE_WARNING, .lock = &lock};
     qk_context context = qk__relay_context(&relay);
     assert_int_equal(context.threads, 2);
