@@ -309,8 +309,9 @@ static qk_status compare_with_list(qk__search *s, qk_error *err)
     for (size_t i = 0; i < capture->num_listed; i++) {
         const qk__listed_head *listed = &capture->listed[i];
         const qk__capture_entry wanted = {.head.id = listed->id};
-        qk__capture_entry *found =
-            bsearch(&wanted, capture->entries, present, sizeof wanted, compare_entries);
+        qk__capture_entry *found = NULL;
+        if (present > 0) /* without entries there is no array to look in */
+            found = bsearch(&wanted, capture->entries, present, sizeof wanted, compare_entries);
         if (found)
             set_listed(&found->head, listed);
         else if (!s->single && (i == 0 || compare_listed(listed - 1, listed) != 0))
