@@ -212,5 +212,5 @@ def test_chance_is_not_called_a_change(qkscope, tmp_path):
         own = [row for (*_, name), row in rows.items() if name in NAMES]
         p += [row["p"] for row in own]
         corrected += [row["p_corrected"] for row in own]
-    assert len(p) == 2 * 24 * 8 and 0.005 < (np.array(p) < 0.05).mean() < 0.09
+    assert len(p) == 2 * 24 * len(NAMES) and 0.005 < (np.array(p) < 0.05).mean() < 0.09
     assert sum(value < 0.05 for value in corrected) <= 3
