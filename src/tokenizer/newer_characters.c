@@ -63,8 +63,11 @@ static const struct stand_in {
 
 int qk__compare_characters(const void *character, const void *range)
 {
-    const uint32_t c = *(const uint32_t *)character, *r = range;
-    return (c > r[1]) - (c < r[0]);
+    const uint32_t c = *(const uint32_t *)character;
+    const struct {
+        uint32_t first, last;
+    } *r = range;
+    return (c > r->last) - (c < r->first);
 }
 
 uint32_t qk__older_character(uint32_t c)
