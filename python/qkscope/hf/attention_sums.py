@@ -189,7 +189,7 @@ def sums_of(scores: Scores, positions: Any, weights: Any, ids: Any = None, *, ke
     step = max(1, many // (scores.texts * scores.num_heads * min(most, int(positions.max()) + BLOCK)))
     made = torch.zeros(scores.texts, scores.num_heads, weights.shape[2], int(lib.QK_ATTENTION_SUMS), dtype=wide,
                        device=device)
-    most = torch.full_like(made[..., MOST], -torch.inf)
+    largest = torch.full_like(made[..., MOST], -torch.inf)
     for r in range(0, positions.shape[1], step):
         part = slice(r, r + step)
         least, last = int(positions[:, part].min()), int(positions[:, part].max())
@@ -207,7 +207,7 @@ def sums_of(scores: Scores, positions: Any, weights: Any, ids: Any = None, *, ke
             _add_tile(sums, s, rows, begin, wide)
         vectors, counted = _vectors(sums, rows, scores.sink(at), wide), (weights[:, part] > 0)[:, None]
         top = torch.where(counted, vectors[..., MOST, None], -torch.inf).amax(2)  # of this one no sum
-        most = torch.maximum(most, top)
+        largest = torch.maximum(largest, top)
         made += torch.einsum("brk,bhrs->bhks", weights[:, part], vectors)
-    made[..., MOST] = most.nan_to_num(neginf=0)  # a bucket without rows
+    made[..., MOST] = largest.nan_to_num(neginf=0)  # a bucket without rows
     return made
