@@ -221,19 +221,6 @@ void qk__figure_words(qk__figure *figure, const char *fmt, ...)
     va_end(args);
 }
 
-const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, double value)
-{
-    char text[QK__NUMBER_TEXT];
-    snprintf(text, sizeof text, format, value);
-    size_t length = 0;
-    for (const char *c = strtod(text, NULL) == 0 && text[0] == '-' ? text + 1 : text;
-         *c && length + 4 < QK__NUMBER_TEXT; c++)
-        length +=
-            put_bytes(out + length, *c == '-' ? "\xe2\x88\x92" : (const char[]){*c, '\0'});
-    out[length] = '\0';
-    return out;
-}
-
 void qk__figure_value(qk__figure *figure, double value)
 {
     if (isfinite(value))
@@ -285,12 +272,6 @@ void qk__figure_horizontal(qk__figure *figure, double y)
     qk__figure_print(
         figure, "set arrow from graph 0, first %g to graph 1, first %g nohead back ls 103\n", y,
         y);
-}
-
-double qk__round_step(double step)
-{
-    double unit = pow(10, floor(log10(step))), times = step / unit;
-    return unit * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
 }
 
 static void swap_scripts(qk__figure *figure)

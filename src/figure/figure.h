@@ -24,7 +24,7 @@
 
 #include "base/buffer.h"
 #include "figure/glyphs.h"
-#include "figure/theme.h"
+#include "draw/plot.h"
 #include "results/grow.h"
 
 typedef struct qk__figure {
@@ -97,10 +97,6 @@ void qk__figure_words(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qk__figure_end_row(qk__figure *figure);
 
-/* A number in a text of a figure, printf style: with a proper minus, and none before a zero.
- * Returns out. */
-enum { QK__NUMBER_TEXT = 48 };
-const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, double value);
 /* Several numbers; a row of them. */
 #define qk__figure_values(figure, ...)                                                         \
     qk__figure_add_values((figure), (const double[]){__VA_ARGS__},                             \
@@ -135,9 +131,6 @@ bool qk__is_figure_name(const char *name);
 /* A dashed muted line down the plot at x (first axis), behind the data; or across it at y. */
 void qk__figure_vertical(qk__figure *figure, double x);
 void qk__figure_horizontal(qk__figure *figure, double y);
-
-/* 1, 2 or 5 times a power of ten, near to step. */
-double qk__round_step(double step);
 
 /* Many points or cells would make an SVG (and a PDF, where that is said) of megabytes. What is
  * printed between begin and end, with places and ranges of its own, is one image there, on the

@@ -4,7 +4,7 @@
 #ifndef QK_FIGURE_SCALE_H
 #define QK_FIGURE_SCALE_H
 
-#include "figure/theme.h"
+#include "draw/theme.h"
 #include "results/results.h"
 
 /* Numbers of that largest magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to

@@ -70,9 +70,7 @@ void qk__end_tag(qk__page *page, bool holds);
 void qk__page_json(qk__page *page, const char *id, json_t *root, int digits);
 /* A string of such a block: what is not UTF-8 becomes U+FFFD, control characters spaces. */
 json_t *qk__clean_text(const char *text);
-/* As base64; and the part of a link that is not a letter, a digit or one of -._ as %XX. To free(); NULL:
- * memory ran out. */
-char *qk__base64(const void *data, size_t size);
+/* What of the part of a link is not a letter, a digit or one of -._ as %XX. To free(); NULL: memory ran out. */
 char *qk__percent(const char *text);
 
 /* ---- parts of a page -------------------------------------------------------------------- */

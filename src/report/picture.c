@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts figures into the page. An SVG goes in as it is, without the elements and attributes that drawings do not
  * need. */
+#include "base/base64.h"
 #include "report/picture.h"
 
 #include <stdlib.h>

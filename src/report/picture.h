@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "figure/theme.h"
+#include "draw/theme.h"
 #include "report/page.h"
 
 /* Appends a picture as an inline <svg> called label, on a plate. It is copied as it is, without elements that

@@ -3,7 +3,7 @@
 #ifndef QK_REPORT_POINT_PICTURES_H
 #define QK_REPORT_POINT_PICTURES_H
 
-#include "figure/theme.h"
+#include "draw/theme.h"
 #include "scatter/scatter.h"
 
 /* Of one model on a pair of axes. */

@@ -7,6 +7,7 @@
 
 #include <zlib.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_build.h"

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/json_build.h"
 #include "report/next_commands.h"
 #include "report/sections.h"

@@ -5,7 +5,7 @@
 
 #include <qkscope/stats.h>
 
-#include "figure/theme.h"
+#include "draw/theme.h"
 
 static void print_ramp(const qk__colormap *map)
 {

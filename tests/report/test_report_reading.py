@@ -87,7 +87,7 @@ def test_the_read_out_follows_the_column(made, open_page):
 def test_categories_have_the_colours_of_the_figures(made, open_page):
     """theme.c draws the figures; the page has the same five, in the light and in the dark."""
     path, rows = made
-    source = (Path(__file__).resolve().parents[2] / "src/figure/theme.c").read_text()
+    source = (Path(__file__).resolve().parents[2] / "src/draw/theme.c").read_text()
     figures = dict(re.findall(r'\[QK_(\w+)\] = "#(\w{6})"', source))
     for scheme in ("light", "dark"):
         page = open_page(path, viewport=WIDE, color_scheme=scheme)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The three themes and the colours of series and categories. */
-#include "figure/theme.h"
+#include "draw/theme.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "figure/theme.h"
+#include "draw/theme.h"
 
 static const unsigned char BLUES[][3] = {
     {247, 251, 255}, {222, 235, 247}, {198, 219, 239}, {157, 202, 225}, {106, 174, 214},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Colours and type of a figure (theme.c). All colours are "#rrggbb". */
-#ifndef QK_FIGURE_THEME_H
-#define QK_FIGURE_THEME_H
+#ifndef QK_DRAW_THEME_H
+#define QK_DRAW_THEME_H
 
 #include <stdbool.h>
 #include <stddef.h>

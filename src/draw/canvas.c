@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes shapes and texts as elements of SVG. A colour of the theme is kept as one byte, which a file gets as that
+ * colour and a page as a variable of its style sheet. */
+#include "draw/canvas.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/error.h"
+#include "draw/text.h"
+
+/* Bytes that stand for colours of the theme; no text of XML has them. */
+enum { BACKGROUND = 1, INK, MUTED, GRID, BOX, NUM_ROLES };
+
+void qk__canvas_init(qk__canvas *canvas, const qk__theme *theme)
+{
+    *canvas = (qk__canvas){.theme = theme, .status = QK_OK};
+}
+
+void qk__canvas_free(qk__canvas *canvas)
+{
+    qk__buffer_free(&canvas->body);
+}
+
+/* ---- pieces of text --------------------------------------------------------------------- */
+
+static void put_bytes(qk__canvas *canvas, const void *bytes, size_t size)
+{
+    if (canvas->status == QK_OK)
+        canvas->status = qk__buffer_append(&canvas->body, bytes, size, &canvas->err);
+}
+
+static void put(qk__canvas *canvas, const char *text)
+{
+    put_bytes(canvas, text, strlen(text));
+}
+
+/* Two digits behind the point, those that are 0 left out. */
+static size_t spell(double value, char out[32])
+{
+    double most = 1e7;
+    long long hundredths = llround(100 * (value > most ? most : value > -most ? value : -most));
+    unsigned long long size =
+        hundredths < 0 ? 0ULL - (unsigned long long)hundredths : (unsigned long long)hundredths;
+    char *end = out + 31, *p = end;
+    unsigned part = (unsigned)(size % 100);
+    if (part > 0) {
+        if (part % 10 > 0)
+            *--p = (char)('0' + part % 10);
+        *--p = (char)('0' + part / 10);
+        *--p = '.';
+    }
+    size /= 100;
+    do
+        *--p = (char)('0' + size % 10);
+    while (size /= 10);
+    if (hundredths < 0)
+        *--p = '-';
+    memmove(out, p, (size_t)(end - p));
+    return (size_t)(end - p);
+}
+
+static void put_number(qk__canvas *canvas, double value)
+{
+    char text[32];
+    put_bytes(canvas, text, spell(isfinite(value) ? value : 0, text));
+}
+
+static void put_color(qk__canvas *canvas, const char *color)
+{
+    const qk__theme *t = canvas->theme;
+    const char *const roles[NUM_ROLES] = {NULL,     t->background, t->ink,
+                                          t->muted, t->grid,       t->box};
+    for (char i = 1; i < NUM_ROLES; i++)
+        if (strcmp(color, roles[(int)i]) == 0) {
+            put_bytes(canvas, &i, 1);
+            return;
+        }
+    put(canvas, color);
+}
+
+/* printf of its own: %n a number (double), %s text of ours, %c a colour. */
+static void emit(qk__canvas *canvas, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    for (const char *p = format; *p;) {
+        size_t plain = strcspn(p, "%");
+        put_bytes(canvas, p, plain);
+        p += plain;
+        if (!*p)
+            break;
+        if (p[1] == 'n')
+            put_number(canvas, va_arg(args, double));
+        else if (p[1] == 'c')
+            put_color(canvas, va_arg(args, const char *));
+        else
+            put(canvas, va_arg(args, const char *));
+        p += 2;
+    }
+    va_end(args);
+}
+
+/* ---- shapes ----------------------------------------------------------------------------- */
+
+static void put_pen(qk__canvas *canvas, qk__pen pen)
+{
+    if (pen.fill)
+        emit(canvas, " fill=\"%c\"", pen.fill);
+    else
+        put(canvas, " fill=\"none\"");
+    if (pen.stroke)
+        emit(canvas, " stroke=\"%c\" stroke-width=\"%n\"", pen.stroke, pen.width);
+    if (pen.dashed)
+        put(canvas, " stroke-dasharray=\"5 4\"");
+    if (pen.opacity > 0 && pen.opacity < 1)
+        emit(canvas, " opacity=\"%n\"", pen.opacity);
+    put(canvas, "/>\n");
+}
+
+void qk__draw_rect(qk__canvas *canvas, double left, double top, double width, double height,
+                   qk__pen pen)
+{
+    if (!(width > 0) || !(height > 0))
+        return;
+    emit(canvas, "<rect x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\"", left, top, width,
+         height);
+    put_pen(canvas, pen);
+}
+
+void qk__draw_line(qk__canvas *canvas, double x0, double y0, double x1, double y1, qk__pen pen)
+{
+    emit(canvas, "<path d=\"M%n %nL%n %n\"", x0, y0, x1, y1);
+    put_pen(canvas, pen);
+}
+
+void qk__draw_path(qk__canvas *canvas, const double (*points)[2], size_t count, bool closed,
+                   qk__pen pen)
+{
+    bool open = false, any = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(points[i][0]) || !isfinite(points[i][1])) {
+            open = open && closed;
+            continue;
+        }
+        emit(canvas, any ? "%s%n %n" : "<path d=\"%s%n %n", open ? "L" : "M", points[i][0],
+             points[i][1]);
+        open = any = true;
+    }
+    if (!any)
+        return;
+    put(canvas, closed ? "Z\"" : "\" stroke-linejoin=\"round\"");
+    put_pen(canvas, pen);
+}
+
+void qk__draw_sign(qk__canvas *canvas, qk__sign sign, double x, double y, double radius,
+                   const char *color, double opacity)
+{
+    const double r = radius, side = 0.886 * r, up = 1.35 * r; /* as large as a disc */
+    qk__pen full = {.fill = color, .opacity = opacity};
+    qk__pen line = {.stroke = color, .width = fmax(0.8, 0.3 * r), .opacity = opacity};
+    const double triangle[3][2] = {
+        {x, y - up}, {x + 1.17 * up, y + 0.675 * up}, {x - 1.17 * up, y + 0.675 * up}};
+    const double turned[3][2] = {
+        {x, y + up}, {x + 1.17 * up, y - 0.675 * up}, {x - 1.17 * up, y - 0.675 * up}};
+    const double diamond[4][2] = {
+        {x, y - 1.25 * r}, {x + 1.25 * r, y}, {x, y + 1.25 * r}, {x - 1.25 * r, y}};
+    if (!isfinite(x) || !isfinite(y))
+        return;
+    switch (sign) {
+    case QK__SQUARE:
+        qk__draw_rect(canvas, x - side, y - side, 2 * side, 2 * side, full);
+        break;
+    case QK__FRAME:
+        qk__draw_rect(canvas, x - side, y - side, 2 * side, 2 * side, line);
+        break;
+    case QK__UP:
+        qk__draw_path(canvas, triangle, 3, true, full);
+        break;
+    case QK__DOWN:
+        qk__draw_path(canvas, turned, 3, true, full);
+        break;
+    case QK__DIAMOND:
+        qk__draw_path(canvas, diamond, 4, true, full);
+        break;
+    default:
+        emit(canvas, "<circle cx=\"%n\" cy=\"%n\" r=\"%n\"", x, y, r);
+        put_pen(canvas, sign == QK__RING ? line : full);
+    }
+}
+
+/* Lines that rise from the left and lower edges, cut at the others. */
+void qk__draw_hatched(qk__canvas *canvas, double left, double top, double width, double height)
+{
+    const double step = 5;
+    if (!(width > 0) || !(height > 0))
+        return;
+    qk__draw_rect(canvas, left, top, width, height, (qk__pen){.fill = canvas->theme->grid});
+    put(canvas, "<path d=\"");
+    /* on lines x + y = a multiple of the step, so that neighbours join */
+    double first = ceil((left + top + 0.01) / step) * step, end = left + width + top + height;
+    for (double at = first; at < end; at += step) {
+        double y0 = fmin(top + height, at - left), y1 = fmax(top, at - left - width);
+        emit(canvas, "M%n %nL%n %n", at - y0, y0, at - y1, y1);
+    }
+    put(canvas, "\"");
+    put_pen(canvas, (qk__pen){.stroke = canvas->theme->muted, .width = 0.6});
+}
+
+void qk__draw_image(qk__canvas *canvas, double left, double top, double width, double height,
+                    const qk__buffer *png, bool sharp)
+{
+    char *data = qk__base64(png->data, png->size);
+    if (!data) {
+        if (canvas->status == QK_OK)
+            canvas->status = qk__nomem(&canvas->err);
+        return;
+    }
+    emit(canvas,
+         "<image x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\" preserveAspectRatio=\"none\"%s "
+         "xlink:href=\"data:image/png;base64,",
+         left, top, width, height, sharp ? " image-rendering=\"pixelated\"" : "");
+    put(canvas, data);
+    put(canvas, "\"/>\n");
+    free(data);
+}
+
+void qk__begin_clip(qk__canvas *canvas, double left, double top, double width, double height)
+{
+    emit(canvas,
+         "<svg x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\" viewBox=\"%n %n %n %n\" "
+         "overflow=\"hidden\" preserveAspectRatio=\"none\">\n",
+         left, top, fmax(width, 0.01), fmax(height, 0.01), left, top, fmax(width, 0.01),
+         fmax(height, 0.01));
+}
+
+void qk__end_clip(qk__canvas *canvas)
+{
+    put(canvas, "</svg>\n");
+}
+
+/* ---- texts ------------------------------------------------------------------------------ */
+
+/* Where the line of text is: how far below its own, and how far it has to step back or on. */
+typedef struct line {
+    double size, down, x, begun, ended, step;
+} line;
+
+/* The beginning of a piece of text that is smaller, or in italics, or back on its line. */
+static void begin_piece(qk__canvas *canvas, line *l, double down, bool small, bool italic)
+{
+    put(canvas, "<tspan");
+    if (fabs(down - l->down) > 1e-9)
+        emit(canvas, " dy=\"%n\"", down - l->down);
+    if (fabs(l->step) > 1e-9)
+        emit(canvas, " dx=\"%n\"", l->step);
+    if (small)
+        emit(canvas, " font-size=\"%n\"", QK__SMALLER * l->size);
+    put(canvas, italic ? " font-style=\"italic\">" : ">");
+    l->down = down;
+    l->step = 0;
+}
+
+static void put_markup(qk__canvas *canvas, const char *markup, double size)
+{
+    line l = {.size = size};
+    double down = 0;
+    bool italic = false, small = false, open = false, changed = false;
+    for (const char *p = markup; *p; p += qk__markup_length(p)) {
+        if (*p == '<') {
+            const bool sup = qk__is_tag(p, "<sup>"), sub = qk__is_tag(p, "<sub>");
+            const bool ends = qk__is_tag(p, "</sup>") || qk__is_tag(p, "</sub>");
+            if (sup || sub) {
+                const bool below = p - markup >= 6 && qk__is_tag(p - 6, "</sup>");
+                l.ended = below ? l.x : 0;
+                l.begun = below ? l.begun : l.x;
+                l.step += l.begun - l.x;
+                l.x = l.begun;
+                down = sup ? -0.38 * size : 0.2 * size;
+            } else if (ends && l.ended > l.x) {
+                l.step += l.ended - l.x;
+                l.x = l.ended;
+            }
+            down = ends ? 0 : down;
+            small = (small || sup || sub) && !ends;
+            italic = qk__is_tag(p, "<i>") || (italic && !qk__is_tag(p, "</i>"));
+            changed = true;
+            continue;
+        }
+        if (changed) {
+            put(canvas, open ? "</tspan>" : "");
+            open = small || italic || fabs(down - l.down) > 1e-9 || fabs(l.step) > 1e-9;
+            if (open)
+                begin_piece(canvas, &l, down, small, italic);
+            changed = false;
+        }
+        put_bytes(canvas, p, qk__markup_length(p));
+        l.x += (small ? QK__SMALLER : 1) * size * qk__width_of(*p == '&' ? qk__entity(p) : p);
+    }
+    put(canvas, open ? "</tspan>" : "");
+}
+
+/* The middle of small letters and capitals is about a third of the size above their line. */
+void qk__draw_text(qk__canvas *canvas, const char *markup, double x, double y, qk__type type)
+{
+    static const char *const ANCHORS[] = {"", " text-anchor=\"middle\"",
+                                          " text-anchor=\"end\""};
+    if (!*markup)
+        return;
+    emit(canvas, "<text x=\"%n\" y=\"%n\" font-size=\"%n\" fill=\"%c\"%s", x,
+         y + 0.35 * type.size, type.size, type.color, ANCHORS[type.anchor]);
+    if (type.turn != 0)
+        emit(canvas, " transform=\"rotate(%n %n %n)\"", type.turn, x, y);
+    put(canvas, ">");
+    if (type.whole) {
+        char *whole = qk__unmarked(type.whole), *safe = whole ? qk__escape(whole) : NULL;
+        emit(canvas, "<title>%s</title>", safe ? safe : "");
+        free(whole);
+        free(safe);
+    }
+    put_markup(canvas, markup, type.size);
+    put(canvas, "</text>\n");
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+/* The body with its colours. */
+static qk_status put_body(const qk__canvas *canvas, bool in_page, qk__buffer *out,
+                          qk_error *err)
+{
+    const qk__theme *t = canvas->theme;
+    const char *const fixed[NUM_ROLES] = {NULL,     t->background, t->ink,
+                                          t->muted, t->grid,       t->box};
+    static const char *const VARIABLES[NUM_ROLES] = {NULL,
+                                                     "var(--fig-bg)",
+                                                     "var(--fig-ink)",
+                                                     "var(--fig-muted)",
+                                                     "var(--fig-grid)",
+                                                     "var(--fig-box)"};
+    const char *p = (const char *)canvas->body.data, *end = p + canvas->body.size, *from = p;
+    for (; p < end; p++)
+        if (*p > 0 && *p < NUM_ROLES) {
+            const char *color = (in_page ? VARIABLES : fixed)[(int)*p];
+            QK_TRY(qk__buffer_append(out, from, (size_t)(p - from), err));
+            QK_TRY(qk__buffer_append(out, color, strlen(color), err));
+            from = p + 1;
+        }
+    return from < end ? qk__buffer_append(out, from, (size_t)(end - from), err) : QK_OK;
+}
+
+/* The element that holds all, its size in the words of `size`, and its ground. */
+static qk_status put_whole(const qk__canvas *canvas, double width, double height,
+                           const char *size, bool in_page, qk__buffer *out, qk_error *err)
+{
+    if (canvas->status != QK_OK) {
+        if (err)
+            *err = canvas->err;
+        return canvas->status;
+    }
+    qk__canvas ground = {.theme = canvas->theme, .status = QK_OK};
+    emit(
+        &ground,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\""
+        "%s viewBox=\"0 0 %n %n\" font-family=\"sans-serif\" xml:space=\"preserve\">\n",
+        size, width, height);
+    qk__draw_rect(&ground, 0, 0, width, height, (qk__pen){.fill = canvas->theme->background});
+    qk_status status =
+        ground.status == QK_OK ? put_body(&ground, in_page, out, err) : qk__nomem(err);
+    qk__canvas_free(&ground);
+    if (status == QK_OK)
+        status = put_body(canvas, in_page, out, err);
+    return status == QK_OK ? qk__buffer_append(out, "</svg>\n", 7, err) : status;
+}
+
+qk_status qk__canvas_write(const qk__canvas *canvas, double width, double height,
+                           double millimetres, qk__buffer *out, qk_error *err)
+{
+    char wide[32], high[32], size[128];
+    const double scale = millimetres > 0 ? millimetres / width : 1;
+    wide[spell(millimetres > 0 ? millimetres : width, wide)] = 0;
+    high[spell(scale * height, high)] = 0;
+    const char *unit = millimetres > 0 ? "mm" : "";
+    snprintf(size, sizeof size, " width=\"%s%s\" height=\"%s%s\"", wide, unit, high, unit);
+    return put_whole(canvas, width, height, size, false, out, err);
+}
+
+qk_status qk__canvas_write_in_page(const qk__canvas *canvas, double width, double height,
+                                   const char *label, qk__buffer *out, qk_error *err)
+{
+    char *safe = qk__escape(label);
+    char *size = safe ? qk__format(" role=\"img\" aria-label=\"%s\"", safe) : NULL;
+    qk_status status =
+        size ? put_whole(canvas, width, height, size, true, out, err) : qk__nomem(err);
+    free(safe);
+    free(size);
+    return status;
+}
