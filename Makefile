@@ -128,10 +128,10 @@ arm64: build
 portable-check: tools/.packages-test .venv/ready
 	@test -f build-portable/build.ninja || meson setup build-portable -Dtests=true -Dlinux_ways=false --buildtype=debug >/dev/null
 	@ninja -C build-portable --quiet qkscope $(foreach name,process context parallel paths,tests/base/test_$(name)) \
-		$(foreach name,shard units units_memory,tests/units/test_$(name))
+		$(foreach name,shard units units_memory,tests/work/test_$(name))
 	@meson test -C build-portable --no-rebuild --quiet \
-		$(addprefix base-,process context parallel paths) $(addprefix units-,shard units memory)
-	@QKSCOPE_BUILD=build-portable $(PYTHON) -m pytest -q -p no:cacheprovider -n 2 tests/place tests/hub/test_asked.py
+		$(addprefix base-,process context parallel paths) $(addprefix work-,shard units memory)
+	@QKSCOPE_BUILD=build-portable $(PYTHON) -m pytest -q -p no:cacheprovider -n 2 tests/work tests/hub/test_asked.py
 
 # Every file of the library and the command is compiled for macOS, and linked, where no Mac is: tools/cross.sh.
 macos-compile: tools/.packages

@@ -8,9 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Folders that are called by what they are about, and the rooms that do it.
 ABOUT = {
-    "attention": ["attention", "stats", "prefill", "scatter"], "cluster": ["units", "recorder", "sink"], "docs": ["cli"], "hf": ["python"],
+    "attention": ["attention", "stats", "prefill", "scatter"], "cluster": ["work", "recorder", "sink"], "docs": ["cli"], "hf": ["python"],
     "intervals": ["stats", "analysis"], "on_ray": ["python"], "pca": ["stats", "analysis"], "plasticity": ["stats", "analysis"],
-    "repro": ["parquet"], "rotation": ["stats", "analysis"], "stages": ["stats", "analysis"], "state": ["analysis"], "sweep": ["place"], "truth": ["stats"],
+    "repro": ["parquet"], "rotation": ["stats", "analysis"], "stages": ["stats", "analysis"], "state": ["analysis"], "sweep": ["work"], "truth": ["stats"],
 }
 # What is not in a room, and the folders that are about it.
 ELSEWHERE = {"python": "python", "include": "api", "docs": "docs", "README.md": "docs", "tools": "docs", "examples": "docs"}

@@ -22,9 +22,9 @@
 #include <qkscope/attention.h>
 
 #include "base/buffer.h"
-#include "place/place.h"
+#include "work/place.h"
 #include "recorder/recording.h"
-#include "units/units.h"
+#include "work/units.h"
 
 enum {
     /* Sums of a text: by bin of the position, then of tokens whose pair was there before. */

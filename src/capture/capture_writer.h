@@ -14,7 +14,7 @@
 #include <qkscope/capture.h>
 
 #include "parquet/writer.h"
-#include "place/place.h"
+#include "work/place.h"
 
 /* One head. */
 typedef struct qk__head_record {

@@ -12,7 +12,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "figure/catalog.h"
-#include "place/place.h"
+#include "work/place.h"
 #include "report/page.h"
 #include "results/comparison.h"
 #include "results/manifest.h"

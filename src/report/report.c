@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "figure/figure_settings.h"
 #include "figure/figure_note.h"
-#include "place/place.h"
+#include "work/place.h"
 #include "report/figure_notes.h"
 #include "paths/path_kind.h"
 #include "report/report.h"

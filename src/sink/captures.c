@@ -13,7 +13,7 @@
 #include "base/folder.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
-#include "units/units.h"
+#include "work/units.h"
 
 const char *qk__stage_name(int stage)
 {

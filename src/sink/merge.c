@@ -8,7 +8,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
-#include "place/place.h"
+#include "work/place.h"
 #include "sink/run_file.h"
 
 typedef struct input {

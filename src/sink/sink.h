@@ -28,7 +28,7 @@
  * OUTPUT/.partial while it goes on:
  *
  *     run.json               what the run is; written once
- *     .units/FINGERPRINT/        units that are finished: units/units.h
+ *     .units/FINGERPRINT/        units that are finished: work/units.h
  *         b000007/               a block of texts
  *             block.json         its texts, tokens and rows
  *             examples           a line of JSON for each text
@@ -54,10 +54,10 @@
 #include "base/buffer.h"
 #include "base/fingerprint.h"
 #include "capture/capture.h"
-#include "place/place.h"
+#include "work/place.h"
 #include "sink/captures.h"
 #include "state/layer_moments.h"
-#include "units/units.h"
+#include "work/units.h"
 
 /* A position that is kept. */
 typedef struct qk__kept {

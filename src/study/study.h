@@ -15,7 +15,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
-#include "place/place.h"
+#include "work/place.h"
 #include "results/manifest.h"
 #include "results/results.h"
 

@@ -357,7 +357,7 @@ def test_depth_is_of_the_model(qkscope, tmp_path):
     assert [i for i, r in enumerate(by_depth) if r is not None] == [1, 2]
 
 
-# ---- what lies in the folder (one run at a time, full disks: tests/place) --------------------------
+# ---- what lies in the folder (one run at a time, full disks: tests/work) --------------------------
 
 COMMANDS = ["analyze", "report", "pca"]  # in `make test` the first and the last
 

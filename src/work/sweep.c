@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/lock.h"
-#include "place/place.h"
+#include "work/place.h"
 
 static bool is_temporary(const char *name, const void *context)
 {

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/parse_number.h"
-#include "units/units.h"
+#include "work/units.h"
 
 #define REMEDY "--shard i/N, i from 0 to N - 1, or --shard none"
 

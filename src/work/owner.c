@@ -11,7 +11,7 @@
 #include "base/fingerprint.h"
 #include "base/parse_number.h"
 #include "base/system.h"
-#include "units/units.h"
+#include "work/units.h"
 
 enum { MACHINE_DIGITS = 16, HOST_LETTERS = 64 };
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
-#include "place/place.h"
+#include "work/place.h"
 
 qk_status qk__file_set_add(qk__file_set *set, const char *name, qk__outfile *file,
                            qk_status status)

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "units/units.h"
+#include "work/units.h"
 
 static qk_status write_owner(void *self, const char *folder, qk_error *err)
 {

@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/system.h"
-#include "place/place.h"
+#include "work/place.h"
 
 char *qk__place_beside(const char *path, const char *word)
 {

@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
-#include "units/units.h"
+#include "work/units.h"
 
 #define SEAL       "seal"
 #define FORMAT     "qkscope unit "

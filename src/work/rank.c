@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/folder.h"
-#include "units/units.h"
+#include "work/units.h"
 
 enum { LIMIT = 1024, TRIES = 15 };
 

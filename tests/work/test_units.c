@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "unit.h"
-#include "units/units.h"
+#include "work/units.h"
 
 static char folder[] = "/tmp/qkscope-units-XXXXXX";
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which shard computes which unit. Every process works it out for itself. */
-#include "units/units.h"
+#include "work/units.h"
 
 void qk__share_alike(int64_t count, const qk_shard *shard, int64_t *first, int64_t *end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a run's units: making one beside its place, publishing it by a rename, removing
  * what is left of processes that are gone. */
-#include "units/units.h"
+#include "work/units.h"
 
 #include <errno.h>
 #include <stdio.h>

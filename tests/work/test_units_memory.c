@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Units when memory runs out at any moment: what is there is never taken for missing. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
-#include "units/units.h"
+#include "work/units.h"
 #include "tests/unit.h"
 
 #include "tests/base/tree.h"

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/lock.h"
-#include "place/place.h"
+#include "work/place.h"
 
 /* ---- locks ------------------------------------------------------------------------------ */
 
