@@ -132,7 +132,7 @@ static void print_flops(size_t rows, size_t dim)
         dsyrk = b < dsyrk ? b : dsyrk;
     }
     printf("  \"rows\": %zu, \"dim\": %zu, \"kernel\": \"%s\",\n", rows, dim,
-           qk_moments_kernel());
+           qk__moments_kernel());
     printf("  \"moments_gflops\": %.2f, \"dsyrk_gflops\": %.2f,\n", flops / moments / 1e9,
            flops / dsyrk / 1e9);
     free(x32);

@@ -8,6 +8,9 @@
 #include <qkscope/capture.h>
 #include <qkscope/stats.h>
 
+#include "stats/plasticity_core.h"
+#include "stats/stats_settings.h"
+
 enum { RUNS = 7 };
 
 static double now(void)
@@ -71,25 +74,27 @@ int main(int argc, char **argv)
     check(qk_capture_open(&capture, argv[1], NULL, &err), &err);
     qk_block queries = read_head(capture, QK_QUERY, &q_rows, &q);
     qk_block keys = read_head(capture, QK_KEY, &k_rows, &k);
-    qk_plasticity_settings_default(&settings);
+    qk_settings_default(&qk__plasticity_settings_table, &settings);
     double best = 1e9, ap = 0;
     long long pairs = 0, sampled = 0;
     for (int run = 0; run < RUNS; run++) {
         qk_plasticity *plasticity;
         double start = now();
-        check(qk_plasticity_fit(q, &queries, &keys, &settings, (uint64_t[2]){0, 0}, &plasticity,
-                                &err),
-              &err);
+        const qk__plasticity_input in = {.queries = &queries,
+                                         .keys = &keys,
+                                         .settings = &settings,
+                                         .stream = (uint64_t[2]){0, 0}};
+        check(qk__plasticity_fit(q, &in, 1, &plasticity, &err), &err);
         double spent = now() - start;
         best = spent < best ? spent : best;
         pairs = (long long)plasticity->pairs_evaluated;
         sampled = (long long)plasticity->cells_sampled;
         ap = plasticity->ap_overall;
-        qk_plasticity_free(&plasticity);
+        qk__plasticity_free(&plasticity);
     }
     printf("{\"seconds\": %.9f, \"pairs\": %lld, \"cells_sampled\": %lld, \"ap_overall\": "
-           "%.17g, \"kernel\": \"%s\"}\n",
-           best, pairs, sampled, ap, qk_plasticity_kernel());
+           "%.17g}\n",
+           best, pairs, sampled, ap);
     qk_moments_free(&q);
     qk_moments_free(&k);
     qk_rows_close(&q_rows);

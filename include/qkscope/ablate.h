@@ -20,7 +20,7 @@ QK_BEGIN_DECLS
  *
  *     qk_ablation_settings settings;
  *     qk_ablation_outcome outcome;
- *     qk_ablation_settings_default(&settings);
+ *     qk_settings_default(&qk_ablation_settings_table, &settings);
  *     settings.recorder.model = "examples/kjv-tiny/step-2004";
  *     settings.recorder.texts = (const char *const[]){"passages.jsonl"};
  *     settings.recorder.num_texts = 1;
@@ -56,7 +56,6 @@ typedef struct qk_ablation_settings {
 } qk_ablation_settings;
 
 extern QK_API const qk_settings_table qk_ablation_settings_table;
-QK_API void qk_ablation_settings_default(qk_ablation_settings *settings);
 
 /* One change of one head, or group, over all texts. Losses in nats a token; intervals over groups of texts, NaN with fewer
  * than two. */

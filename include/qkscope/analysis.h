@@ -318,7 +318,7 @@ QK_API void qk_analysis_totals_of(const qk_analysis_results *results,
  *
  *     qk_stages_settings settings;
  *     qk_stages_results *results;
- *     qk_stages_settings_default(&settings);
+ *     qk_settings_default(&qk_stages_settings_table, &settings);
  *     settings.before = "capture/pre";
  *     settings.after = "capture/post";
  *     settings.input.output = "results";
@@ -337,7 +337,6 @@ typedef struct qk_stages_settings {
 } qk_stages_settings;
 
 extern QK_API const qk_settings_table qk_stages_settings_table;
-QK_API void qk_stages_settings_default(qk_stages_settings *settings);
 
 /* A head's combined PCA on one side. */
 typedef struct qk_stage_numbers {

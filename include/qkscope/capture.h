@@ -57,9 +57,6 @@ QK_API void qk_head_name(qk_head_id id, char name[QK_HEAD_NAME_SIZE]);
 /* Parses such a name; false if it is not one. */
 QK_API bool qk_head_parse(const char *name, qk_head_id *id);
 
-/* Order by layer, head, kind (q before k): the order of every table. */
-QK_API int qk_head_compare(qk_head_id a, qk_head_id b);
-
 /* Where a packed file, which several heads share, has the rows of one. */
 typedef struct qk_head_part {
     int first_group, num_groups; /* row groups of the file */
@@ -105,7 +102,7 @@ QK_API const char *qk_capture_path(const qk_capture *capture);
 /* Path of the prefix relative to the root, "" if none. */
 QK_API const char *qk_capture_prefix(const qk_capture *capture);
 
-/* Heads in the order of qk_head_compare. */
+/* Heads in the order of every table: by layer, head, kind (queries before keys). */
 QK_API size_t qk_capture_num_heads(const qk_capture *capture);
 QK_API const qk_head *qk_capture_head(const qk_capture *capture, size_t i);
 QK_API const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id);
@@ -216,18 +213,6 @@ typedef struct qk_rows qk_rows;
  * type, shards of different dimension, ragged vectors, nulls). */
 QK_API QK_MUST_CHECK qk_status qk_rows_open(qk_rows **rows, const qk_head *head,
                                             unsigned columns, int64_t max_rows, qk_error *err);
-
-/* The same for another head with the memory of an earlier qk_rows (*rows may be NULL): a
- * thread that reads many heads keeps one. On failure it is released and *rows is NULL. */
-QK_API QK_MUST_CHECK qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head,
-                                              unsigned columns, int64_t max_rows,
-                                              qk_error *err);
-
-/* Leaves out rows whose position is below this one, from now on as if the files did not have them:
- * max_rows of qk_rows_open counts the others. To be said before the first block, and with
- * QK_COLUMN_POSITION among the columns, else QK_ERR_ARGUMENT; 0 = all rows. */
-QK_API QK_MUST_CHECK qk_status qk_rows_skip_below(qk_rows *rows, int64_t position,
-                                                  qk_error *err);
 
 /* Next block of at most max_rows rows (fewer where it would pass 1 GiB); block->rows == 0
  * at the end. Blocks are not split at shard or row-group borders. */
@@ -350,7 +335,7 @@ typedef struct qk_inspection {
     qk_group group;
     char *group_message; /* why there is none; NULL with has_group */
     size_t num_heads;
-    qk_head_inspection *heads; /* in the order of qk_head_compare */
+    qk_head_inspection *heads; /* in the order of qk_capture_head */
     size_t num_failed;
     size_t num_missing; /* of those: heads that capture.json lists and that are not there */
     char *missing;      /* the first few of them by name; NULL if there are none */

@@ -176,9 +176,6 @@ QK_API const char *qk_version(void);
  * begins with it. NULL: none is near. */
 QK_API const char *qk_nearest_word(const char *word, const char *const *words);
 
-/* QK_API_VERSION the library was built with. */
-QK_API int qk_api_version(void);
-
 QK_END_DECLS
 
 #endif

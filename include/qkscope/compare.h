@@ -16,7 +16,7 @@ QK_BEGIN_DECLS
 
 /*     qk_compare_settings settings;
  *     qk_compare_outcome *outcome;
- *     qk_compare_settings_default(&settings);
+ *     qk_settings_default(&qk_compare_settings_table, &settings);
  *     settings.a = "results/step-20";
  *     settings.b = "results/step-2004";
  *     settings.output = "changes";
@@ -41,7 +41,6 @@ typedef struct qk_compare_settings {
 } qk_compare_settings;
 
 extern QK_API const qk_settings_table qk_compare_settings_table;
-QK_API void qk_compare_settings_default(qk_compare_settings *settings);
 
 /* One metric over the heads that both have. NaN where there is none. */
 typedef struct qk_compare_metric {

@@ -94,9 +94,6 @@ QK_API bool qk_model_is_there(const char *path);
 /* They belong to the model. */
 QK_API const qk_model_facts *qk_model_get_facts(const qk_model *model);
 
-/* The i-th value of model_type that qk_model_open knows; NULL beyond the last. */
-QK_API const char *qk_model_architecture(size_t i);
-
 /* ---- running ---------------------------------------------------------------------------- */
 
 typedef enum qk_arithmetic {
@@ -250,12 +247,6 @@ QK_API double qk_prefill_flops(const qk_model *model, const qk_prefill_settings 
                                int64_t tokens);
 QK_API int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *settings,
                                 int64_t tokens);
-/* What a branch adds to them, of a text of so many tokens, changed from a layer on in its last `suffix` rows (0: all). */
-QK_API double qk_prefill_branch_flops(const qk_model *model, int layer, int64_t tokens,
-                                      int64_t suffix);
-QK_API int64_t qk_prefill_branch_bytes(const qk_model *model,
-                                       const qk_prefill_settings *settings, int64_t tokens,
-                                       int64_t suffix);
 
 /* ==== tokenizers ========================================================================== */
 
@@ -298,18 +289,12 @@ QK_API QK_MUST_CHECK qk_status qk_tokenizer_encode_file(const qk_tokenizer *toke
                                                         qk_error *err);
 QK_API void qk_tokens_free(qk_tokens *tokens);
 
-/* How many ids `special` puts before a text, and behind it. */
-QK_API void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after);
-
 /* The vocabulary piece as the file has it ("Ġthe", "▁the", "<0x0A>"), valid as long as the
  * tokenizer; NULL: no such id. */
 QK_API const char *qk_tokenizer_piece(const qk_tokenizer *tokenizer, int32_t id);
 
 /* Largest id + 1. */
 QK_API size_t qk_tokenizer_vocabulary(const qk_tokenizer *tokenizer);
-
-/* Differs, in all likelihood, for files that differ in a byte. */
-QK_API uint64_t qk_tokenizer_fingerprint(const qk_tokenizer *tokenizer);
 
 QK_END_DECLS
 

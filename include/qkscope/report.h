@@ -56,7 +56,7 @@ QK_API bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3]);
  *
  *     qk_report_settings settings;
  *     qk_report_outcome *outcome;
- *     qk_report_settings_default(&settings);
+ *     qk_settings_default(&qk_report_settings_table, &settings);
  *     settings.results = "results";
  *     qk_status status = qk_report_write(&settings, &outcome, &err);
  *
@@ -86,7 +86,6 @@ typedef struct qk_report_settings {
 } qk_report_settings;
 
 extern QK_API const qk_settings_table qk_report_settings_table;
-QK_API void qk_report_settings_default(qk_report_settings *settings);
 
 typedef struct qk_report_outcome {
     size_t num_models, num_heads;
@@ -166,7 +165,6 @@ enum { QK_SCATTER_FEW_POINTS = -1 };
 /* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone. More than 10,000 points
  * are one image in an SVG or PDF. */
 extern QK_API const qk_settings_table qk_scatter_settings_table;
-QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
 
 typedef struct qk_scatter_outcome {
     size_t num_heads;

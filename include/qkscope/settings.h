@@ -137,6 +137,9 @@ typedef struct qk_settings_table {
 /* For tables: size, count, rows. */
 #define QK_SETTINGS_ROWS(owner, list) sizeof(owner), sizeof(list) / sizeof *(list), list
 
+/* Sets every member of a struct with this table to its row's default; a member without a row becomes 0. */
+QK_API void qk_settings_default(const qk_settings_table *table, void *values);
+
 /* ---- a struct with its table ------------------------------------------------------------ */
 
 /* Owns the struct, and every text and list that was set by name. */

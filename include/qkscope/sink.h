@@ -19,10 +19,7 @@ QK_BEGIN_DECLS
 /* Which heads and which positions a capture keeps: bit for bit those of the original tool.
  * docs/sampling.md
  *
- *     qk_sampler sampler;
- *     qk_sampler_default(&sampler);
- *     sampler.type = QK_SAMPLER_UNIFORM;
- *     sampler.min_bucket_size = 32;
+ *     qk_sampler sampler = {.type = QK_SAMPLER_UNIFORM, .base_rate = 1, .min_bucket_size = 32};
  *     if (qk_sampler_check(&sampler, &err) == QK_OK &&
  *         qk_sampler_positions(&sampler, id, layer, QK_QUERY, 0, tokens, &list, &count, &err)
  * == QK_OK)
@@ -48,9 +45,6 @@ typedef struct qk_sampler {
     int64_t max_rows;        /* per text, layer and kind; <= 0 = no cap */
 } qk_sampler;
 
-/* log_uniform, rate 1, buckets from 128 tokens, no cap. */
-QK_API void qk_sampler_default(qk_sampler *sampler);
-
 /* "log_uniform", "uniform" or "all", in upper or lower case; false: none of them. */
 QK_API bool qk_sampler_type_parse(const char *name, qk_sampler_type *type);
 QK_API const char *qk_sampler_type_name(qk_sampler_type type);
@@ -68,9 +62,6 @@ QK_API int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position);
 /* The same of many. */
 QK_API void qk_sampler_buckets(const qk_sampler *sampler, const int64_t *positions,
                                size_t count, int64_t *buckets);
-
-/* Seed of the stream of (text, layer, kind). */
-QK_API uint64_t qk_sampler_seed(int64_t example_id, int layer, qk_kind kind);
 
 /* Positions kept of 0 .. count-1, in the order in which they are stored: ascending, unless
  * max_rows cut them. A list to free(); NULL where none is kept. first_head: the lowest captured
@@ -92,22 +83,6 @@ QK_API int64_t qk_example_id_of_text(const char *text, size_t size);
 
 /* Of a floating-point number: itself if whole, else the hash of how Python writes it. */
 QK_API int64_t qk_example_id_of_number(double number);
-
-/* ---- heads ------------------------------------------------------------------------------ */
-
-/* Draws query heads without replacement as the original does: among the candidates in order of
- * layer and head, by Python's random.Random(seed).sample. Both arrays are
- * [num_layers][num_q_heads]; chosen is set where a head was drawn, cleared elsewhere. count >=
- * candidates takes all. Errors: QK_ERR_ARGUMENT (count < 1), QK_ERR_DEGENERATE (no candidates).
- */
-QK_API QK_MUST_CHECK qk_status qk_sample_query_heads(const bool *candidates, int num_layers,
-                                                     int num_q_heads, int count, int64_t seed,
-                                                     bool *chosen, qk_error *err);
-
-/* The key heads that those query heads attend to: key_heads is [num_layers][num_q_heads /
- * group], group > 0 the query heads per key head. Key heads are never drawn by themselves. */
-QK_API void qk_key_heads_of(const bool *query_heads, int num_layers, int num_q_heads, int group,
-                            bool *key_heads);
 
 /* ==== what becomes of them ================================================================ */
 

@@ -44,7 +44,7 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_create(qk_accumulator **acc, size_
 QK_API void qk_accumulator_free(qk_accumulator **acc);
 
 /* Adds rows with their positions; blocks may mix float and double. Where rows->example is set, the
- * rows are kept apart by texts, too (below), in whatever order they come; either all rows of an
+ * rows are kept apart by texts, too, in whatever order they come; either all rows of an
  * accumulator have texts or none, else QK_ERR_ARGUMENT. A NaN or infinity in a vector is
  * QK_ERR_INCONSISTENT and names the row (counted from the first one added) and dimension; the
  * accumulator is then of no further use. */
@@ -58,42 +58,7 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_add(qk_accumulator *acc, const qk_
  * digits (below 1e-146), are QK_ERR_INCONSISTENT: scale them. */
 QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
                                                      qk_error *err);
-
-/* ---- by groups of texts ----------------------------------------------------------------- */
-
-/* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of
- * texts. Up to 16 texts each have a group of their own; of more texts, those share one whose
- * ids agree in their last bits, in as many as leave no more than 16 groups (fewer above 800
- * dimensions, for the memory). The groups depend on the ids alone, not on their order. */
-typedef struct qk_text_moments qk_text_moments;
-
-/* As qk_accumulator_finish; *texts is allocated, release it with qk_text_moments_free, or NULL
- * where no rows or no texts were added. */
-QK_API QK_MUST_CHECK qk_status qk_accumulator_finish_texts(qk_accumulator **acc,
-                                                           qk_moments **moments,
-                                                           qk_text_moments **texts,
-                                                           qk_error *err);
-QK_API void qk_text_moments_free(qk_text_moments **texts);
-
-/* How many texts there are, 0 for NULL. They are counted up to 65,535: it may be more. */
-QK_API size_t qk_text_moments_count(const qk_text_moments *texts);
-
-/* ---- together and apart ----------------------------------------------------------------- */
-
-/* Moments of the union of two sets of rows of the same dimension. */
-QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,
-                                                qk_moments **merged, qk_error *err);
-
-/* The reverse: moments of the rows of `all` that are not in `part`, a subset of them. A few
- * digits are lost when `part` holds nearly all of the variance.
- * Errors: QK_ERR_INCONSISTENT (dimensions differ, or part has more rows than all). */
-QK_API QK_MUST_CHECK qk_status qk_moments_without(const qk_moments *all, const qk_moments *part,
-                                                  qk_moments **rest, qk_error *err);
 QK_API void qk_moments_free(qk_moments **moments);
-
-/* Name of the Gram kernel this processor runs: "avx512", "avx2" or "portable".
- * All give the same bits. */
-QK_API const char *qk_moments_kernel(void);
 
 /* ==== principal components ================================================================ */
 
@@ -118,7 +83,6 @@ typedef enum qk_category {
 
 /* "position-dominated", "Q-positional", "K-positional", "content-focused", "mixed". */
 QK_API const char *qk_category_name(qk_category category);
-QK_API qk_category qk_classify(double r_q, double r_k, double low, double high);
 
 typedef struct qk_pca_settings {
     int components; /* at most; fewer when d or the number of rows is smaller */
@@ -155,7 +119,7 @@ typedef struct qk_pca {
     double positional_overhead;  /* the same of the within-kind-centred pooled rows */
     double separation;           /* |mu_q - mu_k| on the first component */
     double fisher;               /* (mu_q - mu_k)^2 / (sd_q^2 + sd_k^2) there */
-    double lda_accuracy;         /* NaN until qk_pca_lda_count has seen the rows */
+    double lda_accuracy;         /* NaN until a run has seen the rows */
     double mu_q_beta;            /* mu_q * beta: key-position bias on the first component */
     double alpha_beta;
     double key_share;  /* of the variance of a row's scores, what the key alone decides: 0..1 */
@@ -169,12 +133,6 @@ typedef struct qk_pca {
 QK_API QK_MUST_CHECK qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
                                                const qk_pca_settings *settings, qk_pca **pca,
                                                qk_error *err);
-
-/* PCA of one set of rows; its numbers are in the *_q fields. The largest entry of each axis
- * is positive, as scikit-learn has it. */
-QK_API QK_MUST_CHECK qk_status qk_pca_single(const qk_moments *moments,
-                                             const qk_pca_settings *settings, qk_pca **pca,
-                                             qk_error *err);
 QK_API void qk_pca_free(qk_pca **pca);
 
 /* How sure the category and r_q of the first component are: the sampling distribution over texts, from
@@ -194,16 +152,6 @@ typedef struct qk_certainty {
 /* Groups below which probabilities are not told: the distribution is not known well enough. */
 enum { QK_FEW_TEXTS = 8 };
 
-/* q_texts and k_texts: of the rows behind `pca`, NULL where their texts are not known. A number
- * that the texts leave undefined is NaN: all with fewer than two texts, the probabilities with fewer than
- * QK_FEW_TEXTS effective groups or where a repetition has no queries or no keys, the interval where some r_q is
- * 1 or a few texts have most of the spread of positions. */
-QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
-                                                const qk_pca_settings *settings,
-                                                const qk_text_moments *q_texts,
-                                                const qk_text_moments *k_texts,
-                                                qk_certainty *certainty, qk_error *err);
-
 /* How well a linear function of all dimensions tells where a row stands: multiple correlations, cross-fitted.
  * The function is fitted to all groups of texts but one and tells the rows of that one; r is that of what it
  * tells with what is. -1..1; near 0 or below where there is nothing to tell. docs/pca.md#position-anywhere */
@@ -211,12 +159,6 @@ typedef struct qk_multiple_correlation {
     double position;
     double octave; /* floor(log2(position + 1)) */
 } qk_multiple_correlation;
-
-/* NaN where texts is NULL or has one group, where those that are left have fewer than two rows a dimension,
- * where all positions or all vectors are equal; `octave` where the sums were made of kept moments. */
-QK_API QK_MUST_CHECK qk_status qk_text_moments_correlate(const qk_text_moments *texts,
-                                                         qk_multiple_correlation *r,
-                                                         qk_error *err);
 
 /* How much the first component is the way to the first tokens of texts, which lie far from all others in
  * many heads: positions 0 to QK_FIRST_TOKENS - 1. docs/pca.md */
@@ -227,49 +169,13 @@ typedef struct qk_first_tokens {
     int category;  /* of the other rows, a qk_category; -1: there is none */
 } qk_first_tokens;
 
-/* q_first and k_first: of those rows among the ones behind q and k, which `pca` is of; NULL: they are not
- * known apart, and all numbers are NaN. Where there are no such rows: 0, 1 and the category of all.
- * Where too few others are left, cosine is NaN and there is no category. */
-QK_API QK_MUST_CHECK qk_status qk_pca_first_tokens(const qk_pca *pca,
-                                                   const qk_pca_settings *settings,
-                                                   const qk_moments *q, const qk_moments *k,
-                                                   const qk_moments *q_first,
-                                                   const qk_moments *k_first,
-                                                   qk_first_tokens *first, qk_error *err);
-
-/* Two-sided p-value of a Pearson correlation r over n rows (Student t with n - 2 degrees of
- * freedom); 1 for n < 3. Underflow gives 0. */
-QK_API double qk_correlation_p_value(double r, int64_t n);
-
-/* ---- linear discriminant ---------------------------------------------------------------- */
-
-/* The line in (PC0, PC1) that separates Q from K: pooled within-class covariance, equal
- * priors. A row is called Q when weight . x + bias > 0. */
-typedef struct qk_lda {
-    size_t dim;
-    double bias;
-    double *weight; /* [dim] */
-} qk_lda;
-QK_API QK_MUST_CHECK qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q,
-                                          const qk_moments *k, qk_lda **lda, qk_error *err);
-QK_API void qk_lda_free(qk_lda **lda);
-
-/* How many of the rows fall on the Q side. */
-QK_API int64_t qk_lda_count_q(const qk_lda *lda, const qk_block *rows);
-
 /* ==== rotation model ====================================================================== */
 
 /* The planar rotation model: the axis a along which queries and keys drift with position, the
  * axis b off it that tells queries from keys best, and the planes of what is left.
  *
- * The axes and nearly every number follow from qk_moments. What needs the rows again (the
- * sinusoid along a, the angles in the complement's planes) is added by a qk_rotation_scan:
- *
- *     qk_rotation_fit(q, k, &settings, &rotation, &err);
- *     qk_rotation_scan_create(&scan, rotation, 0, rotation->num_planes, NULL, 0, &err);
- *     qk_rotation_scan_add(scan, true, &queries, &err);   (all queries)
- *     qk_rotation_scan_add(scan, false, &keys, &err);     (all keys)
- *     qk_rotation_scan_finish(&scan, rotation, &err);
+ * The axes and nearly every number follow from qk_moments; the sinusoid along a and the angles in the planes need
+ * the rows again.
  *
  * docs/rotation.md has the formulas. Numbers that the data leave undefined are NaN here and
  * empty fields in the tables. */
@@ -283,9 +189,6 @@ typedef struct qk_rotation_settings {
     qk_b_axis b_axis;
     int planes; /* of the complement, at most; 0 = none */
 } qk_rotation_settings;
-
-/* QK_B_PAIRS, no planes. */
-QK_API void qk_rotation_settings_default(qk_rotation_settings *settings);
 
 /* One plane of the complement. */
 typedef struct qk_plane {
@@ -318,39 +221,6 @@ typedef struct qk_rotation {
     double *mean_q, *mean_k; /* [dim] */
 } qk_rotation;
 
-/* Fits the model. A degenerate head is QK_OK with `degenerate` set.
- * Errors: QK_ERR_INCONSISTENT (different dimensions), QK_ERR_NOMEM. */
-QK_API QK_MUST_CHECK qk_status qk_rotation_fit(const qk_moments *q, const qk_moments *k,
-                                               const qk_rotation_settings *settings,
-                                               qk_rotation **rotation, qk_error *err);
-QK_API void qk_rotation_free(qk_rotation **rotation);
-
-/* ---- what needs the rows again ---------------------------------------------------------- */
-
-typedef struct qk_rotation_scan qk_rotation_scan;
-
-/* Starts a scan for omega (when first_plane is 0) and for planes first_plane ..
- * first_plane + planes - 1. It keeps 16 bytes a row and 8 a row and plane: with very many
- * rows scan the planes in several goes. Of a degenerate rotation nothing is kept. Planes turn at the
- * best of `frequencies` (of the model, radians per token; they must outlive the scan), or with
- * none at the best of a grid; docs/rotation.md. */
-QK_API QK_MUST_CHECK qk_status qk_rotation_scan_create(qk_rotation_scan **scan,
-                                                       const qk_rotation *rotation,
-                                                       size_t first_plane, size_t planes,
-                                                       const double *frequencies,
-                                                       size_t num_frequencies, qk_error *err);
-QK_API void qk_rotation_scan_free(qk_rotation_scan **scan);
-
-/* Adds rows with their positions, all queries before all keys, each kind in the order of its
- * moments. Another order or more rows than the fit had: QK_ERR_ARGUMENT. */
-QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add(qk_rotation_scan *scan, bool queries,
-                                                    const qk_block *rows, qk_error *err);
-
-/* Fills omega, omega_r_squared and the scanned planes of `rotation`, the one the scan was made
- * for (axes may change sign). Frees the scan and sets *scan to NULL in any case. */
-QK_API QK_MUST_CHECK qk_status qk_rotation_scan_finish(qk_rotation_scan **scan,
-                                                       qk_rotation *rotation, qk_error *err);
-
 /* ==== attention plasticity ================================================================ */
 
 /* Attention plasticity: how often the choice between two keys of one text depends on the
@@ -374,9 +244,6 @@ typedef struct qk_plasticity_settings {
     double max_distance; /* of the two keys of a pair, in tokens; 0 = any */
     double max_share;    /* the same as a share of their text, up to its last key; 0 = any */
 } qk_plasticity_settings;
-
-/* 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, pairs of any distance. */
-QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
 
 /* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */
 typedef struct qk_ap_profile {
@@ -431,21 +298,6 @@ typedef struct qk_plasticity {
     int64_t reservoir;
     double ap_overall_se;
 } qk_plasticity;
-
-/* Analyses the queries of one head against the keys of its group. `q` are the moments of
- * `queries`. `stream` names the head for the sampling of pairs: {layer, query head}.
- * Errors: QK_ERR_INCONSISTENT (different dimensions, more than one sliding window in the
- * queries), QK_ERR_DEGENERATE (no queries or no keys), QK_ERR_NOMEM. */
-QK_API QK_MUST_CHECK qk_status qk_plasticity_fit(const qk_moments *q, const qk_block *queries,
-                                                 const qk_block *keys,
-                                                 const qk_plasticity_settings *settings,
-                                                 const uint64_t stream[2],
-                                                 qk_plasticity **plasticity, qk_error *err);
-QK_API void qk_plasticity_free(qk_plasticity **plasticity);
-
-/* Name of the pair kernel this processor runs: "avx512", "avx2" or "portable".
- * All give the same bits. */
-QK_API const char *qk_plasticity_kernel(void);
 
 QK_END_DECLS
 

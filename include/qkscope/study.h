@@ -84,7 +84,6 @@ typedef struct qk_study_outcome {
 } qk_study_outcome;
 
 extern QK_API const qk_settings_table qk_study_settings_table;
-QK_API void qk_study_settings_default(qk_study_settings *run);
 
 /* While a model is analysed, the capture of the next one is fetched: notices come from another thread,
  * though never two at a time. A model whose fetch fails has failed; the others are analysed.

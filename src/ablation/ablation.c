@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
+#include "prefill/prefill.h"
 #include "results/manifest.h"
+#include "tokenizer/tokenizer.h"
 
 enum { UNIT_NAME = 24 };
 
@@ -30,7 +32,7 @@ static qk_status name_run(qk__ablation *a, qk_error *err)
     qk_status status = qk__buffer_printf(
         &text, err, "%s %016" PRIx64 " %016" PRIx64 " %s %d %lld %d %lld %lld %lld %s",
         QK_VERSION, r->facts->fingerprint,
-        r->tokenizer ? qk_tokenizer_fingerprint(r->tokenizer) : 0, r->texts_hash,
+        r->tokenizer ? qk__tokenizer_fingerprint(r->tokenizer) : 0, r->texts_hash,
         (int)a->recorder.arithmetic, (long long)r->max_length, (int)a->recorder.long_texts,
         (long long)a->recorder.max_examples, (long long)s->suffix, (long long)s->seed,
         a->recorder.overrides ? a->recorder.overrides : "");
@@ -70,8 +72,8 @@ static void forecast(qk__ablation *a)
         o->flops +=
             (double)rounds * qk_prefill_flops(a->recording.model, &settings, a->lengths[t]);
         for (size_t i = 0; i < count; i++)
-            o->flops += qk_prefill_branch_flops(a->recording.model, trials[i].first_layer,
-                                                a->lengths[t], a->settings->suffix);
+            o->flops += qk__prefill_branch_flops(a->recording.model, trials[i].first_layer,
+                                                 a->lengths[t], a->settings->suffix);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/head_grid.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "stats/rotation.h"
 
 /* The moments of all key heads are kept while queries are seen. */
 typedef struct finding {
@@ -95,7 +96,7 @@ static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_m
             axis = pca->axes + component * q->dim;
     } else {
         const qk_rotation_settings settings = {.planes = 0};
-        status = qk_rotation_fit(q, k, &settings, &rotation, err);
+        status = qk__rotation_fit(q, k, &settings, &rotation, err);
         axis = status == QK_OK ? rotation->a : NULL;
     }
     if (status == QK_OK && !axis)
@@ -104,7 +105,7 @@ static qk_status find_axis(const qk__what *what, const qk_moments *q, const qk_m
     if (status == QK_OK)
         status = set_direction(d, axis, q->dim, what->part, err);
     qk_pca_free(&pca);
-    qk_rotation_free(&rotation);
+    qk__rotation_free(&rotation);
     return status;
 }
 

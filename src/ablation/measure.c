@@ -6,6 +6,7 @@
 #include "ablation/ablation.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "prefill/prefill.h"
 
 /* What branches point to, released together. */
 typedef struct arena {
@@ -200,7 +201,7 @@ int64_t qk__branches_at_once(const qk__ablation *a, int64_t tokens)
                                           .context = {.threads = a->recorder.context.threads}};
     const int64_t text = qk_prefill_bytes(a->recording.model, &settings, tokens);
     const int64_t one =
-        qk_prefill_branch_bytes(a->recording.model, &settings, tokens, a->settings->suffix);
+        qk__prefill_branch_bytes(a->recording.model, &settings, tokens, a->settings->suffix);
     const int64_t left = a->settings->memory * (INT64_C(1) << 20) - text;
     return left < one ? 1 : left / one;
 }

@@ -64,8 +64,3 @@ static const qk_setting ROWS[] = {
 
 const qk_settings_table qk_ablation_settings_table = {
     QK_SETTINGS_ROWS(qk_ablation_settings, ROWS)};
-
-void qk_ablation_settings_default(qk_ablation_settings *settings)
-{
-    qk__settings_default(&qk_ablation_settings_table, settings);
-}

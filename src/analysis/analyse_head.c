@@ -8,8 +8,13 @@
 #include "analysis/head_lengths.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/certainty.h"
+#include "stats/first_tokens.h"
 #include "stats/interaction.h"
 #include "stats/key_weights.h"
+#include "stats/lda.h"
+#include "stats/moments.h"
+#include "stats/rotation.h"
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
@@ -46,7 +51,7 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
         status = qk__key_index_create(&keys->index, &keys->data.rows, err);
     if (status == QK_OK)
-        status = qk_text_moments_correlate(keys->data.texts, &keys->told, err);
+        status = qk__text_moments_correlate(keys->data.texts, &keys->told, err);
     if (status == QK_OK && keys->index && keys->data.state && run->buckets.count == 0)
         status = weigh_keys(run, keys, err);
     if (status != QK_OK)
@@ -63,7 +68,7 @@ void qk__key_data_free(qk__run *run, qk__key_data *keys)
 /* ---- PCA -------------------------------------------------------------------------------- */
 
 typedef struct lda_count {
-    const qk_lda *lda;
+    const qk__lda *lda;
     int64_t on_q_side, rows;
 } lda_count;
 
@@ -72,7 +77,7 @@ static qk_status count_sides(void *context, const qk_block *block, qk_error *err
     (void)err;
     lda_count *count = context;
     count->rows += (int64_t)block->rows;
-    count->on_q_side += qk_lda_count_q(count->lda, block);
+    count->on_q_side += qk__lda_count_q(count->lda, block);
     return QK_OK;
 }
 
@@ -80,8 +85,8 @@ static qk_status count_sides(void *context, const qk_block *block, qk_error *err
 static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
                              const qk__head_data *k, qk_pca *pca, qk_error *err)
 {
-    qk_lda *lda;
-    QK_TRY(qk_pca_lda(pca, q->moments, k->moments, &lda, err));
+    qk__lda *lda;
+    QK_TRY(qk__pca_lda(pca, q->moments, k->moments, &lda, err));
     lda_count in_q = {.lda = lda}, in_k = {.lda = lda};
     qk_status status = qk__head_data_scan(run, worker, q, count_sides, &in_q, err);
     if (status == QK_OK)
@@ -89,7 +94,7 @@ static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
     if (status == QK_OK)
         pca->lda_accuracy = (double)(in_q.on_q_side + in_k.rows - in_k.on_q_side) /
                             (double)(in_q.rows + in_k.rows);
-    qk_lda_free(&lda);
+    qk__lda_free(&lda);
     return status;
 }
 
@@ -104,12 +109,12 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
     status =
-        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &head->certainty, err);
+        qk__pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &head->certainty, err);
     if (status == QK_OK)
-        status = qk_text_moments_correlate(q->texts, &head->told_q, err);
+        status = qk__text_moments_correlate(q->texts, &head->told_q, err);
     if (status == QK_OK)
-        status = qk_pca_first_tokens(pca, &run->settings->pca, q->moments, k->moments, q->first,
-                                     k->first, &head->first_tokens, err);
+        status = qk__pca_first_tokens(pca, &run->settings->pca, q->moments, k->moments,
+                                      q->first, k->first, &head->first_tokens, err);
     if (status == QK_OK)
         status = qk__score_rank(q->moments, k->moments, &pca->score_rank, err);
     if (status == QK_OK && run->settings->lda)
@@ -173,14 +178,14 @@ static qk_status run_lengths(qk__run *run, int worker, qk_head_results *head,
 static const int64_t MAX_SCAN_BYTES = (int64_t)64 << 20;
 
 typedef struct rotation_pass {
-    qk_rotation_scan *scan;
+    qk__rotation_scan *scan;
     bool queries;
 } rotation_pass;
 
 static qk_status see_rotation(void *context, const qk_block *block, qk_error *err)
 {
     const rotation_pass *pass = context;
-    return qk_rotation_scan_add(pass->scan, pass->queries, block, err);
+    return qk__rotation_scan_add(pass->scan, pass->queries, block, err);
 }
 
 qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
@@ -192,14 +197,14 @@ qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
     const double *frequencies =
         qk_capture_rope_frequencies(run->capture, q->head->id.layer, &known);
     QK_TRY(
-        qk_rotation_scan_create(&pass.scan, rotation, first, count, frequencies, known, err));
+        qk__rotation_scan_create(&pass.scan, rotation, first, count, frequencies, known, err));
     qk_status status = qk__head_data_scan(run, worker, q, see_rotation, &pass, err);
     pass.queries = false;
     if (status == QK_OK)
         status = qk__head_data_scan(run, worker, k, see_rotation, &pass, err);
     if (status == QK_OK)
-        return qk_rotation_scan_finish(&pass.scan, rotation, err);
-    qk_rotation_scan_free(&pass.scan);
+        return qk__rotation_scan_finish(&pass.scan, rotation, err);
+    qk__rotation_scan_free(&pass.scan);
     return status;
 }
 
@@ -226,14 +231,14 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
     const qk__head_data *k = &keys->data;
     qk_rotation *rotation;
     qk_status status =
-        qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
+        qk__rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
     rotation->bias_over_context = rotation->bias_strength * (head->lengths.position_most + 1);
     if (!rotation->degenerate && !q->state)
         status = scan_rows(run, worker, q, k, rotation, err);
     if (status != QK_OK)
-        qk_rotation_free(&rotation);
+        qk__rotation_free(&rotation);
     head->rotation = rotation;
     return status;
 }

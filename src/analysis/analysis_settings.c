@@ -130,5 +130,5 @@ const qk_settings_table qk_analysis_settings_table = {
 
 void qk_analysis_settings_default(qk_analysis_settings *settings)
 {
-    qk__settings_default(&qk_analysis_settings_table, settings);
+    qk_settings_default(&qk_analysis_settings_table, settings);
 }

@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "capture/capture.h"
 
 /* One key head and the query heads that use it. */
 typedef struct group {
@@ -159,7 +160,7 @@ static void plan_jobs(combined *c, const qk__targets *targets)
             note_missing(run, i, key);
             continue;
         }
-        if (qk_head_compare(key, last) != 0) {
+        if (qk__head_compare(key, last) != 0) {
             c->groups[c->num_groups++] = (group){.head = head, .users = 1};
             c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
             last = key;

@@ -6,6 +6,8 @@
 #include <qkscope/analysis.h>
 
 #include "stats/attention_profile.h"
+#include "stats/plasticity_core.h"
+#include "stats/rotation.h"
 
 static void free_head(qk_head_results *head)
 {
@@ -13,8 +15,8 @@ static void free_head(qk_head_results *head)
     if (head->at_lengths)
         free(head->at_lengths->items);
     free(head->at_lengths);
-    qk_rotation_free(&head->rotation);
-    qk_plasticity_free(&head->plasticity);
+    qk__rotation_free(&head->rotation);
+    qk__plasticity_free(&head->plasticity);
     qk__attention_free(&head->attention);
     free(head->intervals);
     free(head->message);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "stats/attention_profile.h"
 #include "stats/attention_rows.h"
+#include "stats/rotation.h"
 
 /* ---- predictions ------------------------------------------------------------------------ */
 
@@ -26,7 +27,7 @@ static qk_status predict_by_rotation(const qk__run *run, const qk_head_results *
     qk_rotation_settings settings = run->settings->rotation;
     settings.planes = 0;
     if (!rotation) {
-        QK_TRY(qk_rotation_fit(q->moments, k->moments, &settings, &own, err));
+        QK_TRY(qk__rotation_fit(q->moments, k->moments, &settings, &own, err));
         rotation = own;
     }
     if (!rotation->degenerate) {
@@ -35,7 +36,7 @@ static qk_status predict_by_rotation(const qk__run *run, const qk_head_results *
         qk__attention_predict(attention, QK__BY_ROTATION, scores);
         attention->rotation_slope = -scale * rotation->bias_strength;
     }
-    qk_rotation_free(&own);
+    qk__rotation_free(&own);
     return QK_OK;
 }
 

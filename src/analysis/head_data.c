@@ -216,7 +216,7 @@ static void reuse_sums(qk__run *run, qk_accumulator *acc)
     qk__accumulator_reuse(acc, spare);
 }
 
-static void release_texts(qk__run *run, qk_text_moments **texts)
+static void release_texts(qk__run *run, qk__text_moments **texts)
 {
     qk__spare_sums spare = qk__text_moments_end(texts);
     pthread_mutex_lock(&run->lock);
@@ -302,9 +302,9 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
         qk_accumulator_finish(&how.first, &data->first, err) == QK_ERR_NOMEM)
         status = QK_ERR_NOMEM;
     if (status == QK_OK) {
-        status = qk_accumulator_finish_texts(&acc, &data->moments, &data->texts, err);
+        status = qk__accumulator_finish_texts(&acc, &data->moments, &data->texts, err);
         data->num_texts =
-            how.by_text ? qk_text_moments_count(data->texts) : how.counted.num_texts;
+            how.by_text ? qk__text_moments_count(data->texts) : how.counted.num_texts;
         if (status != QK_OK)
             name_file(run, status, head, err);
     }

@@ -14,7 +14,7 @@ typedef struct qk__head_data {
     qk_moments *moments;
     qk_moments *first; /* of its first tokens; NULL: not asked for, or not known */
     qk_moments *below[QK_MOST_LENGTHS]; /* of rows below each of the run's lengths */
-    qk_text_moments *texts;  /* not of a kind by itself; where the files tell texts */
+    qk__text_moments *texts; /* not of a kind by itself; where the files tell texts */
     size_t num_texts;        /* 0: the files do not tell */
     qk_text_lengths lengths; /* as its rows say it */
     qk_block rows;           /* rows is 0 unless the run keeps rows, which then lie here: */

@@ -135,7 +135,8 @@ static qk_status copy_moments(void *user, size_t place, const qk_moments *moment
                               qk_error *err)
 {
     qk_moments **of = user, *none = qk__moments_create(moments->dim);
-    qk_status status = none ? qk_moments_merge(moments, none, &of[place], err) : qk__nomem(err);
+    qk_status status =
+        none ? qk__moments_merge(moments, none, &of[place], err) : qk__nomem(err);
     qk_moments_free(&none);
     return status;
 }

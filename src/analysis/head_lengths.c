@@ -11,6 +11,7 @@
 #include "base/parse_number.h"
 #include "results/text_lengths.h"
 #include "stats/first_tokens.h"
+#include "stats/moments.h"
 
 /* ---- which lengths ---------------------------------------------------------------------- */
 
@@ -124,7 +125,8 @@ static qk_status sum_below(qk__length_sums *sums, qk_moments *below[QK_MOST_LENG
     for (size_t i = 0; i < sums->run->num_lengths && sums->part[i]; i++) {
         qk_moments *part;
         QK_TRY(qk_accumulator_finish(&sums->part[i], &part, err));
-        qk_status status = i > 0 ? qk_moments_merge(below[i - 1], part, &below[i], err) : QK_OK;
+        qk_status status =
+            i > 0 ? qk__moments_merge(below[i - 1], part, &below[i], err) : QK_OK;
         if (i > 0)
             qk_moments_free(&part);
         else

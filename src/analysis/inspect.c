@@ -15,6 +15,7 @@
 #include "analysis/value_set.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "capture/capture.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
 #include "settings/common_rows.h"
@@ -71,7 +72,7 @@ static qk_status look_at_file(qk_head_inspection *head, const qk_head *on_disk, 
 static qk_status check_vectors(qk_head_inspection *head, const qk_head *on_disk,
                                qk_rows **reader, unsigned columns, qk_error *err)
 {
-    QK_TRY(qk_rows_reopen(reader, on_disk, columns | QK_COLUMN_VECTOR, 0, err));
+    QK_TRY(qk__rows_reopen(reader, on_disk, columns | QK_COLUMN_VECTOR, 0, err));
     head->dim = qk_rows_dim(*reader);
     return QK_OK;
 }
@@ -103,7 +104,7 @@ static qk_status read_integers(qk_head_inspection *head, const qk_head *on_disk,
                                qk_rows **reader, unsigned columns, head_sets *sets,
                                qk_error *err)
 {
-    QK_TRY(qk_rows_reopen(reader, on_disk, columns, 0, err));
+    QK_TRY(qk__rows_reopen(reader, on_disk, columns, 0, err));
     for (;;) {
         qk_block block;
         QK_TRY(qk_rows_next(*reader, BLOCK_ROWS, &block, err));

@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "stats/cross_fit.h"
 #include "stats/jackknife.h"
+#include "stats/moments.h"
 #include "stats/project.h"
 #include "stats/query_model.h"
+#include "stats/rotation.h"
 
 /* One head with its full analyses, and the group being left out. */
 typedef struct repetition {
@@ -64,7 +66,7 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
     qk_rotation *own;
     qk_rotation_settings settings = r->run->settings->rotation;
     settings.planes = 0;
-    QK_TRY(qk_rotation_fit(r->q_rest, r->k_rest, &settings, &own, err));
+    QK_TRY(qk__rotation_fit(r->q_rest, r->k_rest, &settings, &own, err));
     if (!own->degenerate) {
         double sign = qk__dot(full->a, own->a, full->dim) < 0 ? -1 : 1;
         qk__axis_view on_q = project(r, r->q_rest, own->a);
@@ -81,7 +83,7 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
             qk__cross_fit_see(&r->crossed, QK__ON_B, r->queries.left_out, own->b, full->b,
                               r->scratch);
     }
-    qk_rotation_free(&own);
+    qk__rotation_free(&own);
     return QK_OK;
 }
 
@@ -142,7 +144,7 @@ static qk_status take_out(const qk_moments *all, const qk_moments *part,
     *rest = all;
     if (!part)
         return QK_OK;
-    QK_TRY(qk_moments_without(all, part, own, err));
+    QK_TRY(qk__moments_without(all, part, own, err));
     *rest = *own;
     return QK_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
+#include "stats/gram.h"
 
 static const double ASK_SECONDS = 0.05; /* between two questions whether to go on */
 
@@ -39,7 +40,7 @@ void qk__run_tell_choices(qk__run *run)
         qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0
             ? ", buckets of the capture"
             : "",
-        results->threads, qk_moments_kernel());
+        results->threads, qk__moments_kernel());
 }
 
 /* With the lock. */

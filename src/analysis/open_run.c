@@ -208,8 +208,8 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
 qk_status qk__run_open_rows(qk__run *run, int worker, const qk_head *head, unsigned columns,
                             int64_t max_rows, qk_error *err)
 {
-    QK_TRY(qk_rows_reopen(&run->readers[worker], head, columns, max_rows, err));
-    return qk_rows_skip_below(run->readers[worker], run->settings->from_position, err);
+    QK_TRY(qk__rows_reopen(&run->readers[worker], head, columns, max_rows, err));
+    return qk__rows_skip_below(run->readers[worker], run->settings->from_position, err);
 }
 
 size_t qk__run_count_texts(const qk__run *run, size_t examples)

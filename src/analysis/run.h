@@ -20,6 +20,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "capture/capture.h"
 #include "work/place.h"
 #include "results/manifest.h"
 #include "stats/moments.h"
@@ -106,7 +107,7 @@ void qk__run_close(qk__run *run);
  * where no head is read by two jobs. */
 QK_MUST_CHECK qk_status qk__run_list_inputs(qk__run *run, qk_error *err);
 
-/* Opens the rows of a head that the run is of (qk_rows_reopen) with the worker's reader: those from
+/* Opens the rows of a head that the run is of (qk__rows_reopen) with the worker's reader: those from
  * settings.from_position on, max_rows of them at most, 0 = all. `columns` has QK_COLUMN_POSITION. */
 QK_MUST_CHECK qk_status qk__run_open_rows(qk__run *run, int worker, const qk_head *head,
                                           unsigned columns, int64_t max_rows, qk_error *err);

@@ -20,6 +20,7 @@
 #include "capture/packed_file.h"
 #include "results/text_lengths.h"
 #include "settings/settings_json.h"
+#include "stats/gram.h"
 
 static json_t *list_analyses(unsigned analyses)
 {
@@ -207,7 +208,7 @@ json_t *qk__describe_run(const qk__run *run)
         "capture", qk__json_text(results->capture), "model", qk__json_text(results->model),
         "num_layers", results->num_layers, "group", qk__describe_group(&results->group),
         "settings", qk__describe_settings(s), "buckets", describe_buckets(run), "threads",
-        results->threads, "kernel", qk_moments_kernel(), "heads",
+        results->threads, "kernel", qk__moments_kernel(), "heads",
         (json_int_t)results->num_heads, "heads_without_numbers",
         (json_int_t)results->num_failed + (json_int_t)results->num_missing, "rows",
         (json_int_t)results->num_rows, "failures", list_failures(results), "seconds", timings,

@@ -42,11 +42,6 @@ static const qk_setting ROWS[] = {
 
 const qk_settings_table qk_stages_settings_table = {QK_SETTINGS_ROWS(qk_stages_settings, ROWS)};
 
-void qk_stages_settings_default(qk_stages_settings *settings)
-{
-    qk__settings_default(&qk_stages_settings_table, settings);
-}
-
 void qk_stages_results_free(qk_stages_results **results)
 {
     assert(results);
@@ -165,7 +160,7 @@ static qk_status choose_heads(stages *c, qk_error *err)
         status = qk__nomem(err);
     size_t count = 0;
     for (size_t i = 0, j = 0; ids && (i < a.count || j < b.count);) {
-        int order = i == a.count ? 1 : j == b.count ? -1 : qk_head_compare(a.ids[i], b.ids[j]);
+        int order = i == a.count ? 1 : j == b.count ? -1 : qk__head_compare(a.ids[i], b.ids[j]);
         ids[count++] = order <= 0 ? a.ids[i] : b.ids[j];
         i += order <= 0;
         j += order >= 0;
@@ -244,7 +239,8 @@ static void plan(stages *c)
         if (!is_ready(c, i))
             continue;
         qk_head_id key = {results->heads[i].id.layer, results->heads[i].k_head, QK_KEY};
-        if (c->num_groups == 0 || qk_head_compare(c->groups[c->num_groups - 1].key, key) != 0) {
+        if (c->num_groups == 0 ||
+            qk__head_compare(c->groups[c->num_groups - 1].key, key) != 0) {
             c->groups[c->num_groups++] = (stage_group){key, i, i + 1};
         }
         c->groups[c->num_groups - 1].end = i + 1;

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/py_random.h"
+#include "capture/capture.h"
 #include "settings/head_set.h"
 
 static bool is_wanted(const qk_analysis_settings *settings, qk_kinds kinds, qk_head_id id)
@@ -21,7 +22,7 @@ static int compare_ids(const void *a, const void *b)
 {
     const qk_head_id *x = a, *y = b;
     if (x->layer != y->layer || x->head != y->head)
-        return qk_head_compare(*x, *y);
+        return qk__head_compare(*x, *y);
     return (x->kind == QK_QUERY) - (y->kind == QK_QUERY);
 }
 

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "stats/pca.h"
 
 static void analyse_head(void *context, size_t i, int worker)
 {
@@ -25,7 +26,7 @@ static void analyse_head(void *context, size_t i, int worker)
         results->rows_q = rows;
         results->texts_q = qk__run_count_texts(run, data.num_texts);
         results->lengths = data.lengths;
-        status = qk_pca_single(data.moments, &run->settings->pca, &pca, &err);
+        status = qk__pca_single(data.moments, &run->settings->pca, &pca, &err);
         if (status != QK_OK)
             qk__context(&err, status, "%s: column 'vector'", head->files[0]);
     }

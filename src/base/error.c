@@ -24,11 +24,6 @@ const char *qk_version(void)
     return QK_VERSION;
 }
 
-int qk_api_version(void)
-{
-    return QK_API_VERSION;
-}
-
 /* Messages carry names found in files; a terminal must not obey what is in them. */
 static void make_printable(char *text)
 {

@@ -58,7 +58,7 @@ typedef struct qk__listed_head {
 struct qk_capture {
     char *path;
     char *prefix;
-    qk__capture_entry *entries; /* sorted by qk_head_compare */
+    qk__capture_entry *entries; /* sorted by qk__head_compare */
     size_t num_entries;
     char *model, *fingerprint; /* what members of info point to */
     qk_capture_info info;
@@ -108,5 +108,18 @@ size_t qk__capture_missing(const qk_capture *capture, const qk_index_list *layer
 /* Whether the capture in a folder is finished, and files that are not empty are there for all heads
  * that it lists. Nothing of them is read. */
 QK_MUST_CHECK qk_status qk__capture_check_whole(const char *folder, qk_error *err);
+
+/* Order by layer, head, kind (q before k): the order of every table. */
+int qk__head_compare(qk_head_id a, qk_head_id b);
+
+/* The same for another head with the memory of an earlier qk_rows (*rows may be NULL): a
+ * thread that reads many heads keeps one. On failure it is released and *rows is NULL. */
+QK_MUST_CHECK qk_status qk__rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
+                                        int64_t max_rows, qk_error *err);
+
+/* Leaves out rows whose position is below this one, from now on as if the files did not have them:
+ * max_rows of qk_rows_open counts the others. To be said before the first block, and with
+ * QK_COLUMN_POSITION among the columns, else QK_ERR_ARGUMENT; 0 = all rows. */
+QK_MUST_CHECK qk_status qk__rows_skip_below(qk_rows *rows, int64_t position, qk_error *err);
 
 #endif

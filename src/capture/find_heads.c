@@ -221,8 +221,8 @@ static qk_status try_single_head(qk__search *s, const char *root, bool *found, q
 
 static int compare_entries(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk__capture_entry *)a)->head.id,
-                           ((const qk__capture_entry *)b)->head.id);
+    return qk__head_compare(((const qk__capture_entry *)a)->head.id,
+                            ((const qk__capture_entry *)b)->head.id);
 }
 
 /* Sorts the heads; "l0h0q" beside "l00h00q" would be the same head twice. */
@@ -245,7 +245,7 @@ static qk_status sort_heads(qk_capture *capture, qk_error *err)
 
 static int compare_listed(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk__listed_head *)a)->id, ((const qk__listed_head *)b)->id);
+    return qk__head_compare(((const qk__listed_head *)a)->id, ((const qk__listed_head *)b)->id);
 }
 
 static void set_listed(qk_head *head, const qk__listed_head *listed)

@@ -51,10 +51,10 @@ static bool fits(const head_set *q, const head_set *k, bool whole, int size)
     bool needed = whole; /* key head j */
     for (size_t i = 0; i < q->count; i++) {
         qk_head_id key = {q->items[i].layer, q->items[i].head / size, QK_KEY};
-        for (; j < k->count && qk_head_compare(k->items[j], key) < 0; j++, needed = whole)
+        for (; j < k->count && qk__head_compare(k->items[j], key) < 0; j++, needed = whole)
             if (!needed)
                 return false;
-        if (j == k->count || qk_head_compare(k->items[j], key) != 0)
+        if (j == k->count || qk__head_compare(k->items[j], key) != 0)
             return false;
         needed = true;
     }

@@ -62,7 +62,7 @@ bool qk__layer_parse(const char *name, qk_head_id *id)
     return parse_name(name, false, id);
 }
 
-int qk_head_compare(qk_head_id a, qk_head_id b)
+int qk__head_compare(qk_head_id a, qk_head_id b)
 {
     if (a.layer != b.layer)
         return a.layer < b.layer ? -1 : 1;

@@ -35,7 +35,7 @@ qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, in
     QK_NEED(err, rows);
     *rows = NULL;
     QK_NEED(err, head);
-    return qk_rows_reopen(rows, head, columns, max_rows, err);
+    return qk__rows_reopen(rows, head, columns, max_rows, err);
 }
 
 /* Memory is kept, that of the block too where it fits. */
@@ -54,13 +54,11 @@ static bool refuses_repeats(const qk_rows *rows)
            qk__wants_column(&rows->files, QK__EXAMPLE);
 }
 
-qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
-                         int64_t max_rows, qk_error *err)
+qk_status qk__rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
+                          int64_t max_rows, qk_error *err)
 {
-    QK_NEED(err, rows);
     if (!head)
         qk_rows_close(rows);
-    QK_NEED(err, head);
     qk_rows *r = *rows ? *rows : calloc(1, sizeof *r);
     *rows = NULL;
     if (!r)
@@ -98,9 +96,8 @@ qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i, const qk_
     return QK_OK;
 }
 
-qk_status qk_rows_skip_below(qk_rows *rows, int64_t position, qk_error *err)
+qk_status qk__rows_skip_below(qk_rows *rows, int64_t position, qk_error *err)
 {
-    QK_NEED(err, rows);
     if (!qk__wants_column(&rows->files, QK__POSITION) || rows->read > 0)
         return qk__fail(
             err, QK_ERR_ARGUMENT,
@@ -351,7 +348,7 @@ static qk_status read_again(const qk_rows *rows, again *a, qk_error *err)
         head.parts = rows->files.head->parts ? rows->files.head->parts + i : NULL;
         status = qk_rows_open(&reader, &head, QK_COLUMN_POSITION | QK_OPTIONAL_EXAMPLE, 0, err);
         if (status == QK_OK)
-            status = qk_rows_skip_below(reader, rows->from_position, err);
+            status = qk__rows_skip_below(reader, rows->from_position, err);
         while (status == QK_OK && block.rows > 0 && a->rows < a->most) {
             status = qk_rows_next(reader, BLOCK_ROWS, &block, err);
             see_block(a, &block, head.files[0]);

@@ -154,7 +154,7 @@ qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
 
 static int compare_records(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk__head_record *)a)->id, ((const qk__head_record *)b)->id);
+    return qk__head_compare(((const qk__head_record *)a)->id, ((const qk__head_record *)b)->id);
 }
 
 /* Drops heads of which nothing was kept; a head begun and not finished is an error. */
@@ -205,7 +205,7 @@ void qk_capture_writer_abort(qk_capture_writer **writer)
 static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
 {
     for (size_t i = 0; i < writer->num_records; i++)
-        if (qk_head_compare(writer->records[i].id, id) == 0)
+        if (qk__head_compare(writer->records[i].id, id) == 0)
             return &writer->records[i];
     return NULL;
 }

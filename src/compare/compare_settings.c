@@ -36,8 +36,3 @@ static const qk_setting ROWS[] = {
 
 const qk_settings_table qk_compare_settings_table = {
     QK_SETTINGS_ROWS(qk_compare_settings, ROWS)};
-
-void qk_compare_settings_default(qk_compare_settings *settings)
-{
-    qk__settings_default(&qk_compare_settings_table, settings);
-}

@@ -44,7 +44,7 @@ const qk_settings_table qk__figure_settings_table = {
 
 void qk__figure_settings_default(qk_figure_settings *settings)
 {
-    qk__settings_default(&qk__figure_settings_table, settings);
+    qk_settings_default(&qk__figure_settings_table, settings);
 }
 
 static qk_status parse_setting(const qk_setting *row, const char *text, void *value,

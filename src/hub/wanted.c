@@ -120,7 +120,7 @@ void qk__files_shape(const qk__repo_files *files, const char *prefix, qk_hub_pla
             continue;
         if (f.id.layer >= place->num_layers)
             place->num_layers = f.id.layer + 1;
-        if (f.form != HEAD || qk_head_compare(f.id, before) == 0)
+        if (f.form != HEAD || qk__head_compare(f.id, before) == 0)
             continue; /* another file of a head */
         before = f.id;
         count[f.id.kind]++;

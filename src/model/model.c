@@ -488,8 +488,3 @@ const qk_model_facts *qk_model_get_facts(const qk_model *model)
     assert(model);
     return &model->facts;
 }
-
-const char *qk_model_architecture(size_t i)
-{
-    return qk__architecture_name(i);
-}

@@ -218,4 +218,10 @@ void qk__prefill_scale_queries(const qk__prefill_run *run, size_t first_panel,
 /* losses.c: behind the last layer, whose output is used up. */
 QK_MUST_CHECK qk_status qk__prefill_losses(qk__prefill_run *run, qk_error *err);
 
+/* What a branch adds to qk_prefill_flops and qk_prefill_bytes, of a text of so many tokens, changed from a layer on in its last `suffix` rows (0: all). */
+double qk__prefill_branch_flops(const qk_model *model, int layer, int64_t tokens,
+                                int64_t suffix);
+int64_t qk__prefill_branch_bytes(const qk_model *model, const qk_prefill_settings *settings,
+                                 int64_t tokens, int64_t suffix);
+
 #endif

@@ -295,8 +295,8 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
            threads * (int64_t)(sizes.scratch * sizeof(float));
 }
 
-int64_t qk_prefill_branch_bytes(const qk_model *model, const qk_prefill_settings *settings,
-                                int64_t tokens, int64_t suffix)
+int64_t qk__prefill_branch_bytes(const qk_model *model, const qk_prefill_settings *settings,
+                                 int64_t tokens, int64_t suffix)
 {
     assert(model && settings);
     qk__prefill_sizes sizes;
@@ -309,7 +309,8 @@ int64_t qk_prefill_branch_bytes(const qk_model *model, const qk_prefill_settings
            (sizes.per_panel + QK_LANES * (int64_t)(2 * sizeof(float) + 2 * sizeof(double)));
 }
 
-double qk_prefill_branch_flops(const qk_model *model, int layer, int64_t tokens, int64_t suffix)
+double qk__prefill_branch_flops(const qk_model *model, int layer, int64_t tokens,
+                                int64_t suffix)
 {
     assert(model);
     const qk__model_config *c = &model->config;

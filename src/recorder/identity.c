@@ -12,6 +12,7 @@
 #include "base/json_build.h"
 #include "recorder/recording.h"
 #include "settings/settings_json.h"
+#include "tokenizer/tokenizer.h"
 
 /* A JSON string. */
 static json_t *hex64(uint64_t value)
@@ -52,7 +53,7 @@ static json_t *describe_run(const qk__recording *r)
 {
     const qk_recorder_engine *engine = r->settings->engine;
     uint64_t tokenizer = engine         ? engine->tokenizer
-                         : r->tokenizer ? qk_tokenizer_fingerprint(r->tokenizer)
+                         : r->tokenizer ? qk__tokenizer_fingerprint(r->tokenizer)
                                         : 0;
     json_t *root = json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION,
                              "model", describe_model(r), "tokenizer", hex64(tokenizer), "texts",

@@ -13,7 +13,9 @@
 #include "base/parallel.h"
 #include "paths/model_files.h"
 #include "recorder/recording.h"
+#include "sampler/sampler.h"
 #include "sink/sink.h"
+#include "tokenizer/tokenizer.h"
 
 enum { MAX_LENGTH = 1 << 30 };
 
@@ -24,7 +26,7 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
 {
     qk_sampler sampler = s->sampler;
     qk_sampler usual;
-    qk_sampler_default(&usual);
+    qk__sampler_default(&usual);
     if (sampler.base_rate == 0 && s->rows < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "neither rows nor a rate of the sampler");
     bool whole = sampler.type == QK_SAMPLER_ALL;
@@ -173,7 +175,7 @@ qk_status qk__recording_open(qk__recording *r, qk_error *err)
         r->specials_before = s->engine->specials_before;
         r->specials_after = s->engine->specials_after;
     } else if (r->tokenizer) {
-        qk_tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
+        qk__tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
     }
     QK_TRY(qk__texts_open(&r->texts, s, err));
     if (count_made(s) > 0)

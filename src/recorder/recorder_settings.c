@@ -4,6 +4,7 @@
 #include <qkscope/recorder.h>
 
 #include "base/error.h"
+#include "sampler/sampler.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 
@@ -160,7 +161,7 @@ const qk_settings_table qk_recorder_settings_table = {
 
 void qk_recorder_settings_default(qk_recorder_settings *settings)
 {
-    qk__settings_default(&qk_recorder_settings_table, settings);
+    qk_settings_default(&qk_recorder_settings_table, settings);
 }
 
 qk_status qk_recorder_settle_sampler(const qk_settings *given, bool of_file,
@@ -170,7 +171,7 @@ qk_status qk_recorder_settle_sampler(const qk_settings *given, bool of_file,
     qk_sampler *s = &settings->sampler;
     qk_sampler usual;
     qk_keep keep = {.rows = true};
-    qk_sampler_default(&usual);
+    qk__sampler_default(&usual);
     bool type = qk_settings_given(given, "sampler");
     bool rate = qk_settings_given(given, "base-rate"), rows = qk_settings_given(given, "rows");
     if (settings->keep)

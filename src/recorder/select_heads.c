@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "sampler/sampler.h"
 #include "settings/head_set.h"
 
 void qk_recorder_selection_free(qk_recorder_selection **selection)
@@ -148,16 +149,16 @@ static qk_status choose(const qk_recorder_settings *settings, const qk_model_fac
         return fail_empty(settings, s, err);
     }
     if (settings->sample_heads > 0)
-        QK_TRY(qk_sample_query_heads(candidates, s->num_layers, s->num_q_heads,
-                                     settings->sample_heads, settings->head_seed, s->q_heads,
-                                     err));
+        QK_TRY(qk__sample_query_heads(candidates, s->num_layers, s->num_q_heads,
+                                      settings->sample_heads, settings->head_seed, s->q_heads,
+                                      err));
     else
         memcpy(s->q_heads, candidates, total * sizeof *candidates);
     if (settings->compat && settings->sample_heads == 0)
         QK_TRY(keys_by_list(settings, s, err));
     else
-        qk_key_heads_of(s->q_heads, s->num_layers, s->num_q_heads,
-                        s->num_q_heads / s->num_k_heads, s->k_heads);
+        qk__key_heads_of(s->q_heads, s->num_layers, s->num_q_heads,
+                         s->num_q_heads / s->num_k_heads, s->k_heads);
     s->drawn_q = count_set(s->q_heads, total);
     s->drawn_k = count_set(s->k_heads, (size_t)s->num_layers * (size_t)s->num_k_heads);
     drop_unseen(settings, facts, s);

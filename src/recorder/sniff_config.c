@@ -9,6 +9,7 @@
 #include <qkscope/recorder.h>
 
 #include "base/error.h"
+#include "sampler/sampler.h"
 #include "yaml/setting_files.h"
 
 struct qk_recorder_config {
@@ -212,7 +213,7 @@ qk_status qk_recorder_config_load(qk_recorder_config **config, const char *path,
     c->queries = c->keys = true;
     c->settings.compat = true;
     c->settings.long_texts = QK_LONG_CUT;
-    qk_sampler_default(&c->settings.sampler);
+    qk__sampler_default(&c->settings.sampler);
     c->settings.max_length = 4096;
     c->settings.output = "data";
     c->settings.dataset_split = "train";

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "recorder/recording.h"
+#include "sampler/sampler.h"
 
 /* ---- which rate of a sampler keeps so many rows ----------------------------------------- */
 
@@ -97,7 +98,7 @@ static int64_t choose_bucket(qk_sampler_type type, int64_t longest)
     enum { BUCKETS = 16 };
     qk_sampler usual;
     int64_t size = 1;
-    qk_sampler_default(&usual);
+    qk__sampler_default(&usual);
     while (size * BUCKETS < longest)
         size *= 2;
     return type == QK_SAMPLER_LOG_UNIFORM ? usual.min_bucket_size : size;
@@ -393,7 +394,7 @@ static void tell_choice(const qk__recording *r)
 static void fill_in(qk_sampler *sampler, int64_t longest)
 {
     qk_sampler usual;
-    qk_sampler_default(&usual);
+    qk__sampler_default(&usual);
     if (sampler->base_rate == 0)
         sampler->base_rate = usual.base_rate;
     if (sampler->min_bucket_size == 0)

@@ -214,7 +214,7 @@ static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
                                             const qk_head_set *heads, const qk_context *context)
 {
     qk_scatter_settings s;
-    qk_scatter_settings_default(&s);
+    qk_settings_default(&qk_scatter_settings_table, &s);
     s.input.capture = folder;
     s.input.max_samples = setting(run, "max_samples");
     s.input.from_position = setting(run, "from_position");

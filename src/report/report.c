@@ -68,11 +68,6 @@ static const qk_setting ROWS[] = {
 
 const qk_settings_table qk_report_settings_table = {QK_SETTINGS_ROWS(qk_report_settings, ROWS)};
 
-void qk_report_settings_default(qk_report_settings *settings)
-{
-    qk__settings_default(&qk_report_settings_table, settings);
-}
-
 /* "A", "A and B", "A, B and 9 more". */
 static void title_of_models(const qk__results *results, char *title, size_t size)
 {

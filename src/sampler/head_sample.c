@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/py_random.h"
+#include "sampler/sampler.h"
 
 static size_t list_candidates(const bool *candidates, size_t total, size_t *list)
 {
@@ -19,10 +20,9 @@ static size_t list_candidates(const bool *candidates, size_t total, size_t *list
     return count;
 }
 
-qk_status qk_sample_query_heads(const bool *candidates, int num_layers, int num_q_heads,
-                                int count, int64_t seed, bool *chosen, qk_error *err)
+qk_status qk__sample_query_heads(const bool *candidates, int num_layers, int num_q_heads,
+                                 int count, int64_t seed, bool *chosen, qk_error *err)
 {
-    QK_NEED(err, candidates, chosen);
     if (count < 1 || num_layers < 1 || num_q_heads < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "cannot draw %d heads of %d layers x %d heads",
                         count, num_layers, num_q_heads);
@@ -46,8 +46,8 @@ qk_status qk_sample_query_heads(const bool *candidates, int num_layers, int num_
     return status;
 }
 
-void qk_key_heads_of(const bool *query_heads, int num_layers, int num_q_heads, int group,
-                     bool *key_heads)
+void qk__key_heads_of(const bool *query_heads, int num_layers, int num_q_heads, int group,
+                      bool *key_heads)
 {
     assert(query_heads && key_heads && group > 0);
     int num_k_heads = num_q_heads / group;

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/twister.h"
+#include "sampler/sampler.h"
 
 #define MAX_BUCKET_SIZE (INT64_C(1) << 40)
 
@@ -22,7 +23,7 @@ static const char *const type_names[] = {
 };
 enum { NUM_TYPES = sizeof type_names / sizeof *type_names };
 
-void qk_sampler_default(qk_sampler *sampler)
+void qk__sampler_default(qk_sampler *sampler)
 {
     assert(sampler);
     *sampler =
@@ -117,7 +118,7 @@ static uint64_t kind_letter(qk_kind kind)
     return kind == QK_QUERY ? 'q' : 'k';
 }
 
-uint64_t qk_sampler_seed(int64_t example_id, int layer, qk_kind kind)
+uint64_t qk__sampler_seed(int64_t example_id, int layer, qk_kind kind)
 {
     uint64_t seed = UINT64_C(0x243f6a8885a308d3);
     seed = combine(seed, (uint64_t)example_id);
@@ -198,9 +199,10 @@ qk_status qk_sampler_positions(const qk_sampler *sampler, int64_t example_id, in
     if (!kept)
         return qk__nomem(err);
 
-    size_t n = sampler->type == QK_SAMPLER_ALL
-                   ? keep_all(count, kept)
-                   : keep_drawn(sampler, qk_sampler_seed(example_id, layer, kind), count, kept);
+    size_t n =
+        sampler->type == QK_SAMPLER_ALL
+            ? keep_all(count, kept)
+            : keep_drawn(sampler, qk__sampler_seed(example_id, layer, kind), count, kept);
     if (sampler->max_rows > 0 && n > (uint64_t)sampler->max_rows) {
         qk__twister generator;
         qk__twister_seed(&generator, (uint32_t)cap_seed(example_id, layer, kind, first_head));

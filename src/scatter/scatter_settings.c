@@ -64,11 +64,6 @@ static const qk_setting ROWS[] = {
 const qk_settings_table qk_scatter_settings_table = {
     QK_SETTINGS_ROWS(qk_scatter_settings, ROWS)};
 
-void qk_scatter_settings_default(qk_scatter_settings *settings)
-{
-    qk__settings_default(&qk_scatter_settings_table, settings);
-}
-
 qk_status qk__scatter_check_settings(const qk_scatter_settings *s, qk_error *err)
 {
     const qk_status status = QK_ERR_ARGUMENT;

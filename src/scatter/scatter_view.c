@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "scatter/scatter.h"
 #include "settings/head_set.h"
+#include "stats/pca.h"
+#include "stats/rotation.h"
 
 void qk__head_view_free(qk__head_view *view)
 {
@@ -130,7 +132,7 @@ static qk_status fit_pca(const qk__look *look, const qk_moments *q, const qk_mom
     pca_settings.components = last + 1 > boxed ? last + 1 : boxed;
     qk_pca *pca;
     QK_TRY(k ? qk_pca_combined(q, k, &pca_settings, &pca, err)
-             : qk_pca_single(q, &pca_settings, &pca, err));
+             : qk__pca_single(q, &pca_settings, &pca, err));
     qk_status status;
     if ((size_t)last >= pca->num_components)
         status =
@@ -204,7 +206,7 @@ static qk_status fit_rotation(const qk__look *look, const qk__head_data *q,
     bool complement = look->settings->basis == QK_BASIS_COMPLEMENT;
     settings.planes = complement ? (int)qk__scatter_places(look->settings) : 0;
     qk_rotation *r;
-    QK_TRY(qk_rotation_fit(q->moments, k->moments, &settings, &r, err));
+    QK_TRY(qk__rotation_fit(q->moments, k->moments, &settings, &r, err));
     qk_status status = QK_OK;
     if (r->degenerate)
         status =
@@ -216,7 +218,7 @@ static qk_status fit_rotation(const qk__look *look, const qk__head_data *q,
     if (status == QK_OK)
         status =
             complement ? set_complement(r, look->view, err) : set_plane(r, look->view, err);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     return status;
 }
 

@@ -65,7 +65,7 @@ static void set_defaults(const qk_settings_table *table, char *values)
         }
 }
 
-void qk__settings_default(const qk_settings_table *table, void *values)
+void qk_settings_default(const qk_settings_table *table, void *values)
 {
     assert(values);
     memset(values, 0, table->size);
@@ -168,7 +168,7 @@ qk_status qk_settings_new(qk_settings **settings, const qk_settings_table *table
         qk_settings_free(&s);
         return qk__nomem(err);
     }
-    qk__settings_default(table, s->values);
+    qk_settings_default(table, s->values);
     s->count = 0;
     add_slots(s, &whole, s->values, command);
     *settings = s;

@@ -6,9 +6,6 @@
 
 #include <qkscope/settings.h>
 
-/* Sets every member to its row's default; a member without a row becomes 0. */
-void qk__settings_default(const qk_settings_table *table, void *values);
-
 /* Every value is one that its row allows, or its default, and not above that of the row that it may
  * not exceed. QK_ERR_ARGUMENT names the setting. */
 QK_MUST_CHECK qk_status qk__settings_check(const qk_settings_table *table, const void *values,

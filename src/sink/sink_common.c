@@ -7,12 +7,13 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "sampler/sampler.h"
 
 void qk_sink_settings_default(qk_sink_settings *settings)
 {
     assert(settings);
     *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16}, .shard = {.count = 1}};
-    qk_sampler_default(&settings->sampler);
+    qk__sampler_default(&settings->sampler);
     settings->sampler.type = QK_SAMPLER_ALL;
 }
 

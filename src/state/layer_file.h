@@ -37,6 +37,7 @@
 #include <qkscope/capture.h>
 
 #include "state/layer_moments.h"
+#include "stats/moments.h"
 
 /* ==== whole layers ======================================================================== */
 
@@ -95,11 +96,11 @@ typedef struct qk__bucket_sums {
 } qk__bucket_sums;
 
 /* All that is known of a head. Who wants to keep moments or texts sets the member to NULL.
- * texts: as qk_accumulator_finish_texts gives them, of no more groups than it would keep, finer ones
+ * texts: as qk__accumulator_finish_texts gives them, of no more groups than it would keep, finer ones
  * being joined; NULL where texts were not kept apart. */
 typedef struct qk__head_state {
     qk_moments *moments; /* of all rows: the groups merged in the order of their labels */
-    qk_text_moments *texts;
+    qk__text_moments *texts;
     int64_t num_texts;
     int64_t first_position, last_position; /* 0, -1 without rows */
     uint64_t mask;                         /* as in the file */

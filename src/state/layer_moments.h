@@ -5,7 +5,7 @@
  *     rows ──compute──▶ chunk ──fold──▶ part ──merge──▶ part ──write──▶ file
  *        (any thread)       (in order)   (in a fixed tree)   (layer_file.h)
  *
- * All numbers are about means: two sets of rows join by the formula of qk_moments_merge (Chan,
+ * All numbers are about means: two sets of rows join by the formula of qk__moments_merge (Chan,
  * Golub and LeVeque, 1979), so means far from zero cost no digits. The same folds and merges in
  * the same order give the same bits on every processor; another order gives other roundings. So who
  * folds keeps an order that does not depend on threads. Nothing here starts threads or locks.
@@ -22,6 +22,8 @@
 #include <stdint.h>
 
 #include <qkscope/stats.h>
+
+#include "stats/moments.h"
 
 enum {
     QK__CHUNK_ROWS = 256,      /* rows of a chunk, at most */

@@ -90,7 +90,7 @@ void qk__head_state_free(qk__head_state **state)
         free(s->buckets[0].mean); /* that of all */
     free(s->buckets);
     qk_moments_free(&s->moments);
-    qk_text_moments_free(&s->texts);
+    qk__text_moments_free(&s->texts);
     qk__head_state_free(&s->first);
     free(s);
     *state = NULL;
@@ -186,7 +186,7 @@ static qk_status merge_groups(qk__head_state *state, size_t d, qk_error *err)
         qk_moments *merged;
         if (state->parts[g]->count == 0)
             continue;
-        QK_TRY(qk_moments_merge(state->moments, state->parts[g], &merged, err));
+        QK_TRY(qk__moments_merge(state->moments, state->parts[g], &merged, err));
         qk_moments_free(&state->moments);
         state->moments = merged;
     }
@@ -196,7 +196,7 @@ static qk_status merge_groups(qk__head_state *state, size_t d, qk_error *err)
 /* Groups that have rows of this head. */
 static qk_status join_texts(qk__head_state *state, qk_error *err)
 {
-    qk_text_moments_free(&state->texts);
+    qk__text_moments_free(&state->texts);
     const qk_moments *parts[QK__MAX_GROUPS];
     uint64_t labels[QK__MAX_GROUPS];
     size_t count = 0;
@@ -250,7 +250,7 @@ qk_status qk__head_state_leave_out_first(qk__head_state *state, qk_error *err)
         if (g == state->num_groups)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "moments of first positions are of other texts than those of all");
-        QK_TRY(qk_moments_without(state->parts[g], first->parts[f], &rest, err));
+        QK_TRY(qk__moments_without(state->parts[g], first->parts[f], &rest, err));
         qk_moments_free(&state->parts[g]);
         state->parts[g] = rest;
     }

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/moments.h"
 
 size_t qk__set_squares(const qk__set_shape *shape)
 {
@@ -76,7 +77,7 @@ static void add_triangle(double *to, const double *more, double weight, const do
     }
 }
 
-/* As in qk_moments_merge. */
+/* As in qk__moments_merge. */
 static void add_means(size_t d, double share, double *mean, const double *more)
 {
     for (size_t i = 0; i < d; i++)

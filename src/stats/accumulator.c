@@ -380,10 +380,10 @@ static qk_status conclude(const qk_accumulator *acc, qk_moments *m, qk_error *er
 }
 
 /* Hands the groups over. */
-static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_moments **texts,
+static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk__text_moments **texts,
                              qk_error *err)
 {
-    qk_text_moments *kept;
+    qk__text_moments *kept;
     QK_TRY(qk__text_moments_create(&kept, m, acc->tile.pilot, acc->pilot_t, err));
     kept->groups = acc->groups;
     kept->has_octaves = true;
@@ -396,7 +396,7 @@ static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_m
 }
 
 static qk_status finish_sums(qk_accumulator **acc, qk_moments **moments,
-                             qk_text_moments **texts, qk_error *err)
+                             qk__text_moments **texts, qk_error *err)
 {
     qk_accumulator *a = *acc;
     qk_moments *m = NULL;
@@ -414,14 +414,11 @@ static qk_status finish_sums(qk_accumulator **acc, qk_moments **moments,
     return status;
 }
 
-qk_status qk_accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments,
-                                      qk_text_moments **texts, qk_error *err)
+qk_status qk__accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments,
+                                       qk__text_moments **texts, qk_error *err)
 {
-    QK_NEED(err, acc);
-    QK_NEED(err, *acc);
     if (!moments)
         qk_accumulator_free(acc); /* it is used up, whatever happens */
-    QK_NEED(err, moments);
     *moments = NULL;
     if (texts)
         *texts = NULL;

@@ -22,6 +22,7 @@
 #include "stats/certainty.h"
 #include "stats/eigen.h"
 #include "stats/jackknife.h"
+#include "stats/pca.h"
 #include "stats/project.h"
 #include "stats/student.h"
 
@@ -97,7 +98,7 @@ static void project_sums(const qk__sums *s, size_t panels, const double *axes, d
 }
 
 /* Of each of the united groups, about a pilot that is `step` before the texts' own. */
-static void project_texts(const qk_text_moments *texts, const qk__text_labels *l,
+static void project_texts(const qk__text_moments *texts, const qk__text_labels *l,
                           const double *axes, double *product, const double *step, size_t space,
                           space_sums sums[QK_TEXT_GROUPS])
 {
@@ -116,8 +117,8 @@ static int compare_labels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static qk_status gather_sums(drawing *d, const qk_pca *pca, const qk_text_moments *q_texts,
-                             const qk_text_moments *k_texts, const qk__text_labels *l,
+static qk_status gather_sums(drawing *d, const qk_pca *pca, const qk__text_moments *q_texts,
+                             const qk__text_moments *k_texts, const qk__text_labels *l,
                              qk_error *err)
 {
     size_t width = q_texts->panels * PANEL;
@@ -225,15 +226,15 @@ static qk_status draw_category(const drawing *d, const qk_pca_settings *settings
         return status == QK_ERR_INCONSISTENT ? QK_OK : status;
     double r_q = r_along(&q, axis, d->space), r_k = r_along(&k, axis, d->space);
     if (isfinite(r_q) && isfinite(r_k))
-        counted[qk_classify(fabs(r_q), r_k, settings->low, settings->high)]++;
+        counted[qk__classify(fabs(r_q), r_k, settings->low, settings->high)]++;
     return QK_OK;
 }
 
 /* ---- the two answers -------------------------------------------------------------------- */
 
 /* Sums of both kinds, by groups in the order of their labels, whatever the order of rows was. */
-static qk_status open_drawing(const qk_pca *pca, const qk_text_moments *q_texts,
-                              const qk_text_moments *k_texts, qk__text_labels *labels,
+static qk_status open_drawing(const qk_pca *pca, const qk__text_moments *q_texts,
+                              const qk__text_moments *k_texts, qk__text_labels *labels,
                               drawing **opened, qk_error *err)
 {
     drawing *d = calloc(1, sizeof *d);
@@ -250,8 +251,8 @@ static qk_status open_drawing(const qk_pca *pca, const qk_text_moments *q_texts,
     return status;
 }
 
-qk_status qk__category_refits(const qk_pca *pca, const qk_text_moments *q_texts,
-                              const qk_text_moments *k_texts, const qk__text_labels *labels,
+qk_status qk__category_refits(const qk_pca *pca, const qk__text_moments *q_texts,
+                              const qk__text_moments *k_texts, const qk__text_labels *labels,
                               double *r_q, double *r_k, qk_error *err)
 {
     drawing *d;
@@ -282,7 +283,7 @@ qk_status qk__category_refits(const qk_pca *pca, const qk_text_moments *q_texts,
 }
 
 qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
-                             const qk_text_moments *q_texts, const qk_text_moments *k_texts,
+                             const qk__text_moments *q_texts, const qk__text_moments *k_texts,
                              const qk__text_labels *labels, double effective, qk__tie *tie,
                              qk_error *err)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "stats/certainty.h"
+#include "stats/pca.h"
 #include "stats/student.h"
 
 /* Nodes and weights of Gauss and Legendre on (-1, 1), the positive half (Abramowitz and Stegun,
@@ -37,8 +38,8 @@ static void add_regions(integral *in, int of_q, double center, double scale, dou
             double step = in->bound[i] - center;
             up_to = scale > 0 ? qk__student_below(step / scale, degrees) : step > 0;
         }
-        qk_category category = qk_classify(fabs(in->middle[of_q]), in->middle[i],
-                                           in->settings.low, in->settings.high);
+        qk_category category = qk__classify(fabs(in->middle[of_q]), in->middle[i],
+                                            in->settings.low, in->settings.high);
         in->probability[category] += weight * (up_to - below);
         below = up_to;
     }

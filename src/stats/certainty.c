@@ -29,7 +29,7 @@ static void add_sums(qk__line_sums *to, const qk__line_sums *more)
 }
 
 /* Sums of each of the united groups; axis has whole panels. */
-static void project(const qk_text_moments *texts, const qk__text_labels *l, const double *axis,
+static void project(const qk__text_moments *texts, const qk__text_labels *l, const double *axis,
                     qk__line_sums lines[QK_TEXT_GROUPS])
 {
     qk__line_sums own[QK_TEXT_GROUPS];
@@ -41,7 +41,7 @@ static void project(const qk_text_moments *texts, const qk__text_labels *l, cons
 
 /* Correlation of the rows that are not in group `out`; NaN where there are none. */
 static double r_without(const qk__line_sums *lines, uint32_t count, uint32_t out,
-                        const qk_text_moments *texts)
+                        const qk__text_moments *texts)
 {
     qk__line_sums rest = {0};
     for (uint32_t g = 0; g < count; g++)
@@ -107,8 +107,8 @@ static bool find_spread(const qk_component *first, const double *r_q, const doub
 }
 
 static qk_status find_probability(const qk_pca *pca, const qk_pca_settings *settings,
-                                  const qk_text_moments *q_texts,
-                                  const qk_text_moments *k_texts, const qk__text_labels *l,
+                                  const qk__text_moments *q_texts,
+                                  const qk__text_moments *k_texts, const qk__text_labels *l,
                                   double *r_q, double *r_k, qk_certainty *certainty,
                                   qk_error *err)
 {
@@ -133,11 +133,10 @@ static qk_status find_probability(const qk_pca *pca, const qk_pca_settings *sett
     return QK_OK;
 }
 
-qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
-                           const qk_text_moments *q_texts, const qk_text_moments *k_texts,
-                           qk_certainty *certainty, qk_error *err)
+qk_status qk__pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
+                            const qk__text_moments *q_texts, const qk__text_moments *k_texts,
+                            qk_certainty *certainty, qk_error *err)
 {
-    QK_NEED(err, certainty, pca, settings);
     *certainty = (qk_certainty){
         .effective = NAN, .category_probability = NAN, .r_q_lo = NAN, .r_q_hi = NAN};
     for (int i = 0; i < QK_NUM_CATEGORIES; i++)

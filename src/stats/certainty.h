@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sure a category is: the parts of qk_pca_certainty (docs/intervals.md). certainty.c leads;
+/* How sure a category is: the parts of qk__pca_certainty (docs/intervals.md). certainty.c leads;
  * category_shares.c and category_draws.c are the parts. */
 #ifndef QK_STATS_CERTAINTY_H
 #define QK_STATS_CERTAINTY_H
@@ -21,8 +21,8 @@ void qk__category_shares(const qk__sampling_spread *spread, const qk_pca_setting
 
 /* Correlations of the rows that are not in a group, r_q[group] and r_k[group], which come along the PC0 of all rows,
  * become those along the PC0 of these rows, in the space of the first components of `pca`. NaN: there are none. */
-QK_MUST_CHECK qk_status qk__category_refits(const qk_pca *pca, const qk_text_moments *q_texts,
-                                            const qk_text_moments *k_texts,
+QK_MUST_CHECK qk_status qk__category_refits(const qk_pca *pca, const qk__text_moments *q_texts,
+                                            const qk__text_moments *k_texts,
                                             const qk__text_labels *labels, double *r_q,
                                             double *r_k, qk_error *err);
 
@@ -35,9 +35,18 @@ typedef struct qk__tie {
 /* Of two kinds' sums by the united groups `labels`, of which `effective` count, in the space of the first components
  * of `pca`. */
 QK_MUST_CHECK qk_status qk__category_draws(const qk_pca *pca, const qk_pca_settings *settings,
-                                           const qk_text_moments *q_texts,
-                                           const qk_text_moments *k_texts,
+                                           const qk__text_moments *q_texts,
+                                           const qk__text_moments *k_texts,
                                            const qk__text_labels *labels, double effective,
                                            qk__tie *tie, qk_error *err);
+
+/* q_texts and k_texts: of the rows behind `pca`, NULL where their texts are not known. A number
+ * that the texts leave undefined is NaN: all with fewer than two texts, the probabilities with fewer than
+ * QK_FEW_TEXTS effective groups or where a repetition has no queries or no keys, the interval where some r_q is
+ * 1 or a few texts have most of the spread of positions. */
+QK_MUST_CHECK qk_status qk__pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
+                                          const qk__text_moments *q_texts,
+                                          const qk__text_moments *k_texts,
+                                          qk_certainty *certainty, qk_error *err);
 
 #endif

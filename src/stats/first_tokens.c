@@ -69,8 +69,8 @@ static qk_status take_out(const qk_pca *pca, const qk_pca_settings *settings,
                           const qk_moments *k_first, qk_first_tokens *first, qk_error *err)
 {
     qk_moments *q_rest, *k_rest = NULL;
-    QK_TRY(qk_moments_without(q, q_first, &q_rest, err));
-    qk_status status = qk_moments_without(k, k_first, &k_rest, err);
+    QK_TRY(qk__moments_without(q, q_first, &q_rest, err));
+    qk_status status = qk__moments_without(k, k_first, &k_rest, err);
     if (status == QK_OK)
         status = compare_rest(pca, settings, q_rest, k_rest, first, err);
     qk_moments_free(&q_rest);
@@ -78,12 +78,11 @@ static qk_status take_out(const qk_pca *pca, const qk_pca_settings *settings,
     return status;
 }
 
-qk_status qk_pca_first_tokens(const qk_pca *pca, const qk_pca_settings *settings,
-                              const qk_moments *q, const qk_moments *k,
-                              const qk_moments *q_first, const qk_moments *k_first,
-                              qk_first_tokens *first, qk_error *err)
+qk_status qk__pca_first_tokens(const qk_pca *pca, const qk_pca_settings *settings,
+                               const qk_moments *q, const qk_moments *k,
+                               const qk_moments *q_first, const qk_moments *k_first,
+                               qk_first_tokens *first, qk_error *err)
 {
-    QK_NEED(err, first, pca, settings, q, k);
     *first = (qk_first_tokens){NAN, NAN, -1};
     if (!q_first || !k_first)
         return QK_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of some positions among others, such as the first, for qk_pca_first_tokens. */
+/* Rows of some positions among others, such as the first, for qk__pca_first_tokens. */
 #ifndef QK_STATS_FIRST_TOKENS_H
 #define QK_STATS_FIRST_TOKENS_H
 
@@ -10,5 +10,14 @@
  * failure than QK_ERR_NOMEM is told. */
 QK_MUST_CHECK qk_status qk__add_positions(qk_accumulator **of, int64_t from, int64_t to,
                                           const qk_block *block, qk_error *err);
+
+/* q_first and k_first: of those rows among the ones behind q and k, which `pca` is of; NULL: they are not
+ * known apart, and all numbers are NaN. Where there are no such rows: 0, 1 and the category of all.
+ * Where too few others are left, cosine is NaN and there is no category. */
+QK_MUST_CHECK qk_status qk__pca_first_tokens(const qk_pca *pca, const qk_pca_settings *settings,
+                                             const qk_moments *q, const qk_moments *k,
+                                             const qk_moments *q_first,
+                                             const qk_moments *k_first, qk_first_tokens *first,
+                                             qk_error *err);
 
 #endif

@@ -44,7 +44,7 @@ const qk__gram_kernel *qk__best_gram_kernel(void)
     return qk__gram_kernels[qk__best_simd(QK__VERSIONS(qk__gram_kernels))];
 }
 
-const char *qk_moments_kernel(void)
+const char *qk__moments_kernel(void)
 {
     return qk__simd_names[qk__best_simd(QK__VERSIONS(qk__gram_kernels))];
 }

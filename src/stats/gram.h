@@ -77,4 +77,8 @@ extern const qk__gram_kernel qk__gram_avx2;
 extern const qk__gram_kernel qk__gram_avx512;
 extern const qk__gram_kernel qk__gram_neon;
 
+/* Name of the Gram kernel this processor runs: "avx512", "avx2" or "portable".
+ * All give the same bits. */
+const char *qk__moments_kernel(void);
+
 #endif

@@ -8,9 +8,10 @@
 
 #include "base/error.h"
 #include "stats/block_rows.h"
+#include "stats/lda.h"
 #include "stats/length.h"
 
-void qk_lda_free(qk_lda **lda)
+void qk__lda_free(qk__lda **lda)
 {
     assert(lda);
     free(*lda);
@@ -45,14 +46,12 @@ static void solve_2x2(double a, double b, double c, double u, double v, double x
     x[1] = on_large * sine + on_small * cosine;
 }
 
-qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k, qk_lda **lda,
-                     qk_error *err)
+qk_status qk__pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k,
+                      qk__lda **lda, qk_error *err)
 {
-    QK_NEED(err, lda);
     *lda = NULL;
-    QK_NEED(err, pca, q, k);
     size_t d = pca->dim;
-    qk_lda *l = calloc(1, sizeof *l + d * sizeof(double));
+    qk__lda *l = calloc(1, sizeof *l + d * sizeof(double));
     *lda = l;
     if (!l)
         return qk__nomem(err);
@@ -84,7 +83,7 @@ qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k
     return QK_OK;
 }
 
-int64_t qk_lda_count_q(const qk_lda *lda, const qk_block *rows)
+int64_t qk__lda_count_q(const qk__lda *lda, const qk_block *rows)
 {
     assert(lda && rows);
     int64_t count = 0;

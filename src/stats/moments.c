@@ -61,12 +61,10 @@ qk_status qk__moments_check(const qk_moments *m, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b, qk_moments **merged,
-                           qk_error *err)
+qk_status qk__moments_merge(const qk_moments *a, const qk_moments *b, qk_moments **merged,
+                            qk_error *err)
 {
-    QK_NEED(err, merged);
     *merged = NULL;
-    QK_NEED(err, a, b);
     if (a->dim != b->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT, "dimensions differ: %zu and %zu", a->dim,
                         b->dim);
@@ -118,12 +116,10 @@ static void forget_constants(qk_moments *m)
     }
 }
 
-qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_moments **rest,
-                             qk_error *err)
+qk_status qk__moments_without(const qk_moments *all, const qk_moments *part, qk_moments **rest,
+                              qk_error *err)
 {
-    QK_NEED(err, rest);
     *rest = NULL;
-    QK_NEED(err, all, part);
     if (all->dim != part->dim || part->count > all->count)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%lld rows of dimension %zu cannot be taken out of %lld of dimension "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moments about the means. accumulator.c leads: it takes in rows. pilot_sums.c adds them up;
- * text_moments.c keeps sums apart by groups of texts; moments.c is what they end in. */
+ * text_moments.c keeps sums apart by groups of texts; moments.c is what they end in;
+ * multiple_correlation.c tells positions from them. */
 #ifndef QK_STATS_MOMENTS_H
 #define QK_STATS_MOMENTS_H
 
@@ -9,8 +10,11 @@
 #include "stats/pilot_sums.h"
 #include "stats/text_groups.h"
 
-/* Groups of texts: see text_groups.h. */
-struct qk_text_moments {
+/* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of
+ * texts. Up to 16 texts each have a group of their own; of more texts, those share one whose
+ * ids agree in their last bits, in as many as leave no more than 16 groups (fewer above 800
+ * dimensions, for the memory). The groups depend on the ids alone, not on their order: text_groups.h. */
+typedef struct qk__text_moments {
     const qk__gram_kernel *kernel;
     size_t dim, panels;
     bool has_octaves;      /* the sums know those of the rows */
@@ -19,7 +23,7 @@ struct qk_text_moments {
     qk__text_groups groups;
     qk__sums sums[QK_TEXT_GROUPS]; /* [groups.count] */
     double *memory;                /* theirs */
-};
+} qk__text_moments;
 
 /* Sums over the positions and projections of some rows, both about a pilot. */
 typedef struct qk__line_sums {
@@ -27,20 +31,20 @@ typedef struct qk__line_sums {
 } qk__line_sums;
 
 /* Without groups and sums: of texts whose rows have the moments `all`. */
-QK_MUST_CHECK qk_status qk__text_moments_create(qk_text_moments **texts, const qk_moments *all,
+QK_MUST_CHECK qk_status qk__text_moments_create(qk__text_moments **texts, const qk_moments *all,
                                                 const double *pilot, double pilot_t,
                                                 qk_error *err);
 
 /* Texts in groups, made of moments that were kept for each group: parts[i] is of the texts whose ids have
  * label labels[i] in the bits of mask, `all` of all rows, which come from num_texts texts. Groups join
  * until there are no more than an accumulator would keep. */
-QK_MUST_CHECK qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
+QK_MUST_CHECK qk_status qk__text_moments_join(qk__text_moments **texts, const qk_moments *all,
                                               const qk_moments *const *parts,
                                               const uint64_t *labels, size_t count,
                                               uint64_t mask, size_t num_texts, qk_error *err);
 
 /* What each group does along an axis; axis has whole panels, padded with zeros. */
-void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
+void qk__text_moments_along(const qk__text_moments *texts, const double *axis,
                             qk__line_sums lines[QK_TEXT_GROUPS]);
 
 /* qk_accumulator_add of rows that are known to be sound. Where no more come (last), these need not
@@ -61,7 +65,7 @@ typedef struct qk__spare_sums {
 
 /* Frees texts, but for what is returned; and gives it to an accumulator without rows, or frees
  * it where it does not fit. */
-qk__spare_sums qk__text_moments_end(qk_text_moments **texts);
+qk__spare_sums qk__text_moments_end(qk__text_moments **texts);
 void qk__accumulator_reuse(qk_accumulator *acc, qk__spare_sums spare);
 
 /* Rows with texts are looked at in batches of so many: what comes in blocks of that size is not
@@ -77,5 +81,30 @@ uint32_t qk__most_text_groups(size_t panels);
 
 /* All zeros. One allocation; NULL without memory. */
 qk_moments *qk__moments_create(size_t dim);
+
+/* As qk_accumulator_finish; *texts is allocated, release it with qk__text_moments_free, or NULL
+ * where no rows or no texts were added. */
+QK_MUST_CHECK qk_status qk__accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments,
+                                                     qk__text_moments **texts, qk_error *err);
+
+void qk__text_moments_free(qk__text_moments **texts);
+
+/* How many texts there are, 0 for NULL. They are counted up to 65,535: it may be more. */
+size_t qk__text_moments_count(const qk__text_moments *texts);
+
+/* Moments of the union of two sets of rows of the same dimension. */
+QK_MUST_CHECK qk_status qk__moments_merge(const qk_moments *a, const qk_moments *b,
+                                          qk_moments **merged, qk_error *err);
+
+/* The reverse: moments of the rows of `all` that are not in `part`, a subset of them. A few
+ * digits are lost when `part` holds nearly all of the variance.
+ * Errors: QK_ERR_INCONSISTENT (dimensions differ, or part has more rows than all). */
+QK_MUST_CHECK qk_status qk__moments_without(const qk_moments *all, const qk_moments *part,
+                                            qk_moments **rest, qk_error *err);
+
+/* NaN where texts is NULL or has one group, where those that are left have fewer than two rows a dimension,
+ * where all positions or all vectors are equal; `octave` where the sums were made of kept moments. */
+QK_MUST_CHECK qk_status qk__text_moments_correlate(const qk__text_moments *texts,
+                                                   qk_multiple_correlation *r, qk_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 typedef enum target { POSITION, OCTAVE, NUM_TARGETS } target;
 
 typedef struct correlating {
-    const qk_text_moments *texts;
+    const qk__text_moments *texts;
     qk__sums all;
     double least;              /* of a variance; less is rounding */
     size_t ld;                 /* d in whole panels */
@@ -103,7 +103,7 @@ static double correlation_of(const qk__line_sums *told)
 /* false: too few rows are left. */
 static bool tell_all(correlating *c)
 {
-    const qk_text_moments *texts = c->texts;
+    const qk__text_moments *texts = c->texts;
     const int targets = texts->has_octaves ? NUM_TARGETS : OCTAVE;
     for (uint32_t g = 0; g < texts->groups.count; g++) {
         const qk__sums *group = &texts->sums[g];
@@ -118,10 +118,9 @@ static bool tell_all(correlating *c)
     return true;
 }
 
-qk_status qk_text_moments_correlate(const qk_text_moments *texts, qk_multiple_correlation *r,
-                                    qk_error *err)
+qk_status qk__text_moments_correlate(const qk__text_moments *texts, qk_multiple_correlation *r,
+                                     qk_error *err)
 {
-    QK_NEED(err, r);
     *r = (qk_multiple_correlation){NAN, NAN};
     if (!texts || texts->groups.count < 2)
         return QK_OK;

@@ -51,8 +51,3 @@ const qk__pair_kernel *qk__best_pair_kernel(void)
 {
     return qk__pair_kernels[qk__best_simd(QK__VERSIONS(qk__pair_kernels))];
 }
-
-const char *qk_plasticity_kernel(void)
-{
-    return qk__simd_names[qk__best_simd(QK__VERSIONS(qk__pair_kernels))];
-}

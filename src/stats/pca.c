@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "stats/eigen.h"
 #include "stats/interaction.h"
+#include "stats/moments.h"
+#include "stats/pca.h"
 #include "stats/project.h"
 
 /* Below this |r_q| the sign of a component is left to r_k. */
@@ -141,7 +143,7 @@ static void describe_head(const qk_moments *q, const qk_moments *k, double poole
         p->pos_var_q += c->explained_variance * c->r_q * c->r_q;
         p->pos_var_k += c->explained_variance * c->r_k * c->r_k;
     }
-    p->category = qk_classify(first->r_q, first->r_k, settings->low, settings->high);
+    p->category = qk__classify(first->r_q, first->r_k, settings->low, settings->high);
     p->pos_var_q_pc0_share =
         p->pos_var_q > 0 ? first->explained_variance * first->r_q * first->r_q / p->pos_var_q
                          : NAN;
@@ -175,7 +177,7 @@ qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
     double *scratch = malloc(q->dim * sizeof *scratch);
     qk_moments *pooled = NULL;
     qk_pca *p = NULL;
-    qk_status status = scratch ? qk_moments_merge(q, k, &pooled, err) : qk__nomem(err);
+    qk_status status = scratch ? qk__moments_merge(q, k, &pooled, err) : qk__nomem(err);
     if (status == QK_OK)
         status = fit(pooled, settings, &p, err);
     if (status == QK_OK) {
@@ -193,12 +195,10 @@ qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
     return status;
 }
 
-qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settings,
-                        qk_pca **pca, qk_error *err)
+qk_status qk__pca_single(const qk_moments *moments, const qk_pca_settings *settings,
+                         qk_pca **pca, qk_error *err)
 {
-    QK_NEED(err, pca);
     *pca = NULL;
-    QK_NEED(err, moments, settings);
     if (moments->count < 2)
         return qk__fail(err, QK_ERR_DEGENERATE, "%lld rows: at least 2 are needed",
                         (long long)moments->count);

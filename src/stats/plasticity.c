@@ -15,7 +15,7 @@
 #include "stats/plasticity_core.h"
 #include "stats/project.h"
 
-void qk_plasticity_free(qk_plasticity **plasticity)
+void qk__plasticity_free(qk_plasticity **plasticity)
 {
     assert(plasticity);
     if (!*plasticity)
@@ -199,22 +199,7 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasticity_input *in
     qk__pair_source_close(&source);
     qk__query_model_free(&model);
     if (status != QK_OK)
-        qk_plasticity_free(&out);
+        qk__plasticity_free(&out);
     *plasticity = out;
     return status;
-}
-
-qk_status qk_plasticity_fit(const qk_moments *q, const qk_block *queries, const qk_block *keys,
-                            const qk_plasticity_settings *settings, const uint64_t stream[2],
-                            qk_plasticity **plasticity, qk_error *err)
-{
-    QK_NEED(err, plasticity);
-    *plasticity = NULL;
-    QK_NEED(err, q, queries, keys, settings, stream);
-    int sign = 1;
-    if (settings->convention == QK_CONVENTION_PUBLISHED)
-        QK_TRY(qk__key_sign(keys, &sign, err));
-    const qk__plasticity_input in = {
-        .queries = queries, .keys = keys, .settings = settings, .stream = stream};
-    return qk__plasticity_fit(q, &in, sign, plasticity, err);
 }

@@ -53,16 +53,20 @@ QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_source *source,
 void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double *overall,
                            double fifths[QK_FIFTHS], double *tenths);
 
-/* The profile alone, without the rows that the samples leave out: what qk_plasticity_fit finds
+/* The profile alone, without the rows that the samples leave out: what qk__plasticity_fit finds
  * in ap_overall and fifths. NaN where nothing is left. */
 QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
                                                const qk__plasticity_input *in,
                                                double *ap_overall, double fifths[QK_FIFTHS],
                                                qk_error *err);
 
-/* qk_plasticity_fit, with the sign of the mirror (qk__query_model_create). */
+/* Analyses the queries of one head, whose moments are q, against the keys of its group, with the sign of the mirror
+ * (qk__query_model_create). in->stream names the head for the sampling of pairs: {layer, query head}.
+ * Errors: QK_ERR_INCONSISTENT (different dimensions, more than one sliding window in the
+ * queries), QK_ERR_DEGENERATE (no queries or no keys), QK_ERR_NOMEM. */
 QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk__plasticity_input *in,
                                            int sign, qk_plasticity **plasticity, qk_error *err);
+void qk__plasticity_free(qk_plasticity **plasticity);
 
 /* How far ap_overall of these keys, a random choice of totals->keys within texts and buckets, may be
  * from that of all: the standard error of a jackknife that leaves out some of the keys of every

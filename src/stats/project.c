@@ -9,6 +9,7 @@
 
 #include "stats/matrix_kernel.h"
 #include "stats/pair_kernel.h"
+#include "stats/student.h"
 
 double qk__dot(const double *a, const double *b, size_t d)
 {
@@ -63,7 +64,7 @@ qk__axis_view qk__project(const qk_moments *m, double total, const double *axis,
     if (spread > 0 && m->sum_tt > 0) {
         out.r = drift / sqrt(spread * m->sum_tt);
         out.r = out.r > 1 ? 1 : out.r < -1 ? -1 : out.r;
-        out.p = qk_correlation_p_value(out.r, m->count);
+        out.p = qk__correlation_p_value(out.r, m->count);
     }
     return out;
 }

@@ -11,7 +11,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/eigen.h"
+#include "stats/moments.h"
 #include "stats/project.h"
+#include "stats/rotation.h"
 
 /* What a fit needs at hand. */
 typedef struct fitting {
@@ -25,7 +27,7 @@ typedef struct fitting {
     qk_rotation *r;
 } fitting;
 
-void qk_rotation_free(qk_rotation **rotation)
+void qk__rotation_free(qk_rotation **rotation)
 {
     assert(rotation);
     if (!*rotation)
@@ -75,7 +77,7 @@ static qk_rotation *rotation_create(const qk_moments *q, const qk_moments *k)
         .mean_k = qk__calloc(d, sizeof(double)),
     };
     if (!r->mean_q || !r->mean_k) {
-        qk_rotation_free(&r);
+        qk__rotation_free(&r);
         return NULL;
     }
     memcpy(r->mean_q, q->mean, d * sizeof(double));
@@ -351,13 +353,11 @@ static qk_status fit(fitting *f, const qk_rotation_settings *settings, qk_error 
     return set_planes(f, settings->planes, err);
 }
 
-qk_status qk_rotation_fit(const qk_moments *q, const qk_moments *k,
-                          const qk_rotation_settings *settings, qk_rotation **rotation,
-                          qk_error *err)
+qk_status qk__rotation_fit(const qk_moments *q, const qk_moments *k,
+                           const qk_rotation_settings *settings, qk_rotation **rotation,
+                           qk_error *err)
 {
-    QK_NEED(err, rotation);
     *rotation = NULL;
-    QK_NEED(err, q, k, settings);
     if (q->dim != k->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "queries have dimension %zu but their keys have %zu", q->dim, k->dim);
@@ -368,7 +368,7 @@ qk_status qk_rotation_fit(const qk_moments *q, const qk_moments *k,
     f.vector = qk__calloc(d, sizeof(double));
     qk_status status = f.r && f.matrix && f.vector ? QK_OK : qk__nomem(err);
     if (status == QK_OK && q->count >= 3 && k->count >= 3) {
-        status = qk_moments_merge(q, k, &f.pooled, err);
+        status = qk__moments_merge(q, k, &f.pooled, err);
         if (status == QK_OK) {
             f.total = qk__trace(f.pooled);
             status = isfinite(f.total) ? fit(&f, settings, err)
@@ -380,7 +380,7 @@ qk_status qk_rotation_fit(const qk_moments *q, const qk_moments *k,
     free(f.matrix);
     free(f.vector);
     if (status != QK_OK)
-        qk_rotation_free(&f.r);
+        qk__rotation_free(&f.r);
     *rotation = f.r;
     return status;
 }

@@ -12,6 +12,7 @@
 #include "stats/block_rows.h"
 #include "stats/positions.h"
 #include "stats/project.h"
+#include "stats/rotation.h"
 #include "stats/sinusoid.h"
 #include "stats/turn_kernel.h"
 #include "stats/turning.h"
@@ -24,7 +25,7 @@ enum {
 
 typedef double lanes __attribute__((vector_size(8 * LANES)));
 
-struct qk_rotation_scan {
+struct qk__rotation_scan {
     size_t dim, padded; /* padded to whole column units, with zeros */
     size_t first_plane, planes;
     const double *frequencies; /* of the model; [num_frequencies] */
@@ -49,12 +50,12 @@ static size_t padded_to_unit(size_t count)
     return (count + COLUMN_UNIT - 1) / COLUMN_UNIT * COLUMN_UNIT;
 }
 
-static size_t all_rows(const qk_rotation_scan *scan)
+static size_t all_rows(const qk__rotation_scan *scan)
 {
     return scan->expected[0] + scan->expected[1];
 }
 
-void qk_rotation_scan_free(qk_rotation_scan **scan)
+void qk__rotation_scan_free(qk__rotation_scan **scan)
 {
     assert(scan);
     if (!*scan)
@@ -75,7 +76,7 @@ void qk_rotation_scan_free(qk_rotation_scan **scan)
 
 /* ---- setting up ------------------------------------------------------------------------- */
 
-static qk_status allocate_scan(qk_rotation_scan *s, qk_error *err)
+static qk_status allocate_scan(qk__rotation_scan *s, qk_error *err)
 {
     size_t rows = all_rows(s);
     QK_TRY(QK__CREATE_ARRAYS(
@@ -92,7 +93,7 @@ static qk_status allocate_scan(qk_rotation_scan *s, qk_error *err)
                              {&s->angle, s->planes, rows * sizeof(double)});
 }
 
-static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
+static void copy_model(qk__rotation_scan *s, const qk_rotation *r)
 {
     size_t d = r->dim;
     memcpy(s->a, r->a, d * sizeof(double));
@@ -109,18 +110,16 @@ static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
                 r->axes[(2 * s->first_plane + i) * d + j];
 }
 
-qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *rotation,
-                                  size_t first_plane, size_t planes, const double *frequencies,
-                                  size_t num_frequencies, qk_error *err)
+qk_status qk__rotation_scan_create(qk__rotation_scan **scan, const qk_rotation *rotation,
+                                   size_t first_plane, size_t planes, const double *frequencies,
+                                   size_t num_frequencies, qk_error *err)
 {
-    QK_NEED(err, scan);
     *scan = NULL;
-    QK_NEED(err, rotation);
     if (!rotation->degenerate &&
         (first_plane > rotation->num_planes || planes > rotation->num_planes - first_plane))
         return qk__fail(err, QK_ERR_ARGUMENT, "planes %zu..%zu of %zu", first_plane,
                         first_plane + planes, rotation->num_planes);
-    qk_rotation_scan *s = calloc(1, sizeof *s);
+    qk__rotation_scan *s = calloc(1, sizeof *s);
     if (!s)
         return qk__nomem(err);
     s->dim = rotation->dim;
@@ -141,7 +140,7 @@ qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *ro
             copy_model(s, rotation);
     }
     if (status != QK_OK)
-        qk_rotation_scan_free(&s);
+        qk__rotation_scan_free(&s);
     *scan = s;
     return status;
 }
@@ -164,7 +163,7 @@ static double along(const double *x, const double *axis, size_t padded)
 }
 
 /* Angles of the rows in hand. */
-static void set_angles(qk_rotation_scan *s)
+static void set_angles(qk__rotation_scan *s)
 {
     const qk__turn_kernel *kernel = qk__best_turn_kernel();
     for (size_t first = 0; first < ROW_UNIT; first += TURN_ROWS) {
@@ -177,7 +176,7 @@ static void set_angles(qk_rotation_scan *s)
 }
 
 /* Keeps what is needed of the `count` rows in hand. */
-static void keep_rows(qk_rotation_scan *s, bool queries, const int64_t *t, size_t count)
+static void keep_rows(qk__rotation_scan *s, bool queries, const int64_t *t, size_t count)
 {
     size_t rows = all_rows(s), next = s->added[false] + s->added[true];
     memcpy(s->t + next, t, count * sizeof *t);
@@ -191,7 +190,8 @@ static void keep_rows(qk_rotation_scan *s, bool queries, const int64_t *t, size_
     s->added[queries] += count;
 }
 
-static qk_status check_room(const qk_rotation_scan *s, bool queries, size_t rows, qk_error *err)
+static qk_status check_room(const qk__rotation_scan *s, bool queries, size_t rows,
+                            qk_error *err)
 {
     if (queries && s->added[false] > 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "queries must be scanned before keys");
@@ -206,10 +206,9 @@ static qk_status check_room(const qk_rotation_scan *s, bool queries, size_t rows
 }
 
 /* Rows less their kind's mean, in hand, a few at a time. */
-qk_status qk_rotation_scan_add(qk_rotation_scan *scan, bool queries, const qk_block *rows,
-                               qk_error *err)
+qk_status qk__rotation_scan_add(qk__rotation_scan *scan, bool queries, const qk_block *rows,
+                                qk_error *err)
 {
-    QK_NEED(err, scan, rows);
     if (scan->degenerate)
         return QK_OK;
     QK_TRY(qk__check_block(rows, scan->dim, err));
@@ -316,7 +315,7 @@ static double turn_forwards(qk_rotation *r, size_t plane, qk__turning *turning)
     return -1;
 }
 
-static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_rotation *r,
+static qk_status fill_planes(qk__rotation_scan *s, qk__positions *positions, qk_rotation *r,
                              qk_error *err)
 {
     qk__turn_finder *finder;
@@ -342,7 +341,7 @@ static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_r
     return status;
 }
 
-static qk_status finish_scan(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
+static qk_status finish_scan(qk__rotation_scan *s, qk_rotation *r, qk_error *err)
 {
     if (s->degenerate)
         return QK_OK;
@@ -361,14 +360,12 @@ static qk_status finish_scan(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
     return status;
 }
 
-qk_status qk_rotation_scan_finish(qk_rotation_scan **scan, qk_rotation *rotation, qk_error *err)
+qk_status qk__rotation_scan_finish(qk__rotation_scan **scan, qk_rotation *rotation,
+                                   qk_error *err)
 {
-    QK_NEED(err, scan);
-    QK_NEED(err, *scan);
     if (!rotation)
-        qk_rotation_scan_free(scan);
-    QK_NEED(err, rotation);
+        qk__rotation_scan_free(scan);
     qk_status status = finish_scan(*scan, rotation, err);
-    qk_rotation_scan_free(scan);
+    qk__rotation_scan_free(scan);
     return status;
 }

@@ -31,7 +31,7 @@ const qk_settings_table qk__pca_settings_table = {QK_SETTINGS_ROWS(qk_pca_settin
 
 void qk_pca_settings_default(qk_pca_settings *settings)
 {
-    qk__settings_default(&qk__pca_settings_table, settings);
+    qk_settings_default(&qk__pca_settings_table, settings);
 }
 
 /* ---- rotation --------------------------------------------------------------------------- */
@@ -56,11 +56,6 @@ static const qk_setting ROTATION_ROWS[] = {
 
 const qk_settings_table qk__rotation_settings_table = {
     QK_SETTINGS_ROWS(qk_rotation_settings, ROTATION_ROWS)};
-
-void qk_rotation_settings_default(qk_rotation_settings *settings)
-{
-    qk__settings_default(&qk__rotation_settings_table, settings);
-}
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
@@ -93,8 +88,3 @@ static const qk_setting PLASTICITY_ROWS[] = {
 
 const qk_settings_table qk__plasticity_settings_table = {
     QK_SETTINGS_ROWS(qk_plasticity_settings, PLASTICITY_ROWS)};
-
-void qk_plasticity_settings_default(qk_plasticity_settings *settings)
-{
-    qk__settings_default(&qk__plasticity_settings_table, settings);
-}

@@ -73,7 +73,7 @@ static double beta_half(double a, double r, double x, double log_x, bool rest)
     return tail == rest ? 1 - p : p;
 }
 
-double qk_correlation_p_value(double r, int64_t n)
+double qk__correlation_p_value(double r, int64_t n)
 {
     if (isnan(r) || n < 3)
         return 1;

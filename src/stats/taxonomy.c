@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "stats/pca.h"
+
 const char *qk_category_name(qk_category category)
 {
     static const char *const NAMES[QK_NUM_CATEGORIES] = {
@@ -16,7 +18,7 @@ const char *qk_category_name(qk_category category)
     return NAMES[(unsigned)category < QK_NUM_CATEGORIES ? category : QK_MIXED];
 }
 
-qk_category qk_classify(double r_q, double r_k, double low, double high)
+qk_category qk__classify(double r_q, double r_k, double low, double high)
 {
     double k = fabs(r_k);
     if (r_q > high && k > high)

@@ -21,13 +21,13 @@ uint32_t qk__most_text_groups(size_t panels)
     return groups;
 }
 
-qk_status qk__text_moments_create(qk_text_moments **texts, const qk_moments *all,
+qk_status qk__text_moments_create(qk__text_moments **texts, const qk_moments *all,
                                   const double *pilot, double pilot_t, qk_error *err)
 {
     const size_t panels = (all->dim + PANEL - 1) / PANEL;
-    qk_text_moments *t = *texts = calloc(1, sizeof *t);
+    qk__text_moments *t = *texts = calloc(1, sizeof *t);
     if (!t || !(t->pilot = qk__calloc(panels * PANEL, sizeof(double)))) {
-        qk_text_moments_free(texts);
+        qk__text_moments_free(texts);
         return qk__nomem(err);
     }
     memcpy(t->pilot, pilot, all->dim * sizeof(double));
@@ -39,7 +39,7 @@ qk_status qk__text_moments_create(qk_text_moments **texts, const qk_moments *all
     return QK_OK;
 }
 
-void qk_text_moments_free(qk_text_moments **texts)
+void qk__text_moments_free(qk__text_moments **texts)
 {
     assert(texts);
     if (!*texts)
@@ -51,23 +51,23 @@ void qk_text_moments_free(qk_text_moments **texts)
     *texts = NULL;
 }
 
-qk__spare_sums qk__text_moments_end(qk_text_moments **texts)
+qk__spare_sums qk__text_moments_end(qk__text_moments **texts)
 {
     qk__spare_sums spare = {0};
     if (*texts) {
         spare = (qk__spare_sums){(*texts)->memory, (*texts)->panels};
         (*texts)->memory = NULL;
     }
-    qk_text_moments_free(texts);
+    qk__text_moments_free(texts);
     return spare;
 }
 
-size_t qk_text_moments_count(const qk_text_moments *texts)
+size_t qk__text_moments_count(const qk__text_moments *texts)
 {
     return texts ? texts->groups.num_texts : 0;
 }
 
-void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
+void qk__text_moments_along(const qk__text_moments *texts, const double *axis,
                             qk__line_sums lines[QK_TEXT_GROUPS])
 {
     memset(lines, 0, QK_TEXT_GROUPS * sizeof *lines);
@@ -85,7 +85,7 @@ void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
 /* ---- of moments ------------------------------------------------------------------------- */
 
 /* Adds moments to sums about the pilot. */
-static void add_part(const qk_text_moments *texts, const qk_moments *part, qk__sums *to)
+static void add_part(const qk__text_moments *texts, const qk_moments *part, qk__sums *to)
 {
     const double n = (double)part->count, step_t = part->mean_t - texts->pilot_t;
     const size_t d = texts->dim;
@@ -118,16 +118,16 @@ static uint32_t group_of(qk__text_groups *groups, uint64_t label)
     return g;
 }
 
-qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
+qk_status qk__text_moments_join(qk__text_moments **texts, const qk_moments *all,
                                 const qk_moments *const *parts, const uint64_t *labels,
                                 size_t count, uint64_t mask, size_t num_texts, qk_error *err)
 {
     QK_TRY(qk__text_moments_create(texts, all, all->mean, all->mean_t, err));
-    qk_text_moments *t = *texts;
+    qk__text_moments *t = *texts;
     uint32_t limit = qk__most_text_groups(t->panels);
     t->memory = qk__sums_memory(limit, t->panels);
     if (!t->memory) {
-        qk_text_moments_free(texts);
+        qk__text_moments_free(texts);
         return qk__nomem(err);
     }
     qk__sums_place(t->sums, limit, t->memory, t->panels);

@@ -99,7 +99,7 @@ static qk_status take_in(qk__text_parts *to, uint64_t label, const qk_moments *m
         g++;
     if (g == to->count && !(none = qk__moments_create(more->dim)))
         return qk__nomem(err);
-    qk_status status = qk_moments_merge(none ? none : to->part[g], more, &merged, err);
+    qk_status status = qk__moments_merge(none ? none : to->part[g], more, &merged, err);
     qk_moments_free(&none);
     if (status != QK_OK)
         return status;

@@ -57,11 +57,6 @@ static const qk_setting ROWS[] = {
 
 const qk_settings_table qk_study_settings_table = {QK_SETTINGS_ROWS(qk_study_settings, ROWS)};
 
-void qk_study_settings_default(qk_study_settings *run)
-{
-    qk__settings_default(&qk_study_settings_table, run);
-}
-
 void qk_study_outcome_free(qk_study_outcome **outcome)
 {
     assert(outcome);

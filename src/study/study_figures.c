@@ -155,7 +155,7 @@ static qk_scatter_settings settings_of(task *t)
     const qk__study_work *work = t->drawing->work;
     const qk__study_collage *c = &work->plan->collage;
     qk_scatter_settings s;
-    qk_scatter_settings_default(&s);
+    qk_settings_default(&qk_scatter_settings_table, &s);
     s.input = qk__study_settings(work, t->model);
     s.input.seed = c->seed;
     t->relay = (qk__relay){.to = &work->run->context,
@@ -337,7 +337,7 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
 {
     qk_report_settings s;
     qk_study_settings run = *work->run;
-    qk_report_settings_default(&s);
+    qk_settings_default(&qk_report_settings_table, &s);
     s.results = run.output;
     s.score_metric = work->plan->score_metric;
     s.score_column = work->plan->score_column;

@@ -92,7 +92,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(qk_study, ROWS)};
 /* What a study file is silent about. */
 static void set_defaults(qk_study *plan)
 {
-    qk__settings_default(&TABLE, plan);
+    qk_settings_default(&TABLE, plan);
     plan->config.parallel = true;
     plan->config.settings.analyses =
         QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY | QK_ANALYSE_ATTENTION;

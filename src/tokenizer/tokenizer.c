@@ -145,7 +145,7 @@ qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, s
     return status;
 }
 
-void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after)
+void qk__tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after)
 {
     assert(tokenizer && before && after);
     *before = tokenizer->num_prefix;
@@ -201,7 +201,7 @@ size_t qk_tokenizer_vocabulary(const qk_tokenizer *tokenizer)
     return tokenizer->num_names;
 }
 
-uint64_t qk_tokenizer_fingerprint(const qk_tokenizer *tokenizer)
+uint64_t qk__tokenizer_fingerprint(const qk_tokenizer *tokenizer)
 {
     assert(tokenizer);
     return tokenizer->fingerprint;

@@ -49,4 +49,10 @@ void qk__added_free(qk_tokenizer *t);
 /* The names are there. */
 QK_MUST_CHECK qk_status qk__post_load(qk_tokenizer *t, const qk__node *part, qk_error *err);
 
+/* Differs, in all likelihood, for files that differ in a byte. */
+uint64_t qk__tokenizer_fingerprint(const qk_tokenizer *tokenizer);
+
+/* How many ids `special` puts before a text, and behind it. */
+void qk__tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after);
+
 #endif

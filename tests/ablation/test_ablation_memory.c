@@ -42,7 +42,7 @@ static qk_status ablate(const char *output, qk_error *err)
     char to[512], results[512];
     qk_ablation_settings s;
     qk_ablation_outcome outcome;
-    qk_ablation_settings_default(&s);
+    qk_settings_default(&qk_ablation_settings_table, &s);
     snprintf(to, sizeof to, "%s", tree_path(output));
     snprintf(results, sizeof results, "%s", tree_path("results"));
     s.recorder.model = model_path;

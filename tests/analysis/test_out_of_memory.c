@@ -71,7 +71,7 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
     char from[512], to[512];
     qk_stages_settings s;
     qk_stages_results *report;
-    qk_stages_settings_default(&s);
+    qk_settings_default(&qk_stages_settings_table, &s);
     snprintf(from, sizeof from, "%s", tree_path(capture));
     snprintf(to, sizeof to, "%s", tree_path(output));
     s.before = s.after = from;

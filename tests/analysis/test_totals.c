@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts and means by depth over the heads of a run. */
+#include "stats/pca.h"
 #include "tests/unit.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ static void give_pca(made_up *m, size_t i, double r_q, double r_k)
     m->components[i] = (qk_component){.r_q = r_q, .r_k = r_k};
     m->pca[i] = (qk_pca){.num_components = 1,
                          .components = &m->components[i],
-                         .category = qk_classify(r_q, r_k, 0.3, 0.7)};
+                         .category = qk__classify(r_q, r_k, 0.3, 0.7)};
     m->heads[i].pca = &m->pca[i];
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that wants moments and PCA and nothing else: four rows along one axis. Prints the share
+/* A program that wants moments and PCA and nothing else: four queries, which are keys as well, along one axis. Prints the share
  * of the variance on it and the correlation with position, which are 1. */
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ int main(void)
     if (status == QK_OK)
         status = qk_accumulator_finish(&acc, &moments, &err);
     if (status == QK_OK)
-        status = qk_pca_single(moments, &settings, &pca, &err);
+        status = qk_pca_combined(moments, moments, &settings, &pca, &err);
     if (status == QK_OK)
         printf("%g %g\n", pca->components[0].explained_variance, pca->components[0].r_q);
     else

@@ -41,7 +41,7 @@ def test_the_lists_of_exported_names_are_what_the_headers_declare():
     assert all(found == sorted(set(found)) for found in lists)
     assert sorted(lists[0] + lists[1]) == sorted(declared)
     assert len(declared) == sum(len(re.findall(r"^(?:extern )?QK_API\b", code(header), re.M))
-                                for header in HEADERS) > 200
+                                for header in HEADERS) > 150
 
 
 @pytest.mark.parametrize("library", LISTS)

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/parallel.h"
+#include "capture/capture.h"
 #include "capture/capture_writer.h"
 #include "tests/base/tree.h"
 #include "tests/capture/sample.h"
@@ -104,7 +105,7 @@ static void expect_without(const qk_head *head, const sample *s, int64_t positio
                                   QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_COLUMN_EXAMPLE,
                                   most, &err),
                      QK_OK);
-    assert_int_equal(qk_rows_skip_below(rows, position, &err), QK_OK);
+    assert_int_equal(qk__rows_skip_below(rows, position, &err), QK_OK);
     assert_true((size_t)qk_rows_total(rows) >= left);
     for (size_t done = 0;; done += block.rows) {
         assert_int_equal(qk_rows_next(rows, block_rows, &block, &err), QK_OK);
@@ -146,13 +147,13 @@ static void test_rows_without_first_positions(void **state)
                                block_rows, most);
     expect_without(head, &s, INT64_MAX, 3, 0);
     assert_int_equal(qk_rows_open(&rows, head, QK_COLUMN_VECTOR, 0, &err), QK_OK);
-    assert_int_equal(qk_rows_skip_below(rows, 1, &err), QK_ERR_ARGUMENT);
-    assert_int_equal(qk_rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
-    assert_int_equal(qk_rows_skip_below(rows, INT64_MAX, &err), QK_OK);
-    assert_int_equal(qk_rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
+    assert_int_equal(qk__rows_skip_below(rows, 1, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
+    assert_int_equal(qk__rows_skip_below(rows, INT64_MAX, &err), QK_OK);
+    assert_int_equal(qk__rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
     assert_int_equal(qk_rows_next(rows, 2, &block, &err), QK_OK);
     assert_int_equal(block.rows, 2); /* another head is read from its first row */
-    assert_int_equal(qk_rows_skip_below(rows, 1, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__rows_skip_below(rows, 1, &err), QK_ERR_ARGUMENT);
     qk_rows_close(&rows);
     qk_capture_close(&capture);
 }
@@ -175,9 +176,9 @@ static void test_detached_blocks(void **state)
     assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);
     assert_int_equal(qk_capture_open(&capture, tree_path("c"), NULL, &err), QK_OK);
     const qk_head *head = qk_capture_find(capture, HEAD);
-    assert_int_equal(qk_rows_reopen(&rows, head, columns | QK_COLUMN_BUCKET, 0, &err), QK_OK);
+    assert_int_equal(qk__rows_reopen(&rows, head, columns | QK_COLUMN_BUCKET, 0, &err), QK_OK);
     assert_int_equal(qk_rows_next(rows, 1, &none, &err), QK_OK); /* buckets have memory now */
-    assert_int_equal(qk_rows_reopen(&rows, head, columns, 0, &err), QK_OK);
+    assert_int_equal(qk__rows_reopen(&rows, head, columns, 0, &err), QK_OK);
     for (size_t i = 0; i < PARTS; i++) {
         assert_int_equal(qk_rows_next(rows, PART, &blocks[i], &err), QK_OK);
         assert_null(blocks[i].bucket);

@@ -14,8 +14,8 @@
 
 static int compare(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk__capture_entry *)a)->head.id,
-                           ((const qk__capture_entry *)b)->head.id);
+    return qk__head_compare(((const qk__capture_entry *)a)->head.id,
+                            ((const qk__capture_entry *)b)->head.id);
 }
 
 /* A capture of the heads named in a text such as "0q0 0q1 0k0": layer, kind, head. */

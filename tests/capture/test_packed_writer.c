@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "capture/capture.h"
 #include "tests/base/tree.h"
 #include "tests/capture/sample.h"
 
@@ -76,7 +77,7 @@ static void expect_heads(int count, const int *heads)
         assert_non_null(head->parts);
         assert_int_equal(head->parts[0].first_group, i);
         assert_int_equal(head->parts[0].rows, ROWS);
-        assert_int_equal(qk_rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
+        assert_int_equal(qk__rows_reopen(&rows, head, QK_COLUMN_POSITION, 0, &err), QK_OK);
         assert_int_equal(qk_rows_next(rows, 1000, &block, &err), QK_OK);
         assert_int_equal(block.rows, ROWS);
         assert_int_equal(block.position[0], heads[i] * 100);

@@ -26,7 +26,7 @@ static qk_status compare(const char *a, const char *b, bool force, qk_error *err
     char from[512], with[512], to[512];
     qk_compare_settings s;
     qk_compare_outcome *outcome;
-    qk_compare_settings_default(&s);
+    qk_settings_default(&qk_compare_settings_table, &s);
     snprintf(from, sizeof from, "%s", tree_path(a));
     snprintf(with, sizeof with, "%s", tree_path(b));
     snprintf(to, sizeof to, "%s", tree_path("out"));

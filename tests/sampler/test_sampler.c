@@ -9,6 +9,7 @@
 #include <qkscope/recorder.h>
 
 #include "base/twister.h"
+#include "sampler/sampler.h"
 
 #define LIST(...)                                                                              \
     (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
@@ -51,12 +52,12 @@ static void expect_positions(const qk_sampler *sampler, int64_t id, int layer, q
 static void test_seeds(void **state)
 {
     (void)state;
-    assert_true(qk_sampler_seed(0, 0, QK_QUERY) == UINT64_C(0x65f4a1634b12b156));
-    assert_true(qk_sampler_seed(0, 0, QK_KEY) == UINT64_C(0x975394572bb8a13d));
-    assert_true(qk_sampler_seed(7, 3, QK_KEY) == UINT64_C(0xa02d337319d2ef6c));
-    assert_true(qk_sampler_seed(-1, 31, QK_QUERY) == UINT64_C(0x6a0cb190dd439012));
-    assert_true(qk_sampler_seed(INT64_MIN, 5, QK_KEY) == UINT64_C(0xc8c5aa79986c7b40));
-    assert_true(qk_sampler_seed(INT64_MAX, 0, QK_QUERY) == UINT64_C(0xee8e8ab4356f829f));
+    assert_true(qk__sampler_seed(0, 0, QK_QUERY) == UINT64_C(0x65f4a1634b12b156));
+    assert_true(qk__sampler_seed(0, 0, QK_KEY) == UINT64_C(0x975394572bb8a13d));
+    assert_true(qk__sampler_seed(7, 3, QK_KEY) == UINT64_C(0xa02d337319d2ef6c));
+    assert_true(qk__sampler_seed(-1, 31, QK_QUERY) == UINT64_C(0x6a0cb190dd439012));
+    assert_true(qk__sampler_seed(INT64_MIN, 5, QK_KEY) == UINT64_C(0xc8c5aa79986c7b40));
+    assert_true(qk__sampler_seed(INT64_MAX, 0, QK_QUERY) == UINT64_C(0xee8e8ab4356f829f));
 }
 
 static void test_stream(void **state)
@@ -206,7 +207,7 @@ static void test_bad_samplers(void **state)
         qk_sampler_positions(&uniform_32, 0, 0, QK_KEY, 0, -1, &positions, &count, &err),
         QK_ERR_ARGUMENT);
     qk_sampler sampler;
-    qk_sampler_default(&sampler);
+    qk__sampler_default(&sampler);
     assert_int_equal(qk_sampler_check(&sampler, &err), QK_OK);
     assert_int_equal(sampler.min_bucket_size, 128);
     assert_int_equal(
@@ -282,11 +283,11 @@ static void test_published_heads(void **state)
         size_t total = (size_t)wanted[i].layers * (size_t)wanted[i].heads;
         size_t total_keys = (size_t)wanted[i].layers * (size_t)wanted[i].key_heads;
         memset(chosen, true, sizeof chosen);
-        assert_int_equal(qk_sample_query_heads(candidates, wanted[i].layers, wanted[i].heads,
-                                               300, 0, chosen, NULL),
+        assert_int_equal(qk__sample_query_heads(candidates, wanted[i].layers, wanted[i].heads,
+                                                300, 0, chosen, NULL),
                          QK_OK);
-        qk_key_heads_of(chosen, wanted[i].layers, wanted[i].heads,
-                        wanted[i].heads / wanted[i].key_heads, keys);
+        qk__key_heads_of(chosen, wanted[i].layers, wanted[i].heads,
+                         wanted[i].heads / wanted[i].key_heads, keys);
         assert_int_equal(count_set(chosen, total), wanted[i].queries);
         assert_int_equal(count_set(keys, total_keys), wanted[i].keys);
         int64_t sorted[300];
@@ -307,15 +308,15 @@ static void test_candidates(void **state)
     qk_error err;
     for (int i = 0; i < 9; i++)
         candidates[2 * i + 1] = true; /* 9 of them; the draw is 7 5 2 */
-    assert_int_equal(qk_sample_query_heads(candidates, 5, 4, 3, 9, chosen, &err), QK_OK);
+    assert_int_equal(qk__sample_query_heads(candidates, 5, 4, 3, 9, chosen, &err), QK_OK);
     assert_int_equal(count_set(chosen, 20), 3);
     assert_true(chosen[15] && chosen[11] && chosen[5]);
-    assert_int_equal(qk_sample_query_heads(candidates, 5, 4, 99, 9, chosen, &err), QK_OK);
+    assert_int_equal(qk__sample_query_heads(candidates, 5, 4, 99, 9, chosen, &err), QK_OK);
     assert_memory_equal(candidates, chosen, sizeof chosen);
-    assert_int_equal(qk_sample_query_heads(candidates, 5, 4, 0, 9, chosen, &err),
+    assert_int_equal(qk__sample_query_heads(candidates, 5, 4, 0, 9, chosen, &err),
                      QK_ERR_ARGUMENT);
     memset(candidates, 0, sizeof candidates);
-    assert_int_equal(qk_sample_query_heads(candidates, 5, 4, 3, 9, chosen, &err),
+    assert_int_equal(qk__sample_query_heads(candidates, 5, 4, 3, 9, chosen, &err),
                      QK_ERR_DEGENERATE);
 }
 

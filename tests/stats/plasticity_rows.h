@@ -11,6 +11,9 @@
 #include <qkscope/stats.h>
 
 #include "blocks.h"
+#include "settings/settings.h"
+#include "stats/plasticity_core.h"
+#include "stats/stats_settings.h"
 
 static const uint64_t STREAM[2] = {3, 7};
 
@@ -91,13 +94,22 @@ static inline qk_moments *moments_of(const qk_block *s)
     return m;
 }
 
+static inline qk_status fit_to(const qk_moments *m, const qk_block *q, const qk_block *k,
+                               const qk_plasticity_settings *settings, qk_plasticity **p,
+                               qk_error *err)
+{
+    const qk__plasticity_input in = {
+        .queries = q, .keys = k, .settings = settings, .stream = STREAM};
+    return qk__plasticity_fit(m, &in, 1, p, err);
+}
+
 static inline qk_plasticity *fit(const qk_block *q, const qk_block *k,
                                  const qk_plasticity_settings *settings)
 {
     qk_moments *m = moments_of(q);
     qk_plasticity *p;
     qk_error err;
-    assert_int_equal(qk_plasticity_fit(m, q, k, settings, STREAM, &p, &err), QK_OK);
+    assert_int_equal(fit_to(m, q, k, settings, &p, &err), QK_OK);
     qk_moments_free(&m);
     return p;
 }
@@ -105,7 +117,7 @@ static inline qk_plasticity *fit(const qk_block *q, const qk_block *k,
 static inline qk_plasticity_settings exactly(void)
 {
     qk_plasticity_settings s;
-    qk_plasticity_settings_default(&s);
+    qk_settings_default(&qk__plasticity_settings_table, &s);
     s.max_pairs = 0;
     return s;
 }

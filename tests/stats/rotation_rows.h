@@ -13,6 +13,8 @@
 #include <qkscope/stats.h>
 
 #include "blocks.h"
+#include "stats/rotation.h"
+#include "stats/stats_settings.h"
 
 static const double TURN = 6.283185307179586476925;
 
@@ -81,36 +83,36 @@ static inline qk_rotation *fit(const head *h, qk_b_axis b, int planes)
     qk_rotation_settings settings;
     qk_rotation *r;
     qk_error err = {0};
-    qk_rotation_settings_default(&settings);
+    qk_settings_default(&qk__rotation_settings_table, &settings);
     assert_true(settings.b_axis == QK_B_PAIRS && settings.planes == 0);
     settings.b_axis = b;
     settings.planes = planes;
-    assert_int_equal(qk_rotation_fit(q, k, &settings, &r, &err), QK_OK);
+    assert_int_equal(qk__rotation_fit(q, k, &settings, &r, &err), QK_OK);
     qk_moments_free(&q);
     qk_moments_free(&k);
     return r;
 }
 
-static inline void add(qk_rotation_scan *scan, const rows *r, bool queries, size_t block)
+static inline void add(qk__rotation_scan *scan, const rows *r, bool queries, size_t block)
 {
     qk_error err = {0};
     for (size_t i = 0; i < r->count; i += block) {
         size_t take = r->count - i < block ? r->count - i : block;
         const qk_block some = doubles(r->x + i * r->dim, r->t + i, take, r->dim);
-        assert_int_equal(qk_rotation_scan_add(scan, queries, &some, &err), QK_OK);
+        assert_int_equal(qk__rotation_scan_add(scan, queries, &some, &err), QK_OK);
     }
 }
 
 static inline void scan_known(const head *h, qk_rotation *r, size_t first, size_t planes,
                               size_t block, const double *known, size_t count)
 {
-    qk_rotation_scan *scan;
+    qk__rotation_scan *scan;
     qk_error err = {0};
-    assert_int_equal(qk_rotation_scan_create(&scan, r, first, planes, known, count, &err),
+    assert_int_equal(qk__rotation_scan_create(&scan, r, first, planes, known, count, &err),
                      QK_OK);
     add(scan, &h->q, true, block);
     add(scan, &h->k, false, block);
-    assert_int_equal(qk_rotation_scan_finish(&scan, r, &err), QK_OK);
+    assert_int_equal(qk__rotation_scan_finish(&scan, r, &err), QK_OK);
     assert_null(scan);
 }
 

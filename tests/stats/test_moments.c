@@ -11,6 +11,7 @@
 #include <qkscope/stats.h>
 
 #include "blocks.h"
+#include "stats/moments.h"
 
 enum { DIM = 20, ROWS = 1000 };
 
@@ -129,7 +130,7 @@ static void keeps_digits_far_from_zero(void **state)
 }
 
 /* Rows of 40 texts by groups, in blocks of up to `step` rows. */
-static qk_moments *gather_texts(const rows *r, size_t step, qk_text_moments **texts)
+static qk_moments *gather_texts(const rows *r, size_t step, qk__text_moments **texts)
 {
     qk_accumulator *acc;
     qk_moments *m;
@@ -145,24 +146,24 @@ static qk_moments *gather_texts(const rows *r, size_t step, qk_text_moments **te
         block.example = text + at;
         assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_OK);
     }
-    assert_int_equal(qk_accumulator_finish_texts(&acc, &m, texts, &err), QK_OK);
-    assert_int_equal(qk_text_moments_count(*texts), 40);
+    assert_int_equal(qk__accumulator_finish_texts(&acc, &m, texts, &err), QK_OK);
+    assert_int_equal(qk__text_moments_count(*texts), 40);
     return m;
 }
 
 static void texts_are_summed_apart_and_together(void **state)
 {
     const rows *r = *state;
-    qk_text_moments *texts;
+    qk__text_moments *texts;
     qk_moments *whole = gather_texts(r, 1, &texts);
-    qk_text_moments_free(&texts);
+    qk__text_moments_free(&texts);
     assert_close_to_two_pass(r, whole);
     static const size_t steps[] = {3, 128, 1000};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         qk_moments *cut = gather_texts(r, steps[i], &texts);
         assert_same_bits(whole, cut);
         qk_moments_free(&cut);
-        qk_text_moments_free(&texts);
+        qk__text_moments_free(&texts);
     }
     qk_moments_free(&whole);
 }
@@ -173,18 +174,18 @@ static void rows_come_with_texts_or_without(void **state)
     const int64_t text[] = {1, 2};
     qk_accumulator *acc;
     qk_moments *m;
-    qk_text_moments *texts;
+    qk__text_moments *texts;
     qk_error err;
     assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
     qk_block block = floats(r->x, r->t, 2, DIM);
     assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_OK);
     block.example = text;
     assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_ERR_ARGUMENT);
-    assert_int_equal(qk_accumulator_finish_texts(&acc, &m, &texts, &err), QK_OK);
+    assert_int_equal(qk__accumulator_finish_texts(&acc, &m, &texts, &err), QK_OK);
     assert_int_equal(m->count, 2);
     assert_null(texts);
-    assert_int_equal(qk_text_moments_count(texts), 0);
-    qk_text_moments_free(&texts);
+    assert_int_equal(qk__text_moments_count(texts), 0);
+    qk__text_moments_free(&texts);
     qk_moments_free(&m);
 }
 
@@ -193,12 +194,12 @@ static void merging_equals_gathering(void **state)
     const rows *r = *state;
     qk_moments *a = gather(r, 0, 300, 64, 0), *b = gather(r, 300, ROWS, 64, 0), *merged;
     qk_error err;
-    assert_int_equal(qk_moments_merge(a, b, &merged, &err), QK_OK);
+    assert_int_equal(qk__moments_merge(a, b, &merged, &err), QK_OK);
     assert_int_equal(merged->count, ROWS);
     assert_close_to_two_pass(r, merged);
     qk_moments_free(&merged);
     b->dim--;
-    assert_int_equal(qk_moments_merge(a, b, &merged, &err), QK_ERR_INCONSISTENT);
+    assert_int_equal(qk__moments_merge(a, b, &merged, &err), QK_ERR_INCONSISTENT);
     assert_null(merged);
     qk_moments_free(&a);
     qk_moments_free(&b);
@@ -311,7 +312,7 @@ static void taking_out_undoes_merging(void **state)
     qk_error err;
     qk_moments *all = gather(r, 0, ROWS, 100, 0), *part = gather(r, ROWS / 4, ROWS, 100, 0);
     qk_moments *rest = gather(r, 0, ROWS / 4, 100, 0), *found;
-    assert_int_equal(qk_moments_without(all, part, &found, &err), QK_OK);
+    assert_int_equal(qk__moments_without(all, part, &found, &err), QK_OK);
     assert_int_equal(found->count, rest->count);
     assert_close(&found->mean_t, &rest->mean_t, 1, 1e-12);
     assert_close(&found->sum_tt, &rest->sum_tt, 1, 1e-9);
@@ -320,10 +321,10 @@ static void taking_out_undoes_merging(void **state)
     assert_close(found->sum_xx, rest->sum_xx, DIM * DIM, 1e-9);
     qk_moments_free(&found);
     /* all of them leave nothing, more than all are refused */
-    assert_int_equal(qk_moments_without(all, all, &found, &err), QK_OK);
+    assert_int_equal(qk__moments_without(all, all, &found, &err), QK_OK);
     assert_true(found->count == 0 && found->sum_tt == 0 && found->sum_xx[0] == 0);
     qk_moments_free(&found);
-    assert_int_equal(qk_moments_without(part, all, &found, &err), QK_ERR_INCONSISTENT);
+    assert_int_equal(qk__moments_without(part, all, &found, &err), QK_ERR_INCONSISTENT);
     assert_null(found);
     qk_moments_free(&all);
     qk_moments_free(&part);
@@ -336,7 +337,7 @@ static void one_row_left_has_no_spread(void **state)
     const rows *r = *state;
     qk_error err;
     qk_moments *all = gather(r, 0, ROWS, 100, 0), *part = gather(r, 1, ROWS, 100, 0), *found;
-    assert_int_equal(qk_moments_without(all, part, &found, &err), QK_OK);
+    assert_int_equal(qk__moments_without(all, part, &found, &err), QK_OK);
     assert_int_equal(found->count, 1);
     assert_true(found->sum_tt == 0);
     for (size_t i = 0; i < DIM * DIM; i++)

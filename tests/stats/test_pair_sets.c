@@ -160,7 +160,7 @@ static void both_ways_meet_the_same_pairs(void **state)
         qk__query_model_free(&model);
         qk_moments_free(&m);
         qk__pair_source_close(&source);
-        qk_plasticity_free(&p);
+        qk__plasticity_free(&p);
         if (s % 2) /* what was allocated for it goes with the other columns */
             k.example = k.position + 2 * k.rows;
         free_sample(&q);

@@ -11,6 +11,9 @@
 #include <qkscope/stats.h>
 
 #include "blocks.h"
+#include "stats/moments.h"
+#include "stats/pca.h"
+#include "stats/student.h"
 
 enum { DIM = 64, ROWS = 400 };
 
@@ -52,7 +55,7 @@ static void identities_hold(void **state)
     qk_error err;
     qk_pca *pca = fit(q, k, DIM);
     assert_int_equal(pca->num_components, DIM);
-    assert_int_equal(qk_moments_merge(q, k, &pooled, &err), QK_OK);
+    assert_int_equal(qk__moments_merge(q, k, &pooled, &err), QK_OK);
     double total = 0, trace = 0, worst = 0;
     for (size_t i = 0; i < DIM; i++) {
         total += pca->components[i].explained_variance;
@@ -157,9 +160,9 @@ static void bad_input_is_refused(void **state)
     assert_int_equal(qk_pca_combined(q, other, &settings, &pca, &err), QK_ERR_INCONSISTENT);
     assert_non_null(strstr(err.message, "6"));
     memset(q->sum_xx, 0, 36 * sizeof(double));
-    assert_int_equal(qk_pca_single(q, &settings, &pca, &err), QK_ERR_DEGENERATE);
+    assert_int_equal(qk__pca_single(q, &settings, &pca, &err), QK_ERR_DEGENERATE);
     settings.components = 0;
-    assert_int_equal(qk_pca_single(other, &settings, &pca, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__pca_single(other, &settings, &pca, &err), QK_ERR_ARGUMENT);
     qk_moments_free(&q);
     qk_moments_free(&k);
     qk_moments_free(&other);
@@ -170,27 +173,27 @@ static void p_values_match_closed_forms(void **state)
     (void)state;
     for (int i = 1; i < 1000; i++) {
         double r = i / 1000.0, pi = acos(-1);
-        assert_true(fabs(qk_correlation_p_value(r, 3) - 2 / pi * acos(r)) < 1e-14);
-        assert_true(fabs(qk_correlation_p_value(-r, 4) - (1 - r)) < 1e-14);
+        assert_true(fabs(qk__correlation_p_value(r, 3) - 2 / pi * acos(r)) < 1e-14);
+        assert_true(fabs(qk__correlation_p_value(-r, 4) - (1 - r)) < 1e-14);
         /* 4 degrees of freedom: 1 - (3r - r^3)/2 = (1 - r)^2 (2 + r) / 2 */
         double exact = (1 - r) * (1 - r) * (2 + r) / 2;
-        assert_true(fabs(qk_correlation_p_value(r, 6) / exact - 1) < 1e-12);
+        assert_true(fabs(qk__correlation_p_value(r, 6) / exact - 1) < 1e-12);
     }
-    assert_true(qk_correlation_p_value(0, 100) == 1 && qk_correlation_p_value(1, 100) == 0);
-    assert_true(qk_correlation_p_value(0.9, 2) == 1 && qk_correlation_p_value(NAN, 9) == 1);
-    assert_true(qk_correlation_p_value(0.999, 100000) == 0);
+    assert_true(qk__correlation_p_value(0, 100) == 1 && qk__correlation_p_value(1, 100) == 0);
+    assert_true(qk__correlation_p_value(0.9, 2) == 1 && qk__correlation_p_value(NAN, 9) == 1);
+    assert_true(qk__correlation_p_value(0.999, 100000) == 0);
 }
 
 static void categories_are_strict(void **state)
 {
     (void)state;
-    assert_int_equal(qk_classify(0.71, -0.71, 0.3, 0.7), QK_POSITION_DOMINATED);
-    assert_int_equal(qk_classify(0.71, 0.29, 0.3, 0.7), QK_Q_POSITIONAL);
-    assert_int_equal(qk_classify(0.29, -0.71, 0.3, 0.7), QK_K_POSITIONAL);
-    assert_int_equal(qk_classify(-0.04, 0.1, 0.3, 0.7), QK_CONTENT_FOCUSED);
-    assert_int_equal(qk_classify(0.7, 0.9, 0.3, 0.7), QK_MIXED);
-    assert_int_equal(qk_classify(0.3, 0.1, 0.3, 0.7), QK_MIXED);
-    assert_int_equal(qk_classify(0.9, 0.3, 0.3, 0.7), QK_MIXED);
+    assert_int_equal(qk__classify(0.71, -0.71, 0.3, 0.7), QK_POSITION_DOMINATED);
+    assert_int_equal(qk__classify(0.71, 0.29, 0.3, 0.7), QK_Q_POSITIONAL);
+    assert_int_equal(qk__classify(0.29, -0.71, 0.3, 0.7), QK_K_POSITIONAL);
+    assert_int_equal(qk__classify(-0.04, 0.1, 0.3, 0.7), QK_CONTENT_FOCUSED);
+    assert_int_equal(qk__classify(0.7, 0.9, 0.3, 0.7), QK_MIXED);
+    assert_int_equal(qk__classify(0.3, 0.1, 0.3, 0.7), QK_MIXED);
+    assert_int_equal(qk__classify(0.9, 0.3, 0.3, 0.7), QK_MIXED);
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         assert_true(strlen(qk_category_name((qk_category)c)) > 0);
 }

@@ -64,7 +64,7 @@ static void assert_matches_loops(const qk_block *q, const qk_block *k)
     for (size_t i = 0; i < QK_TENTHS; i++)
         assert_near(p->tenths[i], l->tenths[i], 1e-12);
     free(l);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void equals_plain_loops(void **state)
@@ -148,8 +148,8 @@ static void order_of_keys_does_not_matter(void **state)
     assert_memory_equal(a->profile, b->profile, a->num_profile * sizeof *a->profile);
     assert_memory_equal(a->cells, b->cells, a->num_cells * sizeof *a->cells);
     assert_memory_equal(a->distances, b->distances, a->num_distances * sizeof *a->distances);
-    qk_plasticity_free(&a);
-    qk_plasticity_free(&b);
+    qk__plasticity_free(&a);
+    qk__plasticity_free(&b);
     test_free(x);
     test_free(columns);
     free_sample(&q);
@@ -177,8 +177,8 @@ static void keys_may_be_moved(void **state)
     qk_plasticity *a = fit(&q, &k, &settings), *b = fit(&q, &moved, &settings);
     assert_memory_equal(a->profile, b->profile, a->num_profile * sizeof *a->profile);
     assert_memory_equal(a->fifths, b->fifths, sizeof a->fifths);
-    qk_plasticity_free(&a);
-    qk_plasticity_free(&b);
+    qk__plasticity_free(&a);
+    qk__plasticity_free(&b);
     test_free(x);
     free_sample(&q);
     free_sample(&k);
@@ -229,11 +229,11 @@ static void drawn_pairs_estimate_all_pairs(void **state)
             for (size_t j = 0; j < some->num_profile; j++)
                 profiled += some->profile[j].pairs;
             assert_int_equal(binned, profiled);
-            qk_plasticity_free(&some);
-            qk_plasticity_free(&again);
+            qk__plasticity_free(&some);
+            qk__plasticity_free(&again);
         }
-        qk_plasticity_free(&same);
-        qk_plasticity_free(&exact);
+        qk__plasticity_free(&same);
+        qk__plasticity_free(&exact);
         free_sample(&q);
         free_sample(&k);
     }
@@ -283,7 +283,7 @@ static void profile_equals_fit(void **state)
         qk__key_index_free(&index);
         qk__query_model_free(&model);
         qk_moments_free(&m);
-        qk_plasticity_free(&p);
+        qk__plasticity_free(&p);
         test_free(group);
         free_sample(&q);
         free_sample(&k);
@@ -319,7 +319,7 @@ static void components_are_shares_of_drift(void **state)
     assert_near(weight, 1, 1e-14);
     assert_near(p->beta_norm, sqrt(beta), 1e-14);
     free(l);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
     free_sample(&q);
     free_sample(&k);
 }

@@ -9,6 +9,7 @@
 
 #include "plasticity_rows.h"
 #include "stats/bucket_width.h"
+#include "stats/plasticity_core.h"
 
 enum { FEW = 8 };
 
@@ -66,7 +67,7 @@ static void one_key_an_example_has_no_pairs(void **state)
         assert_true(p->profile[j].pairs == 0 && isnan(p->profile[j].ap));
     for (size_t c = 0; c < 6; c++)
         assert_true(p->cells[c].pairs == 0 && isnan(p->cells[c].ap));
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void buckets_below_one_ask_nothing(void **state)
@@ -80,7 +81,7 @@ static void buckets_below_one_ask_nothing(void **state)
     assert_int_equal(p->num_profile + p->num_cells + p->num_distances, 0);
     assert_true(isnan(p->ap_overall) && isnan(p->tenths[9]));
     assert_int_equal(p->pairs_evaluated, 0);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void huge_numbers_do_not_overflow(void **state)
@@ -114,7 +115,7 @@ static void huge_numbers_do_not_overflow(void **state)
         assert_true(p->bucket_width > 0);
         for (size_t i = 0; i < p->num_distances; i++)
             assert_in_range(p->distances[i].distance_bin, 0, 511);
-        qk_plasticity_free(&p);
+        qk__plasticity_free(&p);
     }
 }
 
@@ -127,7 +128,7 @@ static void equal_keys_are_a_coin_toss(void **state)
         memcpy(f.x[1][i], f.x[1][0], sizeof f.x[1][0]);
     qk_plasticity *p = fit_few(&f);
     assert_true(p->ap_overall == 1 && p->fifths[4] == 1 && isnan(p->fifths[0]));
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void constant_queries_decide(void **state)
@@ -140,7 +141,7 @@ static void constant_queries_decide(void **state)
     qk_plasticity *p = fit_few(&f);
     assert_true(p->ap_overall == 0);
     assert_true(p->q_r2_pos == 0 && p->beta_norm == 0 && isnan(p->component_weight[0]));
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void constant_positions_have_no_drift(void **state)
@@ -155,7 +156,7 @@ static void constant_positions_have_no_drift(void **state)
     assert_true(p->ap_overall > 0 && p->ap_overall < 1);
     assert_int_equal(p->num_distances, 1);
     assert_int_equal(p->distances[0].lag_bin, 0);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void one_query_has_no_variance(void **state)
@@ -167,7 +168,7 @@ static void one_query_has_no_variance(void **state)
     f.bucket[0][0] = 3;
     qk_plasticity *p = fit_few(&f);
     assert_true(p->ap_overall == 0); /* all decided */
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void window_below_a_bucket_leaves_the_last(void **state)
@@ -184,13 +185,13 @@ static void window_below_a_bucket_leaves_the_last(void **state)
     for (size_t j = 0; j < 3; j++)
         assert_true(p->cells[j].k_bucket == p->cells[j].q_bucket - 1 &&
                     p->profile[j].pairs == 1);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
     for (size_t i = 0; i < FEW; i++)
         f.window[i] = -(int64_t)i; /* all of them: none */
     p = fit_few(&f);
     assert_int_equal(p->window, 0);
     assert_int_equal(p->num_cells, 6);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
 }
 
 static void refuses_what_it_cannot_analyse(void **state)
@@ -204,24 +205,20 @@ static void refuses_what_it_cannot_analyse(void **state)
     qk_moments *m = moments_of(&f.q);
     f.window[3] = 5;
     f.q.window = f.window;
-    assert_int_equal(qk_plasticity_fit(m, &f.q, &f.k, &settings, STREAM, &p, &err),
-                     QK_ERR_INCONSISTENT);
+    assert_int_equal(fit_to(m, &f.q, &f.k, &settings, &p, &err), QK_ERR_INCONSISTENT);
     assert_null(p);
     assert_non_null(strstr(err.message, "sliding_window"));
     f.q.window = NULL;
     f.k.dim = 1;
-    assert_int_equal(qk_plasticity_fit(m, &f.q, &f.k, &settings, STREAM, &p, &err),
-                     QK_ERR_INCONSISTENT);
+    assert_int_equal(fit_to(m, &f.q, &f.k, &settings, &p, &err), QK_ERR_INCONSISTENT);
     f.k.dim = 2;
     f.k.rows = 0;
-    assert_int_equal(qk_plasticity_fit(m, &f.q, &f.k, &settings, STREAM, &p, &err),
-                     QK_ERR_DEGENERATE);
+    assert_int_equal(fit_to(m, &f.q, &f.k, &settings, &p, &err), QK_ERR_DEGENERATE);
     f.k.rows = FEW;
     static const uint32_t group[FEW] = {1, 1, 1, 1, 1, 1, 1, 1};
     f.q.group = group;
     f.q.left_out = 1;
-    assert_int_equal(qk_plasticity_fit(m, &f.q, &f.k, &settings, STREAM, &p, &err),
-                     QK_ERR_DEGENERATE);
+    assert_int_equal(fit_to(m, &f.q, &f.k, &settings, &p, &err), QK_ERR_DEGENERATE);
     assert_null(p);
     qk_moments_free(&m);
 }

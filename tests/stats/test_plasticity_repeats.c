@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "stats/pair_sets.h"
+#include "stats/plasticity_core.h"
 #include "stats/plasticity_repeats.h"
 
 enum { GROUPS = 5, MOST = 2000, LEAST_KEYS = 16 };
@@ -225,7 +226,7 @@ static void check_head(head *h)
     free(l);
     qk__plasticity_repeats_free(&repeats);
     qk__key_index_free(&index);
-    qk_plasticity_free(&p);
+    qk__plasticity_free(&p);
     qk_moments_free(&all);
 }
 

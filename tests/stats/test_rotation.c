@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rotation model by algebraic identities, planted waves and planes, and invariances. */
 #include "rotation_rows.h"
+#include "stats/moments.h"
+#include "stats/rotation.h"
 
 /* ---- the axes --------------------------------------------------------------------------- */
 
@@ -12,7 +14,7 @@ static void identities_hold(void **state)
     qk_rotation *r = fit(&h, QK_B_PAIRS, 30);
     qk_moments *q = moments_of(&h.q), *k = moments_of(&h.k), *pooled;
     qk_error err;
-    assert_int_equal(qk_moments_merge(q, k, &pooled, &err), QK_OK);
+    assert_int_equal(qk__moments_merge(q, k, &pooled, &err), QK_OK);
     assert_false(r->degenerate);
     double length = sqrt(product(pooled->sum_xt, pooled->sum_xt, DIM));
     assert_true(fabs(product(r->a, pooled->sum_xt, DIM) / length - 1) < 1e-14);
@@ -62,7 +64,7 @@ static void identities_hold(void **state)
     qk_moments_free(&pooled);
     qk_moments_free(&q);
     qk_moments_free(&k);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     assert_null(r);
     free_head(&h);
 }
@@ -79,7 +81,7 @@ static void centroid_follows_the_means(void **state)
     double on_a = product(gap, r->a, DIM), on_b = product(gap, r->b, DIM);
     assert_true(fabs(on_a * on_a + on_b * on_b - product(gap, gap, DIM)) < 1e-13);
     assert_true(on_b > 0 && fabs(product(r->a, r->b, DIM)) < 1e-15);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     memcpy(h.k.x, h.q.x, h.q.count * DIM * sizeof(double));
     memcpy(h.k.t, h.q.t, h.q.count * sizeof(int64_t));
     h.k.count = h.q.count;
@@ -89,13 +91,13 @@ static void centroid_follows_the_means(void **state)
     assert_true(isnan(r->mu_q_b) && isnan(r->separation_strength) && isnan(r->var_frac_b));
     assert_true(isnan(r->content_var_b) && isnan(r->plane_var_fraction));
     assert_true(r->position_r > 0 && r->var_frac_a > 0 && r->num_planes == 3);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     r = fit(&h, QK_B_PAIRS, 0); /* equal means: b by its largest entry */
     size_t largest = 0;
     for (size_t i = 1; i < DIM; i++)
         largest = fabs(r->b[i]) > fabs(r->b[largest]) ? i : largest;
     assert_true(r->mu_q_b == r->mu_k_b && r->b[largest] > 0);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&h);
 }
 
@@ -166,9 +168,9 @@ static void coordinates_do_not_matter(void **state)
     reflect(&h.k);
     qk_rotation *reflected = fit_and_scan(&h, 5);
     assert_same(plain, reflected, 1e-10);
-    qk_rotation_free(&plain);
-    qk_rotation_free(&shifted);
-    qk_rotation_free(&reflected);
+    qk__rotation_free(&plain);
+    qk__rotation_free(&shifted);
+    qk__rotation_free(&reflected);
     free_head(&h);
 }
 
@@ -194,9 +196,9 @@ static void blocks_and_goes_do_not_matter(void **state)
         scan_planes(&h, r, 5, 3, blocks[i]);
         scan_planes(&h, r, 0, 3, blocks[i]);
         assert_same_bits(once, r);
-        qk_rotation_free(&r);
+        qk__rotation_free(&r);
     }
-    qk_rotation_free(&once);
+    qk__rotation_free(&once);
     free_head(&h);
 }
 
@@ -216,17 +218,17 @@ static void float_rows_are_the_same_rows(void **state)
         }
     }
     qk_rotation *wide = fit_and_scan(&h, 2), *narrow = fit(&h, QK_B_PAIRS, 2);
-    qk_rotation_scan *scan;
+    qk__rotation_scan *scan;
     qk_error err;
-    assert_int_equal(qk_rotation_scan_create(&scan, narrow, 0, 2, NULL, 0, &err), QK_OK);
+    assert_int_equal(qk__rotation_scan_create(&scan, narrow, 0, 2, NULL, 0, &err), QK_OK);
     for (size_t i = 0; i < 2; i++) {
         const qk_block block = floats(single[i], kinds[i]->t, kinds[i]->count, kinds[i]->dim);
-        assert_int_equal(qk_rotation_scan_add(scan, i == 0, &block, &err), QK_OK);
+        assert_int_equal(qk__rotation_scan_add(scan, i == 0, &block, &err), QK_OK);
     }
-    assert_int_equal(qk_rotation_scan_finish(&scan, narrow, &err), QK_OK);
+    assert_int_equal(qk__rotation_scan_finish(&scan, narrow, &err), QK_OK);
     assert_same_bits(wide, narrow);
-    qk_rotation_free(&wide);
-    qk_rotation_free(&narrow);
+    qk__rotation_free(&wide);
+    qk__rotation_free(&narrow);
     free(single[0]);
     free(single[1]);
     free_head(&h);
@@ -259,7 +261,7 @@ static void wave_is_recovered(double turns, int64_t range, int64_t stride)
                   r->omega / expected - 1, r->omega_r_squared);
     assert_true(fabs(r->omega / expected - 1) < 1e-3);
     assert_true(r->omega_r_squared > 0.99 && r->omega_r_squared <= 1);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&h);
 }
 
@@ -289,7 +291,7 @@ static void ends_are_exact(void **state)
         }
         qk_rotation *r = fit_and_scan(&h, 0);
         assert_true(r->omega == (end == 0 ? lower : upper));
-        qk_rotation_free(&r);
+        qk__rotation_free(&r);
     }
     free_head(&h);
     /* (-1)^t (1 + t / 8): half a turn a token, which is the end of a short text */
@@ -305,7 +307,7 @@ static void ends_are_exact(void **state)
     qk_rotation *r = fit_and_scan(&s, 0);
     assert_true(r->omega == TURN / 2);
     assert_true(fabs(r->omega_r_squared - 1) < 1e-12);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&s);
 }
 
@@ -343,7 +345,7 @@ static void planes_are_recovered(double first, double second, int64_t offset)
         /* the direction of the second axis makes angles grow */
         assert_true(p->angle_r > 0.99);
     }
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&h);
 }
 

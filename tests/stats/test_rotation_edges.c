@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rotation model of heads that leave numbers undefined, and misuse. */
 #include "rotation_rows.h"
+#include "stats/rotation.h"
 
 static void assert_degenerate(const head *h)
 {
@@ -10,7 +11,7 @@ static void assert_degenerate(const head *h)
     assert_true(r->n_q == (int64_t)h->q.count && r->n_k == (int64_t)h->k.count);
     scan_planes(h, r, 0, 0, 7);
     assert_true(all_are_nan(r));
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
 }
 
 static void degenerate_heads_have_no_numbers(void **state)
@@ -65,7 +66,7 @@ static void few_dimensions_have_few_axes(void **state)
         } else if (dim == 2) {
             assert_true(fabs(r->plane_var_fraction - 1) < 1e-13);
         }
-        qk_rotation_free(&r);
+        qk__rotation_free(&r);
         free_head(&h);
     }
 }
@@ -89,7 +90,7 @@ static void variance_on_a_alone_has_no_b(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_true(isnan(r->planes[i].variance_share) && isnan(r->planes[i].omega) &&
                     isnan(r->planes[i].resultant) && isnan(r->planes[i].angle_r));
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&h);
 }
 
@@ -107,7 +108,7 @@ static void few_positions_have_no_omega(void **state)
         assert_int_equal(isnan(r->planes[0].omega), range < 3);
         assert_int_equal(isnan(r->planes[1].angle_r), range < 3);
         assert_true(r->planes[0].variance_share > 0);
-        qk_rotation_free(&r);
+        qk__rotation_free(&r);
         free_head(&h);
     }
 }
@@ -123,7 +124,7 @@ static void far_positions_are_harmless(void **state)
     assert_false(r->degenerate);
     assert_true(r->omega > 0 && r->omega_r_squared <= 1);
     assert_true(isnan(r->planes[0].omega) && r->planes[0].variance_share > 0);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&h);
 }
 
@@ -137,7 +138,7 @@ static void rows_that_are_not_finite_end(void **state)
     h.k.x[50] = INFINITY;
     scan_planes(&h, r, 0, 2, 50);
     assert_true(isnan(r->omega));
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
     free_head(&h);
 }
 
@@ -148,31 +149,31 @@ static void misuse_is_refused(void **state)
     qk_moments *q = moments_of(&h.q), *k = moments_of(&other.k);
     qk_rotation_settings settings;
     qk_rotation *r;
-    qk_rotation_scan *scan;
+    qk__rotation_scan *scan;
     qk_error err = {0};
-    qk_rotation_settings_default(&settings);
-    assert_int_equal(qk_rotation_fit(q, k, &settings, &r, &err), QK_ERR_INCONSISTENT);
+    qk_settings_default(&qk__rotation_settings_table, &settings);
+    assert_int_equal(qk__rotation_fit(q, k, &settings, &r, &err), QK_ERR_INCONSISTENT);
     assert_null(r);
     assert_non_null(strstr(err.message, "9"));
     r = fit(&h, QK_B_PAIRS, -3);
     assert_int_equal(r->num_planes, 0);
-    assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 1, NULL, 0, &err), QK_ERR_ARGUMENT);
-    assert_int_equal(qk_rotation_scan_create(&scan, r, SIZE_MAX, 2, NULL, 0, &err),
+    assert_int_equal(qk__rotation_scan_create(&scan, r, 0, 1, NULL, 0, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__rotation_scan_create(&scan, r, SIZE_MAX, 2, NULL, 0, &err),
                      QK_ERR_ARGUMENT);
     assert_null(scan);
-    qk_rotation_scan_free(&scan);
-    assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 0, NULL, 0, &err), QK_OK);
+    qk__rotation_scan_free(&scan);
+    assert_int_equal(qk__rotation_scan_create(&scan, r, 0, 0, NULL, 0, &err), QK_OK);
     const qk_block query = doubles(h.q.x, h.q.t, 1, h.q.dim);
     const qk_block key = doubles(h.k.x, h.k.t, 1, h.k.dim);
     const qk_block keys = doubles(h.k.x, h.k.t, 2, h.k.dim);
-    assert_int_equal(qk_rotation_scan_add(scan, false, &key, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__rotation_scan_add(scan, false, &key, &err), QK_ERR_ARGUMENT);
     add(scan, &h.q, true, 9);
-    assert_int_equal(qk_rotation_scan_add(scan, true, &query, &err), QK_ERR_ARGUMENT);
-    assert_int_equal(qk_rotation_scan_add(scan, false, &keys, &err), QK_OK);
-    assert_int_equal(qk_rotation_scan_finish(&scan, r, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__rotation_scan_add(scan, true, &query, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__rotation_scan_add(scan, false, &keys, &err), QK_OK);
+    assert_int_equal(qk__rotation_scan_finish(&scan, r, &err), QK_ERR_ARGUMENT);
     assert_true(!scan && isnan(r->omega));
-    qk_rotation_free(&r);
-    qk_rotation_free(&r);
+    qk__rotation_free(&r);
+    qk__rotation_free(&r);
     qk_moments_free(&q);
     qk_moments_free(&k);
     free_head(&h);
