@@ -2,7 +2,7 @@
 """How often a category is the true one, by its probability, how often intervals of r_q and r_k hold the truth, by
 the lengths of texts and where several examples are one text, and how often intervals along a leave out 0: heads whose
 truth is known (tests/pca/clustered_texts.py), seen through few texts and analysed by the program. Prints tables of
-docs/intervals.md.
+docs/dev/validation.md.
 `python bench/calibration.py build/qkscope`, minutes; `--only lengths` prints one of them."""
 import argparse
 import csv

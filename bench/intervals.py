@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often 95 % intervals hold the truth where there is drift: heads whose covariances over infinitely many texts are
-known, seen through few texts that differ among themselves. Prints the table of docs/intervals.md; `without`: the share of numbers that had no interval.
+known, seen through few texts that differ among themselves. Prints the table of docs/dev/validation.md; `without`: the share of numbers that had no interval.
 `python bench/intervals.py build/qkscope`, ten minutes on one processor."""
 import argparse
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often 95 % intervals of plasticity hold the truth: heads of a few populations, seen through few texts that differ
 among themselves, with all pairs of keys and with those that are drawn by default. The truth is what very many texts of the
-population give. Prints the table of docs/intervals.md; `width`: how far the widths of the two are apart, root of the mean
+population give. Prints the table of docs/dev/validation.md; `width`: how far the widths of the two are apart, root of the mean
 square. `python bench/plasticity_intervals.py build/qkscope --heads 100 --texts 10,40`, half an hour beside other work."""
 import argparse
 

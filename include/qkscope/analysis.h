@@ -143,7 +143,7 @@ QK_API void qk_head_moments_free(qk_head_moments **moments);
 
 /* Confidence intervals over examples; NaN where there is none. cv: the number along axes that were fitted
  * without the rows it is of, which the interval is about; NaN: it is about the number itself.
- * docs/intervals.md */
+ * docs/how-sure.md */
 typedef struct qk_interval {
     double lo, hi, cv;
 } qk_interval;

@@ -136,7 +136,7 @@ QK_API QK_MUST_CHECK qk_status qk_pca_combined(const qk_moments *q, const qk_mom
 QK_API void qk_pca_free(qk_pca **pca);
 
 /* How sure the category and r_q of the first component are: the sampling distribution over texts, from
- * groups of them. docs/intervals.md */
+ * groups of them. docs/how-sure.md */
 typedef struct qk_certainty {
     uint32_t groups; /* of texts: up to 16 */
     /* as many texts of equal length know as much: by the groups' shares of the spread of positions, of queries or

@@ -11,7 +11,7 @@
  * draw's distance from all rows is stretched as Student's t is against the normal distribution. And
  * eigenvalues of a sample lie farther apart than the true ones, so that their gap is first freed of
  * the bias that the jackknife finds, or closed where its 95 % interval holds 0.
- * docs/intervals.md has what that gives. */
+ * docs/dev/validation.md has what that gives. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sure a category is: the parts of qk__pca_certainty (docs/intervals.md). certainty.c leads;
+/* How sure a category is: the parts of qk__pca_certainty (docs/how-sure.md). certainty.c leads;
  * category_shares.c and category_draws.c are the parts. */
 #ifndef QK_STATS_CERTAINTY_H
 #define QK_STATS_CERTAINTY_H

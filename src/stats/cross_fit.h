@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers along axes that were fitted, without the optimism of the fit: each group of texts is seen along the
- * axis of the others. docs/intervals.md#along-fitted-axes */
+ * axis of the others. docs/how-sure.md#along-fitted-axes */
 #ifndef QK_STATS_CROSS_FIT_H
 #define QK_STATS_CROSS_FIT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delete-a-group jackknife: the interval that repetitions without one group each give.
- * docs/intervals.md */
+ * docs/how-sure.md */
 #ifndef QK_STATS_JACKKNIFE_H
 #define QK_STATS_JACKKNIFE_H
 

@@ -8,7 +8,7 @@
  *     ap(-g) = mean of what was drawn but g's, by the model of all queries
  *              + mean over pairs of these keys but g's of (by the model without g - by that of all)
  *
- * docs/intervals.md has how near that is to the same with all pairs. */
+ * docs/dev/validation.md has how near that is to the same with all pairs. */
 #ifndef QK_STATS_PLASTICITY_REPEATS_H
 #define QK_STATS_PLASTICITY_REPEATS_H
 

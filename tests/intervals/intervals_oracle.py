@@ -141,7 +141,7 @@ def crossed(q, k, names, find_axis, level, nested=None):
     """{name_cv, name_lo, name_hi}: each group of texts along the axis that the others have, on the side of
     that of all rows; how far that moves, by a jackknife of the number along the axis that the same rows have.
     nested: finds an axis that is fitted to position, so that jackknife finds half of what groups share, and one of
-    the number that is told, with groups left out of all axes, too, finds it twice (docs/intervals.md)."""
+    the number that is told, with groups left out of all axes, too, finds it twice (docs/how-sure.md)."""
     group_q, group_k, count = groups_of(q, k)
     empty = {f"{name}_{end}": None for name in names for end in ("cv", "lo", "hi")}
     whole = find_axis(q, k)

@@ -3,7 +3,7 @@
 
 In each of D directions a vector is a line over position, the same in all texts, and what a text adds: a slope
 and an offset of its own, and noise that is like its neighbours' (autocorrelation 0.9). So covariances of
-infinitely many texts are known, and with them PC0, r_q, r_k and the category. docs/intervals.md"""
+infinitely many texts are known, and with them PC0, r_q, r_k and the category. docs/how-sure.md"""
 import numpy as np
 
 D, TOKENS = 6, 128

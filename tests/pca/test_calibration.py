@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probabilities of categories are right as often as they say, where truth is known (clustered_texts.py).
-bench/calibration.py has more heads, and the table of docs/intervals.md."""
+bench/calibration.py has more heads, and the table of docs/dev/validation.md."""
 import sys
 from pathlib import Path
 
