@@ -128,9 +128,9 @@ typedef struct qk_head_moments {
     int64_t texts;      /* behind the first head */
     int64_t length;     /* the latest position of its rows, plus 1 */
     qk_moments **of[2]; /* by qk_kind: [layers * heads]; NULL: not in the settings' kinds */
-    double *
-        sum_abs; /* [layers * query heads][dim / 2]: sums of the lengths of rotary pairs of queries before RoPE,
-                        where the capture keeps moments that have them, else NaN; NULL: it keeps rows */
+    /* [layers * query heads][dim / 2]: sums of the lengths of rotary pairs of queries before RoPE, where the capture
+     * keeps moments that have them, else NaN; NULL: it keeps rows */
+    double *sum_abs;
 } qk_head_moments;
 
 /* settings: which capture, which rows of it; `kinds`: of which moments are read; `combined`: whether key heads are asked

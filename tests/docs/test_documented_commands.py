@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command that the README, the tutorial and the gallery show is run, as it stands there: in a folder that has what
 they name (MODEL, CAPTURE, books, ...), beside a server that answers as the Hub does."""
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +87,8 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def world(tmp_path, published):
+    if not shutil.which("hf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"):
+        pytest.skip("needs hf (pip install huggingface_hub)")
     with HubServer() as hub:
         for model in ("HuggingFaceTB/SmolLM2-135M-Instruct", "org/name", "ORG/MODEL"):
             hub.add("models", model, files_of(MODELS / "step-2004"))

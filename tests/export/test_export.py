@@ -53,6 +53,14 @@ def near(a, b, rtol=1e-6):
 
 # ---- the formats -----------------------------------------------------------------------------
 
+def test_the_formats_are_listed(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--list"])
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert ended.value.code == 0 and names == ["kvpress-stats", "duo-attention", "q-filters", "triattention", "triattention-ggml",
+                                               "key-means", "layer-types"]
+
+
 @pytest.mark.parametrize("first", [None, 9])
 def test_kvpress_stats_are_mean_and_covariance_of_the_rows(heads, before, tmp_path, first):
     qk.export("kvpress-stats", before, tmp_path / "out", dataset="a/b", from_position=first)

@@ -24,7 +24,7 @@ needs_wheel = pytest.mark.skipif(not WHEEL, reason="the wheel takes a minute to 
 
 
 def modules():
-    return {str(p.relative_to(SOURCES)) for p in SOURCES.rglob("*") if p.suffix in {".py", ".pyi", ".typed"}}
+    return {str(p.relative_to(SOURCES)) for p in SOURCES.rglob("*") if p.suffix in {".py", ".pyi", ".typed", ".jsonl"}}
 
 
 def package_metadata():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -257,7 +256,3 @@ def layer_of(call: Call, name: str) -> int | None:
         return layer
     number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
     return int(number.group(1)) if number else None
-
-
-def file_of(module: Any) -> str:
-    return getattr(sys.modules.get(type(module).__module__), "__file__", None) or type(module).__module__
