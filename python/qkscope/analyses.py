@@ -257,7 +257,7 @@ def loss(model: StrPath, text: StrPath | Sequence[StrPath], **keywords: Any) -> 
     """How well a model foretells texts: loss and perplexity over all tokens, by position and by text.
 
     model is a folder, a GGUF file, or "org/name" on the Hugging Face Hub; text a file, a folder, "repeat:64x2:8" for texts
-    that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/loss.md.
+    that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/ablate.md#loss.
 
         losses = qkscope.loss("examples/kjv-tiny/step-2004", "examples/kjv-tiny/passages.jsonl")
         losses.perplexity, [text.loss for text in losses.texts]
