@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certain heads of results with --ci 95 whose interval of r_q or of r_k holds a threshold, and those whose category changes
-with it. `python bench/certain_heads.py RESULTS...`, the counts of docs/real-model.md."""
+with it. `python bench/certain_heads.py RESULTS...`, the counts of docs/dev/smollm2.md."""
 import csv
 import sys
 from pathlib import Path

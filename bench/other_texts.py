@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the heads of a real model keep their category with other texts, as often as category_probability says: the
-table of docs/real-model.md.
+table of docs/dev/smollm2.md.
 
     python bench/other_texts.py PROGRAM WORK CAPTURE CAPTURE...
 

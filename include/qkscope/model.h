@@ -251,7 +251,7 @@ QK_API int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings
 /* ==== tokenizers ========================================================================== */
 
 /* tokenizer.json of Hugging Face's tokenizers: byte-level BPE and BPE with byte fallback, with
- * the ids that tokenizers gives. docs/tokenizer.md lists the parts that are known; others are
+ * the ids that tokenizers gives. docs/model.md lists the parts that are known; others are
  * refused by name. */
 
 typedef struct qk_tokenizer qk_tokenizer;
