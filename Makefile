@@ -138,7 +138,7 @@ macos-compile: tools/.packages
 	@tools/cross.sh aarch64-macos
 	@tools/cross.sh x86_64-macos
 
-# One archive with the program, its libraries in it, for TARGET: BUILD/qkscope-VERSION-TARGET.tar.xz, see docs/packaging.md.
+# One archive with the program, its libraries in it, for TARGET: BUILD/qkscope-VERSION-TARGET.tar.xz, see docs/dev/packaging.md.
 TARGET ?= $(shell uname -m)-linux
 dist-binary: build
 	@tools/dist_binary.sh $(BUILD) $(TARGET)
@@ -192,7 +192,7 @@ dist:
 	@git archive --prefix=qkscope-$(VERSION)/ --output=$(ARCHIVE) HEAD
 	@echo $(ARCHIVE)
 
-# The Python package with the command in it, for TARGET: BUILD/dist, see docs/packaging.md. And that it works, in
+# The Python package with the command in it, for TARGET: BUILD/dist, see docs/dev/packaging.md. And that it works, in
 # environments of its own.
 wheel: tools/.packages
 	@mkdir -p $(BUILD)

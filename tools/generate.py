@@ -225,7 +225,7 @@ def reference_row(option):
 def reference(about):
     lines = ["<!-- Made by tools/generate.py; `make reference` makes it anew. -->", "# Options", "",
              "Every option of every command. *In files*: its key in configuration files",
-             "([config.md](../config.md), [capture.md](../capture.md)) and study files",
+             "([commands.md](../commands.md#configuration-files), [capture.md](../capture.md)) and study files",
              "([study.md](../study.md)). All commands have `--quiet`, `--verbose`, `--json`, `--help` and",
              "`--version`, too."]
     for c in about["commands"]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A capture of made-up heads, and truth.json beside it: the means, drifts, covariances and frequencies that the vectors
-were drawn from. What no option gives is drawn for every head from the seed. docs/synth.md derives what an analysis
+were drawn from. What no option gives is drawn for every head from the seed. docs/dev/synth.md derives what an analysis
 should find. Needs NumPy and pyarrow.
 
     python3 tools/make_capture.py made-up --layers 4 --dim 128 --r-k 0.9
@@ -40,7 +40,7 @@ HELP = {
 
 @dataclass
 class Head:
-    """One head's parameters, by the names of docs/synth.md."""
+    """One head's parameters, by the names of docs/dev/synth.md."""
     name: str
     scale: float
     exponent: float

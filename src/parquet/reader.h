@@ -16,7 +16,7 @@
  * Data pages v1 and v2; PLAIN, RLE, PLAIN_DICTIONARY, RLE_DICTIONARY, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY,
  * BYTE_STREAM_SPLIT; uncompressed, Snappy, gzip, zstd, LZ4_RAW, Hadoop LZ4, Brotli; page CRCs are checked when
  * present. Anything else fails with QK_ERR_UNSUPPORTED naming the feature. Sizes found in a file are checked against the
- * file before memory is taken, and a small file may not become large without end: the limits are in docs/parquet.md, and
+ * file before memory is taken, and a small file may not become large without end: the limits are in docs/dev/parquet.md, and
  * what is over one fails with QK_ERR_UNSUPPORTED and the words "over the limit".
  *
  * read_rows.c has the calls that read rows. The inside of a file handle (reader.c) and of a cursor (cursor.c) is for the files that make up the reader. */
