@@ -11,7 +11,7 @@ from conftest import EXAMPLE, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-SECTIONS = ["In ten lines", "Analyses", "Running a model", "Files for other libraries", "Results", "Tables",
+SECTIONS = ["In ten lines", "Analyses", "Running a model", "Files for other programs", "Results", "Tables",
             "Comparing two results", "Figures and reports in notebooks", "Progress, warnings, Ctrl-C", "Errors"]
 
 

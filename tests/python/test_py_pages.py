@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of the sink, and what docs/python-captures.md shows, do what they say."""
+"""The example of the sink, and what docs/python.md shows of captures, do what they say."""
 import os
 import re
 import subprocess
@@ -42,7 +42,7 @@ def test_the_example(tmp_path):
 def test_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    page = (ROOT / "docs" / "python-captures.md").read_text()
+    page = re.search(r"^## Reading a capture$.*?(?=^## Progress)", (ROOT / "docs" / "python.md").read_text(), re.M | re.S)[0]
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     assert len(blocks) == 4
     x = np.random.default_rng(0).normal(size=(2, 4, 1000, 64)).astype(np.float32)
