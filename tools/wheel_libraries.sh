@@ -117,6 +117,12 @@ FLAGS="-Iinclude -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING=\"$version\" -DYAML
 lib yaml src/*.c
 cp include/yaml.h "$prefix/include"
 pc yaml-0.1 -lyaml
+unpack sqlite3 # tclsh puts its one file together
+configure --disable-tcl --disable-readline
+make sqlite3.c
+FLAGS="-DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_THREADSAFE=2" lib sqlite3 sqlite3.c
+cp sqlite3.h "$prefix/include"
+pc sqlite3 -lsqlite3
 unpack libonig
 cat >src/config.h <<END
 #define HAVE_ALLOCA_H 1

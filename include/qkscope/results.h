@@ -129,6 +129,28 @@ QK_API QK_MUST_CHECK qk_status qk_results_join(const char *const *folders, size_
                                                const char *output, bool force,
                                                const char *command_line, qk_error *err);
 
+/* ---- tables by SQL ---------------------------------------------------------------------- */
+
+/* One SELECT of the tables in folders of results, studies, comparisons and ablations (docs/sql.md). NULL and 0 are what
+ * is not asked for. */
+typedef struct qk_sql_query {
+    const char *const *folders; /* of several, their rows are in the same tables, and those of each in a.heads,
+                                   b.heads, ... */
+    size_t count;
+    const char *sql; /* SQLite's; NULL: what there is, a row a table and column */
+    double seconds;  /* that it may take; 0: QK_SQL_SECONDS */
+    bool force;      /* also of tables that were changed, or are not complete */
+    qk_context context;
+} qk_sql_query;
+
+#define QK_SQL_SECONDS 60
+
+/* Its rows, in columns of the names that the statement gives them. Nothing is written or changed. QK_ERR_ARGUMENT:
+ * what is wrong in it, and where. QK_ERR_UNSUPPORTED: it takes longer than that, or a gigabyte of memory.
+ * Others: as qk_results_check, and wrong tables by file, row and column. */
+QK_API QK_MUST_CHECK qk_status qk_sql(const qk_sql_query *query, qk_columns **columns,
+                                      qk_error *err);
+
 /* ---- a list of heads -------------------------------------------------------------------- */
 
 /* Which heads of a folder, and what of them. NULL and 0 are what is not asked for. */

@@ -13,7 +13,7 @@
 #include "base/fingerprint.h"
 #include "base/json_build.h"
 #include "prefill/prefill.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "tokenizer/tokenizer.h"
 
 enum { UNIT_NAME = 24 };

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/csv_reader.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 
 static qk_status check_screen(const qk__ablation *a, const qk__manifest *manifest,
                               qk_error *err)

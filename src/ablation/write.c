@@ -6,7 +6,7 @@
 #include "ablation/ablation.h"
 #include "base/error.h"
 #include "base/json_build.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "schema/schema.h"
 #include "settings/settings_json.h"
 

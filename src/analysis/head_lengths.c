@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parse_number.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 #include "stats/first_tokens.h"
 #include "stats/moments.h"
 

@@ -22,7 +22,7 @@
 #include "base/fingerprint.h"
 #include "capture/capture.h"
 #include "work/place.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "stats/moments.h"
 
 /* One input file, or the part of a packed one that is a head's, as manifest.json lists it; no hash

@@ -18,7 +18,8 @@
 #include "base/json_build.h"
 #include "capture/capture.h"
 #include "capture/packed_file.h"
-#include "results/text_lengths.h"
+#include "schema/schema.h"
+#include "tables/text_lengths.h"
 #include "settings/settings_json.h"
 #include "stats/gram.h"
 

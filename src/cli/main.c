@@ -24,6 +24,7 @@
     X(report) \
     X(scatter) \
     X(heads) \
+    X(sql) \
     X(explain) \
     X(inspect) \
     X(loss) \

@@ -15,7 +15,7 @@
 #include "work/place.h"
 #include "report/page.h"
 #include "results/comparison.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 
 /* a or b. */
 typedef struct qk__opened {

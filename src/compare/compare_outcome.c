@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "compare/compare.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 enum { MAX_MOVERS = 20, MAX_NAMED = 4 };
 

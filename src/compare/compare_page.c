@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "compare/compare.h"
 #include "report/picture.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 enum { MAX_PICTURE = 8 << 20 };
 

@@ -12,7 +12,7 @@
 #include "compare/compare.h"
 #include "figure/figure_note.h"
 #include "results/read_results.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 enum { MAX_NAMED = 4, FEW_TEXTS = QK_FEW_TEXTS };
 

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "report/curve.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 static const struct {
     qk__finding_name name;

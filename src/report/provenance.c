@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_build.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 
 static bool holds(const json_t *array, const char *text)
 {

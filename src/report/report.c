@@ -21,7 +21,7 @@
 #include "paths/path_kind.h"
 #include "report/report.h"
 #include "report/sections.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "results/read_results.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "report/sections.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 void qk__verdict_badge(qk__page *page, qk__verdict verdict)
 {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 void qk__builder_free(qk__builder *builder)
 {

@@ -9,7 +9,7 @@
 #include "results/distances.h"
 #include "results/grow.h"
 #include "results/head_columns.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "results/results.h"
 #include "results/series.h"
 #include "results/feed.h"

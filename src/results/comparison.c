@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 #include "stats/difference.h"
 #include "stats/text_groups.h"
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "results/head_filter.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "results/read_results.h"
 
 /* What a list has where no columns are named: those that a table has. */

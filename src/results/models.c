@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/slug.h"
 #include "results/builder.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 /* ---- models.csv ------------------------------------------------------------------------- */
 

@@ -182,6 +182,8 @@ qk__spread qk__spread_of_values(double *values, size_t count);
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);
 
+/* Whether two models have texts of lengths that differ. */
+bool qk__has_unlike_lengths(const qk__results *results);
 /* How long the texts are, in words behind others; of several models from the shortest to the longest. */
 const char *qk__lengths_say(const qk__results *results, const char *before,
                             char text[QK_LENGTHS_SIZE]);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Means, quartiles and lines over heads. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/results.h"
 #include "settings/head_set.h"
+#include "tables/text_lengths.h"
 
 static double pick(const qk__result_head *head, const qk__field *field, bool magnitude)
 {
@@ -226,4 +228,32 @@ qk__line qk__fit_line(const double *x, const double *y, size_t count)
     line.slope = cov / var_x;
     line.start = mean_y - line.slope * mean_x;
     return line;
+}
+
+/* ---- lengths of texts ------------------------------------------------------------------- */
+
+bool qk__has_unlike_lengths(const qk__results *results)
+{
+    qk__each_model (results, a)
+        qk__each_model (results, b)
+            if (qk__lengths_differ(&a->lengths, &b->lengths))
+                return true;
+    return false;
+}
+
+const char *qk__lengths_say(const qk__results *results, const char *before,
+                            char text[QK_LENGTHS_SIZE])
+{
+    qk_text_lengths all = qk__no_lengths;
+    char words[QK_LENGTHS_SIZE];
+    qk__each_model (results, model) {
+        all.least = fmin(all.least, model->lengths.least); /* which takes no NaN */
+        all.most = fmax(all.most, model->lengths.most);
+    }
+    if (results->num_models == 1)
+        all = results->models[0].lengths;
+    snprintf(text, QK_LENGTHS_SIZE, "%s%.*s%s", before, QK_LENGTHS_SIZE - 40,
+             qk_text_lengths_say(&all, words),
+             qk__has_unlike_lengths(results) ? ", unlike among models" : "");
+    return text;
 }

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "work/place.h"
-#include "results/manifest.h"
+#include "tables/manifest.h"
 #include "results/results.h"
 
 /* ---- the study file (study_load.c, which leads, study_models.c) ------------------------- */

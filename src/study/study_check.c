@@ -16,7 +16,7 @@
 #include "base/json_build.h"
 #include "base/parallel.h"
 #include "capture/packed_file.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 #include "schema/schema.h"
 #include "study/study.h"
 

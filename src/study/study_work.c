@@ -13,7 +13,7 @@
 #include "figure/figure_settings.h"
 #include "results/read_results.h"
 #include "study/study.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 enum { MAX_SCORE_BYTES = 16 << 20 };
 

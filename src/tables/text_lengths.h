@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lengths of texts, in manifests, tables and words; and when two of them are too unlike to compare. */
-#ifndef QK_RESULTS_TEXT_LENGTHS_H
-#define QK_RESULTS_TEXT_LENGTHS_H
+#ifndef QK_TABLES_TEXT_LENGTHS_H
+#define QK_TABLES_TEXT_LENGTHS_H
 
 #include <jansson.h>
+#include <qkscope/analysis.h>
 #include <stdbool.h>
-
-#include "results/results.h"
+#include <stddef.h>
 
 /* All NaN. */
 extern const qk_text_lengths qk__no_lengths;
@@ -26,8 +26,6 @@ qk_text_lengths qk__lengths_of_json(const json_t *object);
 
 /* The tokens that a category is said to be at: the median, else the longest text; NaN. */
 double qk__length_of_texts(const qk_text_lengths *lengths);
-/* Whether two models have texts of lengths that differ. */
-bool qk__has_unlike_lengths(const qk__results *results);
 /* Whether both are known and differ by more than a tenth of the smaller. */
 bool qk__lengths_differ(const qk_text_lengths *a, const qk_text_lengths *b);
 

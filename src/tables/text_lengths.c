@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 #include <assert.h>
 #include <math.h>
@@ -56,15 +56,6 @@ bool qk__lengths_differ(const qk_text_lengths *a, const qk_text_lengths *b)
     return fmax(x, y) > 1.1 * fmin(x, y) && isfinite(x) && isfinite(y);
 }
 
-bool qk__has_unlike_lengths(const qk__results *results)
-{
-    qk__each_model (results, a)
-        qk__each_model (results, b)
-            if (qk__lengths_differ(&a->lengths, &b->lengths))
-                return true;
-    return false;
-}
-
 const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LENGTHS_SIZE])
 {
     assert(lengths && text);
@@ -84,22 +75,5 @@ const char *qk_text_lengths_say(const qk_text_lengths *lengths, char text[QK_LEN
     if (isfinite(l->position_most) && used < QK_LENGTHS_SIZE)
         snprintf(text + used, QK_LENGTHS_SIZE - used, ", positions %.15g to %.15g, mean %.6g",
                  l->position_least, l->position_most, l->position_mean);
-    return text;
-}
-
-const char *qk__lengths_say(const qk__results *results, const char *before,
-                            char text[QK_LENGTHS_SIZE])
-{
-    qk_text_lengths all = qk__no_lengths;
-    char words[QK_LENGTHS_SIZE];
-    qk__each_model (results, model) {
-        all.least = fmin(all.least, model->lengths.least); /* which takes no NaN */
-        all.most = fmax(all.most, model->lengths.most);
-    }
-    if (results->num_models == 1)
-        all = results->models[0].lengths;
-    snprintf(text, QK_LENGTHS_SIZE, "%s%.*s%s", before, QK_LENGTHS_SIZE - 40,
-             qk_text_lengths_say(&all, words),
-             qk__has_unlike_lengths(results) ? ", unlike among models" : "");
     return text;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.json of a results folder: whether the folder is complete, and which run wrote which
  * table. */
-#include "results/manifest.h"
+#include "tables/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
-#include "results/text_lengths.h"
+#include "tables/text_lengths.h"
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
@@ -240,6 +240,23 @@ qk_status qk__manifest_verify(const qk__manifest *manifest, const char *folder, 
     qk_status status = change ? qk__fail(err, QK_ERR_INCONSISTENT,
                                          "%s/%s; run the analysis again", folder, change)
                               : QK_OK;
+    json_decref(changes);
+    return status;
+}
+
+qk_status qk__manifest_verify_table(const qk__manifest *manifest, const char *folder,
+                                    const char *table, qk_error *err)
+{
+    const json_t *run = manifest->runs ? qk__manifest_owner(manifest, table) : manifest->root;
+    const json_t *was = json_object_get(json_object_get(run, "contents"), table);
+    json_t *changes = json_array();
+    qk_status status = changes ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && was)
+        status = compare_table(folder, table, was, changes, err);
+    const char *change = json_string_value(json_array_get(changes, 0));
+    if (status == QK_OK && change)
+        status =
+            qk__fail(err, QK_ERR_INCONSISTENT, "%s/%s; run the analysis again", folder, change);
     json_decref(changes);
     return status;
 }

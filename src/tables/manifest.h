@@ -4,8 +4,8 @@
  *
  * While tables take their places the manifest says "complete": false and lists the runs whose
  * tables are not touched. So whoever finds a complete one finds the tables of its runs, whole. */
-#ifndef QK_RESULTS_MANIFEST_H
-#define QK_RESULTS_MANIFEST_H
+#ifndef QK_TABLES_MANIFEST_H
+#define QK_TABLES_MANIFEST_H
 
 #include <stdbool.h>
 
@@ -48,6 +48,11 @@ QK_MUST_CHECK qk_status qk__manifest_check(const qk__manifest *manifest, const c
 /* The same where a table is not as the manifest says. */
 QK_MUST_CHECK qk_status qk__manifest_verify(const qk__manifest *manifest, const char *folder,
                                             qk_error *err);
+
+/* The same of one table. */
+QK_MUST_CHECK qk_status qk__manifest_verify_table(const qk__manifest *manifest,
+                                                  const char *folder, const char *table,
+                                                  qk_error *err);
 
 /* Whether no file that both runs read differs; *file is the first that does, else NULL. */
 bool qk__same_capture(const json_t *run, const json_t *other, const char **file);

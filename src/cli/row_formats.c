@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints a table in memory as a table for eyes, CSV, JSON, Markdown or LaTeX. */
+#include "row_formats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cells ------------------------------------------------------------------------------ */
+
+/* A column as it is printed. */
+typedef struct shown {
+    const qk_column_info *info;
+    const double *reals;
+    const int64_t *integers;
+    const char *const *texts;
+    const char *format; /* of reals: one for all, so that they can be compared */
+} shown;
+
+enum { MAX_CELL = 64 };
+
+/* Whole numbers as they are, others to three digits of the largest or more, very small and large
+ * ones as powers of ten. */
+static const char *number_format(const double *values, size_t rows)
+{
+    double most = 0;
+    bool whole = true;
+    for (size_t i = 0; i < rows; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        most = fmax(most, fabs(values[i]));
+        whole = whole && values[i] == floor(values[i]);
+    }
+    if (whole && most < 1e9)
+        return "%.0f";
+    if (most >= 1e5 || most < 1e-3)
+        return "%.2e";
+    return most >= 0.1 ? "%.3f" : most >= 0.01 ? "%.4f" : "%.5f";
+}
+
+/* The column that this one is an end of the interval of, or the cross-fitted value of; NULL: of none
+ * of these. */
+static const shown *interval_of(const shown *columns, size_t i)
+{
+    const char *name = columns[i].info->name, *ending = strrchr(name, '_');
+    if (!ending || (strcmp(ending, "_lo") != 0 && strcmp(ending, "_hi") != 0 &&
+                    strcmp(ending, "_cv") != 0))
+        return NULL;
+    size_t length = (size_t)(ending - name);
+    for (size_t k = 0; k < i; k++)
+        if (columns[k].reals && strlen(columns[k].info->name) == length &&
+            strncmp(columns[k].info->name, name, length) == 0)
+            return &columns[k];
+    return NULL;
+}
+
+/* NULL: out of memory. */
+static shown *show_columns(const qk_columns *columns, size_t *count)
+{
+    const qk_column_info *info;
+    for (*count = 0; qk_columns_info(columns, *count);)
+        ++*count;
+    shown *list = calloc(*count + 1, sizeof *list);
+    for (size_t i = 0; list && (info = qk_columns_info(columns, i)); i++) {
+        list[i] = (shown){info, qk_columns_reals(columns, info->name),
+                          qk_columns_integers(columns, info->name),
+                          qk_columns_texts(columns, info->name), ""};
+        const shown *of = interval_of(list, i);
+        if (list[i].reals)
+            list[i].format =
+                of ? of->format : number_format(list[i].reals, qk_columns_num_rows(columns));
+    }
+    return list;
+}
+
+/* What stands in a cell, "" where it is empty. */
+static const char *cell_text(const shown *column, size_t row, char text[MAX_CELL])
+{
+    *text = 0;
+    if (column->texts)
+        return column->texts[row] ? column->texts[row] : "";
+    if (column->integers)
+        snprintf(text, MAX_CELL, "%lld", (long long)column->integers[row]);
+    else if (isfinite(column->reals[row]))
+        snprintf(text, MAX_CELL, column->format, column->reals[row]);
+    return text;
+}
+
+/* ---- formats ---------------------------------------------------------------------------- */
+
+typedef struct printed {
+    const qk_columns *columns;
+    shown *shown;
+    size_t count, rows; /* columns; rows */
+    const char *const *comments;
+} printed;
+
+/* Texts to the left, numbers to the right; no spaces behind the last column. */
+static void print_padded(const printed *p, size_t i, const char *text, int width)
+{
+    bool last = i + 1 == p->count;
+    if (!p->shown[i].texts)
+        cli_print(last ? "%*s\n" : "%*s  ", width, text);
+    else
+        cli_print(last ? "%-*s\n" : "%-*s  ", last ? 0 : width, text);
+}
+
+static int print_table(const printed *p)
+{
+    char text[MAX_CELL];
+    int *widths = calloc(p->count + 1, sizeof *widths);
+    if (!widths)
+        return cli_exit_code(QK_ERR_NOMEM);
+    for (size_t i = 0; i < p->count; i++) {
+        widths[i] = (int)strlen(p->shown[i].info->name);
+        for (size_t row = 0; row < p->rows; row++) {
+            int width = (int)cli_text_columns(cell_text(&p->shown[i], row, text), -1);
+            widths[i] = width > widths[i] ? width : widths[i];
+        }
+    }
+    for (size_t i = 0; i < p->count && p->rows > 0; i++)
+        print_padded(p, i, p->shown[i].info->name, widths[i]);
+    for (size_t row = 0; row < p->rows; row++)
+        for (size_t i = 0; i < p->count; i++) {
+            const char *cell = cell_text(&p->shown[i], row, text);
+            print_padded(p, i, *cell ? cell : "-", widths[i]);
+        }
+    free(widths);
+    return EXIT_CODE_OK;
+}
+
+static int print_csv(const printed *p)
+{
+    char *text;
+    qk_error err;
+    if (qk_columns_csv(p->columns, &text, &err) != QK_OK) {
+        cli_error("%s", err.message);
+        return EXIT_CODE_FAILURE;
+    }
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        cli_print("%s\n", line);
+    }
+    free(text);
+    return EXIT_CODE_OK;
+}
+
+static json_t *json_cell(const shown *column, size_t row)
+{
+    if (column->integers)
+        return json_integer(column->integers[row]);
+    if (column->reals)
+        return cli_json_number(column->reals[row]);
+    return cli_json_text(column->texts[row] && *column->texts[row] ? column->texts[row] : NULL);
+}
+
+static json_t *rows_json(const printed *p)
+{
+    json_t *rows = json_array();
+    for (size_t row = 0; row < p->rows; row++) {
+        json_t *object = json_object();
+        for (size_t i = 0; i < p->count; i++)
+            json_object_set_new(object, p->shown[i].info->name, json_cell(&p->shown[i], row));
+        json_array_append_new(rows, object);
+    }
+    return rows;
+}
+
+/* Each: a character that means something, and what stands for it. */
+static const char *const MARKDOWN[] = {"\\\\\\", "|\\|", "*\\*", "`\\`", "<\\<", "[\\[", NULL};
+static const char *const LATEX[] = {"\\\\textbackslash{}",
+                                    "^\\textasciicircum{}",
+                                    "~\\textasciitilde{}",
+                                    "{\\{",
+                                    "}\\}",
+                                    "$\\$",
+                                    "&\\&",
+                                    "#\\#",
+                                    "%\\%",
+                                    "_\\_",
+                                    NULL};
+
+/* One character at a time: the precision of a %s counts columns. One that a terminal would obey is spelt with a
+ * backslash, which means something, too. */
+static void print_escaped(const char *text, const char *const *escapes)
+{
+    while (*text) {
+        char spelt[CLI_SPELT];
+        const char *escape = "", *rest = spelt;
+        text += cli_spell(text, spelt);
+        for (size_t i = 0; escapes[i]; i++)
+            if (*escapes[i] == *spelt) {
+                escape = escapes[i] + 1;
+                rest = spelt + 1;
+            }
+        cli_print("%s%s", escape, rest);
+    }
+}
+
+static void print_markdown_cell(const char *text, size_t i)
+{
+    cli_print(i == 0 ? "| " : " ");
+    print_escaped(text, MARKDOWN);
+    cli_print(" |");
+}
+
+static int print_markdown(const printed *p)
+{
+    char text[MAX_CELL];
+    for (size_t i = 0; i < p->count; i++)
+        print_markdown_cell(p->shown[i].info->name, i);
+    cli_print("\n");
+    for (size_t i = 0; i < p->count; i++)
+        cli_print("%s%s|", i == 0 ? "|" : "", p->shown[i].texts ? "---" : "--:");
+    for (size_t row = 0; row < p->rows; row++) {
+        cli_print("\n");
+        for (size_t i = 0; i < p->count; i++)
+            print_markdown_cell(cell_text(&p->shown[i], row, text), i);
+    }
+    cli_print("\n");
+    return EXIT_CODE_OK;
+}
+
+/* A number with its minus, and its power of ten. */
+static void print_latex_number(const char *text)
+{
+    const char *power = strchr(text, 'e');
+    if (power)
+        cli_print("$%.*s\\times10^{%d}$", (int)(power - text), text, atoi(power + 1));
+    else
+        cli_print(*text ? "$%s$" : "--", text);
+}
+
+static int print_tex(const printed *p, bool pages)
+{
+    char text[MAX_CELL];
+    const char *environment = pages ? "longtable" : "tabular";
+    cli_print("%% %s\n%% %s; needs \\usepackage{booktabs%s}\n", p->comments[0], p->comments[1],
+              pages ? ",longtable" : "");
+    cli_print(p->comments[2] ? "%% %s\n" : "", p->comments[2]);
+    cli_print("\\begin{%s}{", environment);
+    for (size_t i = 0; i < p->count; i++)
+        cli_print(p->shown[i].texts ? "l" : "r");
+    cli_print("}\n\\toprule\n");
+    for (size_t i = 0; i < p->count; i++) {
+        print_escaped(p->shown[i].info->name, LATEX);
+        cli_print(i + 1 < p->count ? " & " : " \\\\\n\\midrule\n");
+    }
+    cli_print(pages ? "\\endhead\n" : "");
+    for (size_t row = 0; row < p->rows; row++)
+        for (size_t i = 0; i < p->count; i++) {
+            const char *cell = cell_text(&p->shown[i], row, text);
+            if (p->shown[i].texts)
+                print_escaped(*cell ? cell : "--", LATEX);
+            else
+                print_latex_number(cell);
+            cli_print(i + 1 < p->count ? " & " : " \\\\\n");
+        }
+    cli_print("\\bottomrule\n\\end{%s}\n", environment);
+    return EXIT_CODE_OK;
+}
+
+static int print_latex(const printed *p)
+{
+    return print_tex(p, false);
+}
+
+static int print_longtable(const printed *p)
+{
+    return print_tex(p, true);
+}
+
+/* ---- for commands ----------------------------------------------------------------------- */
+
+const qk_word cli_row_formats[] = {{"table", CLI_AS_TABLE},
+                                   {"csv", CLI_AS_CSV},
+                                   {"json", CLI_AS_JSON},
+                                   {"markdown", CLI_AS_MARKDOWN},
+                                   {"latex", CLI_AS_LATEX},
+                                   {"longtable", CLI_AS_LONGTABLE},
+                                   {NULL, 0}};
+
+static int print_json(const printed *p)
+{
+    cli_json_print(rows_json(p));
+    return EXIT_CODE_OK;
+}
+
+int cli_print_rows(const qk_columns *columns, int format, const char *const comments[3])
+{
+    static int (*const PRINT[])(const printed *) = {
+        [CLI_AS_TABLE] = print_table, [CLI_AS_CSV] = print_csv,
+        [CLI_AS_JSON] = print_json,   [CLI_AS_MARKDOWN] = print_markdown,
+        [CLI_AS_LATEX] = print_latex, [CLI_AS_LONGTABLE] = print_longtable,
+    };
+    printed p = {
+        .columns = columns, .rows = qk_columns_num_rows(columns), .comments = comments};
+    p.shown = show_columns(columns, &p.count);
+    int code = p.shown ? PRINT[format](&p) : cli_exit_code(QK_ERR_NOMEM);
+    if (!p.shown)
+        cli_error("out of memory");
+    free(p.shown);
+    return code;
+}
+
+json_t *cli_rows_json(const qk_columns *columns)
+{
+    printed p = {.columns = columns, .rows = qk_columns_num_rows(columns)};
+    p.shown = show_columns(columns, &p.count);
+    json_t *rows = p.shown ? rows_json(&p) : NULL;
+    free(p.shown);
+    return rows;
+}

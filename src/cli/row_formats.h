@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats of rows, the same for every command that prints some. */
+#ifndef QKSCOPE_CLI_ROW_FORMATS_H
+#define QKSCOPE_CLI_ROW_FORMATS_H
+
+#include <qkscope/results.h>
+
+#include "tell.h"
+
+enum {
+    CLI_AS_TABLE,
+    CLI_AS_CSV,
+    CLI_AS_JSON,
+    CLI_AS_MARKDOWN,
+    CLI_AS_LATEX,
+    CLI_AS_LONGTABLE,
+    CLI_AS_LIST
+};
+extern const qk_word cli_row_formats[]; /* all but CLI_AS_LIST, which is of heads */
+
+/* Prints them; the exit code. comments: lines at the beginning of LaTeX: the command, how many rows, and another one or NULL. */
+int cli_print_rows(const qk_columns *columns, int format, const char *const comments[3]);
+/* A list of objects; NULL: no memory. */
+json_t *cli_rows_json(const qk_columns *columns);
+
+#endif

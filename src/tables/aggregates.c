@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aggregates that SQLite lacks: median, quantile, corr, slope, sd; and an avg whose rounding errors do not show. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "tables/store.h"
+
+/* ---- order statistics ------------------------------------------------------------------- */
+
+typedef struct values {
+    double *items, share;
+    size_t count, capacity;
+} values;
+
+/* quantile(x, p), or median(x). */
+static void add_value(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    values *v = sqlite3_aggregate_context(context, sizeof *v);
+    if (!v || sqlite3_value_numeric_type(arguments[0]) == SQLITE_NULL)
+        return;
+    if (v->count == v->capacity) { /* SQLite's memory, so that it counts */
+        size_t room = v->capacity > 0 ? 2 * v->capacity : 64;
+        double *grown = sqlite3_realloc64(v->items, room * sizeof *grown);
+        if (!grown) {
+            sqlite3_result_error_nomem(context);
+            return;
+        }
+        v->items = grown;
+        v->capacity = room;
+    }
+    v->share = count > 1 ? sqlite3_value_double(arguments[1]) : 0.5;
+    v->items[v->count++] = sqlite3_value_double(arguments[0]);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Linear between order statistics, as NumPy's. */
+static void end_values(sqlite3_context *context)
+{
+    values *v = sqlite3_aggregate_context(context, 0);
+    if (!v || v->count == 0) {
+        sqlite3_result_null(context);
+    } else if (!(v->share >= 0 && v->share <= 1)) {
+        sqlite3_result_error(context, "quantile: the share is from 0 to 1", -1);
+    } else {
+        qsort(v->items, v->count, sizeof *v->items, compare);
+        double at = v->share * (double)(v->count - 1);
+        size_t below = (size_t)at, above = below + 1 < v->count ? below + 1 : below;
+        double low = v->items[below];
+        sqlite3_result_double(context, low + (v->items[above] - low) * (at - (double)below));
+    }
+    if (v)
+        sqlite3_free(v->items);
+}
+
+/* ---- sums ------------------------------------------------------------------------------- */
+
+/* Of deviations from the first pair, so that large means cost no digits; errors are carried (Neumaier). */
+typedef struct sum {
+    double total, error;
+} sum;
+typedef struct moments {
+    int64_t count;
+    double x0, y0;
+    sum x, y, xx, xy, yy;
+} moments;
+
+static void add(sum *s, double value)
+{
+    double total = s->total + value;
+    s->error +=
+        fabs(s->total) >= fabs(value) ? (s->total - total) + value : (value - total) + s->total;
+    s->total = total;
+}
+
+static double value_of(const sum *s)
+{
+    return s->total + s->error;
+}
+
+static void add_pair(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    moments *m = sqlite3_aggregate_context(context, sizeof *m);
+    for (int i = 0; i < count; i++)
+        if (sqlite3_value_numeric_type(arguments[i]) == SQLITE_NULL)
+            return;
+    if (!m)
+        return;
+    double x = sqlite3_value_double(arguments[0]),
+           y = count > 1 ? sqlite3_value_double(arguments[1]) : 0;
+    if (m->count++ == 0) {
+        m->x0 = x;
+        m->y0 = y;
+    }
+    x -= m->x0;
+    y -= m->y0;
+    add(&m->x, x);
+    add(&m->y, y);
+    add(&m->xx, x * x);
+    add(&m->xy, x * y);
+    add(&m->yy, y * y);
+}
+
+/* avg: plain values, so that it is the sum over the count. */
+static void add_plain(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    moments *m = sqlite3_aggregate_context(context, sizeof *m);
+    (void)count;
+    if (!m || sqlite3_value_type(arguments[0]) == SQLITE_NULL)
+        return;
+    m->count++;
+    add(&m->x, sqlite3_value_double(arguments[0]));
+}
+
+static double product(const sum *xy, const sum *x, const sum *y, int64_t count)
+{
+    return value_of(xy) - value_of(x) * value_of(y) / (double)count;
+}
+
+static void end_with(sqlite3_context *context, double value)
+{
+    if (isfinite(value))
+        sqlite3_result_double(context, value);
+    else
+        sqlite3_result_null(context);
+}
+
+static const moments *moments_of(sqlite3_context *context, int64_t least)
+{
+    const moments *m = sqlite3_aggregate_context(context, 0);
+    return m && m->count >= least ? m : NULL;
+}
+
+static void end_avg(sqlite3_context *context)
+{
+    const moments *m = moments_of(context, 1);
+    end_with(context, m ? value_of(&m->x) / (double)m->count : NAN);
+}
+
+static void end_sd(sqlite3_context *context)
+{
+    const moments *m = moments_of(context, 2);
+    end_with(context,
+             m ? sqrt(fmax(0, product(&m->xx, &m->x, &m->x, m->count) / (double)(m->count - 1)))
+               : NAN);
+}
+
+static void end_slope(sqlite3_context *context)
+{
+    const moments *m = moments_of(context, 2);
+    end_with(context, m ? product(&m->xy, &m->x, &m->y, m->count) /
+                              product(&m->xx, &m->x, &m->x, m->count)
+                        : NAN);
+}
+
+static void end_corr(sqlite3_context *context)
+{
+    const moments *m = moments_of(context, 2);
+    end_with(context, m ? product(&m->xy, &m->x, &m->y, m->count) /
+                              sqrt(product(&m->xx, &m->x, &m->x, m->count) *
+                                   product(&m->yy, &m->y, &m->y, m->count))
+                        : NAN);
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+qk_status qk__sql_functions(qk__store *t, qk_error *err)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*step)(sqlite3_context *, int, sqlite3_value **);
+        void (*end)(sqlite3_context *);
+    } ALL[] = {{"median", 1, add_value, end_values}, {"quantile", 2, add_value, end_values},
+               {"avg", 1, add_plain, end_avg},       {"sd", 1, add_pair, end_sd},
+               {"slope", 2, add_pair, end_slope},    {"corr", 2, add_pair, end_corr}};
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        int code =
+            sqlite3_create_function_v2(t->db, ALL[i].name, ALL[i].arguments,
+                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
+                                       NULL, NULL, ALL[i].step, ALL[i].end, NULL);
+        if (code != SQLITE_OK)
+            return qk__sql_fail(t, code, err);
+    }
+    return QK_OK;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills tables from the CSV files of their folders, and says where a file is wrong. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/stats.h>
+
+#include "base/buffer.h"
+#include "base/csv_reader.h"
+#include "base/error.h"
+#include "base/parse_number.h"
+#include "tables/store.h"
+
+enum { NUM_IDS = 5 }; /* head_id, model, layer, q_head, k_head */
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+/* A file on its way into a table. */
+typedef struct filling {
+    qk__store_table *table;
+    qk__csv_reader *csv;
+    sqlite3_stmt *insert, *find_model, *add_model;
+    size_t *
+        columns; /* of the file, for each of the table; QK__NO_COLUMN: not wanted or not there */
+    size_t pc;
+    char *model; /* of the row before */
+    int64_t model_id;
+} filling;
+
+static qk_status find_columns(filling *f, qk_error *err)
+{
+    const qk__store_table *table = f->table;
+    for (size_t i = 0; i < table->num_columns; i++) {
+        qk__store_column *c = &table->columns[i];
+        bool id = table->of_heads && i < NUM_IDS;
+        f->columns[i] = QK__NO_COLUMN;
+        c->wanted |= id;
+        if (c->column && c->wanted)
+            QK_TRY(qk__reader_find(f->csv, c->name, id, &f->columns[i], err));
+    }
+    return table->first_component ? qk__reader_find(f->csv, "pc", true, &f->pc, err) : QK_OK;
+}
+
+/* The columns of the table that are wanted, and a value for each. */
+static qk_status prepare_insert(filling *f, qk_error *err)
+{
+    const qk__store_table *table = f->table;
+    qk__buffer sql = {0};
+    qk_status status = qk__buffer_printf(&sql, err, "INSERT INTO \"%s\".\"%s\" VALUES (",
+                                         table->set->name, table->name);
+    for (size_t i = 0; i < table->num_columns && status == QK_OK; i++)
+        status = qk__buffer_printf(&sql, err, "%s?%zu", i > 0 ? "," : "", i + 1);
+    if (status == QK_OK)
+        status = qk__buffer_printf(&sql, err, ")");
+    if (status == QK_OK)
+        status = qk__sql_prepare(table->set->store, (const char *)sql.data, &f->insert, err);
+    qk__buffer_free(&sql);
+    return status;
+}
+
+/* The number of the model of a row, which most often is that of the row before. */
+static qk_status find_model(filling *f, size_t column, qk_error *err)
+{
+    qk__store *t = f->table->set->store;
+    const char *name = qk__reader_text(f->csv, column);
+    if (f->model && strcmp(f->model, name) == 0)
+        return QK_OK;
+    free(f->model);
+    f->model = qk__strdup(name);
+    if (!f->model)
+        return qk__nomem(err);
+    sqlite3_bind_text(f->find_model, 1, f->model, -1, SQLITE_STATIC);
+    int code = sqlite3_step(f->find_model);
+    if (code == SQLITE_ROW)
+        f->model_id = sqlite3_column_int64(f->find_model, 0);
+    sqlite3_reset(f->find_model);
+    if (code == SQLITE_ROW)
+        return QK_OK;
+    if (f->table->set->listed)
+        return qk__reader_fail(f->csv, column, QK_ERR_INCONSISTENT, "is not in models.csv",
+                               err);
+    QK_TRY(qk__store_add_model(f->table->set, f->model, err));
+    f->model_id = sqlite3_last_insert_rowid(t->db);
+    return f->model_id <= QK__MAX_ID ? QK_OK
+                                     : qk__fail(err, QK_ERR_UNSUPPORTED, "too many models");
+}
+
+static qk_status bind_ids(filling *f, qk_error *err)
+{
+    int64_t id[3];
+    QK_TRY(find_model(f, f->columns[1], err));
+    for (size_t i = 0; i < 3; i++)
+        QK_TRY(qk__reader_integer(f->csv, f->columns[2 + i], 0, QK__MAX_ID, &id[i], err));
+    sqlite3_bind_int64(f->insert, 1,
+                       (f->model_id << 2 * QK__ID_BITS) + (id[0] << QK__ID_BITS) + id[1]);
+    sqlite3_bind_text(f->insert, 2, f->model, -1, SQLITE_STATIC);
+    for (int i = 0; i < 3; i++)
+        sqlite3_bind_int64(f->insert, 3 + i, id[i]);
+    return QK_OK;
+}
+
+static bool is_category(const char *text)
+{
+    for (int i = 0; i < QK_NUM_CATEGORIES; i++)
+        if (strcmp(text, qk_category_name((qk_category)i)) == 0)
+            return true;
+    return false;
+}
+
+static qk_status bind_field(filling *f, size_t i, qk_error *err)
+{
+    const qk__column *column = f->table->columns[i].column;
+    const char *text = qk__reader_text(f->csv, f->columns[i]);
+    int64_t integer;
+    double real;
+    if (!*text && strcmp(column->info.name, "model") != 0) {
+        sqlite3_bind_null(f->insert, (int)i + 1);
+    } else if (column->info.type == QK_COLUMN_TEXT) {
+        if (column->storage == QK__CATEGORY && !is_category(text))
+            return qk__reader_fail(f->csv, f->columns[i], QK_ERR_MALFORMED, "is no category",
+                                   err);
+        sqlite3_bind_text(f->insert, (int)i + 1, text, -1, SQLITE_STATIC);
+    } else if (column->info.type == QK_COLUMN_INTEGER) {
+        QK_TRY(qk__reader_integer(f->csv, f->columns[i], INT64_MIN, INT64_MAX, &integer, err));
+        sqlite3_bind_int64(f->insert, (int)i + 1, integer);
+    } else {
+        QK_TRY(qk__reader_number(f->csv, f->columns[i], &real, err));
+        sqlite3_bind_double(f->insert, (int)i + 1, real);
+    }
+    return QK_OK;
+}
+
+/* The row before with the same ids: the file is read once more, up to it. */
+static qk_status fail_twice(filling *f, qk_error *err)
+{
+    if (!f->table->of_heads)
+        return qk__reader_fail(f->csv, f->columns[1], QK_ERR_INCONSISTENT,
+                               "is in an earlier row, too", err);
+    const char *path = qk__reader_path(f->csv);
+    size_t row = qk__reader_row(f->csv), before = 0;
+    char ids[3][24];
+    for (size_t i = 0; i < 3; i++)
+        sqlite3_snprintf(sizeof ids[i], ids[i], "%s",
+                         qk__reader_text(f->csv, f->columns[2 + i]));
+    qk__csv_reader *again;
+    bool more = true;
+    QK_TRY(qk__reader_open(&again, path, err));
+    while (before == 0 && more && qk__reader_next(again, &more, NULL) == QK_OK && more) {
+        bool same = strcmp(qk__reader_text(again, f->columns[1]), f->model) == 0;
+        for (size_t i = 0; i < 2; i++)
+            same = same && strtoll(qk__reader_text(again, f->columns[2 + i]), NULL, 10) ==
+                               strtoll(ids[i], NULL, 10);
+        if (same &&
+            (!f->table->first_component || strcmp(qk__reader_text(again, f->pc), "0") == 0))
+            before = qk__reader_row(again);
+    }
+    qk__reader_close(&again);
+    if (before == 0 || before >= row)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: model '%.80s' is in another folder, too",
+                        path, f->model);
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "%s: rows %zu and %zu are of the same head: model '%.80s', layer %s, query head %s",
+        path, before, row, f->model, ids[0], ids[1]);
+}
+
+static qk_status add_row(filling *f, qk_error *err)
+{
+    qk__store_table *table = f->table;
+    int64_t pc = 0;
+    if (table->first_component)
+        QK_TRY(qk__reader_integer(f->csv, f->pc, 0, INT_MAX, &pc, err));
+    if (pc > 0)
+        return QK_OK;
+    if (table->of_heads)
+        QK_TRY(bind_ids(f, err));
+    for (size_t i = table->of_heads ? NUM_IDS : 0; i < table->num_columns; i++)
+        if (f->columns[i] != QK__NO_COLUMN)
+            QK_TRY(bind_field(f, i, err));
+    int code = sqlite3_step(f->insert);
+    sqlite3_reset(f->insert);
+    if (code == SQLITE_DONE)
+        return QK_OK;
+    return code == SQLITE_CONSTRAINT ? fail_twice(f, err)
+                                     : qk__sql_fail(table->set->store, code, err);
+}
+
+static qk_status add_rows(filling *f, qk_error *err)
+{
+    bool more;
+    QK_TRY(find_columns(f, err));
+    for (;;) {
+        QK_TRY(qk__reader_next(f->csv, &more, err));
+        if (!more)
+            return QK_OK;
+        QK_TRY(add_row(f, err));
+    }
+}
+
+static qk_status fill_from(filling *f, qk_error *err)
+{
+    qk__store_set *set = f->table->set;
+    QK_TRY(prepare_insert(f, err));
+    for (size_t i = 0; i < set->num_sources; i++) {
+        qk__path path;
+        bool there;
+        QK_TRY(qk__find_table_file(&set->sources[i], f->table->file, &path, &there, err));
+        if (!there)
+            continue;
+        QK_TRY(qk__check_table_file(&set->sources[i], f->table->file, &path, err));
+        QK_TRY(qk__reader_open(&f->csv, path.text, err));
+        qk_status status = add_rows(f, err);
+        qk__reader_close(&f->csv);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+qk_status qk__fill_csv(qk__store_table *table, qk_error *err)
+{
+    filling f = {.table = table, .pc = QK__NO_COLUMN};
+    qk__store *t = table->set->store;
+    qk_status status = QK_OK;
+    f.columns = qk__calloc(table->num_columns, sizeof *f.columns);
+    if (!f.columns)
+        return qk__nomem(err);
+    if (table->of_heads) {
+        char *sql = sqlite3_mprintf("SELECT model_id FROM \"%w\".models WHERE model = ?1",
+                                    table->set->name);
+        status = sql ? qk__sql_prepare(t, sql, &f.find_model, err) : qk__nomem(err);
+        sqlite3_free(sql);
+    }
+    if (status == QK_OK)
+        status = qk__sql_do(t, err, "BEGIN");
+    if (status == QK_OK)
+        status = fill_from(&f, err);
+    sqlite3_finalize(f.insert);
+    sqlite3_finalize(f.find_model);
+    if (!sqlite3_get_autocommit(t->db)) {
+        qk_status ended = qk__sql_do(t, status == QK_OK ? err : NULL,
+                                     status == QK_OK ? "COMMIT" : "ROLLBACK");
+        status = status == QK_OK ? ended : status;
+    }
+    free(f.columns);
+    free(f.model);
+    return status;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tables the database has, and with which columns: those of the schema, and those made of them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "tables/store.h"
+
+static const qk__column *column_of(const qk__table *table, const char *name)
+{
+    for (size_t i = 0; i < table->num_columns; i++)
+        if (strcmp(table->columns[i].info.name, name) == 0)
+            return &table->columns[i];
+    return NULL;
+}
+
+static bool is_id(const char *name)
+{
+    static const char *const IDS[] = {"model", "layer", "q_head", "k_head"};
+    for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++)
+        if (strcmp(IDS[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_head_table(const char *name)
+{
+    for (size_t i = 0; qk__head_tables[i]; i++)
+        if (strcmp(qk__head_tables[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- columns ---------------------------------------------------------------------------- */
+
+static qk_status add_column(qk__store_table *table, size_t *capacity, qk__store_column column,
+                            qk_error *err)
+{
+    if (table->num_columns == *capacity) {
+        qk__store_column *grown = qk__grow(table->columns, capacity, sizeof *grown);
+        if (!grown)
+            return qk__nomem(err);
+        table->columns = grown;
+    }
+    table->columns[table->num_columns++] = column;
+    return QK_OK;
+}
+
+static const char *sql_type(const qk__store_column *c)
+{
+    static const char *const TYPES[] = {
+        [QK_COLUMN_TEXT] = "TEXT", [QK_COLUMN_INTEGER] = "INTEGER", [QK_COLUMN_REAL] = "REAL"};
+    if (c->column)
+        return TYPES[c->column->info.type];
+    return strcmp(c->name, "depth") == 0   ? "REAL"
+           : strcmp(c->name, "model") == 0 ? "TEXT"
+                                           : "INTEGER";
+}
+
+static qk_status create(qk__store_table *table, qk_error *err)
+{
+    qk__buffer sql = {0};
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < table->num_columns && status == QK_OK; i++) {
+        const qk__store_column *c = &table->columns[i];
+        const char *key = i == 0 && table->a_head ? " PRIMARY KEY"
+                          : table->fill == qk__fill_models && strcmp(c->name, "model") == 0
+                              ? " UNIQUE"
+                              : "";
+        status = qk__buffer_printf(&sql, err, "%s\"%s\" %s%s", i > 0 ? ", " : "", c->name,
+                                   sql_type(c), key);
+    }
+    if (status == QK_OK)
+        status = qk__sql_do(table->set->store, err, "CREATE TABLE \"%w\".\"%w\" (%s)",
+                            table->set->name, table->name, (const char *)sql.data);
+    qk__buffer_free(&sql);
+    return status;
+}
+
+/* ---- tables of files -------------------------------------------------------------------- */
+
+static qk_status add_file(qk__store_table *table, const qk__table *file, qk_error *err)
+{
+    size_t capacity = 0;
+    table->file = file;
+    table->fill = qk__fill_csv;
+    table->of_heads = column_of(file, "model") && column_of(file, "q_head");
+    table->a_head = is_head_table(table->name);
+    if (table->of_heads)
+        QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "head_id"}, err));
+    if (strcmp(table->name, "models") == 0) {
+        QK_TRY(add_column(table, &capacity, (qk__store_column){.name = "model_id"}, err));
+        table->fill = qk__fill_models;
+        table->a_head = true;
+    }
+    for (size_t i = 0; i < file->num_columns; i++)
+        QK_TRY(add_column(
+            table, &capacity,
+            (qk__store_column){.name = file->columns[i].info.name, .column = &file->columns[i]},
+            err));
+    return create(table, err);
+}
+
+/* ---- tables made of others -------------------------------------------------------------- */
+
+static qk_status add_made(qk__store_table *table, size_t *capacity, const char *name,
+                          const qk__column *column, char *from, qk_error *err)
+{
+    qk_status status =
+        from ? add_column(table, capacity, (qk__store_column){name, column, from, false, false},
+                          err)
+             : qk__nomem(err);
+    if (status != QK_OK)
+        free(from);
+    return status;
+}
+
+static qk_status add_ids(qk__store_table *table, size_t *capacity, const char *of,
+                         qk_error *err)
+{
+    static const char *const IDS[] = {"head_id", "model", "layer", "q_head", "k_head"};
+    table->a_head = true;
+    for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++)
+        QK_TRY(add_made(table, capacity, IDS[i], NULL, qk__format("%s.%s", of, IDS[i]), err));
+    return QK_OK;
+}
+
+static bool is_number_of(const qk__column *column)
+{
+    const qk__field *field = qk__find_field(column->info.name);
+    return field && strcmp(field->file, column->file) == 0;
+}
+
+/* Of columns of one name that of a number of heads counts, then the first table's. */
+static qk_status add_number(qk__store_table *table, size_t *capacity, const char *from,
+                            const qk__column *column, qk_error *err)
+{
+    const char *name = column->info.name;
+    for (size_t i = 0; i < table->num_columns; i++) {
+        qk__store_column *before = &table->columns[i];
+        if (strcmp(before->name, name) != 0)
+            continue;
+        bool first = is_number_of(column) && !(before->column && is_number_of(before->column));
+        char *both = first ? qk__format("coalesce(%s.%s, %s)", from, name, before->from)
+                           : qk__format("coalesce(%s, %s.%s)", before->from, from, name);
+        if (!both)
+            return qk__nomem(err);
+        free(before->from);
+        before->from = both;
+        before->column = first ? column : before->column;
+        return QK_OK;
+    }
+    return add_made(table, capacity, name, column, qk__format("%s.%s", from, name), err);
+}
+
+static qk_status add_numbers(qk__store_table *table, qk_error *err)
+{
+    static const char *const OF_MODEL[] = {"label", "family", "phase", "source"};
+    const qk__table *models = qk__find_table("models.csv");
+    size_t capacity = 0;
+    table->fill = qk__fill_numbers;
+    QK_TRY(add_ids(table, &capacity, "i", err));
+    QK_TRY(add_made(table, &capacity, "depth", NULL,
+                    qk__strdup("CASE WHEN l.last > 0 THEN 1.0 * i.layer / l.last ELSE 0.0 END"),
+                    err));
+    for (size_t i = 0; i < sizeof OF_MODEL / sizeof *OF_MODEL; i++)
+        QK_TRY(add_made(table, &capacity, OF_MODEL[i], column_of(models, OF_MODEL[i]),
+                        qk__format("m.%s", OF_MODEL[i]), err));
+    for (size_t t = 0; qk__head_tables[t]; t++) {
+        const char *from = qk__head_tables[t];
+        const qk__table *file = qk__store_table_of(table->set, from)->file;
+        for (size_t i = 0; i < file->num_columns; i++)
+            if (!is_id(file->columns[i].info.name) &&
+                strcmp(file->columns[i].info.name, "pc") != 0)
+                QK_TRY(add_number(table, &capacity, from, &file->columns[i], err));
+    }
+    QK_TRY(add_made(table, &capacity, "probability",
+                    column_of(qk__find_table("heads.csv"), "category_probability"),
+                    qk__strdup("heads.category_probability"), err));
+    return create(table, err);
+}
+
+static qk_status add_list(qk__store_table *table, qk_error *err)
+{
+    size_t capacity = 0;
+    table->fill = qk__fill_ids;
+    QK_TRY(add_ids(table, &capacity, "t", err));
+    return create(table, err);
+}
+
+qk_status qk__layout_create_diff(qk__store_set *set, qk_error *err)
+{
+    const qk__store_table *numbers = qk__store_table_of(set, "head_numbers");
+    qk__store_table *diff = &set->tables[set->num_tables++];
+    set->store->num_tables++;
+    size_t capacity = 0;
+    *diff = (qk__store_table){.set = qk__store_set_of(set->store, "main"),
+                              .name = "diff",
+                              .fill = qk__fill_diff,
+                              .a_head = true};
+    QK_TRY(add_made(diff, &capacity, "head_id", NULL, qk__strdup("a.head_id"), err));
+    for (size_t i = 0; i < numbers->num_columns; i++) {
+        const qk__store_column *c = &numbers->columns[i];
+        if (c->column && c->column->info.type != QK_COLUMN_TEXT)
+            QK_TRY(add_made(diff, &capacity, c->name, c->column,
+                            qk__format("b.%s - a.%s", c->name, c->name), err));
+    }
+    return create(diff, err);
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+qk_status qk__layout_create(qk__store_set *set, qk_error *err)
+{
+    enum { MADE = 4 };
+    set->tables = qk__calloc(qk__num_tables + MADE, sizeof *set->tables);
+    if (!set->tables)
+        return qk__nomem(err);
+    for (size_t i = 0; i < qk__num_tables + MADE - 1; i++) {
+        static const char *const NAMES[] = {"pc0", "head_ids", "head_numbers"};
+        const qk__table *file = i < qk__num_tables ? &qk__tables[i] : NULL;
+        if (file && !file->columns)
+            continue;
+        qk__store_table *table = &set->tables[set->num_tables++];
+        set->store->num_tables++;
+        table->set = set;
+        if (file)
+            snprintf(table->name, sizeof table->name, "%.*s",
+                     (int)strcspn(file->info.name, "."), file->info.name);
+        else
+            snprintf(table->name, sizeof table->name, "%s", NAMES[i - qk__num_tables]);
+        table->first_component = strcmp(table->name, "pc0") == 0;
+        QK_TRY(file || table->first_component
+                   ? add_file(table, file ? file : qk__find_table("qk.csv"), err)
+               : strcmp(table->name, "head_ids") == 0 ? add_list(table, err)
+                                                      : add_numbers(table, err));
+    }
+    return QK_OK;
+}

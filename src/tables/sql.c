@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs statements: what one reads is filled before its first step, and what it may is decided here. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "tables/store.h"
+
+enum {
+    STEPS_BETWEEN = 100, /* two looks at memory; a step takes at most QK__MOST_TEXT of it */
+    STEPS_TO_ASK = 1000, /* the clock, and the user whether to go on */
+};
+static const int64_t MOST_MEMORY = INT64_C(1) << 30;
+
+/* ---- what there is ---------------------------------------------------------------------- */
+
+const char *const qk__head_tables[] = {"heads",  "pc0",       "rotated",        "head_metrics",
+                                       "stages", "attention", "ablation_heads", NULL};
+
+qk__store_set *qk__store_set_of(const qk__store *t, const char *name)
+{
+    for (size_t i = 0; i < t->num_sets; i++)
+        if (sqlite3_stricmp(t->sets[i]->name, name) == 0)
+            return t->sets[i];
+    return NULL;
+}
+
+qk__store_table *qk__store_table_of(const qk__store_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->num_tables; i++)
+        if (sqlite3_stricmp(set->tables[i].name, name) == 0)
+            return &set->tables[i];
+    return NULL;
+}
+
+/* ---- what a statement may --------------------------------------------------------------- */
+
+static void want(qk__store *t, const char *set, const char *table, const char *column)
+{
+    const qk__store_set *in = set ? qk__store_set_of(t, set) : NULL;
+    qk__store_table *found = in ? qk__store_table_of(in, table) : NULL;
+    for (size_t i = 0; !set && i < t->num_sets && !found;
+         i++) /* SQLite looks in the first that has it, too */
+        found = qk__store_table_of(t->sets[i], table);
+    if (!found)
+        return;
+    found->asked = true;
+    for (size_t i = 0; i < found->num_columns; i++)
+        if (sqlite3_stricmp(found->columns[i].name, column) == 0)
+            found->columns[i].wanted = true;
+}
+
+/* SQLite asks while it prepares a statement. */
+static int authorize(void *user, int action, const char *first, const char *second,
+                     const char *set, const char *trigger)
+{
+    qk__store *t = user;
+    (void)trigger;
+    switch (action) {
+    case SQLITE_READ:
+        want(t, set, first, second);
+        return SQLITE_OK;
+    case SQLITE_SELECT:
+    case SQLITE_RECURSIVE:
+        return SQLITE_OK;
+    case SQLITE_FUNCTION:
+        return t->outside && sqlite3_stricmp(second, "load_extension") == 0 ? SQLITE_DENY
+                                                                            : SQLITE_OK;
+    default:
+        return t->outside ? SQLITE_DENY : SQLITE_OK;
+    }
+}
+
+/* Not 0: stop. */
+static int go_on(void *user)
+{
+    qk__store *t = user;
+    t->steps += STEPS_BETWEEN;
+    if (t->outside && sqlite3_memory_used() - t->memory > MOST_MEMORY)
+        t->stopped = QK__STOP_MEMORY;
+    else if (t->steps % STEPS_TO_ASK != 0)
+        return 0;
+    else if (t->outside && qk__thread_seconds() > t->until)
+        t->stopped = QK__STOP_TIME;
+    else if (!qk__tell_progress(t->context, &(qk_progress){.what = ""}))
+        t->stopped = QK__STOP_USER;
+    return t->stopped != QK__NOT_STOPPED;
+}
+
+void qk__sql_guard(qk__store *t)
+{
+    sqlite3_set_authorizer(t->db, authorize, t);
+    sqlite3_progress_handler(t->db, STEPS_BETWEEN, go_on, t);
+}
+
+qk_status qk__sql_fail(qk__store *t, int code, qk_error *err)
+{
+    const char *message = sqlite3_errmsg(t->db);
+    const int at = sqlite3_error_offset(t->db);
+    if (code == SQLITE_NOMEM)
+        return qk__nomem(err);
+    if (t->stopped == QK__STOP_USER)
+        return qk__fail(err, QK_ERR_CANCELLED, "cancelled");
+    if (t->stopped == QK__STOP_TIME)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "the statement is not done after %g seconds (a join without a "
+                        "condition?); allow more of "
+                        "them, or ask for less",
+                        t->seconds);
+    if (t->stopped == QK__STOP_MEMORY)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "the statement takes more than a gigabyte of memory; ask for less");
+    if (code == SQLITE_TOOBIG)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "a text of more than %d bytes, or too long a statement", QK__MOST_TEXT);
+    if (code == SQLITE_AUTH || strstr(message, "not authorized"))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "only SELECT is for tables of results, which are never changed (%s)",
+                        message);
+    const char *quote =
+        strstr(message, "no such column") ? "; a text stands in single quotes" : "";
+    if (at >= 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "character %d: %s%s", at + 1, message, quote);
+    return qk__fail(err, QK_ERR_ARGUMENT, "%s%s", message, quote);
+}
+
+/* ---- statements ------------------------------------------------------------------------- */
+
+static bool lacks(const qk__store_table *table)
+{
+    bool lacking = !table->filled;
+    for (size_t i = 0; i < table->num_columns; i++)
+        lacking = lacking || (table->columns[i].wanted && !table->columns[i].filled);
+    return lacking && !table->busy;
+}
+
+qk_status qk__store_fill(qk__store_table *table, qk_error *err)
+{
+    qk__store *t = table->set->store;
+    if (!lacks(table))
+        return QK_OK;
+    const bool outside = t->outside;
+    t->outside = false;
+    table->busy = true;
+    for (size_t i = 0; i < table->num_columns; i++)
+        table->columns[i].wanted |= table->columns[i].filled;
+    qk_status status = QK_OK;
+    if (table->filled || table->columns[0].filled)
+        status = qk__sql_do(t, err, "DELETE FROM \"%w\".\"%w\"", table->set->name, table->name);
+    if (status == QK_OK)
+        status = table->fill(table, err);
+    for (size_t i = 0; i < table->num_columns; i++)
+        table->columns[i].filled = status == QK_OK && table->columns[i].wanted;
+    table->filled = status == QK_OK;
+    table->busy = false;
+    t->outside = outside;
+    return status;
+}
+
+/* What a statement asks for, unless it failed. Tables that a statement of ours fills are filled by others of ours, which must not forget what this one asks for. */
+static qk_status take_asked(qk__store *t, qk__store_table ***asked, size_t *count,
+                            qk_error *err)
+{
+    *count = 0;
+    *asked = qk__calloc(t->num_tables + 1, sizeof **asked);
+    if (!*asked)
+        return qk__nomem(err);
+    for (size_t s = 0; s < t->num_sets; s++)
+        for (size_t i = 0; i < t->sets[s]->num_tables; i++) {
+            qk__store_table *table = &t->sets[s]->tables[i];
+            if (table->asked && t->sets[s]->num_sources > 0)
+                (*asked)[(*count)++] = table;
+            table->asked = false;
+        }
+    return QK_OK;
+}
+
+static qk_status fill_asked(qk__store *t, qk_status status, qk_error *err)
+{
+    qk__store_table **asked;
+    size_t count;
+    QK_TRY(take_asked(t, &asked, &count, err));
+    for (size_t i = 0; i < count && status == QK_OK; i++)
+        status = qk__store_fill(asked[i], err);
+    free(asked);
+    return status;
+}
+
+/* NULL: nothing is wrong with it. */
+static const char *fault_of(const qk__store *t, sqlite3_stmt *statement, const char *rest)
+{
+    if (!statement)
+        return "there is no statement";
+    if (rest[strspn(rest, " \t\r\n;")] != 0)
+        return "one statement is run, not several";
+    if (t->outside && !sqlite3_stmt_readonly(statement))
+        return "only SELECT is for tables of results, which are never changed";
+    if (t->outside && sqlite3_bind_parameter_count(statement) > 0)
+        return "a parameter (?) has no value here";
+    return NULL;
+}
+
+qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out, qk_error *err)
+{
+    const char *rest;
+    int code = sqlite3_prepare_v2(t->db, sql, -1, out, &rest);
+    const char *fault = code == SQLITE_OK ? fault_of(t, *out, rest) : NULL;
+    qk_status status = code == SQLITE_OK ? QK_OK : qk__sql_fail(t, code, err);
+    if (fault)
+        status = qk__fail(err, QK_ERR_ARGUMENT, "%s", fault);
+    status = fill_asked(t, status, err);
+    if (status != QK_OK) {
+        sqlite3_finalize(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+static qk_status do_text(qk__store *t, const char *sql, qk_error *err)
+{
+    sqlite3_stmt *statement;
+    QK_TRY(qk__sql_prepare(t, sql, &statement, err));
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW)
+        ;
+    qk_status status = code == SQLITE_DONE ? QK_OK : qk__sql_fail(t, code, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...)
+{
+    va_list args;
+    va_start(args, sql);
+    char *text = sqlite3_vmprintf(sql, args);
+    va_end(args);
+    qk_status status = text ? do_text(t, text, err) : qk__nomem(err);
+    sqlite3_free(text);
+    return status;
+}

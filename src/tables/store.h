@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store from within: its tables, what a statement wants of them, and who fills them. store.c leads; sql.c runs statements, table_folder.c finds files, layout.c says
+ * which tables and columns there are, fill_csv.c reads files, fill_heads.c puts tables together, result_rows.c makes columns of
+ * what a statement finds, aggregates.c has the functions that SQLite lacks. */
+#ifndef QK_TABLES_STORE_H
+#define QK_TABLES_STORE_H
+
+#include <sqlite3.h>
+
+#include "base/path.h"
+#include "schema/schema.h"
+#include "tables/manifest.h"
+#include "tables/tables.h"
+
+/* head_id: the number of the model, the layer and the query head. */
+enum { QK__MOST_TEXT = 1 << 20 }; /* bytes of a value */
+enum { QK__ID_BITS = 21, QK__MAX_ID = (1 << QK__ID_BITS) - 1 };
+
+typedef struct qk__store_table qk__store_table;
+typedef qk_status qk__fill(qk__store_table *table, qk_error *err);
+
+typedef struct qk__store_column {
+    const char *name;
+    const qk__column *column; /* of the schema; NULL: of none */
+    char *from;               /* of head_numbers and diff: the expression that fills it */
+    bool wanted, filled;
+} qk__store_column;
+
+struct qk__store_table {
+    struct qk__store_set *set;
+    char name[40];
+    const qk__table *file; /* NULL: made of other tables */
+    bool of_heads;         /* it has model, layer, q_head, k_head, and a head_id before them */
+    bool a_head;           /* of one row a head */
+    bool first_component;  /* rows of pc 0 alone */
+    qk__fill *fill;
+    qk__store_column *columns; /* with head_id and ids, as CREATE TABLE has them */
+    size_t num_columns;
+    bool asked, filled, busy; /* asked for by the statement being prepared */
+};
+
+typedef struct qk__table_folder {
+    char *folder;
+    bool force;
+    qk__manifest manifest, ablation; /* of the folder `ablation` in it */
+} qk__table_folder;
+
+/* The folders of one name, and their tables. */
+typedef struct qk__store_set {
+    qk__store *store;
+    char *name;
+    qk__table_folder *sources;
+    size_t num_sources, source_capacity;
+    qk__store_table *tables;
+    size_t num_tables;
+    bool listed; /* models.csv says which models there are */
+} qk__store_set;
+
+struct qk__store {
+    sqlite3 *db;
+    const qk_context *context;
+    qk__store_set **sets;
+    size_t num_sets, set_capacity;
+    size_t num_tables; /* of all sets */
+    bool outside;      /* the statement being prepared or run is somebody else's */
+    int64_t steps, memory;
+    double seconds, until; /* that it may take, when that is over */
+    enum { QK__NOT_STOPPED, QK__STOP_TIME, QK__STOP_MEMORY, QK__STOP_USER } stopped;
+};
+
+/* From now on SQLite asks what statements may, and whether to go on. */
+void qk__sql_guard(qk__store *t);
+/* A statement whose tables are filled. */
+QK_MUST_CHECK qk_status qk__sql_prepare(qk__store *t, const char *sql, sqlite3_stmt **out,
+                                        qk_error *err);
+/* Runs one of ours that has no rows, printf style as qk__store_ask. */
+QK_MUST_CHECK qk_status qk__sql_do(qk__store *t, qk_error *err, const char *sql, ...);
+/* What SQLite says, as an error of ours. */
+qk_status qk__sql_fail(qk__store *t, int code, qk_error *err);
+QK_MUST_CHECK qk_status qk__store_fill(qk__store_table *table, qk_error *err);
+
+/* Tables with a row a head (of qk.csv: pc0), in the order in which models and heads appear; NULL at the end. */
+extern const char *const qk__head_tables[];
+qk__store_table *qk__store_table_of(const qk__store_set *set, const char *name);
+qk__store_set *qk__store_set_of(const qk__store *t, const char *name);
+/* Which tables there are; makes them, empty. */
+QK_MUST_CHECK qk_status qk__layout_create(qk__store_set *set, qk_error *err);
+/* The table of what b has more than a in each number of heads: main.diff. */
+QK_MUST_CHECK qk_status qk__layout_create_diff(qk__store_set *set, qk_error *err);
+QK_MUST_CHECK qk_status qk__find_table_file(const qk__table_folder *source,
+                                            const qk__table *file, qk__path *path, bool *there,
+                                            qk_error *err);
+
+QK_MUST_CHECK qk_status qk__check_table_file(qk__table_folder *source, const qk__table *file,
+                                             const qk__path *path, qk_error *err);
+/* What a model without a name is called; NULL: no memory. */
+char *qk__unnamed_model(const qk__store_set *set);
+/* Tells models what manifests know of this one. */
+QK_MUST_CHECK qk_status qk__tell_of_model(qk__store_set *set, const char *name, qk_error *err);
+/* A model that no list has, at the end. */
+QK_MUST_CHECK qk_status qk__store_add_model(qk__store_set *set, const char *name,
+                                            qk_error *err);
+qk__fill qk__fill_csv, qk__fill_models, qk__fill_ids, qk__fill_numbers, qk__fill_diff;
+
+/* The rows that a statement has. */
+QK_MUST_CHECK qk_status qk__sql_rows(qk__store *t, sqlite3_stmt *statement, qk_columns **rows,
+                                     qk_error *err);
+QK_MUST_CHECK qk_status qk__sql_functions(qk__store *t, qk_error *err);
+
+#endif

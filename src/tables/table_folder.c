@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where in a folder the file of a table is, whether it is as its run wrote it, and what manifests say of models. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "tables/store.h"
+#include "tables/text_lengths.h"
+
+/* ---- where a file is -------------------------------------------------------------------- */
+
+/* A table that came from elsewhere must not be taken for one of the runs. */
+static qk_status check_owner(const qk__table_folder *source, const char *path,
+                             const qk__table *file, qk_error *err)
+{
+    const qk__manifest *m = &source->manifest;
+    if (source->force || !m->runs || !m->complete ||
+        strcmp(file->info.name, "models.csv") == 0 || qk__manifest_owner(m, file->info.name))
+        return QK_OK;
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "%s: no run in manifest.json wrote this table; move it to a folder of its own", path);
+}
+
+/* An ablation has a folder of its own, which may lie in that of the results. */
+qk_status qk__find_table_file(const qk__table_folder *source, const qk__table *file,
+                              qk__path *path, bool *there, qk_error *err)
+{
+    QK_TRY(qk__path_in(path, source->folder, file->info.name, err));
+    *there = qk__is_there(path->text);
+    if (*there || !(file->needs & QK__ABLATION))
+        return QK_OK;
+    qk__path folder;
+    QK_TRY(qk__path_in(&folder, source->folder, "ablation", err));
+    QK_TRY(qk__path_in(path, folder.text, file->info.name, err));
+    *there = qk__is_there(path->text);
+    return QK_OK;
+}
+
+/* Whether it is as its run wrote it. */
+qk_status qk__check_table_file(qk__table_folder *source, const qk__table *file,
+                               const qk__path *path, qk_error *err)
+{
+    qk__path own, folder;
+    if (source->force)
+        return QK_OK;
+    QK_TRY(qk__path_in(&own, source->folder, file->info.name, err));
+    if (strcmp(own.text, path->text) == 0) {
+        QK_TRY(check_owner(source, path->text, file, err));
+        return qk__manifest_verify_table(&source->manifest, source->folder, file->info.name,
+                                         err);
+    }
+    QK_TRY(qk__path_in(&folder, source->folder, "ablation", err));
+    qk__manifest_free(&source->ablation);
+    QK_TRY(qk__manifest_read(&source->ablation, folder.text, err));
+    return qk__manifest_verify(&source->ablation, folder.text, err);
+}
+
+/* ---- models ----------------------------------------------------------------------------- */
+
+/* The last part of the folder's real path: what a model without a name is called. */
+char *qk__unnamed_model(const qk__store_set *set)
+{
+    char *path = realpath(set->sources[0].folder, NULL);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char *name = qk__strdup(slash && slash[1] ? slash + 1 : "model");
+    free(path);
+    return name;
+}
+
+/* Its layers and the lengths of its texts, as a manifest says them; rows of models.csv have priority. */
+qk_status qk__tell_of_model(qk__store_set *set, const char *name, qk_error *err)
+{
+    int layers = 0;
+    qk_text_lengths lengths = qk__no_lengths;
+    for (size_t i = 0; i < set->num_sources; i++) {
+        const qk__manifest *manifest = &set->sources[i].manifest;
+        int own = qk__manifest_layers(manifest, name);
+        layers = own > layers ? own : layers;
+        qk_text_lengths of = qk__manifest_lengths(manifest, name);
+        lengths = isfinite(of.most) ? of : lengths;
+    }
+    if (layers > 0)
+        QK_TRY(qk__sql_do(
+            set->store, err,
+            "UPDATE \"%w\".models SET layers = %d WHERE model = %Q AND coalesce(layers, 0) = 0",
+            set->name, layers, name));
+    for (size_t i = 0; i < QK__NUM_LENGTHS && !set->listed; i++) {
+        double length = *qk__length_of(&lengths, i);
+        if (isfinite(length))
+            QK_TRY(qk__sql_do(set->store, err,
+                              "UPDATE \"%w\".models SET %s = %!.17g WHERE model = %Q",
+                              set->name, qk__length_members[i].name, length, name));
+    }
+    return QK_OK;
+}
+
+qk_status qk__store_add_model(qk__store_set *set, const char *name, qk_error *err)
+{
+    char *unnamed = qk__unnamed_model(set);
+    if (!unnamed)
+        return qk__nomem(err);
+    const char *label = *name ? name : unnamed;
+    qk_status status = qk__sql_do(
+        set->store, err,
+        "INSERT OR IGNORE INTO \"%w\".models (model, label, family) VALUES (%Q, %Q, %Q)",
+        set->name, name, label, label);
+    free(unnamed);
+    return status == QK_OK && sqlite3_changes(set->store->db) > 0
+               ? qk__tell_of_model(set, name, err)
+               : status;
+}

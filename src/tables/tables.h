@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of folders of results as one database in memory (SQLite): what comes after a run asks it in SQL.
+ *
+ *     qk__store *tables;
+ *     status = qk__store_open(&tables, &context, err);
+ *     status = qk__store_add(tables, "main", folder, false, err);
+ *     status = qk__store_ask(tables, &rows, err, "SELECT model, avg(r_q) AS mean FROM head_numbers GROUP BY model");
+ *     const double *mean = qk_columns_reals(rows, "mean");
+ *     qk_columns_free(&rows);
+ *     qk__store_close(&tables);
+ *
+ * Each CSV of the schema is a table of its name (heads.csv is `heads`) with the columns and types of the schema; an
+ * empty field is NULL. Tables are read when a statement asks for them, and of their columns those that it asks for.
+ * A table of heads has a column head_id, which is the same for one head in all of them. Besides there are
+ *
+ *     head_numbers  a row a head, with every column of the tables that have a row a head, and of qk.csv's component 0
+ *     pc0           qk.csv on component 0
+ *     models        the models in order: of models.csv, else those that the tables and the manifest tell
+ *
+ * and the aggregates median(x), quantile(x, p), corr(x, y), slope(x, y), sd(x). avg(x) carries rounding errors. */
+#ifndef QK_TABLES_TABLES_H
+#define QK_TABLES_TABLES_H
+
+#include <qkscope/common.h>
+#include <qkscope/results.h>
+
+typedef struct qk__store qk__store;
+
+/* The context must outlive them; its progress is asked whether to go on. */
+QK_MUST_CHECK qk_status qk__store_open(qk__store **tables, const qk_context *context,
+                                       qk_error *err);
+void qk__store_close(qk__store **tables);
+
+/* Adds a folder of results, a study, a comparison or an ablation. Folders of one name ("main" to begin with) have their
+ * rows in the same tables, one model in one folder; those of another name have tables of their own: "a" has a.heads,
+ * a.models, ... QK_ERR_NOT_FOUND: it has no tables. QK_ERR_INCONSISTENT, unless `force`, here and when a table is read:
+ * the manifest says that it is not complete, or not as it was written. */
+QK_MUST_CHECK qk_status qk__store_add(qk__store *tables, const char *name, const char *folder,
+                                      bool force, qk_error *err);
+
+/* The rows of a SELECT of ours, printf style with SQLite's conversions: %Q is a text in quotes or NULL, %w a name
+ * between quotes. A column of the result is an integer, a real or a text by what is in it; whole numbers with
+ * empty ones among them are reals. */
+QK_MUST_CHECK qk_status qk__store_ask(qk__store *tables, qk_columns **rows, qk_error *err,
+                                      const char *sql, ...);
+
+/* The same of a statement from outside: one SELECT, within some seconds and a gigabyte of memory.
+ * QK_ERR_ARGUMENT: it is wrong, with the place; QK_ERR_UNSUPPORTED: it needs more than that. */
+QK_MUST_CHECK qk_status qk__store_query(qk__store *tables, const char *sql, double seconds,
+                                        qk_columns **rows, qk_error *err);
+
+/* Whether there is a table of this file ("qk.csv") in a folder of this name. */
+bool qk__store_has(const qk__store *tables, const char *name, const char *file);
+
+#endif

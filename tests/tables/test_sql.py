@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope sql against the tables, read here: values, joins, aggregates; what it refuses; the page's questions."""
+import csv
+import io
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from conftest import EXAMPLE, ROOT, read_csv
+
+HEAD = "model,layer,q_head,k_head"
+
+
+@pytest.fixture(scope="module")
+def results(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sql") / "results"
+    qkscope("analyze", EXAMPLE, "-o", folder, "--ci", 50, "--max-samples", 600, expect=0)
+    return folder
+
+
+def ask(qkscope, *words):
+    """The rows, numbers as such; an empty field is None."""
+    return json.loads(qkscope("sql", *words, "--json", expect=0).out)
+
+
+def one(qkscope, *words):
+    row, = ask(qkscope, *words)
+    value, = row.values()
+    return value
+
+
+def write(folder, name, *lines):
+    folder.mkdir(exist_ok=True, parents=True)
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+# ---- values ----------------------------------------------------------------------------------
+
+def test_a_table_is_its_file(qkscope, results):
+    for path in sorted(results.glob("*.csv")):
+        columns = path.read_text().split("\n", 1)[0]
+        found = list(csv.reader(io.StringIO(qkscope("sql", results, f"select {columns} from {path.stem}", "--format", "csv", expect=0).out)))
+        wanted = list(csv.reader(open(path, newline="")))
+        assert found[0] == wanted[0] and len(found) == len(wanted)
+        for row, expected in zip(found[1:], wanted[1:], strict=True):
+            assert row == [repr(float(v)).removesuffix(".0") if "." in v and float(v) == float(f) and v != f else v
+                           for v, f in zip(expected, row, strict=True)], path.name
+
+
+def test_head_numbers_are_those_of_the_tables(qkscope, results):
+    tables = {name: read_csv(results / f"{name}.csv") for name in ("heads", "qk", "rotated", "head_metrics")}
+    tables["qk"] = [row for row in tables["qk"] if row["pc"] == 0]
+    found = ask(qkscope, results, "select * from head_numbers")
+    assert len(found) == 20
+    for name, rows in tables.items():
+        for row, head in zip(rows, found, strict=True):
+            assert all(head[column] == value for column, value in row.items() if column != "pc"), name
+    assert [head["depth"] for head in found] == [head["layer"] / 4 for head in found]
+    joined = ask(qkscope, results, "select h.r_q, r.bias_strength as bias from heads h join rotated r using (head_id)")
+    assert joined == [{"r_q": h["r_q"], "bias": r["bias_strength"]} for h, r in zip(tables["heads"], tables["rotated"], strict=True)]
+
+
+def test_aggregates(qkscope, tmp_path):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(1e6, 1, 101), rng.normal(size=101)
+    write(tmp_path, "heads.csv", f"{HEAD},ev0,fisher", "m,9,9,0,,", *(f"m,{i},0,0,{a!r},{b!r}" for i, (a, b) in enumerate(zip(x.tolist(), y.tolist()))))
+    found, = ask(qkscope, tmp_path, "select median(ev0) m, quantile(ev0, 0.3) q, corr(ev0, fisher) c, slope(ev0, fisher) s, "
+                                    "sd(ev0) d, avg(ev0) a, count(ev0) n, count(*) heads from heads")
+    wanted = [np.median(x), np.quantile(x, 0.3), np.corrcoef(x, y)[0, 1], np.polyfit(x - x.mean(), y, 1)[0], x.std(ddof=1), x.mean(), 101, 102]
+    np.testing.assert_allclose(list(found.values()), wanted, rtol=1e-12)
+    assert ask(qkscope, tmp_path, "select median(ev0) m, sd(ev0) d, avg(ev0) a, corr(ev0, 1) c from heads where layer > 999") == [
+        {"m": None, "d": None, "a": None, "c": None}]
+    assert "from 0 to 1" in qkscope("sql", tmp_path, "select quantile(ev0, 2) from heads", expect=2).err
+
+
+def test_models_in_the_order_of_their_list(qkscope, tmp_path):
+    write(tmp_path, "heads.csv", HEAD, "b,0,0,0", "a,3,0,0")
+    assert ask(qkscope, tmp_path, "select model, label, family from models") == [dict(model=m, label=m, family=m) for m in "ba"]
+    write(tmp_path, "models.csv", "model,label,family,layers", "a,A,F,13", "b,,,", "c,C,,")
+    assert ask(qkscope, tmp_path, "select model, label, family from models") == [
+        {"model": "a", "label": "A", "family": "F"}, {"model": "b", "label": "b", "family": "b"}, {"model": "c", "label": "C", "family": "C"}]
+    assert ask(qkscope, tmp_path, "select label, depth from head_numbers") == [{"label": "A", "depth": 0.25}, {"label": "b", "depth": 0}]
+
+
+def test_several_folders(qkscope, tmp_path):
+    write(tmp_path / "x", "heads.csv", f"{HEAD},ev0", "m,0,0,0,1", "m,0,1,0,2")
+    write(tmp_path / "y", "heads.csv", f"{HEAD},ev0", "n,0,1,0,5")
+    both = tmp_path / "x", tmp_path / "y"
+    assert ask(qkscope, *both, "select model, sum(ev0) s from heads group by 1") == [{"model": "m", "s": 3}, {"model": "n", "s": 5}]
+    assert one(qkscope, *both, "select b.heads.ev0 - a.heads.ev0 from a.heads join b.heads using (layer, q_head)") == 3
+    same = tmp_path / "x", tmp_path / "x"
+    assert one(qkscope, *same, "select count(*) from a.heads join b.heads using (head_id)") == 2
+    assert "in another folder, too" in qkscope("sql", *same, "select * from heads", expect=1).err
+
+
+def test_the_list_of_what_there_is(qkscope, results):
+    found = {(row["table"], row["column"]) for row in ask(qkscope, results)}
+    for path in results.glob("*.csv"):
+        for column in path.read_text().split("\n", 1)[0].split(","):
+            assert (path.stem, column) in found
+    assert ("heads", "head_id") not in found and ("stages", "layer") not in found
+
+
+def test_formats(qkscope, results):
+    statement = "select category, count(*) as heads from heads group by 1 order by 1 limit 1"
+    (row,) = ask(qkscope, results, statement)
+    said = {form: qkscope("sql", results, statement, "--format", form, expect=0).out for form in ("table", "csv", "markdown", "latex")}
+    assert said["csv"].splitlines() == ["category,heads", f"{row['category']},{row['heads']}"]
+    assert said["table"].split() == ["category", "heads", row["category"], str(row["heads"])]
+    assert said["markdown"].splitlines()[2] == f"| {row['category']} | {row['heads']} |" and "\\toprule" in said["latex"]
+    assert qkscope("sql", results, "select 1 from heads where 0", expect=0).out == "no rows\n"
+    # numbers among texts, whole ones with empty ones among them
+    mixed = ask(qkscope, results, "select 1 as a, 'x' as b union all select null, 2.5 union all select 3, 4")
+    assert mixed == [{"a": 1, "b": "x"}, {"a": None, "b": "2.5"}, {"a": 3, "b": "4"}]
+
+
+def test_the_questions_of_the_page(qkscope, results):
+    """Each SELECT of docs/sql.md has rows, and what the first ones say is so."""
+    page = (ROOT / "docs" / "sql.md").read_text().split("## Ten questions")[1]
+    questions = re.findall(r"^.*\?\n\n((?:    .*\n)+)", page, re.M)
+    assert len(questions) == 10
+    found = [ask(qkscope, results, " ".join(q.split())) for q in questions]
+    assert all(rows and not all(v is None for v in rows[0].values()) for rows in found)
+    heads, rotated = read_csv(results / "heads.csv"), read_csv(results / "rotated.csv")
+    assert sum(row["heads"] for row in found[0]) == len(heads)
+    assert {row["tenth"] for row in found[1]} == {0, 2, 5, 7, 9}
+    np.testing.assert_allclose(found[2][0]["r"], np.corrcoef([abs(h["r_k"]) for h in heads], [r["bias_strength"] for r in rotated])[0, 1])
+
+
+# ---- what is wrong ---------------------------------------------------------------------------
+
+@pytest.mark.cases(99)
+@pytest.mark.parametrize("lines, words", [
+    ([HEAD + ",ev0", "m,0,0,0,x"], "heads.csv: row 2, column 'ev0': 'x' is not a number"),
+    ([HEAD + ",ev0", "m,0,0,0,nan"], "heads.csv: row 2, column 'ev0'"),
+    ([HEAD + ",category", "m,0,0,0,Mixed"], "row 2, column 'category': 'Mixed' is no category"),
+    ([HEAD, "m,0,0,0", "m,1,x,0"], "heads.csv: row 3, column 'q_head': 'x'"),
+    ([HEAD, "m,-1,0,0"], "row 2, column 'layer'"),
+    ([HEAD, "m,2097152,0,0"], "row 2, column 'layer'"),
+    ([HEAD, "m,0,7,0", "n,0,7,0", "m,0,7,0"], "rows 2 and 4 are of the same head: model 'm', layer 0, query head 7"),
+    (["model,layer,k_head", "m,0,0"], "heads.csv: there is no column 'q_head'"),
+    ([HEAD + ",ev0,ev0", "m,0,0,0,1,1"], "heads.csv: columns 5 and 6 are both 'ev0'"),
+    ([HEAD, "m,0,0"], "heads.csv: row 2: 3 fields, but the header has 4"),
+    ([HEAD, 'm,0,"0,0'], "heads.csv: row 2: a quoted field does not end"),
+    ([HEAD, "m,0,0\0,0"], "heads.csv: row 2: a zero byte"),
+    ([""], "heads.csv: empty")])
+def test_wrong_tables_are_named(qkscope, tmp_path, lines, words):
+    write(tmp_path, "heads.csv", *lines)
+    said = qkscope("sql", tmp_path, "select * from head_numbers", expect=1)
+    assert said.out == "" and words in said.err
+
+
+def test_tables_that_contradict_each_other(qkscope, tmp_path):
+    write(tmp_path, "heads.csv", HEAD, "m,0,3,1")
+    write(tmp_path, "rotated.csv", HEAD, "m,0,3,0")
+    assert "rotated.csv: key head 0 of layer 0, query head 3 is 1 in another" in qkscope("sql", tmp_path, "select * from head_numbers", expect=1).err
+    (tmp_path / "rotated.csv").unlink()
+    write(tmp_path, "models.csv", "model", "n")
+    assert "heads.csv: row 2, column 'model': 'm' is not in models.csv" in qkscope("sql", tmp_path, "select * from heads", expect=1).err
+    write(tmp_path, "models.csv", "model", "m", "n", "m")
+    assert "models.csv: row 4, column 'model': 'm' is in an earlier row" in qkscope("sql", tmp_path, "select * from models", expect=1).err
+    (tmp_path / "models.csv").unlink()
+    write(tmp_path, "ablation_heads.csv", HEAD, "other,0,3,1")
+    assert "is of the model 'other'" in qkscope("sql", tmp_path, "select * from head_numbers", expect=1).err
+
+
+def test_tables_that_were_changed(qkscope, results, tmp_path):
+    """Those that a statement asks for."""
+    shutil.copytree(results, tmp_path / "changed")
+    path = tmp_path / "changed" / "rotated.csv"
+    path.write_text(path.read_text().replace("0.", "1.", 1))
+    assert one(qkscope, tmp_path / "changed", "select count(*) from heads") == 20
+    assert "rotated.csv is not as it was written" in qkscope("sql", tmp_path / "changed", "select * from rotated", expect=1).err
+    assert one(qkscope, tmp_path / "changed", "select count(*) from rotated", "--force") == 20
+    write(tmp_path / "changed", "stages.csv", HEAD, "m,0,0,0")
+    assert "no run in manifest.json wrote this table" in qkscope("sql", tmp_path / "changed", "select * from stages", expect=1).err
+    assert "no tables of results" in qkscope("sql", tmp_path, "select 1 from heads", expect=1).err
+
+
+ENDLESS = "with recursive t(x) as (select 1 union all select x + 1 from t)"
+
+
+@pytest.mark.cases(99)
+@pytest.mark.parametrize("statement, code, words", [
+    ("select nix from heads", 2, "character 8: no such column: nix; a text stands in single quotes"),
+    ("select \"mixed\" from heads", 2, "no such column: mixed"),
+    ("select layer from heads where", 2, "incomplete input"),
+    ("select 1; select 2", 2, "one statement"), ("/* nothing at all */", 2, "no statement"), ("select ? from heads", 2, "parameter"),
+    ("attach 'new.db' as new", 2, "only SELECT"), ("delete from heads", 2, "only SELECT"), ("create table t (x)", 2, "only SELECT"),
+    ("create temp table t (x)", 2, "only SELECT"), ("pragma temp_store = 1", 2, "only SELECT"), ("begin immediate", 2, "only SELECT"),
+    ("vacuum into 'new.db'", 2, "only SELECT"), ("select load_extension('x.so')", 2, "only SELECT"),
+    ("select * from pragma_table_info('heads')", 2, "only SELECT"), ("insert into heads (layer) values (1)", 2, "only SELECT"),
+    ("select length(zeroblob(1000000000))", 1, "more than 1048576 bytes"),
+    ("select zeroblob(3)", 1, "bytes that are no text"),
+    (f"{ENDLESS} select count(*) from t", 1, "not done after 0.5 seconds"),
+    ("with recursive t(x) as (select zeroblob(800000) union all select x from t) select count(*) from t", 1, "not done after 0.5 seconds"),
+    (f"{ENDLESS} select median(x) from t", 1, "not done after 0.5 seconds"),
+    ("select count(*) from qk a, qk b, qk c, qk d, qk e", 1, "not done after 0.5 seconds"),
+    ("select " + "(" * 5000 + "1", 2, ""), ("select " + "1+" * 3000 + "1", 2, "")])
+def test_hostile_statements(qkscope, results, tmp_path, statement, code, words):
+    before = sorted(path.name for path in results.iterdir())
+    said = qkscope("sql", results, statement, "--seconds", 0.5, expect=code, cwd=tmp_path)
+    assert said.out == "" and words in said.err and said.err.startswith("qkscope sql: ")
+    assert sorted(path.name for path in results.iterdir()) == before and not list(tmp_path.iterdir())
+
+
+@pytest.mark.test_all
+@pytest.mark.release
+def test_memory_of_a_statement_is_bounded(qkscope, results):
+    said = qkscope("sql", results, "with recursive t(x, n) as (select hex(zeroblob(400000)), 1 union all select x || n, n + 1 from t) "
+                                   "select * from t order by 1", "--seconds", 100, expect=1)
+    assert "more than a gigabyte" in said.err
+
+
+# ---- damaged files ---------------------------------------------------------------------------
+
+@pytest.mark.test_all
+def test_damaged_files(qkscope, tmp_path):
+    """600 mutants: an answer or an error of ours, no crash."""
+    rng = np.random.default_rng(5)
+    lines = [f"{HEAD},ev0,category,n_q"] + [f"m{i % 2},{i // 4},{i % 4},{i % 2},0.{i}25,mixed,{i}" for i in range(12)]
+    whole = ("\n".join(lines) + "\n").encode()
+    refused = 0
+    for _ in range(600):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), rng.integers(1, 4)):
+            kind = rng.integers(3)
+            if kind == 0:
+                damaged[place:place + 1] = bytes([rng.choice(list(b"\0\",\n\r-9e.\xff"))])
+            elif kind == 1:
+                del damaged[place:place + int(rng.integers(1, 9))]
+            else:
+                damaged[place:place] = damaged[place:place + int(rng.integers(1, 60))]
+        (tmp_path / "heads.csv").write_bytes(damaged)
+        said = qkscope("sql", tmp_path, "select * from head_numbers", "--format", "csv")
+        assert said.code in (0, 1) and (said.code == 0 or "heads.csv" in said.err)
+        refused += said.code
+    assert 300 < refused < 600
