@@ -26,7 +26,7 @@ JOBS = {
     "sums": ["-m", KJV / "step-2004", *PASSAGES, "--keep", "moments", "--groups", "0", "--kinds", "k", "--token-strings"],
     "made": ["-m", SAVED / "llama", "-t", "repeat:30x4:3", "--tokenizer", SAVED / "llama" / "tokenizer.json", "--sampler", "all",
              "--max-length", "90"],
-    **{f"saved-{name}": ["-m", SAVED / name, "-t", SAVED / "versions.json", "--max-length", "200", "--sampler", "all",
+    **{f"saved-{name}": ["-m", SAVED / name, "-t", KJV / "passages.jsonl", "--max-texts", "2", "--max-length", "200", "--sampler", "all",
                          "--stage", "both", "--tokenizer", SAVED / name / "tokenizer.json"] for name in ARCHITECTURES},
 }
 CHECKS = re.findall(r"^def check_(\w+)", Path(__file__).with_name("hf_runs.py").read_text(), re.M)

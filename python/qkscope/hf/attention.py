@@ -7,7 +7,7 @@ from typing import Any
 
 from .._call import DataError, lib
 from ..sampler import Sampler
-from .attention_sums import sums_of
+from .attention_sums import add_sums, sums_of
 from .device_sums import sums_on
 from .hooks import Call
 from .scores import Scores
@@ -79,7 +79,7 @@ class AttentionRows:
         if len(batch.rows) == 1:  # perhaps in chunks
             key = (batch.rows[0].number, layer)
             before = self.totals.pop(key, None)
-            made = made if before is None else before if made is None else before + made
+            made = made if before is None else before if made is None else add_sums(before, made)
             if not ended:
                 self.totals[key] = made
                 return

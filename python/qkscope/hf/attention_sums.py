@@ -211,3 +211,12 @@ def sums_of(scores: Scores, positions: Any, weights: Any, ids: Any = None, *, ke
         made += torch.einsum("brk,bhrs->bhks", weights[:, part], vectors)
     made[..., MOST] = largest.nan_to_num(neginf=0)  # a bucket without rows
     return made
+
+
+def add_sums(a: Any, b: Any) -> Any:
+    """Sums of both parts of a text; of the largest score the larger, where a part has rows."""
+    import torch
+    total, rows = a + b, int(lib.QK_ATTENTION_ROWS)
+    larger = torch.maximum(a[..., MOST], b[..., MOST])
+    total[..., MOST] = torch.where(a[..., rows] == 0, b[..., MOST], torch.where(b[..., rows] == 0, a[..., MOST], larger))
+    return total
