@@ -84,7 +84,7 @@ def text_rows(rng, r, scale, lengths, of_slopes, middle, spread, windows=1):
 
 
 def of_lengths(program, lengths_of, heads, texts, seed):
-    """Per head: (true r_q, true r_k, row of qk.csv, row of heads.csv). The truth is of the rows of texts without end."""
+    """Per head: (true r_q, true r_k, row of qk.csv, row of heads.csv). The truth is of the rows of infinitely many texts."""
     rng, truth, made = np.random.default_rng(seed), [], []
     n = lengths_of(rng, 1_000_000).astype(float)
     middle = (n * (n - 1) / 2).sum() / n.sum()

@@ -30,7 +30,7 @@ def population(rng, r):
 
 
 def truth(kinds):
-    """The numbers that texts without end would give, and the mean query on PC0."""
+    """The numbers that infinitely many texts would give, and the mean query on PC0."""
     (drift_q, mean_q), (drift_k, mean_k) = kinds
     own = np.diag(SCALE ** 2)
     of_q, of_k = (own + np.outer(drift, drift) for drift in (drift_q, drift_k))

@@ -150,7 +150,7 @@ typedef struct qk_attention {
     double logit_max; /* largest score of all rows; NaN: there are none */
     double
         top_offset; /* of QK_HEAD_TOP_OFFSET_SHARE: the offset, or the first of its bin; NaN: none */
-    /* That texts without end would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */
+    /* That infinitely many texts would give the head this name; NaN with fewer than QK_FEW_TEXTS groups. */
     double probability[QK_NUM_HEAD_NAMES];
     char names[64]; /* those of at least QK_CERTAIN, with spaces between */
     int64_t window; /* keys that rows see at most, as far as the sums tell; 0: no bound */

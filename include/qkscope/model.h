@@ -145,7 +145,7 @@ typedef struct qk_prefill_attention {
 typedef qk_status qk_prefill_attention_sink(void *user, const qk_prefill_attention *sums,
                                             qk_error *err);
 
-/* How well a sequence is foretold, or a branch of it: of tokens first + 1 .., -ln of the probability (nats, 0 ..)
+/* How well a sequence is predicted, or a branch of it: of tokens first + 1 .., -ln of the probability (nats, 0 ..)
  * that the model gives them behind those before. */
 typedef struct qk_prefill_losses {
     size_t sequence; /* which of the sequences given */

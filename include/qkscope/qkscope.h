@@ -21,7 +21,7 @@
  *     settings.h   settings by name, with types, ranges, defaults and help
  *     model.h      weights, forward pass, tokenizer of a language model
  *     recorder.h   from a model and texts to a capture: which heads, the run
- *     loss.h       how well a model foretells texts
+ *     loss.h       how well a model predicts texts
  *     ablate.h     what it loses without a head
  *     sink.h       from vectors, whoever has them, to a capture: which positions, rows or moments
  *     parquet.h    the files of captures

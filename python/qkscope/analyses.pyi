@@ -666,7 +666,7 @@ def loss(
     tokens_at_once: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Losses:
-    """How well a model foretells texts: loss and perplexity over all tokens, by position and by text.
+    """How well a model predicts texts: loss and perplexity over all tokens, by position and by text.
 
     model is a folder, a GGUF file, or "org/name" on the Hugging Face Hub; text a file, a folder, "repeat:64x2:8" for texts
     that are made, or several of them. The arguments are the options of `qkscope loss`; see docs/ablate.md#loss.

@@ -298,7 +298,7 @@ static qk_status check_texts(const qk__ablation *a, qk_error *err)
         if (a->lengths[t] > 1)
             return QK_OK;
     return qk__fail(err, QK_ERR_DEGENERATE,
-                    "no text has two tokens: there is nothing to foretell");
+                    "no text has two tokens: there is nothing to predict");
 }
 
 static qk_status plan(qk__ablation *a, qk_error *err)

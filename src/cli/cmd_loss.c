@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qkscope loss: how well a model foretells texts. */
+/* qkscope loss: how well a model predicts texts. */
 #include "tell.h"
 
 #include <inttypes.h>
@@ -130,9 +130,9 @@ static int run_loss(cli_call *call)
 const cli_command cmd_loss = {
     .name = "loss",
     .group = "Look",
-    .summary = "how well a model foretells texts: loss and perplexity",
+    .summary = "how well a model predicts texts: loss and perplexity",
     .usage = "--model MODEL --text TEXT... [options]",
-    .description = "Runs a model over texts and says how well each token is foretold by those "
+    .description = "Runs a model over texts and says how well each token is predicted by those "
                    "before it: the "
                    "mean of -ln of its probability (loss, in nats) and its exponential "
                    "(perplexity), over all tokens, "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well the tokens of a run are foretold. The vocabulary goes by in chunks of the output layer, each of which is
+/* How well the tokens of a run are predicted. The vocabulary goes by in chunks of the output layer, each of which is
  * converted once and meets all tokens; of a token's logits a running softmax is kept, and the one of the
  * token that follows. */
 #include <float.h>

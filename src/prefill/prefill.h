@@ -21,7 +21,7 @@
  *     changes.c     heads of branches that are changed
  *     branches.c    what branches ask for
  *     layer_attention.c  what heads attend with
- *     losses.c      how well tokens are foretold, to the caller */
+ *     losses.c      how well tokens are predicted, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
 

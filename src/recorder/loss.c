@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well a model foretells texts. Texts are read, counted and split as those of a capture, and run in groups. */
+/* How well a model predicts texts. Texts are read, counted and split as those of a capture, and run in groups. */
 #include <qkscope/loss.h>
 
 #include <math.h>
@@ -201,7 +201,7 @@ static qk_status conclude(losing *l, qk_losses *out, qk_error *err)
     out->empty = l->recording.counts.empty;
     if (out->tokens == 0)
         return qk__fail(err, QK_ERR_DEGENERATE,
-                        "of %lld texts none has two tokens: there is nothing to foretell",
+                        "of %lld texts none has two tokens: there is nothing to predict",
                         (long long)l->recording.counts.texts);
     return QK_OK;
 }

@@ -11,7 +11,7 @@
  *     describe.c        keys for capture.json
  *     card.c            lines for its card
  *     recording.c       failures of an engine
- *     loss.c            no capture, but how well texts are foretold
+ *     loss.c            no capture, but how well texts are predicted
  *
  * What becomes of the rows is the sink's: sink/sink.h. */
 #ifndef QK_RECORDER_RECORDING_H

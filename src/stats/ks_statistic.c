@@ -138,7 +138,7 @@ static void gather_bins(qk__ks *ks, const double *x)
         ks->next[b] = start;
         start += ks->wanted[b] * (ks->below[b + 1] - ks->below[b]);
     }
-    for (size_t i = 0; i < ks->rows; i++) { /* without a branch that nobody foretells */
+    for (size_t i = 0; i < ks->rows; i++) { /* without a branch that nobody predicts */
         ks->kept[kept] = (int32_t)i;
         kept += ks->wanted[ks->bin[i]];
     }

@@ -117,7 +117,7 @@ def test_faults_are_noticed(heads, tmp_path, fault):
 
 
 def test_frequencies_are_the_models(tmp_path, qkscope):
-    """Theta missing, or another one, is found by the frequencies, and not by how well scores are foretold."""
+    """Theta missing, or another one, is found by the frequencies, and not by how well scores are predicted."""
     told = read_json(MODEL / "config.json")
     (tmp_path / "model").mkdir()
     for file in MODEL.iterdir():

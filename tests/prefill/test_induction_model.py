@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """qkscope ablate of a model that copies, set by hand: a head of layer 0 tells each token which one came before it, and one of layer 1 looks
-for the token whose predecessor is the one in hand, and foretells it. So it is known what each change of either must do."""
+for the token whose predecessor is the one in hand, and predicts it. So it is known what each change of either must do."""
 import csv
 import json
 import sys
@@ -15,7 +15,7 @@ from hand_set import vocabulary, write_llama  # noqa: E402
 WORDS, CODES, DIM, PAIRS = 256, 64, 128, 64
 BASE = 1e12  # pairs from 32 on turn by less than 0.001 in a text
 CHANCE = np.log(WORDS)
-# places in the hidden vector: the token, what is always there, the token before it, and the one that is foretold
+# places in the hidden vector: the token, what is always there, the token before it, and the one that is predicted
 TOKEN, ALWAYS, BEFORE, NEXT = slice(0, CODES), CODES, slice(65, 65 + CODES), slice(129, 129 + CODES)
 HIDDEN = 200
 SLOW = np.r_[32:64, 96:128]  # features of pairs that do not turn, as many as a code has

@@ -96,7 +96,7 @@ def test_what_does_not_change_it(qkscope, tmp_path):
         assert found == first, words
 
 
-def test_nothing_to_foretell(qkscope, tmp_path):
+def test_nothing_to_predict(qkscope, tmp_path):
     """Texts of a token, and none, stand beside others without a number; alone they are refused."""
     found = loss(qkscope, "-t", write_texts(tmp_path, ["a", "", "abc"]))
     assert [(t["tokens"], t["loss"] is None) for t in found["texts"]] == [(0, True), (2, False)] and found["empty"] == 1
