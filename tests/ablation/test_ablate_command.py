@@ -709,7 +709,7 @@ def test_results_of_another_model(qkscope, whole, results, tmp_path):
     for folder, group, code, said in ((tmp_path / "o", "where layer < 2", 1, f"is of other, not of {STEP.name}"),
                                       (tmp_path / "r", "where layer > 5", 1, "are they results of this model?"),
                                       (results, "where r_q > 7", 1, "where r_q > 7"), (results, "top 3 by r_z", 2, "r_z"),
-                                      (results, "where r_q >", 2, "where: character 6"),
+                                      (results, "where r_q >", 2, "where: character 7"),
                                       (EXAMPLE, "top 3 by r_q", 1, str(EXAMPLE))):
         found = ablate(qkscope, whole[0], tmp_path / "out", "-w", "remove", "--results", folder, "--groups", group,
                        expect=code)
