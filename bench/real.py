@@ -27,7 +27,6 @@ COMMANDS = {
                                      "collage", "-o", "{out}/figures"],
     "report": ["report", "{out}/analyze", "-o", "{out}/report"],
 }
-NEED_GNUPLOT = ("scatter", "report")
 
 
 def run(build, program, words, capture, out):
@@ -62,7 +61,7 @@ def main():
         print(f"\nReal model: skipped, since {args.capture} is no capture; `make demo-real` makes one, "
               "--capture names another.")
         return
-    args.build = args.build.resolve()  # gnuplot runs in another folder
+    args.build = args.build.resolve()
     capture, work = args.capture.resolve(), args.build / "bench-data" / "real"
     programs = ([args.before.resolve()] if args.before else []) + [args.build / "qkscope"]
     print(f"\nA pretrained model: {capture.name} of {capture.parent.name}, at most {args.runs} interleaved "
@@ -75,8 +74,6 @@ def main():
     try:
         for name, words in COMMANDS.items():
             if args.only and args.only not in name:
-                continue
-            if words[0] in NEED_GNUPLOT and not shutil.which("gnuplot"):
                 continue
             results = measure(args.build, programs, words, capture, work, args.runs)
             numbers = " | ".join(f"{wall:.2f} | {processor:.2f} | {peak:.0f}"

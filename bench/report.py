@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a large study: 11 models of 300 heads, every table made up, their figures drawn and the
-page written, on 2 processors, with four collages of each model where Pillow is there to make them; then how
+page written, on 2 processors, with four collages of each model; then how
 long a list of its heads takes, and the page to open. Prints Markdown. Opening needs Playwright and Chromium (tests/requirements.txt)
 and is left out without them."""
 import argparse
@@ -33,16 +33,12 @@ def tables(work, heads):
 
 def add_collages(work, figures):
     """As a study has them: three or four of each model. How many."""
-    try:
-        picture = collage()
-    except ImportError:
-        return 0
-    picture.save(work / "collage.png")
+    (work / "collage.svg").write_text(collage())
     figures.mkdir(parents=True)
     kinds = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement", "pca-13-extreme-heads")
     for kind in kinds:
         for name, _, _ in CROSS_MODEL:
-            shutil.copy(work / "collage.png", figures / f"{kind}-{name}.png")
+            shutil.copy(work / "collage.svg", figures / f"{kind}-{name}.svg")
     return len(kinds) * len(CROSS_MODEL)
 
 
@@ -59,7 +55,7 @@ def draw(build, folder, out):
 def listing(build, folder):
     """Seconds until qkscope heads has listed some of them."""
     start = time.perf_counter()
-    subprocess.run([build / "qkscope", "heads", folder, "--where", "category == 'mixed' and abs(r_k) > 0.5", "--sort", "-r_q"],
+    subprocess.run([build / "qkscope", "heads", folder, "--where", "category == mixed and abs(r_k) > 0.5", "--sort", "-r_q"],
                    check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
@@ -98,7 +94,7 @@ def main():
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
     drawn = [draw(options.build, folder, out) for _ in range(options.runs)]
-    figures = len(list((out / "figures").glob("*.gp")))
+    figures = len(list((out / "figures").glob("*.svg")))
     print("| 11 models | |\n|---|---:|")
     print(f"| heads | {11 * options.heads:,} |\n| figures | {figures} |\n| collages | {drawn[0][2]} |")
     print(f"| figures and page, {THREADS} threads | {statistics.median(d[0] for d in drawn):.1f} s |")

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scatter collages: seconds and peak memory of whole commands, and gnuplot's part of them. Prints
-Markdown; `make bench` runs it. The capture is made once in BUILD/bench-data."""
+"""Scatter collages: seconds and peak memory of whole commands. Prints Markdown; `make bench` runs it. The capture is made once in BUILD/bench-data."""
 import argparse
-import shutil
 import statistics
-import sys
 from pathlib import Path
 
 from analyses import synth
 from timed import timed
 
 COMMANDS = {
-    "2x2 panels of 16,000 points, PNG": ["--collage"],
-    "the same, PNG and SVG": ["--collage", "--format", "png,svg"],
-    "the same, SVG": ["--collage", "--format", "svg"],
-    "the same in the plane (a, b), PNG": ["--collage", "--basis", "ab"],
-    "one head, PNG": [],
-    "30 pairs of the complement, 4,000 points each, PNG": ["--basis", "complement"],
+    "2x2 panels of 16,000 points": ["--collage"],
+    "the same, PNG as well": ["--collage", "--format", "png"],
+    "the same in the plane (a, b)": ["--collage", "--basis", "ab"],
+    "one head": [],
+    "30 pairs of the complement, 4,000 points each": ["--basis", "complement"],
 }
 
 
@@ -25,24 +21,17 @@ def main():
     parser.add_argument("build", type=Path)
     parser.add_argument("--runs", type=int, default=7)
     args = parser.parse_args()
-    if not shutil.which("gnuplot"):
-        sys.exit("gnuplot is absent")
-    args.build = args.build.resolve()  # gnuplot runs in another folder
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
     capture = synth(work / "scatter", layers=1, query_heads=8, q_per_kv_group=2,
                     dim=128, examples=500, rows=16, buckets=16, bucket_width=8192)
     folder = work / "figures"
     table = {name: [] for name in COMMANDS}
-    again = []
     for _ in range(args.runs):
         for name, options in COMMANDS.items():
             table[name].append(timed(args.build, [args.build / "qkscope", "scatter", capture, "-o",
                                                   folder, "--name", "f", "--quiet", *options]))
-            if name == next(iter(COMMANDS)):
-                again.append(timed(args.build, ["gnuplot", "-e", f"cd '{folder}'", folder / "f.gp"])[0])
-    print(f"\nScatter: 8,000 rows of each kind a head, d = 128; {args.runs} interleaved runs, medians. "
-          f"gnuplot alone draws the first in {statistics.median(again):.2f} s.\n")
+    print(f"\nScatter: 8,000 rows of each kind a head, d = 128; {args.runs} interleaved runs, medians.\n")
     print("| | seconds | peak MiB |\n|---|---|---|")
     for name, runs in table.items():
         print(f"| {name} | {statistics.median(r[0] for r in runs):.2f} | "

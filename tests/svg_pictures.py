@@ -1,149 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an SVG of gnuplot shows, in nominal pixels from the top left: texts with the boxes they take, samples
-(markers), marks of tics, filled areas. Widths of texts are those of DejaVu Sans, which Debian's `sans-serif` is and
-which is wider than most."""
+"""What a drawing shows, in nominal pixels from the top left: texts with the boxes they take, and shapes by colour. Widths are those
+that the program reckons with (src/draw/text.c), which tests/draw compares with a font."""
 import functools
-import pathlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from figure_files import SVG, read_svg
+from conftest import ROOT
+from figure_files import SVG, read_svg, shown
 
-XLINK = "{http://www.w3.org/1999/xlink}href"
-PLACE = re.compile(r"translate\(([-\d.]+),([-\d.]+)\)(?: rotate\(([-\d.]+)\))?(?: scale\(([-\d.]+)\))?")
-POINT = re.compile(r"([-\d.]+),([-\d.]+)")
+SMALLER = 0.7
 
 
 @functools.cache
-def font(size):
-    from matplotlib import get_data_path
-    from PIL import ImageFont
-    return ImageFont.truetype(pathlib.Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
+def widths():
+    text = (ROOT / "src" / "draw" / "text.c").read_text()
+    tables = [[int(n) for n in re.findall(r"\d+", re.search(rf"{name}\[\] = \{{(.*?)\}}", text, re.S)[1])] for name in ("ASCII", "LATIN")]
+    return {chr(first + i): width / 100 for first, table in zip((0x20, 0xa0), tables) for i, width in enumerate(table)}
 
 
 def width_of(text, size):
-    return font(100).getlength(text) * size / 100
-
-
-def color_of(text):
-    """'#rrggbb' of what gnuplot writes; "" for none."""
-    found = re.match(r"rgb\(\s*(\d+),\s*(\d+),\s*(\d+)\)", text or "")
-    return "#%02x%02x%02x" % tuple(map(int, found.groups())) if found else (text or "").lower()
+    return size * sum(widths().get(c, 0.75) for c in text)
 
 
 @dataclass
 class Text:
     text: str
-    x: float  # of its anchor, and the baseline
-    y: float
-    turn: float
+    x: float  # of its anchor
+    y: float  # of its line
     size: float
     anchor: str
+    turn: float
     color: str
     width: float
 
     @property
     def box(self):
-        """left, top, right, bottom, of lower-case letters with room for the others; None if it slants."""
+        """left, top, right, bottom; None if it slants."""
         start = {"start": 0, "middle": -self.width / 2, "end": -self.width}[self.anchor]
         if self.turn == 0:
             return self.x + start, self.y - 0.75 * self.size, self.x + start + self.width, self.y + 0.2 * self.size
-        if self.turn == 270:  # up
-            return self.x - 0.75 * self.size, self.y - start - self.width, self.x + 0.2 * self.size, self.y - start
+        if self.turn == -90:  # up; it turns about its middle, of which its line is 0.35 of the size away
+            return self.x - 0.4 * self.size, self.y - 0.35 * self.size - start - self.width, self.x + 0.55 * self.size, self.y - 0.35 * self.size - start
         return None
 
-    @property
-    def middle(self):
-        """Between the base line and the top of its capitals."""
-        return self.y - 0.365 * self.size
+
+def width_of_parts(element, size):
+    own = float(element.get("font-size") or size)
+    width = width_of(element.text or "", own)
+    for part in element:
+        if part.tag != SVG + "title":
+            width += width_of_parts(part, size) + float(part.get("dx") or 0)
+        width += width_of(part.tail or "", own)
+    return width
 
 
-@dataclass
-class Sample:
-    point: str
-    x: float
-    y: float
-    size: float
-    color: str
-
-
-@dataclass
-class Area:
-    color: str
-    points: list
-    pattern: bool = False
-
-    @property
-    def box(self):
-        xs, ys = zip(*self.points, strict=True)
-        return min(xs), min(ys), max(xs), max(ys)
-
-
-@dataclass
 class Picture:
-    width: float
-    height: float
-    background: str
-    texts: list = field(default_factory=list)
-    samples: list = field(default_factory=list)
-    marks: list = field(default_factory=list)  # x0, y0, x1, y1 of straight lines
-    areas: list = field(default_factory=list)
-    lines: list = field(default_factory=list)  # (colour, points)
+    def __init__(self, path):
+        self.root = read_svg(path)
+        self.width, self.height = map(float, self.root.get("viewBox").split()[2:])
+        self.texts = [self.text(element) for element in self.root.iter(SVG + "text")]
+
+    @staticmethod
+    def text(element):
+        size, turn = float(element.get("font-size")), re.match(r"rotate\((\S+)", element.get("transform") or "")
+        return Text(shown(element), float(element.get("x")), float(element.get("y")), size, element.get("text-anchor") or "start",
+                    float(turn[1]) if turn else 0, element.get("fill"), width_of_parts(element, size))
 
     def words(self):
-        return [t.text for t in self.texts]
+        return [text.text for text in self.texts]
 
-    def find(self, text):
-        return [t for t in self.texts if t.text == text]
+    def shapes(self, tag):
+        """Attributes of all elements of a name: rect, circle, path, image."""
+        return [element.attrib for element in self.root.iter(SVG + tag)]
+
+    def colors(self, tag):
+        return [element.get("fill") if element.get("fill") != "none" else element.get("stroke") for element in self.root.iter(SVG + tag)]
 
     def legend(self):
-        """(sample, text) of entries: the text that begins right of a sample, on its line."""
-        entries = []
-        for sample in self.samples:
-            beside = [t for t in self.texts if t.anchor == "start" and t.turn == 0
-                      and 4 < t.x - sample.x < 16 and abs(t.middle - sample.y) < 5]
-            if beside:
-                entries.append((sample, min(beside, key=lambda t: t.x)))
-        return entries
+        """{name: colour} of the legend: a shape right before a text that begins behind it, on its line."""
+        found, before = {}, None
+        for element in self.root.iter():
+            if element.tag == SVG + "text" and before is not None and element.get("text-anchor") is None:
+                found[shown(element)] = before.get("fill") if before.get("fill") != "none" else before.get("stroke")
+            before = element if element.tag in (SVG + "rect", SVG + "circle", SVG + "path") else None
+        return found
 
+    def dashed(self):
+        """(x0, y0, x1, y1) of dashed lines."""
+        return [tuple(map(float, re.findall(r"-?[\d.]+", e.get("d")))) for e in self.root.iter(SVG + "path") if e.get("stroke-dasharray")]
 
-def read_text(group, element):
-    place = PLACE.match(group.get("transform"))
-    size, width = float(group.get("font-size")), 0.0
-    for part in element.iter(SVG + "tspan"):
-        width += width_of(part.text or "", float(part.get("font-size") or size))
-    return Text("".join(element.itertext()), float(place[1]), float(place[2]), float(place[3] or 0) % 360, size,
-                group.get("text-anchor"), color_of(group.get("fill")), width)
-
-
-def read_picture(path):
-    root = read_svg(path)
-    width, height = map(float, root.get("viewBox").split()[2:])
-    page = next(root.iter(SVG + "rect"))
-    picture = Picture(width, height, color_of(page.get("fill")))
-    inside = {id(e) for d in root.iter(SVG + "defs") for e in d.iter()}
-    for group in root.iter(SVG + "g"):
-        element = group.find(SVG + "text")
-        if element is not None and group.get("transform"):
-            picture.texts.append(read_text(group, element))
-    for element in root.iter():
-        if id(element) in inside:
-            continue
-        if element.tag == SVG + "use":
-            place = PLACE.match(element.get("transform"))
-            picture.samples.append(Sample(element.get(XLINK)[1:], float(place[1]), float(place[2]),
-                                          float(place[4] or 1), color_of(element.get("color"))))
-        elif element.tag == SVG + "polygon":
-            points = [(float(x), float(y)) for x, y in POINT.findall(element.get("points"))]
-            fill = element.get("fill") or ""
-            picture.areas.append(Area(color_of(fill), points, fill.startswith("url")))
-        elif element.tag == SVG + "path" and element.get("d"):
-            for part in re.findall(r"M[^M]*", element.get("d")):
-                points = [(float(x), float(y)) for x, y in POINT.findall(part)]
-                if len(points) == 2:
-                    picture.marks.append((*points[0], *points[1]))
-                picture.lines.append((color_of(element.get("stroke")), points))
-    return picture
+    def faults(self):
+        """Texts that leave the picture or run into one another."""
+        shown_texts = [t for t in self.texts if t.box and t.text.strip()]
+        out = []
+        for i, text in enumerate(shown_texts):
+            left, top, right, bottom = text.box
+            if left < -1 or top < -1 or right > self.width + 1 or bottom > self.height + 1:
+                out.append(("leaves the picture", text.text))
+            out += [("run into one another", text.text, other.text) for other in shown_texts[i + 1:] if overlap(text.box, other.box) > 1.5]
+        return out
 
 
 def overlap(one, two):

@@ -78,19 +78,9 @@ if [ ! -e "$here/libraries/ready" ] || [ "$root/tools/wheel_libraries.sh" -nt "$
     rm -rf "$here/libraries" "$here/build"
     PATH=$here/bin:$PATH CC=$here/bin/cc CXX=$here/bin/c++ AR=$here/bin/ar RANLIB=$here/bin/ranlib HOST=$host \
         quietly "$root/tools/wheel_libraries.sh" --all "$cross/sources" "$here/libraries"
-    # of what is loaded at run time, headers alone
-    for name in fontconfig; do
-        for folder in "/usr/include/$(uname -m)-linux-gnu" /usr/include; do
-            [ ! -d "$folder/$name" ] || cp -RL "$folder/$name" "$here/libraries/include"
-        done
-    done
     # Debian's Python.h asks for a part of it by the folder of the other system.
     [ $system != linux ] || (mkdir -p "$here/libraries/include/$target-gnu" &&
         cp -RL "/usr/include/$(uname -m)-linux-gnu"/python3* "$here/libraries/include/$target-gnu")
-    for name in fontconfig; do
-        printf 'Name: %s\nDescription: headers\nVersion: %s\nCflags: -I%s\n' $name "$(pkg-config --modversion $name)" \
-            "$here/libraries/include" >"$here/libraries/lib/pkgconfig/$name.pc"
-    done
     touch "$here/libraries/ready"
 fi
 # Of what else becomes part of the program.

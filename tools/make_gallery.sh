@@ -29,7 +29,7 @@ take() {
 # Many points are a smaller file as a picture, at nominal size and with 128 colours.
 take_points() {
     for name; do
-        (cd "$out/scatter" && gnuplot -d -e scale=1 "$name.gp")
+        rsvg-convert -o "$out/scatter/$name.png" "$out/scatter/$name.svg"
         "${PYTHON:-python3}" - "$out/scatter/$name.png" "$pictures/$name.png" <<'END'
 import shutil
 import sys

@@ -81,7 +81,7 @@ install -D -m 644 xxhash.h "$prefix/include/xxhash.h"
 pc libxxhash -lxxhash
 [ "$all" ] || exit 0
 
-unpack zlib # a macOS of before X is meant by TARGET_OS_MAC, there and in libpng
+unpack zlib # a macOS of before X is meant by TARGET_OS_MAC there
 FLAGS="-DHAVE_UNISTD_H -UTARGET_OS_MAC" lib z *.c
 cp zlib.h zconf.h "$prefix/include"
 pc zlib -lz
@@ -141,8 +141,3 @@ FLAGS="-Isrc -DHAVE_CONFIG_H"
 lib onig src/reg[cpestv]*.c src/st.c src/onig_init.c src/ascii.c src/utf*.c src/unicode.c src/unicode_*_key.c
 cp src/oniguruma.h "$prefix/include"
 pc oniguruma -lonig
-unpack libpng1.6
-cp scripts/pnglibconf.h.prebuilt pnglibconf.h
-FLAGS="-UTARGET_OS_MAC -I$prefix/include -DPNG_ARM_NEON_OPT=0 -DPNG_INTEL_SSE_OPT=0" lib png png*.c
-cp png.h pngconf.h pnglibconf.h "$prefix/include"
-pc libpng "-lpng -lz"

@@ -6,7 +6,7 @@
 set -eu
 packages="libb2 utf8proc xxhash"
 if [ "$1" = --all ]; then
-    packages="$packages brotli jansson libonig libpng1.6 libyaml libzstd lz4 snappy sqlite3 zlib"
+    packages="$packages brotli jansson libonig libyaml libzstd lz4 snappy sqlite3 zlib"
     shift
 fi
 mkdir -p "$1"

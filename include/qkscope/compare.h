@@ -35,7 +35,7 @@ typedef struct qk_compare_settings {
         any_length; /* changes are tested also where texts of a and b differ in length by more than a
                            tenth */
     bool html;      /* false: neither figures nor compare.html */
-    qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
+    qk_figure_settings figures; /* formats beside SVG */
     const char *command_line;   /* for the manifest; NULL = not known */
     qk_context context;         /* progress: "figures" */
 } qk_compare_settings;

@@ -16,14 +16,13 @@ QK_BEGIN_DECLS
 
 /* ==== how figures are drawn =============================================================== */
 
-/* How figures are drawn: formats, theme, which gnuplot.
+/* How figures are drawn: formats, theme.
  *
- * Every figure NAME leaves NAME.gp and NAME.dat beside its pictures: `gnuplot NAME.gp` in that
- * folder draws it again, so that a figure can be restyled for a paper. docs/gallery.md */
+ * Every figure NAME is NAME.svg, with its numbers in NAME.csv: docs/gallery.md */
 
 typedef enum qk_figure_format {
-    QK_FIGURE_PNG = 1 << 0, /* at twice the nominal size */
-    QK_FIGURE_SVG = 1 << 1,
+    QK_FIGURE_PNG = 1 << 0, /* at twice the nominal size; by rsvg-convert, as PDF */
+    QK_FIGURE_SVG = 1 << 1, /* of every figure, asked for or not */
     QK_FIGURE_PDF = 1 << 2,
 } qk_figure_format;
 
@@ -36,7 +35,6 @@ typedef enum qk_figure_theme {
 typedef struct qk_figure_settings {
     unsigned formats; /* sum of qk_figure_format */
     qk_figure_theme theme;
-    const char *gnuplot; /* program, looked for in PATH; NULL = "gnuplot" */
     int width; /* of the page in millimetres, 60 to 400, with type of the same size; 0 = each
                   figure's own */
     bool no_title, no_legend; /* without what stands above the panels: a page says it below */
@@ -69,7 +67,7 @@ typedef struct qk_report_settings {
     const char *scores; /* CSV of benchmark scores; NULL = scores.csv of the folder, if there */
     const char *score_metric;   /* against which number; NULL = "ap_drop" */
     const char *score_column;   /* which benchmark; NULL = the file's first numeric column */
-    qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
+    qk_figure_settings figures; /* formats beside SVG */
     bool html;                  /* false: figures alone */
     /* Pictures of the queries and keys of heads on the page, from the captures that the manifests of the
      * results name, where these are there. */
@@ -101,7 +99,7 @@ typedef struct qk_report_outcome {
     double seconds;
     size_t num_files;
     char **files; /* [num_files] "figures/NAME.svg" and the like, from the output folder: all
-                     figures that lie there now, their scripts, numbers and notes */
+                     figures that lie there now, their numbers and notes */
 } qk_report_outcome;
 
 /* QK_OK; QK_ERR_PARTIAL when some figures failed (*outcome is set, the page says which); any
@@ -162,8 +160,8 @@ typedef struct qk_scatter_settings {
 /* A value of max_points: 8,000, and 2,000 in the small panels of the complement. */
 enum { QK_SCATTER_FEW_POINTS = -1 };
 
-/* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone. More than 10,000 points
- * are one image in an SVG or PDF. */
+/* The first two components of both kinds, QK_SCATTER_FEW_POINTS. Of more than 4,000 points
+ * those of a panel are an image. */
 extern QK_API const qk_settings_table qk_scatter_settings_table;
 
 typedef struct qk_scatter_outcome {

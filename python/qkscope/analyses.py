@@ -222,7 +222,7 @@ def compare(a: Any, b: Any, **keywords: Any) -> Results:
     """What changed from a to b, head by head: tables compare and compare_heads.
 
     a and b are results (of analyze with ci=95, for intervals and p-values), folders with some, or "FOLDER:MODEL" for one of
-    several models there. With `output` the page (compare.html) and its figures are written, too; they need gnuplot.
+    several models there. With `output` the page (compare.html) and its figures are written, too.
 
         changes = qkscope.compare("results/step-20", "results/step-2004")
         changes.compare.to_pandas().query("p_corrected < 0.05")

@@ -592,7 +592,7 @@ def compare(
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     html: bool = True,
-    format: str | Iterable[str] = 'png,svg',
+    format: str | Iterable[str] = 'svg',
     theme: Literal['paper', 'screen', 'dark'] = 'paper',
     width: int | None = None,
     no_title: bool = False,
@@ -604,7 +604,7 @@ def compare(
     """What changed from a to b, head by head: tables compare and compare_heads.
 
     a and b are results (of analyze with ci=95, for intervals and p-values), folders with some, or "FOLDER:MODEL" for one of
-    several models there. With `output` the page (compare.html) and its figures are written, too; they need gnuplot.
+    several models there. With `output` the page (compare.html) and its figures are written, too.
 
         changes = qkscope.compare("results/step-20", "results/step-2004")
         changes.compare.to_pandas().query("p_corrected < 0.05")
@@ -627,9 +627,9 @@ def compare(
         html = True
             False: tables alone: neither figures nor compare.html
     Figures:
-        format = 'png,svg'
-            pictures: png, svg, pdf or several of them; the page always needs png and svg ('png' or
-            'svg' or 'pdf')
+        format = 'svg'
+            pictures beside the SVG that each figure is: png, pdf or both (by rsvg-convert) ('png'
+            or 'svg' or 'pdf')
         theme = 'paper'
             colours and fonts of the figures ('paper' or 'screen' or 'dark')
         width

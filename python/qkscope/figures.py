@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures and reports of results. `qkscope report` draws them, with gnuplot; here they show themselves."""
+"""Figures and reports of results. `qkscope report` draws them; here they show themselves."""
 from __future__ import annotations
 
 import html
@@ -7,22 +7,40 @@ import os
 import re
 from pathlib import Path
 
-from ._call import files_of
+from ._call import NotFoundError, files_of
 from ._settings import StrPath
 
 
+PICTURES = ("png", "pdf")
+
+
 class Figure:
-    """One figure. In a notebook it shows itself (SVG). `.svg` is its text, `.png` and `.pdf` are bytes; `.note` is
-    Markdown: what it shows, of which tables, rows and numbers, and what these data say in it."""
+    """One figure. In a notebook it shows itself (SVG). `.svg` is its text, `.png` and `.pdf` are bytes, for
+    which rsvg-convert is needed; `.csv` are the numbers as drawn, `.note` is Markdown: what it shows, of which tables, rows and numbers, and what these data say in it."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        self.png = (folder / f"{name}.png").read_bytes()
-        self.pdf = (folder / f"{name}.pdf").read_bytes()
+        self.csv = (folder / f"{name}.csv").read_text(encoding="utf-8")
+        self._pictures = {kind: (folder / f"{name}.{kind}").read_bytes() for kind in PICTURES if (folder / f"{name}.{kind}").exists()}
         note = (folder / f"{name}.md").read_text(encoding="utf-8")
         self.note = re.sub(r"^In this folder, this draws it again:\n\n    .*$",
                            f'`results.figure("{name}")` draws it again.', note, flags=re.M)
+
+    @property
+    def png(self) -> bytes:
+        """At twice the nominal size."""
+        return self._picture("png")
+
+    @property
+    def pdf(self) -> bytes:
+        """For a paper."""
+        return self._picture("pdf")
+
+    def _picture(self, kind: str) -> bytes:
+        if kind not in self._pictures:
+            raise NotFoundError(f"figure {self.name}: rsvg-convert was not found when it was drawn, and a {kind} needs it: install librsvg2-bin")
+        return self._pictures[kind]
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -31,13 +49,14 @@ class Figure:
         return f"<Figure {self.name}>"
 
     def save(self, path: StrPath) -> None:
-        """Writes the picture, of the kind that the path ends with, .svg, .png or .pdf; or the note, .md. (To restyle
-        one, see docs/figures.md: `qkscope report` leaves the script that draws it.)"""
-        pictures = {".svg": self.svg.encode(), ".png": self.png, ".pdf": self.pdf, ".md": self.note.encode()}
+        """Writes the picture, of the kind that the path ends with, .svg, .png or .pdf; the numbers, .csv; or
+        the note, .md."""
+        texts = {".svg": self.svg, ".csv": self.csv, ".md": self.note}
         target = Path(path)
-        if target.suffix.lower() not in pictures:
-            raise ValueError(f"{target}: a figure is saved as .svg, .png, .pdf or .md")
-        write_whole(target, pictures[target.suffix.lower()])
+        kind = target.suffix.lower()
+        if kind not in texts and kind[1:] not in PICTURES:
+            raise ValueError(f"{target}: a figure is saved as .svg, .png, .pdf, .csv or .md")
+        write_whole(target, texts[kind].encode() if kind in texts else self._picture(kind[1:]))
 
 
 class Report:

@@ -6,6 +6,7 @@ import functools
 import html
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -145,7 +146,7 @@ class Results:
         """A row a head, of the heads of which a condition holds, with numbers from all tables: what `qkscope heads`
         lists, in full.
 
-            results.heads_summary("category == 'position-dominated' and probability >= 0.95", sort="-bias_strength",
+            results.heads_summary("category == position-dominated and probability >= 0.95", sort="-bias_strength",
                                   columns=["layer", "q_head", "r_q", "bias_strength"]).to_pandas()
 
         where     condition on columns (docs/heads.md); None: all heads
@@ -253,7 +254,7 @@ class Results:
     def figure(self, name: str, *, theme: str = "paper", width: int | None = None,
                progress: Progress = False) -> Figure:
         """Draws one of `figures`; the model at the end of a name may be left out where there is one model. theme is
-        "paper", "screen" or "dark"; width, in millimetres, is that of a page to lay it out for. Needs gnuplot.
+        "paper", "screen" or "dark"; width, in millimetres, is that of a page to lay it out for. PNG and PDF need rsvg-convert.
 
             results.figure("pca-02-rq-rk-scatter").save("drift.pdf")
 
@@ -262,7 +263,7 @@ class Results:
             settings = Settings("qk_report_settings_table")
             try:
                 outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "width": width,
-                                                             "format": "png,svg,pdf"}, progress)
+                                                             "format": "png,pdf" if shutil.which("rsvg-convert") else "svg"}, progress)
             except NotFoundError:
                 raise ValueError(f"figure {name}: of these results there are {', '.join(self.figures)}") from None
             names = [text(outcome.names[i]) for i in range(outcome.num_names)]
@@ -274,7 +275,7 @@ class Results:
                score_metric: str | None = None, score_column: str | None = None, theme: str = "paper",
                progress: Progress = None) -> Report:
         """The page with summary, findings, all figures and an explorer of the heads; with `path`, it is written there,
-        too. It is that of `qkscope report --alone`, and the other arguments are those of the command. Needs gnuplot."""
+        too. It is that of `qkscope report --alone`, and the other arguments are those of the command."""
         with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             self._draw(Path(drawn), Settings("qk_report_settings_table"),
                        {"title": title, "scores": scores, "score-metric": score_metric, "score-column": score_column,

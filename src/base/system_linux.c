@@ -6,8 +6,11 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/parse_number.h"
 
 int qk__count_processors(void)
 {
@@ -39,8 +42,38 @@ int qk__open_pipe(int ends[2])
     return pipe2(ends, O_CLOEXEC);
 }
 
-bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i)
+/* The beginning of a small file, "" where there is none. */
+static void read_start(const char *path, char *text, size_t size)
 {
-    snprintf(file, size, "lib%s.so.%s", name, version);
-    return i == 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
+    text[got > 0 ? got : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* In ticks since the machine started. */
+int64_t qk__process_start(int64_t pid)
+{
+    enum { FIELD = 22, AFTER_NAME = 2 };
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    read_start(path, text, sizeof text);
+    char *p = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int field = AFTER_NAME; p && field < FIELD; field++)
+        if ((p = strchr(p, ' ')) != NULL)
+            p++;
+    int64_t ticks;
+    if (p)
+        p[strcspn(p, " ")] = 0;
+    return p && qk__parse_integer(p, &ticks) ? ticks : 0;
+}
+
+void qk__name_boot(char *text, size_t size)
+{
+    char boot[64], space[64];
+    ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    space[length > 0 ? length : 0] = 0;
+    read_start("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    snprintf(text, size, "%s %s", boot, space);
 }

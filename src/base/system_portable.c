@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
 
 #include "base/buffer.h"
 #include "base/expand.h"
@@ -64,23 +67,35 @@ int qk__open_pipe(int ends[2])
 
 #ifdef __APPLE__
 
-/* First where the loader looks; what Homebrew and MacPorts install lies elsewhere. */
-bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i)
+int64_t qk__process_start(int64_t pid)
 {
-    static const char *const FOLDERS[] = {"", "/opt/homebrew/lib/", "/usr/local/lib/",
-                                          "/opt/local/lib/"};
-    if ((size_t)i >= sizeof FOLDERS / sizeof *FOLDERS)
-        return false;
-    snprintf(file, size, "%slib%s.%s.dylib", FOLDERS[i], name, version);
-    return true;
+    int name[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, (int)pid};
+    struct kinfo_proc found;
+    size_t size = sizeof found;
+    if (sysctl(name, sizeof name / sizeof *name, &found, &size, NULL, 0) != 0 ||
+        size != sizeof found)
+        return 0;
+    return (int64_t)found.kp_proc.p_starttime.tv_sec * 1000000 +
+           found.kp_proc.p_starttime.tv_usec;
+}
+
+void qk__name_boot(char *text, size_t size)
+{
+    if (sysctlbyname("kern.bootsessionuuid", text, &size, NULL, 0) != 0)
+        *text = 0;
 }
 
 #else
 
-bool qk__library_file(char *file, size_t size, const char *name, const char *version, int i)
+int64_t qk__process_start(int64_t pid)
 {
-    snprintf(file, size, "lib%s.so.%s", name, version);
-    return i == 0;
+    (void)pid;
+    return 0;
+}
+
+void qk__name_boot(char *text, size_t size)
+{
+    snprintf(text, size, "%s", "");
 }
 
 #endif

@@ -169,7 +169,7 @@ size_t cli_spell(const char *text, char shown[CLI_SPELT]);
 
 /* ---- messages (messages.c) -------------------------------------------------------------- */
 
-/* Figures that failed, each reason once: a gnuplot that is missing is missing for all. */
+/* Figures that failed, each reason once: a program that is missing is missing for all. */
 void cli_print_failures(char *const *failures, size_t count);
 
 /* The exit code of a run. The second is for runs whose QK_ERR_ARGUMENT can only come from an

@@ -73,7 +73,7 @@ const cli_command cmd_report = {
         "plasticity, attention, analyze or study. Results that are not complete, or of two "
         "captures, are "
         "refused; so are tables that were changed, unless --force is given.\n\nBeside every "
-        "figure lie its script and its numbers ('gnuplot NAME.gp' draws it again), and "
+        "figure lie its numbers as drawn, NAME.csv, and "
         "NAME.md, which says what it shows. README.md lists them all. Collages of qkscope "
         "scatter in "
         "DIR/figures are shown, too.",

@@ -140,7 +140,7 @@ static bool is_foreign_picture(const char *path)
     return false;
 }
 
-/* "a/b.png" draws the figure b into a, as a PNG whatever else is asked for; anything else is a
+/* "a/b.png" draws the figure b into a, and a PNG of it, whatever else is asked for; anything else is a
  * folder. */
 static int apply_output(const cli_call *call)
 {

@@ -94,7 +94,6 @@ static qk_status write_note(const qk__comparing *c, const qk__drawn *drawn, cons
                                   .tables = drawn->kind->tables,
                                   .rows = drawn->kind->rows,
                                   .numbers = drawn->kind->numbers,
-                                  .picture = "png",
                                   .command = command};
     qk__buffer text = {0};
     qk_status status = qk__note_write(&note, &text, err);
@@ -120,13 +119,12 @@ static qk_status write_notes(const qk__comparing *c, const char *figures, qk_err
 
 static qk_status draw_page(qk__comparing *c, const char *folder, qk_error *err)
 {
-    qk_figure_settings figures = c->settings->figures;
     qk_error why;
     const qk__results none = {.title = ""};
-    const qk__subject subject = {.results = &none, .comparison = &c->comparison};
-    figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    qk_status status = qk__draw_figures(&subject, c->staging, &figures, &c->settings->context,
-                                        &c->drawn, &why);
+    const qk__subject subject = {
+        .results = &none, .comparison = &c->comparison, .in_page = true};
+    qk_status status = qk__draw_figures(&subject, c->staging, &c->settings->figures,
+                                        &c->settings->context, &c->drawn, &why);
     for (size_t i = 0; i < c->drawn.count; i++)
         c->outcome->num_figures += c->drawn.items[i].status == QK_OK;
     bool goes_on = status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;

@@ -11,8 +11,6 @@
 #include "report/picture.h"
 #include "tables/text_lengths.h"
 
-enum { MAX_PICTURE = 8 << 20 };
-
 /* ---- beginning -------------------------------------------------------------------------- */
 
 static bool has_kinds(const qk_compare_outcome *o)
@@ -272,8 +270,7 @@ static void figures(qk__page *page, const qk__comparing *c)
             continue;
         }
         qk__open(page, "figure.wide#fig-%s", drawn->name);
-        qk__put_picture(page, c->staging, drawn->name, MAX_PICTURE, drawn->kind->title,
-                        qk__theme_of(c->settings->figures.theme));
+        qk__put_drawn(page, drawn);
         qk__open(page, "figcaption");
         qk__put(page, "b", "%s.", drawn->kind->title);
         qk__say(page, " %s", drawn->kind->caption);

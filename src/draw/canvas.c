@@ -114,7 +114,8 @@ static void put_pen(qk__canvas *canvas, qk__pen pen)
     else
         put(canvas, " fill=\"none\"");
     if (pen.stroke)
-        emit(canvas, " stroke=\"%c\" stroke-width=\"%n\"", pen.stroke, pen.width);
+        emit(canvas, " stroke=\"%c\" stroke-width=\"%n\"", pen.stroke,
+             pen.width * canvas->theme->line_width);
     if (pen.dashed)
         put(canvas, " stroke-dasharray=\"5 4\"");
     if (pen.opacity > 0 && pen.opacity < 1)
@@ -130,6 +131,14 @@ void qk__draw_rect(qk__canvas *canvas, double left, double top, double width, do
     emit(canvas, "<rect x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\"", left, top, width,
          height);
     put_pen(canvas, pen);
+}
+
+void qk__draw_place(qk__canvas *canvas, const char *class, double left, double top,
+                    double width, double height)
+{
+    emit(canvas,
+         "<rect class=\"%s\" x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\" fill=\"none\"/>\n",
+         class, left, top, width, height);
 }
 
 void qk__draw_line(qk__canvas *canvas, double x0, double y0, double x1, double y1, qk__pen pen)
@@ -160,7 +169,7 @@ void qk__draw_path(qk__canvas *canvas, const double (*points)[2], size_t count, 
 void qk__draw_sign(qk__canvas *canvas, qk__sign sign, double x, double y, double radius,
                    const char *color, double opacity)
 {
-    const double r = radius, side = 0.886 * r, up = 1.35 * r; /* as large as a disc */
+    const double r = radius, side = 0.886 * r, up = 1.15 * r; /* as large as a disc */
     qk__pen full = {.fill = color, .opacity = opacity};
     qk__pen line = {.stroke = color, .width = fmax(0.8, 0.3 * r), .opacity = opacity};
     const double triangle[3][2] = {

@@ -30,22 +30,14 @@ typedef struct qk__pen {
     bool dashed;
 } qk__pen;
 
-/* Signs of points. */
-typedef enum qk__sign {
-    QK__DISC,
-    QK__RING,
-    QK__SQUARE,
-    QK__FRAME, /* an open square */
-    QK__UP,
-    QK__DOWN,
-    QK__DIAMOND,
-} qk__sign;
-
 void qk__canvas_init(qk__canvas *canvas, const qk__theme *theme);
 void qk__canvas_free(qk__canvas *canvas);
 
 void qk__draw_rect(qk__canvas *canvas, double left, double top, double width, double height,
                    qk__pen pen);
+/* One that is not seen: class says what is in its place, for who looks for it. */
+void qk__draw_place(qk__canvas *canvas, const char *class, double left, double top,
+                    double width, double height);
 void qk__draw_line(qk__canvas *canvas, double x0, double y0, double x1, double y1, qk__pen pen);
 /* Through the points; one that is not finite is a gap. closed: an area, which has no gaps. */
 void qk__draw_path(qk__canvas *canvas, const double (*points)[2], size_t count, bool closed,

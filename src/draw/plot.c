@@ -63,9 +63,10 @@ const char *qk__number_text(char out[QK__NUMBER_TEXT], const char *format, doubl
 }
 
 /* As many digits behind the point as the step has; of what is very large or small as %g has it. */
-static void spell_tic(char out[QK__NUMBER_TEXT], const char *format, double value, double step,
-                      double largest)
+static void spell_tic(char out[QK__NUMBER_TEXT], const qk__tic_style *style, double value,
+                      double step, double largest)
 {
+    const char *format = style->format;
     char own[16];
     if (!format) {
         int digits = (int)fmax(0, -floor(log10(step) + 1e-9));
@@ -78,6 +79,8 @@ static void spell_tic(char out[QK__NUMBER_TEXT], const char *format, double valu
         format = own;
     }
     qk__number_text(out, format, fabs(value) < 1e-9 * step ? 0 : value);
+    if (style->after && strlen(out) + strlen(style->after) < QK__NUMBER_TEXT)
+        strcat(out, style->after);
 }
 
 /* ---- tics ------------------------------------------------------------------------------- */
@@ -173,7 +176,7 @@ static bool fits(const qk__plot *plot, qk__edge side, double step, const qk__tic
         return false;
     for (double k = ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
         char text[QK__NUMBER_TEXT];
-        spell_tic(text, style->format, k * step, step, largest);
+        spell_tic(text, style, k * step, step, largest);
         most = fmax(most, extent_of(plot, side, text, style));
     }
     return room >= most;
@@ -232,7 +235,7 @@ void qk__number_tics(const qk__plot *plot, qk__edge side, double least, double s
     size_t count = 0;
     for (double k = ceil(low / step - 1e-9);
          k * step <= high + 1e-9 * step && count < QK__MOST_TICS; k++) {
-        spell_tic(texts[count], style.format, k * step, step, fmax(fabs(low), fabs(high)));
+        spell_tic(texts[count], &style, k * step, step, fmax(fabs(low), fabs(high)));
         tics[count] =
             (qk__tic){.at = k * step / factor, .text = style.plain ? "" : texts[count]};
         count++;

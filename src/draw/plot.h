@@ -41,6 +41,7 @@ typedef struct qk__tic_style {
     bool plain;         /* no lines and numbers alone */
     const char *format; /* printf, of a number; NULL: as few digits as the step needs */
     double factor;      /* numbers are shown times this; 0: as they are */
+    const char *after;  /* markup behind each number; NULL: nothing */
 } qk__tic_style;
 
 /* 1, 2 or 5 times a power of ten, near to step. */

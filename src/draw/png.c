@@ -33,7 +33,7 @@ void qk__bitmap_free(qk__bitmap *bitmap)
 /* Half the width of a sign at a height beside its middle; negative: none. */
 static double half_width(qk__sign sign, double radius, double y)
 {
-    const double up = 1.35 * radius;
+    const double up = 1.15 * radius;
     if (sign == QK__UP)
         return y < -up || y > 0.675 * up ? -1 : 1.17 * up * (y + up) / (1.675 * up);
     return y * y > radius * radius ? -1 : sqrt(radius * radius - y * y);
@@ -104,7 +104,7 @@ static qk_status put_pixels(const qk__bitmap *bitmap, size_t bits, qk__buffer *o
     uLongf packed_size = compressBound((uLong)size);
     uint8_t *packed = rows ? qk__calloc(packed_size, 1) : NULL;
     qk_status status = packed ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && compress2(packed, &packed_size, rows, (uLong)size, 9) != Z_OK)
+    if (status == QK_OK && compress2(packed, &packed_size, rows, (uLong)size, 6) != Z_OK)
         status = qk__nomem(err);
     if (status == QK_OK)
         status = put_chunk(out, "IDAT", packed, packed_size, err);

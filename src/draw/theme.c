@@ -31,11 +31,9 @@ static const char *const SERIES[] = {
     "#cc6655", "#cc1155", "#666688", "#cc1100", "#9922ff", "#33aabb", "#996677", "#cc22bb",
     "#005544", "#cc8844", "#ff77dd", "#cc8888", "#006633", "#776622", "#777766", "#ff4499",
 };
-static const int POINTS[] = {7, 5, 9, 13, 11, 6, 4};
-enum {
-    NUM_SERIES = sizeof SERIES / sizeof *SERIES,
-    NUM_POINTS = sizeof POINTS / sizeof *POINTS
-};
+static const qk__sign SIGNS[] = {QK__DISC, QK__SQUARE, QK__UP,   QK__DIAMOND,
+                                 QK__DOWN, QK__RING,   QK__FRAME};
+enum { NUM_SERIES = sizeof SERIES / sizeof *SERIES, NUM_SIGNS = sizeof SIGNS / sizeof *SIGNS };
 
 const char *qk__series_color(const qk__theme *theme, int index)
 {
@@ -44,18 +42,10 @@ const char *qk__series_color(const qk__theme *theme, int index)
 }
 
 /* Shifted from round to round, so that a colour comes back with another point. */
-int qk__series_point(int index)
+qk__sign qk__series_sign(int index)
 {
     int i = index < 0 ? 0 : index;
-    return POINTS[(i + i / NUM_SERIES) % NUM_POINTS];
-}
-
-double qk__point_size(int point)
-{
-    return point == 4 || point == 5    ? 0.88
-           : point == 13               ? 1.2
-           : point == 9 || point == 11 ? 1.08
-                                       : 1;
+    return SIGNS[(i + i / NUM_SERIES) % NUM_SIGNS];
 }
 
 const char *qk__mixed_color(const char *color, const char *with, double share, char out[8])

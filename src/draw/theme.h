@@ -8,6 +8,17 @@
 
 #include <qkscope/report.h>
 
+/* Signs of points; all have about the area of a disc. */
+typedef enum qk__sign {
+    QK__DISC,
+    QK__RING,
+    QK__SQUARE,
+    QK__FRAME, /* an open square */
+    QK__UP,
+    QK__DOWN,
+    QK__DIAMOND,
+} qk__sign;
+
 typedef struct qk__theme {
     const char *name;
     const char *background, *ink, *muted, *grid; /* page, text, secondary text, grid lines */
@@ -25,10 +36,8 @@ const qk__theme *qk__theme_of(qk_figure_theme theme);
 /* Families (and phases of training) by index, round and round after 32: first Okabe and Ito's
  * colours, told apart with any colour vision. The black of the set is the theme's ink. */
 const char *qk__series_color(const qk__theme *theme, int index);
-/* gnuplot point types that go with them, so that colour is never alone. */
-int qk__series_point(int index);
-/* How large a point is drawn beside a circle, so that all have about its area. */
-double qk__point_size(int point);
+/* Signs that go with them, so that colour is never alone. */
+qk__sign qk__series_sign(int index);
 /* `share` of a colour and the rest of another, as if the first were so opaque on the second.
  * Returns out. */
 const char *qk__mixed_color(const char *color, const char *with, double share, char out[8]);

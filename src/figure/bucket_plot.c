@@ -30,8 +30,8 @@ static int compare_positions(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
-/* A block of position, plasticity and heads of each bucket; returns how many there are. */
-static size_t add_mean_curve(qk__figure *figure, bucket_mean *buckets, size_t count)
+/* Means of each bucket, in place; returns how many there are. */
+static size_t find_means(bucket_mean *buckets, size_t count)
 {
     size_t means = 0;
     qsort(buckets, count, sizeof *buckets, compare_buckets);
@@ -49,9 +49,6 @@ static size_t add_mean_curve(qk__figure *figure, bucket_mean *buckets, size_t co
         buckets[i].ap /= (double)buckets[i].heads;
     }
     qsort(buckets, means, sizeof *buckets, compare_positions);
-    for (size_t i = 0; i < means; i++)
-        qk__figure_row(figure, buckets[i].position, buckets[i].ap, (double)buckets[i].heads);
-    qk__figure_end_block(figure);
     return means;
 }
 
@@ -74,39 +71,46 @@ bool qk__has_profiles(const qk__subject *subject)
     return qk__count_heads_with(subject->model, has_plasticity) > 0;
 }
 
-/* Heads between blank lines, evenly chosen where there are too many; returns how many. */
-static size_t add_curves(qk__figure *figure, const qk__result_model *model, size_t *all)
+/* How many heads are drawn of all that have a curve. */
+static size_t count_curves(const qk__result_model *model, size_t *all)
 {
-    size_t count = qk__count_heads_with(model, has_plasticity);
-    size_t longest = 1, drawn = 0, seen = 0;
+    size_t longest = 1;
+    *all = qk__count_heads_with(model, has_plasticity);
     qk__each_head (model, head)
         longest = head->num_profile > longest ? head->num_profile : longest;
     size_t most = MAX_CURVE_POINTS / longest;
     most = most < MIN_CURVES ? MIN_CURVES : most > MAX_CURVES ? MAX_CURVES : most;
-    size_t wanted = count < most ? count : most;
-    qk__each_head (model, head) {
-        if (!has_plasticity(head) || wanted == 0 || seen++ < drawn * count / wanted)
-            continue;
-        for (size_t i = 0; i < head->num_profile; i++)
-            qk__figure_row(figure, head->profile_position[i], head->profile_ap[i]);
-        if (++drawn < wanted)
-            qk__figure_end_row(figure);
-        else
-            break;
-    }
-    qk__figure_end_block(figure);
-    *all = count;
-    return drawn;
+    return *all < most ? *all : most;
 }
 
-static size_t add_mean_profile(qk__figure *figure, const qk__result_model *model)
+/* Heads evenly chosen where there are too many. */
+static void put_curves(qk__figure *figure, const qk__result_model *model, size_t wanted,
+                       size_t all, const qk__plot *plot, double opacity)
+{
+    size_t drawn = 0, seen = 0;
+    qk__each_head (model, head) {
+        if (!has_plasticity(head) || drawn == wanted || seen++ < drawn * all / wanted)
+            continue;
+        const char *name =
+            qk__figure_format(figure, "layer %d, head %d", head->layer, head->q_head);
+        for (size_t i = 0; i < head->num_profile; i++)
+            qk__tell_point(figure, NULL, name, head->profile_position[i], head->profile_ap[i]);
+        qk__draw_curve(
+            plot, head->profile_position, head->profile_ap, head->num_profile,
+            (qk__pen){.stroke = figure->theme->muted, .width = 0.7, .opacity = opacity});
+        drawn++;
+    }
+}
+
+static void put_mean(qk__figure *figure, const qk__result_model *model, const qk__plot *plot)
 {
     size_t count = 0;
     qk__each_head (model, head)
         count += head->num_profile;
     bucket_mean *buckets = qk__figure_alloc(figure, count, sizeof *buckets);
-    if (!buckets)
-        return 0;
+    double *x = qk__figure_alloc(figure, 2 * count + 1, sizeof *x), *y = x + count;
+    if (!buckets || !x)
+        return;
     count = 0;
     qk__each_head (model, head)
         for (size_t i = 0; i < head->num_profile; i++) {
@@ -114,56 +118,62 @@ static size_t add_mean_profile(qk__figure *figure, const qk__result_model *model
                                            head->profile_ap[i], 1};
             count += isfinite(buckets[count].ap) && isfinite(buckets[count].position);
         }
-    return add_mean_curve(figure, buckets, count);
+    const size_t means = find_means(buckets, count);
+    for (size_t i = 0; i < means; i++) {
+        x[i] = buckets[i].position;
+        y[i] = buckets[i].ap;
+        qk__tell_point(figure, NULL, "mean", x[i], y[i]);
+    }
+    qk__draw_curve(plot, x, y, means, (qk__pen){.stroke = figure->theme->k, .width = 2.5});
+    if (means <= FEW_BUCKETS)
+        qk__draw_points(plot, x, y, means, QK__DISC, 2.4 * qk__em(figure), figure->theme->k, 0);
 }
 
 /* From 0, unless there are positions on its other side. */
-static const char *position_range(const qk__result_model *model)
+static qk__axis position_range(const qk__result_model *model)
 {
     qk__range shown = {0, 0};
     qk__each_head (model, head)
         for (size_t i = 0; i < head->num_profile; i++)
             qk__range_add(&shown, head->profile_position[i]);
-    return shown.low >= 0 ? "0:*" : shown.high > 0 ? "*:*" : "*:0";
+    return qk__axis_between(shown.low, shown.high);
 }
 
 void qk__build_profiles(qk__figure *figure, const qk__subject *subject)
 {
     const qk__theme *theme = figure->theme;
-    size_t all, drawn = add_curves(figure, subject->model, &all);
-    size_t means = add_mean_profile(figure, subject->model);
+    size_t all, drawn = count_curves(subject->model, &all);
     double opacity = fmin(0.7, fmax(0.2, 3 / sqrt((double)drawn)));
-    char heads[64], faint[8];
+    char heads[64];
     if (drawn < all)
         snprintf(heads, sizeof heads, "%zu of %zu heads", drawn, all);
     else
         snprintf(heads, sizeof heads, "single heads (%zu)", all);
-    qk__mixed_color(theme->muted, theme->background, opacity, faint);
-    const qk__entry entries[] = {{heads, faint, QK__LINE},
-                                 {"mean over all heads", theme->k, QK__LINE}};
-    const bool narrow = qk__fit_columns(figure, 2, 220) == 1;
+    const qk__entry entries[] = {{heads, theme->muted, QK__LINE, opacity},
+                                 {"mean over all heads", theme->k, QK__LINE, 0}};
     qk__sheet sheet = {.count = 1,
                        .left = 84,
                        .right = 24,
                        .above = 8,
                        .height = subject->kind->height,
                        .square = true,
-                       .below = narrow ? 84 : 54,
+                       .below = 54,
                        .entries = entries,
                        .num_entries = 2};
     qk__set_heading(figure, subject->results, subject->model, subject->kind->heading);
     qk__begin_sheet(figure, &sheet);
-    qk__put_panel(figure, &sheet.first);
+    const double em = qk__em(figure);
+    qk__plot plot = qk__figure_plot(figure, &sheet.first);
     qk__put_axis_names(figure, "Position of the query (tokens)", "Attention plasticity",
                        &sheet);
-    qk__figure_print(figure,
-                     "set xtics font small%s\nset xrange [%s] noextend\n"
-                     "set yrange [0:1]\nset ytics 0.2 font small\nset grid x y back\n"
-                     "set format x '%%.0f'\n"
-                     "plot data index 0 using 1:2 with lines lw 0.7 lc rgb '#%02x%s', "
-                     "data index 1 using 1:2 with %s lw 2.5 lc rgb '%s'\n",
-                     narrow ? " rotate by 40 right" : "", position_range(subject->model),
-                     (unsigned)lround(255 * (1 - opacity)), theme->muted + 1,
-                     means <= FEW_BUCKETS ? "linespoints pt 7 ps 0.5" : "lines", theme->k);
-    qk__end_sheet(figure);
+    plot.x = position_range(subject->model);
+    qk__number_tics(&plot, QK__BELOW, 70 * em, 0,
+                    (qk__tic_style){.length = 4 * em, .grid = true, .format = "%.0f"});
+    qk__number_tics(&plot, QK__LEFT, 40 * em, 0.2,
+                    (qk__tic_style){.length = 4 * em, .grid = true});
+    qk__begin_marks(&plot);
+    put_curves(figure, subject->model, drawn, all, &plot, opacity);
+    put_mean(figure, subject->model, &plot);
+    qk__end_marks(&plot);
+    qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
 }

@@ -123,11 +123,15 @@ static void draw_one(void *context, size_t i, int worker)
     subject.model = drawn->model;
     subject.kind = drawn->kind;
     qk__figure figure;
+    const bool in_page = all->subject->in_page;
     qk__figure_init(&figure, drawn->name, qk__theme_of(all->settings->theme),
                     drawn->kind->width, drawn->kind->height + 100);
     qk__figure_set_page(&figure, all->settings);
     drawn->kind->build(&figure, &subject);
-    drawn->status = qk__figure_draw(&figure, all->folder, all->settings, &err);
+    drawn->status = qk__figure_write(&figure, all->folder, all->settings, drawn->kind->title,
+                                     in_page ? &drawn->in_page : NULL, &err);
+    drawn->width = figure.width;
+    drawn->height = figure.height;
     if (drawn->status != QK_OK)
         drawn->message = qk__strdup(err.message);
     qk__figure_free(&figure);
@@ -174,8 +178,10 @@ qk_status qk__check_written(const qk__drawn_list *list, qk_error *err)
 
 void qk__drawn_list_free(qk__drawn_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].message);
+        qk__buffer_free(&list->items[i].in_page);
+    }
     free(list->items);
     *list = (qk__drawn_list){0};
 }

@@ -19,6 +19,7 @@ typedef struct qk__subject {
     const qk__result_model *model;
     const struct qk__figure_kind *kind;
     const struct qk__comparison *comparison; /* of two models; NULL: of none */
+    bool in_page;             /* drawings are wanted as elements of a page, too */
     const char *score_metric; /* of the score figure: a field or a column of the score file */
     const char *score_column; /* NULL = its first numeric column */
     /* Names of the figures asked for; without the slug of a model: all models'. None: all. */
@@ -57,6 +58,9 @@ enum { QK__MAX_SERIES = 6 };
 double qk__series_value(const qk__chart_series *series, const qk__result_head *head);
 /* The label of a series, markup or plain text of ours. */
 const char *qk__series_name(const qk__chart_series *series);
+
+/* What it is called in the file of the figure's numbers. */
+const char *qk__told_series(qk__figure *figure, const qk__chart_series *series);
 
 /* How numbers become marks. */
 typedef enum qk__mark {
@@ -141,6 +145,8 @@ typedef struct qk__drawn {
     const qk__result_model *model; /* NULL unless per model */
     qk_status status;
     char *message;
+    int width, height;  /* nominal pixels */
+    qk__buffer in_page; /* an element of a page, if that was asked for */
 } qk__drawn;
 
 typedef struct qk__drawn_list {

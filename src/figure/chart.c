@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of charts: statistics of series over models, layers, components or dimensions. The data file
- * has a row for each place: its number, then the statistics of each series, in the units of the
- * tables. */
+/* The numbers of charts: statistics of series over models, layers, components or dimensions. */
 #include "figure/chart.h"
 
 #include <math.h>
@@ -147,69 +145,109 @@ bool qk__has_chart(const qk__subject *subject)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static size_t columns_of_statistic(qk__statistic statistic)
-{
-    return statistic == QK__STAT_DEVIATION ? 3 : statistic == QK__STAT_QUARTILES ? 4 : 1;
-}
-
-static void add_statistic(qk__figure *figure, qk__chart *c, const qk__spread *s,
+static void set_statistic(qk__chart *c, size_t s, size_t row, const qk__spread *of,
                           const qk__field *field)
 {
-    double shown[4] = {s->mean, s->quartile1, s->quartile3, s->median};
-    if (c->panel->statistic == QK__STAT_MEDIAN)
-        shown[0] = s->median;
-    if (c->panel->statistic == QK__STAT_DEVIATION) { /* within what the column can be */
-        bool negative = field && field->info.range && field->info.range[0] == '-';
-        double sd = isfinite(s->sd) ? s->sd : 0; /* one head: a band without width */
-        shown[1] = fmin(1, fmax(negative ? -1 : 0, s->mean - sd));
-        shown[2] = fmax(negative ? -1 : 0, fmin(1, s->mean + sd));
-        if (!isfinite(s->mean))
-            shown[1] = shown[2] = NAN;
+    const qk__statistic statistic = c->panel->statistic;
+    double shown[QK__NUM_VALUES] = {of->mean, NAN, NAN, NAN};
+    if (statistic == QK__STAT_MEDIAN)
+        shown[QK__VALUE] = of->median;
+    if (statistic == QK__STAT_QUARTILES) {
+        shown[QK__VALUE_LOW] = of->quartile1;
+        shown[QK__VALUE_HIGH] = of->quartile3;
+        shown[QK__VALUE_MEDIAN] = of->median;
     }
-    qk__figure_add_values(figure, shown, c->width);
-    for (size_t i = 0; i < c->width; i++)
+    if (statistic == QK__STAT_DEVIATION &&
+        isfinite(of->mean)) { /* within what the column can be */
+        bool negative = field && field->info.range && field->info.range[0] == '-';
+        double sd = isfinite(of->sd) ? of->sd : 0; /* one head: a band without width */
+        shown[QK__VALUE_LOW] = fmin(1, fmax(negative ? -1 : 0, of->mean - sd));
+        shown[QK__VALUE_HIGH] = fmax(negative ? -1 : 0, fmin(1, of->mean + sd));
+    }
+    for (size_t i = 0; i < QK__NUM_VALUES; i++) {
+        c->values[s][i][row] = shown[i];
         qk__range_add(&c->range, shown[i]);
+    }
 }
 
-/* Rows: place, statistics of each series; with groups, their colour. A layer without heads is left out; a
- * model without numbers keeps its place and interrupts lines. */
-static void add_numbers(qk__figure *figure, const qk__subject *subject, qk__chart *c)
+/* The column, or what the legend says. */
+const char *qk__told_series(qk__figure *figure, const qk__chart_series *series)
+{
+    if (series->role == QK__BY_CATEGORY)
+        return qk_category_name(series->category);
+    if (!series->field)
+        return series->name;
+    return series->magnitude ? qk__figure_format(figure, "|%s|", series->field) : series->field;
+}
+
+static void tell_row(qk__figure *figure, const qk__chart *c, const char *const *names,
+                     size_t row)
+{
+    for (size_t s = 0; s < c->count; s++) {
+        double *const *of = c->values[s];
+        const size_t place = (size_t)c->place[row];
+        const qk__told told = {.panel = c->panel->title ? c->panel->title : c->panel->y_label,
+                               .series = qk__told_series(figure, &c->panel->series[s]),
+                               .x_name = names ? names[place] : NULL,
+                               .x = c->place[row],
+                               .y = of[QK__VALUE][row],
+                               .low = of[QK__VALUE_LOW][row],
+                               .high = of[QK__VALUE_HIGH][row],
+                               .value = of[QK__VALUE_MEDIAN][row]};
+        qk__tell(figure, &told);
+    }
+}
+
+/* A layer without heads is left out; a model without numbers keeps its place and interrupts lines. */
+static void add_numbers(qk__figure *figure, const qk__subject *subject, qk__chart *c,
+                        const char *const *names)
 {
     const qk__panel *panel = c->panel;
-    const qk__results *results = subject->results;
+    const bool layers = subject->kind->over == QK__LAYERS;
     for (size_t i = 0; i < qk__count_places(subject); i++) {
-        if (subject->kind->over == QK__LAYERS && heads_at(subject, i).num_heads == 0)
+        if (layers && heads_at(subject, i).num_heads == 0)
             continue;
         double sum = 0;
-        qk__figure_value(figure, (double)i);
+        const size_t row = c->rows++;
+        c->place[row] = (double)i;
         for (size_t s = 0; s < c->count; s++) {
             const qk__chart_series *series = &panel->series[s];
             qk__spread spread = spread_at(figure, subject, series, i);
-            add_statistic(figure, c, &spread,
+            set_statistic(c, s, row, &spread,
                           series->field ? qk__find_field(series->field) : NULL);
             sum += spread.mean;
         }
         if (panel->mark == QK__STACK)
             c->range.high = fmax(c->range.high, sum);
-        if (panel->series[0].role == QK__GROUP)
-            qk__figure_words(
-                figure, "0x%s",
-                qk__series_color(figure->theme, qk__color_group(results, &results->models[i])) +
-                    1);
-        qk__figure_end_row(figure);
+        tell_row(figure, c, names, row);
     }
-    c->block = qk__figure_end_block(figure);
 }
 
-qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const qk__panel *panel)
+static bool take_memory(qk__figure *figure, size_t places, qk__chart *c)
+{
+    double *all =
+        qk__figure_alloc(figure, (1 + c->count * QK__NUM_VALUES) * (places + 1), sizeof *all);
+    if (!all)
+        return false;
+    c->place = all;
+    for (size_t s = 0; s < c->count; s++)
+        for (size_t i = 0; i < QK__NUM_VALUES; i++)
+            c->values[s][i] = all + (1 + s * QK__NUM_VALUES + i) * (places + 1);
+    return true;
+}
+
+qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const qk__panel *panel,
+                         const char *const *names)
 {
     const qk__chart_series *first = &panel->series[0];
     qk__chart c = {.panel = panel,
                    .count = qk__count_series(panel),
                    .power = {0, 1, ""},
-                   .width = columns_of_statistic(panel->statistic),
+                   .interval = panel->statistic == QK__STAT_DEVIATION ||
+                               panel->statistic == QK__STAT_QUARTILES,
                    .range = QK__NO_RANGE};
-    add_numbers(figure, subject, &c);
+    if (take_memory(figure, qk__count_places(subject), &c))
+        add_numbers(figure, subject, &c, names);
     for (int i = 0; i < 2; i++)
         if (panel->lines[i] != 0)
             qk__range_add(&c.range, panel->lines[i]);
@@ -222,12 +260,11 @@ qk__chart qk__make_chart(qk__figure *figure, const qk__subject *subject, const q
     return c;
 }
 
-/* The axis: room beyond the numbers, but not beyond 0, and not beyond 1 where there is nothing. */
-void qk__set_values(qk__figure *figure, const qk__chart *c, const qk__place *place)
+/* Room beyond the numbers, but not beyond 0, and not beyond 1 where there is nothing. */
+qk__axis qk__value_axis(const qk__chart *c)
 {
     const qk__panel *panel = c->panel;
     double low = c->range.low, high = panel->to_one ? fmax(c->range.high, 1) : c->range.high;
-    double factor = c->power.factor;
     const bool share = panel->to_one || panel->loose;
     double room = fmax(0.07 * (high - low), share ? 0.01 : 0);
     if (room > 0) {
@@ -238,15 +275,5 @@ void qk__set_values(qk__figure *figure, const qk__chart *c, const qk__place *pla
         high = fmin(high, 1);
     if (share && c->range.low >= 0)
         low = fmax(low, 0);
-    qk__set_range(figure, 'y', factor * low, factor * high,
-                  (int)fmax(2, place->height / (44 * qk__em(figure))));
-    if (low < 0)
-        qk__figure_print(figure, "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
-                         figure->theme->muted);
-    for (int i = 0; i < 2; i++)
-        if (panel->lines[i] != 0)
-            qk__figure_print(figure,
-                             "set arrow from graph 0, first %.9g to graph 1, first %.9g nohead "
-                             "front ls 103\n",
-                             factor * panel->lines[i], factor * panel->lines[i]);
+    return qk__axis_between(low, high);
 }

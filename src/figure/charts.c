@@ -15,8 +15,8 @@ enum {
     LEAST_TIC = 30,
     MOST_SHOWN = 12
 };
-#define BAR        0.76
-#define DROP_ALPHA 0xcc /* an area between curves: lines below it are seen */
+#define BAR  0.76
+#define DROP 0.2 /* opacity of an area between curves: lines below it are seen */
 
 /* ---- colours and legends ---------------------------------------------------------------- */
 
@@ -64,6 +64,12 @@ static void name_chart_groups(const qk__figure *figure, const qk__results *resul
         named->count = qk__series_entries(figure, names, count, named->entries);
 }
 
+/* Points of the first curve are discs, of others squares. */
+static int mark_of(const qk__panel *panel, size_t s)
+{
+    return panel->mark != QK__CURVES ? QK__AREA : s == 0 ? QK__DISC : QK__SQUARE;
+}
+
 static void name_series(const qk__figure *figure, const qk__subject *subject,
                         const qk__panel *panel, naming *named)
 {
@@ -73,8 +79,9 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
         name_chart_groups(figure, subject->results, named);
         if (panel->statistic == QK__STAT_QUARTILES) {
             named->entries[named->count++] =
-                (qk__entry){"quartiles", figure->theme->ink, QK__LINE};
-            named->entries[named->count++] = (qk__entry){"median", figure->theme->ink, 7};
+                (qk__entry){"quartiles", figure->theme->ink, QK__LINE, 0};
+            named->entries[named->count++] =
+                (qk__entry){"median", figure->theme->ink, QK__DISC, 0};
         }
         return;
     }
@@ -85,90 +92,89 @@ static void name_series(const qk__figure *figure, const qk__subject *subject,
         if (!name)
             continue;
         const char *color = series_color(figure, &panel->series[s], named->mixed[named->count]);
-        named->entries[named->count++] =
-            (qk__entry){name, color, panel->mark == QK__CURVES && s == 0 ? 7 : QK__AREA};
+        named->entries[named->count++] = (qk__entry){name, color, mark_of(panel, s), 0};
     }
     if (panel->between) {
-        char *color = named->mixed[named->count];
-        snprintf(color, 10, "#%02x%.6s", DROP_ALPHA, figure->theme->accent + 1);
-        named->entries[named->count++] = (qk__entry){panel->between, color, QK__AREA};
+        named->entries[named->count++] =
+            (qk__entry){panel->between, figure->theme->accent, QK__AREA, DROP};
     }
 }
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-static void plot_bars(qk__figure *figure, const qk__chart *c, size_t places)
+/* Of a place: its own, or that of its family. */
+static const char *bar_color(const qk__figure *figure, const qk__subject *subject,
+                             const qk__chart *c, size_t s, size_t row, char mixed[8])
 {
-    const double width = BAR / (double)c->count, factor = c->power.factor;
+    const qk__results *results = subject->results;
+    if (c->panel->series[s].role == QK__GROUP)
+        return qk__series_color(
+            figure->theme, qk__color_group(results, &results->models[(size_t)c->place[row]]));
+    return series_color(figure, &c->panel->series[s], mixed);
+}
+
+static void plot_bars(qk__figure *figure, const qk__subject *subject, const qk__chart *c,
+                      const qk__plot *plot)
+{
+    const double width = BAR / (double)c->count;
+    char mixed[8], text[QK__NUMBER_TEXT];
+    bool told =
+        c->panel->percent && qk__tic_step(c->rows, plot->width, 36 * qk__em(figure)) == 1;
+    for (size_t s = 0; s < c->count; s++)
+        for (size_t i = 0; i < c->rows; i++) {
+            const double x = c->place[i] + ((double)s - (double)c->count / 2) * width;
+            const double value = c->values[s][QK__VALUE][i];
+            qk__draw_bar(plot, x, x + width, 0, value,
+                         (qk__pen){.fill = bar_color(figure, subject, c, s, i, mixed)});
+            if (told && isfinite(value))
+                qk__put_text(figure,
+                             qk__figure_format(figure, "%s%%",
+                                               qk__number_text(text, "%.1f", 100 * value)),
+                             qk__at_x(plot, c->place[i]),
+                             qk__at_y(plot, value) - 8 * qk__em(figure), QK__SMALL_TYPE);
+        }
+    if (c->panel->statistic != QK__STAT_QUARTILES)
+        return;
+    double *const *first = c->values[0];
+    qk__draw_whiskers(plot, c->place, first[QK__VALUE_LOW], first[QK__VALUE_HIGH], c->rows,
+                      (qk__pen){.stroke = figure->theme->ink, .width = 1.2});
+    qk__draw_points(plot, c->place, first[QK__VALUE_MEDIAN], c->rows, QK__DISC,
+                    2 * qk__em(figure), figure->theme->ink, 0);
+}
+
+static void plot_stack(const qk__figure *figure, const qk__chart *c, const qk__plot *plot)
+{
     char mixed[8];
+    for (size_t i = 0; i < c->rows; i++) {
+        double below = 0;
+        for (size_t s = 0; s < c->count; s++) {
+            const double above = below + c->values[s][QK__VALUE][i];
+            qk__draw_bar(plot, c->place[i] - BAR / 2, c->place[i] + BAR / 2, below, above,
+                         (qk__pen){.fill = series_color(figure, &c->panel->series[s], mixed)});
+            below = above;
+        }
+    }
+}
+
+static void plot_curves(const qk__figure *figure, const qk__chart *c, const qk__plot *plot)
+{
+    char mixed[8];
+    for (size_t s = 0; s < c->count && c->interval; s++)
+        qk__draw_band(plot, c->place, c->values[s][QK__VALUE_LOW], c->values[s][QK__VALUE_HIGH],
+                      c->rows,
+                      (qk__pen){.fill = series_color(figure, &c->panel->series[s], mixed),
+                                .opacity = 0.16});
+    if (c->panel->between)
+        qk__draw_band(plot, c->place, c->values[0][QK__VALUE], c->values[1][QK__VALUE], c->rows,
+                      (qk__pen){.fill = figure->theme->accent, .opacity = DROP});
     for (size_t s = 0; s < c->count; s++) {
-        const qk__chart_series *series = &c->panel->series[s];
-        qk__figure_print(figure, "%sdata index %zu using ($1%+.3f):(%.9g*$%zu):(%.3f)",
-                         s ? ", " : "plot ", c->block,
-                         ((double)s - ((double)c->count - 1) / 2) * width, factor,
-                         2 + s * c->width, width);
-        if (series->role == QK__GROUP)
-            qk__figure_print(figure, ":%zu with boxes lc rgb variable",
-                             2 + c->count * c->width);
-        else
-            qk__figure_print(figure, " with boxes lc rgb '%s'",
-                             series_color(figure, series, mixed));
+        const char *color = series_color(figure, &c->panel->series[s], mixed);
+        const double *values = c->values[s][QK__VALUE];
+        qk__draw_curve(plot, c->place, values, c->rows,
+                       (qk__pen){.stroke = color, .width = 1.8});
+        qk__draw_points(plot, c->place, values, c->rows, (qk__sign)mark_of(c->panel, s),
+                        2.8 * qk__em(figure), color, 0);
     }
-    if (c->panel->statistic ==
-        QK__STAT_QUARTILES) /* yerrorbars would leave a gap around the point */
-        qk__figure_print(figure,
-                         ", data index %zu using 1:(%.9g*$3):(0):(%.9g*($4-$3)) with vectors "
-                         "nohead lw 1.2 lc rgb '%s', data index %zu using 1:(%.9g*$5) with "
-                         "points pt 7 ps 0.4 lc rgb '%s'",
-                         c->block, factor, factor, figure->theme->ink, c->block, factor,
-                         figure->theme->ink);
-    if (c->panel->percent &&
-        qk__tic_step(places, figure->panel_width, 36 * qk__em(figure)) == 1)
-        qk__figure_print(
-            figure,
-            ", data index %zu using 1:(100*$2):(sprintf('%%.1f%%%%', 100*$2)) with "
-            "labels offset 0,0.6 tc rgb '%s' font small",
-            c->block, figure->theme->ink);
-}
-
-/* Each box reaches from zero to the top of its share, the highest drawn first. */
-static void plot_stack(qk__figure *figure, const qk__chart *c)
-{
-    char mixed[8];
-    for (size_t top = c->count; top-- > 0;) {
-        qk__figure_print(figure, "%sdata index %zu using 1:($2",
-                         top + 1 < c->count ? ", " : "plot ", c->block);
-        for (size_t s = 1; s <= top; s++)
-            qk__figure_print(figure, "+$%zu", 2 + s);
-        qk__figure_print(figure, "):(%g) with boxes lc rgb '%s'", BAR,
-                         series_color(figure, &c->panel->series[top], mixed));
-    }
-}
-
-static void plot_curves(qk__figure *figure, const qk__chart *c)
-{
-    const char *separator = "plot ";
-    const double factor = c->power.factor;
-    char mixed[8];
-    for (size_t s = 0; s < c->count && c->width > 1; s++, separator = ", ")
-        qk__figure_print(
-            figure,
-            "%sdata index %zu using 1:(%.9g*$%zu):(%.9g*$%zu) with filledcurves fs "
-            "transparent solid 0.16 noborder lc rgb '%s'",
-            separator, c->block, factor, 3 + s * c->width, factor, 4 + s * c->width,
-            series_color(figure, &c->panel->series[s], mixed));
-    if (c->panel->between) {
-        qk__figure_print(figure,
-                         "%sdata index %zu using 1:2:3 with filledcurves lc rgb '#%02x%.6s'",
-                         separator, c->block, DROP_ALPHA, figure->theme->accent + 1);
-        separator = ", ";
-    }
-    for (size_t s = 0; s < c->count; s++, separator = ", ")
-        qk__figure_print(figure,
-                         "%sdata index %zu using 1:(%.9g*$%zu) with linespoints lt 1 lw 1.8 pt "
-                         "%d ps 0.6 lc rgb '%s'",
-                         separator, c->block, factor, 2 + s * c->width, s == 0 ? 7 : 5,
-                         series_color(figure, &c->panel->series[s], mixed));
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
@@ -178,46 +184,62 @@ typedef struct page {
     const qk__subject *subject;
     qk__sheet sheet;
     qk__model_axis axis;
-    bool joined;     /* panels below each other with one axis */
-    bool names_each; /* the legend of a panel is above it */
-    bool named;      /* phases are named above panels */
-    double phases;   /* what that takes */
+    bool joined;              /* panels below each other with one axis */
+    bool names_each;          /* the legend of a panel is above it */
+    bool named;               /* phases are named above panels */
+    double phases;            /* what that takes */
+    const char *const *names; /* of places */
 } page;
 
-static void set_places(qk__figure *figure, const page *p, bool last, const qk__place *place)
+static const char *const WORDS[] = {[QK__LAYERS] = "Layer",
+                                    [QK__COMPONENTS] = "Principal component",
+                                    [QK__DIMENSIONS] = "Query dimension",
+                                    [QK__LENGTHS] = "Length of the texts (tokens)"};
+
+/* What places are called, markup. NULL: no memory. */
+static const char *const *place_names(qk__figure *figure, const qk__subject *subject)
 {
-    static const char *const WORDS[] = {[QK__LAYERS] = "Layer",
-                                        [QK__COMPONENTS] = "Principal component",
-                                        [QK__DIMENSIONS] = "Query dimension",
-                                        [QK__LENGTHS] = "Length of the texts (tokens)"};
+    const size_t count = qk__count_places(subject);
+    const qk__results *results = subject->results;
+    const char **names = qk__figure_alloc(figure, count + 1, sizeof *names);
+    for (size_t i = 0; names && i < count; i++)
+        switch (subject->kind->over) {
+        case QK__MODELS:
+            names[i] = qk__figure_escape(figure, results->models[i].label);
+            break;
+        case QK__COMPONENTS:
+            names[i] = qk__figure_format(figure, "PC%zu", i);
+            break;
+        case QK__LENGTHS:
+            names[i] = qk__figure_format(figure, "%lld",
+                                         (long long)subject->model->heads[0].lengths[i]);
+            break;
+        default:
+            names[i] = qk__figure_format(figure, "%zu", i);
+        }
+    return names;
+}
+
+static void draw_places(qk__figure *figure, const page *p, bool last, const qk__place *place,
+                        const qk__plot *plot)
+{
     const size_t count = qk__count_places(p->subject);
     const qk__over over = p->subject->kind->over;
+    const double em = qk__em(figure);
     if (over == QK__MODELS) {
-        qk__set_model_axis(figure, &p->axis);
-        if (last)
-            qk__label_model_axis(figure, &p->axis, place);
-        else
-            qk__figure_print(figure, "set format x ''\nunset xtics\n");
+        if (!last)
+            return;
+        qk__draw_model_axis(figure, &p->axis, plot);
+        qk__label_model_axis(figure, &p->axis, place);
         return;
     }
     qk__put_markup(figure, WORDS[over], place->left + place->width / 2,
-                   place->top + place->height + 38 * qk__em(figure), QK__CENTRED);
-    size_t step = qk__tic_step(count, place->width, LEAST_TIC * qk__em(figure));
-    qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics %zu font small\n",
-                     (double)count - 0.4, step);
-    if (over == QK__LENGTHS) {
-        qk__figure_print(figure, "set xtics scale 0 (");
-        for (size_t i = 0; i < count; i += step)
-            qk__figure_print(figure, "%s'%lld' %zu", i ? ", " : "",
-                             (long long)p->subject->model->heads[0].lengths[i], i);
-        qk__figure_print(figure, ")\n");
-    }
-    if (over != QK__COMPONENTS)
-        return;
-    qk__figure_print(figure, "set xtics scale 0 (");
-    for (size_t pc = 0; pc < count; pc += step)
-        qk__figure_print(figure, "%s'PC%zu' %zu", pc ? ", " : "", pc, pc);
-    qk__figure_print(figure, ")\n");
+                   place->top + place->height + 38 * em, QK__CENTRED);
+    const bool numbers = over == QK__LAYERS || over == QK__DIMENSIONS;
+    if (p->names)
+        qk__put_labels(figure, plot, QK__BELOW, p->names, count,
+                       qk__tic_step(count, place->width, LEAST_TIC * em),
+                       (qk__tic_style){.length = numbers ? 4 * em : 0});
 }
 
 static void put_chart_names(qk__figure *figure, const page *p, const qk__chart *c,
@@ -240,41 +262,54 @@ static void put_chart_names(qk__figure *figure, const page *p, const qk__chart *
     }
 }
 
-static void draw_chart(qk__figure *figure, const page *p, const qk__chart *c, size_t i)
+static void put_y_label(qk__figure *figure, const page *p, const qk__chart *c, size_t i,
+                        const qk__place *place)
 {
-    const qk__results *results = p->subject->results;
-    const qk__place place = qk__panel_place(&p->sheet, i);
     char label[QK__LINE_SIZE];
-    qk__put_panel(figure, &place);
-    set_places(figure, p, !p->joined || i + 1 == p->sheet.count, &place);
-    put_chart_names(figure, p, c, &place);
     const char *y_label = c->panel->y_label || c->panel->title
                               ? c->panel->y_label
                               : qk__series_name(&c->panel->series[0]);
-    if (qk__is_leftmost(&p->sheet, i) && y_label) {
-        snprintf(label, sizeof label, "%s%s", y_label, c->panel->title ? "" : c->power.text);
-        qk__put_markup(figure, label, 14 * qk__em(figure), place.top + place.height / 2,
-                       QK__TURNED);
-    }
-    if (p->subject->kind->over == QK__MODELS && p->named && (!p->joined || i == 0))
-        qk__figure_panel_phases(figure, results, &place);
-    else if (p->subject->kind->over == QK__MODELS)
-        qk__part_phases(figure, results);
-    qk__set_values(figure, c, &place);
-    if (c->panel->percent)
-        qk__figure_print(figure, "set format y '%%g%%%%'\n");
-    switch (c->panel->mark) {
-    case QK__BARS:
-        plot_bars(figure, c, qk__count_places(p->subject));
-        break;
-    case QK__STACK:
-        plot_stack(figure, c);
-        break;
-    case QK__CURVES:
-        plot_curves(figure, c);
-        break;
-    }
-    qk__figure_print(figure, "\nunset label\nunset arrow\nunset xzeroaxis\n");
+    if (!qk__is_leftmost(&p->sheet, i) || !y_label)
+        return;
+    snprintf(label, sizeof label, "%s%s", y_label, c->panel->title ? "" : c->power.text);
+    qk__put_markup(figure, label, 14 * qk__em(figure), place->top + place->height / 2,
+                   QK__TURNED);
+}
+
+static void draw_chart(qk__figure *figure, const page *p, const qk__chart *c, size_t i)
+{
+    const double em = qk__em(figure);
+    const qk__results *results = p->subject->results;
+    const qk__place place = qk__panel_place(&p->sheet, i);
+    const bool models = p->subject->kind->over == QK__MODELS;
+    qk__plot plot = qk__figure_plot(figure, &place);
+    plot.x = models ? qk__model_range(results)
+                    : (qk__axis){-0.6, (double)qk__count_places(p->subject) - 0.4, false};
+    plot.y = qk__value_axis(c);
+    qk__number_tics(&plot, QK__LEFT, 44 * em, 0,
+                    (qk__tic_style){.length = 4 * em,
+                                    .grid = true,
+                                    .factor = c->power.factor,
+                                    .after = c->panel->percent ? "%" : NULL});
+    draw_places(figure, p, !p->joined || i + 1 == p->sheet.count, &place, &plot);
+    put_chart_names(figure, p, c, &place);
+    put_y_label(figure, p, c, i, &place);
+    if (models && p->named && (!p->joined || i == 0))
+        qk__name_phases(figure, results, &place);
+    if (models)
+        qk__part_phases(&plot, results);
+    if (plot.y.low < 0)
+        qk__line_across(&plot, 0, qk__zero_line(figure));
+    if (c->panel->mark == QK__BARS)
+        plot_bars(figure, p->subject, c, &plot);
+    else if (c->panel->mark == QK__STACK)
+        plot_stack(figure, c, &plot);
+    else
+        plot_curves(figure, c, &plot);
+    for (int k = 0; k < 2; k++)
+        if (c->panel->lines[k] != 0)
+            qk__line_across(&plot, c->panel->lines[k], qk__guide(figure));
+    qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
 }
 
 /* ---- the figure ------------------------------------------------------------------------- */
@@ -365,13 +400,15 @@ void qk__build_chart(qk__figure *figure, const qk__subject *subject)
     qk__chart charts[MOST_SHOWN];
     size_t count = 0;
     naming named = {0};
+    const char *const *names = place_names(figure, subject);
     for (const qk__panel *panel = subject->kind->panels;
          qk__count_series(panel) > 0 && count < MOST_SHOWN; panel++)
         if (qk__has_numbers(subject, panel))
-            charts[count++] = qk__make_chart(figure, subject, panel);
+            charts[count++] = qk__make_chart(figure, subject, panel, names);
     if (count == 0) /* then it does not apply */
         return;
     page p = plan_page(figure, subject, charts, count);
+    p.names = names;
     for (size_t i = 0; !p.names_each && i < count; i++)
         name_series(figure, subject, charts[i].panel, &named);
     p.sheet.entries = named.entries;
@@ -381,8 +418,6 @@ void qk__build_chart(qk__figure *figure, const qk__subject *subject)
     if (subject->kind->pools)
         qk__tell_pooled(figure, subject->results);
     qk__begin_sheet(figure, &p.sheet);
-    qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
     for (size_t i = 0; i < count; i++)
         draw_chart(figure, &p, &charts[i], i);
-    qk__end_sheet(figure);
 }

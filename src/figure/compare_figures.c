@@ -32,11 +32,10 @@ const char *qk__compared_title(qk__figure *figure, const qk__compared_metric *me
                                double width, const char *more)
 {
     const char *label = metric->field->info.label;
-    int room = (int)(width / qk__text_width(figure, 1)) - (*more ? 6 : 0);
-    char title[256];
-    snprintf(title, sizeof title, "%s.'%s'",
-             qk__brief(figure, label ? label : metric->field->info.name, room), more);
-    return qk__figure_keep(figure, title);
+    const double room = width - (*more ? qk__text_width(figure, 6) : 0);
+    return qk__figure_format(figure, "%.600s%s",
+                             qk__brief(figure, label ? label : metric->field->info.name, room),
+                             more);
 }
 
 bool qk__has_compared_heads(const qk__subject *subject)
@@ -46,23 +45,34 @@ bool qk__has_compared_heads(const qk__subject *subject)
 
 /* ---- each head in a and in b ------------------------------------------------------------ */
 
-/* Two blocks: heads whose change is supported, and the others. */
-static void add_head_pairs(qk__figure *figure, const qk__comparison *c,
-                           const qk__compared_metric *metric, double factor, size_t blocks[2],
-                           qk__range *of_a, qk__range *of_b)
+static void find_sides(const qk__comparison *c, const qk__compared_metric *metric,
+                       qk__range *of_a, qk__range *of_b)
 {
     *of_a = *of_b = QK__NO_RANGE;
-    for (int supported = 0; supported < 2; supported++) {
+    for (size_t i = 0; i < c->num_paired; i++) {
+        const qk__change *x = &c->changes[metric->first + i];
+        if (!isfinite(x->difference))
+            continue;
+        qk__range_add(of_a, x->a);
+        qk__range_add(of_b, x->b);
+    }
+}
+
+/* Heads whose change is supported last, over the others. */
+static void put_sides(qk__figure *figure, const qk__comparison *c,
+                      const qk__compared_metric *metric, const qk__plot *plot)
+{
+    const double radius = 2.6 * qk__em(figure);
+    for (int supported = 0; supported < 2; supported++)
         for (size_t i = 0; i < c->num_paired; i++) {
             const qk__change *x = &c->changes[metric->first + i];
             if (!isfinite(x->difference) || (x->p_corrected < QK__CHANGE_LEVEL) != supported)
                 continue;
-            qk__figure_row(figure, x->a * factor, x->b * factor);
-            qk__range_add(of_a, x->a * factor);
-            qk__range_add(of_b, x->b * factor);
+            qk__draw_points(plot, &x->a, &x->b, 1, supported ? QK__DISC : QK__RING, radius,
+                            supported ? figure->theme->highlight : figure->theme->muted, 0);
+            qk__tell_point(figure, metric->field->info.name,
+                           supported ? "changed" : "not shown to have changed", x->a, x->b);
         }
-        blocks[supported] = qk__figure_end_block(figure);
-    }
 }
 
 /* One for both axes, so that distances compare; but where one is far longer, the points of the other
@@ -87,13 +97,12 @@ static bool settle_ranges(qk__range *a, qk__range *b)
 }
 
 /* Where nothing changed, as far as it lies in the panel. */
-static void draw_identity(qk__figure *figure, const qk__range *a, const qk__range *b)
+static void draw_identity(qk__figure *figure, const qk__plot *plot)
 {
-    double low = fmax(a->low, b->low), high = fmin(a->high, b->high);
+    double low = fmax(plot->x.low, plot->y.low), high = fmin(plot->x.high, plot->y.high);
+    const double ends[2] = {low, high};
     if (low < high)
-        qk__figure_print(
-            figure, "set arrow from first %.9g,%.9g to first %.9g,%.9g nohead back ls 103\n",
-            low, low, high, high);
+        qk__draw_curve(plot, ends, ends, 2, qk__guide(figure));
 }
 
 static double largest_side(const qk__comparison *c, const qk__compared_metric *metric)
@@ -114,34 +123,31 @@ static void draw_scatter(qk__figure *figure, const qk__comparison *c,
     const qk__place of = qk__panel_place(sheet, i), *place = &of;
     const double middle = place->left + place->width / 2;
     qk__power power = qk__power_for(metric->field, largest_side(c, metric));
-    size_t blocks[2];
     qk__range of_a, of_b;
-    add_head_pairs(figure, c, metric, power.factor, blocks, &of_a, &of_b);
+    find_sides(c, metric, &of_a, &of_b);
     bool one = settle_ranges(&of_a, &of_b);
-    qk__put_panel(figure, place);
     qk__put_text(figure, qk__compared_title(figure, metric, 0.97 * sheet->across, power.text),
                  middle, place->top - 12 * em, QK__SMALL_TYPE);
-    qk__put_text(
-        figure,
-        qk__brief(figure, c->sides[0].label, (int)(place->width / qk__text_width(figure, 1))),
-        middle, place->top + place->height + 36 * em, QK__NOTE);
+    qk__put_text(figure, qk__brief(figure, c->sides[0].label, place->width), middle,
+                 place->top + place->height + 36 * em, QK__NOTE);
     if (qk__is_leftmost(sheet, i))
-        qk__put_text(figure,
-                     qk__brief(figure, c->sides[1].label,
-                               (int)(place->height / qk__text_width(figure, 1))),
+        qk__put_text(figure, qk__brief(figure, c->sides[1].label, place->height),
                      place->left - 52 * em, place->top + place->height / 2,
                      QK__NOTE | QK__TURNED);
-    qk__set_range(figure, 'x', of_a.low, of_a.high, 4);
-    qk__set_range(figure, 'y', of_b.low, of_b.high, 4);
-    if (one)
-        draw_identity(figure, &of_a, &of_b);
-    else /* it would lie along an axis */
-        qk__figure_print(figure, "set xzeroaxis ls 103\nset yzeroaxis ls 103\n");
-    qk__figure_print(figure,
-                     "plot data index %zu using 1:2 with points pt 6 ps 0.6 lc rgb '%s', "
-                     "data index %zu using 1:2 with points pt 7 ps 0.6 lc rgb '%s'\n"
-                     "unset label\nunset arrow\nunset xzeroaxis\nunset yzeroaxis\n",
-                     blocks[0], figure->theme->muted, blocks[1], figure->theme->highlight);
+    qk__plot plot = qk__figure_plot(figure, place);
+    const qk__tic_style style = {.length = 4 * em, .factor = power.factor};
+    plot.x = qk__axis_between(of_a.low, of_a.high);
+    plot.y = qk__axis_between(of_b.low, of_b.high);
+    qk__number_tics(&plot, QK__BELOW, 60 * em, 0, style);
+    qk__number_tics(&plot, QK__LEFT, 50 * em, 0, style);
+    if (one) {
+        draw_identity(figure, &plot);
+    } else { /* it would lie along an axis */
+        qk__line_across(&plot, 0, qk__guide(figure));
+        qk__line_up(&plot, 0, qk__guide(figure));
+    }
+    qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
+    put_sides(figure, c, metric, &plot);
 }
 
 void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
@@ -151,8 +157,9 @@ void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
     size_t count = qk__compared_metrics(c, chosen), tested = 0;
     for (size_t i = 0; i < count; i++)
         tested += chosen[i]->tested;
-    const qk__entry entries[] = {{"changed (corrected p < 0.05)", figure->theme->highlight, 7},
-                                 {"no change shown, or not tested", figure->theme->muted, 6}};
+    const qk__entry entries[] = {
+        {"changed (corrected p < 0.05)", figure->theme->highlight, QK__DISC, 0},
+        {"no change shown, or not tested", figure->theme->muted, QK__RING, 0}};
     qk__sheet sheet = {.count = count,
                        .most = 3,
                        .least = 260,
@@ -168,5 +175,4 @@ void qk__build_compared_heads(qk__figure *figure, const qk__subject *subject)
     qk__begin_sheet(figure, &sheet);
     for (size_t i = 0; i < count; i++)
         draw_scatter(figure, c, chosen[i], &sheet, i);
-    qk__end_sheet(figure);
 }

@@ -11,7 +11,7 @@ enum { QK__MOST_COMPARED = 6 };
 /* Those that both have, at least one; returns how many. */
 size_t qk__compared_metrics(const qk__comparison *c,
                             const qk__compared_metric *chosen[QK__MOST_COMPARED]);
-/* A gnuplot expression: the label of a number, cut to that width in pixels, and more (markup). */
+/* The label of a number, cut to that width in pixels, and more: markup. */
 const char *qk__compared_title(qk__figure *figure, const qk__compared_metric *metric,
                                double width, const char *more);
 

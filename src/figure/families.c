@@ -101,9 +101,9 @@ void qk__model_color(const qk__figure *figure, const qk__families *all,
                     color);
 }
 
-int qk__model_point(const qk__families *all, const qk__family *family, size_t model)
+qk__sign qk__model_sign(const qk__families *all, const qk__family *family, size_t model)
 {
-    return qk__series_point(
+    return qk__series_sign(
         all->told_apart ? (int)model : qk__color_group(all->results, family->models[model]));
 }
 
@@ -116,7 +116,7 @@ void qk__name_models(const qk__figure *figure, const qk__families *all, size_t p
     for (size_t m = 0; m < count; m++) {
         qk__model_color(figure, all, family, m, shades->colors[m]);
         shades->entries[m] = (qk__entry){family->models[m]->label, shades->colors[m],
-                                         qk__model_point(all, family, m)};
+                                         qk__model_sign(all, family, m), 0};
     }
     shades->legend = qk__plan_legend(figure, shades->entries, count, false, width);
 }

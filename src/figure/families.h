@@ -42,10 +42,10 @@ bool qk__gather_families(qk__figure *figure, const qk__subject *subject, bool sp
 /* Lines of the longest name above panels of that width. */
 double qk__most_name_lines(const qk__figure *figure, const qk__families *all, double width);
 
-/* "#rrggbb" and point type of a model of a panel. */
+/* "#rrggbb" and sign of a model of a panel. */
 void qk__model_color(const qk__figure *figure, const qk__families *all,
                      const qk__family *family, size_t model, char color[8]);
-int qk__model_point(const qk__families *all, const qk__family *family, size_t model);
+qk__sign qk__model_sign(const qk__families *all, const qk__family *family, size_t model);
 
 /* The legend of a panel's models, which is none where the only one is called like its family. */
 typedef struct qk__shades {

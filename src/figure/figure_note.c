@@ -58,11 +58,9 @@ static qk_status put_note_head(const qk__figure_note *note, qk__buffer *out, qk_
     QK_TRY(qk__buffer_printf(out, err, "%s\n# ", QK__NOTE_MARK));
     QK_TRY(put_plain(out, note->title, err));
     QK_TRY(qk__buffer_append(out, "\n\n", 2, err));
-    if (note->picture) {
-        QK_TRY(qk__buffer_append(out, "![", 2, err));
-        QK_TRY(put_plain(out, note->title, err));
-        QK_TRY(qk__buffer_printf(out, err, "](%s.%s)\n\n", note->name, note->picture));
-    }
+    QK_TRY(qk__buffer_append(out, "![", 2, err));
+    QK_TRY(put_plain(out, note->title, err));
+    QK_TRY(qk__buffer_printf(out, err, "](%s.svg)\n\n", note->name));
     QK_TRY(put_plain(out, note->caption, err));
     if (note->together > 0)
         QK_TRY(qk__buffer_printf(out, err, " All %zu checkpoints together.", note->together));
@@ -77,9 +75,9 @@ qk_status qk__note_write(const qk__figure_note *note, qk__buffer *out, qk_error 
     QK_TRY(put_line(out, "rows", note->rows, err));
     QK_TRY(put_line(out, "numbers", note->numbers, err));
     QK_TRY(qk__buffer_printf(out, err,
-                             "* plotted numbers: `%s.dat`; script: `%s.gp`\n\n"
+                             "* numbers as drawn: `%s.csv`\n\n"
                              "In this folder, this draws it again:\n\n    %s\n",
-                             note->name, note->name, note->command));
+                             note->name, note->command));
     if (note->num_say > 0)
         QK_TRY(qk__buffer_printf(out, err, "\n## What these data say\n\n"));
     for (size_t i = 0; i < note->num_say; i++) {
@@ -183,7 +181,7 @@ static bool has_note(const char *folder, const char *file, size_t stem)
 
 size_t qk__figure_stem(const char *file)
 {
-    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf", ".md"};
+    static const char *const ENDINGS[] = {".svg", ".csv", ".png", ".pdf", ".md", ".gp", ".dat"};
     size_t length = strlen(file);
     for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
         size_t end = strlen(ENDINGS[i]);

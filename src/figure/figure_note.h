@@ -23,7 +23,6 @@ typedef struct qk__figure_note {
     const char *caption, *tables, *rows, *numbers; /* as of the catalog: plain text of ours */
     size_t together;        /* checkpoints that are in one picture; 0: not so */
     const char *model;      /* from outside; NULL: of no single one */
-    const char *picture;    /* ending of the one that the note shows; NULL: none */
     const char *command;    /* quoted for a shell */
     const char *const *say; /* [num_say] sentences, which may have names from outside */
     size_t num_say;

@@ -16,8 +16,8 @@ static const qk_word THEMES[] = {
 
 static const qk_setting ROWS[] = {
     {"format", QK_SETTING_SET, QK_SETTING_AT(qk_figure_settings, formats),
-     .number = QK_FIGURE_PNG | QK_FIGURE_SVG, .words = qk__figure_formats, .value = "LIST",
-     .help = "pictures: png, svg, pdf or several of them; the page always needs png and svg",
+     .number = QK_FIGURE_SVG, .words = qk__figure_formats, .value = "LIST",
+     .help = "pictures beside the SVG that each figure is: png, pdf or both (by rsvg-convert)",
      .section = "Figures", .yaml = "figures.formats"},
     {"theme", QK_SETTING_CHOICE, QK_SETTING_AT(qk_figure_settings, theme),
      .number = QK_THEME_PAPER, .words = THEMES, .help = "colours and fonts of the figures",

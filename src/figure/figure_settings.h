@@ -8,10 +8,10 @@
 extern const qk_settings_table qk__figure_settings_table;
 extern const qk_word qk__figure_formats[];
 
-/* PNG and SVG, paper. */
+/* SVG, paper. */
 void qk__figure_settings_default(qk_figure_settings *settings);
 
-/* "png,svg,pdf": any of them, each once; QK_ERR_ARGUMENT names what is not one. */
+/* "svg,png,pdf": any of them, each once; QK_ERR_ARGUMENT names what is not one. */
 QK_MUST_CHECK qk_status qk__figure_formats_parse(const char *text, unsigned *formats,
                                                  qk_error *err);
 /* "paper", "screen" or "dark". */

@@ -1,36 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of a figure (figure_text.c; symbols.c: labels without words): how wide they are, about, how they
- * are broken into lines or cut, and where they stand. Lengths are nominal pixels, from the top left. */
+/* Texts of a figure (figure_text.c; symbols.c: labels without words): how wide they are, how they are broken into
+ * lines or cut, and where they stand. Lengths are nominal pixels, from the top left. */
 #ifndef QK_FIGURE_FIGURE_TEXT_H
 #define QK_FIGURE_FIGURE_TEXT_H
 
 #include "figure/figure.h"
+#include "results/results.h"
 
 /* What 1 pixel beside type of 13 pixels is beside the theme's type. */
 double qk__em(const qk__figure *figure);
-/* Labels and legends have this part of the theme's size. */
+/* Labels and legends have this part of the theme's size, which is so many pixels. */
 #define QK__SMALL 0.8
-/* Width of text of that size, about. */
+double qk__small_type(const qk__figure *figure);
+/* Width of so many characters of that size, about; of markup, and of text from outside. */
 double qk__text_width(const qk__figure *figure, size_t characters);
-/* Width of a text in characters; those of Chinese, Japanese and Korean count twice. */
-size_t qk__count_columns(const char *text);
-/* At most limit (> 0) such characters of text, the last an ellipsis where there are more, cut
- * to size bytes. The result is still text from outside: quote it. */
-void qk__shorten(const char *text, size_t limit, char *out, size_t size);
-/* A literal (qk__figure_quote) of at most limit characters. */
-const char *qk__brief(qk__figure *figure, const char *text, int limit);
+double qk__markup_width(const qk__figure *figure, const char *markup);
+double qk__plain_width(const qk__figure *figure, const char *text);
 
-/* Text cut into lines of at most `room` characters, at spaces where there are any; what does not
- * fit the last line ends with an ellipsis. Of markup, what is shown counts. */
+/* Text from outside as markup of at most that width in small type, cut in the middle where it is longer; the
+ * figure remembers the whole, which is shown where the mouse rests. */
+const char *qk__brief(qk__figure *figure, const char *text, double width);
+/* NULL: it was not cut. */
+const char *qk__whole_of(const qk__figure *figure, const char *markup);
+
+/* The label of a model, likewise; no two of a study that differ look alike. And the width of the longest. */
+const char *qk__model_label(qk__figure *figure, const qk__results *results,
+                            const qk__result_model *model);
+double qk__longest_label(qk__figure *figure, const qk__results *results);
+
+/* Text cut into lines of at most `width` in type of that size, at spaces where there are any; what does not fit the
+ * last line is cut. Of markup, what is shown counts. Lines of text from outside are still such. */
 enum { QK__MAX_LINES = 6, QK__LINE_SIZE = 400 };
 typedef struct qk__lines {
     size_t count;
     char text[QK__MAX_LINES][QK__LINE_SIZE];
 } qk__lines;
-void qk__break_lines(const char *text, bool markup, size_t room, size_t most, qk__lines *lines);
+void qk__break_lines(const char *text, bool markup, double width, double size, size_t most,
+                     qk__lines *lines);
 
-/* A text (a gnuplot expression) about a place, or beside it, or turned; a note is small and muted.
- * Labels of the figure: how far `title` and `xlabel` lie from a plot differs between formats. */
+/* Markup about a place, or beside it, or turned; a note is small and muted. */
 enum {
     QK__CENTRED = 0,
     QK__NOTE = 1 << 0,
@@ -40,12 +48,15 @@ enum {
     QK__RIGHT_OF = 1 << 4, /* the text begins there */
     QK__LEFT_OF = 1 << 5,  /* it ends there */
 };
-void qk__put_text(qk__figure *figure, const char *text, double x, double y, unsigned how);
-/* A label of ours, markup without quotes, as the figure is to show it: with --symbols, what has a symbol
- * without its words. Whoever measures a label asks first; qk__put_markup does, but for notes. */
+void qk__put_text(qk__figure *figure, const char *markup, double x, double y, unsigned how);
+/* The same, type `size` times the theme's. */
+void qk__put_sized(qk__figure *figure, const char *markup, double x, double y, unsigned how,
+                   double size);
+/* A label of ours, markup, as the figure is to show it: with --symbols, what has a symbol without its words.
+ * Whoever measures a label asks first; qk__put_markup does, but for notes. */
 const char *qk__in_symbols(const qk__figure *figure, const char *markup,
                            char out[QK__LINE_SIZE]);
-/* qk__put_text of markup without quotes. */
+/* qk__put_text of a label of ours. */
 void qk__put_markup(qk__figure *figure, const char *markup, double x, double y, unsigned how);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct curve_set {
 static const curve_set SCORES = {.curve = offsetof(qk__result_head, scores),
                                  .choice = offsetof(qk__head_numbers, measured_sd),
                                  .fit = offsetof(qk__head_numbers, r_squared_predicted),
-                                 .y_label = "Mean {/:Italic q}·{/:Italic k}",
+                                 .y_label = "Mean <i>q</i>·<i>k</i>",
                                  .names = {"predicted"}};
 static const curve_set ATTENTION = {
     .curve = offsetof(qk__result_head, attention),
@@ -110,54 +110,89 @@ static double shift_of(const curve_set *set, const qk__head_curve *of, size_t p)
     return sum / (double)of->count;
 }
 
-/* Distance + 1, since 0 has no place on a logarithmic axis. Of predicted ratios are shown those
- * at most REACH times beyond the measured ones. */
-static size_t add_curve(qk__figure *figure, const curve_set *set, const qk__head_curve *of,
-                        qk__range *shown)
+/* A curve as it is drawn: distance + 1, since 0 has no place on a logarithmic axis. */
+typedef struct drawn_curve {
+    size_t count;
+    double *x, *measured, *low, *high, *predicted[PREDICTIONS]; /* NULL: there is none */
+    qk__range shown;
+} drawn_curve;
+
+static bool take_memory(qk__figure *figure, const qk__head_curve *of, drawn_curve *c)
 {
-    double shift[PREDICTIONS];
+    const size_t n = of->count;
+    double *all = qk__figure_alloc(figure, (4 + PREDICTIONS) * (n + 1), sizeof *all);
+    *c = (drawn_curve){.count = n, .shown = QK__NO_RANGE};
+    if (!all)
+        return false;
+    c->x = all;
+    c->measured = all + n;
+    c->low = of->error ? all + 2 * n : NULL;
+    c->high = all + 3 * n;
     for (size_t p = 0; p < PREDICTIONS && of->predicted[p]; p++)
-        shift[p] = shift_of(set, of, p);
-    *shown = QK__NO_RANGE;
-    for (size_t b = 0; b < of->count; b++)
-        if (!set->ratio || of->measured[b] > 0)
-            qk__range_add(shown, of->measured[b]);
+        c->predicted[p] = all + (4 + p) * n;
+    return true;
+}
+
+/* Of predicted ratios the axis holds those at most REACH times beyond the measured ones. */
+static void find_range(const curve_set *set, const drawn_curve *c, qk__range *shown)
+{
+    for (size_t b = 0; b < c->count; b++)
+        if (!set->ratio || c->measured[b] > 0)
+            qk__range_add(shown, c->measured[b]);
     if (set->ratio && shown->low > shown->high) /* none has a place on the axis */
         *shown = (qk__range){1, 1};
     const double low = set->ratio ? shown->low / REACH : -INFINITY;
     const double high = set->ratio ? shown->high * REACH : INFINITY;
-    for (size_t b = 0; b < of->count; b++) {
-        qk__figure_values(figure, of->distance[b] + 1, of->measured[b]);
-        if (of->error)
-            qk__figure_value(figure, isfinite(of->error[b]) ? of->error[b] : 0);
-        for (size_t p = 0; p < PREDICTIONS && of->predicted[p]; p++) {
-            double value = of->predicted[p][b] - shift[p];
-            qk__figure_value(figure, value);
+    for (size_t b = 0; b < c->count; b++)
+        for (size_t p = 0; p < PREDICTIONS && c->predicted[p]; p++) {
+            double value = c->predicted[p][b];
             qk__range_add(shown, isfinite(value) ? fmin(fmax(value, low), high) : NAN);
         }
-        qk__figure_end_row(figure);
-    }
-    return qk__figure_end_block(figure);
 }
 
-static void set_curve_axes(qk__figure *figure, const curve_set *set, const qk__range *shown,
-                           double last)
+static bool find_curve(qk__figure *figure, const curve_set *set, const qk__head_curve *of,
+                       drawn_curve *c)
 {
-    double margin = 0.06 * (shown->high - shown->low);
-    if (set->ratio) {
-        qk__figure_print(figure,
-                         "set logscale y\nset yrange [%.6g:%.6g]\nset format y '%%g'\n"
-                         "set ytics font small\n",
-                         shown->low / 1.4, shown->high * 1.4);
-        qk__figure_horizontal(figure, 1);
-    } else {
-        qk__set_range(figure, 'y', shown->low - margin, shown->high + margin, 4);
+    if (!take_memory(figure, of, c))
+        return false;
+    for (size_t b = 0; b < of->count; b++) {
+        const double error = of->error && isfinite(of->error[b]) ? of->error[b] : 0;
+        c->x[b] = of->distance[b] + 1;
+        c->measured[b] = of->measured[b];
+        c->high[b] = of->measured[b] + error;
+        if (c->low)
+            c->low[b] = of->measured[b] - error;
     }
-    qk__figure_print(figure,
-                     "set logscale x\nset xrange [0.8:%.6g]\n"
-                     "set xtics ('1' 1, '10' 10, '100' 100, '1k' 1000, '10k' 10000, '100k' "
-                     "100000) font small\n",
-                     1.3 * fmax(last, 2));
+    for (size_t p = 0; p < PREDICTIONS && of->predicted[p]; p++) {
+        const double shift = shift_of(set, of, p);
+        for (size_t b = 0; b < of->count; b++)
+            c->predicted[p][b] = of->predicted[p][b] - shift;
+    }
+    find_range(set, c, &c->shown);
+    return true;
+}
+
+static void tell_curve(qk__figure *figure, const curve_set *set, const drawn_curve *c,
+                       const char *panel)
+{
+    for (size_t b = 0; b < c->count; b++)
+        qk__tell_range(figure, panel, "measured", c->x[b], c->measured[b],
+                       c->low ? c->low[b] : NAN, c->low ? c->high[b] : NAN);
+    for (size_t p = 0; p < PREDICTIONS && c->predicted[p]; p++)
+        for (size_t b = 0; b < c->count; b++)
+            qk__tell_point(figure, panel, set->names[p], c->x[b], c->predicted[p][b]);
+}
+
+static void draw_curve_axes(qk__figure *figure, const curve_set *set, const drawn_curve *c,
+                            qk__plot *plot)
+{
+    const double margin = 0.06 * (c->shown.high - c->shown.low);
+    plot->x = (qk__axis){0.8, 1.3 * fmax(c->x[c->count - 1], 2), true};
+    plot->y = set->ratio ? (qk__axis){c->shown.low / 1.4, c->shown.high * 1.4, true}
+                         : qk__axis_between(c->shown.low - margin, c->shown.high + margin);
+    qk__draw_number_axes(figure, plot, 40, 36);
+    if (set->ratio)
+        qk__line_across(plot, 1, qk__guide(figure));
 }
 
 static const char *prediction_color(const qk__figure *figure, size_t p)
@@ -165,55 +200,56 @@ static const char *prediction_color(const qk__figure *figure, size_t p)
     return p == 0 ? figure->theme->highlight : figure->theme->accent;
 }
 
-static void plot_curve(qk__figure *figure, const qk__head_curve *of, size_t block)
+static void put_curve(qk__figure *figure, const drawn_curve *c, const qk__plot *plot)
 {
-    qk__figure_print(figure, "plot ");
-    if (of->error)
-        qk__figure_print(figure,
-                         "data index %zu using 1:($2-$3):(0):(2*$3) with vectors nohead lw 1 "
-                         "lc rgb '%s', ",
-                         block, figure->theme->ink);
-    for (size_t p = 0; p < PREDICTIONS && of->predicted[p]; p++)
-        qk__figure_print(figure, "data index %zu using 1:%zu with lines lw 2 lc rgb '%s', ",
-                         block, p + (of->error ? 4 : 3), prediction_color(figure, p));
-    qk__figure_print(figure,
-                     "data index %zu using 1:2 with points pt 7 ps 0.5 lc rgb '%s'\n"
-                     "unset label\nunset arrow\n",
-                     block, figure->theme->ink);
+    qk__begin_marks(plot);
+    if (c->low)
+        qk__draw_whiskers(plot, c->x, c->low, c->high, c->count,
+                          (qk__pen){.stroke = figure->theme->ink, .width = 1});
+    for (size_t p = 0; p < PREDICTIONS && c->predicted[p]; p++)
+        qk__draw_curve(plot, c->x, c->predicted[p], c->count,
+                       (qk__pen){.stroke = prediction_color(figure, p), .width = 2});
+    qk__end_marks(plot);
+    qk__draw_points(plot, c->x, c->measured, c->count, QK__DISC, 2.3 * qk__em(figure),
+                    figure->theme->ink, 0);
 }
 
-static void draw_curve(qk__figure *figure, const curve_set *set, const qk__result_head *head,
-                       const qk__place *place, bool below)
+static void draw_head(qk__figure *figure, const curve_set *set, const qk__result_head *head,
+                      const qk__place *place, bool below)
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
-    const qk__head_curve *of = curve_of(set, head);
     double fit = number_of(head, set->fit);
-    qk__range shown;
-    size_t block = add_curve(figure, set, of, &shown);
-    char title[120], text[QK__NUMBER_TEXT];
-    snprintf(title, sizeof title, "'layer %d, head %d%s%s'", head->layer, head->q_head,
-             isfinite(fit) ? ": {/:Italic R}² = " : "",
-             isfinite(fit) ? qk__number_text(text, "%.2f", fit) : "");
-    qk__put_panel(figure, place);
-    qk__put_text(figure, title, middle, place->top - 12 * em, false);
+    drawn_curve c;
+    char text[QK__NUMBER_TEXT];
+    if (!find_curve(figure, set, curve_of(set, head), &c))
+        return;
+    const char *name =
+        qk__figure_format(figure, "layer %d, head %d", head->layer, head->q_head);
+    qk__put_text(figure,
+                 qk__figure_format(figure, "%s%s%s", name,
+                                   isfinite(fit) ? ": <i>R</i>² = " : "",
+                                   isfinite(fit) ? qk__number_text(text, "%.2f", fit) : ""),
+                 middle, place->top - 12 * em, QK__CENTRED);
     if (below)
-        qk__put_text(figure, "'Distance + 1 (tokens)'", middle,
-                     place->top + place->height + 38 * em, false);
-    set_curve_axes(figure, set, &shown, of->distance[of->count - 1] + 1);
-    plot_curve(figure, of, block);
+        qk__put_text(figure, "Distance + 1 (tokens)", middle,
+                     place->top + place->height + 38 * em, QK__CENTRED);
+    qk__plot plot = qk__figure_plot(figure, place);
+    tell_curve(figure, set, &c, name);
+    draw_curve_axes(figure, set, &c, &plot);
+    put_curve(figure, &c, &plot);
 }
 
 static void build_curves(qk__figure *figure, const qk__subject *subject, const curve_set *set)
 {
     const qk__result_head *chosen[PANELS];
     size_t count = choose_heads(set, subject->model, chosen);
-    qk__entry entries[1 + PREDICTIONS] = {{"measured", figure->theme->ink, 7}};
+    qk__entry entries[1 + PREDICTIONS] = {{"measured", figure->theme->ink, QK__DISC, 0}};
     size_t named = 1;
     for (size_t p = 0; p < PREDICTIONS && set->names[p]; p++) {
         bool known = false;
         for (size_t i = 0; i < count; i++)
             known |= isfinite(curve_of(set, chosen[i])->predicted[p][0]);
-        entries[named] = (qk__entry){set->names[p], prediction_color(figure, p), QK__LINE};
+        entries[named] = (qk__entry){set->names[p], prediction_color(figure, p), QK__LINE, 0};
         named += known;
     }
     qk__sheet sheet = {.count = count,
@@ -233,9 +269,8 @@ static void build_curves(qk__figure *figure, const qk__subject *subject, const c
         qk__place place = qk__panel_place(&sheet, i);
         if (qk__is_leftmost(&sheet, i))
             qk__label_panel(figure, &place, set->y_label);
-        draw_curve(figure, set, chosen[i], &place, qk__is_lowest(&sheet, i));
+        draw_head(figure, set, chosen[i], &place, qk__is_lowest(&sheet, i));
     }
-    qk__end_sheet(figure);
 }
 
 void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)

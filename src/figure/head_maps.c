@@ -82,7 +82,7 @@ static size_t fill_maps(qk__figure *figure, const qk__subject *subject, const qk
         *map = (qk__map){.scale = *scale, .format = "%.2f", .bar = qk__series_name(shown)};
         fill_map(figure, shown, model, map);
         if (results->num_models > 1)
-            map->name = model->label;
+            map->name = qk__model_label(figure, results, model);
     }
     return of;
 }
@@ -132,7 +132,7 @@ static size_t list_categories(const qk__figure *figure, const qk__maps *all, qk_
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         if (seen[c])
             entries[count++] = (qk__entry){qk_category_name((qk_category)c),
-                                           qk__category_color(figure->theme, c), QK__AREA};
+                                           qk__category_color(figure->theme, c), QK__AREA, 0};
     return count;
 }
 
@@ -199,7 +199,7 @@ static bool fill_depths(qk__figure *figure, const qk__results *results,
         return false;
     double *values = map->values;
     qk__each_model (results, model) {
-        *labels++ = model->label;
+        *labels++ = qk__model_label(figure, results, model);
         if (by_layer)
             qk__by_layer(model, field, shown->magnitude, values, layers);
         else
@@ -229,11 +229,10 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
          panel++) {
         qk__map *map = &all->maps[all->count++];
         ok = fill_depths(figure, results, &panel->series[0], map);
-        char title[QK__LINE_SIZE], label[QK__LINE_SIZE];
-        snprintf(title, sizeof title, "'%s%s'",
-                 qk__in_symbols(figure, qk__series_name(&panel->series[0]), label),
-                 map->scale.power.text);
-        map->title = qk__figure_keep(figure, title);
+        char label[QK__LINE_SIZE];
+        map->title = qk__figure_format(
+            figure, "%s%s", qk__in_symbols(figure, qk__series_name(&panel->series[0]), label),
+            map->scale.power.text);
     }
     if (all->count == 1) { /* the heading says it */
         all->maps[0].bar = qk__series_name(&subject->kind->panels[0].series[0]);
@@ -241,7 +240,7 @@ void qk__build_depth_maps(qk__figure *figure, const qk__subject *subject)
     }
     double rows = (double)results->num_models;
     double height = rows > FEW_ROWS ? fmax(rows * LOW_ROW, FEW_ROWS * ROW) : rows * ROW;
-    double names = qk__text_width(figure, qk__longest_label(results)) / qk__em(figure);
+    double names = qk__longest_label(figure, results) / qk__em(figure);
     all->sheet = (qk__sheet){.most = 1,
                              .left = names + 40,
                              .right = 92,

@@ -53,11 +53,10 @@ static void break_heading(const qk__figure *figure, qk__lines *title, qk__lines 
     title->count = subject->count = 0;
     if (figure->no_title)
         return;
-    double room = (figure->width - 24 * qk__em(figure)) / qk__text_width(figure, 1);
-    double large = room * QK__SMALL / TITLE_SIZE;
-    qk__break_lines(figure->heading.title, !figure->heading.plain, (size_t)fmax(large, 2),
+    const double room = figure->width - 24 * qk__em(figure), size = figure->theme->font_size;
+    qk__break_lines(figure->heading.title, !figure->heading.plain, room, TITLE_SIZE * size,
                     MOST_LINES, title);
-    qk__break_lines(figure->heading.subject, figure->heading.ours, (size_t)fmax(room, 2),
+    qk__break_lines(figure->heading.subject, figure->heading.ours, room, qk__small_type(figure),
                     MOST_LINES, subject);
 }
 
@@ -78,20 +77,16 @@ void qk__put_heading(qk__figure *figure)
     double y = FIRST * em;
     qk__lines title, subject;
     break_heading(figure, &title, &subject);
-    for (size_t i = 0; i < title.count; i++, y += TITLE_LINE * em) {
-        const char *plain =
-            figure->heading.plain ? qk__figure_quote_line(figure, title.text[i]) : NULL;
-        qk__figure_print(figure,
-                         "set label %s%s%s at screen 0.5,%.5f center offset 0,mid tc rgb '%s' "
-                         "font sprintf(',%%g', %g*size)\n",
-                         plain ? "" : "'", plain ? plain : title.text[i], plain ? "" : "'",
-                         1 - y / figure->height, figure->theme->ink, TITLE_SIZE);
-    }
+    for (size_t i = 0; i < title.count; i++, y += TITLE_LINE * em)
+        qk__put_sized(figure,
+                      figure->heading.plain ? qk__figure_escape(figure, title.text[i])
+                                            : title.text[i],
+                      figure->width / 2.0, y, QK__CENTRED, TITLE_SIZE);
     y += (SUBJECT_LINE - TITLE_LINE + 3) * em;
     for (size_t i = 0; i < subject.count; i++, y += SUBJECT_LINE * em)
         if (figure->heading.ours)
             qk__put_markup(figure, subject.text[i], figure->width / 2.0, y, QK__NOTE);
         else
-            qk__put_text(figure, qk__figure_quote_line(figure, subject.text[i]),
+            qk__put_text(figure, qk__figure_escape(figure, subject.text[i]),
                          figure->width / 2.0, y, QK__NOTE);
 }

@@ -8,7 +8,7 @@
 #include "results/results.h"
 
 /* The heading, to be set before qk__heading_height is asked for, when the figure's width is final.
- * The title is markup without quotes; where it is from outside, set heading.plain. Below it stands the
+ * The title is markup; where it is from outside, set heading.plain. Below it stands the
  * subject: the study's title and the label of the model, or of the only one where model is NULL. */
 void qk__set_heading(qk__figure *figure, const qk__results *results,
                      const qk__result_model *model, const char *title);

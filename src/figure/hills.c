@@ -10,7 +10,7 @@
 #define FENCE 15
 enum { MIN_BINS = 8, MAX_BINS = 60 };
 /* A row of a model: pixels between rows, and how far the highest hill reaches up, in rows. */
-enum { ROW = 26, NOTE = 20 };
+enum { ROW = 26, NOTE = 20, LEAST_PLOT = 190 };
 #define REACH 1.7
 
 /* Bins of a family, each [i width, (i+1) width) for i from first: zero is an edge. */
@@ -74,10 +74,15 @@ static bool plan_bins(qk__figure *figure, const qk__families *all, size_t panel,
     return true;
 }
 
-/* The outline of a model's histogram: left edge and density of each bin, from 0 to 0. Heads
- * beyond the range count: what is shown adds up to the share of the others. */
-static void add_outline(qk__figure *figure, const qk__families *all,
-                        const qk__result_model *model, bins *of, double factor)
+/* The outline of a model's histogram: edges of bins and densities, from 0 to 0. */
+typedef struct outline {
+    size_t count;
+    double x[2 * (2 * MAX_BINS + 1)], y[2 * (2 * MAX_BINS + 1)];
+} outline;
+
+/* Heads beyond the range count: what is shown adds up to the share of the others. */
+static void find_outline(const qk__families *all, const qk__result_model *model, bins *of,
+                         double factor, outline *out)
 {
     size_t counts[2 * MAX_BINS] = {0}, total = 0;
     qk__each_head (model, head) {
@@ -89,22 +94,24 @@ static void add_outline(qk__figure *figure, const qk__families *all,
         counts[bin < of->count ? bin : of->count - 1]++;
     }
     double before = 0;
+    out->count = 0;
     for (size_t i = 0; i <= of->count; i++) {
         double edge = (of->first + (double)i) * of->width * factor;
         double density =
             i < of->count ? (double)counts[i] / ((double)total * of->width * factor) : 0;
-        qk__figure_row(figure, edge, before);
-        qk__figure_row(figure, edge, density);
+        out->x[out->count] = out->x[out->count + 1] = edge;
+        out->y[out->count] = before;
+        out->y[out->count + 1] = density;
+        out->count += 2;
         of->highest = fmax(of->highest, density);
         before = density;
     }
-    qk__figure_end_block(figure);
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-/* The range across, and a line at 0. */
-static void set_values(qk__figure *figure, const bins *of, double factor)
+/* The range across. */
+static qk__axis hill_range(const bins *of, double factor)
 {
     double low = of->first * of->width * factor;
     double high = (of->first + (double)of->count) * of->width * factor;
@@ -113,42 +120,46 @@ static void set_values(qk__figure *figure, const bins *of, double factor)
         low = 0;
     if (high < 0 && high > -2 * span)
         high = 0;
-    qk__set_range(figure, 'x', low - 0.03 * span, high + 0.03 * span, 5);
-    if (low <= 0 && high >= 0)
-        qk__figure_vertical(figure, 0);
+    return qk__axis_between(low - 0.03 * span, high + 0.03 * span);
 }
 
 /* Rows from the top, each named on the left. */
-static void set_hill_rows(qk__figure *figure, const qk__family *family)
+static void draw_hill_rows(qk__figure *figure, const qk__families *all,
+                           const qk__family *family, qk__plot *plot)
 {
-    qk__figure_print(figure, "set yrange [-0.2:%.9g]\nset ytics scale 0 (",
-                     (double)family->count - 1 + REACH + 0.1);
-    for (size_t m = 0; m < family->count; m++)
-        qk__figure_print(figure, "%s%s %zu", m ? ", " : "",
-                         qk__figure_tic(figure, family->models[m]->label),
-                         family->count - 1 - m);
-    qk__figure_print(figure, ") font small\nset grid y back\n");
+    const char **labels = qk__figure_alloc(figure, family->count + 1, sizeof *labels);
+    plot->y = (qk__axis){-0.2, (double)family->count - 1 + REACH + 0.1, false};
+    for (size_t m = 0; labels && m < family->count; m++)
+        labels[family->count - 1 - m] =
+            qk__model_label(figure, all->results, family->models[m]);
+    if (labels)
+        qk__put_labels(figure, plot, QK__LEFT, labels, family->count, 1,
+                       (qk__tic_style){.grid = true});
 }
 
 /* A hill per model: from the axis for a single one, else each from a line of its own. */
-static void plot_hills(qk__figure *figure, const qk__families *all, const qk__family *family,
-                       size_t first, const bins *of, bool rows)
+static void put_hills(qk__figure *figure, const qk__families *all, const qk__family *family,
+                      const bins *of, const outline *outlines, const qk__plot *plot, bool rows)
 {
     double scale = !rows ? 1 : of->highest > 0 ? REACH / of->highest : 0;
-    qk__figure_print(figure, "plot ");
     for (size_t m = 0; m < family->count; m++) {
+        outline hill = outlines[m];
+        double base = rows ? (double)(family->count - 1 - m) : 0,
+               floor_of[sizeof hill.y / sizeof *hill.y];
         char color[8];
-        double base = rows ? (double)(family->count - 1 - m) : 0;
         qk__model_color(figure, all, family, m, color);
-        qk__figure_print(figure,
-                         "%sdata index %zu using 1:(%g+%.9g*$2) with filledcurves y=%g "
-                         "fs transparent solid 0.3 noborder lc rgb '%s', "
-                         "data index %zu using 1:(%g+%.9g*$2) with lines lt 1 lw 1.3 "
-                         "lc rgb '%s'",
-                         m ? ", " : "", first + m, base, scale, base, color, first + m, base,
-                         scale, color);
+        for (size_t i = 0; i < hill.count; i++) {
+            qk__tell_point(figure, qk__figure_escape(figure, family->name),
+                           qk__figure_escape(figure, family->models[m]->label), hill.x[i],
+                           hill.y[i]);
+            hill.y[i] = base + scale * hill.y[i];
+            floor_of[i] = base;
+        }
+        qk__draw_band(plot, hill.x, floor_of, hill.y, hill.count,
+                      (qk__pen){.fill = color, .opacity = 0.3});
+        qk__draw_curve(plot, hill.x, hill.y, hill.count,
+                       (qk__pen){.stroke = color, .width = 1.3});
     }
-    qk__figure_print(figure, "\nunset arrow\nunset label\n");
 }
 
 static void put_hill_names(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
@@ -175,20 +186,27 @@ static void put_hill_names(qk__figure *figure, const qk__families *all, const qk
 static void draw_hills(qk__figure *figure, const qk__families *all, const qk__sheet *sheet,
                        size_t panel, bins *of, const qk__power *power)
 {
+    const double em = qk__em(figure);
     const qk__family *family = &all->panels[panel];
     const qk__place place = qk__panel_place(sheet, panel);
     bool rows = all->results->num_models > 1;
-    size_t first = figure->num_blocks;
-    for (size_t m = 0; m < family->count; m++)
-        add_outline(figure, all, family->models[m], of, power->factor);
-    qk__put_panel(figure, &place);
+    outline *outlines = qk__figure_alloc(figure, family->count, sizeof *outlines);
+    for (size_t m = 0; outlines && m < family->count; m++)
+        find_outline(all, family->models[m], of, power->factor, &outlines[m]);
+    qk__plot plot = qk__figure_plot(figure, &place);
     put_hill_names(figure, all, sheet, panel, of, power);
-    set_values(figure, of, power->factor);
-    if (rows)
-        set_hill_rows(figure, family);
-    else
-        qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
-    plot_hills(figure, all, family, first, of, rows);
+    plot.x = hill_range(of, power->factor);
+    qk__number_tics(&plot, QK__BELOW, 54 * em, 0, (qk__tic_style){.length = 4 * em});
+    if (rows) {
+        draw_hill_rows(figure, all, family, &plot);
+    } else {
+        plot.y = qk__axis_between(0, 1.06 * of->highest);
+        qk__number_tics(&plot, QK__LEFT, 38 * em, 0, (qk__tic_style){.length = 4 * em});
+    }
+    qk__line_up(&plot, 0, qk__guide(figure));
+    if (outlines)
+        put_hills(figure, all, family, of, outlines, &plot, rows);
+    qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
 }
 
 /* ---- the figure ------------------------------------------------------------------------- */
@@ -198,7 +216,7 @@ static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
 {
     bool rows = all->results->num_models > 1;
     size_t most = 0;
-    double labels = qk__text_width(figure, qk__longest_label(all->results)) / qk__em(figure);
+    double labels = qk__longest_label(figure, all->results) / qk__em(figure);
     for (size_t p = 0; p < all->count; p++)
         most = all->panels[p].count > most ? all->panels[p].count : most;
     double height = ((double)most - 1 + REACH + 0.3) * ROW;
@@ -212,7 +230,12 @@ static qk__sheet plan_hills(qk__figure *figure, const qk__subject *subject,
                        rows ? fmax(subject->kind->height, height) : subject->kind->height};
     s.gap = s.left + 8;
     qk__set_heading(figure, all->results, NULL, subject->kind->heading);
-    qk__lay_out(figure, &s); /* once for the width of panels */
+    qk__lay_out(figure,
+                &s); /* once for the width of panels, which names beside them must not take */
+    while (s.columns > 1 && s.first.width < LEAST_PLOT * qk__em(figure)) {
+        s.most = s.columns - 1;
+        qk__lay_out(figure, &s);
+    }
     s.above = NOTE + QK__NAME_LINE * qk__most_name_lines(figure, all, s.first.width) + 4;
     return s;
 }
@@ -240,5 +263,4 @@ void qk__build_hills(qk__figure *figure, const qk__subject *subject)
     qk__begin_sheet(figure, &sheet);
     for (size_t p = 0; p < all.count; p++)
         draw_hills(figure, &all, &sheet, p, &of[p], &power);
-    qk__end_sheet(figure);
 }

@@ -13,21 +13,18 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
 {
     const double em = qk__em(figure), beside = BESIDE * em;
     count = figure->no_legend ? 0 : count;
-    qk__legend legend = {
-        .count = count, .columns = 1, .characters = 4, .entries = entries, .markup = markup};
-    double room = (width - beside) / qk__text_width(figure, 1);
-    if (room > 4)
-        legend.characters = room < MAX_NAME ? (size_t)room : MAX_NAME;
-    size_t longest = 1;
+    qk__legend legend = {.count = count, .columns = 1, .entries = entries, .markup = markup};
+    double room = fmin(width - beside, qk__text_width(figure, MAX_NAME)), longest = 0;
+    legend.name_width = fmax(room, qk__text_width(figure, 4));
     for (size_t i = 0; i < count; i++) {
         char label[QK__LINE_SIZE];
-        size_t characters = qk__count_columns(
-            markup ? qk__in_symbols(figure, entries[i].name, label) : entries[i].name);
-        longest = characters > longest ? characters : longest;
+        double name =
+            markup ? qk__markup_width(figure, qk__in_symbols(figure, entries[i].name, label))
+                   : qk__plain_width(figure, entries[i].name);
+        longest = fmax(longest, name);
     }
-    if (longest > legend.characters)
-        longest = legend.characters;
-    legend.column_width = beside + qk__text_width(figure, longest);
+    longest = fmin(longest, legend.name_width);
+    legend.column_width = beside + longest;
     if (width > 2 * legend.column_width)
         legend.columns = (size_t)(width / legend.column_width);
     if (legend.columns > count || legend.columns == 0)
@@ -39,22 +36,19 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
     return legend;
 }
 
-/* A sample is a label of its own: gnuplot moves the text of a label with a point up by half the
- * point. */
 static void put_sample(qk__figure *figure, const qk__entry *entry, double x, double y)
 {
-    const double em = qk__em(figure), width = figure->width;
-    if (entry->point == QK__LINE || entry->point == QK__DASHES)
-        qk__figure_print(figure,
-                         "set arrow from screen %.5f,%.5f to screen %.5f,%.5f nohead %s "
-                         "lc rgb '%s'\n",
-                         (x - 16 * em) / width, y, (x + 6 * em) / width, y,
-                         entry->point == QK__LINE ? "lw 2" : "ls 103", entry->color);
+    const double em = qk__em(figure);
+    qk__canvas *canvas = &figure->canvas;
+    const qk__pen line = {.stroke = entry->color, .width = 2, .opacity = entry->opacity};
+    if (entry->sign == QK__AREA)
+        qk__draw_rect(canvas, x - 6 * em, y - 5 * em, 12 * em, 10 * em,
+                      (qk__pen){.fill = entry->color, .opacity = entry->opacity});
+    else if (entry->sign == QK__LINE || entry->sign == QK__DASHES)
+        qk__draw_line(canvas, x - 16 * em, y, x + 6 * em, y,
+                      entry->sign == QK__LINE ? line : qk__guide(figure));
     else
-        qk__figure_print(
-            figure, "set label '' at screen %.5f,%.5f point pt %d ps %g lc rgb '%s'\n",
-            x / width, y, entry->point,
-            entry->point == QK__AREA ? 1.2 : 0.9 * qk__point_size(entry->point), entry->color);
+        qk__draw_sign(canvas, (qk__sign)entry->sign, x, y, 4.2 * em, entry->color, 0);
 }
 
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y)
@@ -65,14 +59,14 @@ void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, doub
         const qk__entry *entry = &legend->entries[i];
         size_t row = i / legend->columns, column = i % legend->columns;
         double at = left + (double)column * legend->column_width;
-        double down = 1 - (y + ((double)row + 0.5) * LEGEND_ROW * em) / figure->height;
+        double down = y + ((double)row + 0.5) * LEGEND_ROW * em;
         put_sample(figure, entry, at, down);
-        const double x_text = at + TO_NAME * em, y_text = (1 - down) * figure->height;
         if (legend->markup)
-            qk__put_markup(figure, entry->name, x_text, y_text, QK__RIGHT_OF | QK__SMALL_TYPE);
+            qk__put_markup(figure, entry->name, at + TO_NAME * em, down,
+                           QK__RIGHT_OF | QK__SMALL_TYPE);
         else
-            qk__put_text(figure, qk__brief(figure, entry->name, (int)legend->characters),
-                         x_text, y_text, QK__RIGHT_OF | QK__SMALL_TYPE);
+            qk__put_text(figure, qk__brief(figure, entry->name, legend->name_width),
+                         at + TO_NAME * em, down, QK__RIGHT_OF | QK__SMALL_TYPE);
     }
 }
 
@@ -94,6 +88,7 @@ size_t qk__series_entries(const qk__figure *figure, const char *const *names, si
 {
     size_t i = 0;
     for (; i < count && i < QK__MAX_ENTRIES; i++)
-        entries[i] = (qk__entry){names[i], qk__series_color(figure->theme, (int)i), QK__AREA};
+        entries[i] =
+            (qk__entry){names[i], qk__series_color(figure->theme, (int)i), QK__AREA, 0};
     return i;
 }

@@ -6,8 +6,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "draw/png.h"
 
 /* Pixels: of a text in a cell, of a tic's number; of bars. */
 enum {
@@ -15,14 +16,15 @@ enum {
     TEXT_HEIGHT = 14,
     ROW_TIC = 13,
     BAR_STEPS = 128,
-    BAR = 12, /* across */
+    BAR = 12,       /* across */
+    BAR_DIGITS = 4, /* of its numbers, about */
     UP_TIC = 28,
     ACROSS_TIC = 40,
     BAR_BELOW = 46,   /* what a bar below takes, and the line that says what is hatched */
     LABEL_BELOW = 46, /* tics and a label */
     HATCHED_LINE = 22,
     LEAST_EDGED = 5,   /* a row of cells with edges */
-    MANY_CELLS = 6000, /* more of them are an image in an SVG */
+    MANY_CELLS = 4000, /* more of them are images */
 };
 
 bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns)
@@ -37,16 +39,6 @@ bool qk__start_map(qk__figure *figure, qk__map *map, size_t rows, size_t columns
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-/* Grey with hatches, as no colour of a ramp is. */
-static void hatch(qk__figure *figure, const char *where)
-{
-    qk__figure_print(figure,
-                     "set object rectangle from %s behind fs solid noborder fc rgb '%s'\n"
-                     "set object rectangle from %s behind fs transparent pattern 4 noborder fc "
-                     "rgb '%s'\n",
-                     where, figure->theme->grid, where, figure->theme->muted);
-}
-
 static double largest_in_map(const qk__map *map)
 {
     double most = 0;
@@ -55,158 +47,188 @@ static double largest_in_map(const qk__map *map)
     return most;
 }
 
-/* Rows: column, row, value, colour; with pairs, these; with texts, their colour and the text. Where values
- * are from elsewhere that comes first, and column and row last. */
-static void add_cells(qk__figure *figure, qk__map *map)
-{
-    char text[QK__NUMBER_TEXT];
-    const double factor = map->scale.power.factor;
-    const char *format = map->format;
-    if (map->texts && strcmp(format, "%.2f") == 0 && largest_in_map(map) * factor >= 10)
-        format = "%.1f";
-    for (size_t i = 0; i < map->rows * map->columns; i++) {
-        if (!isfinite(map->values[i])) {
-            map->missing++;
-            continue;
-        }
-        bool dark;
-        unsigned color = qk__scale_color(&map->scale, map->values[i], &dark);
-        const size_t row = i / map->columns, column = i % map->columns;
-        const double cell[2] = {(double)column, (double)row};
-        qk__figure_add_values(figure, map->from ? map->from[i] : cell, 2);
-        qk__figure_value(figure, map->values[i]);
-        qk__figure_words(figure, "0x%06x ", color);
-        if (map->from)
-            qk__figure_add_values(figure, cell, 2);
-        if (map->pairs)
-            qk__figure_value(figure, map->pairs[i]);
-        if (map->texts)
-            qk__figure_words(figure, "%s %s", dark ? "0xfefefe" : "0x101010",
-                             qk__number_text(text, format, factor * map->values[i]));
-        qk__figure_end_row(figure);
-    }
-    map->block = qk__figure_end_block(figure);
-}
-
 static bool is_unsure(const qk__map *map, size_t i)
 {
     return map->pairs && map->pairs[i] > 0 && map->pairs[i] < map->enough;
 }
 
-static void plot_cells(qk__figure *figure, const qk__map *map)
+/* Where a cell is: its label, what it is from, or how far its axis is there. */
+static void tell_cell(qk__figure *figure, const qk__map *map, size_t i)
 {
-    if (map->missing && map->pairs)
-        qk__figure_print(figure,
-                         "set object rectangle from graph 0,0 to graph 1,1 behind fs solid "
-                         "noborder fc rgb '%s'\n",
-                         figure->theme->box);
-    else if (map->missing)
-        hatch(figure, "graph 0,0 to graph 1,1");
-    for (size_t i = 0; map->pairs && i < map->rows * map->columns; i++)
-        if (is_unsure(map, i)) {
-            const size_t row = i / map->columns, column = i % map->columns;
-            const double x = (double)column, y = (double)row;
-            char cell[120];
-            snprintf(cell, sizeof cell, "first %.1f,%.1f to first %.1f,%.1f", x - 0.5, y - 0.5,
-                     x + 0.5, y + 0.5);
-            hatch(figure, cell);
+    const size_t row = i / map->columns, column = i % map->columns;
+    const double unit = map->unit > 0 ? map->unit : 1;
+    const qk__told told = {
+        .panel = map->title ? map->title : map->name,
+        .x_name = map->column_labels && !map->from ? map->column_labels[column] : NULL,
+        .y_name = map->row_labels && !map->from ? map->row_labels[row] : NULL,
+        .x = map->from ? map->from[i][0] : (double)column * unit,
+        .y = map->from ? map->from[i][1] : (double)row * unit,
+        .low = NAN,
+        .high = NAN,
+        .value = map->values[i]};
+    if (isfinite(map->values[i]))
+        qk__tell(figure, &told);
+}
+
+/* Row 0 is at the top, unless rows are counted from below. */
+static bool from_below(const qk__map *map)
+{
+    return map->unit > 0 && !map->row_labels;
+}
+
+static void fill_cell(qk__figure *figure, const qk__map *map, const qk__plot *plot, size_t i,
+                      double gap)
+{
+    const double x = (double)(i % map->columns), y = (double)(i / map->columns);
+    const double width = plot->width / (double)map->columns;
+    const double height = plot->height / (double)map->rows;
+    const double left = qk__at_x(plot, x - 0.5),
+                 top = fmin(qk__at_y(plot, y - 0.5), qk__at_y(plot, y + 0.5));
+    char color[8], text[QK__NUMBER_TEXT];
+    bool dark;
+    if (is_unsure(map, i) || (!isfinite(map->values[i]) && !map->pairs)) {
+        qk__draw_hatched(&figure->canvas, left, top, width, height);
+        return;
+    }
+    if (!isfinite(map->values[i]))
+        return;
+    /* neighbours overlap by a hair, so that no light comes through */
+    const double more = gap > 0 ? -2 * gap : 0.15;
+    qk__hex(qk__scale_color(&map->scale, map->values[i], &dark), color);
+    qk__draw_rect(&figure->canvas, left + gap, top + gap, width + more, height + more,
+                  (qk__pen){.fill = color});
+    if (!map->texts)
+        return;
+    const double factor = map->scale.power.factor;
+    const char *format = map->format;
+    if (strcmp(format, "%.2f") == 0 && largest_in_map(map) * factor >= 10)
+        format = "%.1f";
+    qk__draw_text(&figure->canvas, qk__number_text(text, format, factor * map->values[i]),
+                  left + width / 2, top + height / 2,
+                  (qk__type){plot->type, dark ? "#fefefe" : "#101010", QK__MIDDLE, 0, NULL});
+}
+
+/* So many cells that boxes would make megabytes are the pixels of an image, each repeated until viewers that smooth
+ * images leave its middle as it is. */
+static void put_cell_image(qk__figure *figure, const qk__map *map, const qk__plot *plot)
+{
+    enum { SIDE = 4, STEPS = 250 };
+    qk__bitmap bitmap;
+    qk__buffer png = {0};
+    qk_error err;
+    bool dark;
+    qk_status status = qk__bitmap_make(&bitmap, SIDE * map->columns, SIDE * map->rows, &err);
+    const qk__scale *s = &map->scale;
+    bitmap.count = STEPS + 2;
+    for (int c = 0; status == QK_OK && c <= STEPS; c++) {
+        unsigned color = qk__scale_color(s, qk__bar_value(s, (double)c / STEPS), &dark);
+        for (int k = 0; k < 3; k++)
+            bitmap.colors[c + 1][k] = (uint8_t)(color >> (16 - 8 * k));
+    }
+    for (size_t y = 0; status == QK_OK && y < bitmap.height; y++)
+        for (size_t x = 0; x < bitmap.width; x++) {
+            size_t row = y / SIDE;
+            row = from_below(map) ? map->rows - 1 - row : row;
+            double value = map->values[row * map->columns + x / SIDE];
+            if (isfinite(value))
+                bitmap.pixels[y * bitmap.width + x] =
+                    (uint8_t)(1.5 + STEPS * qk__bar_share(s, value));
         }
-    char where[48] = "1:2"; /* numbers of other cells are in the file all the same */
-    if (map->pairs)
-        snprintf(where, sizeof where, "($5 < %.0f ? NaN : $1):2", map->enough);
-    else if (map->from)
-        snprintf(where, sizeof where, "5:6");
-    /* categories beside each other are told apart by a gap, numbers by their colours */
-    const double columns = (double)map->columns, rows = (double)map->rows;
-    bool apart = map->scale.categories && figure->panel_height >= LEAST_EDGED * rows;
-    double gap = apart ? 0.5 * qk__em(figure) : 0;
-    qk__figure_print(figure,
-                     "plot data index %zu using %s:(%.4g):(%.4g):4 with boxxyerror fs solid "
-                     "%s lc rgb variable",
-                     map->block, where, 0.5 - gap * columns / figure->panel_width,
-                     0.5 - gap * rows / figure->panel_height,
-                     apart ? "noborder" : "border lw 0.3");
-    if (map->texts)
-        qk__figure_print(figure,
-                         ", data index %zu using 1:2:6:5 with labels tc rgb variable offset "
-                         "0,mid font small",
-                         map->block);
-    qk__figure_print(figure, "\nunset object\n");
+    if (status == QK_OK)
+        status = qk__png_write(&bitmap, &png, &err);
+    qk__figure_fail(figure, status, &err);
+    if (status == QK_OK)
+        qk__draw_image(&figure->canvas, plot->left, plot->top, plot->width, plot->height, &png,
+                       true);
+    qk__buffer_free(&png);
+    qk__bitmap_free(&bitmap);
+}
+
+/* Categories beside each other are told apart by a gap, numbers by their colours. */
+static void draw_cells(qk__figure *figure, const qk__map *map, const qk__plot *plot)
+{
+    const size_t cells = map->rows * map->columns;
+    bool apart = map->scale.categories && plot->height >= LEAST_EDGED * (double)map->rows;
+    for (size_t i = 0; i < cells; i++)
+        tell_cell(figure, map, i);
+    if (map->missing && map->pairs)
+        qk__draw_rect(&figure->canvas, plot->left, plot->top, plot->width, plot->height,
+                      (qk__pen){.fill = figure->theme->box});
+    if (map->image) {
+        if (map->missing)
+            qk__draw_hatched(&figure->canvas, plot->left, plot->top, plot->width, plot->height);
+        put_cell_image(figure, map, plot);
+        return;
+    }
+    for (size_t i = 0; i < cells; i++)
+        fill_cell(figure, map, plot, i, apart ? 0.5 * qk__em(figure) : 0);
 }
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
 /* Labels, or numbers, as many as there is room for. Those across are turned where a label is wider
  * than its cell and all of them say something. */
-static void set_cell_labels(qk__figure *figure, char axis, const char *const *labels,
-                            size_t count, double length)
+static void put_cell_labels(qk__figure *figure, const qk__plot *plot, qk__edge edge,
+                            const char *const *labels, size_t count)
 {
-    size_t longest = 2;
-    for (size_t i = 0; i < count; i++)
-        longest = labels && strlen(labels[i]) > longest ? strlen(labels[i]) : longest;
-    double least = ROW_TIC * qk__em(figure), width = qk__text_width(figure, longest + 1);
-    bool turned = axis == 'x' && longest > 6 && width * (double)count > length;
-    if (axis == 'x' && !turned)
-        least = width;
+    const double length = edge == QK__BELOW ? plot->width : plot->height;
+    double longest = qk__text_width(figure, 2), least = ROW_TIC * qk__em(figure);
+    for (size_t i = 0; labels && i < count; i++)
+        longest = fmax(longest, qk__markup_width(figure, labels[i]));
+    longest += qk__text_width(figure, 1);
+    bool turned = edge == QK__BELOW && longest > qk__text_width(figure, 7) &&
+                  longest * (double)count > length;
+    if (edge == QK__BELOW && !turned)
+        least = longest;
     size_t step = qk__tic_step(count, length, least);
-    qk__figure_print(figure, "set %ctics scale 0 %s (", axis,
-                     axis == 'y' ? ""
-                     : turned    ? "rotate by 90 right"
-                                 : "norotate");
-    for (size_t i = 0; i < count; i += step) {
-        qk__figure_print(figure, i ? ", " : "");
-        if (labels)
-            qk__figure_print(figure, "%s %zu", qk__figure_tic(figure, labels[i]), i);
-        else
-            qk__figure_print(figure, "'%zu' %zu", i, i);
-    }
-    qk__figure_print(figure, ") font small\n");
+    const char **texts = qk__figure_alloc(figure, count + 1, sizeof *texts);
+    for (size_t i = 0; texts && i < count; i++)
+        texts[i] = labels          ? labels[i]
+                   : i % step == 0 ? qk__figure_format(figure, "%zu", i)
+                                   : "";
+    if (texts)
+        qk__put_labels(figure, plot, edge, texts, count, step,
+                       (qk__tic_style){.turn = turned ? 90 : 0});
 }
 
 /* From 0, a tic every so many cells, that number a power of two. */
-static void set_edges(qk__figure *figure, char axis, size_t count, double unit, double length)
+static void put_edges(const qk__figure *figure, const qk__plot *plot, qk__edge edge,
+                      size_t count, double unit)
 {
+    const double length = edge == QK__BELOW ? plot->width : plot->height;
     size_t every = 1;
     while ((double)count / (double)every >
-           fmax(1, length / ((axis == 'x' ? 60 : 40) * qk__em(figure))))
+           fmax(1, length / ((edge == QK__BELOW ? 60 : 40) * qk__em(figure))))
         every *= 2;
-    qk__figure_print(figure, "set %ctics scale 0.5 norotate (", axis);
-    for (size_t i = 0; i <= count; i += every)
-        qk__figure_print(figure, "%s'%.0f' %g", i ? ", " : "", (double)i * unit,
-                         (double)i - 0.5);
-    qk__figure_print(figure, ") font small\n");
+    for (size_t i = 0; i <= count; i += every) {
+        char number[32];
+        snprintf(number, sizeof number, "%.0f", (double)i * unit);
+        const qk__tic tic = {(double)i - 0.5, number, NULL};
+        qk__label_tics(plot, edge, &tic, 1, (qk__tic_style){.length = 4 * qk__em(figure)});
+    }
 }
 
-static void set_ranges(qk__figure *figure, const qk__map *map)
+static void draw_map_axes(qk__figure *figure, const qk__map *map, const qk__plot *plot)
 {
-    const bool counted = map->unit > 0 && !map->row_labels;
-    double right = (double)map->columns - 0.5, end = (double)map->rows - 0.5;
-    qk__figure_print(figure, "set xrange [-0.5:%.1f]\nset yrange [%.1f:%.1f]\n", right,
-                     counted ? -0.5 : end, counted ? end : -0.5);
-}
-
-static void set_map_axes(qk__figure *figure, const qk__map *map, const qk__place *place)
-{
-    set_ranges(figure, map);
     if (map->unit > 0)
-        set_edges(figure, 'x', map->columns, map->unit, place->width);
+        put_edges(figure, plot, QK__BELOW, map->columns, map->unit);
     else
-        set_cell_labels(figure, 'x', map->column_labels, map->columns, place->width);
-    if (map->unit > 0 && !map->row_labels)
-        set_edges(figure, 'y', map->rows, map->unit, place->height);
+        put_cell_labels(figure, plot, QK__BELOW, map->column_labels, map->columns);
+    if (from_below(map))
+        put_edges(figure, plot, QK__LEFT, map->rows, map->unit);
     else
-        set_cell_labels(figure, 'y', map->row_labels, map->rows, place->height);
+        put_cell_labels(figure, plot, QK__LEFT, map->row_labels, map->rows);
+    qk__draw_sides(plot, 15);
 }
 
 /* Gaps between the phases, in the colour of the page. */
-static void part_rows(qk__figure *figure, const qk__results *results)
+static void part_rows(const qk__figure *figure, const qk__plot *plot,
+                      const qk__results *results)
 {
     for (size_t m = 1; results->checkpoints && m < results->num_models; m++)
         if (results->models[m].phase_index != results->models[m - 1].phase_index)
-            qk__figure_print(figure,
-                             "set arrow from graph 0, first %.1f to graph 1, first %.1f nohead "
-                             "front lt 1 lw 2.5 lc rgb '%s'\n",
-                             (double)m - 0.5, (double)m - 0.5, figure->theme->background);
+            qk__line_across(plot, (double)m - 0.5,
+                            (qk__pen){.stroke = figure->theme->background, .width = 2.5});
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
@@ -220,10 +242,7 @@ static void put_map_labels(qk__figure *figure, const qk__maps *all, size_t i,
         qk__put_text(figure, map->title, middle, place->top - 12 * em,
                      all->count > 3 ? QK__SMALL_TYPE : QK__CENTRED);
     if (map->name)
-        qk__put_text(figure,
-                     qk__brief(figure, map->name,
-                               (int)fmin(40, place->width / qk__text_width(figure, 1))),
-                     middle, place->top - 11 * em, QK__SMALL_TYPE);
+        qk__put_text(figure, map->name, middle, place->top - 11 * em, QK__SMALL_TYPE);
     if (qk__is_lowest(&all->sheet, i))
         qk__put_markup(figure, all->x_label, middle,
                        place->top + place->height + fmax(38, all->sheet.below - 16) * em,
@@ -233,112 +252,50 @@ static void put_map_labels(qk__figure *figure, const qk__maps *all, size_t i,
                        QK__CENTRED | QK__TURNED);
 }
 
-static void draw_map(qk__figure *figure, const qk__maps *all, size_t i, bool raster)
+static void draw_map(qk__figure *figure, const qk__maps *all, size_t i)
 {
     const qk__map *map = &all->maps[i];
     const qk__place place = qk__panel_place(&all->sheet, i);
-    qk__put_panel(figure, &place);
-    set_map_axes(figure, map, &place);
-    put_map_labels(figure, all, i, &place);
+    const double right = (double)map->columns - 0.5, end = (double)map->rows - 0.5;
+    qk__plot plot = qk__figure_plot(figure, &place);
+    plot.x = (qk__axis){-0.5, right, false};
+    plot.y = from_below(map) ? (qk__axis){-0.5, end, false} : (qk__axis){end, -0.5, false};
+    draw_cells(figure, map, &plot);
     if (all->parted)
-        part_rows(figure, all->parted);
+        part_rows(figure, &plot, all->parted);
     if (map->line > 0)
-        qk__figure_print(figure,
-                         "set arrow from first %g, graph 0 to first %g, graph 1 nohead front "
-                         "dt 2 lw 1.5 lc rgb '%s'\n",
-                         map->line, map->line, figure->theme->muted);
-    if (raster)
-        qk__figure_print(figure, "if (raster) { plot NaN } else {\n");
-    plot_cells(figure, map);
-    qk__figure_print(figure, "%sunset label\nunset arrow\n", raster ? "}\n" : "");
-}
-
-/* So many cells that an SVG has them as an image, which is drawn first; a PDF packs boxes well. */
-static void add_cell_image(qk__figure *figure, const qk__maps *all)
-{
-    qk__figure_begin_raster(figure, false);
-    for (size_t i = 0; i < all->count; i++) {
-        const qk__place place = qk__panel_place(&all->sheet, i);
-        qk__put_panel(figure, &place);
-        set_ranges(figure, &all->maps[i]);
-        plot_cells(figure, &all->maps[i]);
-    }
-    qk__figure_end_raster(figure);
+        qk__line_up(&plot, map->line,
+                    (qk__pen){.stroke = figure->theme->muted, .width = 1.5, .dashed = true});
+    draw_map_axes(figure, map, &plot);
+    put_map_labels(figure, all, i, &place);
 }
 
 /* ---- what the colours mean -------------------------------------------------------------- */
 
-static double bar_value(const qk__scale *s, double step)
-{
-    double share = step / BAR_STEPS;
-    return s->logarithmic ? s->low * pow(s->high / s->low, share)
-                          : s->low + (s->high - s->low) * share;
-}
-
-/* Rows: from, the end of the scale, colour. A box reaches to the end, under those that follow: no
- * seams. */
-static size_t add_bar(qk__figure *figure, const qk__scale *s)
-{
-    const double factor = s->power.factor;
-    bool dark;
-    for (int i = 0; i < BAR_STEPS; i++) {
-        qk__figure_values(figure, factor * bar_value(s, i), factor * s->high);
-        qk__figure_words(figure, "0x%06x", qk__scale_color(s, bar_value(s, i + 0.5), &dark));
-        qk__figure_end_row(figure);
-    }
-    return qk__figure_end_block(figure);
-}
-
-/* At most six parts, each of `least` pixels. */
-static double bar_step(const qk__scale *s, double length, double least)
-{
-    return qk__round_step(1.4 * s->power.factor * (s->high - s->low) /
-                          fmax(1, fmin(6, length / least)));
-}
-
-/* Characters of the longest tic. */
-static size_t longest_tic(const qk__scale *s, double length)
-{
-    const double factor = s->power.factor, step = bar_step(s, length, UP_TIC);
-    size_t longest = 0;
-    for (double k = ceil(factor * s->low / step); k * step <= factor * s->high; k++) {
-        size_t count = (size_t)snprintf(NULL, 0, "%g", k * step);
-        longest = count > longest ? count : longest;
-    }
-    return s->logarithmic ? 5 : longest;
-}
-
 static void plot_bar(qk__figure *figure, const qk__map *map, const qk__place *place,
                      bool upright)
 {
-    const double em = qk__em(figure), factor = map->scale.power.factor;
-    const double low = factor * map->scale.low, high = factor * map->scale.high;
-    double length = upright ? place->height : place->width;
-    double step = bar_step(&map->scale, length / em, upright ? UP_TIC : ACROSS_TIC);
-    size_t block = add_bar(figure, &map->scale);
-    qk__put_panel(figure, place);
-    if (map->scale.logarithmic) {
-        qk__figure_print(figure, "set logscale %s\n", upright ? "yy2" : "x");
-        step = 10;
+    const double em = qk__em(figure);
+    const qk__scale *s = &map->scale;
+    const qk__axis axis = {s->low, s->high, s->logarithmic};
+    qk__plot plot = qk__figure_plot(figure, place);
+    char color[8];
+    bool dark;
+    *(upright ? &plot.y : &plot.x) = axis;
+    for (int i = 0; i < BAR_STEPS;
+         i++) { /* each reaches to the end, under those that follow: no seams */
+        double from = qk__bar_value(s, (double)i / BAR_STEPS);
+        qk__hex(qk__scale_color(s, qk__bar_value(s, (i + 0.5) / BAR_STEPS), &dark), color);
+        if (upright)
+            qk__draw_bar(&plot, 0, 1, from, s->high, (qk__pen){.fill = color});
+        else
+            qk__draw_bar(&plot, from, s->high, 0, 1, (qk__pen){.fill = color});
     }
-    qk__figure_print(figure,
-                     "unset xtics\nunset ytics\nset %srange [%.9g:%.9g]\n"
-                     "set %srange [0:1]\nset %stics scale 0.4 %.9g tc rgb '%s' font small\n",
-                     upright ? "y" : "x", low, high, upright ? "x" : "y", upright ? "y2" : "x",
-                     step, figure->theme->ink);
-    if (upright)
-        qk__figure_print(figure,
-                         "set y2tics offset 0,mid\nset y2range [%.9g:%.9g]\n"
-                         "plot data index %zu using (0.5):(($1+$2)/2):(0.5):"
-                         "(($2-$1)/2):3",
-                         low, high, block);
-    else
-        qk__figure_print(
-            figure, "plot data index %zu using (($1+$2)/2):(0.5):(($2-$1)/2):(0.5):3", block);
-    qk__figure_print(figure,
-                     " with boxxyerror fs solid noborder lc rgb variable\n"
-                     "unset y2tics\nunset label\n%s",
-                     map->scale.logarithmic ? "unset logscale\n" : "");
+    qk__draw_sides(&plot, 15);
+    qk__number_tics(
+        &plot, upright ? QK__RIGHT : QK__BELOW,
+        fmax((upright ? UP_TIC : ACROSS_TIC) * em, (upright ? plot.height : plot.width) / 7), 0,
+        (qk__tic_style){.length = 3 * em, .factor = s->power.factor});
 }
 
 /* Beside its panel, its name behind the numbers. */
@@ -347,12 +304,10 @@ static void draw_own_bar(qk__figure *figure, const qk__map *map, const qk__place
     const double em = qk__em(figure);
     const qk__place place = {of->left + of->width + 12 * em, of->top, BAR * em, of->height};
     if (map->bar)
-        qk__put_markup(
-            figure, map->bar,
-            fmin(figure->width - 10 * em,
-                 place.left + (BAR + 22) * em +
-                     qk__text_width(figure, longest_tic(&map->scale, of->height / em))),
-            place.top + place.height / 2, QK__CENTRED | QK__TURNED | QK__SMALL_TYPE);
+        qk__put_markup(figure, map->bar,
+                       fmin(figure->width - 10 * em,
+                            place.left + (BAR + 22) * em + qk__text_width(figure, BAR_DIGITS)),
+                       place.top + place.height / 2, QK__CENTRED | QK__TURNED | QK__SMALL_TYPE);
     plot_bar(figure, map, &place, true);
 }
 
@@ -364,8 +319,8 @@ static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
     snprintf(name, sizeof name, "%s%s%s", qk__in_symbols(figure, map->bar, bar),
              map->scale.power.text, map->scale.cut ? ", 98 % of heads" : "");
     double width = fmin(300 * em, 0.5 * figure->width);
-    double left = fmax((figure->width - width) / 2 + 40 * em,
-                       qk__text_width(figure, qk__count_columns(name)) + 20 * em);
+    double left =
+        fmax((figure->width - width) / 2 + 40 * em, qk__markup_width(figure, name) + 20 * em);
     width = fmax(40 * em, fmin(width, figure->width - left - 20 * em));
     const qk__place place = {left, top, width, BAR * em};
     qk__put_markup(figure, name, place.left - 12 * em, top + 0.5 * BAR * em,
@@ -377,12 +332,8 @@ static void draw_shared_bar(qk__figure *figure, const qk__map *map, double top)
 static void tell_hatched(qk__figure *figure, const char *why)
 {
     const double em = qk__em(figure), y = figure->height - 14 * em;
-    double x = figure->width / 2.0 - fmax(70 * em, qk__text_width(figure, strlen(why)) / 2);
-    char where[120];
-    snprintf(where, sizeof where, "screen %.5f,%.5f to screen %.5f,%.5f", x / figure->width,
-             1 - (y + 6 * em) / figure->height, (x + 14 * em) / figure->width,
-             1 - (y - 6 * em) / figure->height);
-    hatch(figure, where);
+    double x = (figure->width - qk__markup_width(figure, why) - 22 * em) / 2;
+    qk__draw_hatched(&figure->canvas, x, y - 6 * em, 14 * em, 12 * em);
     qk__put_markup(figure, why, x + 22 * em, y, QK__RIGHT_OF | QK__SMALL_TYPE);
 }
 
@@ -393,9 +344,12 @@ static void plan_maps(qk__figure *figure, qk__maps *all)
 {
     const double em = qk__em(figure);
     bool missing = false;
-    for (size_t m = 0; m < all->count; m++)
-        for (size_t i = 0; i < all->maps[m].rows * all->maps[m].columns; i++)
-            missing |= !isfinite(all->maps[m].values[i]);
+    for (size_t m = 0; m < all->count; m++) {
+        qk__map *map = &all->maps[m];
+        for (size_t i = 0; i < map->rows * map->columns; i++)
+            map->missing |= !isfinite(map->values[i]);
+        missing |= map->missing;
+    }
     if (!missing)
         all->hatched = NULL;
     bool bar = all->one_scale && !all->maps[0].scale.categories;
@@ -417,19 +371,16 @@ void qk__draw_maps(qk__figure *figure, qk__maps *all)
     const double em = qk__em(figure);
     size_t cells = 0;
     plan_maps(figure, all);
-    for (size_t i = 0; i < all->count; i++) {
-        add_cells(figure, &all->maps[i]);
-        cells += all->maps[i].rows * all->maps[i].columns - all->maps[i].missing;
-    }
-    bool raster = cells > MANY_CELLS;
-    if (raster)
-        add_cell_image(figure, all);
+    for (size_t i = 0; i < all->count; i++)
+        cells += all->maps[i].rows * all->maps[i].columns;
+    for (size_t i = 0; i < all->count; i++)
+        all->maps[i].image =
+            cells > MANY_CELLS && !all->maps[i].scale.categories && !all->maps[i].pairs;
     qk__begin_sheet(figure, &all->sheet);
-    qk__figure_print(figure, "set border 15 lw 0.5\nset tics scale 0.3\n");
     if (all->hatched)
         tell_hatched(figure, all->hatched);
     for (size_t i = 0; i < all->count; i++)
-        draw_map(figure, all, i, raster);
+        draw_map(figure, all, i);
     if (all->one_scale && !all->maps[0].scale.categories)
         draw_shared_bar(figure, &all->maps[0],
                         all->sheet.first.top - all->sheet.above * em +
@@ -439,5 +390,4 @@ void qk__draw_maps(qk__figure *figure, qk__maps *all)
         const qk__place place = qk__panel_place(&all->sheet, i);
         draw_own_bar(figure, &all->maps[i], &place);
     }
-    qk__end_sheet(figure);
 }

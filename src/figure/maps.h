@@ -15,9 +15,9 @@ typedef struct qk__map {
     double *values;                   /* [rows][columns], row 0 at the top; NaN = hatched */
     double *pairs;                    /* likewise, or NULL: what cells rest on */
     double enough;                    /* pairs; cells of fewer are hatched */
-    const char *title;                /* a gnuplot expression; NULL = none */
-    const char *name;                 /* or from outside */
-    const char *const *row_labels;    /* [rows]; NULL = numbers */
+    const char *title;                /* markup; NULL = none */
+    const char *name;                 /* or markup whose whole the figure knows; NULL = none */
+    const char *const *row_labels;    /* [rows] markup; NULL = numbers */
     const char *const *column_labels; /* [columns] */
     double unit;        /* above 0: of a cell; axes begin at 0, rows without labels are counted
                            from below */
@@ -27,8 +27,7 @@ typedef struct qk__map {
     const char *bar;    /* what the scale shows, markup; NULL = nothing */
     double line;        /* across which a dashed line stands; 0: none */
     qk__scale scale;
-    size_t block, missing; /* found while they are drawn */
-    bool texts;
+    bool missing, texts, image; /* found while they are drawn */
 } qk__map;
 
 typedef struct qk__maps {

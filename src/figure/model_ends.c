@@ -7,9 +7,9 @@
 #include "figure/catalog.h"
 #include "figure/sheet.h"
 
-/* Rows at most, their height, and with a name above the line; how transparent the line is, as gnuplot has
- * it. */
-enum { MAX_MODELS = 100, ROW = 24, NAMED_ROW = 40, LINE_ALPHA = 0x80 };
+/* Rows at most, their height, and with a name above the line; opacity of the line. */
+enum { MAX_MODELS = 100, ROW = 24, NAMED_ROW = 40 };
+#define LINE 0.5
 
 static double mean_of(const qk__subject *subject, const qk__result_model *model, size_t series)
 {
@@ -36,58 +36,58 @@ bool qk__has_ends(const qk__subject *subject)
     return !subject->results->checkpoints && count >= 2 && count <= MAX_MODELS;
 }
 
-/* Rows: row, first, second. Sets the range across. */
-static void add_ends(qk__figure *figure, const qk__subject *subject, const qk__place *place)
+/* The means of the models that have them, in the order of the rows. */
+typedef struct ends {
+    size_t count;
+    const char *names[MAX_MODELS], *drops[MAX_MODELS], *whole[MAX_MODELS];
+    double first[MAX_MODELS], second[MAX_MODELS], row[MAX_MODELS];
+    qk__range shown;
+} ends;
+
+static void find_ends(qk__figure *figure, const qk__subject *subject, ends *e)
 {
-    size_t row = 0;
-    qk__range shown = QK__NO_RANGE;
+    char text[QK__NUMBER_TEXT];
+    const qk__chart_series *series = subject->kind->panels[0].series;
+    e->count = 0;
+    e->shown = QK__NO_RANGE;
     qk__each_model (subject->results, model) {
-        if (!has_both(subject, model))
+        if (!has_both(subject, model) || e->count == MAX_MODELS)
             continue;
-        double first = mean_of(subject, model, 0), second = mean_of(subject, model, 1);
-        qk__figure_row(figure, (double)(row++), first, second);
-        qk__range_add(&shown, first);
-        qk__range_add(&shown, second);
+        const size_t i = e->count++;
+        const double drop = mean_of(subject, model, 2);
+        e->row[i] = (double)i;
+        e->first[i] = mean_of(subject, model, 0);
+        e->second[i] = mean_of(subject, model, 1);
+        e->names[i] = qk__model_label(figure, subject->results, model);
+        e->whole[i] = model->label;
+        e->drops[i] = isfinite(drop)
+                          ? qk__figure_format(figure, "%s", qk__number_text(text, "%.3f", drop))
+                          : "–";
+        qk__range_add(&e->shown, e->first[i]);
+        qk__range_add(&e->shown, e->second[i]);
+        const double numbers[] = {e->first[i], e->second[i], drop};
+        for (int s = 0; s < 3; s++)
+            qk__tell(figure, &(qk__told){.series = series[s].field,
+                                         .y_name = qk__figure_escape(figure, model->label),
+                                         .x = numbers[s],
+                                         .low = NAN,
+                                         .high = NAN,
+                                         .value = NAN});
     }
-    qk__figure_end_block(figure);
-    double margin = 0.08 * (shown.high - shown.low);
-    qk__set_range(figure, 'x', shown.low - margin, shown.high + margin,
-                  (int)fmax(1, place->width / (60 * qk__em(figure))));
 }
 
-/* Models on the left, numbers on the right. */
-static void set_end_rows(qk__figure *figure, const qk__subject *subject, bool numbers)
+/* Models on the left, or where names beside the plot would take its room each above its line; drops on the
+ * right. */
+static void put_end_names(qk__figure *figure, const ends *e, const qk__plot *plot, bool above)
 {
-    size_t row = 0;
-    qk__figure_print(figure, "set %s scale 0 (", numbers ? "y2tics" : "ytics");
-    qk__each_model (subject->results, model) {
-        char text[QK__NUMBER_TEXT];
-        if (!has_both(subject, model))
-            continue;
-        double value = numbers ? mean_of(subject, model, 2) : 0;
-        qk__figure_print(figure, row ? ", " : "");
-        if (numbers && isfinite(value))
-            qk__figure_print(figure, "'%s' %zu", qk__number_text(text, "%.3f", value), row);
-        else
-            qk__figure_print(figure, "%s %zu",
-                             numbers ? "'–'" : qk__figure_tic(figure, model->label), row);
-        row++;
-    }
-    qk__figure_print(figure, ") font small\n");
-}
-
-/* Where names beside the plot would take its room: each above its line. */
-static void put_end_names(qk__figure *figure, const qk__subject *subject)
-{
-    int row = 0;
-    qk__figure_print(figure, "unset ytics\n");
-    qk__each_model (subject->results, model)
-        if (has_both(subject, model))
-            qk__figure_print(figure,
-                             "set label %s at graph 0, first %.2f left offset 0,mid tc rgb "
-                             "'%s' font small\n",
-                             qk__figure_quote(figure, model->label), row++ - 0.42,
-                             figure->theme->ink);
+    qk__put_labels(figure, plot, QK__RIGHT, e->drops, e->count, 1,
+                   (qk__tic_style){.length = 0});
+    if (!above)
+        qk__put_labels(figure, plot, QK__LEFT, e->names, e->count, 1,
+                       (qk__tic_style){.length = 0});
+    for (size_t i = 0; above && i < e->count; i++)
+        qk__put_text(figure, qk__brief(figure, e->whole[i], plot->width), plot->left,
+                     qk__at_y(plot, e->row[i] - 0.42), QK__RIGHT_OF | QK__SMALL_TYPE);
 }
 
 void qk__build_ends(qk__figure *figure, const qk__subject *subject)
@@ -95,13 +95,15 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
     const qk__panel *panel = &subject->kind->panels[0];
     const qk__theme *theme = figure->theme;
     const double em = qk__em(figure), rows = (double)count_rows(subject);
-    char line[10], drop[QK__LINE_SIZE];
-    snprintf(line, sizeof line, "#%02x%.6s", LINE_ALPHA, theme->accent + 1);
-    const qk__entry entries[] = {{panel->series[0].name, theme->q, 7},
-                                 {panel->series[1].name, theme->k, 5},
-                                 {panel->series[2].name, line, QK__LINE}};
-    double labels = qk__text_width(figure, qk__longest_label(subject->results)) / em;
-    const bool above = figure->millimetres > 0 && labels * em > 0.3 * figure->width;
+    char drop[QK__LINE_SIZE];
+    ends *e = qk__figure_alloc(figure, 1, sizeof *e);
+    const qk__entry entries[] = {{panel->series[0].name, theme->q, QK__DISC, 0},
+                                 {panel->series[1].name, theme->k, QK__SQUARE, 0},
+                                 {panel->series[2].name, theme->accent, QK__LINE, LINE}};
+    if (!e)
+        return;
+    double labels = qk__longest_label(figure, subject->results) / em;
+    const bool above = figure->millimetres > 0 && labels * em > 0.25 * figure->width;
     qk__sheet sheet = {.count = 1,
                        .left = above ? 20 : labels + 46,
                        .right = 84,
@@ -113,25 +115,22 @@ void qk__build_ends(qk__figure *figure, const qk__subject *subject)
                        .markup = true};
     qk__set_heading(figure, subject->results, NULL, subject->kind->heading);
     qk__begin_sheet(figure, &sheet);
-    qk__put_panel(figure, &sheet.first);
+    find_ends(figure, subject, e);
+    qk__plot plot = qk__figure_plot(figure, &sheet.first);
+    double margin = 0.08 * (e->shown.high - e->shown.low);
+    plot.x = qk__axis_between(e->shown.low - margin, e->shown.high + margin);
+    plot.y = (qk__axis){rows - 0.4, -0.6, false};
     qk__put_axis_names(figure, panel->title, above ? "" : "Model", &sheet);
-    qk__figure_print(figure,
-                     "set yrange [%.1f:-0.6]\nset y2range [%.1f:-0.6]\n"
-                     "set label '%s' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
-                     "font small\n",
-                     rows - 0.4, rows - 0.4,
-                     qk__in_symbols(figure, panel->series[2].name, drop), theme->muted);
-    add_ends(figure, subject, &sheet.first);
-    set_end_rows(figure, subject, true);
-    if (above)
-        put_end_names(figure, subject);
-    else
-        set_end_rows(figure, subject, false);
-    qk__figure_print(figure,
-                     "set border 1\nset grid x back\n"
-                     "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '%s', "
-                     "data using 2:1 with points ls 101 ps 1.1, "
-                     "data using 3:1 with points ls 102 ps 1.1\n",
-                     line);
-    qk__end_sheet(figure);
+    qk__put_text(figure, qk__in_symbols(figure, panel->series[2].name, drop),
+                 plot.left + plot.width + 20 * em, plot.top - 10 * em, QK__NOTE);
+    qk__number_tics(&plot, QK__BELOW, 60 * em, 0,
+                    (qk__tic_style){.length = 4 * em, .grid = true});
+    put_end_names(figure, e, &plot, above);
+    qk__draw_sides(&plot, 1u << QK__BELOW);
+    for (size_t i = 0; i < e->count; i++)
+        qk__draw_line(plot.canvas, qk__at_x(&plot, e->first[i]), qk__at_y(&plot, e->row[i]),
+                      qk__at_x(&plot, e->second[i]), qk__at_y(&plot, e->row[i]),
+                      (qk__pen){.stroke = theme->accent, .width = 3, .opacity = LINE});
+    qk__draw_points(&plot, e->first, e->row, e->count, QK__DISC, 4.6 * em, theme->q, 0);
+    qk__draw_points(&plot, e->second, e->row, e->count, QK__SQUARE, 4.6 * em, theme->k, 0);
 }

@@ -144,9 +144,9 @@ void qk__build_distances(qk__figure *figure, const qk__subject *subject)
 static const struct {
     const char *title;
     qk__hue hue;
-} PAIR_MAPS[] = {{"'Energy of queries (%)'", QK__HUE_QUERIES},
-                 {"'Energy of keys (%)'", QK__HUE_KEYS},
-                 {"'Score variance over distance (%)'", QK__HUE_BIAS}};
+} PAIR_MAPS[] = {{"Energy of queries (%)", QK__HUE_QUERIES},
+                 {"Energy of keys (%)", QK__HUE_KEYS},
+                 {"Score variance over distance (%)", QK__HUE_BIAS}};
 enum { NUM_PAIR_MAPS = sizeof PAIR_MAPS / sizeof *PAIR_MAPS, ATTENTION = NUM_PAIR_MAPS };
 
 static const double *numbers_of(const qk__result_head *head, size_t which, size_t *count)
@@ -316,7 +316,7 @@ void qk__build_attention_by_depth(qk__figure *figure, const qk__subject *subject
     }
     all->maps[all->count++] = (qk__map){.column_labels = labels,
                                         .format = "%.1f",
-                                        .bar = "log_2 (attention / uniform)",
+                                        .bar = "log<sub>2</sub> (attention / uniform)",
                                         .scale = qk__scale_of_change(most)};
     fill_attention(figure, subject->model, &all->maps[0]);
     draw_layers(figure, subject, "Distance, from (tokens)", all);

@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Characters of a model's label; below which a part of a name says nothing. */
-enum { MAX_LABEL = 32, LEAST_NAME = 4 };
+/* Characters, below which a part of a name says nothing. */
+enum { LEAST_NAME = 4 };
+#define TURN 40 /* degrees, of labels that are turned */
 
 size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least)
 {
@@ -22,28 +23,18 @@ void qk__suit_width(qk__figure *figure, double width)
         figure->width = (int)width;
 }
 
-size_t qk__longest_label(const qk__results *results)
-{
-    size_t longest = 0;
-    qk__each_model (results, model) {
-        size_t count = qk__count_columns(model->label);
-        longest = count > longest ? count : longest;
-    }
-    return longest < MAX_LABEL ? longest : MAX_LABEL;
-}
-
 /* ---- places ----------------------------------------------------------------------------- */
 
-void qk__put_panel(qk__figure *figure, const qk__place *place)
+qk__plot qk__figure_plot(qk__figure *figure, const qk__place *place)
 {
-    qk__figure_print(figure,
-                     "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
-                     "set tmargin at screen %.5f\nset bmargin at screen %.5f\n",
-                     place->left / figure->width, (place->left + place->width) / figure->width,
-                     1 - place->top / figure->height,
-                     1 - (place->top + place->height) / figure->height);
-    figure->panel_height = place->height;
-    figure->panel_width = place->width;
+    return (qk__plot){.canvas = &figure->canvas,
+                      .left = place->left,
+                      .top = place->top,
+                      .width = place->width,
+                      .height = place->height,
+                      .x = {0, 1, false},
+                      .y = {0, 1, false},
+                      .type = qk__small_type(figure)};
 }
 
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label)
@@ -54,10 +45,9 @@ void qk__label_panel(qk__figure *figure, const qk__place *place, const char *lab
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
-                                   double width)
+qk__model_axis qk__plan_model_axis(qk__figure *figure, const qk__results *results, double width)
 {
-    double text = qk__text_width(figure, qk__longest_label(results));
+    double text = qk__longest_label(figure, results);
     double step = width / ((double)results->num_models + 0.2), em = qk__em(figure);
     qk__model_axis axis = {results, width, text + 8 * em > step, 1, 42 * em, 0};
     if (axis.turned) {
@@ -68,16 +58,30 @@ qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *
     return axis;
 }
 
-void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis)
+qk__axis qk__model_range(const qk__results *results)
+{
+    return (qk__axis){-0.6, (double)results->num_models - 0.4, false};
+}
+
+void qk__put_labels(qk__figure *figure, const qk__plot *plot, qk__edge edge,
+                    const char *const *labels, size_t count, size_t step, qk__tic_style style)
+{
+    qk__tic *tics = qk__figure_alloc(figure, count + 1, sizeof *tics);
+    size_t put = 0;
+    for (size_t i = 0; tics && i < count; i += step)
+        tics[put++] = (qk__tic){(double)i, labels[i], qk__whole_of(figure, labels[i])};
+    if (tics)
+        qk__label_tics(plot, edge, tics, put, style);
+}
+
+void qk__draw_model_axis(qk__figure *figure, const qk__model_axis *axis, const qk__plot *plot)
 {
     const qk__results *results = axis->results;
-    qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics scale 0 %s (",
-                     (double)results->num_models - 0.4,
-                     axis->turned ? "rotate by 40 right" : "norotate");
-    for (size_t m = 0; m < results->num_models; m += axis->step)
-        qk__figure_print(figure, "%s%s %zu", m ? ", " : "",
-                         qk__figure_tic(figure, results->models[m].label), m);
-    qk__figure_print(figure, ") font small tc rgb '%s'\n", figure->theme->ink);
+    if (results->num_models > 0)
+        qk__model_label(figure, results, &results->models[0]); /* all of them */
+    if (figure->labels)
+        qk__put_labels(figure, plot, QK__BELOW, figure->labels, results->num_models, axis->step,
+                       (qk__tic_style){.turn = axis->turned ? TURN : 0});
 }
 
 const char *qk__model_word(const qk__results *results)
@@ -106,11 +110,12 @@ size_t qk__tic_step(size_t count, double length, double least)
 /* Pixels of a line of a phase's name, and between the last and the plot. */
 enum { PHASE_LINE = 12, PHASE_GAP = 5, PHASE_LINES = 4 };
 
-void qk__part_phases(qk__figure *figure, const qk__results *results)
+void qk__part_phases(const qk__plot *plot, const qk__results *results)
 {
-    for (size_t m = 1; m < results->num_models; m++)
+    const qk__pen pen = {.stroke = plot->canvas->theme->muted, .width = 0.8, .dashed = true};
+    for (size_t m = 1; results->checkpoints && m < results->num_models; m++)
         if (results->models[m].phase_index != results->models[m - 1].phase_index)
-            qk__figure_vertical(figure, (double)m - 0.5);
+            qk__line_up(plot, (double)m - 0.5, pen);
 }
 
 static double checkpoint_step(const qk__results *results, double width)
@@ -127,12 +132,12 @@ static void break_phase(const qk__figure *figure, const qk__results *results, do
     for (*end = first + 1; *end < results->num_models; ++*end)
         if (models[*end].phase_index != models[first].phase_index)
             break;
-    double room = floor((double)(*end - first) * checkpoint_step(results, width) /
-                            qk__text_width(figure, 1) -
-                        0.5);
+    double room = (double)(*end - first) * checkpoint_step(results, width) -
+                  qk__text_width(figure, 1) / 2;
     lines->count = 0;
-    if (room >= LEAST_NAME)
-        qk__break_lines(models[first].phase, false, (size_t)room, PHASE_LINES, lines);
+    if (room >= qk__text_width(figure, LEAST_NAME))
+        qk__break_lines(models[first].phase, false, room, qk__small_type(figure), PHASE_LINES,
+                        lines);
 }
 
 double qk__phases_height(const qk__figure *figure, const qk__results *results, double width)
@@ -147,13 +152,11 @@ double qk__phases_height(const qk__figure *figure, const qk__results *results, d
     return most > 0 ? (PHASE_GAP + PHASE_LINE * (double)most) * qk__em(figure) : 0;
 }
 
-void qk__figure_panel_phases(qk__figure *figure, const qk__results *results,
-                             const qk__place *place)
+void qk__name_phases(qk__figure *figure, const qk__results *results, const qk__place *place)
 {
     if (!results->checkpoints || results->num_phases == 0)
         return;
     const double em = qk__em(figure);
-    qk__part_phases(figure, results);
     for (size_t first = 0, end; first < results->num_models; first = end) {
         qk__lines lines;
         break_phase(figure, results, place->width, first, &end, &lines);
@@ -161,30 +164,49 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results,
                                      checkpoint_step(results, place->width);
         double y = place->top - (PHASE_GAP + PHASE_LINE * ((double)lines.count - 0.5)) * em;
         for (size_t i = 0; i < lines.count; i++, y += PHASE_LINE * em)
-            qk__put_text(figure, qk__figure_quote(figure, lines.text[i]), x, y, true);
+            qk__put_text(figure, qk__figure_escape(figure, lines.text[i]), x, y, QK__NOTE);
     }
 }
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-void qk__set_range(qk__figure *figure, char axis, double low, double high, int count)
+qk__axis qk__axis_between(double low, double high)
 {
     if (!(high - low > 1e-9 * fmax(fabs(low), fabs(high)))) {
         double margin = low != 0 ? 0.2 * fabs(low) : 1;
         low -= margin;
         high += margin;
     }
-    qk__figure_print(figure, "set %crange [%.9g:%.9g]\nset %ctics %.9g font small\n", axis, low,
-                     high, axis, qk__round_step((high - low) / count));
+    return (qk__axis){low, high, false};
+}
+
+void qk__draw_number_axes(const qk__figure *figure, const qk__plot *plot, double across,
+                          double up)
+{
+    const double em = qk__em(figure);
+    const qk__tic_style style = {.length = 4 * em};
+    qk__number_tics(plot, QK__BELOW, across * em, 0, style);
+    qk__number_tics(plot, QK__LEFT, up * em, 0, style);
+    qk__draw_sides(plot, 1u << QK__BELOW | 1u << QK__LEFT);
+}
+
+qk__pen qk__guide(const qk__figure *figure)
+{
+    return (qk__pen){.stroke = figure->theme->muted, .width = 0.8, .dashed = true};
+}
+
+qk__pen qk__zero_line(const qk__figure *figure)
+{
+    return (qk__pen){.stroke = figure->theme->muted, .width = 0.8};
 }
 
 qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const char *field,
                            bool magnitude)
 {
     qk__scale scale = qk__scale_between(QK__HUE_NONE, 0, 1);
-    if (figure->status == QK_OK)
-        figure->status =
-            qk__scale_of(results, qk__find_field(field), magnitude, &scale, &figure->err);
+    qk_error err;
+    qk__figure_fail(
+        figure, qk__scale_of(results, qk__find_field(field), magnitude, &scale, &err), &err);
     return scale;
 }
 

@@ -21,12 +21,9 @@ typedef struct qk__place {
 size_t qk__fit_columns(const qk__figure *figure, size_t columns, double least);
 /* Sets the width that suits what is drawn, but on a page whose width is given. */
 void qk__suit_width(qk__figure *figure, double width);
-/* Width of the longest label of a model, at most 32: longer ones are cut. */
-size_t qk__longest_label(const qk__results *results);
-/* `set margins`. The figure's size must be final. */
-void qk__put_panel(qk__figure *figure, const qk__place *place);
-/* Up the left side of a panel, markup without quotes: a label of the figure, since gnuplot puts
- * `ylabel` outside of a narrow margin. */
+/* A plot in that place, with numbers of axes in small type. */
+qk__plot qk__figure_plot(qk__figure *figure, const qk__place *place);
+/* Up the left side of a panel, markup. */
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label);
 /* What the models of a study are, markup: "Model" or "Training checkpoint". */
 const char *qk__model_word(const qk__results *results);
@@ -40,10 +37,15 @@ typedef struct qk__model_axis {
     double height; /* of the labels, and of the axis' own */
     double reach;  /* of a turned label to the left of its place */
 } qk__model_axis;
-qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
+qk__model_axis qk__plan_model_axis(qk__figure *figure, const qk__results *results,
                                    double width);
-void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
+/* The range of the plot; and the labels below it. */
+qk__axis qk__model_range(const qk__results *results);
+void qk__draw_model_axis(qk__figure *figure, const qk__model_axis *axis, const qk__plot *plot);
 
+/* Labels (markup) at 0, 1, ..., every so many of them. */
+void qk__put_labels(qk__figure *figure, const qk__plot *plot, qk__edge edge,
+                    const char *const *labels, size_t count, size_t step, qk__tic_style style);
 /* Every which of so many places on an axis of that length has a tic, each of `least` pixels. */
 size_t qk__tic_step(size_t count, double length, double least);
 
@@ -53,28 +55,25 @@ void qk__label_model_axis(qk__figure *figure, const qk__model_axis *axis,
 
 /* Over an axis of checkpoints (all models in order at 0, 1, ...): dashed lines between phases,
  * and their names above the plot, in lines as wide as the phase; left out where there is room
- * for a few letters only. Nothing where the models are no checkpoints. Once per panel: `unset
- * arrow` and `unset label` before the next. */
-void qk__figure_panel_phases(qk__figure *figure, const qk__results *results,
-                             const qk__place *place);
+ * for a few letters only. Nothing where the models are no checkpoints. */
+void qk__name_phases(qk__figure *figure, const qk__results *results, const qk__place *place);
 /* Of these names above a plot that is so wide. */
 double qk__phases_height(const qk__figure *figure, const qk__results *results, double width);
-/* The dashed lines alone. */
-void qk__part_phases(qk__figure *figure, const qk__results *results);
+/* The dashed lines. */
+void qk__part_phases(const qk__plot *plot, const qk__results *results);
 
-/* A legend in as many columns as fit a width. Its entries are labels of the figure, so that
- * they go where they are put: `unset label` takes them away again, and `unset arrow` the
- * samples of lines. */
+/* A legend in as many columns as fit a width. */
 typedef struct qk__entry {
     const char *name;
     const char *color;
-    int point; /* type; of areas QK__AREA, of lines QK__LINE, of guides QK__DASHES */
+    int sign;       /* a qk__sign, or one of those below */
+    double opacity; /* 0: opaque */
 } qk__entry;
-enum { QK__AREA = 5, QK__LINE = -1, QK__DASHES = -2, QK__MAX_ENTRIES = 64 };
+enum { QK__AREA = -1, QK__LINE = -2, QK__DASHES = -3, QK__MAX_ENTRIES = 64 };
 
 typedef struct qk__legend {
-    size_t count, columns, characters; /* of a name at the most */
-    double column_width, height;
+    size_t count, columns;
+    double name_width, column_width, height; /* name_width: at the most */
     const qk__entry *entries;
     bool markup; /* names are ours */
 } qk__legend;
@@ -91,9 +90,15 @@ size_t qk__color_groups(const qk__results *results, const char *const **names);
 size_t qk__series_entries(const qk__figure *figure, const char *const *names, size_t count,
                           qk__entry entries[QK__MAX_ENTRIES]);
 
-/* `set xrange` or `set yrange` (axis 'x' or 'y') and about count tics of round numbers. An
- * empty range is widened. */
-void qk__set_range(qk__figure *figure, char axis, double low, double high, int count);
+/* An empty range is widened. */
+qk__axis qk__axis_between(double low, double high);
+/* Lines and numbers of both axes, at the left and below; about so many pixels apart, at type of 13. */
+void qk__draw_number_axes(const qk__figure *figure, const qk__plot *plot, double across,
+                          double up);
+/* A line at a number that is a boundary: dashed, muted. */
+qk__pen qk__guide(const qk__figure *figure);
+/* At 0. */
+qk__pen qk__zero_line(const qk__figure *figure);
 
 /* qk__scale_of a field by name. */
 qk__scale qk__figure_scale(qk__figure *figure, const qk__results *results, const char *field,

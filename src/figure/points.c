@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point for each head: the second number of a row of the table over the first. In one panel, coloured by
- * family, phase or category; in one for each of some checkpoints; or in one for each family. Rows of the data
- * file: both numbers, colour, type and size of the point. */
+ * family, phase or category; in one for each of some checkpoints; or in one for each family. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "draw/text.h"
 #include "figure/families.h"
 #include "figure/milestones.h"
 
-/* Characters of a family in the legend; pixels of names, notes, and of panels. */
-enum { MAX_GROUP = 40, NOTE = 20, PLANE = 600, PANEL = 270 };
+/* Width of a family in the legend, beside its type; pixels of notes, and of panels. */
+enum { MAX_GROUP = 22, NOTE = 20, PLANE = 600, PANEL = 270 };
 
 /* All that the panels of a figure share. */
 typedef struct cloud {
@@ -55,10 +55,32 @@ static int category_or_none(const qk__result_head *head)
     return head->category >= 0 ? head->category : QK_NUM_CATEGORIES;
 }
 
-/* Models take turns, so that none covers the others. Half transparent. */
-static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *family)
+static void put_head(qk__figure *figure, const cloud *c, const qk__plot *plot,
+                     const qk__family *family, size_t m, const qk__result_head *head)
 {
     const qk__families *all = &c->families;
+    const int category = category_or_none(head);
+    const double x = qk__series_value(&all->series[0], head);
+    const double y = qk__series_value(&all->series[1], head);
+    char color[8];
+    if (c->by_category)
+        snprintf(color, sizeof color, "%s", color_of_category(figure, category));
+    else
+        qk__model_color(figure, all, family, m, color);
+    const qk__sign sign =
+        c->by_category ? qk__series_sign(category) : qk__model_sign(all, family, m);
+    qk__draw_points(plot, &x, &y, 1, sign, 4.2 * c->size * qk__em(figure), color, 0.5);
+    const char *of = c->by_category && category < QK_NUM_CATEGORIES
+                         ? qk_category_name((qk_category)category)
+                         : qk__figure_escape(figure, family->models[m]->label);
+    qk__tell_point(figure, *family->name ? qk__figure_escape(figure, family->name) : NULL, of,
+                   x, y);
+}
+
+/* Models take turns, so that none covers the others. */
+static void put_cloud(qk__figure *figure, const cloud *c, const qk__plot *plot,
+                      const qk__family *family)
+{
     size_t most = 0;
     for (size_t m = 0; m < family->count; m++)
         most = family->models[m]->num_heads > most ? family->models[m]->num_heads : most;
@@ -66,24 +88,10 @@ static size_t add_cloud(qk__figure *figure, const cloud *c, const qk__family *fa
         for (size_t m = 0; m < family->count; m++) {
             const qk__result_model *model = family->models[m];
             size_t h = turn * model->num_heads / most;
-            if ((turn + 1) * model->num_heads / most == h ||
-                !qk__has_all_series(all, &model->heads[h]))
-                continue;
-            const int category = category_or_none(&model->heads[h]);
-            char color[8];
-            if (c->by_category)
-                snprintf(color, sizeof color, "%s", color_of_category(figure, category));
-            else
-                qk__model_color(figure, all, family, m, color);
-            qk__figure_values(figure, qk__series_value(&all->series[0], &model->heads[h]),
-                              qk__series_value(&all->series[1], &model->heads[h]));
-            const int point =
-                c->by_category ? qk__series_point(category) : qk__model_point(all, family, m);
-            qk__figure_words(figure, "0x80%s %d %.4g", color + 1, point,
-                             c->size * qk__point_size(point));
-            qk__figure_end_row(figure);
+            if ((turn + 1) * model->num_heads / most != h &&
+                qk__has_all_series(&c->families, &model->heads[h]))
+                put_head(figure, c, plot, family, m, &model->heads[h]);
         }
-    return qk__figure_end_block(figure);
 }
 
 /* Of both numbers. */
@@ -117,9 +125,9 @@ static void describe_r(double r, char out[64])
 {
     char value[QK__NUMBER_TEXT];
     if (isfinite(r))
-        snprintf(out, 64, "{/:Italic r} = %s", qk__number_text(value, "%.2f", r));
+        snprintf(out, 64, "<i>r</i> = %s", qk__number_text(value, "%.2f", r));
     else
-        snprintf(out, 64, "no {/:Italic r}");
+        snprintf(out, 64, "no <i>r</i>");
 }
 
 /* ---- axes ------------------------------------------------------------------------------- */
@@ -131,28 +139,26 @@ static double lowest_shown(qk__range r)
     return r.low < -0.1 ? fmax(-1.05, floor(10 * r.low - 0.5) / 10) : -0.1;
 }
 
-static void set_correlation_axes(qk__figure *figure, const cloud *c)
+static void draw_correlation_axes(qk__figure *figure, const cloud *c, qk__plot *plot,
+                                  bool labelled[2])
 {
-    static const double GUIDES[] = {0.3, 0.7};
+    static const double GUIDES[] = {0.3, 0.7, -0.3, -0.7};
     const double em = qk__em(figure);
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
         widen_to_family(&c->families, &c->families.panels[p], r);
-    double low = lowest_shown(r[0]), bottom = lowest_shown(r[1]);
-    qk__figure_print(figure,
-                     "set xrange [%g:1.05]\nset yrange [%g:1.05]\n"
-                     "set xtics -1, %g, 1 font small\nset ytics -1, 0.5, 1 font small\n"
-                     "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n"
-                     "set yzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
-                     low, bottom, low < -0.1 || c->sheet.first.width < 220 * em ? 0.5 : 0.2,
-                     figure->theme->muted, figure->theme->muted);
-    for (int i = 0; i < 2; i++) {
-        qk__figure_vertical(figure, GUIDES[i]);
-        qk__figure_horizontal(figure, GUIDES[i]);
-        if (bottom < -GUIDES[i])
-            qk__figure_horizontal(figure, -GUIDES[i]);
-        if (low < -GUIDES[i])
-            qk__figure_vertical(figure, -GUIDES[i]);
+    plot->x = (qk__axis){lowest_shown(r[0]), 1.05, false};
+    plot->y = (qk__axis){lowest_shown(r[1]), 1.05, false};
+    const bool coarse = plot->x.low < -0.1 || plot->width < 220 * em;
+    qk__tic_style style = {.length = 4 * em, .plain = !labelled[0]};
+    qk__number_tics(plot, QK__BELOW, 30 * em, coarse ? 0.5 : 0.2, style);
+    style.plain = !labelled[1];
+    qk__number_tics(plot, QK__LEFT, 20 * em, 0.5, style);
+    qk__line_across(plot, 0, qk__zero_line(figure));
+    qk__line_up(plot, 0, qk__zero_line(figure));
+    for (int i = 0; i < 4; i++) {
+        qk__line_across(plot, GUIDES[i], qk__guide(figure));
+        qk__line_up(plot, GUIDES[i], qk__guide(figure));
     }
 }
 
@@ -169,37 +175,42 @@ static void set_powers(cloud *c)
 }
 
 /* What the panels of the same family hold. */
-static void set_own_ranges(qk__figure *figure, const cloud *c, size_t panel)
+static void draw_own_axes(qk__figure *figure, const cloud *c, size_t panel, qk__plot *plot,
+                          bool labelled[2])
 {
+    const double em = qk__em(figure);
     qk__range r[2] = {QK__NO_RANGE, QK__NO_RANGE};
     for (size_t p = 0; p < c->families.count; p++)
         if (c->families.panels[p].index == c->families.panels[panel].index)
             widen_to_family(&c->families, &c->families.panels[p], r);
     for (int i = 0; i < 2; i++) {
-        double low = r[i].low * c->power[i].factor, high = r[i].high * c->power[i].factor;
-        double margin = 0.05 * (high - low);
-        qk__set_range(figure, "xy"[i], low - margin, high + margin, i == 0 ? 4 : 6);
+        double margin = 0.05 * (r[i].high - r[i].low);
+        *(i == 0 ? &plot->x : &plot->y) =
+            qk__axis_between(r[i].low - margin, r[i].high + margin);
+        qk__number_tics(plot, i == 0 ? QK__BELOW : QK__LEFT, (i == 0 ? 60 : 34) * em, 0,
+                        (qk__tic_style){.length = 4 * em,
+                                        .plain = !labelled[i],
+                                        .factor = c->power[i].factor});
     }
-    qk__figure_print(figure, "set xzeroaxis ls 103\n");
+    qk__line_across(plot, 0, qk__guide(figure));
 }
 
+/* Which axes have numbers. */
 static void name_cloud_axes(qk__figure *figure, const cloud *c, size_t i,
-                            const qk__place *place)
+                            const qk__place *place, bool labelled[2])
 {
     const double em = qk__em(figure), middle = place->left + place->width / 2;
     char text[QK__LINE_SIZE];
+    labelled[0] = !c->one_axis || qk__is_lowest(&c->sheet, i);
+    labelled[1] = !c->one_axis || qk__is_leftmost(&c->sheet, i);
     snprintf(text, sizeof text, "%s%s", qk__series_name(&c->families.series[0]),
              c->power[0].text);
-    if (!c->one_axis || qk__is_lowest(&c->sheet, i))
+    if (labelled[0])
         qk__put_markup(figure, text, middle, place->top + place->height + 37 * em, QK__CENTRED);
-    else
-        qk__figure_print(figure, "set format x ''\n");
     snprintf(text, sizeof text, "%s%s", qk__series_name(&c->families.series[1]),
              c->power[1].text);
     if (qk__is_leftmost(&c->sheet, i))
         qk__put_markup(figure, text, 16 * em, place->top + place->height / 2, QK__TURNED);
-    else if (c->one_axis)
-        qk__figure_print(figure, "set format y ''\n");
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
@@ -221,7 +232,7 @@ static void name_models_with_r(qk__figure *figure, const cloud *c, size_t panel,
         char value[QK__NUMBER_TEXT];
         double r = pearson(figure, &c->families, &family->models[m], 1);
         char *text = names->names[m];
-        qk__shorten(entries[m].name, MAX_GROUP, text, 150);
+        qk__cut_in_middle(entries[m].name, MAX_GROUP, 0.5, text, 150);
         snprintf(text + strlen(text), 40, " (r = %.12s)",
                  isfinite(r) ? qk__number_text(value, "%.2f", r) : "–");
         entries[m].name = text;
@@ -241,12 +252,15 @@ static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
     const double em = qk__em(figure);
     const qk__family *family = &c->families.panels[i];
     const qk__place place = qk__panel_place(&c->sheet, i);
-    size_t block = add_cloud(figure, c, family);
-    qk__put_panel(figure, &place);
-    qk__figure_print(figure, "set format xy '%%g'\n");
-    if (!c->plane)
-        set_own_ranges(figure, c, i);
-    name_cloud_axes(figure, c, i, &place);
+    qk__plot plot = qk__figure_plot(figure, &place);
+    bool labelled[2];
+    name_cloud_axes(figure, c, i, &place, labelled);
+    if (c->plane)
+        draw_correlation_axes(figure, c, &plot, labelled);
+    else
+        draw_own_axes(figure, c, i, &plot, labelled);
+    qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
+    put_cloud(figure, c, &plot, family);
     if (named)
         qk__put_name(figure, family->name, &place, note ? NOTE * em : 6 * em);
     if (note)
@@ -256,11 +270,6 @@ static void draw_cloud(qk__figure *figure, const cloud *c, size_t i, bool named,
     name_models_with_r(figure, c, i, &names);
     qk__put_legend(figure, &names.shades.legend, place.left + place.width / 2 - 10 * em,
                    place.top + place.height + 52 * em);
-    qk__figure_print(
-        figure,
-        "plot data index %zu using (%.9g*$1):(%.9g*$2):5:4:3 with points ps variable "
-        "pt variable lc rgb variable\nunset label\n",
-        block, c->power[0].factor, c->power[1].factor);
 }
 
 /* What hues mean: "Qwen3 (1600)" for each group that has heads, or "Qwen3 (r = 0.31)". */
@@ -276,10 +285,10 @@ static void add_name(const qk__figure *figure, const char *name, const char *mor
     if (named->count == QK__MAX_ENTRIES)
         return;
     char *text = named->names[named->count];
-    qk__shorten(name, MAX_GROUP, text, 150);
+    qk__cut_in_middle(name, MAX_GROUP, 0.5, text, 150);
     snprintf(text + strlen(text), 40, "%s", more);
     named->entries[named->count++] =
-        (qk__entry){text, qk__series_color(figure->theme, group), qk__series_point(group)};
+        (qk__entry){text, qk__series_color(figure->theme, group), qk__series_sign(group), 0};
 }
 
 /* "content-focused (3)" for each category that has heads. */
@@ -298,8 +307,8 @@ static void name_categories(const qk__figure *figure, const cloud *c, naming *na
                  category < QK_NUM_CATEGORIES ? qk_category_name((qk_category)category)
                                               : "no category",
                  heads);
-        named->entries[named->count++] =
-            (qk__entry){text, color_of_category(figure, category), qk__series_point(category)};
+        named->entries[named->count++] = (qk__entry){text, color_of_category(figure, category),
+                                                     qk__series_sign(category), 0};
     }
 }
 
@@ -339,8 +348,6 @@ static void begin_cloud(qk__figure *figure, cloud *c, const naming *named)
     }
     c->size = cloud_point_size(most, c->sheet.height);
     qk__begin_sheet(figure, &c->sheet);
-    if (c->plane)
-        set_correlation_axes(figure, c);
 }
 
 /* ---- one panel -------------------------------------------------------------------------- */
@@ -381,7 +388,6 @@ void qk__build_points(qk__figure *figure, const qk__subject *subject)
                           .height = subject->kind->height};
     begin_cloud(figure, &c, &named);
     draw_cloud(figure, &c, 0, false, NULL);
-    qk__end_sheet(figure);
 }
 
 /* ---- some checkpoints ------------------------------------------------------------------- */
@@ -416,7 +422,6 @@ void qk__build_portraits(qk__figure *figure, const qk__subject *subject)
     begin_cloud(figure, &c, &named);
     for (size_t i = 0; i < c.families.count; i++)
         draw_cloud(figure, &c, i, true, NULL);
-    qk__end_sheet(figure);
 }
 
 /* ---- a panel for each family ------------------------------------------------------------ */
@@ -487,5 +492,4 @@ void qk__build_family_points(qk__figure *figure, const qk__subject *subject)
             describe_r(pearson(figure, &c.families, family->models, family->count), note);
         draw_cloud(figure, &c, p, true, note);
     }
-    qk__end_sheet(figure);
 }

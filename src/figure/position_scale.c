@@ -2,11 +2,11 @@
 /* Turns token positions into colours, and into the tics of a colour bar. */
 #include "figure/position_scale.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/number.h"
-
-enum { RAMP_KNOTS = 17 };
 
 /* ---- spans ------------------------------------------------------------------------------ */
 
@@ -36,91 +36,75 @@ qk__position_span qk__round_span(qk__position_span span)
     return span;
 }
 
-static void print_tic(qk__figure *figure, int64_t position, bool first)
-{
-    char text[32];
-    qk__group_digits(position, text);
-    qk__figure_print(figure, "%s'{/*0.9 %s}' %lld", first ? "" : ", ", text,
-                     (long long)position);
-}
-
 /* Differences are unsigned: positions may be any 64-bit numbers. */
-void qk__print_span_tics(qk__figure *figure, qk__position_span span)
+void qk__draw_span_tics(const qk__plot *plot, qk__position_span span)
 {
+    enum { MOST = 8 };
+    char texts[MOST][32];
+    qk__tic tics[MOST];
+    size_t count = 0;
     int64_t unit = tic_step(span), at = span.low / unit * unit;
     if (at < span.low && (uint64_t)span.high - (uint64_t)at >= (uint64_t)unit)
         at += unit;
     bool two = at >= span.low && (uint64_t)span.high - (uint64_t)at >= (uint64_t)unit;
-    qk__figure_print(figure, "set y2tics (");
-    print_tic(figure, two ? at : span.low, true);
+    int64_t places[MOST] = {two ? at : span.low};
+    count = 1;
     if (!two && span.high > span.low)
-        print_tic(figure, span.high, false);
-    while (two && (uint64_t)span.high - (uint64_t)at >= (uint64_t)unit)
-        print_tic(figure, at += unit, false);
-    qk__figure_print(figure, ")\n");
+        places[count++] = span.high;
+    while (two && (uint64_t)span.high - (uint64_t)at >= (uint64_t)unit && count < MOST)
+        places[count++] = at += unit;
+    for (size_t i = 0; i < count; i++) {
+        qk__group_digits(places[i], texts[i]);
+        tics[i] = (qk__tic){(double)places[i], texts[i], NULL};
+    }
+    qk__label_tics(plot, QK__RIGHT, tics, count, (qk__tic_style){.length = 3});
 }
 
 /* ---- colours ---------------------------------------------------------------------------- */
 
 /* The part of a ramp that shows on the background, from early to late. */
-typedef struct ramp {
-    const qk__colormap *map;
-    double early, late;
-} ramp;
-
-static void add_ramp(qk__figure *figure, ramp r, double from, bool last)
+static void add_ramp(qk__tints *tints, const qk__colormap *map, double early, double late)
 {
-    for (int i = 0; i < RAMP_KNOTS; i++) {
-        double t = (double)i / (RAMP_KNOTS - 1);
-        unsigned char rgb[3];
-        qk__colormap_at(r.map, r.early + t * (r.late - r.early), rgb);
-        qk__figure_print(figure, "%s%.4f '#%02x%02x%02x'%s", i % 6 == 0 ? " \\\n  " : " ",
-                         from + t, rgb[0], rgb[1], rgb[2],
-                         last && i == RAMP_KNOTS - 1 ? ")\n" : ",");
-    }
+    for (int i = 0; i < tints->steps; i++)
+        qk__colormap_at(map, early + (i + 0.5) / tints->steps * (late - early),
+                        tints->colors[tints->count++]);
 }
 
-/* Early rows keep off the page's colour, so that late ones stand out most on any theme. */
-static void set_palette(qk__figure *figure, bool one_text)
+static void parse_color(const char *color, uint8_t rgb[3])
 {
-    bool dark = qk__is_dark_page(figure->theme);
-    qk__figure_print(figure, "set palette model RGB defined (");
+    unsigned c[3] = {0, 0, 0};
+    sscanf(color, "#%2x%2x%2x", &c[0], &c[1], &c[2]);
+    for (int i = 0; i < 3; i++)
+        rgb[i] = (uint8_t)c[i];
+}
+
+void qk__make_tints(const qk__theme *theme, qk__position_span q, qk__position_span k,
+                    bool one_text, int steps, qk__tints *tints)
+{
+    bool dark = qk__is_dark_page(theme);
+    *tints = (qk__tints){.q = q, .k = one_text ? q : k, .steps = steps, .one_text = one_text};
+    parse_color(theme->background, tints->colors[tints->count++]);
+    parse_color(theme->grid, tints->colors[tints->count++]);
     if (one_text) {
-        const ramp viridis = {&qk__viridis, dark ? 0.2 : 0, dark ? 1 : 0.93};
-        add_ramp(figure, viridis, 0, true);
-        qk__figure_print(figure, "set cbrange [0:1]\n");
-    } else {
-        const ramp blues = {&qk__blues, dark ? 0.85 : 0.3, dark ? 0.3 : 1};
-        const ramp reds = {&qk__reds, dark ? 0.75 : 0.3, dark ? 0.3 : 1};
-        add_ramp(figure, blues, 0, false);
-        add_ramp(figure, reds, QK__KEY_COLORS, true);
-        qk__figure_print(figure, "set cbrange [0:%.6g]\n", QK__KEY_COLORS + 1);
+        add_ramp(tints, &qk__viridis, dark ? 0.2 : 0, dark ? 1 : 0.93);
+        return;
     }
-    qk__figure_print(figure, "unset colorbox\n");
+    add_ramp(tints, &qk__blues, dark ? 0.85 : 0.3, dark ? 0.3 : 1);
+    add_ramp(tints, &qk__reds, dark ? 0.75 : 0.3, dark ? 0.3 : 1);
 }
 
-/* The script's function of position and kind that says which colour of the palette a row has.
- * */
-static void define_tint(qk__figure *figure, qk__position_span q, qk__position_span k,
-                        bool one_text)
+uint8_t qk__tint_at(const qk__tints *tints, double share, bool is_key)
 {
-    const qk__position_span spans[2] = {q, one_text ? q : k};
-    for (int i = 0; i < 2; i++) {
-        bool point = spans[i].low >= spans[i].high; /* one position, or none: mid-ramp */
-        double low = point ? (double)spans[i].low - 1 : (double)spans[i].low;
-        double range = point ? 2 : (double)spans[i].high - (double)spans[i].low;
-        qk__figure_print(figure, "tint_%c(position) = (position - %.17g) / %.17g\n", "qk"[i],
-                         low, range);
-    }
-    qk__figure_print(figure,
-                     "tint(position, key) = key > 0 ? %.6g + tint_k(position) : "
-                     "tint_q(position)\n",
-                     one_text ? 0 : QK__KEY_COLORS);
+    int step = (int)fmin(tints->steps - 1, fmax(0, floor(share * tints->steps)));
+    return (uint8_t)(QK__TINT_GREY + 1 + step +
+                     (is_key && !tints->one_text ? tints->steps : 0));
 }
 
-void qk__print_position_colors(qk__figure *figure, qk__position_span q, qk__position_span k,
-                               bool one_text)
+/* One position, or none: the middle. */
+uint8_t qk__tint_of(const qk__tints *tints, int64_t position, bool is_key)
 {
-    set_palette(figure, one_text);
-    define_tint(figure, q, k, one_text);
+    const qk__position_span span = is_key ? tints->k : tints->q;
+    double range = (double)span.high - (double)span.low;
+    return qk__tint_at(tints, range > 0 ? ((double)position - (double)span.low) / range : 0.5,
+                       is_key);
 }

@@ -22,7 +22,8 @@ static qk__power power_of(double largest)
     if (!isfinite(power.factor) || !(power.factor > 0))
         return (qk__power){0, 1, ""};
     if (power.exponent != 0)
-        snprintf(power.text, sizeof power.text, " × 10^{%s%d}", power.exponent < 0 ? "−" : "",
+        snprintf(power.text, sizeof power.text, " × 10<sup>%s%d</sup>",
+                 power.exponent < 0 ? "−" : "",
                  power.exponent < 0 ? -power.exponent : power.exponent);
     return power;
 }
@@ -167,4 +168,23 @@ unsigned qk__scale_color(const qk__scale *s, double value, bool *dark)
     }
     *dark = qk__is_dark(rgb);
     return (unsigned)rgb[0] << 16 | (unsigned)rgb[1] << 8 | rgb[2];
+}
+
+const char *qk__hex(unsigned color, char out[8])
+{
+    snprintf(out, 8, "#%06x", color & 0xffffff);
+    return out;
+}
+
+double qk__bar_value(const qk__scale *s, double share)
+{
+    return s->logarithmic ? s->low * pow(s->high / s->low, share)
+                          : s->low + (s->high - s->low) * share;
+}
+
+double qk__bar_share(const qk__scale *s, double value)
+{
+    double share = s->logarithmic ? log(value / s->low) / log(s->high / s->low)
+                                  : (value - s->low) / (s->high - s->low);
+    return share > 0 ? fmin(share, 1) : 0;
 }

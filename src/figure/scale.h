@@ -12,7 +12,7 @@
 typedef struct qk__power {
     int exponent;
     double factor;
-    char text[24]; /* markup: " × 10^{3}", or "" */
+    char text[40]; /* markup: " × 10<sup>3</sup>", or "" */
 } qk__power;
 /* Shares, correlations and the like are read as they are. field NULL: of a share. */
 qk__power qk__power_for(const qk__field *field, double largest);
@@ -45,5 +45,10 @@ qk__scale qk__scale_of_amount(double most);
 
 /* 0xrrggbb; *dark: a text on it is light. */
 unsigned qk__scale_color(const qk__scale *scale, double value, bool *dark);
+/* "#rrggbb"; returns out. */
+const char *qk__hex(unsigned color, char out[8]);
+/* The value at a share of the bar, and where a value lies on it: 0 to 1. */
+double qk__bar_value(const qk__scale *scale, double share);
+double qk__bar_share(const qk__scale *scale, double value);
 
 #endif

@@ -14,20 +14,19 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "draw/text.h"
+#include "figure/scale.h"
 #include "figure/sheet.h"
 
 enum {
     MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
     BRIEF = 30,       /* bytes of a title that fits above such a panel */
     BAR_STEPS = 64,
-    MANY_POINTS = 10000, /* more of them are an image in SVG and PDF */
-    NOTE = 39,
-    TITLE = 17,        /* characters that a panel and the gap behind it must hold */
-    TYPE = 13,         /* pixels of the type that lengths of a sheet are for */
-    BESIDE = 2 * TYPE, /* from the last panel to the bars */
+    MANY_POINTS = 4000, /* more of them are an image */
+    DOTS = 2,           /* of it, to a pixel; for print one more */
+    TYPE = 13,          /* pixels of the type that lengths of a sheet are for */
+    BESIDE = 2 * TYPE,  /* from the last panel to the bars */
 };
-
-#define CHARACTER 0.58 /* width of a character beside its size */
 
 /* Where the panels of a scatter stand. */
 typedef struct collage {
@@ -37,6 +36,7 @@ typedef struct collage {
     double type;            /* of panels, beside the theme's */
     qk__sheet sheet;
     bool raster; /* points are an image */
+    qk__tints tints;
 } collage;
 
 /* ---- places ----------------------------------------------------------------------------- */
@@ -94,14 +94,28 @@ static void plan_columns(qk__figure *figure, collage *c, int columns)
     }
 }
 
+/* Pixels of the longest line above a panel. */
+static double widest_header(const qk__figure *figure, const collage *c)
+{
+    const double type = c->type * TYPE * qk__em(figure);
+    double widest = 0;
+    for (size_t i = 0; i < c->shown->num_panels; i++) {
+        const qk__scatter_panel *panel = &c->shown->panels[i];
+        widest = fmax(widest, qk__measure(panel->title, type));
+        for (int n = 0; n < 2; n++)
+            if (panel->notes[n])
+                widest = fmax(widest, qk__measure(panel->notes[n], 0.85 * type));
+    }
+    return widest;
+}
+
 /* On a page whose width is given, columns are left out for the sake of what stands above the panels. */
 static void plan_collage(qk__figure *figure, collage *c)
 {
-    const double text = CHARACTER * (c->notes > 0 ? 0.85 * NOTE : TITLE), gap = 4;
     int columns = c->shown->columns;
     plan_columns(figure, c, columns);
     while (figure->millimetres > 0 && columns > 1 &&
-           c->sheet.first.width < (text - gap + 0.5) * c->type * TYPE * qk__em(figure))
+           c->sheet.across - 0.5 * c->type * TYPE * qk__em(figure) < widest_header(figure, c))
         plan_columns(figure, c, --columns);
 }
 
@@ -145,121 +159,138 @@ qk__scatter_axes qk__panel_axes(const qk__scatter *s, const qk__scatter_panel *p
     return (qk__scatter_axes){x.low, x.high, y.low, y.high};
 }
 
-static void set_axis(qk__figure *figure, char axis, double low, double high, double tics)
-{
-    qk__figure_print(figure, "set %crange [%.9g:%.9g]; set %ctics %.9g\n", axis, low, high,
-                     axis, round_step(high - low, tics));
-}
-
-static void set_panel_axes(qk__figure *figure, const collage *c, const qk__scatter_panel *panel)
+static void draw_panel_axes(const qk__figure *figure, const collage *c,
+                            const qk__scatter_panel *panel, qk__plot *plot)
 {
     const double line = c->type * TYPE * qk__em(figure);
     const qk__scatter_axes axes = qk__panel_axes(c->shown, panel);
-    set_axis(figure, 'x', axes.x_low, axes.x_high, floor(c->sheet.first.width / (3.4 * line)));
-    set_axis(figure, 'y', axes.y_low, axes.y_high, floor(c->sheet.first.height / (2.3 * line)));
+    const qk__tic_style style = {.length = 3 * qk__em(figure)};
+    plot->x = (qk__axis){axes.x_low, axes.x_high, false};
+    plot->y = (qk__axis){axes.y_low, axes.y_high, false};
+    plot->type = 0.8 * line;
+    qk__number_tics(
+        plot, QK__BELOW, 3.4 * line,
+        round_step(axes.x_high - axes.x_low, fmax(1, floor(plot->width / (3.4 * line)))),
+        style);
+    qk__number_tics(
+        plot, QK__LEFT, 2.3 * line,
+        round_step(axes.y_high - axes.y_low, fmax(1, floor(plot->height / (2.3 * line)))),
+        style);
+    if (c->shown->zero_lines) {
+        qk__line_across(plot, 0, qk__zero_line(figure));
+        qk__line_up(plot, 0, qk__zero_line(figure));
+    }
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
 
-typedef enum choice { ALL, BACKGROUND, QUERIES, KEYS } choice;
-
-static bool is_chosen(const qk__point *point, choice which)
-{
-    return which == ALL ||
-           (which == BACKGROUND ? point->is_background
-                                : !point->is_background && point->is_key == (which == KEYS));
-}
-
-/* Writes the chosen points as a block; false where there are none. */
-static bool add_chosen_points(qk__figure *figure, const qk__scatter_panel *panel, choice which,
-                              size_t *block)
-{
-    bool any = false;
-    for (size_t i = 0; i < panel->count; i++) {
-        const qk__point *p = &panel->points[i];
-        if (!is_chosen(p, which))
-            continue;
-        any = true;
-        qk__figure_row(figure, p->x, p->y, (double)p->position, p->is_key);
-    }
-    if (any)
-        *block = qk__figure_end_block(figure);
-    return any;
-}
-
-/* Points shrink as they get many, so that a cloud keeps its shape. */
-static double point_size(const qk__place *of, size_t count)
+/* Points shrink as they get many, so that a cloud keeps its shape. Pixels. */
+static double point_radius(const qk__plot *of, size_t count)
 {
     double share = (double)count / (of->width * of->height); /* points per pixel */
-    return fmin(0.6, fmax(0.16, 0.09 / sqrt(share > 0 ? share : 1)));
+    return 4.2 * fmin(0.6, fmax(0.16, 0.09 / sqrt(share > 0 ? share : 1)));
 }
 
-/* Where the points of a panel are: all, or the layers of one text among others. */
-typedef struct layers {
-    bool there[3];
-    size_t block[3];
-} layers;
+/* What is drawn one after the other: all, or of one text the others', its queries, its keys. */
+typedef struct layer {
+    qk__sign sign;
+    double size; /* beside that of all */
+    bool background, queries, keys;
+} layer;
 
-static layers add_layers(qk__figure *figure, const qk__scatter *s,
-                         const qk__scatter_panel *panel)
+static bool is_in(const layer *l, const qk__point *p)
 {
-    static const choice WHICH[] = {BACKGROUND, QUERIES, KEYS};
-    layers of = {{false, false, false}, {0, 0, 0}};
-    for (int i = 0; i < (s->one_text ? 3 : 1); i++)
-        of.there[i] =
-            add_chosen_points(figure, panel, s->one_text ? WHICH[i] : ALL, &of.block[i]);
-    return of;
+    return p->is_background ? l->background : p->is_key ? l->keys : l->queries;
 }
 
-static void plot_points(qk__figure *figure, const collage *c, const qk__scatter_panel *panel,
-                        const layers *of)
+static uint8_t tint_of_point(const qk__tints *tints, const qk__point *p)
 {
-    static const struct {
-        const char *style;
-        double size;
-    } LAYERS[] = {{"pt 7", 1}, {"pt 7", 2.2}, {"pt 9", 2.6}};
-    double size = point_size(&c->sheet.first, panel->count);
-    const char *separator = "plot ";
-    if (!c->shown->one_text) {
-        if (of->there[0])
-            qk__figure_print(figure,
-                             "plot data index %zu using 1:2:(tint($3,$4)) with points pt 7 ps "
-                             "%.3f lc palette\n",
-                             of->block[0], size);
-        return;
+    return p->is_background ? QK__TINT_GREY : qk__tint_of(tints, p->position, p->is_key);
+}
+
+static void tell_panel(qk__figure *figure, const qk__scatter_panel *panel)
+{
+    for (size_t i = 0; i < panel->count; i++) {
+        const qk__point *p = &panel->points[i];
+        const char *series = p->is_background
+                                 ? p->is_key ? "key of another text" : "query of another text"
+                             : p->is_key ? "key"
+                                         : "query";
+        qk__tell(figure, &(qk__told){panel->title, series, NULL, NULL, p->x, p->y, NAN, NAN,
+                                     (double)p->position});
     }
-    for (int i = 0; i < 3; i++) {
-        if (!of->there[i])
-            continue;
-        qk__figure_print(figure, "%sdata index %zu using ", separator, of->block[i]);
-        if (i == 0)
-            qk__figure_print(figure, "1:2 with points %s ps %.3f lc rgb '%s'", LAYERS[i].style,
-                             LAYERS[i].size * size, figure->theme->grid);
-        else
-            qk__figure_print(figure, "1:2:(tint($3,$4)) with points %s ps %.3f lc palette",
-                             LAYERS[i].style, LAYERS[i].size * size);
-        separator = ", \\\n  ";
+}
+
+static void put_layers(const qk__plot *plot, const collage *c, const qk__scatter_panel *panel,
+                       qk__bitmap *bitmap, double dots)
+{
+    static const layer ALL[] = {{QK__DISC, 1, true, true, true}},
+                       TEXT[] = {{QK__DISC, 1, true, false, false},
+                                 {QK__DISC, 2.2, false, true, false},
+                                 {QK__UP, 2.6, false, false, true}};
+    const layer *layers = c->shown->one_text ? TEXT : ALL;
+    const double radius = point_radius(plot, panel->count);
+    for (int l = 0; l < (c->shown->one_text ? 3 : 1); l++)
+        for (size_t i = 0; i < panel->count; i++) {
+            const qk__point *p = &panel->points[i];
+            if (!is_in(&layers[l], p))
+                continue;
+            const uint8_t tint = tint_of_point(&c->tints, p);
+            const uint8_t *rgb = c->tints.colors[tint];
+            const double r = layers[l].size * radius, x = qk__at_x(plot, p->x),
+                         y = qk__at_y(plot, p->y);
+            char color[8];
+            if (bitmap)
+                qk__bitmap_sign(bitmap, layers[l].sign, dots * (x - plot->left),
+                                dots * (y - plot->top), dots * r, tint);
+            else
+                qk__draw_sign(plot->canvas, layers[l].sign, x, y, r,
+                              p->is_background ? plot->canvas->theme->grid
+                                               : qk__hex((unsigned)rgb[0] << 16 |
+                                                             (unsigned)rgb[1] << 8 | rgb[2],
+                                                         color),
+                              0);
+        }
+}
+
+static void put_image(qk__figure *figure, const collage *c, const qk__scatter_panel *panel,
+                      const qk__plot *plot)
+{
+    const double dots = figure->millimetres > 0 ? DOTS + 1 : DOTS;
+    qk__bitmap bitmap;
+    qk__buffer png = {0};
+    qk_error err;
+    qk_status status = qk__bitmap_make(&bitmap, (size_t)fmax(1, ceil(dots * plot->width)),
+                                       (size_t)fmax(1, ceil(dots * plot->height)), &err);
+    if (status == QK_OK) {
+        bitmap.count = c->tints.count;
+        memcpy(bitmap.colors, c->tints.colors, sizeof bitmap.colors);
+        put_layers(plot, c, panel, &bitmap, dots);
+        status = qk__png_write(&bitmap, &png, &err);
     }
-    qk__figure_print(figure, "\n");
+    qk__figure_fail(figure, status, &err);
+    if (status == QK_OK)
+        qk__draw_image(&figure->canvas, plot->left, plot->top, (double)bitmap.width / dots,
+                       (double)bitmap.height / dots, &png, false);
+    qk__buffer_free(&png);
+    qk__bitmap_free(&bitmap);
 }
 
 static void write_panel_header(qk__figure *figure, const collage *c,
                                const qk__scatter_panel *panel, const qk__place *of)
 {
-    char text[QK__LINE_SIZE];
     double line = 1.45 * c->type * TYPE * qk__em(figure), at = of->top - 0.52 * line;
     for (int i = 1; i >= 0; i--) {
         if (!panel->notes[i])
             continue;
-        snprintf(text, sizeof text, "{/*%.3f %s}", 0.85 * c->type, panel->notes[i]);
-        qk__put_markup(figure, text, of->left, at, QK__RIGHT_OF | QK__MUTED);
+        qk__put_sized(figure, panel->notes[i], of->left, at, QK__RIGHT_OF | QK__MUTED,
+                      0.85 * c->type);
         at -= line;
     }
-    snprintf(text, sizeof text, "{/*%.3f %s}", c->type, panel->title);
     if (panel->notes[0])
-        qk__put_markup(figure, text, of->left, at, QK__RIGHT_OF);
+        qk__put_sized(figure, panel->title, of->left, at, QK__RIGHT_OF, c->type);
     else
-        qk__put_markup(figure, text, of->left + of->width / 2, at, QK__CENTRED);
+        qk__put_sized(figure, panel->title, of->left + of->width / 2, at, QK__CENTRED, c->type);
 }
 
 /* In the upper left corner, over the points. */
@@ -268,17 +299,21 @@ static void write_box(qk__figure *figure, const collage *c, const qk__scatter_pa
 {
     if (!panel->box)
         return;
-    double inset = 1.3 * c->type * TYPE * qk__em(figure);
-    qk__figure_print(figure, "set label \"");
-    for (const char *line = panel->box; *line;) {
-        int length = (int)strcspn(line, "\n");
-        qk__figure_print(figure, "{/*%.3f %.*s}%s", 0.85 * c->type, length, line,
-                         line[length] && line[length + 1] ? "\\n" : "");
-        line += length + (line[length] != 0);
+    const double type = 0.85 * c->type * TYPE * qk__em(figure), line = 1.3 * type;
+    double width = 0, lines = 0, left = of->left + 8, top = of->top + 8;
+    char text[QK__LINE_SIZE];
+    for (const char *p = panel->box; *p; p += strcspn(p, "\n") + 1, lines++) {
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(p, "\n"), p);
+        width = fmax(width, qk__measure(text, type));
     }
-    qk__figure_print(figure, "\" at screen %.6f,%.6f left front boxed tc rgb '%s'\n",
-                     (of->left + inset) / figure->width, 1 - (of->top + inset) / figure->height,
-                     figure->theme->ink);
+    qk__draw_rect(
+        &figure->canvas, left, top, width + 12, lines * line + 8,
+        (qk__pen){.fill = figure->theme->box, .stroke = figure->theme->muted, .width = 0.8});
+    top += 4 + 0.5 * line;
+    for (const char *p = panel->box; *p; p += strcspn(p, "\n") + 1, top += line) {
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(p, "\n"), p);
+        qk__put_sized(figure, text, left + 6, top, QK__RIGHT_OF, 0.85 * c->type);
+    }
 }
 
 /* Panels have labels at the left and the lower edge; many small ones share a pair of labels, in the middle
@@ -290,8 +325,7 @@ static void name_panel_axes(qk__figure *figure, const collage *c, size_t i)
     const qk__scatter *s = c->shown;
     qk__place of = qk__panel_place(sheet, i);
     char text[QK__LINE_SIZE];
-    const double label =
-        CHARACTER * TYPE * em * (double)strlen(qk__in_symbols(figure, s->y_label, text));
+    const double label = qk__measure(qk__in_symbols(figure, s->y_label, text), TYPE * em);
     bool lowest = qk__is_lowest(sheet, i), leftmost = qk__is_leftmost(sheet, i);
     if (sheet->columns >= MANY_COLUMNS || (figure->millimetres > 0 && label > of.height)) {
         of.width += (double)(sheet->columns - 1) * sheet->across;
@@ -306,61 +340,48 @@ static void name_panel_axes(qk__figure *figure, const collage *c, size_t i)
                        QK__TURNED);
 }
 
-static void draw_scatter_panel(qk__figure *figure, const collage *c, size_t i, const layers *of)
+static void draw_scatter_panel(qk__figure *figure, const collage *c, size_t i)
 {
     const qk__scatter_panel *panel = &c->shown->panels[i];
     const qk__place place = qk__panel_place(&c->sheet, i);
-    qk__figure_print(figure, "\n# panel %zu\n", i + 1);
-    qk__put_panel(figure, &place);
-    set_panel_axes(figure, c, panel);
+    qk__plot plot = qk__figure_plot(figure, &place);
+    draw_panel_axes(figure, c, panel, &plot);
+    if (c->raster)
+        put_image(figure, c, panel, &plot);
+    else
+        put_layers(&plot, c, panel, NULL, 0);
+    tell_panel(figure, panel);
+    qk__draw_sides(&plot, 1u << QK__BELOW | 1u << QK__LEFT);
+    qk__draw_place(&figure->canvas, "panel", place.left, place.top, place.width, place.height);
     write_panel_header(figure, c, panel, &place);
     write_box(figure, c, panel, &place);
     name_panel_axes(figure, c, i);
-    if (c->raster)
-        qk__figure_print(figure, "if (raster) { plot NaN } else {\n");
-    plot_points(figure, c, panel, of);
-    qk__figure_print(figure, "%sunset label\n", c->raster ? "}\n" : "");
-}
-
-/* The points alone, in the places that they have in the figure. */
-static void put_points(qk__figure *figure, const collage *c, const layers *of)
-{
-    qk__print_position_colors(figure, c->q, c->k, c->shown->one_text);
-    for (size_t i = 0; i < c->shown->num_panels; i++) {
-        const qk__place place = qk__panel_place(&c->sheet, i);
-        qk__put_panel(figure, &place);
-        set_panel_axes(figure, c, &c->shown->panels[i]);
-        qk__figure_print(figure, "unset xtics; unset ytics\n");
-        plot_points(figure, c, &c->shown->panels[i], &of[i]);
-    }
 }
 
 /* ---- colour bars ------------------------------------------------------------------------ */
 
-static void draw_bar(qk__figure *figure, qk__position_span span, const char *label,
-                     double colors, const qk__place *of)
+static void draw_bar(qk__figure *figure, const collage *c, bool keys, const char *label,
+                     const qk__place *of)
 {
+    const qk__position_span span = keys ? c->k : c->q;
     bool point = span.low == span.high;
     double low = point ? (double)span.low - 0.5 : (double)span.low;
     double range = point ? 1 : (double)span.high - (double)span.low;
+    qk__plot plot = qk__figure_plot(figure, of);
+    char color[8];
+    plot.y = (qk__axis){low, low + range, false};
     for (int i = 0; i < BAR_STEPS; i++) {
         /* every box reaches to the top, under those that follow: no seams between them */
-        qk__figure_row(figure, low + range * i / BAR_STEPS, low + range,
-                       colors + (point ? 0.5 : (i + 0.5) / BAR_STEPS));
+        const uint8_t *rgb =
+            c->tints.colors[qk__tint_at(&c->tints, point ? 0.5 : (i + 0.5) / BAR_STEPS, keys)];
+        qk__hex((unsigned)rgb[0] << 16 | (unsigned)rgb[1] << 8 | rgb[2], color);
+        qk__draw_bar(&plot, 0, 1, low + range * i / BAR_STEPS, low + range,
+                     (qk__pen){.fill = color});
     }
-    size_t block = qk__figure_end_block(figure);
-    qk__figure_print(figure, "\n# %s\n", label);
-    qk__put_panel(figure, of);
-    qk__figure_print(figure,
-                     "set xrange [0:1]; set yrange [%.17g:%.17g]; set y2range [%.17g:%.17g]\n",
-                     low, low + range, low, low + range);
-    qk__print_span_tics(figure, span);
+    qk__draw_sides(&plot, 15);
+    qk__draw_span_tics(&plot, span);
     qk__put_markup(figure, label, figure->width - 1.2 * TYPE * qk__em(figure),
                    of->top + of->height / 2, QK__TURNED);
-    qk__figure_print(figure,
-                     "plot data index %zu using (0.5):(($1+$2)/2):(0.5):(($2-$1)/2):3 with "
-                     "boxxyerror fs solid noborder lc palette\nunset label\n",
-                     block);
 }
 
 /* Two bars share the height: beside the same number of rows each, or of an odd number of rows
@@ -387,97 +408,30 @@ static void draw_bars(qk__figure *figure, const collage *c)
                                                       : (all - 2 * TYPE * em) / 2;
         k.top += all - k.height;
     }
-    qk__figure_print(figure, "\nunset xtics; unset ytics\nset border 15 lw 0.5\n"
-                             "set y2tics out scale 0.4\nset format y2 '%%g'\n");
     if (qk__span_shows(c->q))
-        draw_bar(figure, c->q, c->shown->one_text ? "position" : "Q position", 0, &q);
+        draw_bar(figure, c, false, c->shown->one_text ? "position" : "Q position", &q);
     if (qk__span_shows(c->k))
-        draw_bar(figure, c->k, "K position", QK__KEY_COLORS, &k);
+        draw_bar(figure, c, true, "K position", &k);
 }
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-static void set_zero_lines(qk__figure *figure)
-{
-    const qk__theme *theme = figure->theme;
-    qk__figure_print(figure,
-                     "set style textbox opaque border rgb '%s' fillcolor rgb '%s' "
-                     "margins 2,1.5\n"
-                     "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'; set yzeroaxis lt 1 lw 0.8 lc "
-                     "rgb '%s'\n",
-                     theme->muted, theme->box, theme->muted, theme->muted);
-}
-
-static void draw_collage(qk__figure *figure, collage *c, const layers *of)
-{
-    const qk__scatter *s = c->shown;
-    qk__print_position_colors(figure, c->q, c->k, s->one_text);
-    qk__begin_sheet(figure, &c->sheet);
-    qk__figure_print(figure,
-                     "set xtics offset 0,0.4\n"
-                     "set format x '{/*%.3f %%g}'\nset format y '{/*%.3f %%g}'\n",
-                     0.9 * c->type, 0.9 * c->type);
-    if (s->zero_lines)
-        set_zero_lines(figure);
-    for (size_t i = 0; i < s->num_panels; i++)
-        draw_scatter_panel(figure, c, i, &of[i]);
-    if (s->zero_lines)
-        qk__figure_print(figure, "unset xzeroaxis; unset yzeroaxis\n");
-    if (has_bars(c))
-        draw_bars(figure, c);
-    qk__end_sheet(figure);
-}
-
-static layers *add_all_layers(qk__figure *figure, const qk__scatter *s)
-{
-    layers *of = qk__figure_alloc(figure, s->num_panels, sizeof *of);
-    for (size_t i = 0; of && i < s->num_panels; i++)
-        of[i] = add_layers(figure, s, &s->panels[i]);
-    return of;
-}
-
-static collage collage_of(const qk__scatter *s)
-{
-    return (collage){
-        .shown = s, .q = qk__round_span(s->q), .k = qk__round_span(s->k), .notes = notes_of(s)};
-}
-
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
 {
     enum { WIDEST = 20000 };
-    collage c = collage_of(s);
-    layers *of = add_all_layers(figure, s);
+    collage c = {
+        .shown = s, .q = qk__round_span(s->q), .k = qk__round_span(s->k), .notes = notes_of(s)};
     size_t points = 0;
-    if (!of)
-        return;
     for (size_t i = 0; i < s->num_panels; i++)
         points += s->panels[i].count;
+    qk__make_tints(figure->theme, c.q, c.k, s->one_text, QK__TINT_STEPS, &c.tints);
     qk__suit_width(figure, WIDEST); /* until it is known what the panels take */
     qk__set_own_heading(figure, s->title, s->subtitle);
     plan_collage(figure, &c);
     c.raster = points > MANY_POINTS;
-    if (c.raster) {
-        qk__figure_begin_raster(figure, true);
-        put_points(figure, &c, of);
-        qk__figure_end_raster(figure);
-    }
-    draw_collage(figure, &c, of);
-}
-
-void qk__figure_points(qk__figure *figure, const qk__scatter *s, int width, int height)
-{
-    collage c = collage_of(s);
-    layers *of = add_all_layers(figure, s);
-    if (!of)
-        return;
-    c.type = 1;
-    c.sheet.columns = (size_t)s->columns;
-    c.sheet.first = (qk__place){0, 0, width, height};
-    c.sheet.across = width;
-    c.sheet.down = height;
-    figure->width = s->columns * width;
-    figure->height = (int)((s->num_panels + c.sheet.columns - 1) / c.sheet.columns) * height;
-    qk__figure_print(figure, "unset key; unset border\nset multiplot\n");
-    put_points(figure, &c, of);
-    qk__end_sheet(figure);
+    qk__begin_sheet(figure, &c.sheet);
+    for (size_t i = 0; i < s->num_panels; i++)
+        draw_scatter_panel(figure, &c, i);
+    if (has_bars(&c))
+        draw_bars(figure, &c);
 }

@@ -52,19 +52,18 @@ typedef struct qk__scatter {
     bool one_text; /* all but the background in viridis, one bar for queries and keys */
 } qk__scatter;
 
+/* How the box of a panel begins in the drawing; its place follows, and then the panel's title. */
+#define QK__PANEL_BOX "<rect class=\"panel\""
+
 /* Describes the whole figure and sets its size. Points are drawn in their order, later ones
- * over earlier ones. A block of data is one panel's points of one kind or the background
- * (columns x, y, position, key), or a colour bar. */
+ * over earlier ones. */
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);
-/* The points alone, without a word: each panel is a cell of the picture, of that size, and its edges are the
- * axes of the panel (qk__scatter_axes). */
-void qk__figure_points(qk__figure *figure, const qk__scatter *scatter, int width, int height);
+/* The edges of a panel. */
 typedef struct qk__scatter_axes {
     double x_low, x_high, y_low, y_high;
 } qk__scatter_axes;
 qk__scatter_axes qk__panel_axes(const qk__scatter *scatter, const qk__scatter_panel *panel);
-/* The same of panels that are strips (strip_figure.c). A block has position of the key and of the row, weight,
- * colour, column and strip. */
+/* The same of panels that are strips (strip_figure.c). */
 void qk__figure_strips(qk__figure *figure, const qk__scatter *scatter);
 
 #endif

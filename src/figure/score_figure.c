@@ -10,7 +10,7 @@
 #include "figure/label_places.h"
 #include "figure/sheet.h"
 
-enum { MIN_POINTS = 3, MAX_NAME = 28, AXIS_LINE = 15 };
+enum { MIN_POINTS = 3, MAX_NAME = 28 /* characters */, AXIS_LINE = 15 };
 
 typedef struct point {
     double x, y;
@@ -80,7 +80,7 @@ bool qk__has_scores(const qk__subject *subject)
 /* ---- the plot --------------------------------------------------------------------------- */
 
 typedef struct plot {
-    qk__place place;
+    qk__plot at;
     qk__range x, y; /* of the axes */
     qk__line line;
     qk__lines across;       /* what the axis shows, */
@@ -96,8 +96,8 @@ static void add_margin(qk__range *range)
     range->high += margin;
 }
 
-/* Ranges that hold points and line; the points and the ends of the line as data. */
-static void add_scored_points(qk__figure *figure, const point *points, size_t count, plot *p)
+/* Ranges that hold points and line. */
+static void find_line(qk__figure *figure, const point *points, size_t count, plot *p)
 {
     double *xy = qk__figure_alloc(figure, 2 * count, sizeof *xy);
     if (!xy)
@@ -106,52 +106,33 @@ static void add_scored_points(qk__figure *figure, const point *points, size_t co
     for (size_t i = 0; i < count; i++) {
         qk__range_add(&p->x, xy[i] = points[i].x);
         qk__range_add(&p->y, xy[count + i] = points[i].y);
-        qk__figure_row(figure, points[i].x, points[i].y, (double)points[i].family_index);
+        qk__tell_point(figure, NULL, qk__figure_escape(figure, points[i].label), points[i].x,
+                       points[i].y);
     }
-    qk__figure_end_block(figure);
     p->line = qk__fit_line(xy, xy + count, count);
     for (int end = 0; end < 2 && isfinite(p->line.slope); end++) {
         double x = end == 0 ? p->x.low : p->x.high, y = p->line.start + p->line.slope * x;
         qk__range_add(&p->y, y);
-        qk__figure_row(figure, x, y);
     }
-    qk__figure_end_block(figure);
     add_margin(&p->x);
     add_margin(&p->y);
 }
 
-static double pixel_x(const plot *p, double x)
-{
-    return p->place.left + p->place.width * (x - p->x.low) / (p->x.high - p->x.low);
-}
-
-static double pixel_y(const plot *p, double y)
-{
-    return p->place.top + p->place.height * (p->y.high - y) / (p->y.high - p->y.low);
-}
-
-static void print_name(qk__figure *figure, const qk__name_place *name, const point *of)
+static void put_point_name(qk__figure *figure, const qk__name_place *name, const char *label)
 {
     const qk__box *box = &name->box;
-    const char *align = "center";
     double x = (box->left + box->right) / 2, y = (box->top + box->bottom) / 2;
+    unsigned how = QK__SMALL_TYPE;
     if (name->apart) /* to the nearest point of the box */
-        qk__figure_print(
-            figure,
-            "set arrow from first %.9g, first %.9g to screen %.5f, screen %.5f nohead back "
-            "lc rgb '%s' lw 0.6\n",
-            of->x, of->y, fmin(fmax(name->x, box->left), box->right) / figure->width,
-            1 - fmin(fmax(name->y, box->top), box->bottom) / figure->height,
-            figure->theme->muted);
+        qk__draw_line(&figure->canvas, name->x, name->y,
+                      fmin(fmax(name->x, box->left), box->right),
+                      fmin(fmax(name->y, box->top), box->bottom),
+                      (qk__pen){.stroke = figure->theme->muted, .width = 0.6});
     if (box->left >= name->x || box->right <= name->x) { /* its width is a guess */
-        align = box->left >= name->x ? "left" : "right";
+        how |= box->left >= name->x ? QK__RIGHT_OF : QK__LEFT_OF;
         x = box->left >= name->x ? box->left + 2 : box->right - 2;
     }
-    qk__figure_print(figure,
-                     "set label %s at screen %.5f,%.5f %s front font small "
-                     "tc rgb '%s'\n",
-                     qk__brief(figure, of->label, MAX_NAME), x / figure->width,
-                     1 - y / figure->height, align, figure->theme->ink);
+    qk__put_text(figure, label, x, y, how);
 }
 
 /* Names of the points; those without room are left out. */
@@ -159,32 +140,30 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
 {
     const double em = qk__em(figure);
     qk__name_place *names = qk__figure_alloc(figure, count, sizeof *names);
-    if (!names)
+    const char **labels = qk__figure_alloc(figure, count, sizeof *labels);
+    if (!names || !labels)
         return;
     for (size_t i = 0; i < count; i++) {
-        size_t length = qk__count_columns(points[i].label);
-        names[i] = (qk__name_place){
-            .x = pixel_x(p, points[i].x),
-            .y = pixel_y(p, points[i].y),
-            .width = qk__text_width(figure, length < MAX_NAME ? length : MAX_NAME) + 4 * em,
-            .height = 14 * em};
+        labels[i] = qk__brief(figure, points[i].label, qk__text_width(figure, MAX_NAME));
+        names[i] = (qk__name_place){.x = qk__at_x(&p->at, points[i].x),
+                                    .y = qk__at_y(&p->at, points[i].y),
+                                    .width = qk__markup_width(figure, labels[i]) + 4 * em,
+                                    .height = 14 * em};
     }
-    const qk__box frame = {p->place.left + 3, p->place.top + 3,
-                           p->place.left + p->place.width - 3,
-                           p->place.top + p->place.height - 3};
+    const qk__box frame = {p->at.left + 3, p->at.top + 3, p->at.left + p->at.width - 3,
+                           p->at.top + p->at.height - 3};
     const double x[2] = {frame.left, frame.right};
     double line[4];
     bool has_line = isfinite(p->line.slope);
     for (int end = 0; has_line && end < 2; end++) {
-        double value =
-            p->x.low + (x[end] - p->place.left) / p->place.width * (p->x.high - p->x.low);
+        double value = p->x.low + (x[end] - p->at.left) / p->at.width * (p->x.high - p->x.low);
         line[2 * end] = x[end];
-        line[2 * end + 1] = pixel_y(p, p->line.start + p->line.slope * value);
+        line[2 * end + 1] = qk__at_y(&p->at, p->line.start + p->line.slope * value);
     }
     qk__place_names(names, count, 6 * em, &frame, has_line ? line : NULL);
     for (size_t i = 0; i < count; i++)
         if (names[i].shown)
-            print_name(figure, &names[i], &points[i]);
+            put_point_name(figure, &names[i], labels[i]);
 }
 
 /* ---- names of columns ----------------------------------------------------------------------- */
@@ -233,50 +212,25 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
         if (!known)
             entries[families++] = (qk__entry){
                 points[i].family, qk__series_color(figure->theme, points[i].family_index),
-                qk__series_point(points[i].family_index)};
+                (int)qk__series_sign(points[i].family_index), 0};
     }
     return families;
 }
 
-static void set_score_labels(qk__figure *figure, const plot *p, size_t count)
+static void put_score_labels(qk__figure *figure, const plot *p, size_t count)
 {
-    const double em = qk__em(figure);
-    char r[80] = "r undefined", value[QK__NUMBER_TEXT];
+    const double em = qk__em(figure), right = p->at.left + p->at.width;
+    char r[80] = "<i>r</i> undefined", value[QK__NUMBER_TEXT];
     if (isfinite(p->line.r))
-        snprintf(r, sizeof r, "{/:Italic r} = %s", qk__number_text(value, "%.2f", p->line.r));
+        snprintf(r, sizeof r, "<i>r</i> = %s", qk__number_text(value, "%.2f", p->line.r));
     for (size_t i = 0; i < p->across.count; i++)
-        qk__put_text(figure, qk__figure_quote_line(figure, p->across.text[i]),
-                     p->place.left + p->place.width / 2,
-                     p->place.top + p->place.height + (38 + AXIS_LINE * (double)i) * em,
-                     QK__CENTRED);
-    qk__put_text(figure, qk__figure_quote(figure, p->up), 14 * em,
-                 p->place.top + p->place.height / 2, QK__TURNED);
-    qk__figure_print(
-        figure,
-        "set style textbox opaque noborder fillcolor rgb '%s' margins 1.5,1.2\n"
-        "set label '%s,  {/:Italic n} = %zu' at screen %.5f,%.5f right front boxed "
-        "tc rgb '%s'\n",
-        figure->theme->box, r, count, (p->place.left + p->place.width - 8 * em) / figure->width,
-        1 - (p->place.top - 14 * em) / figure->height, figure->theme->ink);
-}
-
-/* The points of a family at a time, since each has its own sign. */
-static void draw_points(qk__figure *figure, const point *points, size_t count)
-{
-    qk__figure_print(figure, "plot data index 1 using 1:2 with lines ls 103");
-    for (size_t i = 0; i < count; i++) {
-        int family = points[i].family_index;
-        bool drawn = false;
-        for (size_t j = 0; j < i; j++)
-            drawn |= points[j].family_index == family;
-        if (!drawn)
-            qk__figure_print(figure,
-                             ", data index 0 using ($3==%d ? $1 : NaN):2 with points pt %d "
-                             "ps 1.3 lc rgb '%s'",
-                             family, qk__series_point(family),
-                             qk__series_color(figure->theme, family));
-    }
-    qk__figure_print(figure, "\n");
+        qk__put_text(figure, qk__figure_escape(figure, p->across.text[i]),
+                     p->at.left + p->at.width / 2,
+                     p->at.top + p->at.height + (38 + AXIS_LINE * (double)i) * em, QK__CENTRED);
+    qk__put_text(figure, qk__brief(figure, p->up, QK__SMALL * p->at.height), 14 * em,
+                 p->at.top + p->at.height / 2, QK__TURNED);
+    qk__put_text(figure, qk__figure_format(figure, "%s,  <i>n</i> = %zu", r, count),
+                 right - 8 * em, p->at.top - 14 * em, QK__LEFT_OF);
 }
 
 static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const point *points,
@@ -293,8 +247,8 @@ static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const
     figure->heading.plain = true; /* a column of a file names it */
     snprintf(heading, sizeof heading, "%s (%s)", metric,
              pair->from_scores ? "from the score file" : "mean over heads");
-    double room = (figure->width - 70 * qk__em(figure)) / qk__text_width(figure, 1);
-    qk__break_lines(heading, false, (size_t)fmax(2, room * QK__SMALL), 3, &p.across);
+    qk__break_lines(heading, false, figure->width - 70 * qk__em(figure),
+                    figure->theme->font_size, 3, &p.across);
     qk__sheet sheet = {.count = 1,
                        .left = 84,
                        .right = 26,
@@ -305,17 +259,27 @@ static void draw_scores(qk__figure *figure, const qk__score_pairing *pair, const
                        .entries = entries,
                        .num_entries = num_families};
     qk__begin_sheet(figure, &sheet);
-    p.place = sheet.first;
-    add_scored_points(figure, points, count, &p);
-    qk__put_panel(figure, &p.place);
-    qk__set_range(figure, 'x', p.x.low, p.x.high,
-                  (int)fmax(2, fmin(8, p.place.width / (60 * qk__em(figure)))));
-    qk__set_range(figure, 'y', p.y.low, p.y.high, 7);
-    qk__figure_print(figure, "set grid x y back\n");
-    set_score_labels(figure, &p, count);
+    const double em = qk__em(figure);
+    const qk__tic_style style = {.length = 4 * em, .grid = true};
+    p.at = qk__figure_plot(figure, &sheet.first);
+    find_line(figure, points, count, &p);
+    p.at.x = qk__axis_between(p.x.low, p.x.high);
+    p.at.y = qk__axis_between(p.y.low, p.y.high);
+    qk__number_tics(&p.at, QK__BELOW, 70 * em, 0, style);
+    qk__number_tics(&p.at, QK__LEFT, 50 * em, 0, style);
+    qk__draw_sides(&p.at, 1u << QK__BELOW | 1u << QK__LEFT);
+    put_score_labels(figure, &p, count);
+    const double x[2] = {p.x.low, p.x.high};
+    const double y[2] = {p.line.start + p.line.slope * x[0],
+                         p.line.start + p.line.slope * x[1]};
+    qk__begin_marks(&p.at);
+    qk__draw_curve(&p.at, x, y, 2, qk__guide(figure));
+    qk__end_marks(&p.at);
+    for (size_t i = 0; i < count; i++)
+        qk__draw_points(&p.at, &points[i].x, &points[i].y, 1,
+                        qk__series_sign(points[i].family_index), 5.4 * em,
+                        qk__series_color(figure->theme, points[i].family_index), 0);
     add_names(figure, points, count, &p);
-    draw_points(figure, points, count);
-    qk__end_sheet(figure);
 }
 
 void qk__build_scores(qk__figure *figure, const qk__subject *subject)

@@ -52,19 +52,10 @@ void qk__begin_sheet(qk__figure *figure, qk__sheet *s)
 {
     const double em = qk__em(figure);
     qk__lay_out(figure, s);
-    /* A variable: `set key` and `set xtics` take no expression for a font. */
-    qk__figure_print(figure, "small = sprintf(',%%g', %g*size)\nunset key\nset multiplot\n",
-                     QK__SMALL);
-    qk__figure_show_raster(figure);
     qk__put_heading(figure);
     if (s->legend.count > 0)
         qk__put_legend(figure, &s->legend, figure->width / 2.0,
                        qk__heading_height(figure) + BEFORE_LEGEND * em);
-}
-
-void qk__end_sheet(qk__figure *figure)
-{
-    qk__figure_print(figure, "unset multiplot\n");
 }
 
 qk__place qk__panel_place(const qk__sheet *s, size_t panel)
@@ -89,7 +80,7 @@ bool qk__is_lowest(const qk__sheet *s, size_t panel)
 static void break_name(const qk__figure *figure, const char *name, double width,
                        qk__lines *lines)
 {
-    qk__break_lines(name, false, (size_t)fmax(width / qk__text_width(figure, 1), 2), 3, lines);
+    qk__break_lines(name, false, width, qk__small_type(figure), 3, lines);
 }
 
 size_t qk__name_lines(const qk__figure *figure, const char *name, double width)
@@ -106,7 +97,7 @@ void qk__put_name(qk__figure *figure, const char *name, const qk__place *place, 
     break_name(figure, name, place->width, &lines);
     for (size_t i = 0; i < lines.count; i++)
         qk__put_text(
-            figure, qk__figure_quote(figure, lines.text[i]), place->left + place->width / 2,
+            figure, qk__figure_escape(figure, lines.text[i]), place->left + place->width / 2,
             place->top - above - line * ((double)(lines.count - i) - 0.5), QK__SMALL_TYPE);
 }
 

@@ -29,9 +29,8 @@ typedef struct qk__sheet {
 
 /* Finds the places and sets the figure's size. The heading must be set. */
 void qk__lay_out(qk__figure *figure, qk__sheet *sheet);
-/* Lays out, then `set multiplot`, the font `small` of legends and labels, heading and legend. */
+/* Lays out, then draws heading and legend. */
 void qk__begin_sheet(qk__figure *figure, qk__sheet *sheet);
-void qk__end_sheet(qk__figure *figure);
 
 qk__place qk__panel_place(const qk__sheet *sheet, size_t panel);
 bool qk__is_leftmost(const qk__sheet *sheet, size_t panel);

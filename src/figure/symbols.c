@@ -6,51 +6,51 @@
 
 #include "figure/figure_text.h"
 
-#define R_Q  "{/:Italic r}_q"
-#define R_K  "{/:Italic r}_k"
-#define BIAS "μ@^a_q α_k"
+#define R_Q  "<i>r</i><sub>q</sub>"
+#define R_K  "<i>r</i><sub>k</sub>"
+#define BIAS "μ<sup>a</sup><sub>q</sub> α<sub>k</sub>"
 
 static const struct {
     const char *words, *symbol; /* markup */
 } SYMBOLS[] = {
     {"Correlation of queries with position, " R_Q, R_Q},
     {"Correlation of keys with position, " R_K, R_K},
-    {"Correlation with position on PC0", "{/:Italic r}"},
-    {"Mean Pearson r with position", "{/:Italic r}"},
-    {"Pearson r with position", "{/:Italic r}"},
+    {"Correlation with position on PC0", "<i>r</i>"},
+    {"Mean Pearson r with position", "<i>r</i>"},
+    {"Pearson r with position", "<i>r</i>"},
     {R_Q ", mean ± 1 sd", R_Q " ± σ"},
     {"|" R_K "|, mean ± 1 sd", "|" R_K "| ± σ"},
     {"mean ± 1 sd", "± σ"},
-    {"Correlation on the drift axis a, |{/:Italic r}|", "|{/:Italic r}^a|"},
-    {"Mean |{/:Italic r}| with position", "|{/:Italic r}^a|"},
-    {"|" R_K "| on the drift axis a", "|{/:Italic r}@^a_k|"},
-    {"|" R_K "| on axis a", "|{/:Italic r}@^a_k|"},
-    {"keys, |{/:Italic r}|", "|{/:Italic k}|"},
-    {"queries", "{/:Italic q}"},
-    {"keys", "{/:Italic k}"},
+    {"Correlation on the drift axis a, |<i>r</i>|", "|<i>r</i><sup>a</sup>|"},
+    {"Mean |<i>r</i>| with position", "|<i>r</i><sup>a</sup>|"},
+    {"|" R_K "| on the drift axis a", "|<i>r</i><sup>a</sup><sub>k</sub>|"},
+    {"|" R_K "| on axis a", "|<i>r</i><sup>a</sup><sub>k</sub>|"},
+    {"keys, |<i>r</i>|", "|<i>k</i>|"},
+    {"queries", "<i>q</i>"},
+    {"keys", "<i>k</i>"},
     {"Drift along a, |α|", "|α|"},
-    {"Drift of keys, α_k", "α_k"},
-    {"Median |α_k| / |α_q|", "|α_k| / |α_q|"},
-    {"Mean of queries on axis a, μ@^a_q", "μ@^a_q"},
+    {"Drift of keys, α<sub>k</sub>", "α<sub>k</sub>"},
+    {"Median |α<sub>k</sub>| / |α<sub>q</sub>|", "|α<sub>k</sub>| / |α<sub>q</sub>|"},
+    {"Mean of queries on axis a, μ<sup>a</sup><sub>q</sub>", "μ<sup>a</sup><sub>q</sub>"},
     {"Bias strength " BIAS, BIAS},
     {"Bias strength", BIAS},
     {"bias strength", BIAS},
     {"Bias", BIAS},
-    {"axis a (drift)", "{/:Italic a}"},
-    {"axis b (separation)", "{/:Italic b}"},
-    {"{/:Italic a} (position axis)", "{/:Italic a}"},
-    {"{/:Italic b} (separation axis)", "{/:Italic b}"},
+    {"axis a (drift)", "<i>a</i>"},
+    {"axis b (separation)", "<i>b</i>"},
+    {"<i>a</i> (position axis)", "<i>a</i>"},
+    {"<i>b</i> (separation axis)", "<i>b</i>"},
     {"Attention plasticity", "AP"},
     {"attention plasticity", "AP"},
     {"first 20 % of the context", "0–20 %"},
     {"last 20 %", "80–100 %"},
     {"drop", "Δ"},
     {"Principal component", "PC"},
-    {"Position of the query (tokens)", "{/:Italic t}"},
-    {"Depth (layer / last layer)", "ℓ / ℓ_{max}"},
+    {"Position of the query (tokens)", "<i>t</i>"},
+    {"Depth (layer / last layer)", "ℓ / ℓ<sub>max</sub>"},
     {"Layer", "ℓ"},
-    {"Query head", "{/:Italic h}"},
-    {"Head", "{/:Italic h}"},
+    {"Query head", "<i>h</i>"},
+    {"Head", "<i>h</i>"},
 };
 
 /* How much of the label these words are; 0: they are not in it. A power of ten may follow, or what the

@@ -7,21 +7,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/parallel.h"
-#include "report/thumbnail.h"
+#include "report/picture.h"
 
-enum { MAX_FILE = 64 << 20 };
-
-/* How small a picture is made, the best first. */
-static const struct {
-    size_t divisor;
-    int colors;
-} SIZES[] = {{2, 256}, {2, 48}, {2, 20}, {3, 32}, {3, 16}, {4, 16}};
-enum {
-    NUM_SIZES = sizeof SIZES / sizeof *SIZES,
-    SAMPLE = 6,             /* pictures that tell how many bytes all would have */
-    LEAST_BYTES = 15 << 10, /* of a picture: how many may fit */
-};
+enum { MAX_FILE = 16 << 20 };
 
 const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
     {"pca-06-collage", "Queries and keys on two components",
@@ -42,12 +30,12 @@ const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
      "red; faint is early, strong is late in the text."},
 };
 
-/* Length of the name without ".png"; 0: not of this kind. */
+/* Length of the name without ".svg"; 0: not of this kind. */
 static size_t collage_length(const char *file, const char *start)
 {
     size_t length = strlen(file);
     bool fits = strncmp(file, start, strlen(start)) == 0 && length > 4 &&
-                strcmp(file + length - 4, ".png") == 0;
+                strcmp(file + length - 4, ".svg") == 0;
     return fits ? length - 4 : 0;
 }
 
@@ -102,83 +90,54 @@ static qk_status list_collages(const qk__names *files, const qk__results *result
 
 /* ---- pictures --------------------------------------------------------------------------- */
 
-typedef struct making {
-    const char *folder;
-    qk__collage **order;
-    size_t size; /* of SIZES */
-} making;
-
-static void make_picture(void *context, size_t i, int worker)
+/* About what it takes in the page. */
+static size_t bytes_of(const qk__buffer *picture)
 {
-    (void)worker;
-    making *all = context;
-    qk__collage *collage = all->order[i];
-    qk__buffer file = {0}, name = {0};
-    qk_error err;
-    qk__buffer_free(&collage->picture);
-    if (qk__buffer_printf(&name, &err, "%s/%s.png", all->folder, collage->name) == QK_OK &&
-        qk__read_file((const char *)name.data, MAX_FILE, &file, &err) == QK_OK)
-        (void)qk__shrink_png(&file, SIZES[all->size].divisor, SIZES[all->size].colors,
-                             &collage->picture, &collage->dark);
-    qk__buffer_free(&file);
-    qk__buffer_free(&name);
+    return picture->size / 20 * 21;
 }
 
-/* As base64. */
-static size_t base64_bytes(const qk__collage *collage)
+/* A figure of the dark theme says so by its ground, which it begins with. */
+static bool is_dark(const qk__buffer *svg)
 {
-    return (collage->picture.size + 2) / 3 * 4;
+    enum { HEAD = 1000 };
+    const char *ground = qk__theme_of(QK_THEME_DARK)->background;
+    const size_t length = strlen(ground), most = svg->size < HEAD ? svg->size : HEAD;
+    for (size_t i = 0; i + length <= most; i++)
+        if (memcmp(svg->data + i, ground, length) == 0)
+            return true;
+    return false;
 }
 
-/* Makes the first pictures of the order; returns their bytes. */
-static size_t make_some(making *all, size_t count, int threads)
+/* The first of each kind, the second of each kind, and so on, until no more have room. */
+static void read_pictures(const char *folder, qk__collages *collages, size_t room)
 {
-    size_t bytes = 0;
-    qk__parallel_for(count, threads, make_picture, all);
-    for (size_t i = 0; i < count; i++)
-        bytes += base64_bytes(all->order[i]);
-    return bytes;
-}
-
-/* The first of each kind, the second of each kind, and so on. */
-static size_t take_turns(qk__collages *collages, qk__collage **order)
-{
-    size_t count = 0;
-    for (size_t turn = 0; count < collages->count; turn++)
+    bool any = true;
+    double width, height;
+    for (size_t turn = 0; any; turn++) {
+        any = false;
         for (int kind = 0; kind < QK__NUM_COLLAGE_KINDS; kind++) {
-            size_t seen = 0;
-            for (size_t i = 0; i < collages->count; i++)
-                if (collages->items[i].kind == kind && seen++ == turn)
-                    order[count++] = &collages->items[i];
+            size_t seen = 0, i = 0;
+            while (i < collages->count && (collages->items[i].kind != kind || seen++ != turn))
+                i++;
+            if (i == collages->count)
+                continue;
+            any = true;
+            qk__collage *collage = &collages->items[i];
+            char *path = qk__format("%s/%s.svg", folder, collage->name);
+            if (path && qk__read_file(path, MAX_FILE, &collage->picture, NULL) == QK_OK &&
+                qk__svg_size(&collage->picture, &width, &height) &&
+                bytes_of(&collage->picture) <= room)
+                room -= bytes_of(&collage->picture);
+            else
+                qk__buffer_free(&collage->picture);
+            collage->dark = is_dark(&collage->picture);
+            free(path);
         }
-    return count;
-}
-
-/* Pictures of the first size at which all have room; those of the last that find none are left
- * out. */
-static void make_pictures(making *all, qk__collages *collages, size_t room, int threads)
-{
-    size_t count = take_turns(collages, all->order), most = room / LEAST_BYTES;
-    size_t sample = count < SAMPLE ? count : SAMPLE;
-    for (all->size = 0; all->size + 1 < NUM_SIZES; all->size++)
-        if (count <= most &&
-            make_some(all, sample, threads) / (sample + !sample) * count <= room &&
-            make_some(all, count, threads) <= room)
-            break;
-    if (all->size + 1 == NUM_SIZES)
-        make_some(all, count < most ? count : most, threads);
-    collages->divisor = SIZES[all->size].divisor;
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = base64_bytes(all->order[i]);
-        if (bytes > room)
-            qk__buffer_free(&all->order[i]->picture);
-        else
-            room -= bytes;
     }
 }
 
 qk_status qk__collages_find(const char *folder, const qk__results *results, size_t room,
-                            int threads, qk__collages *collages, qk_error *err)
+                            qk__collages *collages, qk_error *err)
 {
     qk__names files = {0};
     *collages = (qk__collages){0};
@@ -186,12 +145,8 @@ qk_status qk__collages_find(const char *folder, const qk__results *results, size
         return QK_OK;
     qk_status status = list_collages(&files, results, collages, err);
     qk__names_free(&files);
-    making all = {folder, qk__calloc(collages->count + 1, sizeof(qk__collage *)), 0};
-    if (status == QK_OK && !all.order)
-        status = qk__nomem(err);
     if (status == QK_OK)
-        make_pictures(&all, collages, room, threads);
-    free(all.order);
+        read_pictures(folder, collages, room);
     if (status != QK_OK)
         qk__collages_free(collages);
     return status;

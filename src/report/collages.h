@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scatter collages that lie in the folder of figures (qkscope scatter), made small for the
- * page. */
+/* Scatter collages that lie in the folder of figures (qkscope scatter). */
 #ifndef QK_REPORT_COLLAGES_H
 #define QK_REPORT_COLLAGES_H
 
@@ -18,22 +17,19 @@ typedef struct qk__collage {
     char *name; /* without ending */
     int kind;
     const qk__result_model *model; /* whose slug ends the name; NULL: nobody's */
-    qk__buffer picture;            /* a smaller PNG; empty: no room, or it cannot be read */
+    qk__buffer picture;            /* the SVG; empty: no room, or it cannot be read */
     bool dark;                     /* drawn on a dark ground */
 } qk__collage;
 
 typedef struct qk__collages {
     size_t count;
     qk__collage *items; /* by kind, then model, then name */
-    size_t divisor;     /* how much less wide and high the pictures are than the files */
 } qk__collages;
 
-/* Pictures are as large and have as many colours as leave room for all of them in so many bytes of
- * a page. Where even the smallest are too many, they are taken from all kinds in turn until it is
- * full. A folder that cannot be read has none. */
+/* They are taken from all kinds in turn until so many bytes of a page are full. A folder that cannot be read has
+ * none. */
 QK_MUST_CHECK qk_status qk__collages_find(const char *folder, const qk__results *results,
-                                          size_t room, int threads, qk__collages *collages,
-                                          qk_error *err);
+                                          size_t room, qk__collages *collages, qk_error *err);
 void qk__collages_free(qk__collages *collages);
 
 #endif

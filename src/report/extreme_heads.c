@@ -48,8 +48,8 @@ static void add_extreme(qk__extremes *all, const qk__result_head *head, const ch
 
 static const struct {
     const char *field, *name;
-} NUMBERS[] = {{"r_q", "{/:Italic r}_q"},
-               {"r_k", "{/:Italic r}_k"},
+} NUMBERS[] = {{"r_q", "<i>r</i><sub>q</sub>"},
+               {"r_k", "<i>r</i><sub>k</sub>"},
                {"bias_strength", "bias"},
                {"ap_overall", "plasticity"}};
 

@@ -68,7 +68,6 @@ static qk_status write_figure_note(const qk__note_places *places, const qk__draw
     const qk__figure_kind *kind = drawn->kind;
     qk__buffer command = {0}, text = {0};
     qk_status status = put_report_command(places, drawn->name, &command, err);
-    unsigned formats = places->settings->figures.formats;
     qk__figure_note note = {
         .name = drawn->name,
         .title = kind->title,
@@ -78,9 +77,6 @@ static qk_status write_figure_note(const qk__note_places *places, const qk__draw
         .numbers = kind->numbers,
         .together = kind->pools ? places->checkpoints : 0,
         .model = drawn->model ? drawn->model->label : NULL,
-        .picture = formats & QK_FIGURE_PNG   ? "png"
-                   : formats & QK_FIGURE_SVG ? "svg"
-                                             : NULL,
         .command = (const char *)command.data,
         .say = say,
         .num_say = num_say,

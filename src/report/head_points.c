@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Has the rows of heads drawn, many heads to a sheet. */
+/* Looks for the rows of heads, and has them drawn. */
 #include "report/head_points.h"
 
 #include <stdio.h>
@@ -209,8 +209,7 @@ static int64_t setting(const json_t *run, const char *name)
 }
 
 /* The rows that the run read, of heads of its groups: then axes are those of its numbers. */
-static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
-                                            const json_t *run, const char *folder,
+static qk_scatter_settings scatter_settings(const json_t *run, const char *folder,
                                             const qk_head_set *heads, const qk_context *context)
 {
     qk_scatter_settings s;
@@ -224,30 +223,21 @@ static qk_scatter_settings scatter_settings(const qk_report_settings *settings,
     s.input.q_per_kv_group = (int)setting(run, "q_per_kv_group");
     s.input.context = *context;
     s.heads = *heads;
-    s.rows = s.columns = QK__SHEET;
     s.max_points = POINTS;
-    s.figures.formats = QK_FIGURE_PNG;
-    s.figures.theme = QK_THEME_PAPER; /* a page that is dark turns the pictures' colours over */
-    s.figures.gnuplot = settings->figures.gnuplot;
     return s;
 }
 
-/* What one model has, and where it is drawn. */
+/* What one model has. */
 typedef struct drawing {
     const qk_report_settings *settings;
-    const char *staging;
-    size_t model;
     qk__model_points *of;
 } drawing;
 
 static qk_status draw_plane(const drawing *d, qk_scatter_settings s, int stage, int p,
                             qk_error *err)
 {
-    char name[64];
     qk__points_plane *plane = &d->of->stages[stage].planes[p];
-    snprintf(name, sizeof name, "_points-%zu-%s", d->model, qk__point_plane_names[stage][p]);
-    s.output = d->staging;
-    s.name = name;
+    s.output = d->settings->results; /* nothing is written there */
     s.basis = BASES[p];
     QK_TRY(qk__scatter_cells(&s, &plane->cells, err));
     plane->pictures = qk__calloc(plane->cells.count, sizeof *plane->pictures);
@@ -275,8 +265,7 @@ static qk_status draw_rows(const drawing *d, const json_t *run, const char *fold
     qk__relay relay = {.to = &d->settings->context, .held_back = QK__ALL_NOTICES};
     qk_context context = qk__relay_context(&relay);
     context.progress = NULL; /* figures are counted, not these */
-    const qk_scatter_settings s =
-        scatter_settings(d->settings, run, folder, &d->of->chosen, &context);
+    const qk_scatter_settings s = scatter_settings(run, folder, &d->of->chosen, &context);
     qk_status status = QK_OK;
     for (int p = 0; p < QK__NUM_POINT_PLANES && status == QK_OK; p++)
         status = draw_plane(d, s, stage, p, err);
@@ -313,11 +302,11 @@ static qk_status draw_before(const drawing *d, const json_t *run, qk_error *err)
 }
 
 static qk_status draw_model(const qk_report_settings *settings, const qk__results *results,
-                            const qk__provenance *provenance, const char *staging, size_t m,
-                            qk__model_points *of, qk_error *err)
+                            const qk__provenance *provenance, size_t m, qk__model_points *of,
+                            qk_error *err)
 {
     const qk__result_model *model = &results->models[m];
-    const drawing d = {settings, staging, m, of};
+    const drawing d = {settings, of};
     QK_TRY(choose_heads(settings, results, model, &of->chosen, err));
     if (!settings->points)
         return give_reason(&of->stages[QK__POINTS_OWN], qk__strdup("they were not asked for"),
@@ -330,8 +319,7 @@ static qk_status draw_model(const qk_report_settings *settings, const qk__result
 /* ---- all of it -------------------------------------------------------------------------- */
 
 qk_status qk__points_draw(const qk_report_settings *settings, const qk__results *results,
-                          const qk__provenance *provenance, const char *staging,
-                          qk__points *points, qk_error *err)
+                          const qk__provenance *provenance, qk__points *points, qk_error *err)
 {
     qk_error own = {0};
     qk_status status = QK_OK;
@@ -342,9 +330,9 @@ qk_status qk__points_draw(const qk_report_settings *settings, const qk__results 
         return qk__nomem(err);
     points->num_models = results->num_models;
     for (size_t m = 0; m < results->num_models && status == QK_OK; m++)
-        status = draw_model(settings, results, provenance, staging, m, &points->models[m], err);
+        status = draw_model(settings, results, provenance, m, &points->models[m], err);
     if (status == QK_OK)
-        status = qk__points_cut(points, staging, qk__count_threads(&settings->context), err);
+        status = qk__points_picture(points, qk__count_threads(&settings->context), err);
     if (status != QK_OK)
         qk__points_free(points);
     return status;

@@ -13,11 +13,11 @@ extern const char *const qk__point_plane_names[QK__NUM_POINT_STAGES][QK__NUM_POI
 /* Draws those of the heads that settings.heads names; of none, of all heads, or where these are too many
  * for a page, of the most extreme ones of each model and others at equal steps. Pictures have as many colours
  * and are as large as leaves room for all. A capture that is not there, or is another one by now, is
- * a reason, and no failure. staging: a folder that is to be removed. */
+ * a reason, and no failure. */
 QK_MUST_CHECK qk_status qk__points_draw(const qk_report_settings *settings,
                                         const qk__results *results,
-                                        const qk__provenance *provenance, const char *staging,
-                                        qk__points *points, qk_error *err);
+                                        const qk__provenance *provenance, qk__points *points,
+                                        qk_error *err);
 void qk__points_free(qk__points *points);
 /* Whether a head was chosen. */
 bool qk__points_has(const qk__model_points *of, const qk__result_head *head);

@@ -3,25 +3,21 @@
 #ifndef QK_REPORT_PICTURE_H
 #define QK_REPORT_PICTURE_H
 
-#include <stdbool.h>
-
-#include "draw/theme.h"
+#include "figure/catalog.h"
 #include "report/page.h"
 
-/* Appends a picture as an inline <svg> called label, on a plate. It is copied as it is, without elements that
- * are not those of drawings, handlers, and addresses outside of it. Names in the file get one of the
- * picture's before them, so that two pictures on a page do not take each other's markers; the theme's ink,
- * grid and background become variables of the page's style sheet, so that the picture follows its light or
- * dark mode. False (nothing is appended): it does not look like an SVG, or is not whole. */
-bool qk__put_svg(qk__page *page, const char *svg, const char *label, const qk__theme *theme);
+/* A figure that was drawn for the page, on a plate: its colours follow the page's light or dark mode. */
+void qk__put_drawn(qk__page *page, const qk__drawn *drawn);
 
-/* A PNG whose nominal size is width x height. What is dark in it is made light on a dark page, and
- * the other way round. */
-void qk__put_png(qk__page *page, const qk__buffer *png, double width, double height, bool dark,
-                 const char *label);
+/* The file of a drawing, as an image: whatever is in it, it can do nothing. Its colours are fixed; where it is light
+ * they are turned over on a dark page, and the other way round. */
+void qk__put_svg_file(qk__page *page, const qk__buffer *svg, double width, double height,
+                      bool dark, const char *label);
 
-/* FOLDER/NAME.svg; where that is not there, or has more bytes than `most`, NAME.png; else a note. */
-void qk__put_picture(qk__page *page, const char *folder, const char *name, size_t most,
-                     const char *label, const qk__theme *theme);
+/* What it takes in the page. To free(); NULL: no memory. */
+char *qk__svg_address(const qk__buffer *svg);
+
+/* Width and height that an SVG says; false: it is none, or says none. */
+bool qk__svg_size(const qk__buffer *svg, double *width, double *height);
 
 #endif

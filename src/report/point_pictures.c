@@ -1,85 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts sheets of many heads into pictures of one. */
+/* Makes a picture of each head, as large as leaves room for all. */
 #include "report/point_pictures.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
-#include "base/file.h"
 #include "base/parallel.h"
-#include "figure/figure.h"
-#include "report/thumbnail.h"
 
-enum {
-    ROOM = 20000, /* bytes on the page that the pictures of a head take, on average */
-    MAX_FILE = 64 << 20,
-};
+enum { ROOM = 20000 /* bytes on the page that the pictures of a head take, on average */ };
 
-/* How small a picture is made, and how many shades of blue and of red it has, the best first. */
+/* How large a picture is, and how many shades of blue and of red it has, the best first. */
 static const struct {
-    size_t divisor;
+    size_t width, height;
     int shades;
-} SIZES[] = {{2, 15}, {2, 7}, {3, 7}, {4, 3}};
+} SIZES[] = {{400, 340, 15}, {300, 255, 7}, {200, 170, 7}, {150, 128, 3}};
 enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
 
-typedef struct sheet {
-    qk__points_plane *plane;
-    size_t figure; /* of its cells */
-} sheet;
+typedef struct making {
+    const qk__points *points;
+    size_t size; /* of SIZES */
+} making;
 
-typedef struct cutting {
-    const char *staging;
-    sheet *sheets;
-    size_t count, size; /* size: of SIZES */
-} cutting;
-
-/* Colours say positions: so all pictures have the same ones, whatever is frequent in them. */
-static qk__palette palette_of(int shades)
-{
-    qk__palette palette = {.count = 1 + 2 * shades, .colors = {{255, 255, 255}}};
-    for (int i = 0; i < shades; i++) {
-        double x = (i + 0.5) / shades;
-        qk_ramp_color(QK_RAMP_BLUES, x, palette.colors[1 + i]);
-        qk_ramp_color(QK_RAMP_REDS, x, palette.colors[1 + shades + i]);
-    }
-    return palette;
-}
-
-static void cut_cell(const qk__pixels *pixels, const qk__head_cell *cell, size_t size,
-                     qk__buffer *picture)
-{
-    const size_t width = pixels->width / QK__SHEET, rows = pixels->width * QK__CELL_HEIGHT;
-    const size_t height = rows / (QK__SHEET * QK__CELL_WIDTH);
-    const qk__palette palette = palette_of(SIZES[size].shades);
-    qk__pixels one;
-    if (!qk__pixels_cut(pixels, cell->cell % QK__SHEET * width, cell->cell / QK__SHEET * height,
-                        width, height, &one))
-        return;
-    (void)qk__pixels_write(&one, SIZES[size].divisor, &palette, picture);
-    qk__pixels_free(&one);
-}
-
-static void cut_sheet(void *context, size_t i, int worker)
+/* A plane of a model: all its heads. */
+static qk_status make_plane(void *context, size_t i, int worker, qk_error *err)
 {
     (void)worker;
-    const cutting *all = context;
-    qk__points_plane *plane = all->sheets[i].plane;
-    char *path =
-        qk__format("%s/%s.png", all->staging, plane->cells.figures[all->sheets[i].figure]);
-    qk__buffer file = {0};
-    qk__pixels pixels = {0};
-    if (path && qk__read_file(path, MAX_FILE, &file, NULL) == QK_OK &&
-        qk__pixels_read(&file, &pixels))
-        for (size_t c = 0; c < plane->cells.count; c++) {
-            const qk__head_cell *cell = &plane->cells.items[c];
-            if (cell->figure != all->sheets[i].figure || cell->why)
-                continue;
-            qk__buffer_free(&plane->pictures[c]);
-            cut_cell(&pixels, cell, all->size, &plane->pictures[c]);
-        }
-    qk__pixels_free(&pixels);
-    qk__buffer_free(&file);
-    free(path);
+    enum { PLANES = QK__NUM_POINT_STAGES * QK__NUM_POINT_PLANES };
+    const making *all = context;
+    qk__points_plane *plane = &all->points->models[i / PLANES]
+                                   .stages[i % PLANES / QK__NUM_POINT_PLANES]
+                                   .planes[i % QK__NUM_POINT_PLANES];
+    for (size_t c = 0; c < plane->cells.count; c++) {
+        const qk__head_cell *cell = &plane->cells.items[c];
+        qk__buffer_free(&plane->pictures[c]);
+        if (!cell->why)
+            QK_TRY(qk__cell_picture(cell, SIZES[all->size].width, SIZES[all->size].height,
+                                    SIZES[all->size].shades, &plane->pictures[c], err));
+    }
+    return QK_OK;
 }
 
 /* As base64. */
@@ -118,39 +74,20 @@ static void count_pictures(qk__points *points, size_t room)
     }
 }
 
-static qk_status list_sheets(const qk__points *points, cutting *all, qk_error *err)
+qk_status qk__points_picture(qk__points *points, int threads, qk_error *err)
 {
-    for (int filled = 0; filled < 2; filled++) {
-        all->count = 0;
-        for (size_t m = 0; m < points->num_models; m++)
-            for (int p = 0; p < QK__NUM_POINT_STAGES * QK__NUM_POINT_PLANES; p++) {
-                qk__points_plane *plane = &points->models[m]
-                                               .stages[p / QK__NUM_POINT_PLANES]
-                                               .planes[p % QK__NUM_POINT_PLANES];
-                for (size_t f = 0; f < plane->cells.num_figures; f++, all->count++)
-                    if (filled)
-                        all->sheets[all->count] = (sheet){plane, f};
-            }
-        if (!filled && !(all->sheets = qk__calloc(all->count + 1, sizeof *all->sheets)))
-            return qk__nomem(err);
-    }
-    return QK_OK;
-}
-
-qk_status qk__points_cut(qk__points *points, const char *staging, int threads, qk_error *err)
-{
-    cutting all = {.staging = staging};
+    making all = {.points = points};
     size_t room = 0;
     for (size_t m = 0; m < points->num_models; m++)
         room += ROOM * points->models[m].stages[QK__POINTS_OWN].planes[0].cells.count;
-    QK_TRY(list_sheets(points, &all, err));
-    for (all.size = 0; all.size < NUM_SIZES; all.size++) {
-        qk__parallel_for(all.count, threads, cut_sheet, &all);
+    for (; all.size < NUM_SIZES; all.size++) {
+        QK_TRY(
+            qk__parallel_try(points->num_models * QK__NUM_POINT_STAGES * QK__NUM_POINT_PLANES,
+                             threads, make_plane, &all, err));
         count_pictures(points, SIZE_MAX);
         if (points->bytes <= room)
             break;
     }
     count_pictures(points, room);
-    free(all.sheets);
     return QK_OK;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sheets of many heads, as qk__points_draw has them drawn, cut into pictures of one head. */
+/* Pictures of the rows of heads, for the page. */
 #ifndef QK_REPORT_POINT_PICTURES_H
 #define QK_REPORT_POINT_PICTURES_H
 
-#include "draw/theme.h"
 #include "scatter/scatter.h"
 
 /* Of one model on a pair of axes. */
@@ -36,11 +35,7 @@ typedef struct qk__points {
     size_t shown, bytes; /* heads with pictures, and what these take on the page */
 } qk__points;
 
-enum { QK__SHEET = 6 /* cells of a sheet, across and down */ };
-
-/* Pictures of the first size at which all have room, or of the last: those that have none then are empty. staging: the
- * folder of the sheets. */
-QK_MUST_CHECK qk_status qk__points_cut(qk__points *points, const char *staging, int threads,
-                                       qk_error *err);
+/* Pictures of the first size at which all have room, or of the last: those that have none then are empty. */
+QK_MUST_CHECK qk_status qk__points_picture(qk__points *points, int threads, qk_error *err);
 
 #endif

@@ -104,7 +104,7 @@ static qk_status compose_page(qk__report *report, qk__page *page, qk_error *err)
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
     QK_TRY(qk__provenance_read(report->settings->results, &report->provenance, err));
     QK_TRY(qk__points_draw(report->settings, report->results, &report->provenance,
-                           report->staging, &report->points, err));
+                           &report->points, err));
     qk__write_document(page, report);
     return QK_OK;
 }
@@ -174,7 +174,7 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
             continue;
         }
         const char *why = d->message ? d->message : qk_status_text(d->status);
-        /* the message names the figure where gnuplot said something about it */
+        /* the message names the figure where a program said something about it */
         bool named = strstr(why, d->name) != NULL;
         QK_TRY(keep_text(&outcome->failures, &outcome->num_failed,
                          qk__format("%s%s%s%s", named ? "" : "figure ", named ? "" : d->name,
@@ -190,6 +190,12 @@ static bool can_continue(qk_status status)
     return status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
 }
 
+/* A page without some of its figures would say that there are no others. */
+static bool has_page(const qk_report_settings *settings)
+{
+    return settings->html && settings->num_names == 0;
+}
+
 static qk__subject subject_of(const qk__report *report)
 {
     const qk_report_settings *settings = report->settings;
@@ -197,33 +203,18 @@ static qk__subject subject_of(const qk__report *report)
                          .score_metric =
                              settings->score_metric ? settings->score_metric : "ap_drop",
                          .score_column = settings->score_column,
+                         .in_page = has_page(settings),
                          .only = settings->names,
                          .num_only = settings->num_names};
-}
-
-/* A page without some of its figures would say that there are no others. */
-static bool has_page(const qk_report_settings *settings)
-{
-    return settings->html && settings->num_names == 0;
-}
-
-/* With the formats that the page needs. */
-static qk_figure_settings figure_settings(const qk_report_settings *settings)
-{
-    qk_figure_settings figures = settings->figures;
-    if (has_page(settings))
-        figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    return figures;
 }
 
 static qk_status draw_report_figures(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
-    const qk_figure_settings figures = figure_settings(settings);
     qk_error first;
     const qk__subject subject = subject_of(report);
-    qk_status status = qk__draw_figures(&subject, report->staging, &figures, &settings->context,
-                                        drawn, &first);
+    qk_status status = qk__draw_figures(&subject, report->staging, &settings->figures,
+                                        &settings->context, drawn, &first);
     if (can_continue(status))
         QK_TRY(qk__check_written(drawn, err));
     if (status == QK_OK || (drawn->count > 0 && can_continue(status)))
@@ -235,11 +226,10 @@ static qk_status draw_report_figures(qk__report *report, qk__drawn_list *drawn, 
 
 static qk_status write_figure_notes(const qk__report *report, qk_error *err)
 {
-    qk_report_settings settings = *report->settings;
-    settings.figures = figure_settings(&settings);
-    const qk__note_places places = {&settings, &qk_report_settings_table, report->figures,
-                                    report->staging, qk__num_checkpoints(report->results)};
-    return settings.alone
+    const qk__note_places places = {report->settings, &qk_report_settings_table,
+                                    report->figures, report->staging,
+                                    qk__num_checkpoints(report->results)};
+    return report->settings->alone
                ? QK_OK
                : qk__figure_notes_write(&places, report->drawn, &report->findings, err);
 }
@@ -365,7 +355,6 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
     }
     qk__report report = {.settings = settings,
                          .results = results,
-                         .theme = qk__theme_of(settings->figures.theme),
                          .folder = settings->output ? settings->output : settings->results,
                          .num_heads = qk__count_heads(results)};
     out->num_models = results->num_models;

@@ -3,24 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/figure_note.h"
 #include "report/collages.h"
 #include "report/sections.h"
 #include "report/picture.h"
-#include "report/thumbnail.h"
 
 enum {
-    MAX_INLINE = 450 << 10, /* an SVG with more bytes than that is shown as PNG */
-    MAX_BESIDE = 900,       /* a figure no wider than that has its caption beside it */
-    PAGE_BYTES = 10800000,  /* what collages fill up to: a page for an e-mail */
-    LEAST_ROOM = 1000000,   /* but that much they get */
-    REST_BYTES = 350000,    /* scripts and methods */
-    HEAD_BYTES = 8,         /* of a number in the explorer's block */
+    MAX_BESIDE = 900,      /* a figure no wider than that has its caption beside it */
+    PAGE_BYTES = 10800000, /* what collages fill up to: a page for an e-mail */
+    LEAST_ROOM = 1000000,  /* but that much they get */
+    REST_BYTES = 350000,   /* scripts and methods */
+    HEAD_BYTES = 8,        /* of a number in the explorer's block */
 };
 
 /* One place of a family: a figure drawn now, or all collages of a kind. */
@@ -92,19 +88,6 @@ static void collect_family(gallery *g, const qk__figure_family *family)
 
 /* ---- one figure ------------------------------------------------------------------------- */
 
-/* 0: it is not there. */
-static size_t file_size(const char *folder, const char *name, const char *ending)
-{
-    qk__buffer path = {0};
-    struct stat st;
-    size_t size = 0;
-    if (qk__buffer_printf(&path, NULL, "%s/%s.%s", folder, name, ending) == QK_OK &&
-        stat((const char *)path.data, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
-        size = (size_t)st.st_size;
-    qk__buffer_free(&path);
-    return size;
-}
-
 /* Where the files are. The page's script adds what can be saved from the page itself. */
 static void put_file_names(const gallery *g, const char *name)
 {
@@ -132,8 +115,7 @@ static void put_claims(const gallery *g, const char *kind)
 
 static void put_drawn(const gallery *g, const qk__drawn *drawn)
 {
-    qk__put_picture(g->page, g->report->staging, drawn->name, MAX_INLINE, drawn->kind->title,
-                    g->report->theme);
+    qk__put_drawn(g->page, drawn);
 }
 
 static void put_single(const gallery *g, const qk__drawn *drawn)
@@ -186,21 +168,19 @@ static void collages_by_name(const gallery *g, int kind)
     for (size_t i = 0; i < g->collages.count; i++) {
         const qk__collage *collage = &g->collages.items[i];
         if (collage->kind == kind && collage->picture.size == 0)
-            qk__say(g->page, " `{%s}.png`", collage->name);
+            qk__say(g->page, " `{%s}.svg`", collage->name);
     }
     qk__close(g->page, "p");
 }
 
 static void collage_figure(const gallery *g, const qk__collage *collage, const char *title,
-                           unsigned width, unsigned height)
+                           double width, double height)
 {
-    double scale = g->collages.divisor / 2.0; /* the file is at twice the nominal size */
     char *id = qk__percent(collage->name);
     if (!id)
         qk__page_nomem(g->page);
     qk__open(g->page, "figure#fig-%s", id ? id : "");
-    qk__put_png(g->page, &collage->picture, width * scale, height * scale, collage->dark,
-                title);
+    qk__put_svg_file(g->page, &collage->picture, width, height, collage->dark, title);
     small_end(g, collage->model ? collage->model->label : collage->name, collage->name);
     free(id);
 }
@@ -213,10 +193,10 @@ static void put_collages(const gallery *g, int kind)
     group_begin(g, k->start, k->title, k->caption, "grid large");
     for (size_t i = 0; i < g->collages.count; i++) {
         const qk__collage *collage = &g->collages.items[i];
-        unsigned width, height;
+        double width, height;
         if (collage->kind != kind)
             continue;
-        if (qk__png_size(&collage->picture, &width, &height))
+        if (qk__svg_size(&collage->picture, &width, &height))
             collage_figure(g, collage, k->title, width, height);
         else
             others++;
@@ -273,12 +253,8 @@ static size_t room_for_collages(const gallery *g)
 {
     size_t used =
         g->page->out.size + REST_BYTES + g->report->num_heads * qk__num_fields * HEAD_BYTES;
-    for (size_t i = 0; i < g->report->drawn->count; i++) {
-        const char *name = g->report->drawn->items[i].name;
-        size_t svg = file_size(g->report->staging, name, "svg");
-        size_t png = file_size(g->report->staging, name, "png");
-        used += svg <= MAX_INLINE ? svg : png / 3 * 4;
-    }
+    for (size_t i = 0; i < g->report->drawn->count; i++)
+        used += g->report->drawn->items[i].in_page.size;
     return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;
 }
 
@@ -306,9 +282,8 @@ void qk__section_figures(qk__page *page, const qk__report *report)
 {
     gallery g = {.page = page, .report = report};
     if (page->status == QK_OK)
-        page->status = qk__collages_find(
-            report->figures, report->results, room_for_collages(&g),
-            qk__count_threads(&report->settings->context), &g.collages, &page->err);
+        page->status = qk__collages_find(report->figures, report->results,
+                                         room_for_collages(&g), &g.collages, &page->err);
     g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
     if (!g.items)
         qk__page_nomem(page);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page carries beside what it shows: script and data of each figure, packed, so that they
+/* What the page carries beside what it shows: the numbers of each figure, packed, so that they
  * can be saved from a page that was sent alone; and which head stands where on a collage. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_build.h"
+#include "figure/scatter_figure.h"
+#include "report/picture.h"
 #include "report/sections.h"
 
 enum {
-    MAX_FILE = 8 << 20, /* of a script or its data */
+    MAX_FILE = 8 << 20, /* of numbers */
     ROOM = 1 << 20,     /* bytes that all of them take on the page */
     MAX_PANELS = 64,    /* of a collage */
     DIGITS = 5,
@@ -29,7 +31,7 @@ static qk_status read_beside(const char *folder, const char *name, const char *e
     return status;
 }
 
-/* ---- script and data -------------------------------------------------------------------- */
+/* ---- numbers -------------------------------------------------------------------- */
 
 /* The file in zlib's format, as base64; NULL where it is not there or too large. */
 static char *pack_file(qk__page *page, const char *folder, const char *name, const char *ending)
@@ -51,66 +53,53 @@ static char *pack_file(qk__page *page, const char *folder, const char *name, con
     return text;
 }
 
+/* The numbers of a figure, as far as there is room. */
 static json_t *one_figure(qk__page *page, const char *folder, const char *name, size_t *room)
 {
-    static const char *const ENDINGS[] = {"gp", "dat"};
     json_t *files = json_object();
-    for (size_t i = 0; i < 2; i++) {
-        char *packed = pack_file(page, folder, name, ENDINGS[i]);
-        size_t bytes = packed ? strlen(packed) : 0;
-        if (bytes > 0 && bytes <= *room) {
-            files = qk__json_set(files, ENDINGS[i], json_string(packed));
-            *room -= bytes;
-        }
-        free(packed);
+    char *packed = pack_file(page, folder, name, "csv");
+    size_t bytes = packed ? strlen(packed) : 0;
+    if (bytes > 0 && bytes <= *room) {
+        files = qk__json_set(files, "csv", json_string(packed));
+        *room -= bytes;
     }
+    free(packed);
     return files;
 }
 
 /* ---- collages --------------------------------------------------------------------------- */
 
-typedef struct panel {
-    int layer, head;
-    double left, right, top, bottom; /* of the figure's width and height, from bottom left */
-} panel;
-
-/* Reads a line of the script that draws a collage; true: it completes a panel. */
-static bool read_script_line(const char *line, panel *p)
+/* A panel of a collage is an empty box, and then its title: which head it is. */
+static bool read_panel(const char *box, const char *end, int *layer, int *head, double place[4])
 {
-    static const char *const EDGES[] = {"set lmargin at screen ", "set rmargin at screen ",
-                                        "set tmargin at screen ", "set bmargin at screen "};
-    double *const places[] = {&p->left, &p->right, &p->top, &p->bottom};
-    for (size_t i = 0; i < sizeof EDGES / sizeof *EDGES; i++) {
-        const char *edge = strstr(line, EDGES[i]); /* earlier versions have two in a line */
-        if (edge)
-            *places[i] = strtod(edge + strlen(EDGES[i]), NULL);
-    }
-    const char *title = strstr(line, "Layer ");
-    if (title)
-        return sscanf(title, "Layer %d, Head %d", &p->layer, &p->head) == 2;
-    for (title = line; (title = strchr(title, 'L')); title++)
-        if (sscanf(title, "L%d H%d", &p->layer, &p->head) == 2)
+    if (sscanf(box, QK__PANEL_BOX " x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"",
+               &place[0], &place[1], &place[2], &place[3]) != 4)
+        return false;
+    for (const char *p = box; p < end && (p = strchr(p, 'L')) && p < end; p++)
+        if (sscanf(p, "Layer %d, Head %d", layer, head) == 2 ||
+            sscanf(p, "L%d H%d", layer, head) == 2)
             return true;
     return false;
 }
 
-/* Panels of a collage, from the script that lies beside it; none where it is another's. */
-static json_t *panels(const char *folder, const char *name)
+/* Places as shares of the width and the height, from the bottom left. */
+static json_t *panels(const qk__collage *c)
 {
-    qk__buffer script = {0};
     json_t *list = json_array();
-    panel p = {0};
-    char *line = NULL, *rest;
-    if (read_beside(folder, name, "gp", &script) == QK_OK &&
-        qk__buffer_append(&script, "", 1, NULL) == QK_OK)
-        line = strtok_r((char *)script.data, "\n", &rest);
-    for (; line && json_array_size(list) < MAX_PANELS; line = strtok_r(NULL, "\n", &rest))
-        if (read_script_line(line, &p) && p.right > p.left && p.top > p.bottom) {
-            list = qk__json_append(list, json_pack("[i,i,f,f,f,f]", p.layer, p.head, p.left,
-                                                   p.right, p.top, p.bottom));
-            p = (panel){0};
-        }
-    qk__buffer_free(&script);
+    double width, height, at[4];
+    int layer, head;
+    char *text = qk__svg_size(&c->picture, &width, &height)
+                     ? qk__format("%.*s", (int)c->picture.size, (const char *)c->picture.data)
+                     : NULL;
+    for (const char *box = text ? strstr(text, QK__PANEL_BOX) : NULL, *next;
+         box && json_array_size(list) < MAX_PANELS; box = next) {
+        next = strstr(box + 1, QK__PANEL_BOX);
+        if (read_panel(box, next ? next : box + strlen(box), &layer, &head, at))
+            list = qk__json_append(list, json_pack("[i,i,f,f,f,f]", layer, head, at[0] / width,
+                                                   (at[0] + at[2]) / width, 1 - at[1] / height,
+                                                   1 - (at[1] + at[3]) / height));
+    }
+    free(text);
     return list;
 }
 
@@ -130,7 +119,7 @@ void qk__section_files(qk__page *page, const qk__report *report, const qk__colla
             shown = qk__json_append(
                 shown, json_pack("{s:o, s:I, s:o}", "name", qk__clean_text(c->name), "model",
                                  (json_int_t)(c->model - report->results->models), "panels",
-                                 panels(report->figures, c->name)));
+                                 panels(c)));
     }
     qk__page_json(page, "qk-files",
                   json_pack("{s:o, s:o}", "figures", figures, "collages", shown), DIGITS);

@@ -20,7 +20,6 @@
 typedef struct qk__report {
     const qk_report_settings *settings;
     const qk__results *results;
-    const qk__theme *theme;
     const char *folder;  /* of the page */
     const char *figures; /* of the figures: folder/figures */
     const char *staging; /* of those drawn now, until the page is written, too */

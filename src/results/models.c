@@ -115,32 +115,13 @@ typedef struct groups {
     qk__text_set families, phases;
 } groups;
 
-/* Figures have room for so many characters of a label: where it begins as another does, its number and end are shown. */
-static const char *label_of(qk__builder *builder, size_t i)
-{
-    enum { ROOM = 28, END = 20 };
-    const char *label = builder->models[i].label, *end = label + strlen(label) - END;
-    bool alike = false;
-    for (size_t k = 0; strlen(label) > ROOM && k < builder->names.count; k++)
-        alike = alike || (k != i && strncmp(label, builder->models[k].label, ROOM - 1) == 0);
-    if (!alike)
-        return label;
-    char text[64];
-    while ((*end & 0xC0) == 0x80) /* from a whole character on */
-        end++;
-    snprintf(text, sizeof text, "%zu\xe2\x80\xa6%s", i + 1, end);
-    return qk__arena_strdup(builder->arena, text);
-}
-
 static qk_status name_model(qk__builder *builder, size_t i, groups *g, qk_error *err)
 {
     const qk__built_model *built = &builder->models[i];
     qk__result_model *model = &builder->results->models[i];
     size_t index;
     model->name = builder->names.items[i];
-    model->label = label_of(builder, i);
-    if (!model->label)
-        return qk__nomem(err);
+    model->label = built->label;
     model->family = *built->family ? built->family : model->label;
     model->phase = built->phase;
     model->source = built->source;

@@ -179,8 +179,8 @@ static void choose_axis_names(const qk_scatter_settings *s, qk__scatter *out, ch
         out->y_label = pcs[1];
         break;
     case QK_BASIS_AB:
-        out->x_label = "{/:Italic a} (position axis)";
-        out->y_label = "{/:Italic b} (separation axis)";
+        out->x_label = "<i>a</i> (position axis)";
+        out->y_label = "<i>b</i> (separation axis)";
         break;
     case QK_BASIS_COMPLEMENT:
         out->x_label = "first axis of the pair";
@@ -215,30 +215,6 @@ static qk__scatter plan_plot(const qk_scatter_settings *s, const qk__head_view *
     return plot;
 }
 
-/* Points of view i in the cell that comes next. */
-static void place_cell(const scatter *c, size_t i, qk__scatter *plot, qk__scatter_panel *panels)
-{
-    qk__head_cell *cell = &c->cells->items[i];
-    if (cell->why)
-        return;
-    add_panels(&c->views[i], panels + plot->num_panels);
-    cell->axes = qk__panel_axes(plot, &panels[plot->num_panels]);
-    cell->figure = i / c->per_figure;
-    cell->cell = plot->num_panels++;
-}
-
-/* All heads have the same colours, whichever figure they are in. */
-static void draw_cells(const scatter *c, size_t first, size_t count, qk__figure *figure,
-                       qk__scatter_panel *panels)
-{
-    qk__scatter plot = {
-        .panels = panels, .columns = c->settings->columns, .q = c->cells->q, .k = c->cells->k};
-    for (size_t i = first; i < first + count; i++)
-        place_cell(c, i, &plot, panels);
-    plot.num_panels += plot.num_panels == 0; /* an empty one */
-    qk__figure_points(figure, &plot, QK__CELL_WIDTH, QK__CELL_HEIGHT);
-}
-
 static void draw_views(const scatter *c, size_t first, size_t count, qk__figure *figure,
                        qk__scatter_panel *panels)
 {
@@ -267,9 +243,7 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
     qk__scatter_panel *panels =
         qk__figure_alloc(&figure, (size_t)QK__SCATTER_SIDE * QK__SCATTER_SIDE, sizeof *panels);
     qk_scatter_head *heads = qk__figure_alloc(&figure, count, sizeof *heads);
-    if (panels && heads && c->cells)
-        draw_cells(c, first, count, &figure, panels);
-    else if (panels && heads) {
+    if (panels && heads) {
         const qk__scatter_shown shown = {s, &qk_scatter_settings_table, c->figures[i].name,
                                          heads, count};
         for (size_t v = 0; v < count; v++)
@@ -278,7 +252,7 @@ static qk_status draw_figure(void *context, size_t i, int worker, qk_error *err)
         status = qk__scatter_note(&shown, &figure.note, err);
     }
     if (status == QK_OK)
-        status = qk__figure_draw(&figure, s->output, &s->figures, err);
+        status = qk__figure_write(&figure, s->output, &s->figures, NULL, NULL, err);
     qk__figure_free(&figure);
     qk__run_progress(&c->run, 1, 0, 0);
     return status;
@@ -326,13 +300,21 @@ static qk_status list_cells(scatter *c, qk_error *err)
     return QK_OK;
 }
 
-void qk__head_cells_free(qk__head_cells *cells)
+static qk_status fill_cells(const scatter *c, qk_error *err)
 {
-    for (size_t i = 0; i < cells->count; i++)
-        free(cells->items[i].why);
-    free(cells->items);
-    qk__strings_free(cells->figures, cells->num_figures);
-    *cells = (qk__head_cells){0};
+    for (size_t i = 0; i < c->num_views; i++) {
+        widen_span(&c->cells->q, c->views[i].q);
+        widen_span(&c->cells->k, c->views[i].k);
+    }
+    for (size_t i = 0; i < c->num_views; i++) {
+        const qk__head_view *view = &c->views[i];
+        qk__scatter_panel panel;
+        if (c->cells->items[i].why || view->num_panels != 1)
+            continue;
+        add_panels(view, &panel);
+        QK_TRY(qk__cell_fill(&c->cells->items[i], &panel, c->cells, err));
+    }
+    return QK_OK;
 }
 
 static qk_status choose_scatter_heads(scatter *c, qk_error *err)
@@ -343,8 +325,9 @@ static qk_status choose_scatter_heads(scatter *c, qk_error *err)
     for (size_t i = 0; c->views && i < c->num_views; i++)
         c->views[i].head = heads[i];
     free(heads);
-    QK_TRY(c->views ? set_names(c, err) : qk__nomem(err));
-    return c->cells ? list_cells(c, err) : QK_OK;
+    if (!c->views)
+        return qk__nomem(err);
+    return c->cells ? list_cells(c, err) : set_names(c, err);
 }
 
 static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk_error *err)
@@ -416,10 +399,8 @@ static qk_status run_scatter(scatter *c, qk_scatter_outcome **outcome, qk_error 
     QK_TRY(look_at_heads(c, err));
     if (c->settings->basis == QK_BASIS_ATTENTION)
         QK_TRY(check_one_text(c, err));
-    for (size_t i = 0; c->cells && i < c->num_views; i++) {
-        widen_span(&c->cells->q, c->views[i].q);
-        widen_span(&c->cells->k, c->views[i].k);
-    }
+    if (c->cells)
+        return fill_cells(c, err);
     QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
 }
@@ -482,14 +463,8 @@ qk_status qk__scatter_cells(const qk_scatter_settings *settings, qk__head_cells 
     qk_scatter_outcome *outcome = NULL;
     *cells = (qk__head_cells){0};
     qk_status status = scatter_with(settings, cells, &outcome, err);
-    if (status == QK_OK) {
-        cells->figures = outcome->figures;
-        cells->num_figures = outcome->num_figures;
-        outcome->figures = NULL;
-        outcome->num_figures = 0;
-    } else {
+    if (status != QK_OK)
         qk__head_cells_free(cells);
-    }
     qk_scatter_outcome_free(&outcome);
     return status;
 }

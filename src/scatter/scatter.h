@@ -42,26 +42,38 @@ typedef struct qk__head_view {
     qk__position_span q, k;
 } qk__head_view;
 
-/* The same heads in cells of pictures that hold points alone, for a page with axes of its own
- * (run_scatter.c). Cells lie row by row, settings.columns a row. */
-enum { QK__CELL_WIDTH = 200, QK__CELL_HEIGHT = 170 }; /* of the picture's nominal size */
+/* A row of a head, where it lies between the edges of its panel (0 to 65,535), and how early or late its position
+ * is among those of its kind (0 to 255). */
+typedef struct qk__dot {
+    uint16_t x, y; /* y from the top */
+    uint8_t at;
+    bool is_key;
+} qk__dot;
+
+/* The same heads as points alone, for a page with axes of its own (head_cells.c). */
 typedef struct qk__head_cell {
     qk_scatter_head head;
-    size_t figure, cell;   /* which of the figures, which cell of it */
-    qk__scatter_axes axes; /* the edges of the cell */
-    char *why;             /* the head has no points, for this reason; else NULL */
+    qk__scatter_axes axes; /* the edges */
+    size_t count;
+    qk__dot *dots; /* [count] in drawing order */
+    char *why;     /* the head has no points, for this reason; else NULL */
 } qk__head_cell;
 typedef struct qk__head_cells {
     size_t count;
     qk__head_cell *items; /* in the order of qk__scatter_select */
-    char **figures;       /* names; those of the outcome */
-    size_t num_figures;
     qk__position_span q, k;
 } qk__head_cells;
-/* Draws them. Unlike qk_scatter_run it leaves a head out that has no such axes, or no rows. */
+/* Finds them. Unlike qk_scatter_run it leaves a head out that has no such axes, or no rows, and writes nothing. */
 QK_MUST_CHECK qk_status qk__scatter_cells(const qk_scatter_settings *settings,
                                           qk__head_cells *cells, qk_error *err);
 void qk__head_cells_free(qk__head_cells *cells);
+
+/* The points of a panel as those of a cell; the spans of all heads are known. */
+QK_MUST_CHECK qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
+                                      const qk__head_cells *all, qk_error *err);
+/* A PNG of the points of a cell, transparent between them, with so many shades of each colour; appended. */
+QK_MUST_CHECK qk_status qk__cell_picture(const qk__head_cell *cell, size_t width, size_t height,
+                                         int shades, qk__buffer *png, qk_error *err);
 
 /* The heads to draw, in panel order (scatter_heads.c). Release with free(). */
 QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,

@@ -83,7 +83,6 @@ static qk_status put_rows(const qk__scatter_shown *shown, qk__buffer *out, qk_er
 qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_error *err)
 {
     const qk_scatter_settings *s = shown->settings;
-    unsigned formats = s->figures.formats;
     qk__buffer command = {0}, rows = {0}, caption = {0};
     const char *late = s->basis == QK_BASIS_ATTENTION      ? ""
                        : s->figures.theme == QK_THEME_DARK ? LATE_IS_LIGHT
@@ -101,9 +100,6 @@ qk_status qk__scatter_note(const qk__scatter_shown *shown, qk__buffer *out, qk_e
         .rows = (const char *)rows.data,
         .numbers = BASES[s->basis].numbers,
         .model = s->title && *s->title ? s->title : NULL,
-        .picture = formats & QK_FIGURE_PNG   ? "png"
-                   : formats & QK_FIGURE_SVG ? "svg"
-                                             : NULL,
         .command = (const char *)command.data,
     };
     if (status == QK_OK)

@@ -29,8 +29,9 @@ static const qk_setting ROWS[] = {
      .unset = "made from basis and heads", .section = "Output"},
     {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "line above the figure",
      .section = "Output"},
-    {"format", QK_SETTING_SET, AT(figures.formats), .number = QK_FIGURE_PNG,
-     .words = qk__figure_formats, .value = "LIST", .help = "png, svg, pdf or several of them",
+    {"format", QK_SETTING_SET, AT(figures.formats), .number = QK_FIGURE_SVG,
+     .words = qk__figure_formats, .value = "LIST",
+     .help = "pictures beside the SVG: png, pdf or both (by rsvg-convert)",
      .section = "Output"},
     {"basis", QK_SETTING_CHOICE, AT(basis), .number = QK_BASIS_PCA, .words = BASIS_WORDS,
      .help = "components of the PCA, axes a and b of the rotation model, or the pairs of "

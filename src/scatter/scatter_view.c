@@ -61,12 +61,12 @@ static void describe_component(const qk_pca *pca, int pc, bool single, char *not
     const char *pad = share < 9.95 ? "\xe2\x80\x87" : ""; /* as wide as a digit */
     char r_q[16], r_k[16];
     if (single)
-        snprintf(note, QK__SCATTER_TEXT, "PC%d   var %s%.1f%%   {/:Italic r} = %s", pc, pad,
-                 share, signed_text(c->r_q, r_q));
+        snprintf(note, QK__SCATTER_TEXT, "PC%d   var %s%.1f%%   <i>r</i> = %s", pc, pad, share,
+                 signed_text(c->r_q, r_q));
     else
         snprintf(note, QK__SCATTER_TEXT,
-                 "PC%d   var %s%.1f%%   {/:Italic r}_Q = %s   {/:Italic r}_K = %s", pc, pad,
-                 share, signed_text(c->r_q, r_q), signed_text(c->r_k, r_k));
+                 "PC%d   var %s%.1f%%   <i>r</i><sub>Q</sub> = %s   <i>r</i><sub>K</sub> = %s",
+                 pc, pad, share, signed_text(c->r_q, r_q), signed_text(c->r_k, r_k));
 }
 
 /* Components that a box has beside those on the axes: of one kind's own all that fit a panel,
@@ -154,11 +154,11 @@ static void describe_rotation(const qk_rotation *r, char text[QK__SCATTER_TEXT])
 {
     char omega[40] = "";
     if (!isnan(r->omega))
-        snprintf(omega, sizeof omega, "{/:Italic \xcf\x89} = %.2g, ", r->omega);
+        snprintf(omega, sizeof omega, "<i>\xcf\x89</i> = %.2g, ", r->omega);
     char position[32] = "-";
     if (!isnan(r->position_r))
         snprintf(position, sizeof position, "%.3f", r->position_r);
-    snprintf(text, QK__SCATTER_TEXT, "%sposition {/:Italic r} = %s", omega, position);
+    snprintf(text, QK__SCATTER_TEXT, "%sposition <i>r</i> = %s", omega, position);
 }
 
 static qk_status set_plane(const qk_rotation *r, qk__head_view *view, qk_error *err)
@@ -194,7 +194,7 @@ static qk_status set_complement(const qk_rotation *r, qk__head_view *view, qk_er
     char numbers[QK__SCATTER_TEXT];
     describe_rotation(r, numbers);
     snprintf(view->subtitle, QK__SCATTER_TEXT,
-             "L%d H%d \xe2\x80\x94 complement ({/:Italic d} \xe2\x88\x92 2 = %zu), %.130s",
+             "L%d H%d \xe2\x80\x94 complement (<i>d</i> \xe2\x88\x92 2 = %zu), %.130s",
              view->head.layer, view->head.head, r->dim - 2, numbers);
     return QK_OK;
 }

@@ -39,12 +39,6 @@ static const collage COLLAGES[] = {
 };
 enum { NUM_COLLAGES = sizeof COLLAGES / sizeof *COLLAGES };
 
-/* Too many points for an SVG that anything opens. */
-static unsigned collage_formats(const qk__study_work *work)
-{
-    return QK_FIGURE_PNG | (work->drawing.formats & QK_FIGURE_PDF);
-}
-
 static bool is_asked(const qk__study_work *work, const collage *one)
 {
     return (work->plan->config.settings.analyses & (unsigned)one->analysis) != 0;
@@ -67,7 +61,7 @@ static json_t *describe_figures(const qk__study_work *work, size_t i)
     title_of(work, i, title);
     const qk__study_collage *c = &work->plan->collage;
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
-                     QK_VERSION, "formats", (int)collage_formats(work), "theme",
+                     QK_VERSION, "formats", (int)work->drawing.formats, "theme",
                      (int)work->drawing.theme, "width", work->drawing.width, "bare",
                      work->drawing.no_title + 2 * work->drawing.no_legend +
                          4 * work->drawing.symbols,
@@ -78,8 +72,8 @@ static json_t *describe_figures(const qk__study_work *work, size_t i)
 
 static bool has_files(const qk__study_work *work, size_t i)
 {
-    enum { NUM_ENDINGS = 4 };
-    static const char *const ENDINGS[] = {"dat", "gp", "png", "md"};
+    enum { NUM_ENDINGS = 3 };
+    static const char *const ENDINGS[] = {"csv", "svg", "md"};
     for (size_t k = 0; k < NUM_COLLAGES; k++)
         for (size_t e = 0; e < NUM_ENDINGS && is_asked(work, &COLLAGES[k]); e++) {
             char name[160];
@@ -167,7 +161,6 @@ static qk_scatter_settings settings_of(task *t)
     s.basis = t->collage->basis;
     s.max_points = c->max_points;
     s.figures = work->drawing;
-    s.figures.formats = collage_formats(work);
     s.output = work->figures;
     s.name = t->name;
     title_of(work, t->model, t->title);

@@ -16,7 +16,7 @@
 
 /* ---- locks ------------------------------------------------------------------------------ */
 
-/* For a moment a lock may be one of a program that a killed run was just about to start (gnuplot): it
+/* For a moment a lock may be one of a program that a killed run was just about to start (rsvg-convert): it
  * keeps the run's descriptors until it begins. */
 bool qk__place_is_held(int lock, bool shared)
 {

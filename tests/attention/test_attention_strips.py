@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from attention_rows import attention
 from conftest import EXAMPLE, ROOT, head_name, read_rows, write_rows
-from figure_files import blocks, needs_gnuplot, numbers, svg_texts
-
-pytestmark = needs_gnuplot
+from figure_files import numbers, panels, svg_texts
+from svg_pictures import Picture
 
 MODEL = ROOT / "examples" / "kjv-tiny"
 LENGTHS = [60, 1300, 1, 300]  # characters of texts
@@ -45,16 +44,16 @@ def weights_of(capture, layer, head, text, key_head=None, scale=None, window=0):
 
 
 def strips(qkscope, capture, out, *options):
-    """Of each panel the columns key, row, weight, colour."""
-    qkscope("scatter", capture, "--basis", "attention", "-o", out, "--name", "f", "--format", "svg", *options, "-q", expect=0)
-    return [[row[:4] for row in block] for block in blocks(out / "f")][:-1]
+    """Of each panel the columns key, row, weight."""
+    qkscope("scatter", capture, "--basis", "attention", "-o", out, "--name", "f", *options, "-q", expect=0)
+    return [numbers(panel, "x", "y", "value") for panel in panels(out / "f")]
 
 
 def check(panel, a):
     """The last row and others at equal steps, and of each column its largest key."""
     n = len(a)
     width = next(w for w in (1, 2, 4, 8) if math.ceil(n / w) <= 400)
-    key, row, weight = numbers([r[:3] for r in panel]).T
+    key, row, weight = panel.T
     rows = sorted(set(row.astype(int)))
     step = n // min(n, 12)
     assert rows == [n - 1 - step * i for i in reversed(range(min(n, 12)))]
@@ -71,15 +70,15 @@ def check(panel, a):
 def test_weights_are_those_of_numpy(qkscope, captures, tmp_path, text):
     capture = captures / "all" / "post"
     heads = [(0, 3), (3, 0), (0, 0), (3, 2)]
-    panels = strips(qkscope, capture, tmp_path, "--heads", ",".join(f"{x}:{h}" for x, h in heads), "--collage",
+    panels_ = strips(qkscope, capture, tmp_path, "--heads", ",".join(f"{x}:{h}" for x, h in heads), "--collage",
                     "--example-id", text)
-    for head, panel in zip(heads, panels, strict=True):
+    for head, panel in zip(heads, panels_, strict=True):
         check(panel, weights_of(capture, *head, text))
     if text == 2:
-        assert panels[0] == [["0", "0", "1", panels[0][0][3]]]
+        assert panels_[0].tolist() == [[0, 0, 1]]
     if text == 1:  # the keys are those of key head 1, not 0
         with pytest.raises(AssertionError):
-            check(panels[0], weights_of(capture, 0, 3, text, key_head=0))
+            check(panels_[0], weights_of(capture, 0, 3, text, key_head=0))
 
 
 def test_the_longest_text_unless_one_is_named(qkscope, captures, tmp_path):
@@ -93,21 +92,23 @@ def test_the_longest_text_unless_one_is_named(qkscope, captures, tmp_path):
     assert {"Layer 0, Head 3", "Weight (≤ 0.001 to 1)", "Key position", "Query position", str(len(a) - 1)} <= set(texts)
     note = (tmp_path / "f.md").read_text()
     assert "the largest of their weights" in note and "does not tell" in note
-    before = (tmp_path / "f.dat").read_bytes()
+    before = (tmp_path / "f.csv").read_bytes()
     [command] = [line.strip() for line in note.splitlines() if line.startswith("    qkscope scatter")]
     qkscope(*shlex.split(command)[1:], cwd=tmp_path, expect=0)
-    assert (tmp_path / "f.dat").read_bytes() == before
+    assert (tmp_path / "f.csv").read_bytes() == before
 
 
 def test_colours_are_logarithmic(qkscope, captures, tmp_path):
     [panel] = strips(qkscope, captures / "all" / "post", tmp_path, "--heads", "0:3")
-    color = {float(r[2]): r[3] for r in panel}
-    assert {c for w, c in color.items() if w <= 0.001} == {"0x440154"}
-    middle = [int(c[4:6], 16) for w, c in color.items() if 0.028 < w < 0.035]  # half of the way: green of viridis
-    assert middle and all(abs(green - 145) < 6 for green in middle)
-    bar = numbers([r[:2] for r in blocks(tmp_path / "f")[-1]])
-    assert bar[0] == pytest.approx([0.001, 1]) and bar[64, 0] == pytest.approx(10 ** -1.5, rel=1e-5)
-    assert "set logscale x" in (tmp_path / "f.gp").read_text()
+    picture = Picture(tmp_path / "f")
+    boxes = [box["fill"] for box in picture.shapes("rect")[1:] if box["fill"] != "#d8dee4"]
+    color = dict(zip(panel[:, 2], boxes[-128 - len(panel):]))
+    if not picture.shapes("image"):
+        assert {c for w, c in color.items() if w <= 0.001} == {"#440154"}
+        middle = [int(c[3:5], 16) for w, c in color.items() if 0.028 < w < 0.035]  # half of the way: green of viridis
+        assert middle and all(abs(green - 145) < 6 for green in middle)
+    assert abs(int(boxes[-64][3:5], 16) - 145) < 6, "so has the bar"
+    assert {"0.001", "0.01", "0.1", "1"} <= set(svg_texts(tmp_path / "f"))
 
 
 # ---- captures made by hand -----------------------------------------------------------------------
@@ -146,7 +147,7 @@ def test_a_window_hides_keys(qkscope, tmp_path):
     weights = made(tmp_path / "c", window=6, keep={kind: rng.permutation(30) for kind in "qk"})
     [panel] = strips(qkscope, tmp_path / "c", tmp_path)
     check(panel, weights(8 ** -0.5))
-    assert all(int(row) - int(key) < 6 for key, row, *_ in panel)
+    assert (panel[:, 1] - panel[:, 0] < 6).all()
 
 
 @pytest.mark.parametrize("key", [0, 17, 28])

@@ -142,14 +142,14 @@ def test_interrupted_while_collages_are_drawn(program, study, tmp_path):
     for _ in range(2):  # once more, with tables that stand
         assert run(program, [*words, "--no-figures"], COUNTED=tmp_path / "counted").returncode == 0
     said = interrupted(program, words, int((tmp_path / "counted").read_text()) + 6)
-    assert "qkscope study: stopped with 2 of 2 models" in said and not list((tmp_path / "o" / "figures").glob("*.png"))
+    assert "qkscope study: stopped with 2 of 2 models" in said and not list((tmp_path / "o" / "figures").glob("*.svg"))
 
 
 @pytest.mark.test_all
 def test_interrupted_scatter(program, tmp_path):
     said = interrupted(program, ["scatter", EXAMPLE, "-o", tmp_path / "o", "--heads", "0:*", "--max-points", 30], 15)
     number = int(re.fullmatch(rf"qkscope scatter: stopped after (\d+) of 4 figures, which are in {tmp_path}/o\n", said)[1])
-    assert len(list((tmp_path / "o").glob("*.png"))) == number
+    assert len(list((tmp_path / "o").glob("*.svg"))) == number
 
 
 @pytest.mark.test_all

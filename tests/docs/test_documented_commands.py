@@ -34,7 +34,7 @@ ELSEWHERE = {
 }
 
 pytestmark = [pytest.mark.test_all,
-              pytest.mark.skipif(not PROGRAM.exists() or not shutil.which("gnuplot"), reason="needs the program and gnuplot")]
+              pytest.mark.skipif(not PROGRAM.exists() or not shutil.which("rsvg-convert"), reason="needs the program and rsvg-convert")]
 
 
 def files_of(folder):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies of made-up heads whose figures hold what their tables say: data and labels, without pictures. Some heads have no
+"""Studies of made-up heads whose figures hold what their tables say: data and labels. Some heads have no
 numbers, some keys point the other way, some categories are missing."""
 import sys
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
-from figure_files import blocks, labels_of, sketch
+from figure_files import cells, chart, draw, panels, svg_texts, told
 
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 from made_tables import CATEGORIES, IDS, components, make_heads, write_csv, write_results  # noqa: E402
@@ -54,19 +54,28 @@ class Study:
             write_csv(folder / "attention.csv", IDS + ATTENTION, self.heads)
         if title:
             (folder / "manifest.json").write_text(f'{{"title": "{title}"}}')
-        self.folder, self.figures = folder, sketch(qkscope, folder, *options)
+        self.folder, self.figures = folder, draw(qkscope, folder, *options)
 
     def components(self):
         return [part for row in self.heads for part in components(row, SIZES["pcs"])]
 
-    def blocks(self, name):
-        return blocks(self.figures / name)
+    def told(self, name):
+        return told(self.figures / name)
+
+    def panels(self, name, key="panel"):
+        return panels(self.figures / name, key)
+
+    def chart(self, name):
+        return chart(self.figures / name)
+
+    def cells(self, name):
+        return [cells(panel) for panel in self.panels(name)]
 
     def labels(self, name):
-        return labels_of(self.figures / name)
+        return svg_texts(self.figures / name)
 
     def names(self):
-        return sorted(path.stem for path in self.figures.glob("*.gp"))
+        return sorted(path.stem for path in self.figures.glob("*.svg"))
 
 
 DRAWN = {}  # by name: several files of tests look at them
@@ -103,5 +112,4 @@ def known(rows, *names):
 
 
 def close(found, expected):
-    """Data files have six digits."""
     np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-5, atol=1e-8)

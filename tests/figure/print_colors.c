@@ -35,7 +35,7 @@ static void print_theme(const qk__theme *theme)
         printf("theme %s %s %s\n", theme->name, roles[i].role, roles[i].color);
     for (int i = 0; i < 7; i++)
         printf("series %s %s %d\n", theme->name, qk__series_color(theme, i),
-               qk__series_point(i));
+               (int)qk__series_sign(i));
     for (int i = -1; i < QK_NUM_CATEGORIES; i++)
         printf("category %s %s\n", theme->name, qk__category_color(theme, i));
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drawn_studies import SIZES
-from figure_files import blocks, drawn, labels_of, script_of, sketch
+from figure_files import draw, drawn, numbers, panels, svg_texts, told
 from made_tables import make_heads, write_csv, write_results
 
 NAME = "ablation-05-groups"
@@ -61,43 +61,44 @@ def curves_of(rows):
 def test_points_are_those_of_the_table(qkscope, tmp_path, known):
     rows = tops([1, 2, 4, 16], "-remove_loss", ["remove", "window:64", "freeze+first"]) + tops([3, 10], "abs(r_q)", ["remove"], seed=5)
     make_results(tmp_path, rows + others(), known=known)
-    figure = sketch(qkscope, tmp_path, "--figure", NAME) / NAME
-    expected, panels = curves_of(rows + others()), blocks(figure)
-    assert len(panels) == len(expected) == 4
-    by_place = {tuple(row[1] for row in panel): np.array(panel, float) for panel in panels}
-    for curve in expected.values():
-        panel = by_place[tuple("%.6g" % row["delta"] for row in curve)]
-        np.testing.assert_allclose(panel[:, 0], [row["heads"] * (100 / (LAYERS * HEADS) if known else 1) for row in curve], rtol=1e-5)
-        np.testing.assert_allclose(panel[:, 1:], [[row.get(name, np.nan) for name in NUMBERS] for row in curve], rtol=1e-5)
-    words = " ".join(" ".join(labels_of(figure)).split())
+    figure = draw(qkscope, tmp_path, "--figure", NAME) / NAME
+    found = {}
+    for row in told(figure):
+        found.setdefault((row["panel"], row["series"]), []).append(row)
+    expected = curves_of(rows + others())
+    assert {(column, what) for what, column in found if not column.startswith("random")} == set(expected) and len(expected) == 4
+    for (column, what), curve in expected.items():
+        measured, controls = found[what, column], found.get((what, f"random ({column})"), [])
+        np.testing.assert_allclose(numbers(measured, "x", "y", "low", "high"), [[row[c] for c in ("heads", *NUMBERS[:3])] for row in curve])
+        np.testing.assert_allclose(numbers(controls, "x", "y", "low", "high").reshape(-1, 4), np.reshape(
+            [[row[c] for c in ("heads", *NUMBERS[3:])] for row in curve if "random" in row], (-1, 4)))
+    words = " ".join(" ".join(svg_texts(figure)).split())
     assert all(what in words and f"first by {column}" in words for column, what in expected)
     assert ("Heads changed (% of 48)" in words) == known
-    assert ("x2tics" in script_of(figure)) == known, "the number of heads is above, where their share is below"
 
 
 def test_without_controls_there_is_a_curve_and_no_grey(qkscope, tmp_path):
     """So has an ablation alone, without results around it."""
     rows = tops([1, 2, 4], "r_q", ["remove"], controls=False)
     make_results(tmp_path, rows)
-    figures = sketch(qkscope, tmp_path / "ablation")
-    assert drawn(figures, "ablation") == [NAME] and "m" in labels_of(figures / NAME)
-    [panel] = blocks(figures / NAME)
-    assert [float(row[1]) for row in panel] == pytest.approx([row["delta"] for row in rows], rel=1e-5)
-    assert "random" not in " ".join(labels_of(figures / NAME)) and "filledcurves" not in script_of(figures / NAME)
+    figures = draw(qkscope, tmp_path / "ablation")
+    assert drawn(figures, "ablation") == [NAME] and "m" in svg_texts(figures / NAME)
+    assert [row["y"] for row in told(figures / NAME)] == pytest.approx([row["delta"] for row in rows])
+    assert "random" not in " ".join(svg_texts(figures / NAME))
 
 
 @pytest.mark.parametrize("rows", [others(), tops([4], "r_q", ["remove", "mean"])], ids=["other groups", "one number"])
 def test_without_curves_it_is_not_drawn(qkscope, tmp_path, rows):
     make_results(tmp_path, rows)
-    assert NAME not in drawn(sketch(qkscope, tmp_path), "ablation")
+    assert NAME not in drawn(draw(qkscope, tmp_path), "ablation")
     assert NAME in qkscope("report", tmp_path, "--figure", NAME, expect=1).err
 
 
 def test_more_curves_than_have_room(qkscope, tmp_path):
     make_results(tmp_path, tops([1, 2], "r_q", [f"window:{w}" for w in range(100, 115)]))
-    figure = sketch(qkscope, tmp_path, "--figure", NAME) / NAME
-    words = " ".join(labels_of(figure))
-    assert "the first 12 of 15 curves" in words and words.count("Heads changed") == len(blocks(figure)) == 12
+    figure = draw(qkscope, tmp_path, "--figure", NAME) / NAME
+    words = " ".join(svg_texts(figure))
+    assert "the first 12 of 15 curves" in words and words.count("Heads changed") == len(panels(figure)) == 12
 
 
 @pytest.mark.parametrize("change, says", [

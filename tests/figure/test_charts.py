@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from drawn_studies import Study, alone, close, cross, known, training, values  # noqa: F401
-from figure_files import dividers, drawn, numbers, script_of
+from figure_files import drawn
+from svg_pictures import Picture
 from made_tables import CATEGORIES, weights
 
 MODELS = ["rotation-02-drift-correlation", "rotation-03-variance-shares", "rotation-05-slope-ratio"]
@@ -69,18 +70,21 @@ CHARTS = {  # the numbers of each panel, and its labels
 def test_numbers_of_models(request, study, name):
     study = request.getfixturevalue(study)
     panels, said = CHARTS[name]
-    for block, parts in zip(study.blocks(name), panels, strict=True):
-        expected = [[m, *(number for part in parts for number in part(rows))] for m, rows in enumerate(study.by_model)]
-        close([row[:len(expected[0])] for row in block], expected)
+    for block, parts in zip(study.chart(name), panels, strict=True):
+        close(block, [[number for part in parts for number in part(rows)] for rows in study.by_model])
+    assert list(dict.fromkeys(row["x"] for row in study.told(name))) == study.labels_of_models
     labels, phases = study.labels(name), list(dict.fromkeys(phase for *_, phase in study.models if phase))
     assert {*said, *study.labels_of_models, *phases, "Training checkpoint" if phases else "Model"} <= set(labels)
     if phases and name != "rotation-05-slope-ratio":
-        assert dividers(study.figures / name) == [0.5, 4.5, 6.5] * len(panels)
+        lines = [(x0, y0) for x0, y0, x1, y1 in Picture(study.figures / name).dashed() if x0 == x1 and y0 != y1]
+        assert len(lines) == 3 * len(panels), "upright lines part four phases"
 
 
 def test_colours_are_those_of_families_or_phases(cross, training):
     for study, group in (cross, 1), (training, 2):
-        colors = [row[2] for row in study.blocks("rotation-05-slope-ratio")[0]]
+        picture = Picture(study.figures / "rotation-05-slope-ratio")
+        bars = [bar["fill"] for bar in picture.shapes("rect") if float(bar["width"]) > 14 and float(bar["height"]) < picture.height]
+        colors = bars[-len(study.models):]
         of_group = {model[group]: color for model, color in zip(study.models, colors)}
         assert colors == [of_group[model[group]] for model in study.models] and len(set(colors)) == len(of_group)
 
@@ -89,15 +93,14 @@ def test_numbers_of_components(cross):
     by_component = [[part for part in cross.components() if part["pc"] == pc] for pc in range(10)]
     for name, columns, said in (("pca-01-pc-roles", [mean("r_q"), mean("r_k", True)], ["rq", "|rk|", "Mean Pearson r with position"]),
                                 ("pca-05-explained-variance", [mean("explained_variance")], ["Mean share of variance"])):
-        close(cross.blocks(name)[0], [[pc, *(number for of in columns for number in of(parts))]
-                                      for pc, parts in enumerate(by_component)])
+        close(cross.chart(name)[0], [[number for of in columns for number in of(parts)] for parts in by_component])
         assert {*said, "Principal component", "PC0", "PC9"} <= set(cross.labels(name))
 
 
 def test_numbers_of_dimensions(cross):
     table = [row for head in cross.by_model[1] for row in weights(head, 16)]
-    expected = [[i, np.mean([row["component_weight"] for row in table if row["component"] == i])] for i in range(16)]
-    close(cross.blocks("plasticity-03-component-weights-name1")[0], expected)
+    expected = [[np.mean([row["component_weight"] for row in table if row["component"] == i])] for i in range(16)]
+    close(cross.chart("plasticity-03-component-weights-name1")[0], expected)
     assert {"Query dimension", "Share of positional information"} <= set(cross.labels("plasticity-03-component-weights-name1"))
 
 
@@ -105,14 +108,13 @@ def test_curves_over_layers(alone):
     """Of one model: mean, quartiles and median of each layer."""
     shown = ["r_q", "r_k", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "var_frac_a", "var_frac_b", "bias_strength",
              "ap_first_20pct", "ap_last_20pct"]
-    parts = [numbers(block) for block in alone.blocks("map-07-layer-curves")]
-    curves = [part[:, [0, *range(i, i + 4)]] for part in parts for i in range(1, part.shape[1], 4)]
+    curves = [part[:, range(i, i + 4)] for part in alone.chart("map-07-layer-curves") for i in range(0, part.shape[1], 4)]
     layers = sorted({row["layer"] for row in alone.heads})
     for name, found in zip(shown, curves, strict=True):
         size = name.startswith(("alpha", "r_q_a", "r_k"))
-        close(found, [[layer, *quartiles(name, size)([row for row in alone.heads if row["layer"] == layer])] for layer in layers])
-    [means, *_] = alone.blocks("attention-13-layer-curves")
-    close([row[1] for row in means], [np.nanmean(values([r for r in alone.heads if r["layer"] == layer], "sink_mass"))
+        close(found, [quartiles(name, size)([row for row in alone.heads if row["layer"] == layer]) for layer in layers])
+    [means, *_] = alone.chart("attention-13-layer-curves")
+    close(means[:, 0], [np.nanmean(values([r for r in alone.heads if r["layer"] == layer], "sink_mass"))
                                       for layer in layers])
 
 
@@ -152,7 +154,7 @@ def test_degenerate_studies(qkscope, tmp_path, value, phase):
     made = Study(qkscope, tmp_path, [("m", "F", phase), ("n", "F", phase)], [2], 2, change=degenerate(value))
     assert (len(made.names()) > 20) == (value is not None)
     for name in made.names():
-        assert "nan" not in " ".join(made.labels(name)).lower() and " nan" not in script_of(made.figures / name)
+        assert "nan" not in " ".join(made.labels(name)).lower() and "nan" not in (made.figures / f"{name}.csv").read_text()
 
 
 @pytest.mark.parametrize("layers, heads, count", [(1, 2, 1), (1, 2, 3), (2, 2, 60)])
@@ -160,10 +162,10 @@ def test_small_and_large_studies(qkscope, tmp_path, layers, heads, count):
     models = [(f"m{i}", f"f{i % 40}", f"p{i // 15}") for i in range(count)]
     made = Study(qkscope, tmp_path, models, [layers], heads, tables=("pca", "rotation"), change=None)
     assert {"map-01-r-q", "pca-02-rq-rk-scatter", "rotation-07-bias-vs-separation"} <= set(made.names())
-    assert len(made.blocks("pca-02-rq-rk-scatter")[0]) == count * layers * heads
+    assert len(made.told("pca-02-rq-rk-scatter")) == count * layers * heads
     if count == 60:
-        assert len({tuple(row[2:]) for row in made.blocks("pca-02-rq-rk-scatter")[0]}) == 4, "a colour a phase"
-        assert len(made.blocks("pca-07-position-signal")[0]) == 60
+        assert len(Picture(made.figures / "pca-02-rq-rk-scatter").legend()) == 4, "a colour a phase"
+        assert len(made.chart("pca-07-position-signal")[0]) == 60
 
 
 def test_models_without_numbers_keep_their_place(qkscope, tmp_path):
@@ -173,9 +175,9 @@ def test_models_without_numbers_keep_their_place(qkscope, tmp_path):
             degenerate(None)(row, rng)
     made = Study(qkscope, tmp_path, [("a", "F", "p"), ("b", "G", "p"), ("c", "F", "q")], [6], 4, change=change)
     for name in ("rotation-02-drift-correlation", "rotation-09-training-metrics", "pca-07-position-signal", "plasticity-04-trajectory"):
-        assert [row[1] == "NaN" for row in made.blocks(name)[0]] == [False, True, False], name
+        assert np.isnan(made.chart(name)[0][:, 0]).tolist() == [False, True, False], name
         assert {"a", "b", "c"} <= set(made.labels(name))
-    assert len(made.blocks("pca-02-rq-rk-scatter")[0]) == 2 * 24 and len(made.blocks("rotation-07-bias-vs-separation")) == 1
+    assert len(made.told("pca-02-rq-rk-scatter")) == 2 * 24 and len(made.panels("rotation-07-bias-vs-separation")) == 1
 
 
 def test_a_table_alone_has_its_figures(qkscope, tmp_path):
@@ -183,4 +185,4 @@ def test_a_table_alone_has_its_figures(qkscope, tmp_path):
     assert {name.split("-")[0] for name in made.names()} == {"map", "rotation"}
     assert not drawn(made.figures, "pca") and not drawn(made.figures, "attention")
     made = Study(qkscope, tmp_path / "p", [("m", "f", "p"), ("n", "f", "p")], [3], 4, tables=("plasticity",), change=None)
-    assert len(made.blocks("plasticity-04-trajectory")) == 1 and "bias strength" not in made.labels("plasticity-04-trajectory")
+    assert len(made.chart("plasticity-04-trajectory")) == 1 and "bias strength" not in made.labels("plasticity-04-trajectory")

@@ -8,11 +8,11 @@ import shlex
 import pytest
 from conftest import EXAMPLE
 from drawn_studies import SIZES, cross, training  # noqa: F401
-from figure_files import HOSTILE, NO_PICTURES, sketch
+from figure_files import HOSTILE, draw
 from made_tables import make_heads, write_results
 
 MARK = "<!-- Written by qkscope beside its figures. -->\n"
-ENDINGS = (".dat", ".gp", ".md", ".pdf", ".png", ".svg")
+ENDINGS = (".csv", ".md", ".pdf", ".png", ".svg")
 
 
 def notes_of(figures):
@@ -48,7 +48,7 @@ def test_every_figure_has_one(study):
     columns = {path.name: set(path.open().readline().strip().split(",")) for path in study.folder.glob("*.csv")}
     assert sorted(notes) == study.names()
     for name, note in notes.items():
-        assert note.startswith(MARK) and f"]({name}.svg)" in note and f"`{name}.dat`" in note
+        assert note.startswith(MARK) and f"]({name}.svg)" in note and f"`{name}.csv`" in note
         tables = field(note, "from").split(", ")
         named = set(re.findall(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+", field(note, "numbers").replace("\\", "")))
         assert set(tables) <= columns.keys() and named <= set().union(*(columns[t] for t in tables)), name
@@ -61,8 +61,8 @@ def test_every_figure_has_one(study):
 def test_the_command_draws_the_same(qkscope, tmp_path):
     """Anywhere, by any number of threads. It names the results as they are seen from the figures, not where they lie."""
     two_models(tmp_path / "it's here")
-    qkscope("report", "it's here", "-o", "page", "--no-html", "--theme", "dark", "--width", "170mm", "--format", "svg",
-            "--threads", 1, cwd=tmp_path, env=NO_PICTURES, expect=0)
+    qkscope("report", "it's here", "-o", "page", "--no-html", "--theme", "dark", "--width", "170mm",
+            "--threads", 1, cwd=tmp_path, expect=0)
     figures = tmp_path / "page" / "figures"
     notes = notes_of(figures)
     for name in ("map-01-r-q", "pca-03-layer-heatmap-rq", "rotation-04-bias-histograms", "plasticity-02-profiles-m0"):
@@ -70,15 +70,15 @@ def test_the_command_draws_the_same(qkscope, tmp_path):
         assert command_of(notes[name])[1] == "../../it's here" and str(tmp_path) not in notes[name]
         for path in figures.glob(f"{name}.*"):
             path.unlink()
-        qkscope(*command_of(notes[name]), "--threads", 2, cwd=figures, env=NO_PICTURES, expect=0)
+        qkscope(*command_of(notes[name]), "--threads", 2, cwd=figures, expect=0)
         assert {n: text for n, text in contents(figures, name).items() if not n.endswith(".md")} == {
             n: text for n, text in before.items() if not n.endswith(".md")}
-        qkscope(*command_of(notes[name]), cwd=figures, env=NO_PICTURES, expect=0)
+        qkscope(*command_of(notes[name]), cwd=figures, expect=0)
         assert contents(figures, name) == before
 
 
 def test_findings_are_told(qkscope, training, tmp_path):
-    qkscope("report", training.folder, "-o", tmp_path, "--alone", env=NO_PICTURES, expect=0)
+    qkscope("report", training.folder, "-o", tmp_path, "--alone", expect=0)
     told = [line[2:] for note in notes_of(training.figures).values() if "What these data say" in note
             for line in note.split("## What these data say")[1].splitlines() if line.startswith("* ")]
     assert len(told) > 5
@@ -91,16 +91,16 @@ def test_findings_are_told(qkscope, training, tmp_path):
 
 
 def test_they_go_with_their_figures(qkscope, tmp_path):
-    figures = sketch(qkscope, two_models(tmp_path))
+    figures = draw(qkscope, two_models(tmp_path))
     assert "rotation-02-drift-correlation" in notes_of(figures)
     (figures / "pca-03-layer-heatmap-rq.md").write_text("mine\n")
     (figures / "README.md").write_text("mine, too\n")
     for name in ("pca-10-checkpoint-heatmap-rq.png", "pca-10-checkpoint-heatmap-rq.gp", "pca-10-mine.png"):
         (figures / name).write_text("of an earlier version, and another's")
     (tmp_path / "rotated.csv").unlink()
-    sketch(qkscope, tmp_path, "--figure", "pca-03-layer-heatmap-rq")
+    draw(qkscope, tmp_path, "--figure", "pca-03-layer-heatmap-rq")
     assert "rotation-02-drift-correlation" in notes_of(figures), "of one figure, the others stay"
-    sketch(qkscope, tmp_path)
+    draw(qkscope, tmp_path)
     assert "rotation-02-drift-correlation" not in notes_of(figures)
     assert (figures / "pca-03-layer-heatmap-rq.md").read_text() == "mine\n"
     assert (figures / "README.md").read_text() == "mine, too\n"
@@ -109,7 +109,7 @@ def test_they_go_with_their_figures(qkscope, tmp_path):
 
 def test_hostile_names(qkscope, tmp_path):
     names = [name.replace("\n", " ") for name in HOSTILE] + ["[x](javascript:1)", "*a* _b_ `c`"]
-    for note in notes_of(sketch(qkscope, two_models(tmp_path, names))).values():
+    for note in notes_of(draw(qkscope, two_models(tmp_path, names))).values():
         said = note.split("## What these data say")[1] if "these data say" in note else ""
         for line in [*said.splitlines(), *re.findall(r"^\* model: (.*)$", note, re.M)]:
             assert not re.search(r"(?<!\\)[<`\[\]*](?! )", line), line
@@ -118,9 +118,9 @@ def test_hostile_names(qkscope, tmp_path):
 
 def test_json_lists_the_files(qkscope, tmp_path):
     two_models(tmp_path)
-    outcome = json.loads(qkscope("report", tmp_path, "--json", env=NO_PICTURES, expect=0).out)
+    outcome = json.loads(qkscope("report", tmp_path, "--json", expect=0).out)
     there = {f"figures/{path.name}" for path in (tmp_path / "figures").iterdir()}
-    assert set(outcome["files"]) == there and len(there) == 5 * outcome["figures"] + 1
+    assert set(outcome["files"]) == there and len(there) == 3 * outcome["figures"] + 1
 
 
 # ---- scatter ---------------------------------------------------------------------------------
@@ -132,10 +132,10 @@ def test_json_lists_the_files(qkscope, tmp_path):
     ["--kind", "k", "--heads", "1:0", "--pc-x", 2, "--width", "85mm"],
     ["--heads", "1:1,0:2", "--example-id", 0, "--centred"]])
 def test_of_a_scatter(qkscope, tmp_path, options):
-    qkscope("scatter", EXAMPLE, "-o", tmp_path / "out", "--format", "svg,png", *options, env=NO_PICTURES, expect=0)
+    qkscope("scatter", EXAMPLE, "-o", tmp_path / "out", *options, expect=0)
     for name, note in notes_of(tmp_path / "out").items():
         before = contents(tmp_path / "out", name)
-        qkscope(*command_of(note), cwd=tmp_path / "out", env=NO_PICTURES, expect=0)
+        qkscope(*command_of(note), cwd=tmp_path / "out", expect=0)
         assert contents(tmp_path / "out", name) == before
         assert "--title" not in note or "it's \\<b\\>" in note
 
@@ -143,5 +143,5 @@ def test_of_a_scatter(qkscope, tmp_path, options):
 def test_a_scatter_leaves_the_files_of_others(qkscope, tmp_path):
     for name in ("README", "f"):
         (tmp_path / f"{name}.md").write_text("mine\n")
-        qkscope("scatter", EXAMPLE, "-o", tmp_path / f"{name}.png", "--max-points", 50, env=NO_PICTURES, expect=0)
+        qkscope("scatter", EXAMPLE, "-o", tmp_path / f"{name}.svg", "--max-points", 50, expect=0)
         assert (tmp_path / f"{name}.md").read_text() == "mine\n"

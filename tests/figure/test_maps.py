@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from drawn_studies import CATEGORIES, Study, cross, training, values  # noqa: F401
-from figure_files import NO_PICTURES, SVG, blocks, draw, drawn, labels_of, needs_gnuplot, read_svg, script_of, sketch
+from figure_files import draw, drawn, svg_texts, told
 from made_tables import make_heads, write_results
+from svg_pictures import Picture
 
 MAPS = {"map-01-r-q": "r_q", "map-02-r-k": "r_k", "map-03-bias": "bias_strength",
         "map-04-plane-variance": "plane_var_fraction", "map-05-plasticity": "ap_overall", "map-06-category": "category",
@@ -26,10 +27,9 @@ def number(row, column):
 @pytest.mark.cases(12)
 @pytest.mark.parametrize("name, column", MAPS.items())
 def test_every_head_is_a_cell(cross, name, column):
-    panels = cross.blocks(name)[:len(cross.models)]
-    for rows, panel in zip(cross.by_model, panels, strict=True):
+    for rows, panel in zip(cross.by_model, cross.cells(name), strict=True):
         expected = {(row["q_head"], row["layer"]): number(row, column) for row in rows if number(row, column) is not None}
-        assert {(int(row[0]), int(row[1])): float(row[2]) for row in panel} == pytest.approx(expected, rel=1e-5, abs=1e-9)
+        assert panel == pytest.approx(expected, rel=1e-9)
     labels = cross.labels(name)
     assert {*cross.labels_of_models, "Query head", "Layer", "no such head, or not in the capture"} <= set(labels)
     assert column != "category" or {row["category"] for row in cross.heads if row["category"]} <= set(labels)
@@ -57,32 +57,35 @@ def test_means_by_depth(request, study, name, panel, column, size):
             own = values([row for row, at in zip(rows, places) if at == place], column, size)
             if np.isfinite(own).any():
                 expected[place, m] = np.nanmean(own)
-    cells = study.blocks(name)[panel]
-    assert {(int(row[0]), int(row[1])): float(row[2]) for row in cells} == pytest.approx(expected, rel=1e-5, abs=1e-9)
+    found = {(int(10 * x + 0.5) if tenths else int(x), study.labels_of_models.index(y)): value
+             for (x, y), value in study.cells(name)[panel].items()}
+    assert found == pytest.approx(expected, rel=1e-9)
     factor = 1000 if max(map(abs, expected.values())) < 0.01 else 1
-    for _, _, value, color, ink, shown in cells:
-        decimals = len(shown.partition(".")[2])
-        assert abs(float(shown.replace("−", "-")) - factor * float(value)) <= 0.501 * 10.0 ** -decimals and "-" not in shown
-        assert ink in ("0xfefefe", "0x101010")
+    own = [text.text for text in Picture(study.figures / name).texts if text.color in ("#fefefe", "#101010")]
+    for value, text in zip(study.cells(name)[panel].values(), own[:len(expected)] if panel == 0 else own[-len(expected):], strict=True):
+        decimals = len(text.partition(".")[2])
+        assert abs(float(text.replace("−", "-")) - factor * value) <= 0.501 * 10.0 ** -decimals and "-" not in text
     labels = study.labels(name)
     assert {*study.labels_of_models, "Depth (layer / last layer)" if tenths else "Layer"} <= set(labels)
 
 
 # ---- colours -----------------------------------------------------------------------------------
 
-def rgb(word):
-    return [int(word[i:i + 2], 16) for i in (2, 4, 6)]
+def cell_colors(figure):
+    """Values of cells with their colours, in the order in which both are written, without hatched ones."""
+    boxes = [box for box in Picture(figure).shapes("rect")[1:] if box["fill"] != "#d8dee4"]
+    return [(row["value"], [int(box["fill"][i:i + 2], 16) for i in (1, 3, 5)]) for row, box in zip(told(figure), boxes)]
 
 
 @pytest.mark.parametrize("name", ["map-02-r-k", "map-03-bias", "rotation-06-layer-heatmaps"])
 def test_negative_values_have_their_own_side(cross, name):
-    rows = [row for panel in (cross.blocks(name)[1:2] if name.startswith("rotation") else cross.blocks(name)[:7]) for row in panel]
-    most = max(abs(float(row[2])) for row in rows)
-    shown = [row for row in rows if abs(float(row[2])) > most / 10]  # nearer to 0 both sides are pale
-    assert any(float(row[2]) < 0 for row in shown)
-    for row in shown:
-        red, _, blue = rgb(row[3])
-        assert (blue > red) == (float(row[2]) < 0), row
+    rows = cell_colors(cross.figures / name)
+    rows = rows[len(rows) // 2:] if name.startswith("rotation") else rows
+    most = max(abs(value) for value, _ in rows)
+    shown = [row for row in rows if abs(row[0]) > most / 10]  # nearer to 0 both sides are pale
+    assert any(value < 0 for value, _ in shown)
+    for value, (red, _, blue) in shown:
+        assert (blue > red) == (value < 0), value
 
 
 def page_color(scale, value):
@@ -94,15 +97,15 @@ def page_color(scale, value):
 
 def test_figures_and_page_have_one_scale(qkscope, cross, tmp_path):
     """A value has one colour: on every map of a number, by head and by depth, and on the page."""
-    qkscope("report", cross.folder, "-o", tmp_path, "--alone", env=NO_PICTURES, expect=0)
+    qkscope("report", cross.folder, "-o", tmp_path, "--alone", expect=0)
     text = (tmp_path / "report.html").read_text()
     scales = {f["name"]: f["scale"] for f in json.loads(re.search(r'id="qk-heads">(.*?)</script>', text, re.S)[1])["fields"]}
-    panels = [(name, column, 0, 7) for name, column in MAPS.items() if column != "category"]
-    for name, column, first, end in [*panels, ("pca-03-layer-heatmap-rq", "r_q", 0, 1), ("rotation-06-layer-heatmaps", "bias_strength", 1, 2)]:
-        rows = [row for panel in cross.blocks(name)[first:end] for row in panel]
-        found = np.array([rgb(row[3]) for row in rows])
-        assert np.abs(found - [page_color(scales[column], float(row[2])) for row in rows]).max() < 12, name
-        assert len(np.unique(found, axis=0)) > 15, name
+    for name, column in [*MAPS.items(), ("pca-03-layer-heatmap-rq", "r_q")]:
+        if column != "category":
+            rows = cell_colors(cross.figures / name)
+            found = np.array([color for _, color in rows])
+            assert np.abs(found - [page_color(scales[column], value) for value, _ in rows]).max() < 12, name
+            assert len(np.unique(found, axis=0)) > 15, name
 
 
 def one_model(folder, layers, heads, change=lambda row, rng: None):
@@ -113,27 +116,28 @@ def test_one_head_does_not_take_all_colours(qkscope, tmp_path):
     def far(row, rng):
         row["bias_strength"] = 1e3 if row["layer"] == row["q_head"] == 0 else abs(row["bias_strength"])
     one_model(tmp_path, 20, 20, far)
-    figure = sketch(qkscope, tmp_path, "--figure", "map-03-bias") / "map-03-bias"
-    assert len({row[3] for row in blocks(figure)[0]}) > 100
-    assert any("98 % of heads" in text for text in labels_of(figure))
+    figure = draw(qkscope, tmp_path, "--figure", "map-03-bias") / "map-03-bias"
+    assert len({tuple(color) for _, color in cell_colors(figure)}) > 100
+    assert any("98 % of heads" in text for text in svg_texts(figure))
 
 
 def test_cells_of_categories_stand_apart(cross):
     """Neighbours of one category would be one area: their boxes leave a gap, those of numbers do not."""
-    sizes = {name: {tuple(map(float, pair)) for pair in re.findall(r"1:2:\(([\d.]+)\):\(([\d.]+)\)", script_of(cross.figures / name))}
-             for name in ("map-06-category", "map-01-r-q")}
-    assert sizes["map-01-r-q"] == {(0.5, 0.5)}
-    assert all(0.35 < side < 0.5 for pair in sizes["map-06-category"] for side in pair)
+    for name, apart in ("map-06-category", True), ("map-01-r-q", False):
+        boxes = [box for box in Picture(cross.figures / name).shapes("rect")[1:] if float(box["width"]) > 14]
+        first, second = [(float(box["x"]), float(box["width"])) for box in boxes if box["fill"] != "#d8dee4"][:2]
+        assert (first[0] + first[1] < second[0]) == apart or second[0] - first[0] > 1.5 * first[1], name
 
 
 # ---- what is missing, and what is much ---------------------------------------------------------
 
 def test_missing_heads_are_hatched(qkscope, cross, tmp_path):
-    assert "rectangle from graph 0,0 to graph 1,1" in script_of(cross.figures / "map-01-r-q")
+    hatched = [box for box in Picture(cross.figures / "map-01-r-q").shapes("rect") if box["fill"] == "#d8dee4"]
+    assert len(hatched) == 1 + sum(row["r_q"] is None for row in cross.heads), "and in the line that says what it means"
     one_model(tmp_path, 4, 4)
-    figure = sketch(qkscope, tmp_path, "--figure", "map-01-r-q") / "map-01-r-q"
-    assert "graph 0,0 to graph 1,1" not in script_of(figure)
-    assert not any("no such head" in text for text in labels_of(figure))
+    figure = draw(qkscope, tmp_path, "--figure", "map-01-r-q") / "map-01-r-q"
+    assert "#d8dee4" not in Picture(figure).colors("rect")
+    assert not any("no such head" in text for text in svg_texts(figure))
 
 
 def test_more_models_than_panels(qkscope, tmp_path):
@@ -149,19 +153,17 @@ def test_a_head_far_out_takes_no_memory(qkscope, tmp_path):
         if row["layer"] == 2 and row["q_head"] == 3:
             row |= {"layer": 60000, "q_head": 60000, "k_head": 30000}
     one_model(tmp_path, 3, 4, far)
-    assert not {"map-01-r-q", "map-06-category"} & set(drawn(sketch(qkscope, tmp_path), "map"))
+    assert not {"map-01-r-q", "map-06-category"} & set(drawn(draw(qkscope, tmp_path), "map"))
 
 
 @pytest.mark.test_all
-@needs_gnuplot
 def test_eleven_whole_models(qkscope, tmp_path):
-    """28,160 cells: one image in the SVG, whose axes and texts stay; panels keep a size that can be read."""
+    """28,160 cells: an image for each model, whose axes and texts stay; panels keep a size that can be read."""
     rows = [row for i in range(11) for row in make_heads(f"model-{i}", 40, 64, 8)]
     write_results(tmp_path, rows, tables=("pca",), pcs=1)
     figure = draw(qkscope, tmp_path, "--figure", "map-01-r-q") / "map-01-r-q"
-    root = read_svg(figure)
-    width, height = map(float, root.get("viewBox").split()[2:])
-    assert width <= 1000 and height <= 1400
-    assert len(list(root.iter(SVG + "image"))) == 1 and sum(1 for _ in root.iter(SVG + "polygon")) < 300
-    assert figure.with_suffix(".svg").stat().st_size < 1_200_000 and not list(figure.parent.glob("*.dat.png"))
-    assert len(blocks(figure)[0]) == 40 * 64
+    picture = Picture(figure)
+    assert picture.width <= 1000 and picture.height <= 1400
+    assert len(picture.shapes("image")) == 11 and len(picture.shapes("rect")) < 300
+    assert figure.with_suffix(".svg").stat().st_size < 1_200_000 and not picture.faults()
+    assert len(told(figure)) == 11 * 40 * 64

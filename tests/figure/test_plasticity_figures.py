@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from drawn_studies import SIZES, Study, close, cross, training, values  # noqa: F401
-from figure_files import blocks, curves, draw, labels_of, needs_gnuplot, numbers, script_of, sketch, svg_texts
+from figure_files import draw, numbers, panels, svg_texts, told, whole_texts
 from made_tables import IDS, distances, make_heads, profile, write_csv, write_results
+from svg_pictures import Picture
 
 DISTANCES, PROFILES = "plasticity-01-distance-heatmap", "plasticity-02-profiles"
 SCORE, BY_MODEL = "plasticity-05-score", "plasticity-06-by-model"
@@ -35,45 +36,42 @@ def magma(x):
 
 
 def colors_range(figure):
-    """What the bar beside the map stands for."""
-    return numbers([row[:2] for row in blocks(figure)[1]])[0]
+    """What the bar beside the map stands for, from its numbers: they lie along its edge, the lowest end at its foot."""
+    picture = Picture(figure)
+    bars = [box for box in picture.shapes("rect") if box["width"] == "12" and box["fill"] != "#d8dee4"]
+    top, bottom = min(float(b["y"]) for b in bars), max(float(b["y"]) + float(b["height"]) for b in bars)
+    left = max(float(b["x"]) for b in bars)
+    tics = [(t.y - 0.35 * t.size, float(t.text)) for t in picture.texts if t.anchor == "start" and t.x > left and re.fullmatch(r"[\d.]+", t.text)]
+    slope, start = np.polyfit(*np.array(tics).T, 1)
+    return start + slope * bottom, start + slope * top
 
 
-def check_distances(figure, expected):
+def check_distances(figure, expected, width):
     """Cells; the range of the colours, from the 2nd to the 98th percentile of those that are sure enough; those of few
     pairs are hatched, and said to be."""
-    cells = blocks(figure)[0]
-    assert {(int(d), int(lag)): (float(ap), float(pairs)) for d, lag, ap, _, pairs in cells} == {
-        place: pytest.approx(both, rel=1e-5) for place, both in expected.items()}
+    cells = {(row["x"] / width, row["y"] / width): row["value"] for row in told(figure)}
+    assert cells == pytest.approx({place: ap for place, (ap, _) in expected.items()}, rel=1e-9)
     found = np.array(list(expected.values()))
     enough = np.ceil(min(np.median(found[:, 1]) / 10, max(100, np.median(found[:, 1]) / 10000)))
     sure = np.sort(found[found[:, 1] >= enough, 0])
     cut = (len(sure) - 1) // 50
     low, high = colors_range(figure)
-    close([low, high], [sure[cut], sure[-1 - cut]])
-    for row in cells:
-        color = [int(row[3][i:i + 2], 16) for i in (2, 4, 6)]
-        np.testing.assert_allclose(color, magma((float(row[2]) - low) / (high - low)), atol=5, err_msg=str(row))
-    hatched = re.findall(r"from first (\S+),(\S+) to .* pattern 4", script_of(figure))
-    few = {place for place, (_, pairs) in expected.items() if pairs < enough}
-    assert {(float(x) + 0.5, float(y) + 0.5) for x, y in hatched} == few
-    assert (f"fewer than {enough:.0f} pairs" in labels_of(figure)) == bool(few)
-
-
-def cell_width(figure):
-    """Tokens of a cell, from the labels between cells."""
-    tics = re.findall(r"'(\d+)' (-?[\d.]+)", re.search(r"set xtics .*", script_of(figure))[0])
-    widths = {int(label) / (float(place) + 0.5) for label, place in tics[1:]}
-    assert tics[0] == ("0", "-0.5") and len(widths) == 1
-    return widths.pop()
+    np.testing.assert_allclose([low, high], [sure[cut], sure[-1 - cut]], atol=0.003)
+    few = sum(pairs < enough for _, pairs in expected.values())
+    boxes = [box for box in Picture(figure).shapes("rect") if box["fill"] == "#d8dee4"]
+    assert len(boxes) == few + (few > 0), "each cell, and the line that says what it means"
+    assert (f"fewer than {enough:.0f} pairs" in svg_texts(figure)) == bool(few)
+    shades = [box["fill"] for box in Picture(figure).shapes("rect")[1:] if box["fill"] not in ("#d8dee4", "#f6f8fa")]
+    certain = [ap for ap, pairs in (expected[place] for place in cells) if pairs >= enough]
+    for ap, fill in zip(certain, shades):
+        np.testing.assert_allclose([int(fill[i:i + 2], 16) for i in (1, 3, 5)], magma((ap - low) / (high - low)), atol=8)
 
 
 def test_distances(cross):
     figure = cross.figures / f"{DISTANCES}-name2"
-    check_distances(figure, mean_distances(row for head in cross.by_model[2] for row in distances(head, SIZES["bins"])))
+    check_distances(figure, mean_distances(row for head in cross.by_model[2] for row in distances(head, SIZES["bins"])), 8192)
     assert {"Inter-key distance (tokens)", "Key-to-query distance (tokens)", "Attention plasticity",
-            "Attention plasticity over distances", "Seven models · model-2", "8192"} <= set(labels_of(figure))
-    assert cell_width(figure) == 8192
+            "Attention plasticity over distances", "Seven models · model-2", "8192"} <= set(svg_texts(figure))
 
 
 def of_bins(folder, bins, pairs, ap):
@@ -91,68 +89,70 @@ def test_wide_maps_are_merged(qkscope, tmp_path):
     rng = np.random.default_rng(1)
     bins = sorted({(int(d), int(lag)) for d, lag in rng.integers(0, (150, 90), (3000, 2))})
     rows = of_bins(tmp_path, bins, lambda r, d: int(r.integers(1, 100)), lambda r, d: r.uniform())
-    figure = sketch(qkscope, tmp_path, "--figure", f"{DISTANCES}-wide") / f"{DISTANCES}-wide"
+    figure = draw(qkscope, tmp_path, "--figure", f"{DISTANCES}-wide") / f"{DISTANCES}-wide"
     expected = mean_distances(rows, merge=3)
-    check_distances(figure, expected)
-    assert max(d for d, _ in expected) == 49 and cell_width(figure) == 3 * 8192
+    check_distances(figure, expected, 3 * 8192)
+    assert max(d for d, _ in expected) == 49
 
 
 def test_a_handful_of_pairs_does_not_stretch_the_colours(qkscope, tmp_path):
     """At the rim a cell has a few pairs of a few heads, and may say anything."""
     of_bins(tmp_path, [(d, lag) for lag in range(9) for d in range(9 - lag)], lambda r, d: 15 if d == 8 else 1_000_000,
             lambda r, d: 0.05 if d == 8 else 0.5 + 0.01 * d)
-    figure = sketch(qkscope, tmp_path, "--figure", f"{DISTANCES}-wide") / f"{DISTANCES}-wide"
-    assert min(float(row[2]) for row in blocks(figure)[0]) == pytest.approx(0.05), "the number is kept"
-    assert any(text.startswith("fewer than ") for text in labels_of(figure))
-    assert colors_range(figure) == pytest.approx([0.5, 0.57])
+    figure = draw(qkscope, tmp_path, "--figure", f"{DISTANCES}-wide") / f"{DISTANCES}-wide"
+    assert min(row["value"] for row in told(figure)) == pytest.approx(0.05), "the number is kept"
+    assert any(text.startswith("fewer than ") for text in svg_texts(figure))
+    assert colors_range(figure) == pytest.approx((0.5, 0.57), abs=0.001)
 
 
 def test_distances_in_buckets_where_the_width_is_not_known(qkscope, tmp_path):
     rows = make_heads("m", 2, 4)
     write_results(tmp_path, [row | {"bucket_width": 64.0 + (i == 3)} for i, row in enumerate(rows)], **SIZES)
-    figure = sketch(qkscope, tmp_path, "--figure", f"{DISTANCES}-m") / f"{DISTANCES}-m"
-    assert "Inter-key distance (buckets)" in labels_of(figure) and cell_width(figure) == 1
+    figure = draw(qkscope, tmp_path, "--figure", f"{DISTANCES}-m") / f"{DISTANCES}-m"
+    assert "Inter-key distance (buckets)" in svg_texts(figure) and max(row["x"] for row in told(figure)) < SIZES["bins"]
 
 
 def test_checkpoints_have_one_scale(training, cross):
     """Of distances: so that training is seen."""
-    ranges = {tuple(colors_range(training.figures / f"{DISTANCES}-name{i}")) for i in range(10)}
+    ranges = {tuple(np.round(colors_range(training.figures / f"{DISTANCES}-name{i}"), 3)) for i in range(10)}
     assert len(ranges) == 1
-    assert len({tuple(colors_range(cross.figures / f"{DISTANCES}-name{i}")) for i in range(7)}) > 1
+    assert len({tuple(np.round(colors_range(cross.figures / f"{DISTANCES}-name{i}"), 3)) for i in range(7)}) > 1
 
 
 # ---- profiles ----------------------------------------------------------------------------------
 
-def check_mean_profile(rows, table):
-    """Over the heads that have a value in the bucket: place, plasticity, number of heads."""
+def check_profiles(figure, table_of, heads):
+    """Curves of these heads, and the mean over all heads that have a value in the bucket."""
+    *curves, mean = panels(figure, "series")
+    for head, curve in zip(heads, curves, strict=True):
+        assert curve[0]["series"] == f"layer {head['layer']}, head {head['q_head']}"
+        close(numbers(curve, "x", "y"), [[row["position"], row["ap"]] for row in table_of(head)])
+    return mean
+
+
+def check_mean_profile(mean, table):
     buckets = sorted({row["q_bucket"] for row in table})
     own = [[row for row in table if row["q_bucket"] == bucket] for bucket in buckets]
-    close(numbers(rows), [[values(part, "position").mean(), values(part, "ap").mean(), len(part)] for part in own])
+    close(numbers(mean, "x", "y"), [[values(part, "position").mean(), values(part, "ap").mean()] for part in own])
 
 
 def test_profiles(cross):
-    table = [row for head in cross.by_model[0] for row in profile(head, SIZES["buckets"])]
-    heads, mean = cross.blocks(f"{PROFILES}-name0")
-    close(numbers(heads), [[row["position"], row["ap"]] for row in table])
-    assert heads.count([]) == len(cross.by_model[0]) - 1
-    check_mean_profile(mean, table)
-    assert {f"single heads ({len(cross.by_model[0])})", "mean over all heads",
-            "Position of the query (tokens)"} <= set(cross.labels(f"{PROFILES}-name0"))
-    assert "set yrange [0:1]" in script_of(cross.figures / f"{PROFILES}-name0")
+    figure, heads = cross.figures / f"{PROFILES}-name0", cross.by_model[0]
+    mean = check_profiles(figure, lambda head: list(profile(head, SIZES["buckets"])), heads)
+    check_mean_profile(mean, [row for head in heads for row in profile(head, SIZES["buckets"])])
+    assert {f"single heads ({len(heads)})", "mean over all heads", "Position of the query (tokens)", "0.0", "1.0"} <= set(svg_texts(figure))
 
 
 @pytest.mark.parametrize("count, buckets, shown", [(1000, 4, 400), pytest.param(300, 130, 186, marks=pytest.mark.test_all)])
 def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
     made = make_heads("many", count // 10, 10)
     write_results(tmp_path, made, tables=("plasticity",), buckets=buckets, bins=1, dim=1)
-    figure = sketch(qkscope, tmp_path, "--figure", f"{PROFILES}-many") / f"{PROFILES}-many"
-    heads, mean = blocks(figure)
-    assert len(curves(heads)) == shown and f"{shown} of {count} heads" in labels_of(figure)
-    tables = [list(profile(head, buckets)) for head in made]
-    firsts = np.array([[table[0]["position"], table[0]["ap"]] for table in tables])
-    chosen = [int(np.abs((firsts - curve[0, :2]) / [8192, 1]).sum(axis=1).argmin()) for curve in curves(heads)]
-    assert chosen == sorted(chosen) and np.diff(chosen).max() <= 3  # evenly
-    check_mean_profile(mean, sum(tables, []))  # of all of them
+    figure = draw(qkscope, tmp_path, "--figure", f"{PROFILES}-many") / f"{PROFILES}-many"
+    names = [curve[0]["series"] for curve in panels(figure, "series")[:-1]]
+    chosen = [i for i, head in enumerate(made) if f"layer {head['layer']}, head {head['q_head']}" in names]
+    assert len(chosen) == shown and f"{shown} of {count} heads" in svg_texts(figure) and np.diff(chosen).max() <= 3  # evenly
+    mean = check_profiles(figure, lambda head: list(profile(head, buckets)), [made[i] for i in chosen])
+    check_mean_profile(mean, sum((list(profile(head, buckets)) for head in made), []))  # of all of them
 
 
 # ---- models side by side -----------------------------------------------------------------------
@@ -162,8 +162,10 @@ def means(study, column):
 
 
 def test_by_model(cross):
-    rows, labels = numbers(cross.blocks(BY_MODEL)[0]), set(cross.labels(BY_MODEL))
-    close(rows[:, 1:3], np.column_stack([means(cross, "ap_first_20pct"), means(cross, "ap_last_20pct")]))
+    labels = set(cross.labels(BY_MODEL))
+    for part in cross.panels(BY_MODEL, "series"):
+        assert [row["y"] for row in part] == cross.labels_of_models
+        close([row["x"] for row in part], means(cross, part[0]["series"]))
     assert {*cross.labels_of_models, "first 20 % of the context", "last 20 %", "Attention plasticity by model"} <= labels
     assert {f"{drop:.3f}" for drop in means(cross, "ap_drop")} <= labels
 
@@ -176,18 +178,16 @@ def test_the_published_scores(qkscope, shared_data, tmp_path, columns, options):
     from scipy import stats
     write_results(tmp_path, make_heads("other", 2, 4), **SIZES)
     published = shared_data("published") / "scores.csv"
-    figure = sketch(qkscope, tmp_path, "--figure", SCORE, "--scores", published, *options) / SCORE
+    figure = draw(qkscope, tmp_path, "--figure", SCORE, "--scores", published, *options) / SCORE
     with published.open() as file:
         table = list(csv.DictReader(file))
     x, y = (np.array([float(row[column]) for row in table]) for column in columns)
     fit = stats.linregress(x, y)
-    points, line = blocks(figure)
-    close(numbers(points)[:, :2], np.column_stack([x, y]))
-    close(numbers(line), [[end, fit.intercept + fit.slope * end] for end in (x.min(), x.max())])
+    close(numbers(told(figure), "x", "y"), np.column_stack([x, y]))
     families = list(dict.fromkeys(row["family"] for row in table))
-    places = [next(i for i, other in enumerate(table) if other["family"] == row["family"]) for row in table]
-    assert [float(point[2]) for point in points] == [float(points[i][2]) for i in places]
-    labels = [re.sub(" +", " ", text) for text in labels_of(figure)]
+    legend = Picture(figure).legend()
+    assert len({legend[family] for family in families}) == len(families)
+    labels = [re.sub(" +", " ", text) for text in svg_texts(figure)]
     assert {f"r = {fit.rvalue:.2f}, n = 7".replace("-", "−"), *families, *(row["model"] for row in table)} <= set(labels)
     assert options or (round(fit.rvalue, 2) == -0.67 and "LongBench Pro Overall" in labels
                        and "Attention plasticity drop, first to last 20% of context (from the score file)" in labels)
@@ -199,7 +199,7 @@ def test_a_metric_of_the_study(qkscope, tmp_path):
         ("name0", "Label 1", "name2", "name3", "stranger"), "abcde", (5, 3, 4, None, 1))]
     models = [(f"Label {i}", f"F{i % 2}", "") for i in range(5)]
     made = Study(qkscope, tmp_path, models, [3], 4, scores=scores)
-    close(made.blocks(SCORE)[0], np.column_stack([means(made, "ap_drop")[:3], [5, 3, 4], [0, 1, 0]]))
+    close(numbers(made.told(SCORE), "x", "y"), np.column_stack([means(made, "ap_drop")[:3], [5, 3, 4]]))
     labels = made.labels(SCORE)
     assert {"Label 0", "Label 1", "Label 2", "Quality", "F0", "F1"} <= set(labels)
     assert any(t.endswith("(mean over heads)") for t in labels) and any("n = 3" in t for t in labels)
@@ -224,7 +224,7 @@ def test_a_column_is_of_scores_or_an_error(qkscope, tmp_path, field, options, sa
     done = qkscope("report", tmp_path, "--list", *options)
     assert (said in done.err and done.code) if said else (SCORE in done.out and not done.code), done
     if not said and not field:  # three models have a score
-        close(numbers(blocks(sketch(qkscope, tmp_path, "--figure", SCORE) / SCORE)[0])[:, 1], [40, 42, 43])
+        close([row["y"] for row in told(draw(qkscope, tmp_path, "--figure", SCORE) / SCORE)], [40, 42, 43])
 
 
 def test_models_and_scores_without_the_other_are_named(qkscope, tmp_path):
@@ -244,32 +244,29 @@ def test_labels_that_begin_alike_are_told_apart(qkscope, tmp_path):
     labels = [LONG.format(*which) for which in ((1, 40000), (1, 80000), (2, 40000))] + ["short", "meta-llama/Llama-3.2-3B-Instruct"]
     made = Study(qkscope, tmp_path, [(label, "", "") for label in labels], [3], 4,
                  scores=[{"model": f"name{m}", "bench": m} for m in range(5)])
-    shown = ["1…ts-stage1-step-40000", "2…ts-stage1-step-80000", "3…ts-stage2-step-40000", "short"]
     found = 0
     for name in made.names():
-        texts = [text.removesuffix(" (mean)") for text in made.labels(name)]
-        assert not any(text.startswith("HuggingFaceTB") for text in texts), (name, texts)
-        found += set(shown) <= set(texts)
-    assert found > 10
+        cut = [text for text in made.labels(name) if "…" in text and "step-" in text]
+        assert len(set(cut)) in (0, 3), (name, cut)
+        assert not cut or "(" in cut[0] or set(labels[:3]) <= set(whole_texts(made.figures / name)), "the whole is there, too"
+        found += len(set(cut)) == 3
+    assert found > 8
 
 
 def test_scores_without_a_line(qkscope, tmp_path):
     scores = [{"model": name, "score": 1, "ap_drop": 2} for name in "abc"]
     write_results(tmp_path, make_heads("other", 2, 4), scores=scores, **SIZES)
-    assert any(t.startswith("r undefined") for t in labels_of(sketch(qkscope, tmp_path, "--figure", SCORE) / SCORE))
+    assert any(t.startswith("r undefined") for t in svg_texts(draw(qkscope, tmp_path, "--figure", SCORE) / SCORE))
 
 
 @pytest.mark.test_all
-@needs_gnuplot
 @pytest.mark.parametrize("count, theme", [(3, "paper"), (11, "screen"), (40, "paper")])
 def test_names_of_points_are_apart(qkscope, tmp_path, count, theme):
-    from svg_pictures import overlap, read_picture
     rng = np.random.default_rng(count)
     scores = [{"model": f"model-{i}-instruct", "family": f"family {i % 4}", "score": rng.normal(), "ap_drop": rng.normal()}
               for i in range(count)]
     write_results(tmp_path, make_heads("other", 2, 4), scores=scores, **SIZES)
     figure = draw(qkscope, tmp_path, "--figure", SCORE, "--theme", theme) / SCORE
-    assert len(blocks(figure)[0]) == count and len(svg_texts(figure)) > count / 2
-    names = [text for text in read_picture(figure).texts if text.text.endswith("-instruct")]
-    assert len(names) >= (count if count <= 11 else count // 2)
-    assert not [(a.text, b.text) for i, a in enumerate(names) for b in names[i + 1:] if overlap(a.box, b.box) > 1.5]
+    names = [text for text in svg_texts(figure) if text.endswith("-instruct")]
+    assert len(told(figure)) == count and len(names) >= (count if count <= 11 else count // 2)
+    assert not Picture(figure).faults()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from drawn_studies import PHASES, Study, close, cross, known, values  # noqa: F401
-from figure_files import blocks, labels_of, numbers, script_of, sketch
+from figure_files import draw, numbers, svg_texts, told
 from made_tables import make_heads, write_results
+from svg_pictures import Picture
 
 POINTS = {"pca-02-rq-rk-scatter": ("r_q", "r_k"), "attention-07-r-q": ("r_q", "distance_share"),
           "attention-08-r-k": ("r_k", "distance_share"), "attention-09-plasticity": ("ap_overall", "distance_share"),
@@ -18,27 +19,26 @@ POINTS = {"pca-02-rq-rk-scatter": ("r_q", "r_k"), "attention-07-r-q": ("r_q", "d
 @pytest.mark.parametrize("name, columns", POINTS.items())
 def test_every_head_is_a_point_of_its_group(cross, name, columns):
     """Of its family, or of its category, with a colour and a shape of its own."""
-    rows = cross.blocks(name)[0]
-    groups, expected = {}, Counter()
+    expected, places = Counter(), set()
     for (_, family, _), heads in zip(cross.models, cross.by_model, strict=True):
         for head in heads:
             if all(head[column] is not None for column in columns):
-                group = family if name.startswith("pca") else head["category"] or "no category"
-                groups[f"{head[columns[0]]:.6g}", f"{head[columns[1]]:.6g}"] = group
-                expected[group] += 1
-    looks = {}
-    for x, y, *look in rows:
-        looks.setdefault(groups.pop((x, y)), set()).add((look[0], look[1]))
-    assert not groups and all(len(look) == 1 for look in looks.values())
-    assert len(set.union(*looks.values())) == len(expected) >= 3
+                expected[family if name.startswith("pca") else head["category"] or "no category"] += 1
+                places.add((head[columns[0]], head[columns[1]]))
+    assert {(row["x"], row["y"]) for row in cross.told(name)} == places
+    legend = Picture(cross.figures / name).legend()
+    picture = Picture(cross.figures / name)
+    drawn = Counter(e.get("fill") for e in picture.root.iter() if e.get("opacity") == "0.5")
+    drawn += Counter(e.get("stroke") for e in picture.root.iter() if e.get("opacity") == "0.5" and e.get("fill") == "none")
+    assert {group: drawn[legend[f"{group} ({count})"]] for group, count in expected.items()} == dict(expected) and len(expected) >= 3
     assert {f"{group} ({count})" for group, count in expected.items()} <= set(cross.labels(name))
 
 
 def test_thresholds_and_ends_of_the_scatter(cross):
-    script, rows = script_of(cross.figures / "pca-02-rq-rk-scatter"), cross.blocks("pca-02-rq-rk-scatter")[0]
-    low = min(float(row[1]) for row in rows)
-    assert all(f"from first {at}, graph 0 to first {at}, graph 1" in script for at in (0.3, 0.7))
-    assert all((f"from graph 0, first {at} to" in script) == (at > low - 0.15) for at in (-0.7, -0.3, 0.3, 0.7))
+    picture, rows = Picture(cross.figures / "pca-02-rq-rk-scatter"), cross.told("pca-02-rq-rk-scatter")
+    across = sum(y0 == y1 for _, y0, _, y1 in picture.dashed())
+    assert across == 2 + sum(min(row["y"] for row in rows) < at + 0.15 for at in (-0.3, -0.7))
+    assert sum(x0 == x1 for x0, _, x1, _ in picture.dashed()) >= 2
     assert {"rq against rk on PC0, all heads", "Correlation of keys with position, rk"} <= set(cross.labels("pca-02-rq-rk-scatter"))
 
 
@@ -50,11 +50,10 @@ def test_thresholds_and_ends_of_the_scatter(cross):
     ([("a", 2), ("b", 1), ("a", 2)], [0, 1, 2, 3, 4]),  # a phase that comes back
     ([(f"p{i}", 2) for i in range(11)], [0, 3, 7, 13, 17, 21])])  # more phases than panels
 def test_portraits(qkscope, tmp_path, phases, expected):
-    models = [(f"{phase}-{i}", "tiny", phase) for phase, count in phases for i in range(count)]
+    models = [(f"{part}-{phase}-{i}", "tiny", phase) for part, (phase, count) in enumerate(phases) for i in range(count)]
     made = Study(qkscope, tmp_path, models, [5], 2, tables=("pca",), options=["--figure", "pca-12-phase-portraits"], change=None)
-    panels = made.blocks("pca-12-phase-portraits")
-    for m, panel in zip(expected, panels, strict=True):
-        close([row[:2] for row in panel], known(made.by_model[m], "r_q", "r_k"))
+    for m, panel in zip(expected, made.panels("pca-12-phase-portraits"), strict=True):
+        close(numbers(panel, "x", "y"), known(made.by_model[m], "r_q", "r_k"))
     assert {*(models[m][0] for m in expected), *(phase for phase, _ in phases)} <= set(made.labels("pca-12-phase-portraits"))
 
 
@@ -65,12 +64,11 @@ def r_of(rows):
 def test_bias_against_separation(cross):
     """A panel a family, in which models differ, with Pearson's r of each; none of all families at once."""
     labels = cross.labels("rotation-07-bias-vs-separation")
-    for family, block in zip(cross.families, cross.blocks("rotation-07-bias-vs-separation"), strict=True):
+    for family, block in zip(cross.families, cross.panels("rotation-07-bias-vs-separation"), strict=True):
         own = [rows for (_, f, _), rows in zip(cross.models, cross.by_model) if f == family]
-        close(sorted([float(row[0]), float(row[1])] for row in block),
+        close(sorted([row["x"], row["y"]] for row in block),
               sorted(known(sum(own, []), "separation_strength", "bias_strength").tolist()))
-        kinds = Counter((color, kind) for _, _, color, kind, _ in block)
-        assert sorted(kinds.values()) == sorted(len(known(rows, "separation_strength", "bias_strength")) for rows in own)
+        assert sorted(Counter(row["series"] for row in block).values()) == sorted(len(known(rows, "separation_strength", "bias_strength")) for rows in own)
         assert family in labels and f"r = {r_of(sum(own, []))}" in labels
     assert {f"{label} (r = {r_of(rows)})" for (label, *_), rows in zip(cross.models, cross.by_model)} <= set(labels)
     assert not any("all heads" in text for text in labels)
@@ -87,13 +85,13 @@ def test_each_checkpoint_has_its_own_r(qkscope, tmp_path):
 
 def test_densities_of_bias(cross):
     """Histograms of equal bins, which begin at multiples of their width; a panel a family."""
-    found, labels = iter(cross.blocks("rotation-04-bias-histograms")), cross.labels("rotation-04-bias-histograms")
+    found, labels = iter(cross.panels("rotation-04-bias-histograms", "series")), cross.labels("rotation-04-bias-histograms")
     for family in cross.families:
         own = [rows for (_, f, _), rows in zip(cross.models, cross.by_model) if f == family]
         pooled = known(sum(own, []), "bias_strength")
         assert family in labels and f"{100 * (pooled > 0).mean():.3g}% of heads above 0" in labels
         for heads in own:
-            rows = numbers(next(found))
+            rows = numbers(next(found), "x", "y")
             edges, before, after = rows[::2, 0], rows[::2, 1], rows[1::2, 1]
             np.testing.assert_array_equal(rows[1::2, 0], edges)
             np.testing.assert_array_equal(before[1:], after[:-1])
@@ -111,6 +109,6 @@ def test_a_far_head_does_not_squeeze_the_histogram(qkscope, tmp_path):
             row["bias_strength"] = 5.0
     rows = make_heads("one", 6, 4, 2, change=far)
     write_results(tmp_path, rows, tables=("rotation",))
-    figure = sketch(qkscope, tmp_path) / "rotation-04-bias-histograms"
-    assert any(text.endswith("% of heads above 0, 1 beyond the range") for text in labels_of(figure))
-    assert numbers(blocks(figure)[0])[-1, 0] < 2000 * np.sort(values(rows, "bias_strength"))[-2]
+    figure = draw(qkscope, tmp_path) / "rotation-04-bias-histograms"
+    assert any(text.endswith("% of heads above 0, 1 beyond the range") for text in svg_texts(figure))
+    assert told(figure)[-1]["x"] < 2000 * np.sort(values(rows, "bias_strength"))[-2]

@@ -21,8 +21,8 @@ PATH = notebooks.NOTEBOOKS / "transformers.ipynb"
 
 def test_transformers(tmp_path):
     python = hf_python()
-    if not shutil.which("gnuplot"):
-        pytest.skip("gnuplot draws the figures")
+    if not shutil.which("rsvg-convert"):
+        pytest.skip("rsvg-convert makes PNG and PDF")
     made = notebooks.execute(PATH, tmp_path, python=python, needs=["pandas", "pyarrow", "torch", "transformers"],
                              environment={"HF_HUB_OFFLINE": "1", "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"})
     shown = notebooks.outputs(made)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from conftest import ROOT, capture_table, last_run, read_csv, write_rows, write_table
+from figure_files import told
 
 import pca_oracle
 
@@ -82,13 +83,12 @@ def test_figure(qkscope, tmp_path):
     capture = write_capture(tmp_path / "capture")
     qkscope("pca", capture, "-o", tmp_path / "out", "--lengths", "32,64,128", "--model-name", "m", expect=0)
     qkscope("report", tmp_path / "out", "--figure", "pca-14-lengths", "--no-html", expect=0)
-    data = (tmp_path / "out" / "figures" / "pca-14-lengths-m.dat").read_text()
-    shown = [[float(v) for v in line.split()] for line in data.splitlines() if line and not line.startswith("#")]
+    drawn = told(tmp_path / "out" / "figures" / "pca-14-lengths-m")
+    shown = {(row["x"], row["series"]): row["y"] for row in drawn}
     names = ["position-dominated", "Q-positional", "K-positional", "content-focused", "mixed"]
     rows = read_csv(tmp_path / "out" / "lengths.csv")
-    assert shown == [[i, *(np.mean([row["category"] == name for row in rows if row["length"] == length]) for name in names)]
-                     for i, length in enumerate((32, 64, 128))]
-    assert "'64' 1" in (tmp_path / "out" / "figures" / "pca-14-lengths-m.gp").read_text()
+    assert shown == {(length, name): np.mean([row["category"] == name for row in rows if row["length"] == length])
+                     for length in (32, 64, 128) for name in names}
 
 
 # ---- what is said of the length ---------------------------------------------------------------

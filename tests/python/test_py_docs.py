@@ -25,8 +25,8 @@ def blocks(section):
 def test_the_page_runs(tmp_path, monkeypatch, capsys):
     for package in ("pandas", "polars", "pyarrow", "duckdb", "numpy"):
         pytest.importorskip(package)
-    if not shutil.which("gnuplot"):
-        pytest.skip("gnuplot draws the figures")
+    if not shutil.which("rsvg-convert"):
+        pytest.skip("rsvg-convert makes PNG and PDF")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(EXAMPLE.parent)
     names = {}

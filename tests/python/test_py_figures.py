@@ -9,7 +9,6 @@ import pytest
 from conftest import EXAMPLE
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
-needs_gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot draws the figures")
 
 NAME = "pca-02-rq-rk-scatter"
 
@@ -22,10 +21,10 @@ def results():
 @pytest.fixture(scope="module")
 def drawn(qkscope, results, tmp_path_factory):
     """What `qkscope report` makes of the same tables."""
-    if not shutil.which("gnuplot"):
-        pytest.skip("gnuplot draws the figures")
+    if not shutil.which("rsvg-convert"):
+        pytest.skip("rsvg-convert makes the pictures")
     folder = results.save(tmp_path_factory.mktemp("command") / "saved")
-    qkscope("report", folder, "--title", "Drift of <heads>", "--format", "svg,png,pdf", expect=0)
+    qkscope("report", folder, "--title", "Drift of <heads>", "--format", "png,pdf", expect=0)
     qkscope("report", folder, "-o", folder / "page", "--title", "Drift of <heads>", "--alone", expect=0)
     return folder
 
@@ -59,18 +58,17 @@ def test_pictures_are_those_of_the_command(results, drawn, which):
     assert note == results.figure(name).note, "no folder of this run is in it"
 
 
-@needs_gnuplot
 def test_a_figure_shows_itself(results, tmp_path):
     figure = results.figure(NAME)
     assert ElementTree.fromstring(figure._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
-    for end in ("svg", "png", "pdf", "md"):
+    for end in ("svg", "csv", "md"):
         figure.save(tmp_path / f"figure.{end}")
         assert (tmp_path / f"figure.{end}").stat().st_size > 300
-    with pytest.raises(ValueError, match="figure.jpg: a figure is saved as .svg, .png, .pdf or .md"):
+    with pytest.raises(ValueError, match="figure.jpg: a figure is saved as .svg, .png, .pdf, .csv or .md"):
         figure.save(tmp_path / "figure.jpg")
     with pytest.raises(FileNotFoundError):
         figure.save(tmp_path / "nowhere" / "figure.svg")
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 3
     assert 'width="85mm"' in results.figure(NAME, width=85).svg
     with pytest.raises(qk.ArgumentError, match="width=5: expected a whole number of mm from 60 to 400"):
         results.figure(NAME, width=5)
@@ -94,10 +92,12 @@ def test_closed_results():
             use()
 
 
-def test_without_gnuplot(results, monkeypatch, tmp_path):
+def test_without_rsvg_convert(results, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(qk.Error, match="gnuplot"):
-        results.figure(NAME)
+    figure = results.figure(NAME)
+    with pytest.raises(qk.Error, match="rsvg-convert was not found"):
+        figure.save(tmp_path / "f.pdf")
+    assert figure.csv.startswith("panel,series,") and not list(tmp_path.iterdir())
 
 
 # ---- the report ---------------------------------------------------------------------------

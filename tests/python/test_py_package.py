@@ -142,7 +142,7 @@ def test_the_command_computes_what_the_build_does(installed, tmp_path):
 
 
 @needs_wheel
-def test_reports_have_their_script_and_figures_ask_for_gnuplot(installed, tmp_path):
+def test_reports_have_their_script_and_pictures_ask_for_rsvg_convert(installed, tmp_path):
     results, empty = tmp_path / "results", tmp_path / "empty"
     empty.mkdir()
     assert run(installed / "qkscope", "analyze", EXAMPLE, "--layers", "0", "-o", results).returncode == 0
@@ -154,6 +154,6 @@ def test_reports_have_their_script_and_figures_ask_for_gnuplot(installed, tmp_pa
     assert run(installed / "qkscope", "analyze", EXAMPLE, "--layers", "0", "-o", results).returncode == 0
     python = next(installed.glob("python3*"))  # the command starts through it
     (empty / "python3").symlink_to(python)
-    said = run(installed / "qkscope", "report", results, env={**os.environ, "PATH": str(empty)})
+    said = run(installed / "qkscope", "report", results, "--format", "png", env={**os.environ, "PATH": str(empty)})
     assert said.returncode == 3, said.stderr
-    assert "gnuplot is needed to draw figures" in said.stderr
+    assert "rsvg-convert is needed for a png" in said.stderr

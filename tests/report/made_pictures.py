@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of as many bytes as a collage of a real model has, for tests and benchmarks of the report."""
+"""A drawing of as many bytes as a collage of a real model has, for tests and benchmarks of the report."""
+import base64
+import random
 
 
 def collage():
-    """Two clouds of shaded points, at twice the nominal size. ImportError without NumPy and Pillow."""
-    import numpy
-    from PIL import Image
-    rng = numpy.random.default_rng(7)
-    pixels = numpy.full((1200, 2074, 3), 255, "uint8")
-    for center, tint in ((500, (33, 113, 181)), (1500, (203, 24, 29))):
-        where = rng.normal((600, center), (170, 260), (40_000, 2)).astype(int).clip((2, 2), (1196, 2070))
-        shade = rng.uniform(0.2, 1, (len(where), 1))
-        colors = (255 - shade * (255 - numpy.array(tint))).astype("uint8")
-        for dy in range(3):
-            for dx in range(3):
-                pixels[where[:, 0] + dy, where[:, 1] + dx] = colors
-    return Image.fromarray(pixels)
+    """Two panels of heads, whose points are images that do not pack."""
+    noise = base64.b64encode(random.Random(7).randbytes(70_000)).decode()
+    panels = "".join(f'<rect class="panel" x="{x}" y="60" width="400" height="250" fill="none"/>\n'
+                     f'<text x="{x}" y="40" font-size="13" fill="#1f2328">Layer 2, Head {head}</text>\n'
+                     f'<image x="{x}" y="60" width="400" height="250" href="data:image/png;base64,{noise}"/>\n'
+                     for x, head in ((50, 3), (520, 1)))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="1037" height="600" viewBox="0 0 1037 600">\n{panels}</svg>\n'

@@ -11,23 +11,18 @@ import pytest
 from conftest import ROOT
 from findings_dump import findings_in
 from made_tables import CATEGORIES, make_heads, write_results
-from report_pages import failing_gnuplot, findings, headlines, page_of
+from report_pages import findings, headlines, page_of
 
 
 pytestmark = pytest.mark.cases(6)
 
 
-@pytest.fixture(scope="module")
-def fast_path(tmp_path_factory):
-    return failing_gnuplot(tmp_path_factory.mktemp("bin"))
-
-
 @pytest.fixture
-def report_of(qkscope, fast_path, tmp_path):
+def report_of(qkscope, tmp_path):
     """report_of(rows, models=..., scores=..., tables=...) -> the page."""
     def make(rows, *options, **tables):
         folder = write_results(tmp_path / "results", rows, **SMALL | tables)
-        return page_of(qkscope, folder, fast_path, *options)
+        return page_of(qkscope, folder, *options)
     return make
 
 
@@ -317,16 +312,16 @@ def test_scores(findings_of):
     assert few.verdict == "too-few" and "n = 4 models" in few.evidence[0]
 
 
-def test_published_scores(qkscope, fast_path, shared_data, tmp_path):
+def test_published_scores(qkscope, shared_data, tmp_path):
     """ap_drop against the benchmark, from the published table alone."""
     published = shared_data("published") / "scores.csv"
     (tmp_path / "scores.csv").write_bytes(published.read_bytes())
-    found = findings(page_of(qkscope, tmp_path, fast_path))["scores"]
+    found = findings(page_of(qkscope, tmp_path))["scores"]
     count = len(published.read_text().strip().splitlines()) - 1
     assert f"n = {count} models" in found.evidence[0]
     assert "r = −0.67" in found.evidence[0]
     assert found.verdict == ("unsupported" if count < 9 else "supported")
-    assert list(findings(page_of(qkscope, tmp_path, fast_path))) == ["scores"]
+    assert list(findings(page_of(qkscope, tmp_path))) == ["scores"]
 
 
 # ---- depth and training ------------------------------------------------------------------------

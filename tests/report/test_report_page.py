@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from figure_files import NO_PICTURES
 from made_tables import make_heads, write_results
 from report_pages import HOSTILE, block, four, hostile  # noqa: F401
 from strict_page import StrictPage
@@ -32,7 +31,7 @@ def test_nothing_leads_out(four):
 
 
 def test_the_same_tables_give_the_same_bytes(four, qkscope, tmp_path):
-    qkscope("report", four[0].parent, "-o", tmp_path, "--title", "Four models", "--threads", 1, env=NO_PICTURES, expect=0)
+    qkscope("report", four[0].parent, "-o", tmp_path, "--title", "Four models", "--threads", 1, expect=0)
     assert (tmp_path / "report.html").read_bytes() == four[0].read_bytes()
 
 
@@ -59,13 +58,13 @@ def test_names_are_text(hostile):
 def test_bytes_that_are_not_utf8(qkscope, tmp_path):
     rows = make_heads("bad \udcff\udcfe name \udced\udca0\udc80", 2, 2, 2)
     write_results(tmp_path, rows, buckets=4, bins=2, dim=4)
-    qkscope("report", tmp_path, env=NO_PICTURES, expect=0)
+    qkscope("report", tmp_path, expect=0)
     assert "bad \ufffd\ufffd name" in (tmp_path / "report.html").read_bytes().decode("utf-8")  # whatever was in the tables
 
 
 def test_a_folder_without_heads(qkscope, tmp_path):
     (tmp_path / "scores.csv").write_text("model,bench,ap_drop\na,1,0.2\nb,2,0.1\nc,3,0.05\n")
-    qkscope("report", tmp_path, env=NO_PICTURES, expect=0)
+    qkscope("report", tmp_path, expect=0)
     text = (tmp_path / "report.html").read_text()
     assert 'id="explorer"' not in text and 'data-finding="scores" data-verdict="too-few"' in text
 
@@ -75,7 +74,7 @@ def test_figures_say_that_checkpoints_are_together(four, qkscope, tmp_path):
     rows = [row for name in ("20", "100", "700", "2004") for row in make_heads(name, 2, 4, 2, seed=int(name))]
     models = [{"model": n, "label": n, "family": "run", "phase": "main"} for n in ("20", "100", "700", "2004")]
     write_results(tmp_path, rows, models, buckets=6, bins=4, dim=8)
-    qkscope("report", tmp_path, "--format", "svg", env=NO_PICTURES, expect=0)
+    qkscope("report", tmp_path, "--format", "svg", expect=0)
     for path, pooled in ((tmp_path / "report.html", {"pca-01-pc-roles", "pca-05-explained-variance", "rotation-07-bias-vs-separation"}),
                          (four[0], set())):
         captions = re.findall(r'<figure class="\w+" id="fig-([^"]+)">.*?<figcaption>(.*?)</figcaption>', path.read_text(), re.S)

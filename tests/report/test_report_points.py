@@ -10,18 +10,15 @@ import numpy as np
 import pytest
 
 from conftest import EXAMPLE, ROOT, head_pairs
-from figure_files import NO_PICTURES, needs_gnuplot
 from report_pages import block
 
 GROUP = 2
 HEADS = "0:1,3:2"
 TINY = ROOT / "examples" / "kjv-tiny"
 
-pytestmark = needs_gnuplot
-
 
 def report(qkscope, folder, *options, **where):
-    return qkscope("report", folder, "--alone", *options, env={**NO_PICTURES, "PICTURES_OF": "_points"}, expect=0, **where)
+    return qkscope("report", folder, "--alone", *options, expect=0, **where)
 
 
 @pytest.fixture(scope="module")

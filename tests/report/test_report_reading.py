@@ -13,7 +13,7 @@ import pytest
 from conftest import EXAMPLE, synth
 from made_tables import make_heads, write_results
 from report_browser import browser, explorer, made, open_page, shown_heads, wait_for_count  # noqa: F401
-from report_pages import failing_gnuplot, page_of
+from report_pages import page_of
 from test_report_controls import cell, color, status
 
 WIDE = {"width": 1400, "height": 900}
@@ -40,8 +40,7 @@ def test_a_comparison_fills_the_screen(qkscope, tmp_path, open_page):
     for seed, name in enumerate("ab"):
         synth(tmp_path / name, layers=2, query_heads=2, dim=8, examples=6, rows=20, seed=seed)
         qkscope("pca", tmp_path / name, "-o", tmp_path / f"of-{name}", expect=0)
-    done = qkscope("compare", tmp_path / "of-a", tmp_path / "of-b", "-o", tmp_path / "out",
-                   env={"PATH": failing_gnuplot(tmp_path / "bin")})
+    done = qkscope("compare", tmp_path / "of-a", tmp_path / "of-b", "-o", tmp_path / "out")
     assert done.code in (0, 3), done.err
     page = open_page(tmp_path / "out" / "compare.html", viewport=WIDE)
     assert page.evaluate("document.querySelector('main').getBoundingClientRect().width") > 1150, "beside the contents"
@@ -121,7 +120,7 @@ def test_a_card_names_thresholds_and_the_capture(qkscope, tmp_path, open_page):
     capture = tmp_path / "it's a capture"
     shutil.copytree(EXAMPLE, capture)
     qkscope("analyze", capture, "-o", tmp_path / "out", "--taxonomy-low", 0.25, "--model-name", "tiny", expect=0)
-    text = page_of(qkscope, tmp_path / "out", failing_gnuplot(tmp_path / "bin"))
+    text = page_of(qkscope, tmp_path / "out")
     assert "\"thresholds\":[0.25,0.7]" in text
     page = open_page(tmp_path / "out" / "report.html")
     page.goto(page.url + "#head=tiny/L0H0")

@@ -13,24 +13,15 @@ pytestmark = pytest.mark.test_all
 SIZE_LIMIT = 12_000_000
 HEADS = 295      # so the last layer of 15 lacks five
 KINDS = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement", "pca-13-extreme-heads")
-PANELS = """set lmargin at screen 0.05; set rmargin at screen 0.45
-set tmargin at screen 0.92; set bmargin at screen 0.54
-set label '{/*1.000 Layer 2, Head 3}' at screen 0.05,0.97 left tc rgb '#1f2328'
-"""
-
-
 @pytest.fixture(scope="module")
 def study(qkscope, tmp_path_factory):
-    pytest.importorskip("PIL.Image")
-    pytest.importorskip("numpy")
     folder = tmp_path_factory.mktemp("study") / "results"
     write_cross_model(folder, HEADS, pcs=3, buckets=8, bins=4, dim=8)
     (folder / "figures").mkdir()
-    collage().save(folder / "first.png")
+    (folder / "first.svg").write_text(collage())
     for kind in KINDS:
         for name, _, _ in CROSS_MODEL:
-            (folder / "figures" / f"{kind}-{name}.png").hardlink_to(folder / "first.png")
-            (folder / "figures" / f"{kind}-{name}.gp").write_text(PANELS)
+            (folder / "figures" / f"{kind}-{name}.svg").hardlink_to(folder / "first.svg")
     qkscope("report", folder, expect=0)
     return folder / "report.html"
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes that a scatter draws rows on, from the definitions alone, and reading what it drew:
-scripts, numbers, pictures."""
+"""The axes that a scatter draws rows on, from the definitions alone, and reading what it drew."""
 import math
-import re
 
 import numpy as np
 
-from figure_files import blocks, numbers, svg_texts
+from figure_files import panels, svg_texts
 
 
 # ---- axes ------------------------------------------------------------------------------------
@@ -68,36 +66,19 @@ def plane_axes(q, k, complement=0):
 
 # ---- what was drawn --------------------------------------------------------------------------
 
-def panel_blocks(script):
-    """For each panel the blocks that it plots, in drawing order."""
-    parts = re.split(r"^# panel \d+$", script.read_text(), flags=re.M)[1:]
-    return [[int(i) for i in re.findall(r"data index (\d+)", re.split(r"^# (?:\w )?position$", part,
-                                                                      flags=re.M)[0])]
-            for part in parts]
-
-
-def drawn_points(folder, name):
+def drawn_points(folder, name, series=("query", "key")):
     """The points of each panel: columns x, y, position, is key."""
-    found = [numbers(block) for block in blocks(folder / name)]
-    return [np.concatenate([found[i] for i in panel])
-            for panel in panel_blocks(folder / f"{name}.gp")]
+    return [np.array([[row["x"], row["y"], row["value"], row["series"].startswith("key")] for row in panel
+                      if row["series"] in series], float) for panel in panels(folder / name)]
 
 
 def text_of(folder, name="f"):
-    """The labels that a figure's script sets, drawn or not, each on a line, without their markup."""
-    labels = re.findall(r"""^set label (["'])(.*)\1 at""", (folder / f"{name}.gp").read_text(), re.M)
-    lines = "\n".join(label for _, label in labels).replace("\\n", "\n").splitlines()
-    return "\n".join(" ".join(re.sub(r"\{/\S+ |[{}_^]", "", line).split()) for line in lines)
-
-
-def svg_text(path):
-    """All text of an SVG, pieces of one label joined, each label on a line."""
-    return "\n".join(" ".join(line.split()) for line in svg_texts(path))
+    """All text of a drawing, pieces of one label joined, each label on a line."""
+    return "\n".join(" ".join(line.split()) for line in svg_texts(folder / name))
 
 
 def match(points, expected):
-    """For every drawn point the row that it is: both have columns x, y, position, is key, and
-    numbers are written with six digits. Each row is used once."""
+    """For every drawn point the row that it is: both have columns x, y, position, is key. Each row is used once."""
     from scipy.spatial import cKDTree
     scale = np.abs(expected).max(axis=0)
     scale[scale == 0] = 1

@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 from conftest import Agreement, ROOT, head_name, last_run, read_bytes, read_csv, read_json, read_rows, write_rows
-from figure_files import NO_PICTURES, blocks, needs_gnuplot, script_of, texts_of
+from figure_files import cells, numbers, panels, read_svg, texts_of
 from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
 
 pytest.importorskip("pyarrow")
@@ -403,7 +403,6 @@ def test_no_captures(qkscope, stages, tmp_path):
 # ---- the folder of the results, the report ---------------------------------------------------
 
 @pytest.mark.test_all
-@needs_gnuplot
 def test_beside_analyze(qkscope, kjv, tmp_path):
     """Results of the capture after RoPE lie in one folder; those of the one before it do not."""
     out = tmp_path / "o"
@@ -430,32 +429,33 @@ def test_beside_analyze(qkscope, kjv, tmp_path):
 
 
 @pytest.mark.test_all
-@needs_gnuplot
 def test_figures_show_the_tables(qkscope, kjv, tmp_path):
     pd = pytest.importorskip("pandas")
     out = tmp_path / "o"
     compare(qkscope, kjv, out)
-    qkscope("report", out, "--format", "svg", expect=0)
+    qkscope("report", out, expect=0)
     stages, pairs, curve = (pd.read_csv(out / name) for name in TABLES)
 
     def drawn_in(name):
-        return blocks(out / "figures" / f"{name}-step-2004")
+        return panels(out / "figures" / f"{name}-step-2004")
+    names = list(dict.fromkeys(row["x"] for row in drawn_in("stages-01-rotary-pairs")[0]))
     for block, column in zip(drawn_in("stages-01-rotary-pairs"), ("energy_q", "energy_k", "score_share")):
         expected = 100 * pairs.groupby(["layer", "pair"])[column].mean()
         assert len(block) == len(expected) == 5 * 16
-        for pair, layer, value, *_ in block:
-            assert float(value) == pytest.approx(expected[int(layer), int(pair)], rel=1e-5, abs=1e-9)
+        for (pair, layer), value in cells(block).items():
+            assert value == pytest.approx(expected[int(layer), names.index(pair)], rel=1e-9)
     counts = stages.groupby(["category_before", "category_after"]).size()
-    shown = [int(float(row[2])) for row in drawn_in("stages-03-categories")[0]]
-    assert sorted(n for n in shown if n > 0) == sorted(counts)
-    panels = drawn_in("stages-02-score-by-distance")
-    assert len(panels) == 6
+    shown = cells(drawn_in("stages-03-categories")[0])
+    assert {(before, after): n for (after, before), n in shown.items() if n > 0} == counts.to_dict()
+    curves = drawn_in("stages-02-score-by-distance")
+    assert len(curves) == 6
     worst = stages.loc[stages.r_squared_predicted.idxmin()]
     own = curve[(curve.layer == worst.layer) & (curve.q_head == worst.q_head)]
     shift = (own.predicted - own.measured).mean()
-    expected = np.stack([own.distance + 1, own.measured, own.standard_error, own.predicted - shift], 1)
-    drawn = [np.array(block, float) for block in panels]
-    assert any(b.shape == expected.shape and np.allclose(b, expected, rtol=1e-5, atol=1e-9) for b in drawn)
+    expected = np.stack([own.distance + 1, own.measured, own.measured - own.standard_error, own.predicted - shift], 1)
+    [drawn] = [panel for panel in curves if panel[0]["panel"] == f"layer {worst.layer}, head {worst.q_head}"]
+    measured, predicted = ([row for row in drawn if row["series"] == name] for name in ("measured", "predicted"))
+    np.testing.assert_allclose(np.hstack([numbers(measured, "x", "y", "low"), numbers(predicted, "y")]), expected, rtol=1e-9, atol=1e-12)
 
 
 # ---- tables of one's own ---------------------------------------------------------------------
@@ -493,12 +493,11 @@ def write_tables(folder, layers=4, heads=4, rows=500, pairs=8, change=None, pair
 
 
 def verdicts(qkscope, folder):
-    qkscope("report", folder, env=NO_PICTURES, expect=0)
+    qkscope("report", folder, expect=0)
     return dict(re.findall(r'data-finding="(rope-[a-z-]+)" data-verdict="([a-z-]+)"',
                            (folder / "report.html").read_text()))
 
 
-@needs_gnuplot
 def test_findings(qkscope, tmp_path):
     assert verdicts(qkscope, write_tables(tmp_path / "a")) == {
         "rope-position": "supported", "rope-predicts-score": "supported",
@@ -521,7 +520,6 @@ def test_findings(qkscope, tmp_path):
     assert "0 heads before RoPE, 8 after it, of 16" in page.replace("\u2068", "").replace("\u2069", "")
 
 
-@needs_gnuplot
 def test_heads_with_few_rows_are_in_no_finding(qkscope, tmp_path):
     folder = write_tables(tmp_path / "a", rows=50)
     assert verdicts(qkscope, folder) == {}
@@ -529,27 +527,24 @@ def test_heads_with_few_rows_are_in_no_finding(qkscope, tmp_path):
 
 
 @pytest.mark.test_all
-@needs_gnuplot
 def test_many_layers_and_pairs(qkscope, tmp_path):
     """Labels thin out; layers without heads stay blank."""
     def gap(row, layer, head):
         row["context"] = 1e9 if layer else 512
     folder = write_tables(tmp_path / "a", layers=90, heads=1, pairs=64, change=gap)
-    qkscope("report", folder, "--format", "svg", expect=0)
+    qkscope("report", folder, expect=0)
     texts = [t for t in texts_of(folder / "figures" / "stages-01-rotary-pairs-m") if t]
     assert "88" in texts and "87" not in texts and len(texts) < 250
 
 
 @pytest.mark.test_all
-@needs_gnuplot
 @pytest.mark.parametrize("width, columns", [(85, 1), (170, 3)])
 def test_three_maps_of_pairs_stand_in_one_row_of_a_page(qkscope, tmp_path, width, columns):
     folder = write_tables(tmp_path / "a")
     name = "stages-01-rotary-pairs"
-    qkscope("report", folder, "--no-html", "--format", "svg", "--figure", name, "--width", f"{width}mm", expect=0)
-    margins = re.findall(r"^set lmargin at screen (\S+)", script_of(folder / "figures" / f"{name}-m"), re.M)
-    assert len(margins) == 6, "three maps, then their bars"
-    assert len(set(margins[:3])) == columns
+    qkscope("report", folder, "--no-html", "--figure", name, "--width", f"{width}mm", expect=0)
+    titles = [text for text in read_svg(folder / "figures" / f"{name}-m").iter("{http://www.w3.org/2000/svg}text") if "(%)" in (text.text or "")]
+    assert len(titles) == 3 and len({text.get("x") for text in titles}) == columns
 
 
 def test_damaged_tables(qkscope, tmp_path):

@@ -9,12 +9,10 @@ import statistics
 import pytest
 
 from conftest import read_json, synth
-from figure_files import needs_gnuplot
+from figure_files import needs_rsvg, svg_texts
 from fake_cache import CROSS_MODEL, STUDIES, add_capture, group_of
 
 PANELS = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement", "pca-13-extreme-heads")
-
-pytestmark = needs_gnuplot
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +32,11 @@ def study(qkscope, captures, tmp_path):
                 + (f", phase: p{i // 2}" if phase else "") + "}\n" for i, n in enumerate(names)]
         (tmp_path / "s.yaml").write_text("models:\n" + "".join(rows) + more)
         outcome = qkscope("study", tmp_path / "s.yaml", "-o", tmp_path / "out", "--json",
-                          "--format", "svg", *arguments, expect=expect, env=env)
+                          *arguments, expect=expect, env=env)
         run.err = outcome.err
         return json.loads(outcome.out)
     run.out, run.captures = tmp_path / "out", captures
-    run.figures = lambda: {p.stem for p in (tmp_path / "out" / "figures").glob("*.gp")}
+    run.figures = lambda: {p.stem for p in (tmp_path / "out" / "figures").glob("*.svg")}
     return run
 
 
@@ -51,7 +49,7 @@ def test_a_single_model(study):
     assert outcome["report"]["failed"] == [] and (study.out / "report.html").stat().st_size > 0
     assert outcome["report"]["figures"] >= len(names)
     for panel in PANELS:
-        assert (study.out / "figures" / f"{panel}-a.png").read_bytes()[:4] == b"\x89PNG"
+        assert (study.out / "figures" / f"{panel}-a.csv").stat().st_size > 100
     assert read_json(study.out / "manifest.json")["figures"]["failed"] == []
 
 
@@ -77,9 +75,8 @@ def test_the_heads_that_stand_out(study):
     for head, what in medians:
         if len(expected) < 6:
             expected.setdefault(head, []).append(what)
-    script = (study.out / "figures" / "pca-13-extreme-heads-a.gp").read_text()
-    script = script.replace("{/:Italic r}", "r")
-    drawn = [((int(a), int(b)), what.split(", ")) for a, b, what in re.findall(r"L(\d+) H(\d+): ([\w, ]+)", script)]
+    text = "\n".join(svg_texts(study.out / "figures" / "pca-13-extreme-heads-a")).replace("rq", "r_q").replace("rk", "r_k")
+    drawn = [((int(a), int(b)), what.split(", ")) for a, b, what in re.findall(r"L(\d+) H(\d+): ([\w, ]+)", text)]
     assert drawn == list(expected.items())[:6] and len(drawn) > 2
 
 
@@ -92,11 +89,11 @@ def test_phases_bring_the_figures_of_training(study):
     assert not (study.out / "report.html").exists()
     study("ab", "--no-html", phase=True, more=few)
     assert study.figures() - without
-    script = study.out / "figures" / f"{PANELS[0]}-a.gp"
-    assert re.search(r"^set label 'a' at screen 0\.5,", script.read_text(), re.M)
+    figure = study.out / "figures" / f"{PANELS[0]}-a"
+    assert "a" in svg_texts(figure)
     rows = "".join(f"  - {{name: {n}, family: Tiny, phase: p, source: {study.captures / n}}}\n" for n in "ab")
     study("", "--no-html", more=rows + few)
-    assert re.search(r"^set label 'Tiny · a' at screen 0\.5,", script.read_text(), re.M), "drawn again"
+    assert "Tiny · a" in svg_texts(figure), "drawn again"
     study("ab", "--no-html", more=few)
     assert study.figures() == without, "figures that no longer apply are gone"
 
@@ -107,7 +104,7 @@ def test_collages_stand(study):
 
     def redrawn():
         """Models whose collage was drawn since the last call."""
-        now = {n: (study.out / "figures" / f"{PANELS[0]}-{n}.png").stat().st_mtime_ns
+        now = {n: (study.out / "figures" / f"{PANELS[0]}-{n}.svg").stat().st_mtime_ns
                for n in "ab"}
         new = {n for n in now if times.get(n) != now[n]}
         times.update(now)
@@ -123,20 +120,20 @@ def test_collages_stand(study):
     more = few + "figures: {theme: dark, collage: {rows: 1, columns: 1, heads: '1:2', max_points: 9}}\n"
     study("ab", "--no-html", more=more)
     assert redrawn() == {"a", "b"}
-    (study.out / "figures" / f"{PANELS[0]}-b.png").unlink()
+    (study.out / "figures" / f"{PANELS[0]}-b.svg").unlink()
     study("ab", "--no-html", more=more)
     assert redrawn() == {"b"}
     study("ab", "--no-html", "--force", more=more)
     assert redrawn() == {"a", "b"}
 
 
+@needs_rsvg
 def test_pdf_of_collages(study):
     """Without headings and legends, by options of the run, as figures of the study are."""
     study("a", "--no-html", "--format", "pdf", "--no-title", "--no-legend", more="analyses: [pca]\n")
-    scripts = [(study.out / "figures" / f"{name}.gp").read_text() for name in (f"{PANELS[0]}-a", "pca-01-pc-roles")]
-    assert "'a'" not in scripts[0] and "combined QK PCA" not in scripts[1] and "with boxes" in scripts[1]
+    texts = [svg_texts(study.out / "figures" / name) for name in (f"{PANELS[0]}-a", "pca-01-pc-roles")]
+    assert "a" not in texts[0] and "combined QK PCA" not in " ".join(texts[1])
     assert (study.out / "figures" / f"{PANELS[0]}-a.pdf").read_bytes()[:4] == b"%PDF"
-    assert not (study.out / "figures" / f"{PANELS[0]}-a.svg").exists(), "too many points"
 
 
 def test_a_figure_that_fails(study):
@@ -146,14 +143,14 @@ def test_a_figure_that_fails(study):
     assert len(outcome["report"]["failed"]) == 1
     assert f"{PANELS[0]}-a" in outcome["report"]["failed"][0] and f"{PANELS[0]}-a" in study.err
     assert (study.out / "qk.csv").exists()
-    assert "combined QK PCA" in (study.out / "figures" / "pca-01-pc-roles.gp").read_text()
+    assert "combined QK PCA" in " ".join(svg_texts(study.out / "figures" / "pca-01-pc-roles"))
     manifest = read_json(study.out / "manifest.json")
     assert manifest["complete"] and manifest["figures"]["failed"] == outcome["report"]["failed"]
 
 
 @pytest.mark.test_long
 def test_the_published_study(qkscope, tmp_path):
-    """All thirteen models with figures and page: most of a minute of gnuplot."""
+    """All thirteen models with figures and page."""
     for seed, name in enumerate(CROSS_MODEL):
         group = group_of(name)
         synth(tmp_path / name, seed=seed, layers=2, query_heads=2 * group,
@@ -161,9 +158,9 @@ def test_the_published_study(qkscope, tmp_path):
               rope_planes=1)
         add_capture(tmp_path / "hf", name, tmp_path / name)
     outcome = qkscope("study", STUDIES / "cross-model.yaml", "-o", tmp_path / "out", "--json",
-                      "--format", "svg", env={"HF_HOME": tmp_path / "hf"}, expect=0)
+                      env={"HF_HOME": tmp_path / "hf"}, expect=0)
     assert json.loads(outcome.out)["report"]["failed"] == []
-    names = {p.stem for p in (tmp_path / "out" / "figures").glob("*.gp")}
+    names = {p.stem for p in (tmp_path / "out" / "figures").glob("*.svg")}
     assert {f"{panel}-{name}" for panel in PANELS for name in CROSS_MODEL} <= names
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Position and content in thirteen models" in page

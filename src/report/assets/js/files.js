@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be saved of a figure, all from the page itself: its picture, and the data and the script of
-// gnuplot that draw it again.
+// What can be saved of a figure, all from the page itself: its picture and its numbers.
 
 function pictureOf(files) {
   const figure = files.closest("figure");
@@ -20,17 +19,14 @@ function svgText(svg) {
     .replace(/var\((--fig-[a-z]+)\)/g, (_, name) => css(name) || "black");
 }
 
-function saveSvg(name, svg) {
-  save(`${name}.svg`, svgText(svg), "image/svg+xml");
+function saveSvg(name, picture) {
+  const file = picture.tagName === "IMG" ? decodeURIComponent(picture.src.slice(picture.src.indexOf(",") + 1)) : svgText(picture);
+  save(`${name}.svg`, file, "image/svg+xml");
 }
 
 async function savePng(name, picture) {
-  if (picture.tagName === "IMG") {
-    save(`${name}.png`, bytesOf(picture.src.split(",")[1]), "image/png");
-    return;
-  }
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(picture))}`;
+  image.src = picture.tagName === "IMG" ? picture.src : `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(picture))}`;
   await image.decode();
   const canvas = document.createElement("canvas");
   Object.assign(canvas, { width: 2 * image.naturalWidth, height: 2 * image.naturalHeight });
@@ -59,11 +55,9 @@ function startFiles() {
       buttons.push(button);
     };
     const picture = pictureOf(files);
-    if (picture && picture.tagName === "svg") add("SVG", "svg", () => saveSvg(name, pictureOf(files)));
+    if (picture) add("SVG", "svg", () => saveSvg(name, pictureOf(files)));
     if (picture) add("PNG", "png", () => savePng(name, pictureOf(files)));
-    if (window.DecompressionStream)
-      for (const [ending, text] of [["dat", "Data"], ["gp", "Script"]])
-        if (packed[ending]) add(text, ending, () => savePacked(`${name}.${ending}`, packed[ending]));
+    if (window.DecompressionStream && packed.csv) add("CSV", "csv", () => savePacked(`${name}.csv`, packed.csv));
     if (buttons.length) files.prepend("Save: ", ...buttons);
   }
 }

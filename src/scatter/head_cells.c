@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads as points alone: small numbers for each row, and pictures of them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "draw/png.h"
+#include "scatter/scatter.h"
+
+void qk__head_cells_free(qk__head_cells *cells)
+{
+    for (size_t i = 0; i < cells->count; i++) {
+        free(cells->items[i].why);
+        free(cells->items[i].dots);
+    }
+    free(cells->items);
+    *cells = (qk__head_cells){0};
+}
+
+/* A share as one of so many numbers. */
+static double part_of(double value, double low, double high, double most)
+{
+    double share = high > low ? (value - low) / (high - low) : 0.5;
+    return floor(most * fmin(1, fmax(0, share)) + 0.5);
+}
+
+qk_status qk__cell_fill(qk__head_cell *cell, const qk__scatter_panel *panel,
+                        const qk__head_cells *all, qk_error *err)
+{
+    const qk__scatter plain = {.zero_lines = false};
+    const qk__scatter_axes a = cell->axes = qk__panel_axes(&plain, panel);
+    cell->dots = qk__calloc(panel->count + 1, sizeof *cell->dots);
+    if (!cell->dots)
+        return qk__nomem(err);
+    for (size_t i = 0; i < panel->count; i++) {
+        const qk__point *p = &panel->points[i];
+        const qk__position_span span = p->is_key ? all->k : all->q;
+        cell->dots[i] =
+            (qk__dot){(uint16_t)part_of(p->x, a.x_low, a.x_high, UINT16_MAX),
+                      (uint16_t)(UINT16_MAX - part_of(p->y, a.y_low, a.y_high, UINT16_MAX)),
+                      (uint8_t)part_of((double)p->position, (double)span.low, (double)span.high,
+                                       UINT8_MAX),
+                      p->is_key};
+    }
+    cell->count = panel->count;
+    return QK_OK;
+}
+
+/* Points shrink as they get many, so that a cloud keeps its shape. */
+qk_status qk__cell_picture(const qk__head_cell *cell, size_t width, size_t height, int shades,
+                           qk__buffer *png, qk_error *err)
+{
+    const qk__position_span span = {0, UINT8_MAX};
+    const double size = (double)(width * height) / (double)(cell->count + 1);
+    const double radius = fmin(0.0135 * (double)width, fmax(0.6, 0.38 * sqrt(size)));
+    qk__tints tints;
+    qk__bitmap bitmap;
+    qk__make_tints(qk__theme_of(QK_THEME_PAPER), span, span, false, shades, &tints);
+    QK_TRY(qk__bitmap_make(&bitmap, width, height, err));
+    bitmap.count = tints.count;
+    memcpy(bitmap.colors, tints.colors, sizeof bitmap.colors);
+    for (size_t i = 0; i < cell->count; i++) {
+        const qk__dot *dot = &cell->dots[i];
+        qk__bitmap_sign(&bitmap, QK__DISC, (double)dot->x / UINT16_MAX * (double)width,
+                        (double)dot->y / UINT16_MAX * (double)height, radius,
+                        qk__tint_of(&tints, dot->at, dot->is_key));
+    }
+    qk_status status = qk__png_write(&bitmap, png, err);
+    qk__bitmap_free(&bitmap);
+    return status;
+}
